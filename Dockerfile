@@ -1,0 +1,41 @@
+# packs-mcp in a container, spoken to over standard input and output:
+#
+#   docker build -t packs-mcp .
+#   docker run -i --rm -v packs-mcp:/data -v "$PWD/packs:/packs:ro" packs-mcp --packs /packs
+#
+# Packs run the programs that are in the image: a shell, git and jq. If yours
+# need others, begin with "FROM packs-mcp" and install them there as root.
+
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=devel
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o packs-mcp.bin ./cmd/packs-mcp
+
+FROM debian:bookworm-slim
+# tini is process 1: it collects what a killed run leaves behind, and passes
+# signals on.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates git jq tini \
+    && rm -rf /var/lib/apt/lists/*
+RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin packs \
+    && install -d -m 0700 -o packs -g packs /data \
+    && install -d /packs /project
+COPY --from=build /src/packs-mcp.bin /usr/local/bin/packs-mcp
+
+# Configuration, grants, workspaces and the audit log: all that outlives a run.
+ENV PACKS_MCP_HOME=/data
+VOLUME /data
+USER packs
+# Mount the repository here that "project" tools look at.
+WORKDIR /project
+ENTRYPOINT ["tini", "--", "packs-mcp"]
+
+ARG VERSION=devel
+LABEL org.opencontainers.image.title="packs-mcp" \
+      org.opencontainers.image.description="Capability packs for any MCP client" \
+      org.opencontainers.image.source="https://github.com/packs-mcp/packs-mcp" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="$VERSION"

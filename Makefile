@@ -1,0 +1,69 @@
+# make build   the program, in bin/
+# make test    all tests that this machine can run
+# make check   everything that must hold before a change is merged
+# make bench   the benchmarks, with their ratios
+# make docker  the image; without a Docker engine, its stages by hand
+
+VERSION := $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# Linters are pinned here, and not in go.mod: their dependencies are not ours.
+STATICCHECK := staticcheck honnef.co/go/tools/cmd/staticcheck v0.8.2
+GOLANGCI    := golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck v1.9.0
+
+FUZZTIME ?= 30s
+
+.PHONY: build test check bench docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e clean
+
+# Static, and without the paths of the machine that built it.
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
+
+# "make test V=1" also names what is skipped, and why.
+test:
+	race=$$(scripts/race.sh) && go test $$race $(if $(V),-v) ./...
+
+check:
+	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross fuzz e2e docker
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+docker:
+	scripts/docker.sh $(VERSION)
+
+fmt:
+	@files=$$(find . -name '*.go' -not -path '*/.*/*' -not -path '*/node_modules/*' -exec gofmt -l {} +); \
+	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:" $$files >&2; exit 1; fi
+
+vet:
+	go vet ./...
+
+tidy:
+	go mod tidy -diff
+	go mod verify
+
+shell:
+	@scripts/shell.sh
+
+staticcheck:
+	@scripts/lint.sh $(STATICCHECK) ./...
+
+lint:
+	@scripts/lint.sh $(GOLANGCI) run ./...
+
+vuln:
+	@scripts/vuln.sh $(GOVULNCHECK)
+
+cross:
+	@scripts/cross.sh
+
+fuzz:
+	@scripts/fuzz.sh $(FUZZTIME)
+
+e2e: build
+	@scripts/e2e.sh bin/packs-mcp
+
+clean:
+	rm -rf bin .cache test/e2e/node_modules

@@ -1,0 +1,566 @@
+// Package packsmcp_test holds the map of the repository to its word: which
+// package may import which, who may start a process, who may speak MCP, and
+// that nothing is mutable outside of values.
+//
+// It reads the source with go/parser, and not with "go list", because the test
+// cache does not see what "go list" read. It says nothing about whether the
+// code is right.
+package packsmcp_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const module = "github.com/packs-mcp/packs-mcp"
+
+// row is one line of the map: a directory with everything below it, and the
+// rows that it may import. Inside a row, everything may import everything.
+type row struct {
+	dir  string
+	may  []string // directories of other rows, or "*" for all of them
+	exec bool     // may start processes
+	run  bool     // may hold the sandbox's runner
+	mcp  bool     // may speak MCP
+	init bool     // may have init functions
+	free bool     // holds tests and what they start: only its arrows count
+}
+
+// theMap is the table of ARCHITECTURE.md; arrows point down. A package that no
+// row covers is a failure: decide where it belongs first.
+func theMap() []row {
+	return []row{
+		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
+		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/safetext"}, mcp: true},
+		{dir: "internal/gate", may: []string{"internal/audit", "internal/sandbox", "internal/safetext"}, run: true},
+		{dir: "internal/sources", may: []string{"internal/packs"}},
+		{dir: "internal/packs", may: []string{"schemas"}},
+		{dir: "internal/sandbox", exec: true, run: true, init: true},
+		{dir: "internal/audit"},
+		{dir: "internal/config"},
+		{dir: "internal/safetext"},
+		{dir: "schemas"},
+		{dir: "examples"},
+		{dir: "test", may: []string{"*"}, free: true},
+	}
+}
+
+// starters are the functions outside os/exec that start a program.
+var starters = map[string][]string{
+	"os":                       {"StartProcess"},
+	"syscall":                  {"Exec", "ForkExec", "StartProcess", "CreateProcess", "CreateProcessAsUser"},
+	"golang.org/x/sys/unix":    {"Exec"},
+	"golang.org/x/sys/windows": {"CreateProcess", "CreateProcessAsUser", "ShellExecute"},
+}
+
+// runner is the package whose New makes a Runner, which runs what it is told.
+const runner = module + "/internal/sandbox"
+
+// constantCalls make package variables that nobody can change through them.
+var constantCalls = []string{
+	"errors.New", "fmt.Errorf", "regexp.MustCompile", "strings.NewReplacer",
+	"sync.OnceFunc", "sync.OnceValue", "sync.OnceValues",
+}
+
+func TestArchitecture(t *testing.T) {
+	problems, err := checkTree(os.DirFS("."), theMap())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+// checkTree returns what is wrong in the tree, as "file:line: problem" in the
+// order of the files.
+func checkTree(tree fs.FS, rows []row) ([]string, error) {
+	c := checker{rows: rows, fset: token.NewFileSet()}
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() {
+			return nil
+		}
+		if base := d.Name(); name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "node_modules") {
+			return fs.SkipDir // as the go command does, and other people's packages
+		}
+		return c.dir(tree, name)
+	})
+	return c.problems, err
+}
+
+type checker struct {
+	rows     []row
+	fset     *token.FileSet
+	problems []string
+}
+
+func (c *checker) report(pos token.Pos, format string, args ...any) {
+	p := c.fset.Position(pos)
+	c.problems = append(c.problems, fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...)))
+}
+
+// dir checks the Go files of one directory.
+func (c *checker) dir(tree fs.FS, dir string) error {
+	names, err := fs.Glob(tree, path.Join(dir, "*.go"))
+	if err != nil {
+		return err
+	}
+	var files []*ast.File
+	for _, name := range names {
+		src, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		f, err := parser.ParseFile(c.fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if !strings.HasSuffix(name, "_test.go") {
+			files = append(files, f)
+		}
+	}
+	if len(names) == 0 || dir == "." && len(files) == 0 {
+		return nil // the root has this test, and no package
+	}
+	home := c.row(dir)
+	if home == nil {
+		c.problems = append(c.problems, fmt.Sprintf("%s: this package is not on the map: add it to the table in arch_test.go and ARCHITECTURE.md", dir))
+		return nil
+	}
+	for _, f := range files {
+		c.imports(home, f)
+		if home.free {
+			continue
+		}
+		c.starts(home, f)
+		c.inits(home, f)
+		c.variables(home, f, files)
+	}
+	return nil
+}
+
+// row returns the row that covers the directory, or nil.
+func (c *checker) row(dir string) *row {
+	for i := range c.rows {
+		if r := &c.rows[i]; dir == r.dir || strings.HasPrefix(dir, r.dir+"/") {
+			return r
+		}
+	}
+	return nil
+}
+
+func (c *checker) imports(home *row, f *ast.File) {
+	for _, spec := range f.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			c.report(spec.Pos(), "import %s cannot be read", spec.Path.Value)
+			continue
+		}
+		if spec.Name != nil && spec.Name.Name == "." {
+			c.report(spec.Pos(), "import %q with a dot hides who is called", imported)
+		}
+		if imported == module || strings.HasPrefix(imported, module+"/") {
+			dir := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+			there := c.row(dir)
+			switch {
+			case there == nil:
+				c.report(spec.Pos(), "import of %q, which is not on the map", dir)
+			case there.dir == home.dir:
+			case !slices.Contains(home.may, there.dir) && !slices.Contains(home.may, "*"):
+				c.report(spec.Pos(), "%s may not import %s", home.dir, there.dir)
+			}
+		}
+		switch {
+		case home.free:
+		case imported == "C":
+			c.report(spec.Pos(), "cgo: the binary is static")
+		case imported == "os/exec" && !home.exec:
+			c.report(spec.Pos(), "%s may not import os/exec: only internal/sandbox starts processes", home.dir)
+		case under(imported, "github.com/mark3labs/mcp-go") && !home.mcp:
+			c.report(spec.Pos(), "%s may not import mcp-go: only internal/server speaks MCP", home.dir)
+		case under(imported, "github.com/modelcontextprotocol/go-sdk"):
+			c.report(spec.Pos(), "the official SDK is for tests")
+		}
+	}
+}
+
+// under reports whether a package is the module or in it.
+func under(imported, mod string) bool {
+	return imported == mod || strings.HasPrefix(imported, mod+"/")
+}
+
+// starts finds what starts a program without os/exec: the system's own calls,
+// and the sandbox's runner, which only the gate may use and cmd may make.
+func (c *checker) starts(home *row, f *ast.File) {
+	local := map[string]string{} // :: name in this file → import path
+	for _, spec := range f.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil || starters[imported] == nil && imported != runner {
+			continue
+		}
+		name := path.Base(imported)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		local[name] = imported
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, ok := sel.X.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		imported := local[x.Name]
+		if !home.exec && slices.Contains(starters[imported], sel.Sel.Name) {
+			c.report(sel.Pos(), "%s may not use %s.%s: only internal/sandbox starts processes", home.dir, x.Name, sel.Sel.Name)
+		}
+		if !home.run && imported == runner && (sel.Sel.Name == "New" || sel.Sel.Name == "Runner") {
+			c.report(sel.Pos(), "%s may not use %s.%s: nothing reaches the runner around the gate", home.dir, x.Name, sel.Sel.Name)
+		}
+		return true
+	})
+	if home.exec {
+		return
+	}
+	for _, group := range f.Comments {
+		for _, comment := range group.List {
+			if strings.HasPrefix(comment.Text, "//go:linkname ") {
+				c.report(comment.Pos(), "go:linkname reaches around the map")
+			}
+		}
+	}
+}
+
+func (c *checker) inits(home *row, f *ast.File) {
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" && !home.init {
+			c.report(fn.Pos(), "no init functions: work happens when somebody asks for it")
+		}
+	}
+}
+
+// variables finds package variables that could hold state. Allowed are "_",
+// embedded files, the results of constantCalls, and tables: unexported
+// composite literals that no file of the package writes to.
+func (c *checker) variables(home *row, f *ast.File, files []*ast.File) {
+	for _, d := range f.Decls {
+		decl, ok := d.(*ast.GenDecl)
+		if !ok || decl.Tok != token.VAR {
+			continue
+		}
+		for _, s := range decl.Specs {
+			spec, ok := s.(*ast.ValueSpec)
+			if !ok || embedded(decl.Doc) || embedded(spec.Doc) {
+				continue
+			}
+			for i, name := range spec.Names {
+				if name.Name == "_" || home.dir == "cmd/packs-mcp" && name.Name == "version" { // set by the linker
+					continue
+				}
+				var value ast.Expr
+				if len(spec.Values) == len(spec.Names) {
+					value = spec.Values[i]
+				}
+				if why := mutable(name, value); why != "" {
+					c.report(name.Pos(), "package variable %q is state: %s", name.Name, why)
+				} else if at := written(name.Name, files); at.IsValid() {
+					c.report(at, "package variable %q is state: it is written here", name.Name)
+				}
+			}
+		}
+	}
+}
+
+func embedded(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool {
+		return strings.HasPrefix(c.Text, "//go:embed ")
+	})
+}
+
+// mutable says why a variable with this initial value counts as state, or "".
+func mutable(name *ast.Ident, value ast.Expr) string {
+	if u, ok := value.(*ast.UnaryExpr); ok && u.Op == token.AND {
+		value = u.X // &Table{…}
+	}
+	switch v := value.(type) {
+	case nil:
+		return "it has no value of its own"
+	case *ast.CompositeLit:
+		if name.IsExported() {
+			return "others could write to it; offer a function"
+		}
+		return ""
+	case *ast.CallExpr:
+		fun := v.Fun
+		if generic, ok := fun.(*ast.IndexExpr); ok {
+			fun = generic.X
+		}
+		if _, ok := fun.(*ast.ArrayType); ok && !name.IsExported() { // []byte("…")
+			return ""
+		}
+		if sel, ok := fun.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(constantCalls, x.Name+"."+sel.Sel.Name) {
+				return ""
+			}
+		}
+	}
+	return "make it a constant, a parameter or a field"
+}
+
+// written returns the first place in the files where something assigns to name
+// or to a part of it, takes its address, or empties it. A local variable that
+// hides the name counts as well: call it something else.
+func written(name string, files []*ast.File) token.Pos {
+	at := token.NoPos
+	is := func(e ast.Expr) bool {
+		for {
+			switch x := e.(type) {
+			case *ast.Ident:
+				return x.Name == name
+			case *ast.IndexExpr:
+				e = x.X
+			case *ast.SelectorExpr:
+				e = x.X
+			case *ast.StarExpr:
+				e = x.X
+			case *ast.ParenExpr:
+				e = x.X
+			default:
+				return false
+			}
+		}
+	}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			var targets []ast.Expr
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if n.Tok != token.DEFINE {
+					targets = n.Lhs
+				}
+			case *ast.IncDecStmt:
+				targets = []ast.Expr{n.X}
+			case *ast.RangeStmt:
+				if n.Tok == token.ASSIGN {
+					targets = []ast.Expr{n.Key, n.Value}
+				}
+			case *ast.UnaryExpr:
+				if n.Op == token.AND {
+					targets = []ast.Expr{n.X}
+				}
+			case *ast.CallExpr:
+				if fun, ok := n.Fun.(*ast.Ident); ok && slices.Contains([]string{"delete", "clear", "copy", "append"}, fun.Name) && len(n.Args) > 0 {
+					targets = n.Args[:1]
+				}
+			}
+			if !at.IsValid() && slices.ContainsFunc(targets, is) {
+				at = n.Pos()
+			}
+			return !at.IsValid()
+		})
+	}
+	return at
+}
+
+// Each case is a small tree and what the checker must say about it: a check
+// that cannot fail is not one.
+func TestTheCheckerFinds(t *testing.T) {
+	const ours = `import _ "` + module + `/`
+	for _, tc := range []struct {
+		name string
+		tree map[string]string
+		want []string // none: the tree is fine
+	}{
+		{"the arrows down", map[string]string{
+			"cmd/packs-mcp/a.go":      "package main\n" + ours + "internal/config\"\n" + ours + "internal/server\"\n" + ours + "examples\"",
+			"internal/server/a.go":    "package server\nimport _ \"github.com/mark3labs/mcp-go/server\"\n" + ours + "internal/gate\"\n" + ours + "internal/packs/tools\"",
+			"internal/gate/a.go":      "package gate\n" + ours + "internal/audit\"\n" + ours + "internal/sandbox\"",
+			"internal/packs/b/a.go":   "package b\n" + ours + "internal/packs/diag\"\n" + ours + "schemas\"",
+			"internal/sandbox/a.go":   "package sandbox\nimport _ \"os/exec\"\nfunc init() {}",
+			"internal/gate/a_test.go": "package gate\nimport _ \"os/exec\"\n" + ours + "internal/packs\"\nvar x int\nfunc init() {}",
+		}, nil},
+		{"an arrow up", map[string]string{
+			"internal/audit/a.go": "package audit\n" + ours + "internal/gate\"",
+		}, []string{"internal/audit/a.go:2: internal/audit may not import internal/gate"}},
+		{"an arrow across", map[string]string{
+			"internal/gate/a.go": "package gate\n" + ours + "internal/packs/tools\"",
+		}, []string{"internal/gate/a.go:2: internal/gate may not import internal/packs"}},
+		{"the configuration below cmd", map[string]string{
+			"internal/server/a.go": "package server\n" + ours + "internal/config\"",
+		}, []string{"internal/server/a.go:2: internal/server may not import internal/config"}},
+		{"a name that only begins like a row", map[string]string{
+			"internal/packsutil/a.go": "package packsutil",
+			"internal/packs/a.go":     "package packs\n" + ours + "internal/packsutil\"",
+		}, []string{
+			`internal/packs/a.go:2: import of "internal/packsutil", which is not on the map`,
+			"internal/packsutil: this package is not on the map: add it to the table in arch_test.go and ARCHITECTURE.md",
+		}},
+		{"code in the root", map[string]string{
+			"a.go": "package packsmcp",
+		}, []string{".: this package is not on the map: add it to the table in arch_test.go and ARCHITECTURE.md"}},
+		{"a package of tests only, not on the map", map[string]string{
+			"internal/x/a_test.go": "package x",
+		}, []string{"internal/x: this package is not on the map: add it to the table in arch_test.go and ARCHITECTURE.md"}},
+		{"what the go command skips", map[string]string{
+			"internal/packs/testdata/a.go": "not Go",
+			"test/node_modules/x/a.go":     "not Go",
+			".cache/a.go":                  "not Go",
+		}, nil},
+		{"os/exec outside the sandbox", map[string]string{
+			"internal/gate/a.go": "package gate\nimport _ \"os/exec\"",
+			"cmd/packs-mcp/a.go": "package main\nimport _ \"os/exec\"",
+		}, []string{
+			"cmd/packs-mcp/a.go:2: cmd/packs-mcp may not import os/exec: only internal/sandbox starts processes",
+			"internal/gate/a.go:2: internal/gate may not import os/exec: only internal/sandbox starts processes",
+		}},
+		{"a file for another system", map[string]string{
+			"internal/audit/a_plan9.go": "//go:build plan9\n\npackage audit\nimport _ \"os/exec\"",
+		}, []string{"internal/audit/a_plan9.go:4: internal/audit may not import os/exec: only internal/sandbox starts processes"}},
+		{"starting without os/exec", map[string]string{
+			"internal/packs/a.go": "package packs\nimport (\n\t\"os\"\n\tsc \"syscall\"\n)\nvar _ = os.StartProcess\nfunc f() { sc.Exec(\"x\", nil, nil) }",
+			"internal/gate/a.go":  "package gate\nimport _ \"unsafe\"\n//go:linkname f os.StartProcess\nfunc f()",
+		}, []string{
+			"internal/gate/a.go:3: go:linkname reaches around the map",
+			"internal/packs/a.go:6: internal/packs may not use os.StartProcess: only internal/sandbox starts processes",
+			"internal/packs/a.go:7: internal/packs may not use sc.Exec: only internal/sandbox starts processes",
+		}},
+		{"a runner beside the gate", map[string]string{
+			"cmd/packs-mcp/a.go":   "package main\nimport \"" + runner + "\"\nvar _ = sandbox.New",
+			"internal/gate/a.go":   "package gate\nimport \"" + runner + "\"\ntype g struct { r *sandbox.Runner }",
+			"internal/server/a.go": "package server\nimport sb \"" + runner + "\"\nvar _ sb.Level\nvar _ = sb.New\ntype h struct { r sb.Runner }",
+		}, []string{
+			"internal/server/a.go:4: internal/server may not use sb.New: nothing reaches the runner around the gate",
+			"internal/server/a.go:5: internal/server may not use sb.Runner: nothing reaches the runner around the gate",
+		}},
+		{"MCP outside the server", map[string]string{
+			"cmd/packs-mcp/a.go":  "package main\nimport _ \"github.com/mark3labs/mcp-go/client\"",
+			"internal/gate/a.go":  "package gate\nimport _ \"github.com/mark3labs/mcp-go/mcp\"",
+			"internal/packs/a.go": "package packs\nimport _ \"github.com/modelcontextprotocol/go-sdk/mcp\"",
+		}, []string{
+			"cmd/packs-mcp/a.go:2: cmd/packs-mcp may not import mcp-go: only internal/server speaks MCP",
+			"internal/gate/a.go:2: internal/gate may not import mcp-go: only internal/server speaks MCP",
+			"internal/packs/a.go:2: the official SDK is for tests",
+		}},
+		{"cgo and dots", map[string]string{
+			"internal/sandbox/a.go": "package sandbox\nimport \"C\"\nimport . \"fmt\"",
+		}, []string{
+			"internal/sandbox/a.go:2: cgo: the binary is static",
+			"internal/sandbox/a.go:3: import \"fmt\" with a dot hides who is called",
+		}},
+		{"init", map[string]string{
+			"internal/packs/a.go": "package packs\ntype t int\nfunc (t) init() {}\nfunc init() {}",
+		}, []string{"internal/packs/a.go:4: no init functions: work happens when somebody asks for it"}},
+		{"variables that are constants in all but name", map[string]string{
+			"internal/packs/a.go": `package packs
+var ErrA = errors.New("a")
+var (
+	name  = regexp.MustCompile("a")
+	table = map[string]int{"a": 1}
+	ascii = &unicode.RangeTable{R16: nil}
+	once  = sync.OnceValue(func() int { return table["a"] })
+	typed = sync.OnceValue[int](f)
+	bytes = []byte("a")
+	_ I   = (*T)(nil)
+)
+//go:embed x
+var X embed.FS
+var (
+	//go:embed y
+	y string
+)
+func f() int { x := 1; x++; return x + table["b"] }`,
+			"cmd/packs-mcp/a.go": "package main\nvar version = \"devel\"",
+		}, nil},
+		{"variables that are state", map[string]string{
+			"internal/gate/a.go": `package gate
+var a int
+var b, c = 1, new(T)
+var D = map[string]int{}
+var e sync.Mutex
+var version = "1"
+var f = func() {}
+var g, h = pair()
+// go:embed x
+var i string`,
+		}, []string{
+			`internal/gate/a.go:2: package variable "a" is state: it has no value of its own`,
+			`internal/gate/a.go:3: package variable "b" is state: make it a constant, a parameter or a field`,
+			`internal/gate/a.go:3: package variable "c" is state: make it a constant, a parameter or a field`,
+			`internal/gate/a.go:4: package variable "D" is state: others could write to it; offer a function`,
+			`internal/gate/a.go:5: package variable "e" is state: it has no value of its own`,
+			`internal/gate/a.go:6: package variable "version" is state: make it a constant, a parameter or a field`,
+			`internal/gate/a.go:7: package variable "f" is state: make it a constant, a parameter or a field`,
+			`internal/gate/a.go:8: package variable "g" is state: it has no value of its own`,
+			`internal/gate/a.go:8: package variable "h" is state: it has no value of its own`,
+			`internal/gate/a.go:10: package variable "i" is state: it has no value of its own`,
+		}},
+		{"tables that are written", map[string]string{
+			"internal/audit/a.go": `package audit
+var a = map[string]int{}
+var b = []int{1}
+var c = T{}
+var d = map[string]int{}
+var e = T{}
+var f = []int{}
+var g = errors.New("g")
+var h = []int{}`,
+			"internal/audit/b.go": `package audit
+func x() {
+	a["x"] = 1
+	b[0]++
+	c.field.other = 2
+	clear(d)
+	use(&e)
+	f = append(f, 1)
+	g = nil
+	for h[0] = range 3 { }
+}`,
+		}, []string{
+			`internal/audit/b.go:3: package variable "a" is state: it is written here`,
+			`internal/audit/b.go:4: package variable "b" is state: it is written here`,
+			`internal/audit/b.go:5: package variable "c" is state: it is written here`,
+			`internal/audit/b.go:6: package variable "d" is state: it is written here`,
+			`internal/audit/b.go:7: package variable "e" is state: it is written here`,
+			`internal/audit/b.go:8: package variable "f" is state: it is written here`,
+			`internal/audit/b.go:9: package variable "g" is state: it is written here`,
+			`internal/audit/b.go:10: package variable "h" is state: it is written here`,
+		}},
+		{"helpers of the tests", map[string]string{
+			"test/bench/a.go": "package main\nimport _ \"os/exec\"\nimport _ \"github.com/mark3labs/mcp-go/server\"\n" + ours + "internal/packs\"\nvar n int",
+		}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tree := fstest.MapFS{}
+			for name, src := range tc.tree {
+				tree[name] = &fstest.MapFile{Data: []byte(src)}
+			}
+			got, err := checkTree(tree, theMap())
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("checkTree(…) = %v\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestTheCheckerReadsEveryFile(t *testing.T) {
+	tree := fstest.MapFS{"internal/packs/a.go": {Data: []byte("package packs\nfunc {")}}
+	if problems, err := checkTree(tree, theMap()); err == nil {
+		t.Errorf("checkTree of a file that is not Go = %v, nil, want an error", problems)
+	}
+}

@@ -1,0 +1,225 @@
+// Package audit keeps a log of what was asked, who decided, and what ran: one
+// JSON line per event, each bound to the one before it by a hash.
+//
+// Several processes may append to one file. Verify finds a line that was
+// changed, dropped, repeated or moved, and lines that were cut off the end.
+// The log is not secret and not signed: whoever can write the file can also
+// write a whole new chain. The mode 0600 is what keeps others away, and
+// [Report].Hash, noted elsewhere, is what pins a log down. Package audit does
+// not redact; what must not be in the log must not be in the [Entry].
+//
+// # How to check a line by hand
+//
+// A line is a JSON object without spaces or line breaks between its members,
+// whose last two members are "prev" and "hash". Hash is the SHA-256, in lower
+// case hexadecimal, of the bytes of the line without its hash member and
+// without its line feed; prev is the hash of the line before, or 64 zeros in
+// the first:
+//
+//	sed -n 1p audit.jsonl | sed 's/,"hash":"[0-9a-f]*"}$/}/' | tr -d '\n' | sha256sum
+//
+// # Files
+//
+// Beside PATH there are PATH.lock, which writers lock, and PATH.head, which
+// holds the sequence number and the hash of the last line. When the log
+// reaches its maximal size it is renamed: audit.jsonl to
+// audit-000000000001.jsonl, where the number is that of its first entry. The
+// first line of the next file continues the chain. Nothing is ever removed.
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Event says what an entry records.
+type Event string
+
+// The events. Others are kept and verified as well, so that a later version
+// can add some.
+const (
+	EventServerStart Event = "server.start" // a server began to serve
+	EventServerStop  Event = "server.stop"  // a server ended in order
+	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
+	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
+	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
+	EventOpen        Event = "open"         // a pack's documents were opened
+	EventRead        Event = "read"         // a file was read
+	EventEnable      Event = "enable"       // a pack's tools were enabled
+	EventList        Event = "list"         // metadata was listed
+	EventAttach      Event = "attach"       // a pack was attached
+	EventDetach      Event = "detach"       // a pack was detached
+	EventRecovered   Event = "recovered"    // the log found itself damaged and went on; only the log writes it
+)
+
+// ErrClosed is returned by a log that was closed.
+var ErrClosed = errors.New("audit log is closed")
+
+// ErrTooLong is returned for an entry whose line would be longer than 32 MiB.
+var ErrTooLong = errors.New("audit entry is too long")
+
+// maxLine bounds one line, so that a reader needs bounded memory. The largest
+// request is 8 MiB, and escaping makes few of its bytes longer.
+const maxLine = 32 << 20
+
+// Entry is one line of the log. Members without content are left out, except
+// seq, time, event and prev. The log sets Seq, Prev and Hash, and it sets Time
+// and Server when they are empty.
+type Entry struct {
+	Seq    int64     `json:"seq"`              // 1 in the first line, then one more each time
+	Time   time.Time `json:"time"`             // UTC, RFC 3339 with nanoseconds
+	Event  Event     `json:"event"`            //
+	Server string    `json:"server,omitempty"` // which process wrote it
+	Chat   string    `json:"chat,omitempty"`   // which conversation
+	Caller string    `json:"caller,omitempty"` // whose credential, over HTTP
+	Client string    `json:"client,omitempty"` // name and version that the client gave
+	Call   string    `json:"call,omitempty"`   // one call; ties a decision to its run
+	Run    string    `json:"run,omitempty"`    // one run; ties run.start to run.end
+
+	Kind       string          `json:"kind,omitempty"` // open, read, enable, run
+	Tool       string          `json:"tool,omitempty"`
+	Pack       string          `json:"pack,omitempty"`        // pack id
+	PackDigest string          `json:"pack_digest,omitempty"` // of the pack's files
+	CallDigest string          `json:"call_digest,omitempty"` // of everything that was approved
+	ArgsDigest string          `json:"args_digest,omitempty"` // of the arguments as they came
+	Args       json.RawMessage `json:"args,omitempty"`        // redacted by the caller
+
+	Decision string `json:"decision,omitempty"` // once, chat, always, deny
+	Channel  string `json:"channel,omitempty"`  // who was asked, and how
+	Reason   string `json:"reason,omitempty"`
+
+	Program       string   `json:"program,omitempty"` // absolute path
+	ProgramDigest string   `json:"program_digest,omitempty"`
+	Argv          []string `json:"argv,omitempty"` // redacted by the caller
+	Dir           string   `json:"dir,omitempty"`
+	Sandbox       string   `json:"sandbox,omitempty"` // full, partial, none
+	Network       string   `json:"network,omitempty"` // none, loopback, full
+
+	ExitCode    *int     `json:"exit_code,omitempty"`
+	Signal      string   `json:"signal,omitempty"`
+	Cause       string   `json:"cause,omitempty"` // why the run ended, when it did not end by itself
+	StdoutBytes int64    `json:"stdout_bytes,omitempty"`
+	StderrBytes int64    `json:"stderr_bytes,omitempty"`
+	DurationMS  int64    `json:"duration_ms,omitempty"`
+	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
+	Error       string   `json:"error,omitempty"`
+
+	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event
+
+	Prev string `json:"prev"`
+	Hash string `json:"hash,omitempty"`
+}
+
+// Recovery says in which state a recovered event found the log.
+type Recovery struct {
+	// Torn is the unfinished end of the log, which a crash or a full disk left
+	// behind; nil when there is none.
+	Torn *Fragment `json:"torn,omitempty"`
+	// Missing counts entries that the head file knew of and the log had not.
+	Missing int64 `json:"missing,omitempty"`
+	// Head is "lost" when the head file was absent or unreadable, and
+	// "differs" when it did not belong to the last lines.
+	Head string `json:"head,omitempty"`
+}
+
+// The values of Recovery.Head.
+const (
+	headLost    = "lost"
+	headDiffers = "differs"
+)
+
+// Fragment identifies bytes that are no entry: everything between the last intact
+// line and the recovered event, without the line feed at its end.
+type Fragment struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// maxSeq is the highest number of an entry: what any JSON reader keeps exactly.
+const maxSeq = 1 << 53
+
+// zeroHash is the prev of the first line.
+const zeroHash = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// hashMember is what comes between the hashed part of a line and its hash.
+const hashMember = `,"hash":"`
+
+// hashSuffix is the length of a line's end: the hash member and the brace.
+const hashSuffix = len(hashMember) + sha256.Size*2 + len(`"}`)
+
+// encode sets e.Hash and returns e's line, with its line feed.
+func encode(e *Entry) ([]byte, error) {
+	e.Hash = ""
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil {
+		return nil, fmt.Errorf("encoding audit entry: %w", err)
+	}
+	line := escape(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
+	if len(line)+hashSuffix > maxLine {
+		return nil, fmt.Errorf("%w: its line has %d bytes, the limit is %d", ErrTooLong, len(line)+hashSuffix, maxLine)
+	}
+	sum := sha256.Sum256(line)
+	e.Hash = hex.EncodeToString(sum[:])
+	line = append(line[:len(line)-1], hashMember...)
+	line = append(line, e.Hash...)
+	return append(line, "\"}\n"...), nil
+}
+
+// escape writes the characters that cannot be seen, or that reorder others, as
+// \u escapes: people look at the log with plain tools, and a file name in it
+// must not be able to drive their terminal. In JSON text such characters can
+// only stand inside a string.
+func escape(line []byte) []byte {
+	plain := func(b byte) bool { return b < 0x7f }
+	first := 0
+	for first < len(line) && plain(line[first]) {
+		first++
+	}
+	if first == len(line) {
+		return line
+	}
+	out := append(make([]byte, 0, len(line)+64), line[:first]...)
+	for rest := line[first:]; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			out = append(out, `\ufffd`...)
+		case unicode.IsPrint(r):
+			out = append(out, rest[:n]...)
+		case r > 0xffff:
+			r -= 0x10000
+			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+// parse reads a line without its line feed. It reports whether the line is
+// intact: an entry that has the hash it names.
+func parse(line []byte) (e Entry, intact bool, err error) {
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Entry{}, false, err
+	}
+	cut := len(line) - hashSuffix
+	if cut < 1 || !bytes.HasPrefix(line[cut:], []byte(hashMember)) {
+		return e, false, nil
+	}
+	h := sha256.New()
+	h.Write(line[:cut])
+	h.Write([]byte("}"))
+	sum := hex.EncodeToString(h.Sum(nil))
+	end := line[cut+len(hashMember):]
+	return e, string(end) == sum+`"}` && e.Hash == sum && e.Seq > 0 && e.Seq <= maxSeq, nil
+}

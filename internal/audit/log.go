@@ -1,0 +1,422 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	// lockWait is how long an append waits for other writers.
+	lockWait = 5 * time.Second
+	// lazyDelay is how long a lazy append may stay unsynced. The promise is a
+	// second, and the sync itself takes time.
+	lazyDelay = 700 * time.Millisecond
+)
+
+// Options change how a log is written. The zero value is usable.
+type Options struct {
+	// MaxSize is the size in bytes at which the file is renamed and a new one
+	// begun; 0 never renames. A single longer entry is written all the same.
+	MaxSize int64
+	// Server is put into entries that have none.
+	Server string
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Logger hears what does not stop an append, such as a failed rename; nil
+	// is silence.
+	Logger *slog.Logger
+}
+
+// Log appends to one log file. It is safe for concurrent use, also by several
+// processes. A damaged end, as a crash leaves it, is recorded by the next
+// append, which then goes on.
+type Log struct {
+	path   string
+	opts   Options
+	wait   time.Duration
+	lock   *flock.Flock // between processes; held only by who has the turn
+	ops    fileOps
+	stop   chan struct{} // closed by Close
+	syncer sync.WaitGroup
+
+	turn    chan struct{} // holds a token while somebody uses what follows
+	file    *os.File      // nil until the first use, and after Close
+	size    int64         // of file after our last look or write; -1: look again
+	pos     position
+	closed  bool
+	lazy    bool  // the syncer runs, and will sync file
+	lazyErr error // what the syncer met; the next append returns it
+}
+
+// fileOps are what can fail when a disk is full or broken. Tests replace them.
+type fileOps struct {
+	write func(*os.File, []byte) (int, error)
+	sync  func(*os.File) error
+}
+
+// Open opens the log at path, and makes it, with mode 0600, and missing
+// folders above it, with mode 0700, when it is not there. It returns an
+// [*UnsafeError] when the file, or the head file beside it, is a link, is not
+// a regular file, belongs to somebody else, can be accessed by others, or is
+// not an audit log.
+func Open(path string, opts Options) (*Log, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening audit log %q: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("opening audit log %q: %w", path, err)
+	}
+	l := &Log{
+		path: path,
+		opts: opts,
+		wait: lockWait,
+		lock: flock.New(lockPath(path), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags)),
+		ops:  fileOps{write: (*os.File).Write, sync: (*os.File).Sync},
+		stop: make(chan struct{}),
+		turn: make(chan struct{}, 1),
+		size: -1,
+	}
+	release, err := l.acquire()
+	if err == nil {
+		err = l.look()
+		release()
+	}
+	if err != nil {
+		if l.file != nil {
+			err = errors.Join(err, l.file.Close())
+		}
+		return nil, fmt.Errorf("opening audit log %q: %w", path, err)
+	}
+	return l, nil
+}
+
+// Append writes e and returns once it is on the disk. When it returns an
+// error, the entry may or may not be in the log, and what was to happen must
+// not happen. It waits for other writers for at most 5 seconds.
+func (l *Log) Append(e Entry) error {
+	f, err := l.append(&e, false)
+	if err != nil {
+		return fmt.Errorf("writing audit log %q: %w", l.path, err)
+	}
+	// Without the turn and the lock: others write while this waits.
+	if err := l.sync(f); err != nil {
+		return fmt.Errorf("syncing audit log %q: %w", l.path, err)
+	}
+	return nil
+}
+
+// AppendLazy writes e at once and sees to it that e is on the disk within a
+// second. When that fails, the next append returns the error.
+func (l *Log) AppendLazy(e Entry) error {
+	if _, err := l.append(&e, true); err != nil {
+		return fmt.Errorf("writing audit log %q: %w", l.path, err)
+	}
+	return nil
+}
+
+// Close syncs what was written and closes the log. It waits for the work in
+// the background. Appends after it return [ErrClosed].
+func (l *Log) Close() error {
+	l.turn <- struct{}{} // whoever has the turn gives it back in bounded time
+	if l.closed {
+		<-l.turn
+		return nil
+	}
+	l.closed = true
+	close(l.stop)
+	<-l.turn
+	l.syncer.Wait()
+
+	err := l.lazyErr
+	if l.file != nil {
+		err = errors.Join(err, l.ops.sync(l.file), l.file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("closing audit log %q: %w", l.path, err)
+	}
+	return nil
+}
+
+// acquire takes the turn and the lock, in bounded time.
+func (l *Log) acquire() (release func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.wait)
+	defer cancel()
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waited %v for other writers of this process: %w", l.wait, ctx.Err())
+	}
+	if l.closed {
+		<-l.turn
+		return nil, ErrClosed
+	}
+	if _, err := l.lock.TryLockContext(ctx, time.Millisecond); err != nil {
+		<-l.turn
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("waited %v for the process that holds %q: %w", l.wait, l.lock.Path(), err)
+		}
+		return nil, fmt.Errorf("locking: %w", err)
+	}
+	return func() {
+		if err := l.lock.Unlock(); err != nil {
+			l.opts.Logger.Warn("unlocking the audit log", "path", l.lock.Path(), "err", err)
+		}
+		<-l.turn
+	}, nil
+}
+
+// append writes e and returns the file that has to be synced.
+func (l *Log) append(e *Entry, lazy bool) (*os.File, error) {
+	switch e.Event {
+	case "":
+		return nil, errors.New("the entry has no event")
+	case EventRecovered:
+		return nil, fmt.Errorf("event %q is the log's own", e.Event)
+	}
+	release, err := l.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := l.lazyErr; err != nil {
+		l.lazyErr = nil
+		return nil, fmt.Errorf("syncing earlier entries: %w", err)
+	}
+	if err := l.look(); err != nil {
+		return nil, err
+	}
+	if err := l.write(e); err != nil {
+		l.size = -1
+		return nil, err
+	}
+	if lazy {
+		l.syncLater()
+	}
+	return l.file, nil
+}
+
+// look makes l.file and l.pos agree with the disk, where another process may
+// have written, renamed or removed the file. The caller holds the lock.
+func (l *Log) look() error {
+	fi, err := os.Lstat(l.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if err := checkSafe(l.path, fi); err != nil {
+			return err
+		}
+	}
+	same := false
+	if err == nil && l.file != nil {
+		old, err := l.file.Stat()
+		same = err == nil && os.SameFile(fi, old)
+	}
+	if !same {
+		if err := l.reopen(); err != nil {
+			return err
+		}
+		if fi, err = l.file.Stat(); err != nil {
+			return err
+		}
+	}
+	if fi.Size() == l.size {
+		return nil
+	}
+	l.size = -1
+	pos, err := locate(l.path, l.file, fi.Size())
+	if err != nil {
+		return err
+	}
+	if pos.fresh {
+		if err := writeHead(l.path, pos.last); err != nil {
+			return err
+		}
+		if err := syncDir(filepath.Dir(l.path)); err != nil {
+			return err
+		}
+	}
+	if pos.recovery != nil {
+		l.opts.Logger.Warn("the audit log was damaged; the next entry records it",
+			"path", l.path, "missing", pos.recovery.Missing, "torn", pos.recovery.Torn != nil, "head", pos.recovery.Head)
+	}
+	l.pos, l.size = pos, fi.Size()
+	return nil
+}
+
+// reopen opens the file that is at the path now. The old one is synced before
+// it is closed, which sync relies on.
+func (l *Log) reopen() error {
+	if l.file != nil {
+		if err := l.ops.sync(l.file); err != nil {
+			return err
+		}
+	}
+	f, err := openSafe(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	old := l.file
+	l.file, l.size = f, -1
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// write appends e, and the recovery that is due, in one write.
+func (l *Log) write(e *Entry) error {
+	e.Recovered = nil
+	now := l.opts.Now().UTC()
+	if e.Time.IsZero() {
+		e.Time = now
+	}
+	e.Time = e.Time.UTC()
+	if e.Server == "" {
+		e.Server = l.opts.Server
+	}
+	at := link{seq: l.pos.seq, hash: l.pos.last.hash}
+	var buf []byte
+	if !l.pos.newline {
+		buf = append(buf, '\n')
+	}
+	entries := []*Entry{e}
+	if l.pos.recovery != nil {
+		r := &Entry{Time: now, Event: EventRecovered, Server: l.opts.Server, Recovered: l.pos.recovery}
+		entries = []*Entry{r, e}
+	}
+	for _, e := range entries {
+		e.Seq, e.Prev = at.seq+1, at.hash
+		line, err := encode(e)
+		if err != nil {
+			return err
+		}
+		buf = append(buf, line...)
+		at = link{seq: e.Seq, hash: e.Hash, prev: e.Prev}
+	}
+	// What a recovery describes must stay in one file with it.
+	if l.opts.MaxSize > 0 && l.size > 0 && l.size+int64(len(buf)) > l.opts.MaxSize && l.pos.newline && l.pos.recovery == nil {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+	}
+	if _, err := l.ops.write(l.file, buf); err != nil {
+		return err
+	}
+	if err := writeHead(l.path, at); err != nil {
+		return err
+	}
+	l.size += int64(len(buf))
+	l.pos = position{size: l.size, last: at, seq: at.seq, newline: true}
+	return nil
+}
+
+// rotate renames the file and begins a new one. A log that cannot be renamed
+// grows, and is tried again at double the size: that is no reason to lose an
+// entry.
+func (l *Log) rotate() error {
+	if err := l.ops.sync(l.file); err != nil {
+		return err
+	}
+	name, err := l.nextName()
+	if err == nil {
+		// Some systems do not rename a file that is open.
+		err = l.file.Close()
+		l.file = nil
+	}
+	if err == nil {
+		err = os.Rename(l.path, name)
+	}
+	if err != nil {
+		l.opts.Logger.Warn("the audit log could not be renamed, and grows", "path", l.path, "err", err)
+		l.opts.MaxSize *= 2 // not again with every entry
+	}
+	size := l.size
+	if l.file == nil {
+		if err := l.reopen(); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		l.size = size
+		return nil
+	}
+	l.size = 0
+	return syncDir(filepath.Dir(l.path))
+}
+
+// nextName returns the free name that the current file is to have.
+func (l *Log) nextName() (string, error) {
+	first := int64(0)
+	for line, err := range readLines(io.NewSectionReader(l.file, 0, l.size), l.path) {
+		if err != nil {
+			return "", err
+		}
+		if e, intact, _ := parse(line.text); intact {
+			first = e.Seq
+			break
+		}
+	}
+	name := rotatedName(l.path, first)
+	if _, err := os.Lstat(name); err == nil {
+		return "", fmt.Errorf("%q is there already", name)
+	}
+	return name, nil
+}
+
+// sync makes what was written to f durable. A file that was closed meanwhile,
+// because the log was renamed, was synced before that.
+func (l *Log) sync(f *os.File) error {
+	if err := l.ops.sync(f); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// syncLater starts the syncer unless it runs. The caller has the turn.
+func (l *Log) syncLater() {
+	if l.lazy {
+		return
+	}
+	l.lazy = true
+	l.syncer.Go(func() {
+		timer := time.NewTimer(lazyDelay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-l.stop:
+			return // Close syncs
+		}
+		l.turn <- struct{}{}
+		f := l.file
+		l.lazy = false
+		<-l.turn
+		if f == nil {
+			return // a rename failed half way; the file was synced before
+		}
+		if err := l.sync(f); err != nil {
+			l.opts.Logger.Error("syncing the audit log", "path", l.path, "err", err)
+			l.turn <- struct{}{}
+			l.lazyErr = err
+			<-l.turn
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+)
+
+// Line is an entry and where it stands.
+type Line struct {
+	File   string
+	Number int // from 1
+	Entry  Entry
+}
+
+// LineError is about a line that is not an entry: damaged, or torn by a crash.
+type LineError struct {
+	File string
+	Line int
+	Err  error
+}
+
+func (e *LineError) Error() string {
+	return fmt.Sprintf("%s:%d: not an audit entry: %v", e.File, e.Line, e.Err)
+}
+
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Read returns the entries of the log at path, from the oldest renamed file
+// to the end of the current one. A line that is no entry comes as a
+// [*LineError], after which the next line follows; any other error is the
+// last thing that comes. Read does not judge: a changed entry comes as it is;
+// see [Verify].
+func Read(path string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		files, err := logFiles(path)
+		if err != nil {
+			yield(Line{}, fmt.Errorf("reading audit log %q: %w", path, err))
+			return
+		}
+		for _, name := range files {
+			f, err := openRead(name)
+			if err != nil {
+				yield(Line{File: name}, fmt.Errorf("reading audit log %q: %w", name, err))
+				return
+			}
+			more := yieldLines(f, name, yield)
+			f.Close() // only read from
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+func yieldLines(r io.Reader, name string, yield func(Line, error) bool) (more bool) {
+	for raw, err := range readLines(r, name) {
+		at := Line{File: name, Number: raw.number}
+		if err != nil {
+			yield(at, fmt.Errorf("reading audit log %q: %w", name, err))
+			return false
+		}
+		err = raw.tooLong()
+		if err == nil {
+			err = json.Unmarshal(raw.text, &at.Entry)
+		}
+		if err != nil {
+			err = &LineError{name, raw.number, err}
+			at.Entry = Entry{}
+		}
+		if !yield(at, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// logFiles returns the renamed files and the current one, as far as they are
+// there. It is an error when there is none.
+func logFiles(path string) ([]string, error) {
+	files, err := rotated(path)
+	if err != nil {
+		return nil, err
+	}
+	switch _, err := os.Stat(path); {
+	case err == nil:
+		files = append(files, path)
+	case !errors.Is(err, fs.ErrNotExist) || len(files) == 0:
+		return nil, err
+	}
+	return files, nil
+}
+
+// openRead opens a file of the log for reading, whoever it belongs to: a copy
+// of a log can be read and verified by anybody.
+func openRead(path string) (*os.File, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return os.Open(path)
+}
+
+// A rawLine is a line without its line feed.
+type rawLine struct {
+	text    []byte // at most maxLine bytes; valid until the next line is read
+	number  int    // from 1
+	size    int64  // of the whole line
+	newline bool   // it had a line feed
+}
+
+func (l rawLine) tooLong() error {
+	if l.size > maxLine {
+		return fmt.Errorf("the line has %d bytes, the limit is %d", l.size, maxLine)
+	}
+	return nil
+}
+
+// readLines returns the lines of r, whose name is for errors.
+func readLines(r io.Reader, name string) iter.Seq2[rawLine, error] {
+	return func(yield func(rawLine, error) bool) {
+		br := bufio.NewReaderSize(r, 64<<10)
+		var long []byte // of a line that does not fit br's buffer
+		for number := 1; ; number++ {
+			line := rawLine{number: number}
+			long = long[:0]
+			for {
+				part, err := br.ReadSlice('\n')
+				part, line.newline = bytes.CutSuffix(part, []byte("\n"))
+				line.size += int64(len(part))
+				if len(long) == 0 && err == nil {
+					line.text = part
+				} else {
+					long = append(long, part[:min(len(part), maxLine-len(long))]...)
+					line.text = long
+				}
+				if err == nil || errors.Is(err, io.EOF) {
+					break
+				}
+				if !errors.Is(err, bufio.ErrBufferFull) {
+					yield(rawLine{number: number}, fmt.Errorf("line %d of %s: %w", number, name, err))
+					return
+				}
+			}
+			if !line.newline && line.size == 0 {
+				return
+			}
+			if !yield(line, nil) || !line.newline {
+				return
+			}
+		}
+	}
+}

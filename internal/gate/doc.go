@@ -1,0 +1,23 @@
+// Package gate lets a call happen only after a person approved exactly that
+// call, and starts the programs that were approved.
+//
+// The gate is a function of (request, answer, state). A caller describes what
+// would happen as a [Request] made of facts, and [Gate.Check] returns exactly
+// one of three things: a [Permit], a [Question] for a person, or an error that
+// is a denial. The caller carries the question to the person over whatever
+// channel it has, builds the same request again, and calls Check with the
+// [Answer]. The question's state is authenticated, bound to the chat and to
+// everything the person was shown, expires, and works once; so it may travel
+// through a client that is not trusted.
+//
+// The runner is an unexported field of the Gate and takes only a Permit: there
+// is no way to start a program around the question. Every decision is on disk
+// in the audit log before Check returns it, and a run is there before it starts
+// and after it ends.
+//
+// Doubt is denial: no answer, an answer nobody asked for, a state that does not
+// fit, a client that cannot ask, a log that cannot be written.
+//
+// The gate does not judge whether a command is wise, and it does not confine
+// what it starts; see package sandbox for that.
+package gate

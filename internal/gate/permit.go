@@ -1,0 +1,82 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A Permit is the approval of one request. It cannot be made outside this
+// package, and a run works once.
+type Permit struct {
+	gate *Gate
+	req  Request
+	run  string
+	used atomic.Bool
+}
+
+// Digest is the pack digest that was approved. Whoever hands out content
+// checks that the pack still has it.
+func (p *Permit) Digest() string { return p.req.Pack.Digest }
+
+// RunID names the run in the audit log; empty unless the request is a run.
+func (p *Permit) RunID() string { return p.run }
+
+// ErrSpent is returned for a permit that has started its program already.
+var ErrSpent = errors.New("this permit was used")
+
+// Run starts exactly the program that was approved and waits for its end. The
+// audit log has the run before it starts and after it ends; when the first
+// cannot be written nothing starts, and when the second cannot be written the
+// result is withheld.
+func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
+	if p.req.Kind != KindRun || p.req.Run == nil {
+		return nil, &DeniedError{Reason: "this approval is not for a run"}
+	}
+	if p.used.Swap(true) {
+		return nil, ErrSpent
+	}
+	g := p.gate
+	command := p.req.Run.Command
+	command.RunID = p.run
+	command.Env = append(append([]string(nil), command.Env...), "PACKS_RUN_ID="+p.run)
+
+	if err := g.append(p.runEntry(audit.EventRunStart)); err != nil {
+		return nil, err
+	}
+	result, err := g.runner.Run(ctx, p.req.Run.Policy, command)
+	end := p.runEntry(audit.EventRunEnd)
+	if result != nil {
+		code := result.ExitCode
+		end.ExitCode = &code
+		end.Signal, end.Cause = result.Signal, string(result.Cause)
+		end.StdoutBytes, end.StderrBytes = result.Stdout.Total, result.Stderr.Total
+		end.DurationMS = result.Duration.Milliseconds()
+		for _, a := range result.Artifacts {
+			end.Artifacts = append(end.Artifacts, a.Path)
+		}
+	}
+	if err != nil {
+		end.Error = err.Error()
+	}
+	if logErr := g.append(end); logErr != nil {
+		return nil, logErr
+	}
+	return result, err
+}
+
+// runEntry is the common part of the two lines about a run.
+func (p *Permit) runEntry(event audit.Event) audit.Entry {
+	e := p.gate.entry(p.req, event)
+	run := p.req.Run
+	e.Run = p.run
+	e.Program = run.Command.Program.Path
+	e.ProgramDigest = run.Command.Program.Digest
+	e.Dir = run.Command.Dir
+	e.Sandbox = p.gate.runner.Level().String()
+	e.Network = run.Policy.Network.String()
+	return e
+}

@@ -1,0 +1,64 @@
+// Package attach keeps which packs a person attached, and detached, from one
+// start of the server to the next: one small file in the state directory.
+//
+// It does not know which packs exist, and it decides nothing about them; see
+// package packs, which compares what is kept here with what it finds.
+package attach
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// An Entry is one pack that a person attached.
+type Entry struct {
+	// Dir is the pack's directory, absolute and with symlinks resolved. The
+	// entry is about this directory only: another that comes to have the same
+	// pack id gains nothing.
+	Dir string `json:"dir"`
+	// Trust is what the person said about the pack, "user" or "untrusted", or
+	// empty when its root decides.
+	Trust string    `json:"trust,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// A Set is what a person chose. The zero value is empty. A copy shares its
+// maps; see [Set.Clone].
+type Set struct {
+	Attached map[string]Entry     `json:"attached,omitempty"` // :: pack id → entry
+	Detached map[string]time.Time `json:"detached,omitempty"` // :: pack id → since when; wins over a root that attaches all
+}
+
+// Attach adds the pack, in place of what was said about its id before.
+func (s *Set) Attach(id string, e Entry) {
+	if s.Attached == nil {
+		s.Attached = make(map[string]Entry)
+	}
+	s.Attached[id] = e
+	delete(s.Detached, id)
+}
+
+// Detach removes the pack, and keeps roots that attach all of theirs from
+// attaching it.
+func (s *Set) Detach(id string, at time.Time) {
+	if s.Detached == nil {
+		s.Detached = make(map[string]time.Time)
+	}
+	s.Detached[id] = at
+	delete(s.Attached, id)
+}
+
+// IsDetached reports whether a person detached the pack.
+func (s Set) IsDetached(id string) bool {
+	_, ok := s.Detached[id]
+	return ok
+}
+
+// IDs returns the ids of attached packs, sorted.
+func (s Set) IDs() []string { return slices.Sorted(maps.Keys(s.Attached)) }
+
+// Clone returns a Set that shares nothing with s.
+func (s Set) Clone() Set {
+	return Set{Attached: maps.Clone(s.Attached), Detached: maps.Clone(s.Detached)}
+}

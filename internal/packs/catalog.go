@@ -1,0 +1,263 @@
+package packs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// modeGlobal is the mode in which every pack without modes, or with this one,
+// is offered.
+const modeGlobal = "Global"
+
+// A Catalog is what a scan found. It never changes, and is safe for concurrent
+// use.
+type Catalog struct {
+	packs    []*Pack          // by id, then by priority
+	byID     map[string]*Pack // :: id in lower case → the pack that is not shadowed
+	problems []diag.Diagnostic
+}
+
+// All returns every pack, invalid, shadowed and unattached ones too, sorted by
+// id; of one id, the one that is not shadowed first.
+func (c *Catalog) All() []*Pack { return slices.Clone(c.packs) }
+
+// Attached returns the packs that exist for a model and its user: valid,
+// attached, offered in this mode and not shadowed; sorted by id.
+func (c *Catalog) Attached() []*Pack {
+	return slices.DeleteFunc(slices.Clone(c.packs), func(p *Pack) bool { return !p.current() })
+}
+
+func (p *Pack) current() bool { return p.Valid && p.Attached && p.Offered && p.ShadowedBy == "" }
+
+// Problems returns what is wrong with the roots; what is wrong with a pack is
+// in the pack.
+func (c *Catalog) Problems() []diag.Diagnostic { return slices.Clone(c.problems) }
+
+// add takes what was found in one root.
+func (c *Catalog) add(opts *Options, s *scanner) {
+	c.problems = append(c.problems, s.problems...)
+	known := make(map[string]*Pack, len(c.packs)) // :: directory → pack of a root before
+	for _, p := range c.packs {
+		known[p.Dir] = p
+	}
+	attach := make(map[string]bool, len(s.root.Attach)) // :: id in lower case → found
+	all := s.root.AttachAll
+	for _, id := range s.root.Attach {
+		if id == "all" {
+			all = true
+		} else {
+			attach[strings.ToLower(id)] = false
+		}
+	}
+	for _, p := range s.found {
+		_, listed := attach[strings.ToLower(p.ID)]
+		if listed {
+			attach[strings.ToLower(p.ID)] = true
+		}
+		if first := known[p.Dir]; first != nil {
+			// Roots that overlap: the first one describes the pack, and what
+			// either of them attaches is attached.
+			if (all || listed) && !opts.Attached.IsDetached(first.ID) {
+				first.Attached = true
+			}
+			continue
+		}
+		p.Attached = (all || listed) && !opts.Attached.IsDetached(p.ID)
+		if e, ok := opts.Attached.Attached[p.ID]; ok {
+			if e.Dir == p.Dir {
+				p.Attached = true
+				if e.Trust != "" {
+					p.Trust = Trust(e.Trust).normal()
+				}
+			} else if !p.Attached {
+				p.problem(diag.Warning, CodeAttachedOther, 0,
+					fmt.Sprintf("the id %q was attached for the pack in %q, so this one is not", p.ID, e.Dir), "attach it by name if you want this one")
+			}
+		}
+		p.Offered = offered(p.Modes, opts.Mode)
+		c.packs = append(c.packs, p)
+	}
+	for _, id := range s.root.Attach {
+		if found, ok := attach[strings.ToLower(id)]; ok && !found {
+			c.problems = append(c.problems, diag.Diagnostic{
+				Code: CodeAttachUnknown, Severity: diag.Warning, File: s.root.Dir,
+				Message: fmt.Sprintf("the configuration attaches %q, and the folder holds no such pack", id), Hint: "correct attach: in the configuration",
+			})
+		}
+	}
+}
+
+func offered(modes []string, mode string) bool {
+	return len(modes) == 0 || slices.ContainsFunc(modes, func(m string) bool {
+		return strings.EqualFold(m, modeGlobal) || strings.EqualFold(m, mode)
+	})
+}
+
+// finish decides which of several packs has an id, and sorts.
+func (c *Catalog) finish(opts *Options) {
+	c.byID = make(map[string]*Pack, len(c.packs))
+	for _, p := range c.packs {
+		p.Valid = !diag.HasErrors(p.Problems)
+		// A pack that is not valid never hides one that is.
+		key := strings.ToLower(p.ID)
+		if winner := c.byID[key]; winner == nil || p.Valid && !winner.Valid {
+			c.byID[key] = p
+		}
+	}
+	for _, p := range c.packs {
+		if winner := c.byID[strings.ToLower(p.ID)]; winner != p {
+			p.ShadowedBy = winner.Dir
+			p.problem(diag.Warning, CodeShadowed, 0,
+				fmt.Sprintf("the pack in %q has the id %q, so this one, in %q, does not count", winner.Dir, p.ID, p.Dir), "rename one of them, or remove one of the two folders of packs")
+		}
+		diag.Sort(p.Problems)
+	}
+	slices.SortStableFunc(c.packs, func(a, b *Pack) int {
+		return cmp.Or(
+			strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)),
+			strings.Compare(a.ShadowedBy, ""), // "" first; otherwise as found
+		)
+	})
+}
+
+// ErrNotFound is what every [NotFoundError] and [AmbiguousError] is.
+var ErrNotFound = errors.New("pack not found")
+
+// A NotFoundError says that no pack has this id.
+type NotFoundError struct {
+	ID   string
+	Near []string // ids that look like it, at most three
+}
+
+func (e *NotFoundError) Error() string {
+	text := fmt.Sprintf("no pack %q", clip(e.ID))
+	if len(e.Near) > 0 {
+		text += fmt.Sprintf("; near to it are %q", e.Near)
+	}
+	return text
+}
+
+func (e *NotFoundError) Unwrap() error { return ErrNotFound }
+
+// An AmbiguousError says that the last segment of several ids was given.
+type AmbiguousError struct {
+	ID      string
+	Matches []string // whole ids, sorted
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q may be any of the packs %q", clip(e.ID), e.Matches)
+}
+
+func (e *AmbiguousError) Unwrap() error { return ErrNotFound }
+
+func clip(s string) string {
+	if r := []rune(s); len(r) > 100 {
+		return string(r[:100]) + "…"
+	}
+	return s
+}
+
+// Lookup returns the pack with this id among all, shadowed ones excepted: it
+// is for people, who may see every id. Letter case does not matter, and the
+// last segment is enough when it is unique. The error is a [*NotFoundError] or
+// an [*AmbiguousError].
+func (c *Catalog) Lookup(id string) (*Pack, error) {
+	return c.lookup(id, func(p *Pack) bool { return p.ShadowedBy == "" })
+}
+
+// LookupAttached is Lookup among those of [Catalog.Attached], for a model: no
+// other id is in its errors.
+func (c *Catalog) LookupAttached(id string) (*Pack, error) {
+	return c.lookup(id, (*Pack).current)
+}
+
+func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
+	lower := strings.ToLower(strings.Trim(strings.TrimSpace(id), "/"))
+	if p := c.byID[lower]; p != nil && counts(p) {
+		return p, nil
+	}
+	var matches []*Pack
+	var ids []string
+	for _, p := range c.packs {
+		if !counts(p) {
+			continue
+		}
+		ids = append(ids, p.ID)
+		if lower != "" && lower == strings.ToLower(path.Base(p.ID)) {
+			matches = append(matches, p)
+		}
+	}
+	switch {
+	case len(matches) == 0 || lower == "workspace":
+		return nil, &NotFoundError{id, near(lower, ids)}
+	case len(matches) > 1:
+		e := &AmbiguousError{ID: id}
+		for _, p := range matches {
+			e.Matches = append(e.Matches, p.ID)
+		}
+		return nil, e
+	}
+	return matches[0], nil
+}
+
+// maxNear is the longest id, in bytes, that is compared with all others.
+const maxNear = 256
+
+// near returns at most three of ids that somebody who wrote id may have meant.
+func near(id string, ids []string) []string {
+	type candidate struct {
+		id       string
+		distance int
+	}
+	var found []candidate
+	base := path.Base(id)
+	if len(id) > maxNear {
+		return nil
+	}
+	for _, other := range ids {
+		lower := strings.ToLower(other)
+		d := min(distance(base, path.Base(lower)), distance(id, lower))
+		if len(base) >= 3 && strings.Contains(lower, base) {
+			d = min(d, 1)
+		}
+		if d <= max(1, len(base)/3) {
+			found = append(found, candidate{other, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	var best []string
+	for _, f := range found[:min(3, len(found))] {
+		best = append(best, f.id)
+	}
+	return best
+}
+
+// distance is how many letters have to be added, removed or replaced to make b
+// of a (Levenshtein).
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			cost := diagonal
+			if x[i] != y[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(y)]
+}

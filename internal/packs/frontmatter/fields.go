@@ -1,0 +1,191 @@
+package frontmatter
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// maxTimeout is the longest timeout a pack can ask for, in seconds.
+const maxTimeout = 300
+
+// read takes the known keys of node into doc.
+func (p *parser) read(doc *Document, node *yaml.Node) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		k, v := node.Content[i], node.Content[i+1]
+		switch k.Value {
+		case "name":
+			doc.Name = p.required(k, v, CodeNameNotText)
+		case "description":
+			doc.Description = p.required(k, v, CodeDescriptionNotText)
+		case "tags":
+			doc.Tags = p.list(k, v)
+		case "modes":
+			doc.Modes = p.list(k, v)
+		case "license":
+			doc.License = p.text(k, v)
+		case "compatibility":
+			doc.Compatibility = p.text(k, v)
+		case "version":
+			doc.Version = p.text(k, v)
+		case "author":
+			doc.Author = p.text(k, v)
+		case "argument-hint":
+			// [file] is a hint as people write it and a list to YAML.
+			if items, ok := scalars(v); ok && v.Kind == yaml.SequenceNode {
+				doc.ArgumentHint = "[" + strings.Join(items, ", ") + "]"
+			} else {
+				doc.ArgumentHint = p.text(k, v)
+			}
+		case "allowed-tools":
+			if items, ok := scalars(v); ok && v.Kind == yaml.SequenceNode {
+				doc.AllowedTools = strings.Join(items, ", ")
+			} else {
+				doc.AllowedTools = p.text(k, v)
+			}
+		case "read_only":
+			doc.ReadOnly = p.boolean(k, v)
+		case "always_ask":
+			doc.AlwaysAsk = p.boolean(k, v)
+		case "network":
+			doc.Network = p.boolean(k, v)
+		case "timeout":
+			doc.Timeout = p.seconds(k, v)
+		case "disable-model-invocation":
+			b := p.boolean(k, v)
+			doc.DisableModelInvocation = b != nil && *b
+		case "user-invocable":
+			doc.UserInvocable = p.boolean(k, v)
+		}
+	}
+}
+
+// fields reports what a Document must have and has not.
+func (p *parser) fields(doc *Document) {
+	missing := func(key, code, hint string) {
+		at, message := doc.KeyLine(key), fmt.Sprintf("%s has no text", key)
+		if at == 0 {
+			at, message = 1, fmt.Sprintf("the frontmatter has no %s", key)
+		}
+		p.report(diag.Error, code, at, 1, message, hint)
+	}
+	if doc.Name == "" {
+		missing("name", CodeNameMissing, "add a line name: followed by a short name in lower case")
+	}
+	if doc.Description == "" {
+		missing("description", CodeDescriptionMissing, "add a line description: that says what the pack does and when to use it")
+	}
+}
+
+// required reads name or description: any scalar, with a warning when it is no
+// string. Anything else gives "".
+func (p *parser) required(k, v *yaml.Node, notText string) string {
+	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
+		return ""
+	}
+	if v.Tag != "!!str" {
+		p.report(diag.Warning, notText, v.Line, v.Column, fmt.Sprintf("%s is not a text to YAML, and is read as %q", k.Value, clip(v.Value)), "put the value in quotes")
+	}
+	return tidy(v.Value)
+}
+
+// text reads a key of which people write strings, numbers and dates alike.
+func (p *parser) text(k, v *yaml.Node) string {
+	if v.Kind != yaml.ScalarNode {
+		p.wrongType(k, v, "a text", "it is ignored")
+		return ""
+	}
+	if v.Tag == "!!null" {
+		return ""
+	}
+	return tidy(v.Value)
+}
+
+// list reads a list of texts. One text is read as a list parted by commas.
+func (p *parser) list(k, v *yaml.Node) []string {
+	items, ok := scalars(v)
+	switch {
+	case !ok:
+		p.wrongType(k, v, "a list of texts", "it is ignored")
+	case v.Kind == yaml.ScalarNode && len(items) > 0:
+		p.wrongType(k, v, "a list of texts", "it is read as one, parted by commas")
+		items = strings.Split(items[0], ",")
+	}
+	var texts []string
+	for _, item := range items {
+		if item = tidy(item); item != "" {
+			texts = append(texts, item)
+		}
+	}
+	return texts
+}
+
+// scalars returns the texts of a list of scalars, or of a single one; ok is
+// false when v is or holds anything else.
+func scalars(v *yaml.Node) (texts []string, ok bool) {
+	items := []*yaml.Node{v}
+	if v.Kind == yaml.SequenceNode {
+		items = v.Content
+	}
+	for _, item := range items {
+		if item.Kind != yaml.ScalarNode {
+			return nil, false
+		}
+		if item.Tag != "!!null" {
+			texts = append(texts, tidy(item.Value))
+		}
+	}
+	return texts, true
+}
+
+// boolean reads true and false in YAML's spellings, old and new. A quoted one
+// counts too, with a warning: an always_ask that is ignored would be the less
+// safe reading.
+func (p *parser) boolean(k, v *yaml.Node) *bool {
+	if v.Kind == yaml.ScalarNode {
+		if v.Tag == "!!null" {
+			return nil
+		}
+		var b bool
+		switch strings.ToLower(v.Value) {
+		case "true", "yes", "on":
+			b = true
+		case "false", "no", "off":
+		default:
+			p.wrongType(k, v, "true or false", "it is ignored")
+			return nil
+		}
+		if v.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			p.wrongType(k, v, "true or false", "the text in quotes is read as "+strconv.FormatBool(b))
+		}
+		return &b
+	}
+	p.wrongType(k, v, "true or false", "it is ignored")
+	return nil
+}
+
+func (p *parser) seconds(k, v *yaml.Node) *int {
+	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
+		return nil
+	}
+	var n int
+	if v.Kind != yaml.ScalarNode || v.Tag != "!!int" || v.Decode(&n) != nil || n < 1 {
+		p.wrongType(k, v, fmt.Sprintf("a whole number from 1 to %d", maxTimeout), "it is ignored")
+		return nil
+	}
+	if n > maxTimeout {
+		p.wrongType(k, v, fmt.Sprintf("a whole number from 1 to %d", maxTimeout), fmt.Sprintf("%d is used", maxTimeout))
+		n = maxTimeout
+	}
+	return &n
+}
+
+func (p *parser) wrongType(k, v *yaml.Node, want, instead string) {
+	p.report(diag.Warning, CodeWrongType, v.Line, v.Column, fmt.Sprintf("%s should be %s; %s", k.Value, want, instead), "make it "+want)
+}
+
+func tidy(s string) string { return strings.TrimSpace(strings.ToValidUTF8(s, "\ufffd")) }

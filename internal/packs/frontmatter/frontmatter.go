@@ -1,0 +1,278 @@
+// Package frontmatter reads the YAML block at the head of a pack's entry
+// document: leniently, with a warning for each mistake that it reads over.
+//
+// It does not judge a pack against any specification (a name that is no valid
+// identifier is read as it stands), it does not read the Markdown below the
+// block, and it touches no disk.
+package frontmatter
+
+import (
+	"bytes"
+	"fmt"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// MaxSize is the default for how large a block may be, in bytes.
+const MaxSize = 64 << 10 // 64 KiB
+
+// Codes of the diagnostics of this package. They are stable.
+const (
+	CodeMissing            = "frontmatter-missing"     // error: the file does not begin with a line "---"
+	CodeUnclosed           = "frontmatter-unclosed"    // error: no closing line "---"
+	CodeTooLarge           = "frontmatter-too-large"   // error: the block is larger than the limit
+	CodeNotMapping         = "frontmatter-not-mapping" // error: YAML, but not keys and values
+	CodeInvalid            = "yaml-invalid"            // error: not YAML, and no key could be found in it
+	CodeRecovered          = "yaml-recovered"          // warning: not YAML, read all the same; says how
+	CodeDuplicate          = "key-duplicate"           // warning: a key twice, the last one counts
+	CodeWrongType          = "key-wrong-type"          // warning: a known key whose value is of another kind; ignored, or read as the message says
+	CodeNameMissing        = "name-missing"            // error: no name, an empty one, or a list or mapping
+	CodeNameNotText        = "name-not-text"           // warning: a number, date or true/false, read as its text
+	CodeDescriptionMissing = "description-missing"     // error: as for the name
+	CodeDescriptionNotText = "description-not-text"    // warning: as for the name
+)
+
+// A Document is what a block says. Texts are valid UTF-8, without space around
+// them, and otherwise as written: they may hold control, bidi and invisible
+// characters, and whoever shows them escapes these.
+type Document struct {
+	Name        string // never empty after Parse
+	Description string // whole, never empty after Parse
+
+	Tags  []string
+	Modes []string // where the pack is offered; empty means everywhere
+
+	License       string
+	Compatibility string
+	ArgumentHint  string
+	Version       string
+	Author        string
+	AllowedTools  string // a list is joined with ", "; grants nothing
+
+	// Defaults for the pack's Markdown tools; nil means that nothing was said.
+	ReadOnly  *bool
+	AlwaysAsk *bool
+	Network   *bool
+	Timeout   *int // seconds, 1 to 300
+
+	DisableModelInvocation bool  // not to be offered to the model
+	UserInvocable          *bool // false: no prompt for people
+
+	// BodyOffset is the file offset of the first byte after the closing line.
+	BodyOffset int
+
+	keys []keyLine
+	raw  []byte     // the block, when it is YAML as it stands
+	node *yaml.Node // the mapping, when recovery had to build it
+}
+
+type keyLine struct {
+	key  string
+	line int
+}
+
+// KeyLine returns the line of the file on which the top-level key stands, or 0
+// when there is none.
+func (d *Document) KeyLine(key string) int {
+	for _, k := range d.keys {
+		if k.key == key {
+			return k.line
+		}
+	}
+	return 0
+}
+
+// Node returns the whole block as a mapping node: every key verbatim, aliases
+// replaced by what they stand for, of duplicate keys only the last. No key is
+// a list or mapping. Lines are those of the file. For a block that needed no
+// recovery, each call makes the tree anew (ten thousand of them would fill the
+// memory); otherwise it is the Document's own and must not be modified.
+func (d *Document) Node() *yaml.Node {
+	if d.node != nil {
+		return d.node
+	}
+	node, err := parseBlock(splitLines(d.raw))
+	if err != nil || node == nil { // it was parsed once, and is the same
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	dropDuplicates(node, func(*yaml.Node, *yaml.Node) {})
+	return node
+}
+
+// Parse reads the block at the head of src, the beginning of the entry
+// document called file in diagnostics, of at least MaxSize plus a few bytes
+// where the file is that long. The Document is nil if and only if one of the
+// diagnostics is an error.
+func Parse(file string, src []byte) (*Document, []diag.Diagnostic) {
+	doc, problems := Inspect(file, src, MaxSize)
+	if diag.HasErrors(problems) {
+		return nil, problems
+	}
+	return doc, problems
+}
+
+// Inspect is Parse with a limit, in bytes, on the size of the block, that
+// returns what could be read next to an error too: the Document is nil only
+// when no key could be read at all.
+func Inspect(file string, src []byte, limit int) (*Document, []diag.Diagnostic) {
+	p := &parser{file: file}
+	block, state := Find(src)
+	switch {
+	case state == NotFound:
+		p.report(diag.Error, CodeMissing, 1, 1, missingMessage(src), "begin the file with a line ---, then name: and description:, then a line ---")
+		return nil, p.problems
+	case state == Unclosed && len(src)-block.Start <= limit:
+		p.report(diag.Error, CodeUnclosed, 1, 1, "the frontmatter has no closing line ---", "put a line that is only --- after the last key")
+		return nil, p.problems
+	case state == Unclosed || block.End-block.Start > limit:
+		p.report(diag.Error, CodeTooLarge, 1, 1, fmt.Sprintf("the frontmatter is larger than %d bytes", limit), "move text into the document's body, or close the block with a line that is only ---")
+		return nil, p.problems
+	}
+
+	doc := p.mapping(src[block.Start:block.End])
+	if doc == nil {
+		return nil, p.problems
+	}
+	doc.BodyOffset = block.Body
+	p.fields(doc)
+	return doc, p.problems
+}
+
+// missingMessage says what the file has at its head instead of a block.
+func missingMessage(src []byte) string {
+	switch {
+	case len(src) == 0:
+		return "the file is empty"
+	case bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}):
+		return "the file is UTF-16, not UTF-8"
+	case bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(src, bom)), marker):
+		return "the file has something before the line --- that opens the frontmatter"
+	}
+	return "the file has no frontmatter: its first line is not ---"
+}
+
+// State says how much of a block Find saw.
+type State int
+
+const (
+	// NotFound means that the text does not begin with an opening line.
+	NotFound State = iota
+	// Unclosed means that the closing line is not in the text; it may come
+	// after it when the text is only the beginning of a file.
+	Unclosed
+	// Closed means that the whole block is in the text.
+	Closed
+)
+
+// A Block says where a block is: src[Start:End] is its YAML, and the document's
+// body begins at Body.
+type Block struct{ Start, End, Body int }
+
+var (
+	bom    = []byte("\ufeff")
+	marker = []byte("---")
+)
+
+// Find finds the block at the head of src. The opening line is the first of
+// the file (after a byte order mark), the closing line the next that is "---";
+// both may have spaces behind them, none before.
+func Find(src []byte) (Block, State) {
+	at := 0
+	if bytes.HasPrefix(src, bom) {
+		at = len(bom)
+	}
+	line, next, whole := cutLine(src, at)
+	if !isMarker(line) || !whole {
+		if isMarker(line) {
+			return Block{Start: len(src), End: len(src), Body: len(src)}, Unclosed
+		}
+		return Block{}, NotFound
+	}
+	block := Block{Start: next}
+	for at = next; at < len(src); at = next {
+		line, next, _ = cutLine(src, at)
+		if isMarker(line) {
+			block.End, block.Body = at, next
+			return block, Closed
+		}
+	}
+	block.End, block.Body = len(src), len(src)
+	return block, Unclosed
+}
+
+// cutLine returns the line that begins at offset at, the offset of the next,
+// and whether the line has its newline.
+func cutLine(src []byte, at int) (line []byte, next int, whole bool) {
+	if i := bytes.IndexByte(src[at:], '\n'); i >= 0 {
+		return src[at : at+i], at + i + 1, true
+	}
+	return src[at:], len(src), false
+}
+
+func isMarker(line []byte) bool {
+	return bytes.HasPrefix(line, marker) && len(bytes.TrimRight(line[len(marker):], " \t\r")) == 0
+}
+
+// maxWarnings is how many warnings one block can have: enough to see what is
+// wrong with it, and no way to fill a catalog with them.
+const maxWarnings = 20
+
+// parser collects what is found while one block is read.
+type parser struct {
+	file     string
+	warnings int
+	problems []diag.Diagnostic
+}
+
+func (p *parser) report(s diag.Severity, code string, line, column int, message, hint string) {
+	if s != diag.Error {
+		if p.warnings++; p.warnings > maxWarnings {
+			return
+		}
+	}
+	p.problems = append(p.problems, diag.Diagnostic{
+		Code: code, Severity: s, File: p.file, Line: line, Column: column, Message: message, Hint: hint,
+	})
+}
+
+// mapping reads the block's YAML, with recovery, into a Document that has
+// nothing but its keys, or reports an error and returns nil.
+func (p *parser) mapping(block []byte) *Document {
+	lines := splitLines(block)
+	doc := &Document{}
+	node, err := parseBlock(lines)
+	switch {
+	case err != nil:
+		if node = p.recover(lines, err); node == nil {
+			return nil
+		}
+		doc.node = node
+	case node == nil:
+		node = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		doc.node = node
+	case node.Kind != yaml.MappingNode:
+		p.report(diag.Error, CodeNotMapping, node.Line, node.Column, "the frontmatter is not keys with values", "write each key as key: value on a line of its own")
+		return nil
+	default:
+		doc.raw = bytes.Clone(block)
+	}
+	dropDuplicates(node, func(earlier, later *yaml.Node) {
+		p.report(diag.Warning, CodeDuplicate, earlier.Line, earlier.Column,
+			fmt.Sprintf("key %q is there again on line %d, and the last one counts", clip(earlier.Value), later.Line), "remove one of the two")
+	})
+	for i := 0; i < len(node.Content); i += 2 {
+		doc.keys = append(doc.keys, keyLine{node.Content[i].Value, node.Content[i].Line})
+	}
+	p.read(doc, node)
+	return doc
+}
+
+// clip shortens a text of the pack for a message.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,366 @@
+package frontmatter
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// A repair is one thing done to a block so that it can be read.
+type repair struct {
+	line    int
+	message string
+	hint    string
+}
+
+// repairs are the recoveries that change the text and parse it again, in the
+// order in which they are tried, each on the result of the one before.
+var repairs = []func([]line) ([]line, []repair){quotePlain, splitIndicator, expandTabs, joinSurrogates}
+
+// recover reads a block that is not YAML, reports how, and returns the mapping;
+// or reports an error and returns nil.
+func (p *parser) recover(lines []line, cause error) *yaml.Node {
+	if node, done := mend(lines); node != nil {
+		p.recovered(done)
+		return node
+	}
+
+	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 2, Column: 1}
+	before, parts := cutKeys(lines)
+	if len(parts) == 0 {
+		no, column := firstText(lines)
+		p.report(diag.Error, CodeInvalid, no, column, "the frontmatter is not YAML ("+causeText(cause)+"), and no line of it begins with a key",
+			"write each key as key: value on a line of its own")
+		return nil
+	}
+	if no, _ := firstText(before); no > 0 {
+		p.report(diag.Warning, CodeRecovered, no, 1, "text before the first key is left out", "remove it, or make it a comment with #")
+	}
+	for _, part := range parts {
+		if pairs, err := parseBlock(part); err == nil && isMapping(pairs) {
+			node.Content = append(node.Content, pairs.Content...)
+			continue
+		}
+		if pairs, done := mend(part); pairs != nil {
+			p.recovered(done)
+			node.Content = append(node.Content, pairs.Content...)
+			continue
+		}
+		key, value := textOf(part)
+		p.recovered([]repair{{part[0].no, fmt.Sprintf("the value of %q is not YAML and is read as its text", clip(key)), "quote the value, or write it as a block: key: | with the text indented below"}})
+		node.Content = append(node.Content,
+			&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Line: part[0].no, Column: 1},
+			&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: value, Line: part[0].no, Column: len(key) + 2})
+	}
+	return node
+}
+
+func (p *parser) recovered(done []repair) {
+	for _, r := range done {
+		p.report(diag.Warning, CodeRecovered, r.line, 1, r.message, r.hint)
+	}
+}
+
+// mend tries the repairs until the lines parse as a mapping, and returns nil
+// when they do not even then.
+func mend(lines []line) (*yaml.Node, []repair) {
+	var all []repair
+	for _, fix := range repairs {
+		fixed, done := fix(lines)
+		if len(done) == 0 {
+			continue
+		}
+		lines, all = fixed, append(all, done...)
+		if node, err := parseBlock(lines); err == nil && isMapping(node) {
+			return node, all
+		}
+	}
+	return nil, nil
+}
+
+func isMapping(n *yaml.Node) bool { return n != nil && n.Kind == yaml.MappingNode }
+
+// An entry is a line "key: value", outside of any other value.
+type entry struct {
+	at     int    // index of its line
+	end    int    // index after the last line of its value
+	indent int    // column of the key
+	key    string // as written
+	start  int    // offset of the value in the line
+	value  string // the rest of the line, not empty
+}
+
+// entries finds the lines "key: value" whose value begins on that line,
+// wherever they are nested, leaving out lines that belong to another value.
+func entries(lines []line) []entry {
+	var found []entry
+	for i := 0; i < len(lines); {
+		text := lines[i].text
+		at := indentOf(text)
+		for strings.HasPrefix(text[at:], "- ") {
+			at += 2 + indentOf(text[at+2:])
+		}
+		colon := keyEnd(text[at:])
+		if colon < 0 {
+			i++
+			continue
+		}
+		start := at + colon + 1
+		start += indentOf(text[start:])
+		value := strings.TrimRight(text[start:], " \t")
+		if value == "" || value[0] == '#' {
+			i++ // a nested block, which the next lines begin
+			continue
+		}
+		end := i + 1
+		for j := end; j < len(lines); j++ {
+			if strings.TrimSpace(lines[j].text) == "" {
+				continue
+			}
+			if indentOf(lines[j].text) <= at {
+				break
+			}
+			end = j + 1
+		}
+		found = append(found, entry{i, end, at, text[at : at+colon], start, value})
+		i = end
+	}
+	return found
+}
+
+func indentOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
+// keyEnd returns the offset of the colon of a plain or quoted key at the head
+// of s, or -1.
+func keyEnd(s string) int {
+	end := 0
+	if s != "" && (s[0] == '"' || s[0] == '\'') {
+		i := strings.IndexByte(s[1:], s[0])
+		if i < 1 {
+			return -1
+		}
+		end = i + 2
+	} else {
+		for i, r := range s {
+			word := r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
+			if !word && (i == 0 || !strings.ContainsRune(".-/$", r)) {
+				end = i
+				break
+			}
+			end = i + utf8.RuneLen(r)
+		}
+	}
+	if end == 0 || end >= len(s) || s[end] != ':' {
+		return -1
+	}
+	if end+1 < len(s) && s[end+1] != ' ' && s[end+1] != '\t' {
+		return -1
+	}
+	return end
+}
+
+// quotePlain quotes plain values that hold ": ".
+func quotePlain(lines []line) ([]line, []repair) {
+	fixed := append([]line(nil), lines...)
+	var done []repair
+	for _, e := range entries(lines) {
+		if strings.ContainsRune("\"'[{|>&*!%@`,#]}", rune(e.value[0])) || strings.HasPrefix(e.value, "- ") || strings.HasPrefix(e.value, "? ") {
+			continue
+		}
+		holds := holdsColon(e.value)
+		for _, l := range lines[e.at+1 : e.end] {
+			holds = holds || holdsColon(strings.TrimSpace(l.text))
+		}
+		if !holds {
+			continue
+		}
+		quote := func(s string) string { return strings.ReplaceAll(s, "'", "''") }
+		fixed[e.at].text = lines[e.at].text[:e.start] + "'" + quote(e.value)
+		for i := e.at + 1; i < e.end; i++ {
+			fixed[i].text = quote(lines[i].text)
+		}
+		fixed[e.end-1].text = strings.TrimRight(fixed[e.end-1].text, " \t") + "'"
+		done = append(done, repair{lines[e.at].no, fmt.Sprintf("the value of %q holds a colon and a space, and is read as if it were quoted", clip(e.key)), "put the value in quotes"})
+	}
+	return fixed, done
+}
+
+func holdsColon(s string) bool {
+	return strings.Contains(s, ": ") || strings.Contains(s, ":\t") || strings.HasSuffix(s, ":")
+}
+
+var indicatorText = regexp.MustCompile(`^([|>][0-9+-]{0,2})[ \t]+([^#\s].*)$`)
+
+// splitIndicator moves text that follows a block indicator to the first line
+// of the block.
+func splitIndicator(lines []line) ([]line, []repair) {
+	var fixed []line
+	var done []repair
+	next := 0
+	for _, e := range entries(lines) {
+		m := indicatorText.FindStringSubmatch(e.value)
+		if m == nil {
+			continue
+		}
+		indent := strings.Repeat(" ", e.indent+2)
+		for _, l := range lines[e.at+1 : e.end] {
+			if strings.TrimSpace(l.text) != "" {
+				indent = l.text[:indentOf(l.text)]
+				break
+			}
+		}
+		l := lines[e.at]
+		fixed = append(fixed, lines[next:e.at]...)
+		fixed = append(fixed, line{l.text[:e.start] + m[1], l.no}, line{indent + m[2], l.no})
+		next = e.at + 1
+		done = append(done, repair{l.no, fmt.Sprintf("text follows the block indicator of %q, and is read as the block's first line", clip(e.key)), "put the text on the next line, indented"})
+	}
+	return append(fixed, lines[next:]...), done
+}
+
+// expandTabs makes two spaces of each tab in the indentation.
+func expandTabs(lines []line) ([]line, []repair) {
+	fixed := append([]line(nil), lines...)
+	first, count := 0, 0
+	for i, l := range lines {
+		at := indentOf(l.text)
+		if strings.TrimSpace(l.text) == "" || !strings.Contains(l.text[:at], "\t") {
+			continue
+		}
+		fixed[i].text = strings.ReplaceAll(l.text[:at], "\t", "  ") + l.text[at:]
+		if count++; count == 1 {
+			first = l.no
+		}
+	}
+	if count == 0 {
+		return lines, nil
+	}
+	return fixed, []repair{{first, fmt.Sprintf("%d lines are indented with tabs, which are read as two spaces each", count), "indent with spaces"}}
+}
+
+var surrogates = regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
+
+// joinSurrogates writes a surrogate pair of escapes, as JSON has it, in a
+// double-quoted value as the character it stands for.
+func joinSurrogates(lines []line) ([]line, []repair) {
+	fixed := append([]line(nil), lines...)
+	var done []repair
+	for i, l := range lines {
+		var b strings.Builder
+		at := 0
+		for _, m := range surrogates.FindAllStringSubmatchIndex(l.text, -1) {
+			if !inQuotes(l.text[:m[0]]) {
+				continue
+			}
+			high, err1 := strconv.ParseUint(l.text[m[2]:m[3]], 16, 16)
+			low, err2 := strconv.ParseUint(l.text[m[4]:m[5]], 16, 16)
+			if err1 != nil || err2 != nil {
+				continue
+			}
+			b.WriteString(l.text[at:m[0]])
+			b.WriteRune(utf16.DecodeRune(rune(high), rune(low)))
+			at = m[1]
+		}
+		if at == 0 {
+			continue
+		}
+		b.WriteString(l.text[at:])
+		fixed[i].text = b.String()
+		done = append(done, repair{l.no, `a character is written as two \u escapes, and is read as that character`, "write the character itself"})
+	}
+	return fixed, done
+}
+
+// inQuotes reports whether the end of before is inside a double-quoted value
+// of the same line, and not behind an open backslash.
+func inQuotes(before string) bool {
+	in, escaped := false, false
+	for i := range len(before) {
+		switch {
+		case escaped:
+			escaped = false
+		case in && before[i] == '\\':
+			escaped = true
+		case before[i] == '"':
+			in = !in
+		}
+	}
+	return in && !escaped
+}
+
+// cutKeys cuts lines at every line that begins with a key at the margin.
+// before are those ahead of the first.
+func cutKeys(lines []line) (before []line, parts [][]line) {
+	start := -1
+	for i, l := range lines {
+		if keyEnd(l.text) < 0 {
+			continue
+		}
+		if start >= 0 {
+			parts = append(parts, lines[start:i])
+		} else {
+			before = lines[:i]
+		}
+		start = i
+	}
+	if start >= 0 {
+		parts = append(parts, lines[start:])
+	}
+	return before, parts
+}
+
+// textOf returns a part's key and the text of its value: lines without their
+// common indentation and without space behind them, quotes around it removed.
+func textOf(part []line) (key, value string) {
+	colon := keyEnd(part[0].text)
+	key = strings.Trim(part[0].text[:colon], `"'`)
+	first := strings.TrimSpace(part[0].text[colon+1:])
+	common := -1
+	for _, l := range part[1:] {
+		if strings.TrimSpace(l.text) == "" {
+			continue
+		}
+		if n := indentOf(l.text); common < 0 || n < common {
+			common = n
+		}
+	}
+	texts := []string{first}
+	for _, l := range part[1:] {
+		text := strings.TrimRight(l.text, " \t")
+		texts = append(texts, text[min(max(common, 0), len(text)):])
+	}
+	value = strings.TrimSpace(strings.Join(texts, "\n"))
+	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		value = value[1 : n-1]
+	}
+	return strings.ToValidUTF8(key, "\ufffd"), strings.ToValidUTF8(value, "\ufffd")
+}
+
+// firstText returns the place of the first line that is not empty and no
+// comment, or 0.
+func firstText(lines []line) (no, column int) {
+	for _, l := range lines {
+		if t := strings.TrimSpace(l.text); t != "" && t[0] != '#' {
+			return l.no, indentOf(l.text) + 1
+		}
+	}
+	return 0, 0
+}
+
+var causePlace = regexp.MustCompile(`^yaml: (line \d+: )?`)
+
+// causeText is the parser's own words, without a line number (it counts
+// another way) and without anything of the pack's that is not plain ASCII.
+func causeText(err error) string {
+	text := causePlace.ReplaceAllString(err.Error(), "")
+	quoted := strconv.QuoteToASCII(clip(text))
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}

@@ -1,0 +1,177 @@
+package packs
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// maxName is how long a name, and so the last segment of an id, may be.
+const maxName = 64
+
+// ValidName reports whether name is an identifier as packs have it:
+// [a-z0-9]+(-[a-z0-9]+)*, 1 to 64 characters.
+func ValidName(name string) bool {
+	if name == "" || len(name) > maxName || name[0] == '-' || name[len(name)-1] == '-' || strings.Contains(name, "--") {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// slug makes a valid name of text, or "" when no letter or digit of it has a
+// form in ASCII.
+func slug(text string) string {
+	var b strings.Builder
+	dash := false
+	for _, r := range norm.NFKD.String(text) {
+		r = unicode.ToLower(r)
+		switch {
+		case r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)):
+			if dash && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			dash = false
+			b.WriteRune(r)
+		case unicode.Is(unicode.Mn, r): // the accent of the letter before
+		default:
+			dash = true
+		}
+		if b.Len() > maxName {
+			break
+		}
+	}
+	s := b.String()
+	if len(s) > maxName {
+		s = s[:maxName]
+	}
+	return strings.TrimRight(s, "-")
+}
+
+// segment returns a directory's name as a segment of an id: as it is when it
+// can be written down and read back, otherwise a slug of it.
+func segment(name string) string {
+	plain := utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '\\' || r == ':' || !unicode.IsPrint(r)
+	})
+	if plain {
+		return name
+	}
+	return cmp.Or(slug(name), "pack")
+}
+
+// dirName returns the name that the pack's directory gives it.
+func (p *Pack) dirName() string {
+	base := filepath.Base(p.Dir)
+	if p.path != "." {
+		base = path.Base(p.path)
+	}
+	return cmp.Or(slug(base), "pack")
+}
+
+// inParent returns the id of a pack called name beside p.
+func (p *Pack) inParent(name string) string {
+	parent := path.Dir(p.path)
+	if parent == "." {
+		return name
+	}
+	segments := strings.Split(parent, "/")
+	for i, s := range segments {
+		segments[i] = segment(s)
+	}
+	return strings.Join(segments, "/") + "/" + name
+}
+
+// assignIDs gives every pack of one root its id. The result does not depend on
+// the order of found, which is sorted by path afterwards.
+func assignIDs(found []*Pack) {
+	slices.SortFunc(found, func(a, b *Pack) int { return strings.Compare(a.path, b.path) })
+	wanted := make(map[string][]*Pack, len(found)) // :: id in lower case → packs that want it, by path
+	for _, p := range found {
+		name := p.dirName()
+		if p.Frontmatter != nil && p.Frontmatter.Name != "" {
+			if name = p.Name; !ValidName(name) {
+				name = cmp.Or(slug(name), p.dirName())
+				p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.KeyLine("name"),
+					fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
+			}
+		}
+		p.ID = p.inParent(name)
+		key := strings.ToLower(p.ID)
+		wanted[key] = append(wanted[key], p)
+	}
+
+	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
+	var losers []*Pack
+	for key, packs := range wanted {
+		keeper := packs[0]
+		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(p.path, p.ID) }); i >= 0 {
+			keeper = packs[i]
+		}
+		taken[key] = keeper
+		for _, p := range packs {
+			if p != keeper {
+				losers = append(losers, p)
+			}
+		}
+	}
+	slices.SortFunc(losers, func(a, b *Pack) int { return strings.Compare(a.path, b.path) })
+	for _, p := range losers {
+		wants := p.ID
+		own := p.inParent(p.dirName())
+		p.ID = own
+		for n := 2; taken[strings.ToLower(p.ID)] != nil; n++ {
+			p.ID = fmt.Sprintf("%s-%d", own, n)
+		}
+		taken[strings.ToLower(p.ID)] = p
+		p.problem(diag.Warning, CodeIDCollision, 0,
+			fmt.Sprintf("the pack in %q has the id %q as well, so this one goes by %q", taken[strings.ToLower(wants)].Dir, wants, p.ID), "give one of them another name")
+	}
+	for _, p := range found {
+		if why := reserved(p); why != "" {
+			line := 0
+			if p.Frontmatter != nil {
+				line = p.Frontmatter.KeyLine("name")
+			}
+			p.problem(diag.Error, CodeIDReserved, line, why, "give the pack, or its directory, another name")
+		}
+	}
+}
+
+// toolNames are the bridge's own tools, with "_" for every separator.
+var toolNames = []string{ // never modified
+	"capability_packs_list", "capability_packs_open_docs", "capability_packs_read_file",
+	"capability_packs_enable_tools", "capability_packs_call_tool", "capability_packs_exec_best_effort",
+}
+
+// reserved says why a pack cannot have its id or name, or returns "".
+func reserved(p *Pack) string {
+	if strings.EqualFold(p.ID, "workspace") {
+		return fmt.Sprintf("the id %q is reserved for the chat's own files", p.ID)
+	}
+	for _, s := range []string{p.Name, p.ID} {
+		lower := strings.ToLower(s)
+		last := path.Base(lower)
+		switch {
+		case strings.Contains(lower, "__"):
+			return fmt.Sprintf("%q holds two underscores in a row, which part a pack from its tool in the names of tools", s)
+		case strings.HasPrefix(last, "capability_packs") || strings.HasPrefix(last, "capability.packs"),
+			slices.Contains(toolNames, strings.NewReplacer("-", "_", ".", "_").Replace(last)):
+			return fmt.Sprintf("%q is named like a tool of this program", s)
+		}
+	}
+	return ""
+}

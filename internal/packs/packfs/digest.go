@@ -1,0 +1,278 @@
+package packfs
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds of one digest.
+const (
+	maxTreeFiles = 200_000
+	maxTreeBytes = 4 << 30 // 4 GiB
+	maxTreeDepth = 64
+)
+
+// A Tree is what a directory held when it was digested.
+type Tree struct {
+	// Digest is "sha256:" and the SHA-256, in lower-case hexadecimal, of one line
+	// for every regular file and symlink below the directory, sorted by their
+	// bytes. The line of a file is its path with slashes, NUL, "1" when anybody
+	// may execute it, otherwise "0", NUL, the SHA-256 of its bytes in lower-case
+	// hexadecimal, newline; that of a symlink is its path, NUL, "link", NUL, its
+	// target as it is, newline. Directories, FIFOs, sockets and devices have none.
+	Digest string
+	Files  []TreeFile // sorted by path
+	Bytes  int64      // the sizes of all files
+}
+
+// A TreeFile is one regular file of a Tree.
+type TreeFile struct {
+	Path   string // with slashes
+	Size   int64
+	Digest string // "sha256:" and 64 hexadecimal digits
+	Exec   bool
+}
+
+// A DigestCache remembers the digests of files that have not changed, by
+// size, times of change and inode. The zero value is empty and ready. Safe for
+// concurrent use; one cache may serve any number of directories.
+type DigestCache struct {
+	mu    sync.Mutex
+	sums  map[identity][sha256.Size]byte // guarded by mu
+	now   func() time.Time               // nil: time.Now; tests only
+	reads int                            // files that were read, guarded by mu; tests only
+}
+
+// identity is what a file cannot keep when its bytes change, unless somebody
+// sets the clock back.
+type identity struct {
+	device, inode uint64
+	size          int64
+	modified      int64 // nanoseconds
+	changed       int64 // nanoseconds of the inode's last change; 0 where there is none
+}
+
+// maxCached is how many digests a cache holds before it starts anew: about
+// 20 MiB.
+const maxCached = 200_000
+
+// settled is how long a file must have been left alone before its digest is
+// remembered: a second write within the clock's own step would not show.
+const settled = 2 * time.Second
+
+func (c *DigestCache) get(id identity) (sum [sha256.Size]byte, ok bool) {
+	if c == nil || id.inode == 0 {
+		return sum, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum, ok = c.sums[id]
+	return sum, ok
+}
+
+func (c *DigestCache) put(id identity, sum [sha256.Size]byte, read time.Time) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	if id.inode == 0 || read.Sub(time.Unix(0, max(id.modified, id.changed))) < settled {
+		return
+	}
+	if c.sums == nil || len(c.sums) >= maxCached {
+		c.sums = make(map[identity][sha256.Size]byte)
+	}
+	c.sums[id] = sum
+}
+
+func (c *DigestCache) clock() time.Time {
+	if c != nil && c.now != nil {
+		return c.now()
+	}
+	return time.Now()
+}
+
+// Digest reads every file below the directory and returns what is there; cache
+// may be nil. Symlinks are not followed. It fails, rather than leave something
+// out, when a file cannot be read or changes meanwhile, when a link's target
+// holds a line break (two different trees could have one digest), beyond
+// 200,000 files and links, 4 GiB, or 64 levels, and when ctx ends.
+func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
+	w := &treeWalk{ctx: ctx, cache: cache, tree: &Tree{}, buffer: make([]byte, 64<<10)}
+	if err := w.dir(d.root, "", 0); err != nil {
+		return nil, err
+	}
+	slices.Sort(w.lines)
+	h := sha256.New()
+	for _, l := range w.lines {
+		io.WriteString(h, l) // a hash never fails
+	}
+	w.tree.Digest = text(h.Sum(nil))
+	slices.SortFunc(w.tree.Files, func(a, b TreeFile) int { return cmp.Compare(a.Path, b.Path) })
+	return w.tree, nil
+}
+
+func text(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
+
+type treeWalk struct {
+	ctx     context.Context // of the one call of Digest that made this
+	cache   *DigestCache
+	tree    *Tree
+	lines   []string
+	entries int
+	buffer  []byte
+}
+
+func (w *treeWalk) dir(root *os.Root, rel string, depth int) error {
+	if depth > maxTreeDepth {
+		return &PathError{rel, &TooLargeError{Size: int64(depth), Limit: maxTreeDepth, Unit: "levels"}}
+	}
+	f, err := root.OpenFile(".", os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return &PathError{cmp.Or(rel, "."), reason(err)}
+	}
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(1000)
+		for _, name := range names {
+			if err := w.entry(root, rel, name, depth); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &PathError{cmp.Or(rel, "."), reason(err)}
+		}
+	}
+}
+
+func (w *treeWalk) entry(root *os.Root, rel, name string, depth int) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	at := join(rel, name)
+	if w.entries++; w.entries > maxTreeFiles {
+		return &PathError{at, &TooLargeError{Size: int64(w.entries), Limit: maxTreeFiles, Unit: "files"}}
+	}
+	info, err := root.Lstat(name)
+	if err != nil {
+		return &PathError{at, reason(err)}
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		sub, err := root.OpenRoot(name)
+		if err != nil {
+			return &PathError{at, reason(err)}
+		}
+		defer sub.Close()
+		return w.dir(sub, at, depth+1)
+	case mode&fs.ModeSymlink != 0:
+		target, err := root.Readlink(name)
+		if err != nil {
+			return &PathError{at, reason(err)}
+		}
+		for i := range len(target) {
+			if target[i] == '\n' {
+				return &PathError{at, ErrLineBreak}
+			}
+		}
+		w.lines = append(w.lines, at+"\x00link\x00"+filepath.ToSlash(target)+"\n")
+		return nil
+	case mode.IsRegular():
+		return w.file(root, at, name, info)
+	}
+	return nil
+}
+
+func (w *treeWalk) file(root *os.Root, at, name string, info fs.FileInfo) error {
+	sum, ok := w.cache.get(identify(info))
+	if !ok {
+		var err error
+		if sum, info, err = w.hash(root, name); err != nil {
+			if w.ctx.Err() != nil {
+				return w.ctx.Err()
+			}
+			return &PathError{at, err}
+		}
+	}
+	w.tree.Bytes += info.Size()
+	if w.tree.Bytes > maxTreeBytes {
+		return &PathError{at, &TooLargeError{Size: w.tree.Bytes, Limit: maxTreeBytes}}
+	}
+	file := TreeFile{Path: at, Size: info.Size(), Digest: text(sum[:]), Exec: info.Mode()&0o111 != 0}
+	bit := "0"
+	if file.Exec {
+		bit = "1"
+	}
+	w.tree.Files = append(w.tree.Files, file)
+	w.lines = append(w.lines, at+"\x00"+bit+"\x00"+hex.EncodeToString(sum[:])+"\n")
+	return nil
+}
+
+// hash reads the file and returns the state in which it was read.
+func (w *treeWalk) hash(root *os.Root, name string) (sum [sha256.Size]byte, info fs.FileInfo, err error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return sum, nil, reason(err)
+	}
+	defer f.Close()
+	info, err = f.Stat()
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return sum, nil, err
+	}
+	if left := maxTreeBytes - w.tree.Bytes; info.Size() > left {
+		return sum, nil, &TooLargeError{Size: w.tree.Bytes + info.Size(), Limit: maxTreeBytes}
+	}
+	now := w.cache.clock()
+	h := sha256.New()
+	n, err := w.copy(h, f, info.Size()+1)
+	if err != nil {
+		return sum, nil, err
+	}
+	after, err := f.Stat()
+	if err != nil {
+		return sum, nil, reason(err)
+	}
+	if n != info.Size() || identify(after) != identify(info) {
+		return sum, nil, ErrChanged
+	}
+	h.Sum(sum[:0])
+	w.cache.put(identify(info), sum, now)
+	return sum, info, nil
+}
+
+// copy hashes at most limit bytes, and looks now and then whether to stop.
+func (w *treeWalk) copy(h hash.Hash, r io.Reader, limit int64) (n int64, err error) {
+	for n < limit {
+		if err := w.ctx.Err(); err != nil {
+			return n, err
+		}
+		got, err := r.Read(w.buffer[:min(int64(len(w.buffer)), limit-n)])
+		h.Write(w.buffer[:got])
+		n += int64(got)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return n, reason(err)
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,18 @@
+//go:build unix && !linux
+
+package packfs
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// identify leaves out the time of the inode's last change, whose field has
+// another name on each of these systems.
+func identify(info fs.FileInfo) identity {
+	id := identity{size: info.Size(), modified: info.ModTime().UnixNano()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		id.device, id.inode = uint64(st.Dev), uint64(st.Ino)
+	}
+	return id
+}

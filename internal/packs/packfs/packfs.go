@@ -1,0 +1,244 @@
+// Package packfs reads the files below one directory (a pack, or a chat's
+// workspace) for callers that do not trust it: no path leads out of it, only
+// regular files are opened, nothing waits for the other end of a FIFO, and
+// every size is bounded.
+//
+// It writes nothing, it asks nobody (see package gate), and it does not hide
+// any file that is below the directory.
+package packfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// Reasons of a [PathError].
+var (
+	ErrOutside    = errors.New("the path leads out of the directory")
+	ErrNotFound   = errors.New("no such file or directory")
+	ErrNotRegular = errors.New("not a regular file")
+	ErrIsDir      = errors.New("is a directory")
+	ErrNotDir     = errors.New("is not a directory")
+	ErrOffset     = errors.New("the offset or length is negative, or past the end of the file")
+	ErrHardLink   = errors.New("the file has a second name (hard link)")
+	ErrChanged    = errors.New("the file changed while it was read")
+	ErrLineBreak  = errors.New("the target of the link holds a line break")
+)
+
+// A PathError says which path was refused, and why. Reason is one of the Err
+// values above, a [*TooLargeError], or what the system said.
+type PathError struct {
+	Path   string // as it was given
+	Reason error
+}
+
+// maxPathText is how much of a path an error shows.
+const maxPathText = 200
+
+func (e *PathError) Error() string {
+	p := e.Path
+	if r := []rune(p); len(r) > maxPathText {
+		p = string(r[:maxPathText]) + "…"
+	}
+	reason := e.Reason
+	// The system's own *fs.PathError repeats the path, and may name the directory.
+	if inner, ok := errors.AsType[*fs.PathError](reason); ok {
+		reason = inner.Err
+	}
+	return fmt.Sprintf("reading %q: %v", p, reason)
+}
+
+func (e *PathError) Unwrap() error { return e.Reason }
+
+// A TooLargeError says that a file, or a whole tree, is over a limit, in bytes
+// unless Unit says otherwise.
+type TooLargeError struct {
+	Size, Limit int64
+	Unit        string // "bytes" when empty
+}
+
+func (e *TooLargeError) Error() string {
+	unit := e.Unit
+	if unit == "" {
+		unit = "bytes"
+	}
+	return fmt.Sprintf("too large: %d %s, and the limit is %d", e.Size, unit, e.Limit)
+}
+
+// An Option changes what a Dir does.
+type Option int
+
+// RefuseHardLinks makes every file that has more than one name unreadable: in
+// a directory that a program may write to, the other name may be a file
+// outside, which no path check can see.
+const RefuseHardLinks Option = 1
+
+// A Dir is one open directory. It stays the same directory when its path, or a
+// parent, is renamed or replaced. Safe for concurrent use.
+type Dir struct {
+	root            *os.Root
+	refuseHardLinks bool
+}
+
+// Open opens the directory dir, following symlinks that lead to it.
+func Open(dir string, options ...Option) (*Dir, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, &PathError{dir, reason(err)}
+	}
+	d := &Dir{root: root}
+	for _, o := range options {
+		if o == RefuseHardLinks {
+			d.refuseHardLinks = true
+		}
+	}
+	return d, nil
+}
+
+// Close releases the directory. Reads that are under way may fail.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// Clean returns name as a slash-separated path without "." and "..", "." for
+// the directory itself, or an error that is [ErrOutside]. The rules are the
+// same on every system, so that a path means the same everywhere: no absolute
+// path, no "..", that leaves, no backslash, no colon, no NUL.
+func Clean(name string) (string, error) {
+	if strings.ContainsAny(name, "\x00\\:") || strings.HasPrefix(name, "/") {
+		return "", &PathError{name, ErrOutside}
+	}
+	clean := path.Clean(name)
+	if clean == ".." || strings.HasPrefix(clean, "../") {
+		return "", &PathError{name, ErrOutside}
+	}
+	if runtime.GOOS == "windows" {
+		// Windows drops these from the end of a name: "x." would be "x".
+		for part := range strings.SplitSeq(clean, "/") {
+			if part != "." && strings.HasSuffix(strings.TrimRight(part, " "), ".") || strings.HasSuffix(part, " ") {
+				return "", &PathError{name, ErrOutside}
+			}
+		}
+		if !filepath.IsLocal(clean) {
+			return "", &PathError{name, ErrOutside}
+		}
+	}
+	return clean, nil
+}
+
+// file opens a regular file for reading. The caller closes it.
+func (d *Dir) file(name string) (*os.File, fs.FileInfo, error) {
+	clean, err := Clean(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Looked at before it is opened, since opening alone can make a device act.
+	info, err := d.root.Stat(filepath.FromSlash(clean))
+	if err != nil {
+		return nil, nil, &PathError{name, reason(err)}
+	}
+	if err := regular(info); err != nil {
+		return nil, nil, &PathError{name, err}
+	}
+	f, err := d.root.OpenFile(filepath.FromSlash(clean), os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, nil, &PathError{name, reason(err)}
+	}
+	info, err = f.Stat()
+	if err == nil {
+		err = regular(info)
+	}
+	if err == nil && d.refuseHardLinks && linkCount(f, info) > 1 {
+		err = ErrHardLink
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, &PathError{name, err}
+	}
+	return f, info, nil
+}
+
+func regular(info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return ErrIsDir
+	case !info.Mode().IsRegular():
+		return ErrNotRegular
+	}
+	return nil
+}
+
+// reason turns an error of os.Root into one of this package's.
+func reason(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		return ErrNotFound
+	case errors.Is(err, syscall.ELOOP):
+		return ErrNotRegular
+	}
+	inner, ok := errors.AsType[*fs.PathError](err)
+	if !ok {
+		return err
+	}
+	if _, ok := errors.AsType[syscall.Errno](inner.Err); !ok && !errors.Is(inner.Err, fs.ErrClosed) {
+		// os.Root has no exported error for a path that escapes; its errors that
+		// come from no system call are about the path.
+		return ErrOutside
+	}
+	return inner.Err
+}
+
+// ReadAll returns the whole of a regular file of at most limit bytes.
+func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
+	f, info, err := d.file(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info.Size() > limit {
+		return nil, &PathError{name, &TooLargeError{Size: info.Size(), Limit: limit}}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, &PathError{name, reason(err)}
+	}
+	if int64(len(data)) > limit {
+		return nil, &PathError{name, &TooLargeError{Size: int64(len(data)), Limit: limit}}
+	}
+	return data, nil
+}
+
+// ReadHead returns the first bytes of a regular file, at most n, and the size
+// of the file.
+func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) {
+	f, info, err := d.file(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	head = make([]byte, min(int64(n), info.Size()))
+	got, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, 0, &PathError{name, reason(err)}
+	}
+	return head[:got], info.Size(), nil
+}
+
+// IsDir reports whether name is a directory, through symlinks that stay inside.
+func (d *Dir) IsDir(name string) (bool, error) {
+	clean, err := Clean(name)
+	if err != nil {
+		return false, err
+	}
+	info, err := d.root.Stat(filepath.FromSlash(clean))
+	if err != nil {
+		return false, &PathError{name, reason(err)}
+	}
+	return info.IsDir(), nil
+}

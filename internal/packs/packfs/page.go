@@ -1,0 +1,185 @@
+package packfs
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gabriel-vasile/mimetype"
+)
+
+// Limits bound one read. A field that is 0 has its default.
+type Limits struct {
+	Page    int64 // length of a page when the caller names none; 10,000 bytes
+	PageMax int64 // longest page, a longer one is cut to it; 1 MiB
+	File    int64 // largest file; 64 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Page <= 0 {
+		l.Page = 10_000
+	}
+	if l.PageMax <= 0 {
+		l.PageMax = 1 << 20
+	}
+	if l.File <= 0 {
+		l.File = 64 << 20
+	}
+	l.Page = min(l.Page, l.PageMax)
+	return l
+}
+
+// A Page is a part of a file, byte for byte: the Data of all pages, each read
+// at the NextOffset of the one before, joined, are the file.
+type Page struct {
+	Path       string // cleaned, with slashes
+	Data       []byte
+	Size       int64 // of the whole file
+	Offset     int64 // of Data[0]
+	NextOffset int64 // where the next page begins; 0 when this is the last
+	Truncated  bool  // there is a next page
+	// UTF8 reports whether Data may be sent as text. It is so when the first
+	// 8 KiB of the file are valid UTF-8 without NUL, and this page is as well:
+	// a binary file never has a page of text, while a text file with a broken
+	// byte has one page that is not, or one that begins inside a character
+	// because the caller asked for that offset.
+	UTF8 bool
+	MIME string // without parameters
+}
+
+// sniffLen is how much of a file decides whether it is text, and its type.
+const sniffLen = 8 << 10
+
+// Read returns the page of the file that begins at offset and is at most
+// length bytes long (0: the default of limits). Of a text, the page ends with
+// a whole character, and is up to three bytes longer when the length has no
+// room for even one. A page before the end of the file is never empty.
+func (d *Dir) Read(name string, offset, length int64, limits Limits) (*Page, error) {
+	limits = limits.withDefaults()
+	if offset < 0 || length < 0 {
+		return nil, &PathError{name, ErrOffset}
+	}
+	if length == 0 {
+		length = limits.Page
+	}
+	length = min(length, limits.PageMax)
+	f, info, err := d.file(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size := info.Size()
+	switch {
+	case size > limits.File:
+		return nil, &PathError{name, &TooLargeError{Size: size, Limit: limits.File}}
+	case offset > size:
+		return nil, &PathError{name, ErrOffset}
+	}
+
+	head, err := readAt(f, 0, min(sniffLen, size))
+	if err != nil {
+		return nil, &PathError{name, reason(err)}
+	}
+	text := isText(head, int64(len(head)) < size)
+	data, err := readAt(f, offset, min(length+utf8.UTFMax-1, size-offset))
+	if err != nil {
+		return nil, &PathError{name, reason(err)}
+	}
+	if offset < size && len(data) == 0 {
+		return nil, &PathError{name, ErrChanged}
+	}
+	if int64(len(data)) > length {
+		data = data[:cut(data, int(length), text)]
+	}
+
+	clean, _ := Clean(name) // d.file accepted it
+	page := &Page{
+		Path: clean, Data: data, Size: size, Offset: offset,
+		UTF8: text && isText(data, false), MIME: mimeOf(clean, head, text),
+	}
+	if next := offset + int64(len(data)); next < size {
+		page.NextOffset, page.Truncated = next, true
+	}
+	return page, nil
+}
+
+func readAt(r io.ReaderAt, offset, n int64) ([]byte, error) {
+	data := make([]byte, n)
+	got, err := r.ReadAt(data, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return data[:got], nil
+}
+
+// cut returns where to cut data, which is longer than length: at length, or in
+// a text at the end of the last whole character before it, or after the first
+// character when there is none.
+func cut(data []byte, length int, text bool) int {
+	if !text {
+		return length
+	}
+	for back := 0; back < utf8.UTFMax && length-back > 0; back++ {
+		if utf8.RuneStart(data[length-back]) {
+			return length - back
+		}
+	}
+	if r, n := utf8.DecodeRune(data); r != utf8.RuneError || n > 1 {
+		return max(n, 1)
+	}
+	return length
+}
+
+// isText reports whether data is valid UTF-8 without NUL; with more to come, a
+// character may be cut off at the end.
+func isText(data []byte, more bool) bool {
+	if bytes.IndexByte(data, 0) >= 0 {
+		return false
+	}
+	if utf8.Valid(data) {
+		return true
+	}
+	if !more {
+		return false
+	}
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {
+			return !utf8.FullRune(tail) && utf8.Valid(data[:len(data)-n])
+		}
+	}
+	return false
+}
+
+// textTypes are the types of text files that have no mark in their bytes.
+var textTypes = map[string]string{ // :: extension in lower case → MIME type; never modified
+	".md": "text/markdown", ".markdown": "text/markdown", ".txt": "text/plain",
+	".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/jsonl",
+	".yaml": "application/yaml", ".yml": "application/yaml", ".toml": "application/toml",
+	".xml": "application/xml", ".svg": "image/svg+xml", ".html": "text/html", ".htm": "text/html",
+	".css": "text/css", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
+	".js": "text/javascript", ".mjs": "text/javascript", ".cjs": "text/javascript", ".jsx": "text/jsx",
+	".ts": "text/x-typescript", ".tsx": "text/tsx", ".py": "text/x-python", ".sh": "application/x-sh",
+	".bash": "application/x-sh", ".zsh": "application/x-sh", ".rb": "text/x-ruby", ".go": "text/x-go",
+	".rs": "text/x-rust", ".java": "text/x-java", ".c": "text/x-c", ".h": "text/x-c",
+	".cpp": "text/x-c++", ".hpp": "text/x-c++", ".cs": "text/x-csharp", ".php": "text/x-php",
+	".pl": "text/x-perl", ".lua": "text/x-lua", ".swift": "text/x-swift", ".kt": "text/x-kotlin",
+	".sql": "application/sql", ".ps1": "text/x-powershell", ".ini": "text/plain", ".cfg": "text/plain",
+	".conf": "text/plain", ".log": "text/plain", ".rst": "text/x-rst", ".tex": "text/x-tex",
+	".diff": "text/x-diff", ".patch": "text/x-diff",
+}
+
+func mimeOf(name string, head []byte, text bool) string {
+	if text {
+		if t := textTypes[strings.ToLower(path.Ext(name))]; t != "" {
+			return t
+		}
+	}
+	t, _, _ := strings.Cut(mimetype.Detect(head).String(), ";")
+	if !text && strings.HasPrefix(t, "text/") {
+		return "application/octet-stream"
+	}
+	return t
+}

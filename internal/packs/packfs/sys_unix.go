@@ -1,0 +1,20 @@
+//go:build unix
+
+package packfs
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// openFlags make an open return at once, whatever the file turns out to be.
+const openFlags = syscall.O_NONBLOCK | syscall.O_CLOEXEC | syscall.O_NOCTTY
+
+// linkCount returns how many names an open file has.
+func linkCount(_ *os.File, info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}

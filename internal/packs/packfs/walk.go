@@ -1,0 +1,45 @@
+package packfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Sub opens a directory below d, through symlinks that stay inside. It is a
+// Dir of its own: nothing above it can be reached, and it must be closed.
+func (d *Dir) Sub(name string) (*Dir, error) {
+	clean, err := Clean(name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := d.root.OpenRoot(filepath.FromSlash(clean))
+	if err != nil {
+		return nil, &PathError{name, reason(err)}
+	}
+	return &Dir{root: root, refuseHardLinks: d.refuseHardLinks}, nil
+}
+
+// Names returns what is in the directory itself, sorted by name, with the type
+// that the system gives for nothing: only Name and Type of an entry may be
+// asked for. Past limit names, the rest is left out and truncated is true.
+func (d *Dir) Names(limit int) (entries []fs.DirEntry, truncated bool, err error) {
+	f, err := d.root.OpenFile(".", os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, false, &PathError{".", reason(err)}
+	}
+	defer f.Close()
+	entries, err = f.ReadDir(limit + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, &PathError{".", reason(err)}
+	}
+	if truncated = len(entries) > limit; truncated {
+		entries = entries[:limit]
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, truncated, nil
+}

@@ -1,0 +1,171 @@
+// Package packs finds capability packs in folders and describes them: which
+// there are, what they are called, what is wrong with them, and which of them
+// a person attached.
+//
+// A [Catalog] is made by [Scan] and never changes; whoever wants a newer one
+// scans again. The package reads no tool definitions (see packs/tools), starts
+// nothing, asks nobody, and holds no document in memory: bodies are read when
+// they are opened.
+package packs
+
+import (
+	"log/slog"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// Codes of the diagnostics of this package, next to those of package
+// frontmatter. They are stable.
+const (
+	CodeRootMissing      = "root-missing"       // warning: a root is not there
+	CodeRootUnreadable   = "root-unreadable"    // warning: a root, or a directory below it, cannot be read
+	CodeTooManyDirs      = "root-too-large"     // warning: not every directory was looked at
+	CodeLinkOutside      = "link-outside"       // warning: a symlink leads out of the root and is not followed
+	CodeNoPack           = "no-pack"            // error: the directory a person named holds no pack; says what is missing
+	CodeEntryUnreadable  = "entry-unreadable"   // error: the entry document cannot be read
+	CodeEntryTooLarge    = "entry-too-large"    // error: the entry document is over the limit
+	CodeEntryAmbiguous   = "entry-ambiguous"    // warning: several spellings of SKILL.md
+	CodeDocMissing       = "doc-missing"        // warning: a configured document is not there
+	CodeNameSlugged      = "name-not-valid"     // warning: the name is no identifier, and the id has a form of it that is
+	CodeIDReserved       = "id-reserved"        // error: the name or id belongs to the bridge, or looks like a tool's
+	CodeIDCollision      = "id-collision"       // warning: another pack of the root has this pack's id, so it has another
+	CodeShadowed         = "id-shadowed"        // warning: a pack of a root with higher priority has this id
+	CodeAttachedOther    = "attached-elsewhere" // warning: the id is attached for another directory, so this pack is not
+	CodeAttachUnknown    = "attach-unknown"     // warning: a root lists an id to attach that it does not hold
+	CodeDescriptionShort = "description-long"   // info: the model sees only the beginning
+)
+
+// Trust says how much the person vouches for a pack. The zero value, and every
+// unknown one, means untrusted.
+type Trust string
+
+// The kinds of trust.
+const (
+	TrustBundled   Trust = "bundled"   // comes with the program
+	TrustUser      Trust = "user"      // a person put it there, or said so
+	TrustUntrusted Trust = "untrusted" // comes with a project, or from elsewhere
+)
+
+// normal returns t, or TrustUntrusted for anything that is not a Trust.
+func (t Trust) normal() Trust {
+	if t == TrustBundled || t == TrustUser {
+		return t
+	}
+	return TrustUntrusted
+}
+
+// A Root is a directory that holds packs, or is one.
+type Root struct {
+	Dir    string
+	Source string // "flag", "config", "project", "user", "bundled"; shown, not judged
+	Trust  Trust
+
+	// AttachAll attaches every pack of the root that no person detached; Attach
+	// only those with these ids ("all" means AttachAll).
+	AttachAll bool
+	Attach    []string
+
+	// Entry names the entry document of packs, Docs their additional documents.
+	// Both have a pack's directory, relative to Dir and with slashes ("." for
+	// the root itself), as key, and paths inside that directory as values.
+	Entry map[string]string
+	Docs  map[string][]string
+
+	// Named says that a person named this very directory: when it holds no
+	// pack, a diagnostic says what is missing.
+	Named bool
+}
+
+// Limits bound what is read of one entry document. A field that is 0 has its
+// default.
+type Limits struct {
+	EntryDoc    int64 // bytes; 1 MiB
+	Frontmatter int   // bytes; 64 KiB
+	Description int   // characters that a model sees; 1,024
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.EntryDoc <= 0 {
+		l.EntryDoc = 1 << 20
+	}
+	if l.Frontmatter <= 0 {
+		l.Frontmatter = frontmatter.MaxSize
+	}
+	if l.Description <= 0 {
+		l.Description = 1024
+	}
+	return l
+}
+
+// Options say what Scan looks at.
+type Options struct {
+	Roots    []Root     // by priority, the highest first
+	Mode     string     // the configured mode; empty means "Global"
+	Attached attach.Set // what a person attached and detached
+	Limits   Limits
+	Logger   *slog.Logger // nil: no log
+}
+
+// A Pack is one directory with an entry document. It belongs to its Catalog
+// and must not be modified.
+type Pack struct {
+	ID          string // "acme/billing/refunds"
+	Name        string // as the frontmatter has it; that of the directory when there is none
+	Description string // whole
+	Tags        []string
+	Modes       []string
+
+	Dir       string // absolute, symlinks resolved
+	Root      string // the directory of its root, as it was given
+	Source    string // of its root
+	Trust     Trust  // never empty
+	Entry     string // path of the entry document inside the pack, with slashes
+	Docs      []string
+	ToolsFile string // "tools.json" when there is one, otherwise empty
+
+	Attached   bool   // a person attached it, or its root attaches all
+	Valid      bool   // none of Problems is an error
+	Offered    bool   // its modes allow the configured one
+	ShadowedBy string // the directory of the pack that has the id instead; empty for none
+
+	// Frontmatter is nil when it could not be read. DisableModelInvocation and
+	// UserInvocable are in it: they are for whoever offers the pack.
+	Frontmatter *frontmatter.Document
+	Problems    []diag.Diagnostic // paths are those inside the pack
+
+	path   string // relative to the root, with slashes; by the way it was found
+	limits Limits
+}
+
+// OpenDir opens the pack's directory. The caller closes it.
+func (p *Pack) OpenDir() (*packfs.Dir, error) { return packfs.Open(p.Dir) }
+
+// BodyPage is how much of a body is given at once when no length is named.
+const BodyPage = 32 << 10 // 32 KiB
+
+// Body returns a page of the entry document without its frontmatter. offset is
+// an offset in the file, as in the page's NextOffset, so that a reader can go
+// on with either Body or the file itself; 0, like every offset before the
+// body, means the body's begin. length 0 means BodyPage.
+func (p *Pack) Body(offset, length int64) (*packfs.Page, error) {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	// The file may be another than when it was scanned.
+	head, _, err := dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
+	if err != nil {
+		return nil, err
+	}
+	if block, state := frontmatter.Find(head); state == frontmatter.Closed && offset >= 0 {
+		offset = max(offset, int64(block.Body))
+	}
+	if length == 0 {
+		length = BodyPage
+	}
+	return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.EntryDoc})
+}

@@ -1,0 +1,94 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// maxProblems is how many problems an [ArgumentError] names: enough to mend a
+// call at once, few enough to read.
+const maxProblems = 20
+
+// Values are checked arguments of one tool, with defaults filled in. The zero
+// value is no arguments.
+type Values struct {
+	fields    map[string]any  // :: name → value as JSON, numbers as json.Number
+	defaulted map[string]bool // :: names whose value is the declared default
+}
+
+// JSON returns the values as one JSON object: keys sorted, no spaces, numbers
+// as they were written. Equal bytes are equal calls of a tool.
+func (v Values) JSON() json.RawMessage {
+	if v.fields == nil {
+		return json.RawMessage("{}")
+	}
+	return canonical(v.fields)
+}
+
+// Names returns the names that have a value, sorted.
+func (v Values) Names() []string { return slices.Sorted(maps.Keys(v.fields)) }
+
+// An ArgumentError says why arguments are not what a tool takes.
+type ArgumentError struct {
+	Problems []string        // each with the JSON pointer of its place in the arguments
+	Schema   json.RawMessage // what they were checked against
+}
+
+func (e *ArgumentError) Error() string {
+	return "invalid arguments: " + strings.Join(e.Problems, "; ")
+}
+
+// Check reads the arguments of a call and holds them against the tool's input
+// schema as it was declared. Nothing at all, and null, mean no arguments.
+// Properties that are absent get their defaults. An error is an
+// *[ArgumentError], which shows no values of secret parameters.
+func (t *Tool) Check(args json.RawMessage) (Values, error) {
+	in := t.schema()
+	refuse := func(problems ...string) (Values, error) {
+		return Values{}, &ArgumentError{Problems: problems, Schema: t.InputSchema}
+	}
+	fields := make(map[string]any)
+	if s := strings.TrimSpace(string(args)); s != "" && s != "null" {
+		root, e := parseJSON(args)
+		if e != nil {
+			return refuse(fmt.Sprintf("at byte %d: %s", e.offset, e.problem))
+		}
+		if root.kind != kindObject {
+			return refuse(fmt.Sprintf("arguments must be an object, not %s", root.kind))
+		}
+		fields = root.value().(map[string]any)
+	}
+	if err := in.compiled.Validate(fields); err != nil {
+		v, ok := errors.AsType[*jsonschema.ValidationError](err)
+		if !ok {
+			return refuse(err.Error())
+		}
+		var problems []string
+		for _, l := range leavesOf(v, in.secrets) {
+			if len(problems) == maxProblems {
+				problems = append(problems, "and more")
+				break
+			}
+			if p := pointer(l.path); p != "" {
+				problems = append(problems, p+": "+l.text)
+			} else {
+				problems = append(problems, l.text)
+			}
+		}
+		return refuse(problems...)
+	}
+	v := Values{fields: fields, defaulted: make(map[string]bool)}
+	for _, p := range in.params {
+		if _, ok := fields[p.name]; !ok && p.preset != nil {
+			fields[p.name] = p.preset.value()
+			v.defaulted[p.name] = true
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,117 @@
+package tools
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// Definition returns everything about the tool that an approval covers, as one
+// canonical JSON object: two tools are the same tool exactly if the bytes are
+// the same. Where it was declared is not part of it. In a list it is a
+// tools.json that compiles to the same tool again.
+func (t *Tool) Definition() []byte {
+	def := map[string]any{
+		"name":        t.Name,
+		"inputSchema": rawValue(t.InputSchema),
+		"policy":      t.Policy.definition(),
+	}
+	put(def, "title", t.Title, t.Title != "")
+	put(def, "description", t.Description, t.Description != "")
+	put(def, "examples", anys(t.Examples), len(t.Examples) > 0)
+	put(def, "modes", anys(t.Modes), len(t.Modes) > 0)
+	if t.OutputSchema != nil {
+		def["outputSchema"] = rawValue(t.OutputSchema)
+	}
+	if o := t.Output.definition(); len(o) > 0 {
+		def["output"] = o
+	}
+	if t.Command != nil {
+		def["command"] = t.Command.definition()
+	}
+	return canonical(def)
+}
+
+// Digest returns the SHA-256 of [Tool.Definition] in hexadecimal.
+func (t *Tool) Digest() string {
+	sum := sha256.Sum256(t.Definition())
+	return hex.EncodeToString(sum[:])
+}
+
+func (c *Command) definition() map[string]any {
+	args := make([]any, len(c.Args))
+	for i, a := range c.Args {
+		args[i] = a.String()
+	}
+	def := map[string]any{"program": c.Program, "args": args, "cwd": c.Cwd}
+	if c.Cwd == "" {
+		def["cwd"] = CwdWorkspace
+	}
+	if len(c.Env) > 0 {
+		env := make(map[string]any, len(c.Env))
+		for name, a := range c.Env {
+			env[name] = a.String()
+		}
+		def["env"] = env
+	}
+	put(def, "stdin", c.Stdin, c.Stdin != "")
+	return def
+}
+
+func (p Policy) definition() map[string]any {
+	network := p.Network
+	if network == "" {
+		network = NetworkNone
+	}
+	codes := p.AllowedExitCodes
+	if codes == nil {
+		codes = []int{0}
+	}
+	def := map[string]any{
+		"read_only":          p.ReadOnly,
+		"confirm_before_run": p.AlwaysAsk,
+		"network":            string(network),
+		"allowed_exit_codes": anys(codes),
+	}
+	put(def, "timeout_secs", int(p.Timeout/time.Second), p.Timeout > 0)
+	return def
+}
+
+func (o Output) definition() map[string]any {
+	def := make(map[string]any)
+	put(def, "format", o.Format, o.Format != "")
+	put(def, "extract_field", o.ExtractField, o.ExtractField != "")
+	put(def, "template", o.Template, o.Template != "")
+	put(def, "max_chars", o.MaxChars, o.MaxChars > 0)
+	put(def, "speak", true, o.Speak)
+	put(def, "merged", true, o.Merged)
+	return def
+}
+
+func put(def map[string]any, key string, value any, when bool) {
+	if when {
+		def[key] = value
+	}
+}
+
+func anys[T any](in []T) []any {
+	out := make([]any, len(in))
+	for i, v := range in {
+		out[i] = v
+	}
+	return out
+}
+
+// rawValue decodes JSON that was read before; text that is none stays visible
+// as a string, so that it still makes a difference.
+func rawValue(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		raw = json.RawMessage(emptyInput)
+	}
+	n, e := parseJSON(raw)
+	if e != nil {
+		return string(raw)
+	}
+	return n.value()
+}

@@ -1,0 +1,289 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Context is what the user's side knows when a tool is called: name ("cwd",
+// "file", "url", "selection", "clipboard") → value. A name that is absent is
+// not known; an empty value is a value.
+type Context map[string]string
+
+// An Invocation is a command with everything filled in. It still has to be
+// approved, looked up and confined.
+type Invocation struct {
+	Program string   // as in [Command.Program]
+	Args    []string // without the program
+	Env     []string // NAME=value, sorted; only what the tool declares
+	Cwd     string   // CwdWorkspace, CwdPackRoot, CwdProject, or a path that a placeholder gave and the caller must confine
+	Stdin   []byte   // nil: empty
+}
+
+// A LeadingDashError refuses a value that a program would take for an option.
+type LeadingDashError struct {
+	Param string // or "context.url" and its like
+}
+
+func (e *LeadingDashError) Error() string {
+	return fmt.Sprintf("value of %q begins with -, which the program could take for an option", e.Param)
+}
+
+// A NULError refuses a value with a NUL character, which no argument can hold.
+type NULError struct {
+	Param string
+}
+
+func (e *NULError) Error() string {
+	return fmt.Sprintf("value of %q has a NUL character", e.Param)
+}
+
+// A MissingContextError names what the tool needs to know and nobody said.
+type MissingContextError struct {
+	Names []string // keys of a [Context], sorted
+}
+
+func (e *MissingContextError) Error() string {
+	return "missing context: " + strings.Join(e.Names, ", ")
+}
+
+// Expand fills v, which [Tool.Check] of the same tool returned, and ctx into
+// the tool's command. A value is never split, expanded again or quoted.
+//
+// Errors are [ErrDeclaredOnly] (wrapped), *[LeadingDashError], *[NULError] and
+// *[MissingContextError].
+func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
+	if t.Command == nil {
+		return nil, fmt.Errorf("expanding tool %q: %w", t.Name, ErrDeclaredOnly)
+	}
+	x := &expander{values: v, context: ctx, input: t.schema()}
+	inv := &Invocation{Program: t.Command.Program, Args: []string{}}
+	afterDashes := false
+	for _, a := range t.Command.Args {
+		args, err := x.argument(a, afterDashes)
+		if err != nil {
+			return nil, err
+		}
+		inv.Args = append(inv.Args, args...)
+		if lit, ok := a.Literal(); ok && lit == "--" {
+			afterDashes = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Command.Env)) {
+		value, ok, err := x.text(t.Command.Env[name], false)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			inv.Env = append(inv.Env, name+"="+value.text)
+		}
+	}
+	cwd, err := x.cwd(t.Command.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	inv.Cwd = cwd
+	if len(x.missing) > 0 {
+		slices.Sort(x.missing)
+		return nil, &MissingContextError{slices.Compact(x.missing)}
+	}
+	if t.Command.Stdin == StdinJSON {
+		inv.Stdin = append(v.JSON(), '\n')
+	}
+	return inv, nil
+}
+
+type expander struct {
+	values  Values
+	context Context
+	input   *inputSchema
+	missing []string // names of context that is needed and not there
+}
+
+// argument returns the arguments that a becomes: usually one, none when it has
+// no value.
+func (x *expander) argument(a Arg, afterDashes bool) ([]string, error) {
+	if !a.alone() || a.pieces[0].form == plain || a.pieces[0].form == fallback {
+		r, ok, err := x.text(a, true)
+		if err != nil || !ok {
+			return nil, err
+		}
+		if r.dash != "" && !afterDashes {
+			return nil, &LeadingDashError{r.dash}
+		}
+		return []string{r.text}, nil
+	}
+
+	p := a.pieces[0]
+	value, ok := x.lookup(p)
+	if !ok {
+		return nil, nil
+	}
+	var args []string
+	if p.form == flag {
+		switch on := value.(type) {
+		case bool:
+			if on {
+				return []string{p.extra}, nil
+			}
+			return nil, nil
+		}
+		args = append(args, p.extra)
+	}
+	elements, isList := value.([]any)
+	if p.form == flag || !isList {
+		elements = []any{value}
+	}
+	for _, e := range elements {
+		s := render(e)
+		if strings.IndexByte(s, 0) >= 0 {
+			return nil, &NULError{p.name}
+		}
+		if !afterDashes && dashes(e) && !x.mayDash(p.name) {
+			return nil, &LeadingDashError{p.name}
+		}
+		args = append(args, s)
+	}
+	return args, nil
+}
+
+// filled is a template with its values.
+type filled struct {
+	text string
+	dash string // the parameter whose value begins the text with a "-" it may not have; "" is none
+}
+
+// text fills a, which has no spread and no flag. It reports false when there is
+// no value for any placeholder of it. With urls, values in a template that
+// begins as a URL are percent-encoded.
+func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
+	encode := urls && len(a.pieces) > 0 && a.pieces[0].form == literal && isURL(a.pieces[0].extra)
+	var b strings.Builder
+	var dash string
+	placeholders, values := 0, 0
+	for _, p := range a.pieces {
+		if p.form == literal {
+			b.WriteString(p.extra)
+			continue
+		}
+		placeholders++
+		s := p.extra
+		if value, ok := x.lookup(p); ok {
+			s = render(value)
+			if strings.IndexByte(s, 0) >= 0 {
+				return filled{}, false, &NULError{p.name}
+			}
+			if b.Len() == 0 && dash == "" && dashes(value) && !x.mayDash(p.name) {
+				dash = p.name
+			}
+		} else if p.form != fallback {
+			continue
+		}
+		values++
+		if encode {
+			s = percentEncode(s)
+		}
+		b.WriteString(s)
+	}
+	if placeholders > 0 && values == 0 {
+		return filled{}, false, nil
+	}
+	return filled{b.String(), dash}, true, nil
+}
+
+func (x *expander) cwd(source string) (string, error) {
+	if source == "" {
+		return CwdWorkspace, nil
+	}
+	a, err := ParseArg(source)
+	if err != nil {
+		return "", err
+	}
+	r, ok, err := x.text(a, false)
+	if err != nil {
+		return "", err
+	}
+	if !ok || r.text == "" {
+		return CwdWorkspace, nil
+	}
+	return r.text, nil
+}
+
+// lookup returns the value that p names. An absent one, null and an empty list
+// are no value. Context that is needed and absent is noted.
+func (x *expander) lookup(p piece) (any, bool) {
+	if name, ok := strings.CutPrefix(p.name, contextPrefix); ok {
+		value, ok := x.context[name]
+		if !ok && (p.form == plain || p.form == spread) {
+			x.missing = append(x.missing, name)
+		}
+		return value, ok
+	}
+	value, ok := x.values.fields[p.name]
+	if l, isList := value.([]any); isList && len(l) == 0 {
+		return nil, false
+	}
+	return value, ok && value != nil
+}
+
+// mayDash reports whether the value of name may begin with "-": its schema says
+// so, or the pack itself wrote that value as the default.
+func (x *expander) mayDash(name string) bool {
+	if x.values.defaulted[name] {
+		return true
+	}
+	p := x.input.param(name)
+	return p != nil && p.allowDash
+}
+
+// dashes reports whether v, or an element of it, begins with "-".
+func dashes(v any) bool {
+	if l, ok := v.([]any); ok {
+		return slices.ContainsFunc(l, dashes)
+	}
+	return strings.HasPrefix(render(v), "-")
+}
+
+// render writes a value as the text of an argument.
+func render(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return shortNumber(v.String())
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = render(e)
+		}
+		return strings.Join(parts, " ")
+	default: // booleans, objects, null
+		return string(canonical(v))
+	}
+}
+
+// isURL reports whether values after this text go into a URL.
+func isURL(prefix string) bool {
+	return strings.HasPrefix(prefix, "http://") || strings.HasPrefix(prefix, "https://")
+}
+
+// percentEncode encodes everything but the unreserved characters of RFC 3986.
+func percentEncode(s string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~", c) >= 0:
+			b.WriteByte(c)
+		default:
+			b.WriteByte('%')
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,456 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth is how deeply JSON may be nested: more than anybody writes, and
+// little enough that recursion over it is harmless.
+const maxDepth = 100
+
+// maxNumber is how long a number may be written, and maxExponent how large its
+// exponent: exact arithmetic on anything larger is a way to use up memory.
+const (
+	maxNumber   = 400
+	maxExponent = 400
+)
+
+type jsonKind uint8
+
+const (
+	kindNull jsonKind = iota
+	kindBoolean
+	kindNumber
+	kindText
+	kindList
+	kindObject
+)
+
+func (k jsonKind) String() string {
+	return [...]string{"null", "a boolean", "a number", "a string", "a list", "an object"}[k]
+}
+
+// A node is one JSON value with its place in the source.
+type node struct {
+	kind       jsonKind
+	start, end int    // source offsets of the value
+	text       string // text: its content; number: its literal
+	truth      bool
+	items      []*node
+	members    []member // in source order, keys unique
+
+	parent *node  // nil at the root
+	key    string // in an object
+	index  int    // in a list
+}
+
+type member struct {
+	key   string
+	start int // source offset of the key
+	value *node
+}
+
+// A jsonError says why bytes are not the JSON that is read here.
+type jsonError struct {
+	code    string
+	offset  int
+	problem string
+	hint    string
+}
+
+func (e *jsonError) Error() string { return e.problem }
+
+// parseJSON reads exactly one JSON value. Stricter than encoding/json: no
+// duplicate keys, no invalid UTF-8, no lone surrogates, bounded depth and
+// numbers. A byte order mark must have been removed.
+func parseJSON(src []byte) (*node, *jsonError) {
+	if !utf8.Valid(src) {
+		off := 0
+		for off < len(src) {
+			r, size := utf8.DecodeRune(src[off:])
+			if r == utf8.RuneError && size == 1 {
+				break
+			}
+			off += size
+		}
+		e := &jsonError{code: CodeJSONSyntax, offset: off, problem: "text is not UTF-8", hint: "save the file as UTF-8"}
+		return nil, e
+	}
+	r := &reader{src: src, dec: json.NewDecoder(bytes.NewReader(src))}
+	r.dec.UseNumber()
+	n, err := r.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if p := r.next(false); p < len(src) {
+		if e := r.notJSON(p); e != nil {
+			return nil, e
+		}
+		return nil, &jsonError{CodeJSONSyntax, p, "there is more after the JSON value", "keep one value in the file"}
+	}
+	return n, nil
+}
+
+type reader struct {
+	src []byte
+	dec *json.Decoder
+}
+
+// next returns the offset of the next token.
+func (r *reader) next(inside bool) int {
+	p := r.space(int(r.dec.InputOffset()))
+	if inside && p < len(r.src) && (r.src[p] == ',' || r.src[p] == ':') {
+		p = r.space(p + 1)
+	}
+	return p
+}
+
+func (r *reader) space(p int) int {
+	for p < len(r.src) && strings.IndexByte(" \t\r\n", r.src[p]) >= 0 {
+		p++
+	}
+	return p
+}
+
+func (r *reader) value(depth int) (*node, *jsonError) {
+	start := r.next(depth > 0)
+	if depth > maxDepth {
+		return nil, &jsonError{CodeJSONDepth, start, fmt.Sprintf("nested more than %d levels deep", maxDepth), "make it flatter"}
+	}
+	tok, err := r.dec.Token()
+	if err != nil {
+		return nil, r.syntax(start, err)
+	}
+	n := &node{start: start, end: int(r.dec.InputOffset())}
+	switch v := tok.(type) {
+	case nil:
+		n.kind = kindNull
+	case bool:
+		n.kind, n.truth = kindBoolean, v
+	case json.Number:
+		n.kind, n.text = kindNumber, v.String()
+		if tooLarge(n.text) {
+			return nil, &jsonError{CodeJSONNumber, start, "number is too large or too long", "use a string"}
+		}
+	case string:
+		n.kind, n.text = kindText, v
+		if e := r.surrogates(n); e != nil {
+			return nil, e
+		}
+	case json.Delim:
+		var e *jsonError
+		if v == '{' {
+			n.kind = kindObject
+			e = r.object(n, depth)
+		} else {
+			n.kind = kindList
+			e = r.list(n, depth)
+		}
+		if e != nil {
+			return nil, e
+		}
+	}
+	return n, nil
+}
+
+func (r *reader) object(n *node, depth int) *jsonError {
+	var seen map[string]bool // only for large objects
+	for r.dec.More() {
+		start := r.next(true)
+		tok, err := r.dec.Token()
+		if err != nil {
+			return r.syntax(start, err)
+		}
+		key, ok := tok.(string)
+		if !ok {
+			return &jsonError{CodeJSONSyntax, start, "a key must be a string", ""}
+		}
+		if e := r.surrogates(&node{start: start, end: int(r.dec.InputOffset()), text: key}); e != nil {
+			return e
+		}
+		duplicate := false
+		if seen != nil {
+			duplicate = seen[key]
+			seen[key] = true
+		} else {
+			duplicate = n.get(key) != nil
+			if len(n.members) == 16 {
+				seen = make(map[string]bool)
+				for _, m := range n.members {
+					seen[m.key] = true
+				}
+				seen[key] = true
+			}
+		}
+		if duplicate {
+			return &jsonError{CodeJSONDuplicateKey, start, fmt.Sprintf("key %q is there twice", key), "keep one of them"}
+		}
+		value, e := r.value(depth + 1)
+		if e != nil {
+			return e
+		}
+		value.parent, value.key = n, key
+		n.members = append(n.members, member{key, start, value})
+	}
+	return r.close(n)
+}
+
+func (r *reader) list(n *node, depth int) *jsonError {
+	for r.dec.More() {
+		value, e := r.value(depth + 1)
+		if e != nil {
+			return e
+		}
+		value.parent, value.index = n, len(n.items)
+		n.items = append(n.items, value)
+	}
+	return r.close(n)
+}
+
+func (r *reader) close(n *node) *jsonError {
+	start := r.next(true)
+	if _, err := r.dec.Token(); err != nil {
+		return r.syntax(start, err)
+	}
+	n.end = int(r.dec.InputOffset())
+	return nil
+}
+
+// syntax explains an error of the decoder at the token that starts at p.
+func (r *reader) syntax(p int, err error) *jsonError {
+	if p >= len(r.src) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if len(bytes.TrimSpace(r.src)) == 0 {
+			return &jsonError{CodeJSONSyntax, 0, "nothing in it", "write a JSON value"}
+		}
+		return &jsonError{CodeJSONSyntax, len(r.src), "the JSON ends in the middle", "close every string, list and object"}
+	}
+	if e := r.notJSON(p); e != nil {
+		return e
+	}
+	problem := err.Error()
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		problem = e.Error()
+	}
+	return &jsonError{CodeJSONSyntax, p, "not JSON: " + strings.TrimPrefix(problem, "json: "), ""}
+}
+
+// notJSON recognises what other languages allow at p, or returns nil.
+func (r *reader) notJSON(p int) *jsonError {
+	// The decoder stops where a value should have ended, which may be before
+	// the offending byte: look past a comma.
+	c := r.src[p]
+	if c == ',' {
+		if q := r.space(p + 1); q < len(r.src) {
+			p, c = q, r.src[q]
+		}
+	}
+	before := bytes.TrimRight(r.src[:p], " \t\r\n")
+	switch {
+	case c == '/' || c == '#':
+		return &jsonError{CodeJSONComment, p, "JSON has no comments", "remove the comment"}
+	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte(",")):
+		return &jsonError{CodeJSONTrailingComma, len(before) - 1, "a comma before the closing bracket", "remove the comma"}
+	case c == '\'':
+		return &jsonError{CodeJSONSyntax, p, "strings are written with double quotes", "use \" instead of '"}
+	}
+	return nil
+}
+
+// surrogates refuses a string with half of a surrogate pair: what it means
+// differs from reader to reader.
+func (r *reader) surrogates(n *node) *jsonError {
+	if !strings.ContainsRune(n.text, utf8.RuneError) {
+		return nil
+	}
+	raw := r.src[n.start:n.end]
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++
+		if raw[i] != 'u' {
+			continue
+		}
+		switch u := hex4(raw[i+1:]); {
+		case u >= 0xd800 && u < 0xdc00 && i+6 < len(raw) && raw[i+5] == '\\' && raw[i+6] == 'u':
+			if low := hex4(raw[i+7:]); low >= 0xdc00 && low < 0xe000 {
+				i += 10
+				continue
+			}
+			fallthrough
+		case u >= 0xd800 && u < 0xe000:
+			return &jsonError{CodeJSONSyntax, n.start, "a \\u escape is half of a surrogate pair", "write the character itself"}
+		}
+	}
+	return nil
+}
+
+// hex4 reads four hexadecimal digits, or returns -1.
+func hex4(b []byte) int64 {
+	if len(b) < 4 {
+		return -1
+	}
+	u, err := strconv.ParseUint(string(b[:4]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return int64(u)
+}
+
+// tooLarge reports whether the number literal s is beyond what is read.
+func tooLarge(s string) bool {
+	if len(s) > maxNumber {
+		return true
+	}
+	i := strings.IndexAny(s, "eE")
+	if i < 0 {
+		return false
+	}
+	exp, err := strconv.Atoi(s[i+1:])
+	return err != nil || exp > maxExponent || exp < -maxExponent
+}
+
+// get returns the member called key, or nil; also for a nil node and for what
+// is no object.
+func (n *node) get(key string) *node {
+	if n == nil {
+		return nil
+	}
+	for i := range n.members {
+		if n.members[i].key == key {
+			return n.members[i].value
+		}
+	}
+	return nil
+}
+
+// str returns the string at key, or "".
+func (n *node) str(key string) string {
+	if v := n.get(key); v != nil && v.kind == kindText {
+		return v.text
+	}
+	return ""
+}
+
+// isTrue reports whether the member called key is true.
+func (n *node) isTrue(key string) bool {
+	v := n.get(key)
+	return v != nil && v.kind == kindBoolean && v.truth
+}
+
+// strs returns the strings of the list at key.
+func (n *node) strs(key string) []string {
+	v := n.get(key)
+	if v == nil {
+		return nil
+	}
+	var out []string
+	for _, item := range v.items {
+		if item.kind == kindText {
+			out = append(out, item.text)
+		}
+	}
+	return out
+}
+
+// children returns the values in n, in order.
+func (n *node) children() []*node {
+	if n.kind == kindList {
+		return n.items
+	}
+	out := make([]*node, len(n.members))
+	for i, m := range n.members {
+		out[i] = m.value
+	}
+	return out
+}
+
+// at follows unescaped JSON pointer tokens as far as they lead.
+func (n *node) at(path []string) *node {
+	for _, tok := range path {
+		var next *node
+		if n.kind == kindList {
+			if i, err := strconv.Atoi(tok); err == nil && i >= 0 && i < len(n.items) {
+				next = n.items[i]
+			}
+		} else {
+			next = n.get(tok)
+		}
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return n
+}
+
+// pointer returns the JSON pointer of n.
+func (n *node) pointer() string {
+	var path []string
+	for ; n.parent != nil; n = n.parent {
+		if n.parent.kind == kindList {
+			path = append(path, strconv.Itoa(n.index))
+		} else {
+			path = append(path, n.key)
+		}
+	}
+	slices.Reverse(path)
+	return pointer(path)
+}
+
+// pointer writes tokens as a JSON pointer (RFC 6901).
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, tok := range path {
+		b.WriteByte('/')
+		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(tok))
+	}
+	return b.String()
+}
+
+// value returns n as encoding/json would decode it with UseNumber.
+func (n *node) value() any {
+	switch n.kind {
+	case kindBoolean:
+		return n.truth
+	case kindNumber:
+		return json.Number(n.text)
+	case kindText:
+		return n.text
+	case kindList:
+		out := make([]any, len(n.items))
+		for i, item := range n.items {
+			out[i] = item.value()
+		}
+		return out
+	case kindObject:
+		out := make(map[string]any, len(n.members))
+		for _, m := range n.members {
+			out[m.key] = m.value.value()
+		}
+		return out
+	default:
+		return nil
+	}
+}
+
+// canonical writes v, made of what [node.value] returns, as JSON without
+// spaces, with sorted keys and with numbers as they were written.
+func canonical(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		// Maps, lists, strings, booleans and valid numbers always encode.
+		panic(fmt.Sprintf("encoding %T: %v", v, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

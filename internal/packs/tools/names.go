@@ -1,0 +1,136 @@
+package tools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// validName reports whether every client can take name.
+func validName(name string) bool {
+	if name == "" || len(name) > 64 {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// fold maps names that a person, a client or a model could take for each other
+// to one: letter case, Unicode composition and width, "-", "_" and ".", and
+// characters that nobody sees make no difference.
+func fold(name string) string {
+	name = norm.NFKC.String(name)
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r == '-' || r == '.':
+			return '_'
+		case unicode.In(r, unicode.Cf, unicode.Cc, unicode.Variation_Selector), r == '\u034f', r == '\u3164', r == '\u2800', r == '\u115f', r == '\u1160':
+			return -1
+		}
+		// The smallest of all letters that differ in case only.
+		least := r
+		for c := unicode.SimpleFold(r); c != r; c = unicode.SimpleFold(c) {
+			least = min(least, c)
+		}
+		return least
+	}, name)
+	return norm.NFKC.String(name)
+}
+
+// reserved says why a tool cannot be called name, or returns "".
+func reserved(name string) string {
+	switch folded := fold(name); {
+	case strings.HasPrefix(folded, fold("capability_packs_")):
+		return "it is one of this server's own names"
+	case strings.HasPrefix(folded, fold("mcp__")):
+		return "it looks like another server's tool"
+	}
+	return ""
+}
+
+// envForbidden says which rule forbids packs to set the variable, or returns
+// "". Letter case makes no difference, as it makes none on Windows and none to
+// the programs that read http_proxy.
+func envForbidden(name string) string {
+	name = strings.ToUpper(name)
+	exact := []string{
+		"NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "RUBYOPT", "BASH_ENV", "ENV", "IFS",
+		"JAVA_TOOL_OPTIONS", "GOFLAGS", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
+	}
+	if slices.Contains(exact, name) {
+		return name
+	}
+	for _, prefix := range []string{"LD_", "DYLD_", "PERL5", "GIT_", "DBUS_", "AWS_", "OPENAI_", "ANTHROPIC_", "PACKS_"} {
+		if strings.HasPrefix(name, prefix) {
+			return prefix + "*"
+		}
+	}
+	for _, suffix := range []string{"_PROXY", "_TOKEN", "_KEY", "_SECRET"} {
+		if strings.HasSuffix(name, suffix) {
+			return "*" + suffix
+		}
+	}
+	return ""
+}
+
+// validEnvName reports whether name can be an environment variable.
+func validEnvName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || i > 0 && '0' <= c && c <= '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// checkProgram says what is wrong with a program, and what to write instead.
+func checkProgram(program string) (problem, hint string) {
+	const inPack = "write ./PATH for a program of the pack, a bare name for one of the user's"
+	switch {
+	case strings.TrimSpace(program) == "":
+		return "program is empty", inPack
+	case strings.ContainsFunc(program, unicode.IsControl):
+		return fmt.Sprintf("program %q has a control character", program), inPack
+	case strings.HasPrefix(program, "-"):
+		return fmt.Sprintf("program %q begins with -", program), inPack
+	case strings.HasPrefix(program, "./"):
+		depth := 0
+		for part := range strings.SplitSeq(program, "/") {
+			switch part {
+			case "..":
+				depth--
+			case ".", "":
+			default:
+				depth++
+			}
+			if depth < 0 || strings.Contains(part, `\`) {
+				return fmt.Sprintf("program %q is not inside the pack", program), inPack
+			}
+		}
+		if depth == 0 || strings.HasSuffix(program, "/") {
+			return fmt.Sprintf("program %q is a folder", program), inPack
+		}
+		return "", ""
+	case strings.HasPrefix(program, "/") || isWindowsPath(program):
+		return "", ""
+	case strings.ContainsAny(program, `/\`):
+		return fmt.Sprintf("program %q is neither a name, nor an absolute path, nor inside the pack", program), inPack
+	case strings.ContainsFunc(program, unicode.IsSpace):
+		return fmt.Sprintf("program %q has spaces in it", program), "give each argument as a string of its own in args"
+	}
+	return "", ""
+}
+
+func isWindowsPath(s string) bool {
+	return len(s) > 2 && s[1] == ':' && (s[2] == '\\' || s[2] == '/') &&
+		('a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z')
+}

@@ -1,0 +1,59 @@
+package tools
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maxPlainDigits is how many digits a number has at most when it is written
+// without an exponent; integers that were written out keep all of theirs.
+const maxPlainDigits = 21
+
+// shortNumber writes a JSON number in its shortest exact decimal form: 1.0 → 1,
+// 1e3 → 1000, 0.50 → 0.5, -0 → 0. No digit that counts is lost, which a trip
+// through float64 cannot promise.
+func shortNumber(s string) string {
+	mantissa, exponent := s, 0
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		e, err := strconv.Atoi(s[i+1:])
+		if err != nil {
+			return s // beyond maxExponent, which the reader refuses
+		}
+		mantissa, exponent = s[:i], e
+	} else if !strings.Contains(s, ".") {
+		if s == "-0" {
+			return "0"
+		}
+		return s
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := whole + fraction
+	point := len(whole) + exponent // the decimal point is before digits[point]
+
+	trimmed := strings.TrimLeft(digits, "0")
+	point -= len(digits) - len(trimmed)
+	digits = strings.TrimRight(trimmed, "0")
+	if digits == "" {
+		return "0"
+	}
+	var out string
+	switch {
+	case point >= len(digits) && point <= max(maxPlainDigits, len(s)):
+		out = digits + strings.Repeat("0", point-len(digits))
+	case point > 0 && point < len(digits):
+		out = digits[:point] + "." + digits[point:]
+	case point <= 0 && len(digits)-point <= max(maxPlainDigits, len(s)):
+		out = "0." + strings.Repeat("0", -point) + digits
+	default:
+		out = digits[:1]
+		if len(digits) > 1 {
+			out += "." + digits[1:]
+		}
+		out += "e" + strconv.Itoa(point-1)
+	}
+	if negative {
+		out = "-" + out
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxDefaultText is how long a default may be in a signature.
+const maxDefaultText = 40
+
+// Signature returns the tool as one line for a model, parameters in declared
+// order, like
+//
+//	open_ticket(title: string, severity?: integer = 3, labels?: string[])
+func (t *Tool) Signature() string {
+	in := t.schema()
+	var b strings.Builder
+	b.WriteString(t.Name)
+	b.WriteByte('(')
+	for i, p := range in.params {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(paramName(p.name))
+		if !p.required {
+			b.WriteByte('?')
+		}
+		b.WriteString(": ")
+		b.WriteString(typeText(in.root, p.schema, 0))
+		if p.preset != nil && !slices.Contains(in.secrets, p.name) {
+			if s := defaultText(p.preset); s != "" {
+				b.WriteString(" = ")
+				b.WriteString(s)
+			}
+		}
+	}
+	b.WriteByte(')')
+	return b.String()
+}
+
+func paramName(name string) string {
+	plain := name != ""
+	for _, r := range name {
+		if r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			plain = false
+		}
+	}
+	if plain {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
+}
+
+func defaultText(n *node) string {
+	switch n.kind {
+	case kindText:
+		if len(n.text) > maxDefaultText {
+			return "…"
+		}
+		return strconv.QuoteToGraphic(n.text)
+	case kindNumber:
+		return shortNumber(n.text)
+	default:
+		s := string(canonical(n.value()))
+		if len(s) > maxDefaultText || strconv.QuoteToGraphic(s) != `"`+strings.ReplaceAll(s, `"`, `\"`)+`"` {
+			return "…"
+		}
+		return s
+	}
+}
+
+var typeNames = [...]string{"string", "integer", "number", "boolean", "array", "object", "null"}
+
+// typeText returns the type of a property: a name of JSON Schema's, "string[]"
+// for a list, "a|b" for several, "any" when nothing is said.
+func typeText(root, s *node, depth int) string {
+	if s == nil || s.kind != kindObject || depth > 5 {
+		return "any"
+	}
+	names := s.strs("type")
+	if one := s.str("type"); one != "" {
+		names = []string{one}
+	}
+	if len(names) == 0 {
+		if target := localRef(root, s); target != nil {
+			return typeText(root, target, depth+1)
+		}
+		if values := s.get("enum"); values != nil && len(values.items) > 0 && values.items[0].kind == kindText {
+			return "string"
+		}
+		for _, key := range []string{"anyOf", "oneOf"} {
+			if branches := s.get(key); branches != nil {
+				for _, b := range branches.items {
+					names = append(names, strings.Split(typeText(root, b, depth+1), "|")...)
+				}
+				slices.Sort(names)
+				names = slices.Compact(names)
+				if slices.Contains(names, "any") || len(names) == 0 {
+					return "any"
+				}
+				return strings.Join(names, "|")
+			}
+		}
+		return "any"
+	}
+	for i, name := range names {
+		if !slices.Contains(typeNames[:], name) {
+			return "any"
+		}
+		if name == "array" {
+			item := typeText(root, s.get("items"), depth+1)
+			if strings.Contains(item, "|") {
+				item = "(" + item + ")"
+			}
+			if item != "any" {
+				names[i] = item + "[]"
+			}
+		}
+	}
+	return strings.Join(names, "|")
+}

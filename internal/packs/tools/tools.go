@@ -1,0 +1,158 @@
+// Package tools compiles declarations of local tools to one [Tool], checks the
+// arguments of a call against it, and turns them into a program and its
+// arguments.
+//
+// It knows no format beyond the parsers in it, and a Tool does not know which
+// one it came from. It reads no files, runs nothing, approves nothing and
+// confines nothing: an [Invocation] is a proposal.
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// A Tool is one compiled tool. It is never modified after it was made and is
+// safe for concurrent use.
+type Tool struct {
+	Name        string // [a-zA-Z0-9_-]{1,64}, unique in its set
+	Title       string
+	Description string // whole, as the pack wrote it; not escaped
+
+	InputSchema  json.RawMessage // JSON Schema as declared, always an object schema
+	OutputSchema json.RawMessage // JSON Schema as declared, or nil
+
+	Command      *Command // nil: declared only, never run
+	DeclaredOnly string   // why Command is nil
+
+	Policy   Policy
+	Output   Output
+	Examples []string
+	Modes    []string // empty, or with "Global": offered in every mode
+
+	File string // as the parser was given it
+	Line int    // 1-based line of the declaration
+
+	input *inputSchema // nil in a Tool that no parser made: derived from InputSchema when needed
+}
+
+// A Command is what a tool runs: a program and templates for its arguments,
+// never a shell.
+type Command struct {
+	Program string         // a bare name, an absolute path, or a path in the pack beginning with "./"
+	Args    []Arg          // without the program
+	Env     map[string]Arg // :: variable → value
+	Cwd     string         // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
+	Stdin   string         // "" (empty standard input) or StdinJSON
+}
+
+// Folders that [Command.Cwd] can name.
+const (
+	CwdWorkspace = "workspace"
+	CwdPackRoot  = "pack_root"
+	CwdProject   = "project"
+)
+
+// StdinJSON gives the arguments as one line of JSON on standard input.
+const StdinJSON = "json"
+
+// Network is how much of the network a tool asks for. The zero value is none.
+type Network string
+
+// What a tool can ask for.
+const (
+	NetworkNone     Network = "none"
+	NetworkLoopback Network = "loopback"
+	NetworkFull     Network = "full"
+)
+
+// A Policy is what a tool asks for. It can tighten what a user allows, never
+// widen it. The zero value asks for nothing.
+type Policy struct {
+	ReadOnly         bool
+	AlwaysAsk        bool
+	Network          Network       // "" is NetworkNone
+	Timeout          time.Duration // 1 s to 300 s; 0: the default of the configuration
+	AllowedExitCodes []int         // 0 to 255; nil: only 0
+}
+
+// Allows reports whether a program that ended with code did not fail.
+func (p Policy) Allows(code int) bool {
+	if p.AllowedExitCodes == nil {
+		return code == 0
+	}
+	return slices.Contains(p.AllowedExitCodes, code)
+}
+
+// ErrDeclaredOnly means that a tool has no command.
+var ErrDeclaredOnly = errors.New("tool is declared only")
+
+// Limits bounds what a parser reads. A zero field has the default.
+type Limits struct {
+	Size        int // bytes of a file; 1 MiB
+	Count       int // tools in a file; 200
+	Description int // characters that models see of a description; more is a warning; 1,024
+}
+
+func (l Limits) orDefault() Limits {
+	if l.Size <= 0 {
+		l.Size = 1 << 20
+	}
+	if l.Count <= 0 {
+		l.Count = 200
+	}
+	if l.Description <= 0 {
+		l.Description = 1024
+	}
+	return l
+}
+
+// A Set is the tools of one file, in the order they were declared.
+type Set struct {
+	Tools []*Tool
+}
+
+// Lookup returns the tool called name, or nil. Letter case, and the difference
+// between "-", "_" and ".", do not matter: no two tools of a set differ in
+// only that.
+func (s *Set) Lookup(name string) *Tool {
+	if s == nil {
+		return nil
+	}
+	folded := fold(name)
+	for _, t := range s.Tools {
+		if fold(t.Name) == folded {
+			return t
+		}
+	}
+	return nil
+}
+
+// ParseToolsJSON reads a tools.json; see [Loader.ParseToolsJSON]. Whoever reads
+// many keeps a [Loader], which compiles the published schema once.
+func ParseToolsJSON(file string, src []byte, limits Limits) (*Set, []diag.Diagnostic) {
+	return (&Loader{Limits: limits}).ParseToolsJSON(file, src)
+}
+
+// ContextNames returns what the tool takes from the user's context and has no
+// default for ("cwd", "file", "url", "selection", "clipboard"), sorted.
+func (t *Tool) ContextNames() []string {
+	if t.Command == nil {
+		return nil
+	}
+	var names []string
+	for _, a := range t.Command.templates() {
+		for _, p := range a.pieces {
+			if name, ok := strings.CutPrefix(p.name, contextPrefix); ok && (p.form == plain || p.form == spread) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,148 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// systemChild are the behaviours that need Unix.
+func systemChild(mode string, args []string) int {
+	switch mode {
+	case "ready": // FIFO: say so there, then stay
+		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+		if err != nil {
+			return 1
+		}
+		_ = f.Close()
+		time.Sleep(time.Hour)
+	case "stubborn": // does not end on SIGTERM, and prints too much
+		signal.Ignore(syscall.SIGTERM, syscall.SIGPIPE)
+		for {
+			_, _ = os.Stdout.WriteString(strings.Repeat("x", 4096))
+		}
+	case "polite": // ends on SIGTERM with a status of its own
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		go func() {
+			for {
+				if _, err := os.Stdout.WriteString(strings.Repeat("x", 4096)); err != nil {
+					return
+				}
+			}
+		}()
+		signal.Ignore(syscall.SIGPIPE)
+		<-c
+		return 7
+	case "stopped": // cannot even react
+		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	case "suicide":
+		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+		time.Sleep(time.Hour)
+	case "leave": // HOW: starts a child that stays and holds all streams, prints its pid, ends
+		cmd := exec.Command("/proc/self/exe")
+		if exe, err := os.Executable(); err == nil {
+			cmd.Path = exe
+		}
+		cmd.Env = []string{childVar + "=sleep"}
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		switch args[0] {
+		case "setsid":
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		case "setpgid":
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		}
+		if err := cmd.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(cmd.Process.Pid)
+		if len(args) > 1 {
+			time.Sleep(time.Hour)
+		}
+	case "tty":
+		_, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		sid, _ := unix.Getsid(0)
+		fmt.Print(errors.Is(err, unix.ENXIO), sid == os.Getpid())
+	case "fds":
+		var open []string
+		for fd := range 1024 {
+			if fd > 2 && isRuntimes(fd) {
+				continue
+			}
+			if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {
+				open = append(open, fmt.Sprint(fd))
+			}
+		}
+		fmt.Print(strings.Join(open, " "))
+	case "odd":
+		return oddFiles(args[0])
+	case "hijack": // replaces the folder for kept output before it prints
+		if err := os.Symlink(args[0], keptDir); err != nil {
+			return 1
+		}
+		_, _ = os.Stdout.WriteString(strings.Repeat("x", 100_000))
+	default:
+		fmt.Fprintf(os.Stderr, "no behaviour %q", mode)
+		return 99
+	}
+	return 0
+}
+
+// isRuntimes reports whether Go's own runtime opened fd in this process.
+func isRuntimes(fd int) bool {
+	link, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	return strings.HasPrefix(link, "anon_inode:")
+}
+
+// oddFiles makes one of everything that may be in a workspace; outside is a
+// file elsewhere.
+func oddFiles(outside string) int {
+	var failed int
+	must := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			failed = 1
+		}
+	}
+	must(os.WriteFile("plain", []byte("hello"), 0o600))
+	must(os.Mkdir("dir", 0o700))
+	must(os.WriteFile("dir/inner", []byte("x"), 0o600))
+	must(os.WriteFile("new\nline\x1b[31m", []byte("x"), 0o600))
+	must(os.WriteFile("bad\xff\xfeutf8", []byte("x"), 0o600))
+	must(os.WriteFile(strings.Repeat("n", 255), nil, 0o600))
+	must(unix.Mkfifo("fifo", 0o600))
+	must(os.Symlink(outside, "link"))
+	must(os.Symlink("plain", "inlink"))
+	must(os.Symlink("/", "rootlink"))
+	must(os.Link(outside, "hard"))
+	must(os.WriteFile("secret", []byte("x"), 0))
+	must(os.Truncate(create("sparse"), 10<<30))
+	must(os.Mkdir(keptDir, 0o700))
+	must(os.WriteFile(keptDir+"/mine", []byte("x"), 0o600))
+	if l, err := net.Listen("unix", "socket"); err == nil {
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		_ = l.Close()
+	} else {
+		must(err)
+	}
+	return failed
+}
+
+func create(name string) string {
+	f, err := os.Create(name)
+	if err == nil {
+		_ = f.Close()
+	}
+	return name
+}

@@ -1,0 +1,3 @@
+package sandbox
+
+func systemChild(string, []string) int { return 99 }

@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxString is the size of one argument or environment entry, in bytes, that
+// every Linux passes on (MAX_ARG_STRLEN without the final NUL); other systems
+// are held to it as well, so that a pack behaves the same on all.
+const maxString = 128<<10 - 1
+
+// check reports, as a [*CommandError] or a [*TooLargeError], why c cannot be
+// started. It does not look at the program's file.
+func (c *Command) check() error {
+	if c.Program.Path == "" || c.Program.Resolved == "" || c.Program.Digest == "" {
+		return &CommandError{Problem: fmt.Sprintf("program %q was not looked up", c.Program.Name)}
+	}
+	for _, f := range []struct{ what, path string }{
+		{"program", c.Program.Path}, {"working folder", c.Dir}, {"workspace", c.Workspace},
+	} {
+		switch {
+		case f.path == "" && f.what == "workspace":
+			continue
+		case strings.ContainsRune(f.path, 0):
+			return &CommandError{Problem: fmt.Sprintf("%s %q has a NUL byte", f.what, f.path)}
+		case !filepath.IsAbs(f.path):
+			return &CommandError{Problem: fmt.Sprintf("%s %q is not an absolute path", f.what, f.path)}
+		case f.what == "program":
+			continue
+		}
+		if info, err := os.Stat(f.path); err != nil {
+			return &CommandError{Problem: fmt.Sprintf("%s %q", f.what, f.path), Err: errors.Unwrap(err)}
+		} else if !info.IsDir() {
+			return &CommandError{Problem: fmt.Sprintf("%s %q is not a folder", f.what, f.path)}
+		}
+	}
+	if !validRunID(c.RunID) {
+		return &CommandError{Problem: fmt.Sprintf("run id %q is not 1 to 64 of A-Z, a-z, 0-9, _ and -", c.RunID)}
+	}
+	for i, arg := range c.Args {
+		if err := checkString(fmt.Sprintf("argument %d", i+1), arg); err != nil {
+			return err
+		}
+	}
+	for i, kv := range c.Env {
+		name, _, ok := strings.Cut(kv, "=")
+		if !ok || name == "" {
+			return &CommandError{Problem: fmt.Sprintf("environment entry %d is not NAME=value", i+1)}
+		}
+		if err := checkString(fmt.Sprintf("environment variable %q", name), kv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkString(what, s string) error {
+	switch {
+	case strings.ContainsRune(s, 0):
+		return &CommandError{Problem: what + " has a NUL byte"}
+	case len(s) > maxString:
+		return &TooLargeError{What: what, Size: len(s), Limit: maxString}
+	}
+	return nil
+}
+
+// validRunID reports whether id is empty or may be part of a file name.
+func validRunID(id string) bool {
+	return len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return false
+		}
+		return true
+	})
+}
+
+const allStrings = "the arguments and the environment together"
+
+// checkSpace predicts what the system says to argv and env taken together.
+func checkSpace(argv, env []string) error {
+	if size, limit := spaceOf(argv, env), argSpace(); size > limit {
+		return &TooLargeError{What: allStrings, Size: size, Limit: limit}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// headSize is how much of a program is looked at for its first line; the
+// kernel reads 256 bytes.
+const headSize = 256
+
+// maxDigests bounds the memory of a digestCache: far more than the programs
+// that one server starts.
+const maxDigests = 512
+
+// settled is how long ago a file must have changed for its digest to be
+// remembered. A change that follows within the clock's step would otherwise
+// leave the same stamp behind; some file systems count in steps of two seconds.
+const settled = 3 * time.Second
+
+var errChanging = errors.New("its bytes changed while they were read")
+
+// A digestCache computes digests of files, and remembers those of files whose
+// stamp is the same. The zero value is ready. Safe for concurrent use.
+type digestCache struct {
+	mu    sync.Mutex
+	known map[string]digestEntry // path → digest of the file with that stamp; guarded by mu
+}
+
+type digestEntry struct {
+	stamp  stamp
+	digest string
+	head   []byte
+}
+
+// file returns the SHA-256 of the regular file at path in hex, and its first
+// bytes, at most headSize.
+func (c *digestCache) file(path string) (digest string, head []byte, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0) // a FIFO would keep us waiting
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", nil, errors.New("not a regular file")
+	}
+	before := stampOf(info)
+	c.mu.Lock()
+	e, ok := c.known[path]
+	c.mu.Unlock()
+	if ok && e.stamp == before {
+		return e.digest, e.head, nil
+	}
+
+	hash := sha256.New()
+	first := make([]byte, headSize)
+	n, err := io.ReadFull(f, first)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return "", nil, err
+	}
+	first = first[:n]
+	if _, err := io.Copy(hash, io.MultiReader(bytes.NewReader(first), f)); err != nil {
+		return "", nil, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return "", nil, err
+	} else if stampOf(info) != before {
+		return "", nil, errChanging
+	}
+	e = digestEntry{before, hex.EncodeToString(hash.Sum(nil)), first}
+	if before.exact && time.Since(before.changed) > settled {
+		c.mu.Lock()
+		if c.known == nil || len(c.known) >= maxDigests {
+			c.known = map[string]digestEntry{}
+		}
+		c.known[path] = e
+		c.mu.Unlock()
+	}
+	return e.digest, e.head, nil
+}
+
+// A stamp tells whether a file is the one it was, without reading it.
+type stamp struct {
+	size    int64
+	mode    os.FileMode
+	mod     time.Time
+	changed time.Time // when anything about it changed; mod where the system does not tell
+	dev     uint64
+	ino     uint64
+	links   uint64
+	exact   bool // changed cannot be set by the file's owner, and ino is known
+}

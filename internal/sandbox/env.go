@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// EnvOptions says what [BaseEnv] puts in place of the user's own values.
+type EnvOptions struct {
+	Home    string   // HOME of the run; empty: no HOME
+	Exclude []string // absolute folders kept off PATH: the pack and the workspace
+}
+
+// BaseEnv returns what a run gets of the user's environment environ
+// (KEY=value, as from os.Environ), by an allow-list: the language and time
+// zone, the user's name, PATH as [FilterPath] leaves it, and what Windows
+// cannot do without. HOME is o.Home and TERM is "dumb". Everything else is left
+// out, above all keys and tokens. The result is sorted by name, each name once.
+func BaseEnv(environ []string, o EnvOptions) []string {
+	env := []string{"TERM=dumb"}
+	if o.Home != "" {
+		env = append(env, "HOME="+o.Home)
+		if runtime.GOOS == "windows" {
+			env = append(env, "USERPROFILE="+o.Home, "APPDATA="+o.Home, "LOCALAPPDATA="+o.Home)
+		}
+	}
+	var kept []string
+	for _, kv := range environ {
+		name, value, ok := strings.Cut(kv, "=")
+		switch key := envKey(name); {
+		case !ok:
+		case key == "PATH":
+			// An empty PATH would mean the working folder to a shell.
+			if path := FilterPath(value, o.Exclude); path != "" {
+				kept = append(kept, "PATH="+path)
+			}
+		case key == "LANG", key == "TZ", key == "USER", strings.HasPrefix(key, "LC_"),
+			runtime.GOOS == "windows" && slices.Contains(windowsNeeds(), key):
+			kept = append(kept, kv)
+		}
+	}
+	return MergeEnv(kept, env)
+}
+
+// windowsNeeds are the variables, in upper case, without which common programs
+// of Windows do not start.
+func windowsNeeds() []string {
+	return []string{
+		"COMSPEC", "NUMBER_OF_PROCESSORS", "OS", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA",
+		"PROGRAMFILES", "PROGRAMFILES(X86)", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME", "WINDIR",
+	}
+}
+
+// MergeEnv joins environments. A later value replaces an earlier one of the
+// same name; the result is sorted by name. Entries without "=" are kept, for
+// [Runner.Run] to refuse. The result is never nil, which would mean the
+// server's own environment to some.
+func MergeEnv(layers ...[]string) []string {
+	byName := map[string]string{}
+	for _, layer := range layers {
+		for _, kv := range layer {
+			name, _, _ := strings.Cut(kv, "=")
+			byName[envKey(name)] = kv
+		}
+	}
+	env := make([]string, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		env = append(env, byName[name])
+	}
+	return env
+}
+
+// envKey is name as the system compares it.
+func envKey(name string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(name)
+	}
+	return name
+}

@@ -1,0 +1,112 @@
+package sandbox
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+)
+
+// A NotFoundError says that a name leads to no program. It is
+// [fs.ErrNotExist].
+type NotFoundError struct {
+	Name     string
+	NeededBy string   // the script whose first line names the program, when it is an interpreter
+	Problem  string   // where it was looked for, or why it cannot be looked for
+	Near     []string // names on PATH that look like it, at most three
+}
+
+func (e *NotFoundError) Error() string {
+	var b strings.Builder
+	if e.NeededBy != "" {
+		fmt.Fprintf(&b, "script %q needs ", e.NeededBy)
+	}
+	fmt.Fprintf(&b, "program %q: %s", e.Name, e.Problem)
+	if len(e.Near) > 0 {
+		fmt.Fprintf(&b, " (similar: %q)", e.Near)
+	}
+	return b.String()
+}
+
+func (e *NotFoundError) Unwrap() error { return fs.ErrNotExist }
+
+// A NotExecutableError says that something is there, and cannot be run. It is
+// [fs.ErrPermission].
+type NotExecutableError struct {
+	Name    string
+	Path    string // absolute
+	Problem string // "is a directory"
+}
+
+func (e *NotExecutableError) Error() string {
+	return fmt.Sprintf("program %q: %q %s", e.Name, e.Path, e.Problem)
+}
+
+func (e *NotExecutableError) Unwrap() error { return fs.ErrPermission }
+
+// A ChangedError says that a program is no longer what it was when it was
+// looked up, so it was not started. It is about the program's interpreter when
+// Path is the interpreter's.
+type ChangedError struct {
+	Name string // of the program
+	Path string // of the file that changed
+	Err  error  // why it cannot be compared, or nil when its bytes or its place differ
+}
+
+func (e *ChangedError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("program %q: %q changed after it was looked up: %v", e.Name, e.Path, e.Err)
+	}
+	return fmt.Sprintf("program %q: %q changed after it was looked up", e.Name, e.Path)
+}
+
+func (e *ChangedError) Unwrap() error { return e.Err }
+
+// A CommandError says what is wrong with a [Command] or its [Policy]. Nothing
+// was started. It holds no value of an argument or of the environment.
+type CommandError struct {
+	Problem string
+	Err     error // or nil
+}
+
+func (e *CommandError) Error() string {
+	if e.Err != nil {
+		return e.Problem + ": " + e.Err.Error()
+	}
+	return e.Problem
+}
+
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// A TooLargeError says that arguments and environment do not fit what the
+// system passes to a program. Nothing was started. It is [syscall.E2BIG].
+type TooLargeError struct {
+	What  string // "argument 3", "the arguments and the environment together"
+	Size  int    // bytes
+	Limit int    // bytes; 0 when only the system knows
+}
+
+func (e *TooLargeError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("%s: too large for this system (%d bytes)", e.What, e.Size)
+	}
+	return fmt.Sprintf("%s: too large (%d bytes, the most is %d)", e.What, e.Size, e.Limit)
+}
+
+// Is reports whether target is [syscall.E2BIG].
+func (e *TooLargeError) Is(target error) bool { return target == syscall.E2BIG }
+
+// A StartError says that the system could not start a program. Err tells why:
+// [fs.ErrPermission], [fs.ErrNotExist] (a script's interpreter, or a binary's
+// loader, is missing), [syscall.ENOEXEC] (not a program, or one for another
+// machine), or something else.
+type StartError struct {
+	Program Program
+	Err     error
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("starting program %q (%q): %v", e.Program.Name, e.Program.Path, e.Err)
+}
+
+func (e *StartError) Unwrap() error { return e.Err }

@@ -1,0 +1,45 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// openNonblock keeps an open from waiting for the other end of a FIFO.
+const openNonblock = syscall.O_NONBLOCK
+
+// openDirOnly makes an open of anything but a directory fail.
+const openDirOnly = syscall.O_DIRECTORY | syscall.O_NONBLOCK
+
+func systemNameProblem(string) string { return "" }
+
+func executableName(name string) string { return name }
+
+// executable says why the file at path cannot be run, or "" when it can. A
+// problem of finding it is an error as well.
+func executable(path string) (problem string, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return "does not exist", fs.ErrNotExist
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist", err
+	case err != nil:
+		return "cannot be reached: " + cause(err), err
+	case info.IsDir():
+		return "is a directory", nil
+	case !info.Mode().IsRegular():
+		return "is not a regular file", nil
+	case info.Mode()&0o111 == 0 || unix.Access(path, unix.X_OK) != nil:
+		return "is not executable (chmod +x makes it so)", nil
+	}
+	return "", nil
+}
+
+func writableByOthers(info os.FileInfo) bool { return info.Mode()&0o002 != 0 }

@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	openNonblock = 0
+	openDirOnly  = 0
+)
+
+// systemNameProblem refuses what Windows would hand to a command interpreter,
+// which splits arguments again (BatBadBut), and names that Windows reads as
+// another file's.
+func systemNameProblem(name string) string {
+	base := filepath.Base(name)
+	switch {
+	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+		return "a name may not end in a dot or a space"
+	case strings.ContainsRune(strings.TrimPrefix(name, filepath.VolumeName(name)), ':'):
+		return "a name may not have a colon"
+	case slices.Contains([]string{".bat", ".cmd", ".com", ".ps1", ".vbs"}, strings.ToLower(filepath.Ext(base))):
+		return "only .exe programs can be started safely, not scripts of the command interpreter"
+	}
+	return ""
+}
+
+func executableName(name string) string {
+	if strings.EqualFold(filepath.Ext(name), ".exe") {
+		return name
+	}
+	return name + ".exe"
+}
+
+func executable(path string) (problem string, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist", err
+	case err != nil:
+		return "cannot be reached: " + cause(err), err
+	case info.IsDir():
+		return "is a directory", nil
+	case !info.Mode().IsRegular():
+		return "is not a regular file", nil
+	case !strings.EqualFold(filepath.Ext(path), ".exe"):
+		return "is not an .exe program", nil
+	}
+	return "", nil
+}
+
+// writableByOthers cannot be told from the mode that Go makes up on Windows.
+func writableByOthers(os.FileInfo) bool { return false }

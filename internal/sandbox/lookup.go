@@ -1,0 +1,298 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A Program is a program as it was found. Its fields belong together: a Run
+// refuses the program when they no longer fit what is on disk.
+type Program struct {
+	Name     string // as it was asked for
+	Path     string // absolute, as found: what a person is shown and what is started
+	Resolved string // Path with every symbolic link followed
+	Digest   string // SHA-256 of the bytes of Resolved, in hex
+
+	// Interpreter is the absolute path of the program that the first line of a
+	// script names ("#!/bin/sh", "#!/usr/bin/env python3"), empty for a binary.
+	// What that program starts in turn, when it is a script itself, is not
+	// followed.
+	Interpreter       string
+	InterpreterDigest string // SHA-256 of the interpreter's bytes, in hex
+}
+
+// LookupOptions says where programs are.
+type LookupOptions struct {
+	Path    string   // the user's PATH
+	Exclude []string // absolute folders whose programs are not found by a bare name: the pack and the workspace
+	PackDir string   // absolute folder that ./NAME is relative to; empty: such names are not found
+}
+
+// Lookup is [Lookuper.Lookup] without a memory of digests.
+func Lookup(name string, o LookupOptions) (Program, error) {
+	return new(Lookuper).Lookup(name, o)
+}
+
+// A Lookuper finds programs, and remembers the digests of files that have not
+// changed since. The zero value is ready. Safe for concurrent use.
+type Lookuper struct {
+	digests digestCache
+}
+
+// Lookup finds the program that name means: an absolute path, ./PATH inside
+// the pack, or a bare name on the user's PATH. On PATH, only folders count
+// that [FilterPath] keeps.
+//
+// The error is a [*NotFoundError], a [*NotExecutableError], or one of reading
+// the file.
+func (l *Lookuper) Lookup(name string, o LookupOptions) (Program, error) {
+	if problem := nameProblem(name); problem != "" {
+		return Program{}, &NotFoundError{Name: name, Problem: problem}
+	}
+	switch {
+	case filepath.IsAbs(name):
+		return l.absolute(name, o)
+	case strings.HasPrefix(name, "./"):
+		return l.inPack(name, o)
+	case strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) || name == "." || name == "..":
+		return Program{}, &NotFoundError{Name: name, Problem: "a path must be absolute, or begin with ./ and stay inside the pack"}
+	}
+	path, err := l.onPath(name, o)
+	if err != nil {
+		return Program{}, err
+	}
+	return l.program(name, path, o)
+}
+
+// nameProblem says why name can be no program on any system or on this one.
+func nameProblem(name string) string {
+	switch {
+	case name == "":
+		return "the name is empty"
+	case strings.ContainsRune(name, 0):
+		return "the name has a NUL byte"
+	}
+	return systemNameProblem(name)
+}
+
+func (l *Lookuper) absolute(name string, o LookupOptions) (Program, error) {
+	path := filepath.Clean(name)
+	switch problem, err := executable(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Program{}, &NotFoundError{Name: name, Problem: "no such file"}
+	case problem != "":
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: problem}
+	}
+	return l.program(name, path, o)
+}
+
+func (l *Lookuper) inPack(name string, o LookupOptions) (Program, error) {
+	notFound := func(problem string) (Program, error) {
+		return Program{}, &NotFoundError{Name: name, Problem: problem}
+	}
+	rel := strings.TrimLeft(strings.TrimPrefix(name, "./"), "/")
+	if o.PackDir == "" || !filepath.IsAbs(o.PackDir) {
+		return notFound("there is no pack to look in")
+	}
+	if rel == "" {
+		return notFound("the path names no file")
+	}
+	if slices.Contains(strings.Split(filepath.ToSlash(rel), "/"), "..") || !filepath.IsLocal(rel) {
+		return notFound("the path leads out of the pack")
+	}
+	root, err := os.OpenRoot(o.PackDir)
+	if err != nil {
+		return notFound("the pack's folder cannot be opened")
+	}
+	defer root.Close()
+
+	// Root refuses a link out of the pack. Its file is compared with what the
+	// path means outside the Root, since that path is what will be started.
+	info, err := root.Stat(rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFound("no such file in the pack")
+	} else if err != nil {
+		return notFound("not a file inside the pack")
+	}
+	path := filepath.Join(o.PackDir, rel)
+	if outside, err := os.Stat(path); err != nil || !os.SameFile(info, outside) {
+		return notFound("not a file inside the pack")
+	}
+	if problem, _ := executable(path); problem != "" {
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: problem}
+	}
+	return l.program(name, path, o)
+}
+
+// onPath returns the path of the first program called name.
+func (l *Lookuper) onPath(name string, o LookupOptions) (string, error) {
+	dirs := pathDirs(o.Path, o.Exclude)
+	exclude := bothSpellings(o.Exclude)
+	var refused *NotExecutableError
+	for _, dir := range dirs {
+		path := filepath.Join(dir, executableName(name))
+		problem, err := executable(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if problem == "" {
+			if resolved, err := filepath.EvalSymlinks(path); err != nil || insideAny(exclude, resolved) {
+				problem = "leads into the pack or the workspace"
+			}
+		}
+		if problem == "" {
+			return path, nil
+		}
+		if refused == nil {
+			refused = &NotExecutableError{Name: name, Path: path, Problem: problem}
+		}
+	}
+	if refused != nil {
+		return "", refused
+	}
+	return "", &NotFoundError{Name: name, Problem: "not found on PATH", Near: near(name, dirs)}
+}
+
+// program completes what is known of the program at path.
+func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: "is a link that cannot be followed"}
+	}
+	p := Program{Name: name, Path: path, Resolved: resolved}
+	var head []byte
+	if p.Digest, head, err = l.digests.file(resolved); err != nil {
+		return Program{}, unreadable(name, path, err)
+	}
+	line, ok := scriptLine(head)
+	if !ok || runtime.GOOS == "windows" {
+		return p, nil
+	}
+	if p.Interpreter, err = l.interpreter(path, line, o); err != nil {
+		return Program{}, err
+	}
+	resolved, err = filepath.EvalSymlinks(p.Interpreter)
+	if err != nil {
+		return Program{}, &NotFoundError{Name: p.Interpreter, NeededBy: path, Problem: "no such file"}
+	}
+	if p.InterpreterDigest, _, err = l.digests.file(resolved); err != nil {
+		return Program{}, unreadable(p.Interpreter, resolved, err)
+	}
+	return p, nil
+}
+
+// unreadable is the error for a program whose bytes could not be read; without
+// them nobody can approve it.
+func unreadable(name, path string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return &NotExecutableError{Name: name, Path: path, Problem: "cannot be read, so its bytes cannot be checked"}
+	}
+	return &NotExecutableError{Name: name, Path: path, Problem: "cannot be read: " + cause(err)}
+}
+
+// cause returns the text of err without the path that the caller names itself.
+func cause(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// interpreter returns the absolute path of the program that a script's first
+// line (without "#!") starts.
+func (l *Lookuper) interpreter(script, line string, o LookupOptions) (string, error) {
+	first, rest, _ := strings.Cut(strings.ReplaceAll(strings.Trim(line, " \t"), "\t", " "), " ")
+	name := first
+	if filepath.Base(first) == "env" {
+		if prog := envProgram(rest); prog != "" {
+			name = prog
+		}
+	}
+	notFound := func(problem string) (string, error) {
+		return "", &NotFoundError{Name: name, NeededBy: script, Problem: problem}
+	}
+	switch {
+	case name == "":
+		return "", &NotExecutableError{Name: script, Path: script, Problem: "names no interpreter in its first line"}
+	case filepath.IsAbs(name):
+		switch problem, err := executable(name); {
+		case strings.HasSuffix(name, "\r"):
+			return notFound("no such file; the first line of the script ends in a carriage return")
+		case errors.Is(err, fs.ErrNotExist):
+			return notFound("no such file")
+		case problem != "":
+			return "", &NotExecutableError{Name: script, Path: name, Problem: problem}
+		}
+		return filepath.Clean(name), nil
+	case name == first || strings.ContainsRune(name, '/'):
+		return notFound("an interpreter must be an absolute path, or a name after /usr/bin/env")
+	}
+	path, err := l.onPath(name, o)
+	if nf, ok := errors.AsType[*NotFoundError](err); ok {
+		nf.NeededBy = script
+	}
+	return path, err
+}
+
+// envProgram returns the program that env(1) starts with the arguments of a
+// script's first line, or "" when that cannot be told.
+func envProgram(args string) string {
+	for f := range strings.FieldsSeq(args) {
+		if v, ok := strings.CutPrefix(f, "--split-string="); ok {
+			f = v
+		} else if v, ok := strings.CutPrefix(f, "-S"); ok {
+			f = v
+		}
+		switch {
+		case f == "", f == "-", f == "-i", f == "-v", f == "--ignore-environment", f == "--split-string":
+		case strings.HasPrefix(f, "-"):
+			return ""
+		case strings.Contains(f, "="):
+		default:
+			return f
+		}
+	}
+	return ""
+}
+
+// scriptLine returns the first line of a script without its "#!".
+func scriptLine(head []byte) (string, bool) {
+	line, ok := strings.CutPrefix(string(head), "#!")
+	if !ok {
+		return "", false
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	return line, true
+}
+
+// verify reports, as a [*ChangedError], that p is no longer what it was.
+func (l *Lookuper) verify(p Program) error {
+	check := func(path, wantResolved, wantDigest string) error {
+		resolved, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return &ChangedError{Name: p.Name, Path: path, Err: err}
+		}
+		if wantResolved != "" && resolved != wantResolved {
+			return &ChangedError{Name: p.Name, Path: path}
+		}
+		switch digest, _, err := l.digests.file(resolved); {
+		case err != nil:
+			return &ChangedError{Name: p.Name, Path: path, Err: err}
+		case digest != wantDigest:
+			return &ChangedError{Name: p.Name, Path: path}
+		}
+		return nil
+	}
+	if err := check(p.Path, p.Resolved, p.Digest); err != nil {
+		return err
+	}
+	if p.Interpreter == "" {
+		return nil
+	}
+	return check(p.Interpreter, "", p.InterpreterDigest)
+}

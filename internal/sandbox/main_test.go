@@ -1,0 +1,157 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// childVar makes the test binary behave as a program under test: its value is
+// the behaviour, the arguments belong to it.
+const childVar = "SANDBOX_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if mode, ok := os.LookupEnv(childVar); ok {
+		os.Exit(child(mode, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+func child(mode string, args []string) int {
+	switch mode {
+	case "args":
+		return printJSON(args)
+	case "environ":
+		return printJSON(os.Environ())
+	case "exit":
+		code, _ := strconv.Atoi(args[0])
+		return code
+	case "print": // STREAM TEXT STREAM TEXT …
+		for i := 0; i < len(args); i += 2 {
+			_, _ = io.WriteString(stream(args[i]), args[i+1])
+		}
+	case "flood": // STREAM BYTES LINE: repeat LINE
+		n, _ := strconv.ParseInt(args[1], 10, 64)
+		block := bytes.Repeat([]byte(args[2]), 64<<10/len(args[2]))
+		for n > 0 {
+			w, err := stream(args[0]).Write(block[:min(n, int64(len(block)))])
+			if err != nil {
+				return 1
+			}
+			n -= int64(w)
+		}
+	case "stdin":
+		n, err := io.Copy(os.Stdout, os.Stdin)
+		fmt.Fprintf(os.Stderr, "%d %v", n, err)
+	case "sleep":
+		time.Sleep(time.Hour)
+	case "cwd":
+		dir, _ := os.Getwd()
+		fmt.Print(dir)
+	case "write": // NAME TEXT NAME TEXT …
+		for i := 0; i < len(args); i += 2 {
+			_ = os.MkdirAll(filepath.Dir(args[i]), 0o700)
+			if err := os.WriteFile(args[i], []byte(args[i+1]), 0o600); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+	case "many": // COUNT: that many files
+		n, _ := strconv.Atoi(args[0])
+		for i := range n {
+			if err := os.WriteFile(fmt.Sprintf("f%05d", i), nil, 0o600); err != nil {
+				return 1
+			}
+		}
+	case "tempdir": // leaves something behind that is hard to remove
+		dir := filepath.Join(os.Getenv("TMPDIR"), "a")
+		if err := os.MkdirAll(filepath.Join(dir, "b"), 0o700); err != nil {
+			return 1
+		}
+		_ = os.WriteFile(filepath.Join(dir, "b", "f"), nil, 0o400)
+		_ = os.Chmod(filepath.Join(dir, "b"), 0)
+		_ = os.Chmod(dir, 0o500)
+		fmt.Print(os.Getenv("TMPDIR"))
+	default:
+		return systemChild(mode, args)
+	}
+	return 0
+}
+
+func stream(name string) *os.File {
+	if name == "err" {
+		return os.Stderr
+	}
+	return os.Stdout
+}
+
+func printJSON(v any) int {
+	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// self is the test binary as a program.
+func self(t *testing.T) Program {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Lookup(exe, LookupOptions{})
+	if err != nil {
+		t.Fatalf("Lookup(%q) = %v", exe, err)
+	}
+	return p
+}
+
+// behave is a command of the test binary that behaves as mode says, in a
+// workspace of its own.
+func behave(t *testing.T, mode string, args ...string) Command {
+	t.Helper()
+	ws := t.TempDir()
+	env := []string{childVar + "=" + mode}
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
+		env = append(env, "GOCOVERDIR="+dir) // otherwise the child complains on standard error
+	}
+	return Command{
+		Program: self(t), Args: args, Dir: ws, Workspace: ws, RunID: "r1",
+		Env: MergeEnv(BaseEnv(os.Environ(), EnvOptions{Home: ws}), env),
+	}
+}
+
+func run(t *testing.T, limits Limits, c Command) *Result {
+	t.Helper()
+	r := New(Options{Grace: 100 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
+	res, err := r.Run(t.Context(), Policy{Limits: limits}, c)
+	if err != nil {
+		t.Fatalf("Run(%q) = %v, want a result", c.Args, err)
+	}
+	return res
+}
+
+func artifactPaths(res *Result) []string {
+	var paths []string
+	for _, a := range res.Artifacts {
+		paths = append(paths, a.Path)
+	}
+	return paths
+}
+
+func skippedReasons(res *Result) map[string]string {
+	reasons := map[string]string{}
+	for _, s := range res.Skipped {
+		reasons[s.Path] = s.Reason
+	}
+	return reasons
+}
+
+func lines(p []byte) []string { return strings.Split(strings.TrimSpace(string(p)), "\n") }

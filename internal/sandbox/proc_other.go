@@ -1,0 +1,24 @@
+//go:build unix && !linux
+
+package sandbox
+
+import (
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+)
+
+// awaitExit returns when the program has ended. Its pid is free from then on,
+// and in theory somebody else's when its group is killed a moment later.
+func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
+
+// keepDescriptors keeps whatever this process itself inherited from the
+// programs that it starts, as far as descriptors commonly go.
+func keepDescriptors() {
+	for fd := 3; fd < 256; fd++ {
+		unix.CloseOnExec(fd)
+	}
+}
+
+// argSpace is ARG_MAX of the strictest, with room for what a loader adds.
+func argSpace() int { return 256<<10 - 4<<10 }

@@ -1,0 +1,82 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sysProcAttr gives a program a session of its own. Its process group has the
+// program's pid, the program cannot leave it, and it has no controlling
+// terminal: it can neither read keystrokes nor paint a prompt on /dev/tty.
+func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+func terminateGroup(cmd *exec.Cmd) { signalGroup(cmd, unix.SIGTERM) }
+
+func killGroup(cmd *exec.Cmd) { signalGroup(cmd, unix.SIGKILL) }
+
+func signalGroup(cmd *exec.Cmd, sig syscall.Signal) {
+	// kill(-1) is everybody, and kill(0) is ourselves.
+	if pid := cmd.Process.Pid; pid > 1 {
+		_ = unix.Kill(-pid, sig) // ESRCH: it is gone already
+	}
+}
+
+// groupWait bounds how long a killed group may take to be gone: the kernel
+// needs far less, unless a member hangs in it, or nobody reaps orphans.
+const groupWait = time.Second
+
+// awaitGroup waits until the program's group, which was killed and whose
+// leader was reaped, has no member.
+func awaitGroup(cmd *exec.Cmd) {
+	pid := cmd.Process.Pid
+	deadline := time.Now().Add(groupWait)
+	for pause := 100 * time.Microsecond; pid > 1 && unix.Kill(-pid, 0) == nil && time.Now().Before(deadline); pause = min(2*pause, 10*time.Millisecond) {
+		// In a container the server may be process 1, to whom orphans fall.
+		if n, err := unix.Wait4(-pid, nil, unix.WNOHANG, nil); err == nil && n > 0 {
+			continue
+		}
+		time.Sleep(pause)
+	}
+}
+
+// describeEnd fills in how the program ended and what it used.
+func describeEnd(res *Result, state *os.ProcessState) {
+	res.ExitCode = -1
+	if state == nil {
+		return
+	}
+	res.ExitCode = state.ExitCode()
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		res.Signal = unix.SignalName(ws.Signal())
+		if res.Signal == "" {
+			res.Signal = ws.Signal().String() // a real-time signal has no name
+		}
+	}
+	res.Usage.CPU = state.UserTime() + state.SystemTime()
+	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
+		res.Usage.MaxRSS = int64(ru.Maxrss)
+		if runtime.GOOS != "darwin" {
+			res.Usage.MaxRSS <<= 10 // KiB everywhere else
+		}
+	}
+}
+
+// spaceOf is what argv and env need in a new process: their bytes, each with a
+// NUL, and a pointer to each.
+func spaceOf(argv, env []string) int {
+	const pointer = 8
+	size := 0
+	for _, list := range [][]string{argv, env} {
+		for _, s := range list {
+			size += len(s) + 1 + pointer
+		}
+	}
+	return size + len(argv[0]) + 1 // the kernel adds the path that is executed
+}

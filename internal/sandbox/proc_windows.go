@@ -1,0 +1,52 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+const createNoWindow = 0x08000000
+
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		HideWindow:    true,
+		CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | createNoWindow,
+	}
+}
+
+// terminateGroup kills at once: Windows has no signal that asks.
+func terminateGroup(cmd *exec.Cmd) { killGroup(cmd) }
+
+// killGroup kills the program only; its children need a job object, which
+// comes with confinement.
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+
+func awaitGroup(*exec.Cmd) {}
+
+func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
+
+// keepDescriptors has nothing to do: Go passes a list of the handles that are
+// inherited.
+func keepDescriptors() {}
+
+func describeEnd(res *Result, state *os.ProcessState) {
+	res.ExitCode = -1
+	if state == nil {
+		return
+	}
+	res.ExitCode = state.ExitCode()
+	res.Usage.CPU = state.UserTime() + state.SystemTime()
+}
+
+// spaceOf is the length of the command line, each argument with its quotes.
+func spaceOf(argv, _ []string) int {
+	size := 0
+	for _, s := range argv {
+		size += len(syscall.EscapeArg(s)) + 1
+	}
+	return size
+}
+
+// argSpace is the longest command line that CreateProcess takes.
+func argSpace() int { return 32_767 }

@@ -1,0 +1,84 @@
+package sandbox
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A Cause says why a run was ended, or failed, other than by the program.
+type Cause string
+
+const (
+	CauseExit           Cause = ""                // the program ended by itself
+	CauseTimeout        Cause = "timeout"         // longer than Limits.Timeout
+	CauseOutputLimit    Cause = "output_limit"    // more output than Limits.OutputTotal
+	CauseCancelled      Cause = "cancelled"       // the context of the run was done
+	CauseWorkspaceLimit Cause = "workspace_limit" // ended by itself, and left more than Limits.Workspace behind
+)
+
+// A Result is what came of a program that was started.
+type Result struct {
+	ExitCode int    // -1 when a signal ended it
+	Signal   string // "SIGKILL" and so on when a signal ended it, otherwise empty
+	Cause    Cause
+
+	Stdout, Stderr Capture
+	Merged         Capture // both streams, in the order they arrived here; exact with Command.Join
+
+	Started  time.Time
+	Duration time.Duration // until the program ended, without what Run did afterwards
+	Level    Level         // how this run was confined
+	Usage    Usage
+
+	Artifacts     []Artifact        // kept output first, then by path
+	Skipped       []SkippedArtifact // new or changed things that are not artifacts, by path
+	MoreArtifacts int               // how many more of both there were than are listed
+	Incomplete    bool              // the workspace has more entries than were looked at
+}
+
+// Usage is what the program and those of its children that it waited for used.
+// It is zero where the system does not tell.
+type Usage struct {
+	CPU    time.Duration // user and system
+	MaxRSS int64         // bytes, of the largest process
+}
+
+// An Artifact is a regular file that appeared or changed in the workspace
+// during the run. Another run in the same workspace at the same time may be
+// the one that wrote it.
+type Artifact struct {
+	Path string // with slashes, relative to the workspace; any bytes the system allows
+	Size int64
+}
+
+// A SkippedArtifact is something new or changed in the workspace that is not
+// offered as an artifact.
+type SkippedArtifact struct {
+	Path   string // as in Artifact
+	Reason string // for people: "is a symbolic link"
+}
+
+// A Capture is what is kept of a stream: all of it in Head, or its beginning
+// and its end. Head and Tail are the program's own bytes; when something was
+// dropped, they are cut so that no UTF-8 character is split.
+type Capture struct {
+	Head, Tail []byte
+	Total      int64  // bytes read from the program
+	Dropped    int64  // bytes between Head and Tail: Total - len(Head) - len(Tail)
+	File       string // when Dropped > 0: slash path in the workspace of a file with all Total bytes
+	NotKept    string // when Dropped > 0 and File is empty: why
+}
+
+// Truncated reports whether bytes are missing between Head and Tail.
+func (c Capture) Truncated() bool { return c.Dropped > 0 }
+
+// Bytes returns a new slice with Head and Tail, and, when something is missing
+// between them, a line that says how many bytes.
+func (c Capture) Bytes() []byte {
+	if !c.Truncated() {
+		return slices.Concat(c.Head, c.Tail)
+	}
+	mark := "\n... [truncated " + strconv.FormatInt(c.Dropped, 10) + " bytes] ...\n"
+	return slices.Concat(c.Head, []byte(mark), c.Tail)
+}

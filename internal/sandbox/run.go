@@ -1,0 +1,369 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options are those of a [Runner]. The zero value is ready.
+type Options struct {
+	// Grace is how long a program that is to end has between SIGTERM and
+	// SIGKILL; 0 stands for 5 seconds. Windows kills at once.
+	Grace time.Duration
+
+	// Drain is how long output is still read when the program has ended and a
+	// child that left its process group holds the other end; 0 stands for 250
+	// milliseconds.
+	Drain time.Duration
+
+	TempDir  string       // existing parent of the runs' temporary folders; empty: the system's
+	Lookuper *Lookuper    // shares its digests, so that a check before a start is quick; nil: one of its own
+	Logger   *slog.Logger // what went wrong beside a run; nil: nobody is told
+}
+
+// A Runner starts programs. Safe for concurrent use.
+type Runner struct {
+	o Options
+}
+
+// New returns a Runner.
+func New(o Options) *Runner {
+	o.Grace = orDefault(o.Grace, 5*time.Second)
+	o.Drain = orDefault(o.Drain, 250*time.Millisecond)
+	if o.Lookuper == nil {
+		o.Lookuper = new(Lookuper)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{o}
+}
+
+// Level returns how a run of r is confined.
+func (r *Runner) Level() Level { return LevelNone }
+
+// Run starts c under p and returns when the program has ended, nothing of its
+// process group is left, and no goroutine of the run either.
+//
+// A program that was started gives a Result and no error, however it ended.
+// Any error means that nothing was started: a [*CommandError], a
+// [*TooLargeError], a [*ChangedError], a [*StartError], ctx's own error when it
+// was done before, or one of preparing the run.
+//
+// When ctx is done, the timeout passes or the output is too much, the process
+// group gets SIGTERM, and SIGKILL after [Options.Grace]. When the program
+// itself ends, the rest of its group gets SIGKILL at once.
+//
+// The program finds a new private folder in TMPDIR (TMP and TEMP on Windows),
+// which is removed afterwards.
+func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) {
+	if err := p.Limits.check(); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	limits := p.Limits.WithDefaults()
+
+	var ws *workspace
+	if c.Workspace != "" {
+		root, err := os.OpenRoot(c.Workspace)
+		if err != nil {
+			return nil, &CommandError{Problem: fmt.Sprintf("workspace %q", c.Workspace), Err: errors.Unwrap(err)}
+		}
+		defer root.Close()
+		ws = &workspace{root: root, before: scan(root)}
+	}
+	tmp, err := os.MkdirTemp(r.o.TempDir, "packs-run-")
+	if err != nil {
+		return nil, fmt.Errorf("making a temporary folder for the run: %w", err)
+	}
+	defer r.removeTemp(tmp)
+
+	res, err := r.run(ctx, &c, limits, ws, tmp)
+	if err != nil {
+		return nil, err
+	}
+	res.Level = r.Level()
+	if ws != nil {
+		ws.report(res, limits)
+	}
+	return res, nil
+}
+
+func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspace, tmp string) (*Result, error) {
+	tempNames := []string{"TMPDIR=" + tmp}
+	if runtime.GOOS == "windows" {
+		tempNames = append(tempNames, "TMP="+tmp, "TEMP="+tmp)
+	}
+	cmd := &exec.Cmd{
+		Path:        c.Program.Path,
+		Args:        append([]string{c.Program.Path}, c.Args...),
+		Dir:         c.Dir,
+		Env:         MergeEnv(c.Env, tempNames),
+		SysProcAttr: sysProcAttr(),
+	}
+	if err := checkSpace(cmd.Args, cmd.Env); err != nil {
+		return nil, err
+	}
+	pipes, err := openPipes(cmd, c)
+	if err != nil {
+		return nil, fmt.Errorf("making pipes for the run: %w", err)
+	}
+	defer pipes.close()
+
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
+	}
+	if err := r.o.Lookuper.verify(c.Program); err != nil {
+		return nil, err
+	}
+	keepDescriptors()
+	res := &Result{Started: time.Now()}
+	if err := cmd.Start(); err != nil {
+		return nil, startError(c, cmd, err)
+	}
+	pipes.closeChildEnds()
+
+	out := newOutput(c, limits, ws)
+	readers := pipes.read(out)
+	feeder := pipes.feed(c.Stdin)
+	exited := make(chan struct{}) // closed when the program has ended
+	go func() {
+		awaitExit(cmd)
+		close(exited)
+	}()
+
+	timeout := time.NewTimer(limits.Timeout)
+	defer timeout.Stop()
+	var grace <-chan time.Time
+	stop := func(why Cause) {
+		if res.Cause == CauseExit {
+			res.Cause = why
+			terminateGroup(cmd)
+			grace = time.After(r.o.Grace)
+		}
+	}
+	done, over := ctx.Done(), out.over
+	for running := true; running; {
+		select {
+		case <-exited:
+			running = false
+		case <-timeout.C:
+			stop(CauseTimeout)
+		case <-done:
+			done = nil
+			stop(CauseCancelled)
+		case <-over:
+			over = nil
+			stop(CauseOutputLimit)
+			// Nothing is read any more; a program that prints on its way out
+			// gets EPIPE rather than waiting for SIGKILL.
+			pipes.closeReaders()
+		case <-grace:
+			killGroup(cmd)
+		}
+	}
+	res.Duration = time.Since(res.Started)
+
+	killGroup(cmd)  // the pid is still ours where awaitExit leaves the program unreaped,
+	_ = cmd.Wait()  // and what Wait has to say is in ProcessState
+	awaitGroup(cmd) // the group's members print no more, which ends the readers
+	drained(readers, r.o.Drain)
+	pipes.closeReaders()
+	<-readers
+	pipes.closeFeed()
+	<-feeder
+
+	if out.exceeded && res.Cause == CauseExit {
+		res.Cause = CauseOutputLimit
+	}
+	describeEnd(res, cmd.ProcessState)
+	res.Stdout, res.Stderr, res.Merged = out.stdout.capture(), out.stderr.capture(), out.merged.capture()
+	return res, nil
+}
+
+// drained waits for readers to be done, at most for d.
+func drained(readers <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-readers:
+	case <-t.C:
+	}
+}
+
+// startError sorts out why a program was not started.
+func startError(c *Command, cmd *exec.Cmd, err error) error {
+	if errors.Is(err, syscall.E2BIG) {
+		return &TooLargeError{What: allStrings, Size: spaceOf(cmd.Args, cmd.Env)}
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		if pe.Op == "chdir" {
+			return &CommandError{Problem: fmt.Sprintf("working folder %q", c.Dir), Err: pe.Err}
+		}
+		err = pe.Err
+	}
+	return &StartError{Program: c.Program, Err: err}
+}
+
+// pipes are the ends of a run's standard streams.
+type pipes struct {
+	child          []*os.File // the program's ends
+	stdin          *os.File   // ours; nil: the program reads an end of file
+	stdout, stderr *os.File   // ours; stderr is nil when the program has one pipe for both
+}
+
+func openPipes(cmd *exec.Cmd, c *Command) (_ *pipes, err error) {
+	p := &pipes{}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if len(c.Stdin) > 0 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		p.stdin, cmd.Stdin = w, r
+		p.child = append(p.child, r)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.stdout, cmd.Stdout, cmd.Stderr = r, w, w
+	p.child = append(p.child, w)
+	if !c.Join {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		p.stderr, cmd.Stderr = r, w
+		p.child = append(p.child, w)
+	}
+	return p, nil
+}
+
+// read copies the program's output to out; the channel is closed when no
+// goroutine reads any more.
+func (p *pipes) read(out *runOutput) <-chan struct{} {
+	var wg sync.WaitGroup
+	if p.stderr == nil {
+		wg.Go(func() { out.copy(p.stdout, nil) })
+	} else {
+		wg.Go(func() { out.copy(p.stdout, &out.stdout) })
+		wg.Go(func() { out.copy(p.stderr, &out.stderr) })
+	}
+	return waiting(&wg)
+}
+
+// feed writes the program's input; the channel is closed when that is over.
+func (p *pipes) feed(input []byte) <-chan struct{} {
+	var wg sync.WaitGroup
+	if p.stdin != nil {
+		wg.Go(func() {
+			// A program need not read what it is given.
+			_, _ = p.stdin.Write(input)
+			p.closeFeed()
+		})
+	}
+	return waiting(&wg)
+}
+
+func waiting(wg *sync.WaitGroup) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	return done
+}
+
+func (p *pipes) closeChildEnds() {
+	for _, f := range p.child {
+		_ = f.Close()
+	}
+	p.child = nil
+}
+
+func (p *pipes) closeReaders() {
+	if p.stdout != nil {
+		_ = p.stdout.Close()
+	}
+	if p.stderr != nil {
+		_ = p.stderr.Close()
+	}
+}
+
+func (p *pipes) closeFeed() {
+	if p.stdin != nil {
+		_ = p.stdin.Close()
+	}
+}
+
+func (p *pipes) close() {
+	p.closeChildEnds()
+	p.closeReaders()
+	p.closeFeed()
+}
+
+// A runOutput is the output of one run.
+type runOutput struct {
+	output
+	stdout, stderr buffer
+}
+
+func newOutput(c *Command, limits Limits, ws *workspace) *runOutput {
+	spillTo := func(stream string) *spill {
+		s := &spill{}
+		if ws != nil {
+			s.root = ws.root
+		}
+		if c.RunID != "" {
+			s.name = keptDir + "/" + c.RunID + "." + stream
+		}
+		return s
+	}
+	out := &runOutput{output: output{over: make(chan struct{}), room: limits.OutputTotal}}
+	out.merged.limit = limits.OutputMerged
+	if c.Join {
+		out.merged.spill = spillTo("output")
+		return out
+	}
+	out.stdout = buffer{limit: limits.Output, spill: spillTo("stdout")}
+	out.stderr = buffer{limit: limits.Output, spill: spillTo("stderr")}
+	return out
+}
+
+// removeTemp removes a run's temporary folder, also when the program took our
+// rights to parts of it away.
+func (r *Runner) removeTemp(dir string) {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return
+	}
+	if info, lerr := os.Lstat(dir); lerr == nil && info.IsDir() {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700) // RemoveAll says what is left
+			}
+			return nil
+		})
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		r.o.Logger.Warn("a run's temporary folder is left", "dir", dir, "err", err)
+	}
+}

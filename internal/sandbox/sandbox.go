@@ -1,0 +1,212 @@
+// Package sandbox runs one program under one [Policy] and reports what came of
+// it: how it ended, what it printed, which files it made.
+//
+// A program is looked up first ([Lookup]), which fixes its path and the digest
+// of its bytes; [Runner.Run] refuses to start anything else under that name.
+// It is started without a shell, in a session of its own without a controlling
+// terminal, with exactly the environment it is given and no descriptors but its
+// three standard ones. Time and output are bounded, and when the program ends,
+// or is made to, what is left of its process group is killed.
+//
+// The package does not decide whether a program may run (package gate does),
+// and it does not make text safe to show: output and file names are the
+// program's own bytes.
+//
+// Confinement by the kernel is what a [Level] states. At [LevelNone], the only
+// one this package has so far, there is none: of the Policy, the time, output
+// and workspace limits hold, while the folders, the network and the limits on
+// CPU, memory, processes, open files and file size are not enforced, and a
+// child that leaves its process group (setsid, a daemon) is not killed.
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Level says how far a run is confined by the operating system. The zero
+// value claims nothing.
+type Level int
+
+const (
+	LevelNone    Level = iota // not confined at all
+	LevelPartial              // files and network confined; metadata and strays may not be
+	LevelFull                 // nothing reachable but what the Policy names
+)
+
+var levelNames = []string{"none", "partial", "full"}
+
+// String returns "none", "partial" or "full".
+func (l Level) String() string { return enumString(levelNames, int(l), "Level") }
+
+// ParseLevel is the inverse of [Level.String].
+func ParseLevel(s string) (Level, error) {
+	i, err := parseEnum(levelNames, s, "sandbox level")
+	return Level(i), err
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (l Level) MarshalText() ([]byte, error) { return marshalEnum(levelNames, int(l), "sandbox level") }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (l *Level) UnmarshalText(text []byte) (err error) {
+	*l, err = ParseLevel(string(text))
+	return err
+}
+
+// A Network says what a run may reach. The zero value is nothing.
+type Network int
+
+const (
+	NetworkNone     Network = iota // no sockets
+	NetworkLoopback                // only the run's own processes
+	NetworkFull                    // whatever the machine can reach
+)
+
+var networkNames = []string{"none", "loopback", "full"}
+
+// String returns "none", "loopback" or "full".
+func (n Network) String() string { return enumString(networkNames, int(n), "Network") }
+
+// ParseNetwork is the inverse of [Network.String].
+func ParseNetwork(s string) (Network, error) {
+	i, err := parseEnum(networkNames, s, "network")
+	return Network(i), err
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (n Network) MarshalText() ([]byte, error) { return marshalEnum(networkNames, int(n), "network") }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (n *Network) UnmarshalText(text []byte) (err error) {
+	*n, err = ParseNetwork(string(text))
+	return err
+}
+
+func enumString(names []string, i int, kind string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, i)
+	}
+	return names[i]
+}
+
+func parseEnum(names []string, s, kind string) (int, error) {
+	if i := slices.Index(names, s); i >= 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%s %q is not one of %q", kind, s, names)
+}
+
+func marshalEnum(names []string, i int, kind string) ([]byte, error) {
+	if i < 0 || i >= len(names) {
+		return nil, fmt.Errorf("%s %d has no name", kind, i)
+	}
+	return []byte(names[i]), nil
+}
+
+// Limits bounds one run. A field that is 0 stands for its value in
+// [DefaultLimits]; a negative one is refused.
+type Limits struct {
+	Timeout time.Duration // wall clock, from the start of the program
+	CPU     time.Duration // processor time; 0 stands for Timeout
+
+	Memory    int64 // bytes of data a process may have
+	Processes int   // at one time
+	OpenFiles int   // of one process
+	FileSize  int64 // bytes of one file; a larger one in the workspace is no artifact
+	Workspace int64 // bytes of all files in the workspace after the run
+
+	Output       int   // bytes kept in memory of each stream, half from its head and half from its tail
+	OutputMerged int   // the same for the two streams taken together
+	OutputTotal  int64 // bytes of both streams; with more, the program is killed
+}
+
+// DefaultLimits returns the limits of a run that asks for none.
+func DefaultLimits() Limits {
+	return Limits{
+		Timeout:      30 * time.Second,
+		CPU:          30 * time.Second,
+		Memory:       2 << 30,
+		Processes:    256,
+		OpenFiles:    1024,
+		FileSize:     256 << 20,
+		Workspace:    1 << 30,
+		Output:       16 << 10,
+		OutputMerged: 4 << 10,
+		OutputTotal:  64 << 20,
+	}
+}
+
+// WithDefaults returns l with every field that is 0 filled in, which is what
+// a run under l gets.
+func (l Limits) WithDefaults() Limits {
+	d := DefaultLimits()
+	l.Timeout = orDefault(l.Timeout, d.Timeout)
+	l.CPU = orDefault(l.CPU, l.Timeout)
+	l.Memory = orDefault(l.Memory, d.Memory)
+	l.Processes = orDefault(l.Processes, d.Processes)
+	l.OpenFiles = orDefault(l.OpenFiles, d.OpenFiles)
+	l.FileSize = orDefault(l.FileSize, d.FileSize)
+	l.Workspace = orDefault(l.Workspace, d.Workspace)
+	l.Output = orDefault(l.Output, d.Output)
+	l.OutputMerged = orDefault(l.OutputMerged, d.OutputMerged)
+	l.OutputTotal = orDefault(l.OutputTotal, d.OutputTotal)
+	return l
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+func (l Limits) check() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"timeout", int64(l.Timeout)}, {"cpu", int64(l.CPU)}, {"memory", l.Memory},
+		{"processes", int64(l.Processes)}, {"open_files", int64(l.OpenFiles)},
+		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"output", int64(l.Output)},
+		{"output_markdown", int64(l.OutputMerged)}, {"output_total", l.OutputTotal},
+	} {
+		if f.value < 0 {
+			return &CommandError{Problem: fmt.Sprintf("limit %s is negative: %d", f.name, f.value)}
+		}
+	}
+	return nil
+}
+
+// A Policy says what one run may touch. The zero Policy has no network, no
+// writable folder and the default limits.
+type Policy struct {
+	ReadOnly []string // absolute folders the run may read besides the system's
+	Writable []string // absolute folders the run may also change
+	Network  Network
+	Limits   Limits
+}
+
+// A Command is one program with everything it is started with.
+type Command struct {
+	Program Program
+	Args    []string // without argv[0], which is Program.Path; passed byte for byte
+	Dir     string   // absolute working folder; it must exist
+	Env     []string // KEY=value, the whole environment but TMPDIR, which Run sets; see [BaseEnv]
+	Stdin   []byte   // what the program reads; empty gives it an end of file at once
+
+	// Workspace is the absolute folder whose changes are artifacts, and where
+	// output is kept that does not fit the limits. Empty: neither.
+	Workspace string
+
+	// RunID names the files of kept output: 1 to 64 of [A-Za-z0-9_-]. Without
+	// it, output that does not fit is not kept.
+	RunID string
+
+	// Join gives the program one pipe for standard output and standard error.
+	// The Result's Merged then has the exact order in which it wrote, which two
+	// pipes cannot tell, and Stdout and Stderr stay empty.
+	Join bool
+}

@@ -1,0 +1,229 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+)
+
+// A baseTool is one of the tools that are always there.
+type baseTool struct {
+	name        string // plain name; see [Server.exposed]
+	title       string
+	description func(*Server, context.Context) string
+	input       string // JSON Schema
+	output      string // JSON Schema
+	annotations mcp.ToolAnnotation
+	// prepare decodes the arguments and finds out what the call would do. It
+	// changes nothing, and runs again when the person's answer is there.
+	prepare func(*Server, context.Context, *call) (*action, error)
+}
+
+// A call is one tools/call on its way.
+type call struct {
+	id      string // for the logs
+	tool    *baseTool
+	chat    *chat
+	caller  gate.Caller
+	catalog *packs.Catalog // the one this call keeps
+	args    json.RawMessage
+	meta    *mcp.Meta
+}
+
+// An action is a call that was understood: what a person is asked about it,
+// and the work itself, which needs the permit.
+type action struct {
+	request gate.Request
+	perform func(context.Context, *gate.Permit) (any, error)
+}
+
+// call is the one road of every tool call. It recovers panics, whose texts are
+// for the log and not for a client.
+func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
+	id := newCallID()
+	defer func() {
+		if r := recover(); r != nil {
+			s.logger.Error("a tool call panicked", "call", id, "tool", req.Params.Name, "err", r, "stack", string(debug.Stack()))
+			result = failure(&toolError{Code: codeInternalError, Message: internalMessage(id), Reference: id})
+		}
+	}()
+	c, err := s.newCall(ctx, id, req)
+	if err != nil {
+		return failure(s.explain(err, id)), nil
+	}
+	act, err := c.tool.prepare(s, ctx, c)
+	if err != nil {
+		return failure(s.explain(err, id)), nil
+	}
+	permit, question, err := s.opts.Gate.Check(ctx, act.request, unaskedAnswer(req))
+	if question != nil {
+		if mcpserver.IsModernRequest(ctx) {
+			return inputRequired(question), nil
+		}
+		act, permit, err = s.askAndCheck(ctx, c, question)
+	}
+	if err != nil {
+		return failure(s.explain(err, id)), nil
+	}
+	out, err := act.perform(ctx, permit)
+	if err != nil {
+		return failure(s.explain(err, id)), nil
+	}
+	return success(out)
+}
+
+// askAndCheck asks an older client's user and decides again. What the call
+// would do is found out anew: the answer counts only if that is still the same.
+func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, error) {
+	answer := s.elicit(ctx, q)
+	c.catalog = s.opts.Library.Catalog(ctx)
+	act, err := c.tool.prepare(s, ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	permit, again, err := s.opts.Gate.Check(ctx, act.request, answer)
+	if again != nil {
+		return nil, nil, errors.New("the gate answered an answer with a question")
+	}
+	return act, permit, err
+}
+
+func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest) (*call, error) {
+	ch, sess, ok := chatOf(ctx)
+	if !ok {
+		return nil, errors.New("a call came without a session of ours")
+	}
+	tool := s.base[plainName(req.Params.Name)]
+	if tool == nil {
+		return nil, fmt.Errorf("the library let tool %q through", req.Params.Name)
+	}
+	args, err := rawArguments(req)
+	if err != nil {
+		return nil, err
+	}
+	client := sess.GetClientInfo()
+	return &call{
+		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
+		catalog: s.opts.Library.Catalog(ctx),
+		caller: gate.Caller{
+			Chat: ch.id, ChatEnd: ch.ends, Call: id,
+			Client: strings.TrimSpace(client.Name + " " + client.Version),
+			CanAsk: canAsk(sess.GetClientCapabilities()),
+		},
+	}, nil
+}
+
+// rawArguments returns the arguments as the client wrote them.
+func rawArguments(req mcp.CallToolRequest) (json.RawMessage, error) {
+	if len(req.Params.RawArguments) > 0 {
+		return req.Params.RawArguments, nil
+	}
+	if req.Params.Arguments == nil {
+		return json.RawMessage("{}"), nil
+	}
+	raw, err := json.Marshal(req.Params.Arguments)
+	if err != nil {
+		return nil, failf(codeInvalidArguments, "", "the arguments are not JSON")
+	}
+	return raw, nil
+}
+
+// decode reads the arguments of a base tool into v, which has a field for each
+// one, and nothing else.
+func (c *call) decode(v any) error {
+	problem := func(text string) error {
+		e := failf(codeInvalidArguments, "Correct the arguments and call again.", "%s", text)
+		e.Schema = json.RawMessage(c.tool.input)
+		return e
+	}
+	if !strings.HasPrefix(strings.TrimSpace(string(c.args)), "{") {
+		return problem("the arguments must be an object")
+	}
+	d := json.NewDecoder(bytes.NewReader(c.args))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			return problem("there is something after the arguments")
+		}
+		return nil
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return problem(fmt.Sprintf("%s is a %s and must be another type", e.Field, e.Value))
+	}
+	if e, ok := errors.AsType[*argumentError](err); ok {
+		return problem(e.text)
+	}
+	return problem(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// argumentError is what is wrong with one argument.
+type argumentError struct{ text string }
+
+func (e *argumentError) Error() string { return e.text }
+
+// requireText says what is missing of name/value pairs that must not be empty.
+func (c *call) requireText(pairs ...string) error {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			e := failf(codeInvalidArguments, "Give it and call again.", "%q is required", pairs[i])
+			e.Schema = json.RawMessage(c.tool.input)
+			return e
+		}
+	}
+	return nil
+}
+
+// success encodes a result twice: structured, and as text with the same JSON
+// for clients that read only that.
+func success(out any) (*mcp.CallToolResult, error) {
+	result, err := encode(out)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := out.(interface {
+		failed() bool
+		meta() *mcp.Meta
+	}); ok {
+		result.IsError = e.failed()
+		result.Meta = e.meta()
+	}
+	return result, nil
+}
+
+func failure(e *toolError) *mcp.CallToolResult {
+	result, err := encode(struct {
+		Error *toolError `json:"error"`
+	}{e})
+	if err != nil {
+		// A schema or a pointer that is not JSON: say the rest.
+		return mcp.NewToolResultError(e.Error())
+	}
+	result.IsError = true
+	return result
+}
+
+func encode(v any) (*mcp.CallToolResult, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // it is read by models, which pay for every \u003c
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding a result: %w", err)
+	}
+	raw := bytes.TrimRight(b.Bytes(), "\n")
+	return &mcp.CallToolResult{
+		Content:              []mcp.Content{mcp.NewTextContent(string(raw))},
+		RawStructuredContent: raw,
+	}, nil
+}

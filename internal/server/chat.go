@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	mcpserver "github.com/mark3labs/mcp-go/server"
+)
+
+// A chat is one conversation: what was enabled in it, its workspace, and who
+// wants to hear when its tools change. Over stdio it is the connection.
+type chat struct {
+	id   string // opaque; grants belong to it
+	ends string // when it ends, in words: "until this client closes"
+
+	workspace string // absolute folder
+	handle    string // what the client calls the workspace: 128 random bits
+	ownFolder bool   // the workspace was made for this chat
+
+	runs chan struct{} // a place for each program that runs
+
+	mu        sync.Mutex
+	enabled   map[string]*enabledPack // :: pack id → its enabled tools
+	listeners []listener
+}
+
+// A listener is told when the chat's tool list differs from what it was.
+type listener interface{ toolsChanged() }
+
+// newChat starts a chat. name is a word for its transport, for the logs.
+func (s *Server) newChat(name, ends string) (*chat, error) {
+	var id [16]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, fmt.Errorf("naming a chat: %w", err)
+	}
+	handle := hex.EncodeToString(id[:])
+	c := &chat{
+		id: name + "-" + rand.Text()[:16], ends: ends, handle: handle,
+		runs:    make(chan struct{}, s.limits.Runs),
+		enabled: make(map[string]*enabledPack),
+	}
+	c.workspace = s.opts.Workspace
+	if c.workspace == "" {
+		c.workspace, c.ownFolder = filepath.Join(s.opts.Workspaces, handle), true
+	}
+	if err := os.MkdirAll(c.workspace, 0o700); err != nil {
+		return nil, fmt.Errorf("making the workspace: %w", err)
+	}
+	// Resolved once, so that what a person is shown is where programs run.
+	resolved, err := filepath.EvalSymlinks(c.workspace)
+	if err != nil {
+		return nil, fmt.Errorf("finding the workspace: %w", err)
+	}
+	c.workspace, err = filepath.Abs(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("finding the workspace: %w", err)
+	}
+	return c, nil
+}
+
+// endChat forgets a chat. Its workspace stays, since a person may want what is
+// in it; an empty one goes.
+func (s *Server) endChat(c *chat) {
+	s.opts.Gate.EndChat(c.id)
+	if c.ownFolder {
+		// Fails when something is in it, as it should.
+		_ = os.Remove(c.workspace)
+	}
+}
+
+// chatOf returns the chat that a request belongs to. Every transport puts a
+// session of its own into the context.
+func chatOf(ctx context.Context) (*chat, *session, bool) {
+	sess, ok := mcpserver.ClientSessionFromContext(ctx).(*session)
+	if !ok {
+		return nil, nil, false
+	}
+	return sess.chat, sess, true
+}
+
+func (c *chat) listen(l listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.listeners, l) {
+		c.listeners = append(c.listeners, l)
+	}
+}
+
+func (c *chat) unlisten(l listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners = slices.DeleteFunc(c.listeners, func(have listener) bool { return have == l })
+}
+
+// toolsChanged tells everybody who listens.
+func (c *chat) toolsChanged() {
+	c.mu.Lock()
+	all := slices.Clone(c.listeners)
+	c.mu.Unlock()
+	for _, l := range all {
+		l.toolsChanged()
+	}
+}
+
+// takeRun waits for a place to run a program in, in order, and returns what
+// gives the place back.
+func (c *chat) takeRun(ctx context.Context) (release func(), err error) {
+	select {
+	case c.runs <- struct{}{}:
+		return func() { <-c.runs }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// The codes of errors that a model gets.
+const (
+	codeNotFound           = "not_found"
+	codeNotAttached        = "not_attached"
+	codeDenied             = "denied"
+	codePathDenied         = "path_denied"
+	codeTooLarge           = "too_large"
+	codeInvalidArguments   = "invalid_arguments"
+	codeInvalidTools       = "invalid_tools"
+	codeNotEnabled         = "not_enabled"
+	codeNotExecutable      = "not_executable"
+	codeToolListTooLarge   = "tool_list_too_large"
+	codeProgramNotFound    = "program_not_found"
+	codePermissionDenied   = "permission_denied"
+	codeTimeout            = "timeout"
+	codeOutputLimit        = "output_limit"
+	codeCancelled          = "cancelled"
+	codeWorkspaceLimit     = "workspace_limit"
+	codeSandboxUnavailable = "sandbox_unavailable"
+	codeMissingContext     = "missing_context"
+	codeInternalError      = "internal"
+)
+
+// A toolError is what a model gets instead of a result: what happened, and
+// what to do now. Its texts are safe to show.
+type toolError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	// Near are ids or names that look like what was asked for.
+	Near []string `json:"near,omitempty"`
+	// Schema is what the arguments should have been.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// Problems are what is wrong with a pack's file, or with the arguments.
+	Problems []diag.Diagnostic `json:"problems,omitempty"`
+	// Reference finds the cause in the server's log.
+	Reference string `json:"reference,omitempty"`
+}
+
+func (e *toolError) Error() string { return e.Code + ": " + e.Message }
+
+func failf(code, hint, format string, args ...any) *toolError {
+	return &toolError{Code: code, Message: safetext.Line(fmt.Sprintf(format, args...)), Hint: hint}
+}
+
+func internalMessage(reference string) string {
+	return fmt.Sprintf("internal error (%s); see the server's log", reference)
+}
+
+// explain decides what a model may know of an error. What is not known here
+// becomes an internal error with a reference, and the cause goes to the log,
+// once, with the whole chain.
+func (s *Server) explain(err error, callID string) *toolError {
+	if e, ok := errors.AsType[*toolError](err); ok {
+		return e
+	}
+	for _, f := range []func(error) *toolError{explainGate, explainPacks, explainTools, explainSandbox} {
+		if e := f(err); e != nil {
+			return e
+		}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, errCancelled) || errors.Is(err, errEnded) {
+		return failf(codeCancelled, "", "the call was cancelled")
+	}
+	s.logger.Error("a call failed", "call", callID, "err", err)
+	return &toolError{Code: codeInternalError, Message: internalMessage(callID), Reference: callID}
+}
+
+func explainGate(err error) *toolError {
+	if e, ok := errors.AsType[*gate.DeniedError](err); ok {
+		return &toolError{Code: codeDenied, Message: safetext.Line(e.Reason), Hint: e.Hint}
+	}
+	if e, ok := errors.AsType[*gate.WeakSandboxError](err); ok {
+		return failf(codeSandboxUnavailable,
+			"No program runs until the user lowers sandbox.require in the configuration, or a stronger sandbox is available. Documents and files can still be read.",
+			"%v", e)
+	}
+	return nil
+}
+
+func explainPacks(err error) *toolError {
+	if e, ok := errors.AsType[*packs.NotFoundError](err); ok {
+		t := failf(codeNotFound, "Call capability_packs_list for the packs there are.", "%v", e)
+		t.Near = e.Near
+		return t
+	}
+	if e, ok := errors.AsType[*packs.AmbiguousError](err); ok {
+		t := failf(codeNotFound, "Give the whole id.", "%v", e)
+		t.Near = e.Matches
+		return t
+	}
+	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
+		return failf(codeTooLarge, "", "%v", e)
+	}
+	switch {
+	case errors.Is(err, packfs.ErrNotFound):
+		return failf(codeNotFound, "Read the folder it should be in for what is there; path \".\" is the top.", "%v", err)
+	case errors.Is(err, packfs.ErrOutside):
+		return failf(codePathDenied, "Name a file inside the pack, relative to its top.", "%v", err)
+	case errors.Is(err, packfs.ErrNotRegular), errors.Is(err, fs.ErrPermission) && errors.As(err, new(*packfs.PathError)):
+		return failf(codePathDenied, "Only regular files and folders can be read.", "%v", err)
+	case errors.Is(err, packfs.ErrOffset):
+		return failf(codeInvalidArguments, "Begin at offset 0, or at the next_offset of the page before.", "%v", err)
+	}
+	return nil
+}
+
+func explainTools(err error) *toolError {
+	if e, ok := errors.AsType[*tools.ArgumentError](err); ok {
+		t := failf(codeInvalidArguments, "Correct the arguments and call again.", "the arguments do not fit the tool: %s", strings.Join(e.Problems, "; "))
+		t.Schema = e.Schema
+		return t
+	}
+	if e, ok := errors.AsType[*tools.LeadingDashError](err); ok {
+		return failf(codeInvalidArguments, "The program could take it for an option. Leave the dash out, or ask the user.", "%v", e)
+	}
+	if e, ok := errors.AsType[*tools.MissingContextError](err); ok {
+		return failf(codeMissingContext, "Ask the user for it and pass it as an argument, or ask them to set it under context: in the configuration.", "%v", e)
+	}
+	if errors.Is(err, tools.ErrDeclaredOnly) {
+		return failf(codeNotExecutable, "Read the pack's documents for how it is meant to be used.", "the tool is declared without a command")
+	}
+	return nil
+}
+
+func explainSandbox(err error) *toolError {
+	if e, ok := errors.AsType[*sandbox.NotFoundError](err); ok {
+		t := failf(codeProgramNotFound, "Tell the user which program is missing; they can install it, or put it on PATH.", "%v", e)
+		t.Near = e.Near
+		return t
+	}
+	if e, ok := errors.AsType[*sandbox.NotExecutableError](err); ok {
+		return failf(codePermissionDenied, "Tell the user; the file needs permission to be executed.", "%v", e)
+	}
+	if e, ok := errors.AsType[*sandbox.ChangedError](err); ok {
+		return failf(codeDenied, "Call again; the user will be asked about the new program.", "%v", e)
+	}
+	if e, ok := errors.AsType[*sandbox.StartError](err); ok {
+		switch {
+		case errors.Is(e, fs.ErrPermission):
+			return failf(codePermissionDenied, "Tell the user; the program cannot be executed.", "%v", e)
+		case errors.Is(e, fs.ErrNotExist):
+			return failf(codeProgramNotFound, "The program, or the interpreter that its first line names, is missing. Tell the user.", "%v", e)
+		default:
+			return failf(codeNotExecutable, "Tell the user; the system cannot start this program.", "%v", e)
+		}
+	}
+	if e, ok := errors.AsType[*sandbox.TooLargeError](err); ok {
+		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", e)
+	}
+	if e, ok := errors.AsType[*sandbox.CommandError](err); ok {
+		return failf(codeInvalidArguments, "", "%v", e)
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", err)
+	}
+	return nil
+}

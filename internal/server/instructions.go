@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// maxInstructions is how much of instructions, and of one description, reaches
+// the model in every client: Claude Code cuts both there. Counted as
+// JavaScript does, in UTF-16 units.
+const maxInstructions = 2048
+
+// instructions teach a model how packs work, and name as many as fit.
+func (s *Server) instructions(ctx context.Context) string {
+	rules := fmt.Sprintf(`Capability packs are folders of instructions, files and tools that the user attached.
+- Packs are available only if listed in "Capability Packs (attached; metadata only)".
+- To use a pack's procedure, first call %[1]s(pack_id).
+- For its other files, call %[2]s(pack_id, path).
+- If has_tools_json is true and you need execution, call %[3]s(pack_id) before any pack tool. The tools then appear as PACK__TOOL; if you cannot see them, call %[4]s(pack_id, tool, arguments).
+- Never assume a pack's contents without opening or reading them.
+- Prefer asking the user for missing inputs over guessing.
+- A person approves each call. When one is denied, do not repeat it unless asked.
+
+`, s.exposed(toolOpenDocs), s.exposed(toolReadFile), s.exposed(toolEnable), s.exposed(toolCall))
+	return rules + s.metadataBlock(ctx, maxInstructions-utf16Len(rules))
+}
+
+// metadataBlock names the attached packs, as many as fit into max UTF-16
+// units, and says how to find the rest. The order is by id.
+func (s *Server) metadataBlock(ctx context.Context, max int) string {
+	attached := offered(s.opts.Library.Catalog(ctx))
+	const head = "Capability Packs (attached; metadata only):\n"
+	if len(attached) == 0 {
+		return head + "(none; the user can attach packs with: packs-mcp attach ID)"
+	}
+	entries := make([]string, 0, min(len(attached), 32))
+	used := utf16Len(head)
+	rest := func(n int) string {
+		return fmt.Sprintf("(and %d more: call %s, with a query to search)", n, s.exposed(toolList))
+	}
+	// What is said of the rest must fit as well; its length hardly varies.
+	reserve := utf16Len(rest(len(attached)))
+	for i, p := range attached {
+		e := fmt.Sprintf("- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
+			p.ID, safetext.Line(p.Name), s.describe(p.Description), s.hasTools(p))
+		need := used + utf16Len(e)
+		if i < len(attached)-1 {
+			need += reserve
+		}
+		if need > max {
+			break
+		}
+		used += utf16Len(e)
+		entries = append(entries, e)
+	}
+	block := head + strings.Join(entries, "")
+	if n := len(attached) - len(entries); n > 0 {
+		block += rest(n)
+	}
+	return strings.TrimRight(block, "\n")
+}
+
+// hasTools reports whether a pack has a tool that can be enabled.
+func (s *Server) hasTools(p *packs.Pack) bool {
+	set, _, err := s.files.load(p)
+	if err != nil || set == nil {
+		return false
+	}
+	for _, t := range set.Tools {
+		if t.Command != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// describe makes a description fit to be shown as metadata: one line, escaped,
+// and not longer than the limit.
+func (s *Server) describe(text string) string {
+	text = safetext.Line(strings.Join(strings.Fields(text), " "))
+	return shorten(text, s.limits.Description)
+}
+
+// shorten cuts text to max characters and marks that it did.
+func shorten(text string, max int) string {
+	n := 0
+	for i := range text {
+		if n == max-1 {
+			// There may be exactly one more.
+			if rest := []rune(text[i:]); len(rest) > 1 {
+				return text[:i] + "…"
+			}
+			return text
+		}
+		n++
+	}
+	return text
+}
+
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}

@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// baseTools are the six tools that are always there.
+func (s *Server) baseTools() []*baseTool {
+	return []*baseTool{listTool(), openDocsTool(), readFileTool(), enableTool(), callTool(), execTool()}
+}
+
+// definition is how a base tool is registered. Its description is the one of
+// the moment it is listed; see [Server.listTools].
+func (s *Server) definition(t *baseTool) mcp.Tool {
+	return mcp.Tool{
+		Name: s.exposed(t.name), Title: t.title, Annotations: t.annotations,
+		RawInputSchema: json.RawMessage(t.input), RawOutputSchema: json.RawMessage(t.output),
+	}
+}
+
+// listTools is the library's tool filter. For a whole list it fills in what
+// depends on the moment and adds the chat's own tools. For a single tool, which
+// is how the library asks whether a call may pass, it changes nothing: the
+// gate decides about calls.
+func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
+	if len(all) != len(s.base) {
+		return all
+	}
+	out := make([]mcp.Tool, 0, len(all))
+	for _, t := range all {
+		if base := s.base[plainName(t.Name)]; base != nil {
+			t.Description = base.description(s, ctx)
+		}
+		out = append(out, t)
+	}
+	if c, _, ok := chatOf(ctx); ok {
+		out = append(out, s.packTools(ctx, c)...)
+	}
+	return out
+}
+
+// packTools are the tools of a chat's enabled packs, by name. A pack that was
+// detached, or whose tools are not valid now, has none until it is back.
+func (s *Server) packTools(ctx context.Context, c *chat) []mcp.Tool {
+	catalog := s.opts.Library.Catalog(ctx)
+	c.mu.Lock()
+	enabled := make(map[string]map[string]string, len(c.enabled))
+	for id, p := range c.enabled {
+		names := make(map[string]string, len(p.names))
+		for declared, listed := range p.names {
+			names[declared] = listed
+		}
+		enabled[id] = names
+	}
+	c.mu.Unlock()
+	var out []mcp.Tool
+	for id, names := range enabled {
+		pack, err := s.pack(&call{catalog: catalog}, id)
+		if err != nil {
+			continue
+		}
+		set, err := s.toolSet(pack)
+		if err != nil {
+			continue
+		}
+		for _, t := range set.Tools {
+			if listed := names[t.Name]; listed != "" && t.Command != nil {
+				out = append(out, s.packTool(pack, t, listed))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b mcp.Tool) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// packTool is how a client sees a pack's tool: its own schema, made so that
+// every client accepts it, and hints that state only what this program knows.
+func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.Tool {
+	no, yes := false, true
+	network := t.Policy.Network != "" && t.Policy.Network != tools.NetworkNone
+	title := safetext.Line(t.Title)
+	if title == "" {
+		title = t.Name
+	}
+	return mcp.Tool{
+		Name: listed, Title: title,
+		Description:     s.describe(t.Description + " (tool of the capability pack " + pack.ID + ")"),
+		RawInputSchema:  t.PortableSchema(),
+		RawOutputSchema: json.RawMessage(envelopeSchema),
+		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},
+	}
+}
+
+// rename is a before-call hook of the library: it turns the other spelling of
+// a base tool's name into the listed one, and a call of a pack's tool into
+// call_tool, so that both take the same road.
+func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
+	name := req.Params.Name
+	if plain := plainName(name); s.base[plain] != nil {
+		req.Params.Name = s.exposed(plain)
+		return
+	}
+	c, _, ok := chatOf(ctx)
+	if !ok {
+		return
+	}
+	packID, tool, ok := c.find(name)
+	if !ok {
+		packID, tool, ok = s.guess(ctx, name)
+	}
+	if !ok {
+		return // the library answers that there is no such tool
+	}
+	args, err := rawArguments(*req)
+	if err != nil {
+		return
+	}
+	raw, err := json.Marshal(callToolParams{PackID: packID, Tool: tool, Arguments: args})
+	if err != nil {
+		return
+	}
+	req.Params.Name = s.exposed(toolCall)
+	req.Params.RawArguments = raw
+	req.Params.Arguments = json.RawMessage(raw)
+}
+
+// guess finds out which pack's tool was meant by a name that is not enabled,
+// so that the answer can say what to do.
+func (s *Server) guess(ctx context.Context, name string) (packID, tool string, ok bool) {
+	prefix, tool, ok := strings.Cut(name, "__")
+	if !ok || tool == "" {
+		return "", "", false
+	}
+	p, err := s.opts.Library.Catalog(ctx).Lookup(prefix)
+	if err != nil {
+		return "", "", false
+	}
+	return p.ID, tool, true
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// maxName is the longest name of a pack's tool, in characters: clients add a
+// server name of their own and cut or drop what is longer than 60.
+const maxName = 40
+
+// basePrefix begins the names of the base tools. The specification has a dot
+// after it; one dot makes Claude Desktop refuse every tool of a server, so it
+// is an underscore unless the configuration says otherwise.
+const (
+	basePrefix   = "capability_packs_"
+	dottedPrefix = "capability_packs."
+)
+
+// plainName returns the name a base tool is known by inside this package.
+func plainName(name string) string {
+	if rest, ok := strings.CutPrefix(name, dottedPrefix); ok {
+		return basePrefix + rest
+	}
+	return name
+}
+
+// exposed returns the name under which a base tool is listed.
+func (s *Server) exposed(plain string) string {
+	if s.opts.Dotted {
+		return dottedPrefix + strings.TrimPrefix(plain, basePrefix)
+	}
+	return plain
+}
+
+// packToolName is the listed name of a pack's tool: PACK__TOOL, at most 40
+// characters. taken reports whether a name is used already, ignoring letter
+// case and the difference between ".", "-" and "_", as some clients do; the
+// later of two such names gets a hash.
+func packToolName(packID, tool string, taken func(folded string) bool) string {
+	pack := packID[strings.LastIndexByte(packID, '/')+1:]
+	name := pack + "__" + tool
+	if len(name) <= maxName && !taken(foldName(name)) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(packID + "\x00" + tool))
+	hash := hex.EncodeToString(sum[:])
+	for n := 6; n <= len(hash); n++ {
+		suffix := "_" + hash[:n]
+		short := name
+		if len(short)+len(suffix) > maxName {
+			short = short[:maxName-len(suffix)]
+		}
+		if short += suffix; !taken(foldName(short)) {
+			return short
+		}
+	}
+	return hash[:maxName] // two tools with equal hashes: cannot be
+}
+
+// foldName maps names that a client may take for the same to the same text.
+func foldName(name string) string {
+	return strings.NewReplacer(".", "_", "-", "_").Replace(strings.ToLower(name))
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// runEnvelope is what a model gets of a run.
+type runEnvelope struct {
+	OK         bool       `json:"ok"`
+	ExitCode   int        `json:"exit_code"`
+	Signal     string     `json:"signal,omitempty"`
+	Success    *bool      `json:"success,omitempty"` // ok, as Markdown tools call it
+	Stdout     string     `json:"stdout,omitempty"`
+	Stderr     string     `json:"stderr,omitempty"`
+	Output     string     `json:"output,omitempty"`
+	Truncated  bool       `json:"truncated"`
+	DurationMS int64      `json:"duration_ms"`
+	Parsed     any        `json:"parsed,omitempty"`
+	Error      *toolError `json:"error,omitempty"`
+	Notes      []string   `json:"notes,omitempty"`
+	Artifacts  []artifact `json:"artifacts,omitempty"`
+	Sandbox    string     `json:"sandbox"`
+	RunID      string     `json:"run_id"`
+	Workspace  string     `json:"workspace"`
+
+	speak string // text to be spoken, for _meta
+}
+
+type artifact struct {
+	Path      string `json:"path"`
+	Type      string `json:"type"`
+	MIME      string `json:"mime,omitempty"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+const envelopeSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
+	`"success":{"type":"boolean"},"stdout":{"type":"string"},"stderr":{"type":"string"},"output":{"type":"string"},"truncated":{"type":"boolean"},` +
+	`"duration_ms":{"type":"integer"},"parsed":{},"error":{"type":"object"},"notes":{"type":"array","items":{"type":"string"}},` +
+	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},` +
+	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}},` +
+	`"required":["ok","exit_code","truncated","duration_ms","sandbox","run_id","workspace"]}`
+
+func (e *runEnvelope) failed() bool { return !e.OK }
+
+func (e *runEnvelope) meta() *mcp.Meta {
+	if e.speak == "" {
+		return nil
+	}
+	return mcp.NewMetaFromMap(map[string]any{"packs-mcp/speak": e.speak})
+}
+
+// A run is one program of a call, from the permit to the envelope.
+type run struct {
+	server  *Server
+	call    *call
+	pack    *packs.Pack
+	output  tools.Output
+	allows  func(code int) bool
+	secrets []string // values that must not be in the result
+}
+
+func (r *run) action(req gate.Request) *action {
+	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+		release, err := r.call.chat.takeRun(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		if err := r.server.unchanged(ctx, r.pack, permit); err != nil {
+			return nil, err
+		}
+		result, err := permit.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return r.envelope(permit.RunID(), result, req.Run.Policy.Limits), nil
+	}}
+}
+
+// envelope turns the program's bytes into what is safe to show.
+func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *runEnvelope {
+	e := &runEnvelope{
+		ExitCode: res.ExitCode, Signal: res.Signal,
+		DurationMS: res.Duration.Milliseconds(),
+		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.chat.handle,
+		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
+	}
+	stdout := string(res.Stdout.Bytes())
+	e.Truncated = res.Stdout.Truncated() || res.Stderr.Truncated()
+	if r.output.Merged {
+		stdout = string(res.Merged.Bytes())
+		e.Truncated = res.Merged.Truncated()
+		e.Success = &e.OK
+	}
+	text, parsed, speak, err := r.output.Apply(stdout, e.OK)
+	if err != nil {
+		e.Notes = append(e.Notes, "the output could not be formatted: "+safetext.Line(err.Error()))
+	}
+	if r.output.Merged || r.formats() {
+		e.Output = r.clean(text)
+	}
+	if !r.output.Merged {
+		e.Stdout, e.Stderr = r.clean(stdout), r.clean(string(res.Stderr.Bytes()))
+	}
+	e.Parsed, e.speak = r.cleanValue(parsed), r.clean(speak)
+	e.Error = r.cause(res, limits)
+	e.notes(res)
+	e.Artifacts = r.artifacts(res)
+	return e
+}
+
+// formats reports whether the tool says how its output is to be shown.
+func (r *run) formats() bool { return r.output.ExtractField != "" || r.output.Template != "" }
+
+// clean escapes what could deceive, and takes out secret values.
+func (r *run) clean(text string) string {
+	for _, secret := range r.secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	return safetext.Text(text)
+}
+
+// cleanValue does the same for every string in a JSON value.
+func (r *run) cleanValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return r.clean(v)
+	case []any:
+		for i := range v {
+			v[i] = r.cleanValue(v[i])
+		}
+		return v
+	case map[string]any:
+		for k, item := range v {
+			delete(v, k)
+			v[r.clean(k)] = r.cleanValue(item)
+		}
+		return v
+	case json.Number, bool, nil, float64:
+		return v
+	default:
+		return nil
+	}
+}
+
+// cause says why a run was ended, when it did not end by itself.
+func (r *run) cause(res *sandbox.Result, limits sandbox.Limits) *toolError {
+	switch res.Cause {
+	case sandbox.CauseTimeout:
+		return failf(codeTimeout, "Ask for less at once, or tell the user that the tool is slow.", "the program was stopped after %s", limits.Timeout)
+	case sandbox.CauseOutputLimit:
+		return failf(codeOutputLimit, "Ask for less output.", "the program wrote more than %d bytes and was stopped", limits.OutputTotal)
+	case sandbox.CauseCancelled:
+		return failf(codeCancelled, "", "the call was cancelled and the program stopped")
+	case sandbox.CauseWorkspaceLimit:
+		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the workspace holds more than %d bytes", limits.Workspace)
+	}
+	return nil
+}
+
+// notes says what else a reader of the result has to know.
+func (e *runEnvelope) notes(res *sandbox.Result) {
+	for _, c := range []struct {
+		name string
+		of   sandbox.Capture
+	}{{"stdout", res.Stdout}, {"stderr", res.Stderr}, {"output", res.Merged}} {
+		switch {
+		case !c.of.Truncated() || (c.name == "output") != (e.Success != nil):
+		case c.of.File != "":
+			e.Notes = append(e.Notes, fmt.Sprintf("%s: %d of %d bytes left out; all of it is in the workspace as %s", c.name, c.of.Dropped, c.of.Total, safetext.Quote(c.of.File)))
+		default:
+			e.Notes = append(e.Notes, fmt.Sprintf("%s: %d of %d bytes left out, and not kept: %s", c.name, c.of.Dropped, c.of.Total, safetext.Line(c.of.NotKept)))
+		}
+	}
+	for _, s := range res.Skipped {
+		e.Notes = append(e.Notes, fmt.Sprintf("not an artifact: %s: %s", safetext.Quote(s.Path), safetext.Line(s.Reason)))
+	}
+	if res.MoreArtifacts > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%d more files were made or changed than are listed", res.MoreArtifacts))
+	}
+	if res.Incomplete {
+		e.Notes = append(e.Notes, "the workspace has too many files to look at all of them; artifacts may be missing")
+	}
+}
+
+func (r *run) artifacts(res *sandbox.Result) []artifact {
+	var out []artifact
+	dir, err := packfs.Open(r.call.chat.workspace, packfs.RefuseHardLinks)
+	if err == nil {
+		defer dir.Close()
+	}
+	for _, a := range res.Artifacts {
+		art := artifact{Path: safetext.Line(a.Path), Type: "file", SizeBytes: a.Size}
+		if err == nil {
+			if page, err := dir.Read(a.Path, 0, 1, packfs.Limits{File: 1 << 62}); err == nil {
+				art.MIME = page.MIME
+			}
+		}
+		out = append(out, art)
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// Limits bounds what one call may take or give. A field that is 0 stands for
+// its default.
+type Limits struct {
+	Request      int   // bytes of one message; 8 MiB
+	OpenPage     int64 // bytes of an entry document given at once; 32 KiB
+	ReadPage     int64 // bytes of a page when the caller names no length; 10,000
+	ReadPageMax  int64 // the longest page a caller may ask for; 1 MiB
+	ReadFile     int64 // the largest file that is read at all; 64 MiB
+	Description  int   // characters of a description that a model sees; 1,024
+	EnabledTools int   // of one chat; 60
+	Runs         int   // programs of one chat at a time; 4
+	TimeoutMax   time.Duration
+	Run          sandbox.Limits
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	setInt := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	setInt(&l.Request, 8<<20)
+	set(&l.OpenPage, 32<<10)
+	set(&l.ReadPage, 10_000)
+	set(&l.ReadPageMax, 1<<20)
+	set(&l.ReadFile, 64<<20)
+	setInt(&l.Description, 1024)
+	setInt(&l.EnabledTools, 60)
+	setInt(&l.Runs, 4)
+	if l.TimeoutMax <= 0 {
+		l.TimeoutMax = 300 * time.Second
+	}
+	l.Run = l.Run.WithDefaults()
+	return l
+}
+
+// A Library gives the packs as they are now. A Catalog never changes; a call
+// keeps the one it began with.
+type Library interface {
+	Catalog(context.Context) *packs.Catalog
+}
+
+// A Decider is the gate: it decides about a call and forgets a chat that ended.
+type Decider interface {
+	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
+	Level() sandbox.Level
+	EndChat(chat string)
+}
+
+// Options are what a server is made of. Library and Gate are required.
+type Options struct {
+	Version string // of this program
+	Library Library
+	Gate    Decider
+	Logger  *slog.Logger // nil discards
+	// Workspaces is the folder in which each chat gets a workspace of its own.
+	Workspaces string
+	// Workspace, when not empty, is the one workspace of every chat instead.
+	Workspace string
+	// Project is the folder that tools with cwd "project" work in; empty: the
+	// workspace.
+	Project string
+	// Environ is the environment that a run's own is picked from.
+	Environ []string
+	// Context holds the user's values for context.* placeholders.
+	Context map[string]string
+	// Dotted gives the base tools names with a dot. Calls under either name work.
+	Dotted bool
+	// Wait is how long a person may take to answer; 0 is 45 seconds.
+	Wait   time.Duration
+	Limits Limits
+}
+
+// A Server serves MCP clients. Make one with [New]; it is safe for concurrent
+// use.
+type Server struct {
+	mcp     *mcpserver.MCPServer
+	opts    Options
+	limits  Limits
+	logger  *slog.Logger
+	base    map[string]*baseTool // :: plain name → tool; never modified after New
+	digests *packfs.DigestCache
+	files   *toolFiles
+	lookup  *sandbox.Lookuper
+}
+
+// New returns a server that serves nobody yet.
+func New(o Options) (*Server, error) {
+	if o.Library == nil || o.Gate == nil {
+		return nil, errors.New("server: a library and a gate are required")
+	}
+	if o.Workspaces == "" && o.Workspace == "" {
+		return nil, errors.New("server: a folder for workspaces is required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Wait <= 0 {
+		o.Wait = 45 * time.Second
+	}
+	s := &Server{
+		opts: o, limits: o.Limits.withDefaults(), logger: o.Logger,
+		base:    make(map[string]*baseTool),
+		digests: new(packfs.DigestCache),
+		lookup:  new(sandbox.Lookuper),
+	}
+	s.files = newToolFiles(tools.Limits{Description: s.limits.Description})
+
+	hooks := &mcpserver.Hooks{}
+	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
+		r.Instructions = s.instructions(ctx)
+	})
+	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
+		r.Instructions = s.instructions(ctx)
+	})
+	hooks.AddBeforeCallTool(s.rename)
+	s.mcp = mcpserver.NewMCPServer("packs-mcp", o.Version,
+		mcpserver.WithTitle("Capability packs"),
+		mcpserver.WithDescription("Folders of instructions, files and tools, each call approved by a person."),
+		mcpserver.WithToolCapabilities(true),
+		mcpserver.WithHooks(hooks),
+		mcpserver.WithToolFilter(s.listTools),
+		// What a chat sees is its own, and changes when a person allows it.
+		mcpserver.WithCacheHints(0, mcp.CacheScopePrivate),
+	)
+	for _, t := range s.baseTools() {
+		s.base[t.name] = t
+		s.mcp.AddTool(s.definition(t), s.call)
+	}
+	return s, nil
+}
+
+// newCallID names one call in the logs.
+func newCallID() string { return "call-" + rand.Text()[:12] }

@@ -1,0 +1,291 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+)
+
+// A session is what the library knows of a client on a stdio connection. An
+// older client has one for the whole connection, from initialize on; a request
+// of 2026-07-28 or later has one of its own, since it says everything about
+// itself anew. Both belong to the connection's chat.
+type session struct {
+	conn *conn
+	chat *chat
+	// listenID is the id of the modern request this session was made for; it
+	// tags what is sent on that request's stream.
+	listenID json.RawMessage
+
+	initialized atomic.Bool
+
+	mu       sync.Mutex
+	notes    chan mcp.JSONRPCNotification // made when first asked for; drainNotes reads it
+	drained  chan struct{}                // closed by drainNotes when it ends
+	acked    bool                         // the stream's acknowledgement was written
+	missed   bool                         // the tool list changed before that
+	info     mcp.Implementation
+	caps     mcp.ClientCapabilities
+	version  string
+	filter   mcp.SubscriptionFilter
+	asked    map[string]chan envelope // :: id of our own request → where its answer goes
+	nextID   int64
+	isClosed bool
+	closed   chan struct{} // closed by close
+}
+
+var (
+	_ mcpserver.ClientSession                 = (*session)(nil)
+	_ mcpserver.SessionWithClientInfo         = (*session)(nil)
+	_ mcpserver.SessionWithElicitation        = (*session)(nil)
+	_ mcpserver.SessionWithProtocolVersion    = (*session)(nil)
+	_ mcpserver.SessionWithSubscriptionFilter = (*session)(nil)
+)
+
+// newSession makes a session; listenID is nil for the older client's.
+func newSession(c *conn, ch *chat, listenID json.RawMessage) *session {
+	return &session{
+		conn: c, chat: ch, listenID: listenID,
+		asked: make(map[string]chan envelope), closed: make(chan struct{}),
+	}
+}
+
+func (s *session) SessionID() string { return s.chat.id }
+func (s *session) Initialize()       { s.initialized.Store(true) }
+func (s *session) Initialized() bool { return s.initialized.Load() }
+
+// NotificationChannel is how the library sends the one notification it makes
+// itself here, the acknowledgement of a stream. Everything else is written by
+// notify, in order with the replies.
+func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.notes == nil {
+		s.notes = make(chan mcp.JSONRPCNotification, 4)
+		s.drained = make(chan struct{})
+		go s.drainNotes()
+	}
+	return s.notes
+}
+
+// drainNotes writes what the library sends, until the session is closed.
+func (s *session) drainNotes() {
+	defer close(s.drained)
+	for {
+		select {
+		case n := <-s.notes:
+			s.send(n)
+		case <-s.closed:
+			for {
+				select {
+				case n := <-s.notes:
+					s.send(n)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *session) send(n mcp.JSONRPCNotification) {
+	ack := n.Method == mcp.MethodNotificationSubscriptionsAcknowledged
+	if ack {
+		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
+	}
+	if err := s.conn.write(n); err != nil {
+		s.conn.logger.Error("writing a notification", "err", err)
+	}
+	if !ack {
+		return
+	}
+	s.mu.Lock()
+	s.acked = true
+	missed := s.missed
+	s.mu.Unlock()
+	if missed {
+		s.toolsChanged()
+	}
+}
+
+// SetSubscriptionFilter is called with what the client may hear when it opens
+// a stream, and with the zero filter when that stream ends.
+func (s *session) SetSubscriptionFilter(f mcp.SubscriptionFilter) {
+	s.mu.Lock()
+	s.filter = f
+	s.mu.Unlock()
+	if f.IsEmpty() {
+		s.chat.unlisten(s)
+	} else {
+		s.chat.listen(s)
+	}
+}
+
+func (s *session) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.filter, !s.filter.IsEmpty()
+}
+
+func (s *session) GetClientInfo() mcp.Implementation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.info
+}
+
+func (s *session) SetClientInfo(i mcp.Implementation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.info = i
+}
+
+func (s *session) GetClientCapabilities() mcp.ClientCapabilities {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.caps
+}
+
+func (s *session) SetClientCapabilities(c mcp.ClientCapabilities) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.caps = c
+}
+
+// ProtocolVersion is the version agreed on with initialize; the library sets
+// it through SetProtocolVersion.
+func (s *session) ProtocolVersion() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+func (s *session) SetProtocolVersion(v string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = v
+}
+
+var errClosed = errors.New("the client closed the connection")
+
+// RequestElicitation sends elicitation/create and waits for the answer. When
+// ctx ends first the question is withdrawn with notifications/cancelled.
+func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	s.mu.Lock()
+	if s.isClosed {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
+	s.nextID++
+	id := strconv.FormatInt(s.nextID, 10)
+	answer := make(chan envelope, 1)
+	s.asked[id] = answer
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.asked, id)
+		s.mu.Unlock()
+	}()
+
+	message := struct {
+		JSONRPC string                `json:"jsonrpc"`
+		ID      json.RawMessage       `json:"id"`
+		Method  string                `json:"method"`
+		Params  mcp.ElicitationParams `json:"params"`
+	}{mcp.JSONRPC_VERSION, json.RawMessage(id), string(mcp.MethodElicitationCreate), req.Params}
+	if err := s.conn.write(message); err != nil {
+		return nil, fmt.Errorf("asking the client: %w", err)
+	}
+	select {
+	case e := <-answer:
+		if e.Error != nil {
+			return nil, errors.New("the client answered with an error")
+		}
+		var result mcp.ElicitationResult
+		if err := json.Unmarshal(e.Result, &result); err != nil {
+			return nil, fmt.Errorf("reading the client's answer: %w", err)
+		}
+		return &result, nil
+	case <-s.closed:
+		return nil, errClosed
+	case <-ctx.Done():
+		s.notify("notifications/cancelled", map[string]any{
+			"requestId": json.RawMessage(id), "reason": "the question is no longer open",
+		})
+		return nil, context.Cause(ctx)
+	}
+}
+
+// answer gives a response of the client to whoever asked; one that nobody
+// waits for is dropped.
+func (s *session) answer(e envelope) {
+	s.mu.Lock()
+	waiting := s.asked[string(e.ID)]
+	delete(s.asked, string(e.ID))
+	s.mu.Unlock()
+	if waiting == nil {
+		s.conn.logger.Debug("an answer came that nobody waits for", "id", string(e.ID))
+		return
+	}
+	waiting <- e // room for one, and only one is sent
+}
+
+// notify writes a notification at once.
+func (s *session) notify(method string, params map[string]any) {
+	n := struct {
+		JSONRPC string         `json:"jsonrpc"`
+		Method  string         `json:"method"`
+		Params  map[string]any `json:"params,omitempty"`
+	}{mcp.JSONRPC_VERSION, method, params}
+	if err := s.conn.write(n); err != nil {
+		s.conn.logger.Error("writing a notification", "err", err)
+	}
+}
+
+// toolsChanged tells the client that its tool list differs, if it wants to
+// know. Nothing is said on a stream before its acknowledgement.
+func (s *session) toolsChanged() {
+	if s.listenID == nil {
+		if s.Initialized() {
+			s.notify(mcp.MethodNotificationToolsListChanged, nil)
+		}
+		return
+	}
+	s.mu.Lock()
+	wanted, ready := s.filter.ToolsListChanged, s.acked
+	s.missed = !ready
+	s.mu.Unlock()
+	if wanted && ready {
+		s.notify(mcp.MethodNotificationToolsListChanged, map[string]any{
+			"_meta": map[string]any{mcp.MetaKeySubscriptionID: s.listenID},
+		})
+	}
+}
+
+// canAsk reports whether the client declared that it can show a form. An empty
+// capability means form, as it did before there were other modes.
+func canAsk(caps mcp.ClientCapabilities) bool {
+	e := caps.Elicitation
+	return e != nil && (e.Form != nil || e.URL == nil)
+}
+
+// close ends the session's questions, writes what the library still had to
+// say, and waits for the session's goroutine. It may be called more than once.
+func (s *session) close() {
+	s.mu.Lock()
+	if !s.isClosed {
+		s.isClosed = true
+		close(s.closed)
+	}
+	drained := s.drained
+	s.mu.Unlock()
+	if drained != nil {
+		<-drained
+	}
+}

@@ -1,0 +1,236 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+const toolCall = basePrefix + "call_tool"
+
+type callToolParams struct {
+	PackID    string          `json:"pack_id"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Workspace string          `json:"workspace"`
+}
+
+func callTool() *baseTool {
+	no, yes := false, true
+	return &baseTool{
+		name:        toolCall,
+		title:       "Call a pack's tool",
+		description: fixed("Call an enabled tool of a pack. The same as calling PACK__TOOL, for clients that do not show new tools."),
+		input: `{"type":"object","properties":{"pack_id":{"type":"string"},` +
+			`"tool":{"type":"string","description":"as declared or as listed"},` +
+			`"arguments":{"type":"object","description":"as in the tool's signature"},` +
+			`"workspace":{"type":"string"}},"required":["pack_id","tool","arguments"],"additionalProperties":false}`,
+		output:      envelopeSchema,
+		annotations: mcp.ToolAnnotation{Title: "Call a pack's tool", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},
+		prepare:     (*Server).prepareCallTool,
+	}
+}
+
+func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) {
+	var p callToolParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	if err := c.requireText("pack_id", p.PackID, "tool", p.Tool); err != nil {
+		return nil, err
+	}
+	if err := c.ownWorkspace(p.Workspace); err != nil {
+		return nil, err
+	}
+	pack, err := s.pack(c, p.PackID)
+	if err != nil {
+		return nil, err
+	}
+	tool, err := s.enabledTool(c, pack, p.Tool)
+	if err != nil {
+		return nil, err
+	}
+	values, err := tool.Check(p.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	inv, err := tool.Expand(values, s.contextFor(c))
+	if err != nil {
+		return nil, err
+	}
+	facts, err := s.facts(ctx, pack)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.folder(c, pack, inv.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	command, err := s.command(c, pack, inv, dir)
+	if err != nil {
+		return nil, err
+	}
+	command.Join = tool.Output.Merged
+	r := &run{
+		server: s, call: c, pack: pack, output: tool.Output, allows: tool.Policy.Allows,
+		secrets: tool.SecretValues(values),
+	}
+	return r.action(gate.Request{
+		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
+		Arguments: p.Arguments, Logged: tool.Redact(p.Arguments), AlwaysAsk: tool.Policy.AlwaysAsk,
+		Run: &gate.Run{
+			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
+			Command: command, Policy: s.policy(c, pack, dir, tool.Policy), Env: inv.Env,
+			ReadOnly: tool.Policy.ReadOnly,
+		},
+	}), nil
+}
+
+// enabledTool finds a tool by its declared or its listed name.
+func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Tool, error) {
+	set, err := s.toolSet(pack)
+	if err != nil {
+		return nil, err
+	}
+	if id, declared, ok := c.chat.find(name); ok && id == pack.ID {
+		name = declared
+	}
+	tool := set.Lookup(name)
+	if tool == nil {
+		e := failf(codeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
+		for _, t := range set.Tools {
+			e.Near = append(e.Near, t.Name)
+		}
+		return nil, e
+	}
+	if tool.Command == nil {
+		return nil, failf(codeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
+	}
+	if !c.chat.isEnabled(pack.ID, tool.Name) {
+		return nil, failf(codeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
+	}
+	return tool, nil
+}
+
+// contextKey is where a client may say what its user looks at.
+const contextKey = "packs-mcp/context"
+
+// contextFor is what context.* placeholders stand for: what the client says
+// with the call, before what the user configured. The working folder is ours to
+// say.
+func (s *Server) contextFor(c *call) tools.Context {
+	ctx := make(tools.Context)
+	for k, v := range s.opts.Context {
+		ctx[k] = v
+	}
+	if c.meta != nil {
+		if said, ok := c.meta.AdditionalFields[contextKey].(map[string]any); ok {
+			for k, v := range said {
+				if text, ok := v.(string); ok && text != "" {
+					ctx[k] = text
+				}
+			}
+		}
+	}
+	ctx["cwd"] = s.opts.Project
+	if ctx["cwd"] == "" {
+		ctx["cwd"] = c.chat.workspace
+	}
+	return ctx
+}
+
+// folder is where a tool runs.
+func (s *Server) folder(c *call, pack *packs.Pack, cwd string) (string, error) {
+	switch cwd {
+	case "", tools.CwdWorkspace:
+		return c.chat.workspace, nil
+	case tools.CwdPackRoot:
+		return pack.Dir, nil
+	case tools.CwdProject:
+		if s.opts.Project == "" {
+			return c.chat.workspace, nil
+		}
+		return s.opts.Project, nil
+	}
+	// A placeholder gave it, and the caller's values must not choose freely.
+	clean := filepath.Clean(cwd)
+	for _, root := range []string{c.chat.workspace, s.opts.Project, pack.Dir} {
+		if root == "" {
+			continue
+		}
+		full := clean
+		if !filepath.IsAbs(full) {
+			full = filepath.Join(root, full)
+		}
+		resolved, err := filepath.EvalSymlinks(full)
+		if err == nil && within(resolved, root) {
+			return resolved, nil
+		}
+	}
+	return "", failf(codePathDenied, "Name a folder inside the workspace, the project or the pack.", "the working folder %q is none of them", cwd)
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// command finds the program and gives it its environment.
+func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir string) (sandbox.Command, error) {
+	exclude := []string{pack.Dir, c.chat.workspace}
+	program, err := s.lookup.Lookup(inv.Program, sandbox.LookupOptions{
+		Path: s.environ("PATH"), Exclude: exclude, PackDir: pack.Dir,
+	})
+	if err != nil {
+		return sandbox.Command{}, err
+	}
+	base := sandbox.BaseEnv(s.opts.Environ, sandbox.EnvOptions{Home: c.chat.workspace, Exclude: exclude})
+	ours := []string{"PACKS_PACK_ID=" + pack.ID, "PACKS_PACK_DIR=" + pack.Dir, "PACKS_WORKSPACE=" + c.chat.workspace}
+	return sandbox.Command{
+		Program: program, Args: inv.Args, Dir: dir, Stdin: inv.Stdin,
+		Env:       sandbox.MergeEnv(base, inv.Env, ours),
+		Workspace: c.chat.workspace,
+	}, nil
+}
+
+// policy is what a tool may touch: its pack, the workspace, and the folder it
+// runs in, which it may change unless it says it only reads.
+func (s *Server) policy(c *call, pack *packs.Pack, dir string, p tools.Policy) sandbox.Policy {
+	limits := s.limits.Run
+	if p.Timeout > 0 {
+		limits.Timeout = p.Timeout
+	}
+	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
+	limits.CPU = limits.Timeout
+	policy := sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.chat.workspace}, Limits: limits}
+	if !slices.Contains([]string{pack.Dir, c.chat.workspace}, dir) {
+		if p.ReadOnly {
+			policy.ReadOnly = append(policy.ReadOnly, dir)
+		} else {
+			policy.Writable = append(policy.Writable, dir)
+		}
+	}
+	// An unknown word is no network, the zero value.
+	policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
+	return policy
+}
+
+// environ is the value of one of the server's own environment variables.
+func (s *Server) environ(name string) string {
+	for _, kv := range slices.Backward(s.opts.Environ) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+const toolExec = basePrefix + "exec_best_effort"
+
+type execParams struct {
+	PackID    string   `json:"pack_id"`
+	Command   string   `json:"command"`
+	Args      []string `json:"args"`
+	CwdPolicy string   `json:"cwd_policy"`
+	Workspace string   `json:"workspace"`
+}
+
+func execTool() *baseTool {
+	no, yes := false, true
+	return &baseTool{
+		name:  toolExec,
+		title: "Run a command for a pack",
+		description: fixed("Run one program for a pack that has no tool for it: no shell, no pipes, no network. " +
+			"./NAME is a program inside the pack. Prefer the pack's tools."),
+		input: `{"type":"object","properties":{"pack_id":{"type":"string"},` +
+			`"command":{"type":"string","description":"a program, not a command line"},` +
+			`"args":{"type":"array","items":{"type":"string"}},` +
+			`"cwd_policy":{"type":"string","enum":["workspace","pack_root"]},` +
+			`"workspace":{"type":"string"}},"required":["pack_id","command"],"additionalProperties":false}`,
+		output:      envelopeSchema,
+		annotations: mcp.ToolAnnotation{Title: "Run a command for a pack", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},
+		prepare:     (*Server).prepareExec,
+	}
+}
+
+func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
+	var p execParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	if err := c.requireText("pack_id", p.PackID, "command", p.Command); err != nil {
+		return nil, err
+	}
+	if err := c.ownWorkspace(p.Workspace); err != nil {
+		return nil, err
+	}
+	switch p.CwdPolicy {
+	case "", tools.CwdWorkspace, tools.CwdPackRoot:
+	default:
+		e := failf(codeInvalidArguments, "Correct the arguments and call again.", "cwd_policy is %q; it must be workspace or pack_root", p.CwdPolicy)
+		e.Schema = json.RawMessage(c.tool.input)
+		return nil, e
+	}
+	pack, err := s.pack(c, p.PackID)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := s.facts(ctx, pack)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.folder(c, pack, p.CwdPolicy)
+	if err != nil {
+		return nil, err
+	}
+	command, err := s.command(c, pack, &tools.Invocation{Program: p.Command, Args: p.Args}, dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows}
+	return r.action(gate.Request{
+		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
+		Arguments: c.args, Logged: c.args,
+		Run: &gate.Run{Command: command, Policy: s.policy(c, pack, dir, tools.Policy{})},
+	}), nil
+}

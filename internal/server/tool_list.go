@@ -1,0 +1,200 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+const toolList = basePrefix + "list"
+
+// listPage is how many packs one page has. At 1,024 characters of description
+// each, a page stays below what clients pass on whole.
+const listPage = 20
+
+type listParams struct {
+	Query  string `json:"query"`
+	Cursor string `json:"cursor"`
+}
+
+type listResult struct {
+	Packs      []listedPack `json:"packs"`
+	NextCursor string       `json:"next_cursor,omitempty"`
+}
+
+type listedPack struct {
+	PackID       string   `json:"pack_id"`
+	Name         string   `json:"name"`
+	Description  string   `json:"description"`
+	HasToolsJSON bool     `json:"has_tools_json"`
+	Source       string   `json:"source"`
+	Tags         []string `json:"tags,omitempty"`
+	Enabled      []string `json:"enabled,omitempty"`
+	Problems     []string `json:"problems,omitempty"`
+}
+
+func listTool() *baseTool {
+	return &baseTool{
+		name:  toolList,
+		title: "List capability packs",
+		description: func(s *Server, ctx context.Context) string {
+			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
+			return text + s.metadataBlock(ctx, maxInstructions-utf16Len(text))
+		},
+		input: `{"type":"object","properties":{` +
+			`"query":{"type":"string","description":"only packs whose id, name, tags or description has every word"},` +
+			`"cursor":{"type":"string","description":"next_cursor of the page before"}},"additionalProperties":false}`,
+		output: `{"type":"object","properties":{"packs":{"type":"array","items":{"type":"object","properties":{` +
+			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
+			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
+			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
+			`"next_cursor":{"type":"string"}},"required":["packs"]}`,
+		annotations: readOnly("List capability packs"),
+		prepare:     (*Server).prepareList,
+	}
+}
+
+func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
+	var p listParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	after, err := decodeCursor(p)
+	if err != nil {
+		return nil, err
+	}
+	return &action{
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args, Logged: c.args},
+		perform: func(context.Context, *gate.Permit) (any, error) {
+			return s.list(c, p.Query, after), nil
+		},
+	}, nil
+}
+
+func (s *Server) list(c *call, query, after string) listResult {
+	out := listResult{Packs: []listedPack{}}
+	for _, p := range offered(c.catalog) {
+		if p.ID <= after || !matches(p, query) {
+			continue
+		}
+		if len(out.Packs) == listPage {
+			out.NextCursor = encodeCursor(query, out.Packs[listPage-1].PackID)
+			break
+		}
+		out.Packs = append(out.Packs, s.listed(c, p))
+	}
+	return out
+}
+
+func (s *Server) listed(c *call, p *packs.Pack) listedPack {
+	l := listedPack{
+		PackID: p.ID, Name: safetext.Line(p.Name), Description: s.describe(p.Description),
+		HasToolsJSON: s.hasTools(p), Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+	}
+	for _, t := range p.Tags {
+		l.Tags = append(l.Tags, safetext.Line(t))
+	}
+	_, problems, err := s.files.load(p)
+	for _, d := range slices.Concat(p.Problems, problems) {
+		l.Problems = append(l.Problems, safetext.Line(d.String()))
+	}
+	if err != nil {
+		l.Problems = append(l.Problems, safetext.Line(err.Error()))
+	}
+	return l
+}
+
+// matches reports whether every word of query is in what is shown of a pack.
+func matches(p *packs.Pack, query string) bool {
+	text := strings.ToLower(strings.Join(append([]string{p.ID, p.Name, p.Description}, p.Tags...), "\n"))
+	for word := range strings.FieldsSeq(strings.ToLower(query)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// A cursor is the query it belongs to and the last id that was given, so that
+// it stays right when packs come and go.
+func encodeCursor(query, last string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(query + "\x00" + last))
+}
+
+func decodeCursor(p listParams) (after string, err error) {
+	if p.Cursor == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	query, last, ok := strings.Cut(string(raw), "\x00")
+	if err != nil || !ok || query != p.Query {
+		return "", failf(codeInvalidArguments, "Leave the cursor out to begin again.", "the cursor is not one of this list")
+	}
+	return last, nil
+}
+
+// offered are the packs that exist for a model: attached, and not reserved by
+// their author for a person to call on.
+func offered(c *packs.Catalog) []*packs.Pack {
+	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return p.Frontmatter.DisableModelInvocation })
+}
+
+// pack finds an attached pack for a call, or says what to do instead.
+func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
+	p, err := c.catalog.Lookup(id)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !p.Valid:
+		e := failf(codeNotAttached, "Tell the user; the pack cannot be used until this is mended.", "pack %q is not valid", p.ID)
+		e.Problems = p.Problems
+		return nil, e
+	case !p.Attached:
+		return nil, failf(codeNotAttached, fmt.Sprintf("Ask the user to attach it: packs-mcp attach %s", p.ID), "pack %q is not attached", p.ID)
+	case p.Frontmatter.DisableModelInvocation:
+		return nil, failf(codeNotAttached, "Only the user can call on it.", "pack %q asks not to be used by models on their own", p.ID)
+	case !p.Offered:
+		return nil, failf(codeNotAttached, "The pack is meant for another mode; the user can change it with mode: in the configuration.", "pack %q is not offered in this mode", p.ID)
+	}
+	return p, nil
+}
+
+// facts fills in what a person is told of a pack.
+func (s *Server) facts(ctx context.Context, p *packs.Pack) (gate.Pack, error) {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return gate.Pack{}, err
+	}
+	defer dir.Close()
+	tree, err := dir.Digest(ctx, s.digests)
+	if err != nil {
+		return gate.Pack{}, err
+	}
+	return gate.Pack{ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description}, nil
+}
+
+// unchanged makes sure that what was just read is what was approved.
+func (s *Server) unchanged(ctx context.Context, p *packs.Pack, permit *gate.Permit) error {
+	now, err := s.facts(ctx, p)
+	if err != nil {
+		return err
+	}
+	if now.Digest != permit.Digest() {
+		return failf(codeDenied, "Call again; the user will be asked about the pack as it is now.", "pack %q changed while the call was answered", p.ID)
+	}
+	return nil
+}
+
+func readOnly(title string) mcp.ToolAnnotation {
+	yes, no := true, false
+	return mcp.ToolAnnotation{Title: title, ReadOnlyHint: &yes, DestructiveHint: &no, IdempotentHint: &yes, OpenWorldHint: &no}
+}

@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+const toolOpenDocs = basePrefix + "open_docs"
+
+type openDocsParams struct {
+	PackID string `json:"pack_id"`
+	// Arguments asks for the document as an invocation with these words; nil
+	// asks for it as it is.
+	Arguments *string `json:"arguments"`
+}
+
+type openDocsResult struct {
+	EntryDoc       document   `json:"entry_doc"`
+	AdditionalDocs []document `json:"additional_docs,omitempty"`
+}
+
+type document struct {
+	Path       string `json:"path"`
+	Content    string `json:"content"`
+	Truncated  bool   `json:"truncated,omitempty"`
+	NextOffset int64  `json:"next_offset,omitempty"`
+}
+
+func openDocsTool() *baseTool {
+	return &baseTool{
+		name:  toolOpenDocs,
+		title: "Open a pack's documents",
+		description: fixed("Open a pack's entry document: how and when to use the pack. Do this first. " +
+			"If truncated, go on with read_file at next_offset. With arguments, the document is filled in for that task."),
+		input: `{"type":"object","properties":{` +
+			`"pack_id":{"type":"string","description":"as listed"},` +
+			`"arguments":{"type":"string","description":"what to apply the pack to; replaces $ARGUMENTS"}},` +
+			`"required":["pack_id"],"additionalProperties":false}`,
+		output:      `{"type":"object","properties":{"entry_doc":` + documentSchema + `,"additional_docs":{"type":"array","items":` + documentSchema + `}},"required":["entry_doc"]}`,
+		annotations: readOnly("Open a pack's documents"),
+		prepare:     (*Server).prepareOpenDocs,
+	}
+}
+
+const documentSchema = `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},` +
+	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"}},"required":["path","content"]}`
+
+func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) {
+	var p openDocsParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	if err := c.requireText("pack_id", p.PackID); err != nil {
+		return nil, err
+	}
+	pack, err := s.pack(c, p.PackID)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := s.facts(ctx, pack)
+	if err != nil {
+		return nil, err
+	}
+	// Read before the question, so that the person hears of hidden characters;
+	// given only when the pack is still the same after the answer.
+	docs, hidden, err := s.documents(pack)
+	if err != nil {
+		return nil, err
+	}
+	return &action{
+		request: gate.Request{
+			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
+			Arguments: c.args, Logged: c.args, Hidden: hidden,
+		},
+		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+			if err := s.unchanged(ctx, pack, permit); err != nil {
+				return nil, err
+			}
+			if p.Arguments != nil {
+				docs.EntryDoc.Content = invocation(pack.Dir, docs.EntryDoc.Content, *p.Arguments)
+			}
+			return docs, nil
+		},
+	}, nil
+}
+
+// documents reads the entry document and what the user configured beside it,
+// and says how many invisible characters they hold.
+func (s *Server) documents(pack *packs.Pack) (openDocsResult, string, error) {
+	var out openDocsResult
+	dir, err := pack.OpenDir()
+	if err != nil {
+		return out, "", err
+	}
+	defer dir.Close()
+	page, err := pack.Body(0, s.limits.OpenPage)
+	if err != nil {
+		return out, "", err
+	}
+	out.EntryDoc = documentOf(page)
+	text := page.Data
+	for _, name := range pack.Docs {
+		page, err := dir.Read(name, 0, s.limits.OpenPage, packfs.Limits{PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile})
+		if err != nil {
+			return out, "", err
+		}
+		out.AdditionalDocs = append(out.AdditionalDocs, documentOf(page))
+		text = append(append([]byte(nil), text...), page.Data...)
+	}
+	return out, hiddenIn(text), nil
+}
+
+func documentOf(p *packfs.Page) document {
+	return document{Path: p.Path, Content: string(p.Data), Truncated: p.Truncated, NextOffset: p.NextOffset}
+}
+
+// hiddenIn says how many invisible characters a text has; empty for none.
+func hiddenIn(text []byte) string {
+	if r := safetext.Inspect(text); r.Total() > 0 {
+		return r.String()
+	}
+	return ""
+}
+
+// invocation fills in a document the way skillkit does: the base directory
+// first, every $ARGUMENTS replaced, and the arguments at the end when the
+// document has no place for them.
+func invocation(dir, body, arguments string) string {
+	const placeholder = "$ARGUMENTS"
+	text := "Base directory for this skill: " + dir + "\n\n"
+	if strings.Contains(body, placeholder) {
+		return text + strings.ReplaceAll(body, placeholder, arguments)
+	}
+	if arguments == "" {
+		return text + body
+	}
+	return text + body + "\n\nARGUMENTS: " + arguments
+}
+
+// fixed is a description that does not change.
+func fixed(text string) func(*Server, context.Context) string {
+	return func(*Server, context.Context) string { return text }
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+const toolReadFile = basePrefix + "read_file"
+
+// workspaceID is the pack_id under which the chat's workspace is read.
+const workspaceID = "workspace"
+
+// A count is a whole number that is not negative. Some clients send 5 as 5.0.
+type count int64
+
+func (c *count) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	if whole, frac, ok := strings.Cut(text, "."); ok && strings.Trim(frac, "0") == "" {
+		text = whole
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		shown := string(b)
+		if len(shown) > 40 {
+			shown = shown[:40] + "…"
+		}
+		return &argumentError{"offset and length must be whole numbers that are not negative, not " + safetext.Line(shown)}
+	}
+	*c = count(n)
+	return nil
+}
+
+type readFileParams struct {
+	PackID    string `json:"pack_id"`
+	Path      string `json:"path"`
+	Offset    count  `json:"offset"`
+	Length    count  `json:"length"`
+	Workspace string `json:"workspace"`
+}
+
+type readFileResult struct {
+	Path       string  `json:"path"`
+	Content    *string `json:"content,omitempty"`
+	Encoding   string  `json:"encoding,omitempty"`
+	MIME       string  `json:"mime,omitempty"`
+	SizeBytes  *int64  `json:"size_bytes,omitempty"`
+	Truncated  bool    `json:"truncated"`
+	NextOffset int64   `json:"next_offset,omitempty"`
+	Entries    []entry `json:"entries,omitempty"`
+}
+
+type entry struct {
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	SizeBytes *int64 `json:"size_bytes,omitempty"`
+}
+
+func readFileTool() *baseTool {
+	return &baseTool{
+		name:  toolReadFile,
+		title: "Read a pack's file",
+		description: fixed("Read a file or list a folder of a pack, by page. " +
+			`pack_id "workspace" reads what runs made. Binary files are base64. If truncated, go on at next_offset.`),
+		input: `{"type":"object","properties":{` +
+			`"pack_id":{"type":"string"},` +
+			`"path":{"type":"string","description":"relative to the pack; \".\" lists it"},` +
+			`"offset":{"type":"integer","minimum":0,"description":"in bytes"},` +
+			`"length":{"type":"integer","minimum":0,"description":"in bytes; 0: a page"},` +
+			`"workspace":{"type":"string","description":"handle that a run returned"}},` +
+			`"required":["pack_id","path"],"additionalProperties":false}`,
+		output: `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},"encoding":{"type":"string","enum":["utf-8","base64"]},` +
+			`"mime":{"type":"string"},"size_bytes":{"type":"integer"},"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},` +
+			`"entries":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"type":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["name","type"]}}},` +
+			`"required":["path","truncated"]}`,
+		annotations: readOnly("Read a pack's file"),
+		prepare:     (*Server).prepareReadFile,
+	}
+}
+
+func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) {
+	var p readFileParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	if err := c.requireText("pack_id", p.PackID, "path", p.Path); err != nil {
+		return nil, err
+	}
+	req := gate.Request{
+		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name,
+		Path: p.Path, Arguments: c.args, Logged: c.args,
+	}
+	if p.PackID == workspaceID {
+		if err := c.ownWorkspace(p.Workspace); err != nil {
+			return nil, err
+		}
+		req.Pack = gate.Pack{ID: workspaceID, Trust: gate.TrustUser}
+		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
+			dir, err := packfs.Open(c.chat.workspace, packfs.RefuseHardLinks)
+			if err != nil {
+				return nil, err
+			}
+			defer dir.Close()
+			return s.read(dir, p)
+		}}, nil
+	}
+	pack, err := s.pack(c, p.PackID)
+	if err != nil {
+		return nil, err
+	}
+	if req.Pack, err = s.facts(ctx, pack); err != nil {
+		return nil, err
+	}
+	out, hidden, err := s.readPack(pack, p)
+	if err != nil {
+		return nil, err // what cannot be read is not worth a question
+	}
+	req.Hidden = hidden
+	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+		return out, s.unchanged(ctx, pack, permit)
+	}}, nil
+}
+
+// readPack reads a page of a pack's file, and says how many invisible
+// characters it holds.
+func (s *Server) readPack(pack *packs.Pack, p readFileParams) (*readFileResult, string, error) {
+	dir, err := pack.OpenDir()
+	if err != nil {
+		return nil, "", err
+	}
+	defer dir.Close()
+	out, err := s.read(dir, p)
+	if err != nil {
+		return nil, "", err
+	}
+	if out.Content != nil && out.Encoding == encodingUTF8 {
+		return out, hiddenIn([]byte(*out.Content)), nil
+	}
+	return out, "", nil
+}
+
+const (
+	encodingUTF8   = "utf-8"
+	encodingBase64 = "base64"
+)
+
+func (s *Server) read(dir *packfs.Dir, p readFileParams) (*readFileResult, error) {
+	page, err := dir.Read(p.Path, int64(p.Offset), int64(p.Length), packfs.Limits{
+		Page: s.limits.ReadPage, PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile,
+	})
+	if errors.Is(err, packfs.ErrIsDir) {
+		return list(dir, p.Path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &readFileResult{
+		Path: page.Path, Encoding: encodingUTF8, MIME: page.MIME, SizeBytes: &page.Size,
+		Truncated: page.Truncated, NextOffset: page.NextOffset,
+	}
+	content := string(page.Data)
+	if !page.UTF8 {
+		out.Encoding, content = encodingBase64, base64.StdEncoding.EncodeToString(page.Data)
+	}
+	out.Content = &content
+	return out, nil
+}
+
+func list(dir *packfs.Dir, path string) (*readFileResult, error) {
+	entries, truncated, err := dir.List(path)
+	if err != nil {
+		return nil, err
+	}
+	clean, err := packfs.Clean(path)
+	if err != nil {
+		return nil, err
+	}
+	out := &readFileResult{Path: clean, Truncated: truncated, Entries: []entry{}}
+	for _, e := range entries {
+		le := entry{Name: safetext.Line(e.Name), Type: string(e.Type)}
+		if e.Type == packfs.TypeFile {
+			size := e.Size
+			le.SizeBytes = &size
+		}
+		out.Entries = append(out.Entries, le)
+	}
+	return out, nil
+}
+
+// MarshalJSON keeps the list of an empty folder, which omitempty would drop.
+func (r readFileResult) MarshalJSON() ([]byte, error) {
+	type plain readFileResult
+	if r.Entries == nil || len(r.Entries) > 0 {
+		return json.Marshal(plain(r))
+	}
+	return json.Marshal(struct {
+		plain
+		Entries []entry `json:"entries"`
+	}{plain(r), r.Entries})
+}
+
+// ownWorkspace makes sure that a handle, when there is one, is this chat's.
+func (c *call) ownWorkspace(handle string) error {
+	if handle == "" || handle == c.chat.handle {
+		return nil
+	}
+	return failf(codeNotFound, "Leave workspace out, or pass the one that a run of this chat returned.", "there is no such workspace in this chat")
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Installs what the tests and checks use and this machine lacks, from Debian's
+# packages. Asks for nothing, and does nothing when nothing is missing.
+set -eu
+
+missing=''
+# want PROGRAM PACKAGE...
+want() {
+	program=$1
+	shift
+	command -v "$program" >/dev/null || missing="$missing $*"
+}
+want gcc gcc libc6-dev # the race detector
+want git git
+want make make
+want node nodejs npm # the TypeScript clients
+want npm npm
+want file file         # the binary is static
+want readelf binutils  # the same
+want setpriv util-linux
+want shellcheck shellcheck # the scripts of the packs, and ours
+
+[ -n "$missing" ] || exit 0
+if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
+	echo "not installed, since this is not Debian or not root:$missing"
+	exit 0
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq </dev/null
+# shellcheck disable=SC2086 # one word for each package
+apt-get install -y -qq --no-install-recommends $missing </dev/null >/dev/null

@@ -1,0 +1,37 @@
+#!/bin/sh
+# fuzz.sh [TIME]
+#
+# Runs every fuzz target of the repository for TIME (30s), as many at once as
+# there are cores, with one worker each. A failing input stays in the package's
+# testdata/fuzz, where "go test" finds it from then on.
+set -eu
+. scripts/lib.sh
+
+# one DIR NAME TIME runs one target, and prints one line when it went well.
+if [ "${1:-}" = one ]; then
+	code=0
+	out=$(go test -run '^$' -fuzz "^$3\$" -fuzztime "$4" -fuzzminimizetime 5s -parallel 1 "./$2" 2>&1) || code=$?
+	# Go can take the end of the time for a failure (golang.org/issue/75804);
+	# there is no failing input then.
+	case $code:$out in
+	0:*) ;;
+	*"Failing input written"*) code=1 ;;
+	*"context deadline exceeded"*) code=0 ;;
+	esac
+	if [ "$code" -ne 0 ]; then
+		printf '%s %s: FAIL\n%s\n' "$2" "$3" "$out" >&2
+		exit 1
+	fi
+	printf '%s %s: %s\n' "$2" "$3" "$(printf '%s\n' "$out" | grep '^fuzz: elapsed' | tail -n 1)"
+	exit 0
+fi
+
+time=${1:-30s}
+targets=$(find . -name '*_test.go' -not -path '*/.*/*' -not -path '*/node_modules/*' -not -path '*/testdata/*' \
+	-exec grep -HoE '^func Fuzz[A-Z0-9_][A-Za-z0-9_]*\(' {} + | sed -E 's|^\./(.*)/[^/]*:func (.*)\($|\1 \2|' | sort)
+if [ -z "$targets" ]; then
+	echo "no fuzz targets"
+	exit 0
+fi
+echo "$(printf '%s\n' "$targets" | wc -l | tr -d ' ') fuzz targets, $time each, $(cores) at once"
+printf '%s\n' "$targets" | TIME=$time xargs -n 2 -P "$(cores)" sh -c 'exec scripts/fuzz.sh one "$1" "$2" "$TIME"' fuzz

@@ -1,0 +1,27 @@
+# Shared by the scripts of this folder; read with ". scripts/lib.sh" from the
+# root of the repository.
+
+# required NAME reports whether PACKS_MCP_REQUIRE, a comma-separated list,
+# holds the name: what a machine must be able to do, or the run fails.
+required() {
+	case ",${PACKS_MCP_REQUIRE:-}," in
+	*",$1,"*) return 0 ;;
+	*) return 1 ;;
+	esac
+}
+
+# skip NAME REASON says what is left out and ends the script: well, unless
+# NAME is required.
+skip() {
+	if required "$1"; then
+		echo "$1: required by PACKS_MCP_REQUIRE, but $2" >&2
+		exit 1
+	fi
+	echo "skipped: $1: $2"
+	exit 0
+}
+
+# cores prints how many things may run at once.
+cores() {
+	getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1
+}

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Checks the shell scripts of the repository, those of the example packs too.
+# Shellcheck is skipped by name where there is none; PACKS_MCP_REQUIRE=shellcheck
+# turns that into a failure.
+set -eu
+. scripts/lib.sh
+
+set -- scripts/*.sh test/e2e/*.sh examples/packs/*/scripts/*.sh
+for script; do
+	sh -n "$script"
+done
+bash -n .ci/run
+command -v shellcheck >/dev/null || skip shellcheck "there is no shellcheck on the PATH"
+shellcheck --external-sources --shell=sh "$@"
+shellcheck .ci/run

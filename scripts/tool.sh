@@ -1,0 +1,23 @@
+#!/bin/sh
+# tool.sh NAME PACKAGE VERSION
+#
+# Prints the path of a Go program, built once into .cache/bin. Fails with 3
+# when it cannot be had, and the last lines of the reason on standard error.
+set -eu
+name=$1 package=$2 version=$3
+
+bin=$PWD/.cache/bin
+# A tool built by another Go cannot read what this one compiles.
+tool=$bin/$name-$version-$(go env GOVERSION)
+if [ ! -x "$tool" ]; then
+	mkdir -p "$bin"
+	tmp=$(mktemp -d "$bin/tmp.XXXXXX")
+	trap 'rm -rf "$tmp"' EXIT
+	echo "building $name $version, once" >&2
+	if ! CGO_ENABLED=0 GOBIN=$tmp GOFLAGS='' go install "$package@$version" >"$tmp/log" 2>&1; then
+		tail -n 3 "$tmp/log" >&2
+		exit 3
+	fi
+	mv "$tmp/$name" "$tool"
+fi
+echo "$tool"
