@@ -77,7 +77,7 @@ while read -r word rest; do
 		for package in $packages; do
 			if ! command -v apt-cache >/dev/null || [ -z "$(apt-cache policy bash 2>/dev/null)" ]; then
 				echo "not looked up, for want of a package list: $package"
-			elif [ -z "$(apt-cache policy "$package" 2>/dev/null | grep 'Candidate: [^(]')" ]; then
+			elif ! apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [^(]'; then
 				echo "not in this machine's package lists: $package"
 			else
 				echo "there is a package $package"
@@ -86,7 +86,8 @@ while read -r word rest; do
 		[ -n "$packages" ] || echo "not run, it changes the system: $rest"
 		;;
 	2:COPY)
-		set -- $rest # --from=build SOURCE TARGET
+		# shellcheck disable=SC2086 # the words of: --from=build SOURCE TARGET
+		set -- $rest
 		[ "$1" = --from=build ] || die "COPY $rest: a form that this script does not know"
 		mkdir -p "$tmp/image$(dirname "$3")"
 		cp "$tmp/work/${2#/src/}" "$tmp/image$3"
@@ -98,7 +99,9 @@ while read -r word rest; do
 	*) die "$word $rest: an instruction that this script does not know" ;;
 	esac
 done <"$tmp/lines"
-[ "$ran" -gt 0 ] && [ -n "$copied" ] || die "the Dockerfile builds nothing, or copies nothing"
+if [ "$ran" = 0 ] || [ -z "$copied" ]; then
+	die "the Dockerfile builds nothing, or copies nothing"
+fi
 case $entry in
 *'"packs-mcp"]') ;;
 *) die "the entry point is $entry, not packs-mcp" ;;
@@ -124,4 +127,5 @@ if [ "$(id -u)" = 0 ]; then
 	set -- setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs
 fi
 cd "$tmp/image"
+# shellcheck disable=SC2086 # one word for each setting
 "$OLDPWD/scripts/smoke.sh" "$version" "$@" env -i PATH=/usr/local/bin:/usr/bin:/bin $settings "$copied"

@@ -10,7 +10,7 @@ binary=$1
 command -v node >/dev/null || skip node "there is no node on the PATH"
 set -- test/e2e/*.test.mjs
 if [ ! -f "$1" ]; then
-	skip node "test/e2e has no *.test.mjs"
+	skip e2e "test/e2e has no *.test.mjs"
 fi
 test/e2e/install.sh
 PACKS_MCP_BIN=$PWD/$binary exec node --test "$@"

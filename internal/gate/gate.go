@@ -67,6 +67,9 @@ type Options struct {
 	// Pending is how long a state may travel before its answer is worth
 	// nothing; 0 is ten minutes.
 	Pending time.Duration
+	// FullArguments writes arguments into the audit log as they came; otherwise
+	// secret values are taken out.
+	FullArguments bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -80,6 +83,7 @@ type Gate struct {
 	server  string
 	require sandbox.Level
 	pending time.Duration
+	full    bool
 	now     func() time.Time
 	states  *states
 
@@ -108,7 +112,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, pending: o.Pending, now: o.Now, states: st,
+		require: o.Require, pending: o.Pending, full: o.FullArguments, now: o.Now, states: st,
 		grants: make(map[string]map[string]time.Time),
 	}, nil
 }

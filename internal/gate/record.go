@@ -58,6 +58,9 @@ func (g *Gate) entry(req Request, event audit.Event) audit.Entry {
 		CallDigest: req.callDigest(g.runner.Level()),
 		Args:       req.Logged,
 	}
+	if g.full {
+		e.Args = req.Arguments
+	}
 	if len(req.Arguments) > 0 {
 		e.ArgsDigest = hexSum(canonical(req.Arguments))
 	}

@@ -68,7 +68,7 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 			}
 			continue
 		}
-		p.Attached = (all || listed) && !opts.Attached.IsDetached(p.ID)
+		p.Attached = (all || listed) && !opts.Attached.IsDetached(p.ID) || opts.attaches(p.ID)
 		if e, ok := opts.Attached.Attached[p.ID]; ok {
 			if e.Dir == p.Dir {
 				p.Attached = true
@@ -91,6 +91,11 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 			})
 		}
 	}
+}
+
+// attaches reports whether a pack is attached for this one scan.
+func (o *Options) attaches(id string) bool {
+	return slices.ContainsFunc(o.Attach, func(want string) bool { return want == "all" || strings.EqualFold(want, id) })
 }
 
 func offered(modes []string, mode string) bool {
@@ -121,7 +126,7 @@ func (c *Catalog) finish(opts *Options) {
 	slices.SortStableFunc(c.packs, func(a, b *Pack) int {
 		return cmp.Or(
 			strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)),
-			strings.Compare(a.ShadowedBy, ""), // "" first; otherwise as found
+			cmp.Compare(min(len(a.ShadowedBy), 1), min(len(b.ShadowedBy), 1)), // the others as found
 		)
 	})
 }

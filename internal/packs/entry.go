@@ -23,9 +23,10 @@ const (
 	markerSlack = 1 << 10
 )
 
-// pack adds the directory to what was found, when it is a pack.
-func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at, actual string) {
-	entry, others := s.entryOf(entries, at)
+// pack adds the directory to what was found, when it is a pack, and reports
+// whether it is.
+func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
+	entry, others := s.entryOf(entries, at.at)
 	var doc *frontmatter.Document
 	var problems []diag.Diagnostic
 	if entry != "" {
@@ -37,13 +38,18 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at, actual string
 			})
 		}
 	} else {
+		if at.inPack {
+			// Packs have documents with frontmatter of their own: in a folder
+			// below one, only a SKILL.md or the configuration makes another.
+			return false
+		}
 		for _, name := range others {
 			var tried []diag.Diagnostic
 			if doc, tried = s.read(dir, name); doc != nil && !diag.HasErrors(tried) {
 				entry, problems = name, tried
 				break
 			}
-			if at == "." {
+			if at.at == "." {
 				for _, p := range tried {
 					if p.Severity == diag.Error {
 						s.hints = append(s.hints, p.File+": "+p.Message)
@@ -52,14 +58,14 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at, actual string
 			}
 		}
 		if entry == "" {
-			return
+			return false
 		}
 	}
 
 	p := &Pack{
-		Dir: filepath.Join(s.dir, filepath.FromSlash(actual)), Root: s.root.Dir, Source: s.root.Source,
-		Trust: s.root.Trust.normal(), Entry: entry, Docs: s.root.Docs[at],
-		Frontmatter: doc, Problems: problems, path: at, limits: s.limits,
+		Dir: filepath.Join(s.dir, filepath.FromSlash(at.actual)), Root: s.root.Dir, Source: s.root.Source,
+		Trust: s.root.Trust.normal(), Entry: entry, Docs: s.root.Docs[at.at],
+		Frontmatter: doc, Problems: problems, path: at.at, limits: s.limits,
 	}
 	p.Name = filepath.Base(p.Dir)
 	if doc != nil {
@@ -86,6 +92,7 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at, actual string
 		p.ToolsFile = "tools.json"
 	}
 	s.found = append(s.found, p)
+	return true
 }
 
 func (p *Pack) problem(severity diag.Severity, code string, line int, message, hint string) {

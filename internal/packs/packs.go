@@ -105,6 +105,7 @@ type Options struct {
 	Roots    []Root     // by priority, the highest first
 	Mode     string     // the configured mode; empty means "Global"
 	Attached attach.Set // what a person attached and detached
+	Attach   []string   // ids, whole and in any letter case, attached whatever Attached says; "all" for every pack
 	Limits   Limits
 	Logger   *slog.Logger // nil: no log
 }

@@ -57,18 +57,24 @@ type scanner struct {
 	dirs    int
 	full    bool            // maxDirs was reached
 	visited map[string]bool // :: directory relative to dir, symlinks resolved → true
-	links   []link
-	hints   []string // why documents of the root's own directory do not count
+	links   []place         // symlinks met on the way, which may lead to directories
+	hints   []string        // why documents of the root's own directory do not count
 
 	found    []*Pack
 	problems []diag.Diagnostic
 }
 
-// link is a symlink met on the way, which may lead to a directory.
-type link struct {
-	path   string // relative to the root, by the way it was found
-	actual string // the same, symlinks resolved but for the last
+// place is where a directory is.
+type place struct {
+	at     string // relative to the root, by the way it was found; its id comes from this
+	actual string // the same, symlinks resolved (of a link: all but the last)
 	depth  int
+	inPack bool // below a pack
+}
+
+// below returns the place of the directory name in p.
+func (p place) below(name string) place {
+	return place{path.Join(p.at, name), path.Join(p.actual, name), p.depth + 1, p.inPack}
 }
 
 func (s *scanner) report(severity diag.Severity, code, file, message, hint string) {
@@ -92,7 +98,7 @@ func (s *scanner) scan() error {
 	}
 	defer top.Close()
 
-	if err := s.walk(top, ".", ".", 0); err != nil {
+	if err := s.walk(top, place{at: ".", actual: "."}); err != nil {
 		return err
 	}
 	// Links come after the directories they may lead to, so that a pack that has
@@ -100,7 +106,7 @@ func (s *scanner) scan() error {
 	for len(s.links) > 0 {
 		links := s.links
 		s.links = nil
-		slices.SortFunc(links, func(a, b link) int { return strings.Compare(a.path, b.path) })
+		slices.SortFunc(links, func(a, b place) int { return strings.Compare(a.at, b.at) })
 		for _, l := range links {
 			if err := s.follow(top, l); err != nil {
 				return err
@@ -133,23 +139,24 @@ func (s *scanner) missing(err error) {
 	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+causeOf(err), "check that it is a directory and that you may read it")
 }
 
-// walk looks at one directory and those below. at is the path by which it was
-// found, which its id comes from; actual is the same with symlinks resolved.
-func (s *scanner) walk(dir *packfs.Dir, at, actual string, depth int) error {
+// walk looks at one directory and those below.
+func (s *scanner) walk(dir *packfs.Dir, p place) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	s.visited[actual] = true
+	s.visited[p.actual] = true
 	entries, truncated, err := dir.Names(maxEntries)
 	if err != nil {
-		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
+		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
 		return nil
 	}
 	if truncated {
-		s.report(diag.Warning, CodeTooManyDirs, filepath.Join(s.root.Dir, filepath.FromSlash(at)), fmt.Sprintf("the directory has more than %d entries, and the rest was left out", maxEntries), "")
+		s.report(diag.Warning, CodeTooManyDirs, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), fmt.Sprintf("the directory has more than %d entries, and the rest was left out", maxEntries), "")
 	}
-	s.pack(dir, entries, at, actual)
-	if depth == maxDepth {
+	if s.pack(dir, entries, p) {
+		p.inPack = true
+	}
+	if p.depth == maxDepth {
 		return nil
 	}
 	for _, e := range entries {
@@ -162,10 +169,10 @@ func (s *scanner) walk(dir *packfs.Dir, at, actual string, depth int) error {
 			return nil
 		}
 		if mode&fs.ModeSymlink != 0 {
-			s.links = append(s.links, link{path.Join(at, name), path.Join(actual, name), depth + 1})
+			s.links = append(s.links, p.below(name))
 			continue
 		}
-		if err := s.sub(dir, name, path.Join(at, name), path.Join(actual, name), depth+1); err != nil {
+		if err := s.sub(dir, name, p.below(name)); err != nil {
 			return err
 		}
 	}
@@ -174,22 +181,22 @@ func (s *scanner) walk(dir *packfs.Dir, at, actual string, depth int) error {
 
 // sub walks a directory below dir, which is closed again before the next one
 // is opened.
-func (s *scanner) sub(dir *packfs.Dir, name, at, actual string, depth int) error {
+func (s *scanner) sub(dir *packfs.Dir, name string, p place) error {
 	sub, err := dir.Sub(name)
 	if errors.Is(err, packfs.ErrNotFound) {
 		return nil // gone since
 	}
 	if err != nil {
-		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
+		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
 		return nil
 	}
 	defer sub.Close()
-	return s.walk(sub, at, actual, depth)
+	return s.walk(sub, p)
 }
 
 // follow walks the directory that a link leads to, when it is inside the root
 // and was not walked before.
-func (s *scanner) follow(top *packfs.Dir, l link) error {
+func (s *scanner) follow(top *packfs.Dir, l place) error {
 	full := filepath.Join(s.dir, filepath.FromSlash(l.actual))
 	target, err := filepath.EvalSymlinks(full)
 	if err != nil {
@@ -200,14 +207,15 @@ func (s *scanner) follow(top *packfs.Dir, l link) error {
 	}
 	rel, err := filepath.Rel(s.dir, target)
 	if err != nil || !filepath.IsLocal(rel) {
-		s.report(diag.Warning, CodeLinkOutside, filepath.Join(s.root.Dir, filepath.FromSlash(l.path)), "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
+		s.report(diag.Warning, CodeLinkOutside, filepath.Join(s.root.Dir, filepath.FromSlash(l.at)), "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
 		return nil
 	}
 	rel = filepath.ToSlash(rel)
 	if s.visited[rel] {
 		return nil
 	}
-	return s.sub(top, rel, l.path, rel, l.depth)
+	l.actual = rel
+	return s.sub(top, rel, l)
 }
 
 // skipped reports whether no pack is looked for in a directory of that name.

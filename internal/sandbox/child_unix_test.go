@@ -99,10 +99,11 @@ func systemChild(mode string, args []string) int {
 	return 0
 }
 
-// isRuntimes reports whether Go's own runtime opened fd in this process.
+// isRuntimes reports whether Go's own runtime opened fd in this process, for
+// its poller or to learn its share of the processors.
 func isRuntimes(fd int) bool {
 	link, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return strings.HasPrefix(link, "anon_inode:")
+	return strings.HasPrefix(link, "anon_inode:") || strings.HasPrefix(link, "/sys/fs/cgroup/")
 }
 
 // oddFiles makes one of everything that may be in a workspace; outside is a

@@ -63,10 +63,18 @@ func child(mode string, args []string) int {
 				return 1
 			}
 		}
-	case "many": // COUNT: that many files
+	case "many": // COUNT HOW: that many files, of which HOW "link" makes one file with as many names
 		n, _ := strconv.Atoi(args[0])
 		for i := range n {
-			if err := os.WriteFile(fmt.Sprintf("f%05d", i), nil, 0o600); err != nil {
+			name := fmt.Sprintf("f%05d", i)
+			err := os.ErrInvalid
+			if i > 0 && args[1] == "link" {
+				err = os.Link("f00000", name)
+			}
+			if err != nil {
+				err = os.WriteFile(name, nil, 0o600)
+			}
+			if err != nil {
 				return 1
 			}
 		}

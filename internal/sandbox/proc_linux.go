@@ -1,7 +1,11 @@
 package sandbox
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,4 +42,22 @@ func argSpace() int {
 		return least
 	}
 	return int(max(least, min(most, stack.Cur/4)))
+}
+
+// groupRuns reports whether the process group has a member that is not a
+// zombie, or cannot tell.
+func groupRuns(pgid int) bool {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // gone
+		}
+		// pid (command) state ppid pgrp …; the command may hold anything.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) > 2 && fields[2] == strconv.Itoa(pgid) && fields[0] != "Z" && fields[0] != "X" {
+			return true
+		}
+	}
+	return len(stats) == 0
 }

@@ -28,21 +28,31 @@ func signalGroup(cmd *exec.Cmd, sig syscall.Signal) {
 	}
 }
 
-// groupWait bounds how long a killed group may take to be gone: the kernel
-// needs far less, unless a member hangs in it, or nobody reaps orphans.
+// groupWait bounds how long a killed group may take to be gone. The kernel
+// needs far less, unless a member hangs in it.
 const groupWait = time.Second
 
 // awaitGroup waits until the program's group, which was killed and whose
-// leader was reaped, has no member.
+// leader was reaped, has no member that runs.
 func awaitGroup(cmd *exec.Cmd) {
 	pid := cmd.Process.Pid
-	deadline := time.Now().Add(groupWait)
-	for pause := 100 * time.Microsecond; pid > 1 && unix.Kill(-pid, 0) == nil && time.Now().Before(deadline); pause = min(2*pause, 10*time.Millisecond) {
+	if pid <= 1 {
+		return
+	}
+	pause := 100 * time.Microsecond
+	for deadline := time.Now().Add(groupWait); time.Now().Before(deadline); {
+		if unix.Kill(-pid, 0) != nil {
+			return
+		}
 		// In a container the server may be process 1, to whom orphans fall.
 		if n, err := unix.Wait4(-pid, nil, unix.WNOHANG, nil); err == nil && n > 0 {
 			continue
 		}
+		if pause > time.Millisecond && !groupRuns(pid) {
+			return // dead, and whoever is to reap them takes his time
+		}
 		time.Sleep(pause)
+		pause = min(2*pause, 20*time.Millisecond)
 	}
 }
 

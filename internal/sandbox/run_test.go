@@ -204,7 +204,7 @@ func TestRunStdin(t *testing.T) { // PK-15
 
 func TestRunOutputCaps(t *testing.T) { // PK-12
 	const total = 1<<20 + 7
-	for _, line := range []string{"0123456789\n", "x", "\x00\xff\xfe\x80", "ü€😀"} {
+	for _, line := range []string{"0123456789\n", "x", "\x01\xff\xfe\x80", "ü€😀"} {
 		for _, stream := range []string{"out", "err"} {
 			t.Run(fmt.Sprintf("%s %q", stream, line), func(t *testing.T) {
 				c := behave(t, "flood", stream, fmt.Sprint(total), line)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -47,7 +46,7 @@ func (s *Server) metadataBlock(ctx context.Context, max int) string {
 	reserve := utf16Len(rest(len(attached)))
 	for i, p := range attached {
 		e := fmt.Sprintf("- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
-			p.ID, safetext.Line(p.Name), s.describe(p.Description), s.hasTools(p))
+			p.ID, safetext.Line(p.Name), s.describe(p.Description), s.files.HasTools(p))
 		need := used + utf16Len(e)
 		if i < len(attached)-1 {
 			need += reserve
@@ -63,20 +62,6 @@ func (s *Server) metadataBlock(ctx context.Context, max int) string {
 		block += rest(n)
 	}
 	return strings.TrimRight(block, "\n")
-}
-
-// hasTools reports whether a pack has a tool that can be enabled.
-func (s *Server) hasTools(p *packs.Pack) bool {
-	set, _, err := s.files.load(p)
-	if err != nil || set == nil {
-		return false
-	}
-	for _, t := range set.Tools {
-		if t.Command != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // describe makes a description fit to be shown as metadata: one line, escaped,

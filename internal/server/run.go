@@ -124,10 +124,14 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 // formats reports whether the tool says how its output is to be shown.
 func (r *run) formats() bool { return r.output.ExtractField != "" || r.output.Template != "" }
 
+// minSecret is the shortest value, in bytes, that is taken out of output:
+// shorter ones occur in everything.
+const minSecret = 4
+
 // clean escapes what could deceive, and takes out secret values.
 func (r *run) clean(text string) string {
 	for _, secret := range r.secrets {
-		if secret != "" {
+		if len(secret) >= minSecret {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
 		}
 	}

@@ -77,6 +77,8 @@ type Options struct {
 	Library Library
 	Gate    Decider
 	Logger  *slog.Logger // nil discards
+	// Tools compiles the tools of packs; nil: with the usual limits.
+	Tools *packs.ToolFiles
 	// Workspaces is the folder in which each chat gets a workspace of its own.
 	Workspaces string
 	// Workspace, when not empty, is the one workspace of every chat instead.
@@ -104,7 +106,7 @@ type Server struct {
 	logger  *slog.Logger
 	base    map[string]*baseTool // :: plain name → tool; never modified after New
 	digests *packfs.DigestCache
-	files   *toolFiles
+	files   *packs.ToolFiles
 	lookup  *sandbox.Lookuper
 }
 
@@ -122,13 +124,16 @@ func New(o Options) (*Server, error) {
 	if o.Wait <= 0 {
 		o.Wait = 45 * time.Second
 	}
+	if o.Tools == nil {
+		o.Tools = packs.NewToolFiles(tools.Limits{})
+	}
 	s := &Server{
 		opts: o, limits: o.Limits.withDefaults(), logger: o.Logger,
 		base:    make(map[string]*baseTool),
 		digests: new(packfs.DigestCache),
 		lookup:  new(sandbox.Lookuper),
+		files:   o.Tools,
 	}
-	s.files = newToolFiles(tools.Limits{Description: s.limits.Description})
 
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {

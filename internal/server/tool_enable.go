@@ -113,7 +113,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 
 // toolSet returns the tools of a pack, or says why there are none.
 func (s *Server) toolSet(pack *packs.Pack) (*tools.Set, error) {
-	set, problems, err := s.files.load(pack)
+	set, problems, err := s.files.Load(pack)
 	if err != nil {
 		return nil, err
 	}

@@ -97,12 +97,12 @@ func (s *Server) list(c *call, query, after string) listResult {
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	l := listedPack{
 		PackID: p.ID, Name: safetext.Line(p.Name), Description: s.describe(p.Description),
-		HasToolsJSON: s.hasTools(p), Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+		HasToolsJSON: s.files.HasTools(p), Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
 	}
 	for _, t := range p.Tags {
 		l.Tags = append(l.Tags, safetext.Line(t))
 	}
-	_, problems, err := s.files.load(p)
+	_, problems, err := s.files.Load(p)
 	for _, d := range slices.Concat(p.Problems, problems) {
 		l.Problems = append(l.Problems, safetext.Line(d.String()))
 	}

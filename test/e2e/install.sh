@@ -14,7 +14,7 @@ if [ ! -f package-lock.json ]; then
 	skip node "test/e2e has no package-lock.json"
 fi
 # npm writes this file last.
-if [ -f node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then
+if [ -f node_modules/.package-lock.json ] && [ -z "$(find package-lock.json -newer node_modules/.package-lock.json)" ]; then
 	exit 0
 fi
 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null

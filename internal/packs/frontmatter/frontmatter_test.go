@@ -244,6 +244,9 @@ func plain(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		n.Style = yaml.DoubleQuotedStyle
 	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		n.Value = "null"
+	}
 	for _, c := range n.Content {
 		plain(c)
 	}

@@ -92,7 +92,7 @@ func (p piece) String() string {
 		return p.extra
 	case spread:
 		return "{{" + p.name + "...}}"
-	case fallback, flag:
+	case fallback, option:
 		return "{{" + p.name + ":" + p.extra + "}}"
 	default:
 		return "{{" + p.name + "}}"
@@ -107,7 +107,7 @@ func (p *parser) joined(n *node, in *inputSchema) Arg {
 	}
 	p.known(a, n, in)
 	for _, piece := range a.pieces {
-		if piece.form == spread || piece.form == flag {
+		if piece.form == spread || piece.form == option {
 			p.report(diag.Error, CodePlaceholderInvalid, n, fmt.Sprintf("%s makes arguments, and here is no place for several", piece), fmt.Sprintf("write {{%s}}", piece.name))
 		}
 	}
@@ -171,11 +171,11 @@ func (p *parser) code(c *Command, nodes []*node) {
 			if !slices.Contains(in.names, path.Base(strings.ReplaceAll(word, `\`, "/"))) {
 				continue
 			}
-			option := slices.IndexFunc(words[i+1:], in.option)
-			if option < 0 || i+option+2 >= len(words) {
+			switchAt := slices.IndexFunc(words[i+1:], in.option)
+			if switchAt < 0 || i+switchAt+2 >= len(words) {
 				continue
 			}
-			first := i + option + 1 // of the code, in args
+			first := i + switchAt + 1 // of the code, in args
 			last := first
 			if in.rest {
 				last = len(c.Args) - 1

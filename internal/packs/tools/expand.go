@@ -123,7 +123,7 @@ func (x *expander) argument(a Arg, afterDashes bool) ([]string, error) {
 		return nil, nil
 	}
 	var args []string
-	if p.form == flag {
+	if p.form == option {
 		switch on := value.(type) {
 		case bool:
 			if on {
@@ -134,7 +134,7 @@ func (x *expander) argument(a Arg, afterDashes bool) ([]string, error) {
 		args = append(args, p.extra)
 	}
 	elements, isList := value.([]any)
-	if p.form == flag || !isList {
+	if p.form == option || !isList {
 		elements = []any{value}
 	}
 	for _, e := range elements {

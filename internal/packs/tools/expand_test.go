@@ -226,7 +226,7 @@ func FuzzExpand(f *testing.F) {
 	}
 	schema := `{"type": "object", "properties": {"s": {"type": "string"}}}`
 	f.Fuzz(func(t *testing.T, s, pre, post string) {
-		if !utf8.ValidString(s) || strings.ContainsAny(pre+post, "{\x00") || !utf8.ValidString(pre+post) || isURL(pre) {
+		if !utf8.ValidString(s) || strings.ContainsAny(pre+post, "{\x00") || !utf8.ValidString(pre) || !utf8.ValidString(post) || isURL(pre) {
 			return
 		}
 		if strings.Contains(s, "\x00") {

@@ -47,7 +47,8 @@ func redact(v any, secrets []string) any {
 }
 
 // SecretValues returns the texts that the secrets among v become in arguments,
-// for whoever shows or records an [Invocation] and has to leave them out.
+// URLs and JSON, for whoever shows or records an [Invocation] and has to leave
+// them out.
 // Longest first; the empty text is not among them.
 func (t *Tool) SecretValues(v Values) []string {
 	secrets := t.schema().secrets
@@ -65,10 +66,8 @@ func (t *Tool) SecretValues(v Values) []string {
 			}
 		}
 		if s := render(v); hidden && s != "" && v != nil {
-			out = append(out, s)
-			if e := percentEncode(s); e != s {
-				out = append(out, e)
-			}
+			inJSON := string(canonical(s))
+			out = append(out, s, percentEncode(s), inJSON[1:len(inJSON)-1])
 		}
 	}
 	for name, value := range v.fields {

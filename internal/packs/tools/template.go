@@ -33,7 +33,7 @@ const (
 	plain                // {{name}}
 	spread               // {{name...}}
 	fallback             // {{name:extra}}
-	flag                 // {{name:extra}}, extra a flag
+	option               // {{name:extra}}, extra a flag
 )
 
 type piece struct {
@@ -130,7 +130,7 @@ func ParseArg(s string) (Arg, error) {
 			switch p.form {
 			case spread:
 				return fail(0, fmt.Sprintf("{{%s...}} must stand alone", p.name), fmt.Sprintf("make it an argument of its own, or write {{%s}} to join its elements", p.name))
-			case flag:
+			case option:
 				return fail(0, fmt.Sprintf("{{%s:%s}} must stand alone", p.name, p.extra), "make the flag an argument of its own")
 			}
 		}
@@ -145,7 +145,7 @@ func parsePlaceholder(body string) (p piece, problem, hint string) {
 	p = piece{form: plain, name: name, extra: extra}
 	switch {
 	case hasExtra && isFlag(extra):
-		p.form = flag
+		p.form = option
 	case hasExtra:
 		p.form = fallback
 	case strings.HasSuffix(name, "..."):

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,9 +17,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/schemas"
 )
-
-// maxDiagnostics is how many problems of one file are named.
-const maxDiagnostics = 100
 
 // A Loader parses files of tools. The zero value is ready, with the default
 // limits; it must not be copied after first use. Safe for concurrent use.
@@ -66,18 +62,6 @@ func (l *Loader) ParseToolsJSON(file string, src []byte) (*Set, []diag.Diagnosti
 		})
 	}
 	return set, p.found
-}
-
-// A parser reads one file.
-type parser struct {
-	loader *Loader
-	file   string
-	limits Limits
-	lines  []int // offsets at which lines begin
-
-	found   []diag.Diagnostic
-	errors  int
-	dropped int
 }
 
 func (p *parser) parse(src []byte) *Set {
@@ -149,7 +133,7 @@ func toolList(root *node) (list, where *node, reason string) {
 	}
 	// Lists of all kinds of things have names. Under "tools" they are taken
 	// for tools; a bare list has to say so.
-	if root.kind == kindList && !callable {
+	if root.kind == kindList && len(list.items) > 0 && !callable {
 		return nil, root, "nothing in it has a command or a schema"
 	}
 	return list, nil, ""
@@ -165,33 +149,6 @@ func inputOf(tool *node) *node {
 		}
 	}
 	return nil
-}
-
-// names reports names that cannot be served, and those that cannot be told
-// apart.
-func (p *parser) names(list []*node) {
-	first := make(map[string]*node) // :: folded name → the tool that has it
-	for _, n := range list {
-		at := n.get("name")
-		if at.kind != kindText {
-			continue // the shape says so
-		}
-		name := at.text
-		if other, ok := first[fold(name)]; ok {
-			line, _ := p.position(other.start)
-			p.report(diag.Error, CodeNameDuplicate, at,
-				fmt.Sprintf("tool %+q cannot be told apart from %+q in line %d", name, other.text, line), "rename one of them")
-		} else {
-			first[fold(name)] = at
-		}
-		if !validName(name) {
-			p.report(diag.Error, CodeNameInvalid, at,
-				fmt.Sprintf("tool name %+q is not made of 1 to 64 letters, digits, _ and -", clip(name)), "rename the tool")
-		}
-		if why := reserved(name); why != "" {
-			p.report(diag.Error, CodeNameReserved, at, fmt.Sprintf("a tool cannot be called %+q: %s", clip(name), why), "rename the tool")
-		}
-	}
 }
 
 // tool compiles one declaration. It returns nil after an error.
@@ -486,41 +443,10 @@ func (p *parser) output(n *node) Output {
 		at := n.get("template")
 		a, ok := p.template(at)
 		for _, piece := range a.pieces {
-			if ok && piece.form != literal && (piece.name != outputName || piece.form == spread || piece.form == flag) {
+			if ok && piece.form != literal && (piece.name != outputName || piece.form == spread || piece.form == option) {
 				p.report(diag.Error, CodePlaceholderUnknown, at, fmt.Sprintf("the template has %s, and only {{output}} stands for something", piece), "write {{output}}, or {{{{ for a literal {{")
 			}
 		}
 	}
 	return o
 }
-
-// report adds a diagnostic about n, or about the whole file if n is nil.
-func (p *parser) report(severity diag.Severity, code string, n *node, message, hint string) {
-	d := diag.Diagnostic{Code: code, Severity: severity, File: p.file, Message: message, Hint: hint}
-	if n != nil {
-		d.Line, d.Column = p.position(n.start)
-		d.Pointer = n.pointer()
-	}
-	p.add(d)
-}
-
-func (p *parser) add(d diag.Diagnostic) {
-	if d.Severity == diag.Error {
-		p.errors++
-	}
-	// Keep room for errors: warnings must not push them out of sight.
-	if len(p.found) >= maxDiagnostics || d.Severity != diag.Error && len(p.found) >= maxDiagnostics/2 {
-		p.dropped++
-		return
-	}
-	p.found = append(p.found, d)
-}
-
-// position returns the 1-based line and column (in bytes) of a source offset.
-func (p *parser) position(offset int) (line, column int) {
-	line = sort.SearchInts(p.lines, offset+1)
-	return line, offset - p.lines[line-1] + 1
-}
-
-// clip shortens a name for a message.
-func clip(s string) string { return cut(s, 100) }

@@ -1,19 +1,18 @@
-package server
+package packs
 
 import (
 	"cmp"
 	"crypto/sha256"
 	"sync"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// toolFiles compiles the tools of packs, and keeps what it compiled until the
-// file's bytes differ. The file is read each time: it is small, and its times
-// can lie.
-type toolFiles struct {
+// ToolFiles compiles the tools of packs, in whatever format they are declared,
+// and keeps what it compiled until the file's bytes differ. The file is read
+// each time: it is small, and its times can lie. Safe for concurrent use.
+type ToolFiles struct {
 	loader *tools.Loader
 	size   int64
 
@@ -28,17 +27,18 @@ type compiled struct {
 	problems []diag.Diagnostic
 }
 
-func newToolFiles(l tools.Limits) *toolFiles {
-	return &toolFiles{
+// NewToolFiles returns a ToolFiles that has compiled nothing yet.
+func NewToolFiles(l tools.Limits) *ToolFiles {
+	return &ToolFiles{
 		loader: &tools.Loader{Limits: l},
 		size:   cmp.Or(int64(l.Size), 1<<20),
 		known:  make(map[string]compiled),
 	}
 }
 
-// load returns a pack's tools. A pack without a tools file has none, and no
+// Load returns a pack's tools. A pack without a tools file has none, and no
 // error; a file that is wrong gives problems and no set.
-func (f *toolFiles) load(p *packs.Pack) (*tools.Set, []diag.Diagnostic, error) {
+func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	if p.ToolsFile == "" {
 		return nil, nil, nil
 	}
@@ -63,4 +63,18 @@ func (f *toolFiles) load(p *packs.Pack) (*tools.Set, []diag.Diagnostic, error) {
 	f.known[p.Dir] = compiled{sum: sum, set: set, problems: problems}
 	f.mu.Unlock()
 	return set, problems, nil
+}
+
+// HasTools reports whether a pack has a tool that can be enabled.
+func (f *ToolFiles) HasTools(p *Pack) bool {
+	set, _, err := f.Load(p)
+	if err != nil || set == nil {
+		return false
+	}
+	for _, t := range set.Tools {
+		if t.Command != nil {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+func (a *app) attachCommand() *cobra.Command {
+	var trust string
+	cmd := &cobra.Command{
+		Use:   "attach ID...",
+		Short: "Attach packs: models see them from now on",
+		Long: `Attach packs, until they are detached. New chats begin with them, and running servers
+follow at once. The attachment is for the pack in this very folder: another pack that comes
+to have the same id gains nothing.`,
+		Example: `  packs-mcp attach incident-triage
+  packs-mcp attach project-notes --trust user`,
+		Args:              misuse(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: a.completePacks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if trust != "" && trust != string(packs.TrustUser) && trust != string(packs.TrustUntrusted) {
+				return &usageError{err: fmt.Errorf("--trust is %q", trust), hint: "it must be user or untrusted"}
+			}
+			return a.attach(cmd.Context(), args, trust)
+		},
+	}
+	a.packFlags(cmd)
+	cmd.Flags().StringVar(&trust, "trust", "", "user or untrusted: how far you vouch for these packs (default: as their folder says)")
+	return cmd
+}
+
+// chosen finds the packs that a person named.
+func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *attach.Store, error) {
+	cfg, logger, err := a.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	lib, err := a.library(ctx, cfg, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	var found []*packs.Pack
+	for _, id := range ids {
+		p, err := lib.Catalog(ctx).Lookup(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, p)
+	}
+	return found, store(cfg), nil
+}
+
+func (a *app) attach(ctx context.Context, ids []string, trust string) error {
+	found, store, err := a.chosen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		if !p.Valid {
+			for _, d := range p.Problems {
+				printProblem(a.stderr, d)
+			}
+			return withHint(fmt.Errorf("pack %q is not valid, so it cannot be attached", p.ID), "mend what is named above, and attach it again")
+		}
+	}
+	err = store.Update(func(s *attach.Set) error {
+		for _, p := range found {
+			s.Attach(p.ID, attach.Entry{Dir: p.Dir, Trust: trust, Since: time.Now().UTC()})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		fmt.Fprintf(a.stdout, "attached %s (%s)\n", p.ID, safetext.Line(p.Dir))
+	}
+	return nil
+}
+
+func (a *app) detachCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "detach ID...",
+		Short:             "Detach packs: models no longer see them",
+		Example:           "  packs-mcp detach incident-triage",
+		Args:              misuse(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: a.completePacks,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.detach(cmd.Context(), args) },
+	}
+	a.packFlags(cmd)
+	return cmd
+}
+
+func (a *app) detach(ctx context.Context, ids []string) error {
+	found, store, err := a.chosen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	err = store.Update(func(s *attach.Set) error {
+		for _, p := range found {
+			s.Detach(p.ID, time.Now().UTC())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		fmt.Fprintf(a.stdout, "detached %s\n", p.ID)
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// listedPack is one pack as list --json and show --json print it.
+type listedPack struct {
+	PackID       string            `json:"pack_id"`
+	Name         string            `json:"name"`
+	Description  string            `json:"description"`
+	Tags         []string          `json:"tags"`
+	Source       string            `json:"source"`
+	Path         string            `json:"path"`
+	Trust        packs.Trust       `json:"trust"`
+	Attached     bool              `json:"attached"`
+	Valid        bool              `json:"valid"`
+	HasToolsJSON bool              `json:"has_tools_json"`
+	ShadowedBy   string            `json:"shadowed_by,omitempty"`
+	Problems     []diag.Diagnostic `json:"problems"`
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the attached packs",
+		Long:  "List the attached packs: what a model sees from the start. With --all, also those that are not attached, shadowed or invalid, with the reason.",
+		Example: `  packs-mcp list --packs ~/packs
+  packs-mcp list --all --json`,
+		Args: misuse(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), all, asJSON) },
+	}
+	a.packFlags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "also packs that a model does not see, with the reason")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) list(ctx context.Context, all, asJSON bool) error {
+	cfg, logger, err := a.load()
+	if err != nil {
+		return err
+	}
+	lib, err := a.library(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	catalog := lib.Catalog(ctx)
+	found := catalog.Attached()
+	if all {
+		found = catalog.All()
+	}
+	files := toolFiles(cfg)
+	listed := make([]listedPack, 0, len(found))
+	for _, p := range found {
+		listed = append(listed, describe(p, files))
+	}
+	if asJSON {
+		return printJSON(a.stdout, struct {
+			Packs    []listedPack      `json:"packs"`
+			Problems []diag.Diagnostic `json:"problems,omitempty"`
+		}{listed, catalog.Problems()})
+	}
+	for _, l := range listed {
+		printPack(a.stdout, l, all)
+	}
+	for _, d := range catalog.Problems() {
+		printProblem(a.stderr, d)
+	}
+	switch rest := len(catalog.All()) - len(catalog.Attached()); {
+	case len(listed) == 0 && rest == 0:
+		fmt.Fprintln(a.stderr, "No packs. Name a folder of packs with --packs DIR, or put packs into "+cfg.Paths.Packs)
+	case !all && rest > 0:
+		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed or invalid; see: packs-mcp list --all\n", rest)
+	}
+	return nil
+}
+
+// describe says everything about a pack that a person or a program may want to
+// know before it is opened.
+func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
+	_, problems, err := files.Load(p)
+	l := listedPack{
+		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags...),
+		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached, Valid: p.Valid,
+		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
+		Problems: append(slices.Clone(p.Problems), problems...),
+	}
+	if err != nil {
+		l.Problems = append(l.Problems, diag.Diagnostic{
+			Code: "tools-unreadable", Severity: diag.Error, File: p.ToolsFile, Message: err.Error(), Hint: "make it a regular file that can be read",
+		})
+	}
+	if l.Problems == nil {
+		l.Problems = []diag.Diagnostic{}
+	}
+	return l
+}
+
+// printPack prints a line for a pack, as the unified skills have it, and with
+// all, why a model does not see it.
+func printPack(w io.Writer, l listedPack, all bool) {
+	tags := ""
+	if len(l.Tags) > 0 {
+		tags = " [" + safetext.Line(strings.Join(l.Tags, ", ")) + "]"
+	}
+	state := ""
+	switch {
+	case !all:
+	case !l.Valid:
+		state = " (invalid)"
+	case l.ShadowedBy != "":
+		state = " (shadowed)"
+	case !l.Attached:
+		state = " (not attached)"
+	}
+	fmt.Fprintf(w, "- [local] %s%s: %s%s\n", l.PackID, state, oneLine(l.Description, 160), tags)
+	if all {
+		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
+		for _, d := range l.Problems {
+			fmt.Fprint(w, "    ")
+			printProblem(w, d)
+		}
+	}
+}
+
+func printProblem(w io.Writer, d diag.Diagnostic) {
+	fmt.Fprintf(w, "%s: %s\n", d.Severity, safetext.Line(d.String()))
+	if d.Hint != "" {
+		fmt.Fprintf(w, "    hint: %s\n", safetext.Line(d.Hint))
+	}
+}
+
+// oneLine is text on one line, escaped, cut to max characters.
+func oneLine(text string, max int) string {
+	r := []rune(safetext.Line(strings.Join(strings.Fields(text), " ")))
+	if len(r) > max {
+		return string(r[:max-1]) + "…"
+	}
+	return string(r)
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// shownTool is one tool as show --json prints it.
+type shownTool struct {
+	Name        string `json:"name"`
+	Signature   string `json:"signature"`
+	Description string `json:"description"`
+	// Executable is false for a tool that is only declared; Reason says why.
+	Executable bool   `json:"executable"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Aliases: []string{"get"},
+		Short:   "Show one pack: what it is, its files, its tools, its problems",
+		Example: `  packs-mcp show git-helper --packs ~/packs
+  packs-mcp show acme/billing/refunds --json`,
+		Args:              misuse(cobra.ExactArgs(1)),
+		ValidArgsFunction: a.completePacks,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], asJSON) },
+	}
+	a.packFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) show(ctx context.Context, id string, asJSON bool) error {
+	cfg, logger, err := a.load()
+	if err != nil {
+		return err
+	}
+	lib, err := a.library(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	p, err := lib.Catalog(ctx).Lookup(id)
+	if err != nil {
+		return err
+	}
+	files := toolFiles(cfg)
+	out := struct {
+		listedPack
+		Entry  string      `json:"entry"`
+		Docs   []string    `json:"docs,omitempty"`
+		Digest string      `json:"digest,omitempty"`
+		Files  int         `json:"files"`
+		Bytes  int64       `json:"bytes"`
+		Tools  []shownTool `json:"tools"`
+	}{listedPack: describe(p, files), Entry: p.Entry, Docs: p.Docs, Tools: []shownTool{}}
+	if set, _, err := files.Load(p); err == nil && set != nil {
+		for _, t := range set.Tools {
+			out.Tools = append(out.Tools, shownTool{
+				Name: t.Name, Signature: t.Signature(), Description: t.Description,
+				Executable: t.Command != nil, Reason: t.DeclaredOnly,
+			})
+		}
+	}
+	tree, err := digest(ctx, p)
+	if err != nil {
+		out.Problems = append(out.Problems, diag.Diagnostic{
+			Code: "not-digested", Severity: diag.Error, Message: err.Error(), Hint: "nothing of this pack can be approved until its files can be read",
+		})
+	} else {
+		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
+	}
+	if asJSON {
+		return printJSON(a.stdout, out)
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "pack\t%s\n", out.PackID)
+	fmt.Fprintf(w, "name\t%s\n", safetext.Line(out.Name))
+	fmt.Fprintf(w, "description\t%s\n", safetext.Line(out.Description))
+	if len(out.Tags) > 0 {
+		fmt.Fprintf(w, "tags\t%s\n", safetext.Line(strings.Join(out.Tags, ", ")))
+	}
+	fmt.Fprintf(w, "folder\t%s\n", safetext.Line(out.Path))
+	fmt.Fprintf(w, "entry\t%s\n", safetext.Line(out.Entry))
+	fmt.Fprintf(w, "state\t%s\n", stateOf(p))
+	fmt.Fprintf(w, "trust\t%s (%s)\n", out.Trust, out.Source)
+	fmt.Fprintf(w, "content\t%d files, %d bytes, %s\n", out.Files, out.Bytes, out.Digest)
+	for i, t := range out.Tools {
+		label := ""
+		if i == 0 {
+			label = "tools"
+		}
+		signature := safetext.Line(t.Signature)
+		if !t.Executable {
+			signature += " (declared only: " + safetext.Line(t.Reason) + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\n", label, signature)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	for _, d := range out.Problems {
+		printProblem(a.stdout, d)
+	}
+	return nil
+}
+
+func stateOf(p *packs.Pack) string {
+	switch {
+	case !p.Valid:
+		return "invalid"
+	case p.ShadowedBy != "":
+		return "shadowed by " + safetext.Line(p.ShadowedBy)
+	case !p.Attached:
+		return "not attached; attach it with: packs-mcp attach " + p.ID
+	case !p.Offered:
+		return "attached, but not offered in this mode"
+	default:
+		return "attached"
+	}
+}
+
+func digest(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Digest(ctx, new(packfs.DigestCache))
+}
+
+// completePacks offers the ids of all packs to the shell.
+func (a *app) completePacks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cfg, logger, err := a.load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	lib, err := a.library(cmd.Context(), cfg, logger)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var ids []string
+	for _, p := range lib.Catalog(cmd.Context()).All() {
+		ids = append(ids, p.ID+"\t"+oneLine(p.Description, 60))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

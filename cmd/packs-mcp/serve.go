@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) serveFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&a.flags.attach, "attach", nil, "attach the pack with this `ID`, or all, while this server runs (repeatable)")
+	f.StringVar(&a.flags.workspace, "workspace", "", "the `DIR` that runs write to (default: a new one for each chat)")
+	_ = cmd.MarkFlagDirname("workspace")
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve packs to an MCP client on standard input and output",
+		Long: `Serve packs to an MCP client on standard input and output. Clients start this themselves;
+it ends when the client closes its input. Messages for people go to standard error.`,
+		Example: `  packs-mcp serve --packs ~/packs
+  packs-mcp serve --attach incident-triage --project ~/src/shop`,
+		Args: misuse(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+	}
+	a.packFlags(cmd)
+	a.serveFlags(cmd)
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context) (err error) {
+	if a.flags.workspace != "" {
+		if a.flags.workspace, err = filepath.Abs(a.flags.workspace); err != nil {
+			return fmt.Errorf("finding the workspace: %w", err)
+		}
+	}
+	out, err := claimStdout(a.stdout)
+	if err != nil {
+		return err
+	}
+	cfg, logger, err := a.load()
+	if err != nil {
+		return err
+	}
+	s, err := a.start(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	logger.Info("serving on standard input and output", "packs", len(s.library.Catalog(ctx).Attached()), "version", versionName())
+	if isTerminal(a.stdin) {
+		fmt.Fprintln(a.stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")
+	}
+	return s.server.ServeStdio(ctx, a.stdin, out)
+}

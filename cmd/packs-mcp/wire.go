@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/server"
+)
+
+// load reads the configuration and makes the logger.
+func (a *app) load() (*config.Config, *slog.Logger, error) {
+	over := map[string]string{}
+	set := func(key, value string) {
+		if value != "" {
+			over[key] = value
+		}
+	}
+	set("project", a.flags.project)
+	set("log.level", a.flags.logLevel)
+	set("log.format", a.flags.logFormat)
+	cfg, err := config.Load(config.Options{
+		File: a.flags.config, FileRequired: a.flags.config != "", Environ: a.environ, Flags: over, Packs: a.flags.packs,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	logger := a.logger(cfg.Log)
+	for _, w := range cfg.Warnings {
+		logger.Warn(w)
+	}
+	return cfg, logger, nil
+}
+
+// logger writes to standard error, and nowhere else: standard output is the
+// protocol.
+func (a *app) logger(l config.Log) *slog.Logger {
+	format := l.Format
+	if format == config.FormatAuto {
+		format = config.FormatText
+		if isTerminal(a.stderr) {
+			format = config.FormatPretty
+		}
+	}
+	switch format {
+	case config.FormatJSON:
+		return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: l.Level}))
+	case config.FormatPretty:
+		return slog.New(tint.NewHandler(a.stderr, &tint.Options{
+			Level: l.Level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(a.stderr),
+		}))
+	default:
+		return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: l.Level}))
+	}
+}
+
+// project returns the project folder: the configured one, or the git root of
+// the working folder, or none.
+func project(cfg *config.Config) string {
+	if cfg.Project != "" {
+		return cfg.Project
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return ""
+		}
+		dir = parent
+	}
+}
+
+// roots are the folders that hold packs, in order of priority: those that were
+// named, the project's own, and the user's own.
+func roots(cfg *config.Config, project string) []packs.Root {
+	var all []packs.Root
+	for _, r := range cfg.Packs {
+		root := packs.Root{
+			Dir: r.Path, Source: "config", Trust: packs.TrustUser, Named: true,
+			AttachAll: r.Attach.All, Attach: r.Attach.IDs, Entry: r.Entry, Docs: r.Docs,
+		}
+		if r.Trust == config.TrustUntrusted {
+			root.Trust = packs.TrustUntrusted
+		}
+		if r.Source == config.FromFlag {
+			root.Source = "flag"
+		}
+		all = append(all, root)
+	}
+	// These two are looked at without being named, so that nobody misses them.
+	optional := func(r packs.Root) {
+		if _, err := os.Stat(r.Dir); !errors.Is(err, fs.ErrNotExist) {
+			all = append(all, r)
+		}
+	}
+	if project != "" {
+		optional(packs.Root{Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted})
+	}
+	optional(packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser})
+	return all
+}
+
+// store is where attached packs are remembered.
+func store(cfg *config.Config) *attach.Store {
+	return attach.Open(filepath.Join(cfg.Paths.State, "attached.json"))
+}
+
+// library finds the packs. extra roots come first.
+func (a *app) library(ctx context.Context, cfg *config.Config, logger *slog.Logger, extra ...packs.Root) (*packs.Library, error) {
+	return packs.NewLibrary(ctx, packs.Options{
+		Roots:  append(extra, roots(cfg, project(cfg))...),
+		Mode:   cfg.Mode,
+		Attach: a.flags.attach,
+		Limits: packs.Limits{
+			EntryDoc: cfg.Limits.EntryDoc, Frontmatter: int(cfg.Limits.Frontmatter), Description: cfg.Limits.Description,
+		},
+		Logger: logger,
+	}, store(cfg))
+}
+
+// toolFiles compiles tools under the configured limits.
+func toolFiles(cfg *config.Config) *packs.ToolFiles {
+	return packs.NewToolFiles(tools.Limits{
+		Size: int(cfg.Limits.ToolsFile), Count: cfg.Limits.ToolsPerPack, Description: cfg.Limits.Description,
+	})
+}
+
+// A service is a server with everything it needs, ready to serve.
+type service struct {
+	server  *server.Server
+	library *packs.Library
+	log     *audit.Log
+	name    string // of this process, in the audit log
+}
+
+// start wires a service together. Whoever calls it closes it.
+func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, extra ...packs.Root) (_ *service, err error) {
+	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
+	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.log.Close())
+		}
+	}()
+	if s.library, err = a.library(ctx, cfg, logger, extra...); err != nil {
+		return nil, err
+	}
+	for _, p := range s.library.Catalog(ctx).Problems() {
+		logger.Warn(p.String(), "hint", p.Hint)
+	}
+	require, err := sandbox.ParseLevel(cfg.Sandbox.Require)
+	if err != nil {
+		return nil, err
+	}
+	g, err := gate.New(gate.Options{
+		Runner: sandbox.New(sandbox.Options{Logger: logger}), Log: s.log, Logger: logger, Server: s.name,
+		Require: require, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l := cfg.Limits
+	s.server, err = server.New(server.Options{
+		Version: versionName(), Library: s.library, Gate: g, Logger: logger, Tools: toolFiles(cfg),
+		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
+		Environ: a.environ, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
+		Limits: server.Limits{
+			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
+			Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
+			Run: sandbox.Limits{
+				Timeout: l.Timeout, CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
+				FileSize: l.FileSize, Workspace: l.Workspace,
+				Output: int(l.Output), OutputMerged: 2 * int(l.OutputMarkdown), OutputTotal: l.OutputTotal,
+			},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.log.Append(audit.Entry{
+		Event: audit.EventServerStart, Reason: "packs-mcp " + versionName() + " on " + runtime.GOOS,
+		Sandbox: g.Level().String(),
+	})
+}
+
+// close writes the last line of the log.
+func (s *service) close() error {
+	return errors.Join(s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
+}

@@ -1,0 +1,61 @@
+package audit
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// rotate renames the file and begins a new one. A log that cannot be renamed
+// grows, and is tried again at double the size: that is no reason to lose an
+// entry.
+func (l *Log) rotate() error {
+	if err := l.ops.sync(l.file); err != nil {
+		return err
+	}
+	name, err := l.nextName()
+	if err == nil {
+		// Some systems do not rename a file that is open.
+		err = l.file.Close()
+		l.file = nil
+	}
+	if err == nil {
+		err = os.Rename(l.path, name)
+	}
+	if err != nil {
+		l.opts.Logger.Warn("the audit log could not be renamed, and grows", "path", l.path, "err", err)
+		l.opts.MaxSize *= 2 // not again with every entry
+	}
+	size := l.size
+	if l.file == nil {
+		if err := l.reopen(); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		l.size = size
+		return nil
+	}
+	l.size = 0
+	return syncDir(filepath.Dir(l.path))
+}
+
+// nextName returns the free name that the current file is to have.
+func (l *Log) nextName() (string, error) {
+	first := int64(0)
+	for line, err := range readLines(io.NewSectionReader(l.file, 0, l.size), l.path) {
+		if err != nil {
+			return "", err
+		}
+		if e, intact, _ := parse(line.text); intact {
+			first = e.Seq
+			break
+		}
+	}
+	name := rotatedName(l.path, first)
+	if _, err := os.Lstat(name); err == nil {
+		return "", fmt.Errorf("%q is there already", name)
+	}
+	return name, nil
+}

@@ -1,0 +1,197 @@
+// Package config turns flags, environment and the configuration file into one
+// value, or says everything that is wrong with them, and where.
+//
+// Flags go before the environment, the environment before the file, the file
+// before the defaults. Package config only reads: it does not create folders,
+// does not look whether packs are there, and does not judge what its values
+// mean to others. Only the command imports it; every other package has options
+// of its own.
+package config
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Config is the whole configuration. What [Load] returns is complete and
+// checked: paths are absolute, numbers in their ranges.
+type Config struct {
+	File     string   // the file that was read; "" when there was none
+	Paths    Paths    // where things are by default
+	Warnings []string // what looks like a mistake, one sentence each
+
+	Packs     []Root            // of flags, then of the environment, then of the file
+	Mode      string            // which packs and tools are offered
+	Project   string            // absolute; "": the git root of the working folder, if any
+	ToolNames string            // Underscore or Dotted
+	Approval  Approval          //
+	Sandbox   Sandbox           //
+	Context   map[string]string // values that tools may use, by name
+	Limits    Limits            //
+	Audit     Audit             //
+	Log       Log               //
+}
+
+// The values of Config.ToolNames.
+const (
+	Underscore = "underscore" // capability_packs_open_docs
+	Dotted     = "dotted"     // capability_packs.open_docs
+)
+
+// Source says where a root was named.
+type Source string
+
+// The sources, in order of priority.
+const (
+	FromFlag Source = "flag"
+	FromEnv  Source = "environment"
+	FromFile Source = "file"
+)
+
+// Root is a folder that holds packs.
+type Root struct {
+	Path   string // absolute
+	Attach Attach
+	Trust  string // TrustUser or TrustUntrusted; anything else is untrusted
+	Source Source
+
+	// Folders are relative to Path, files to their folder; both use slashes.
+	Entry map[string]string   // :: folder of a pack → its entry document
+	Docs  map[string][]string // :: folder of a pack → documents shown with the entry document
+}
+
+// The values of Root.Trust.
+const (
+	TrustUser      = "user"
+	TrustUntrusted = "untrusted"
+)
+
+// Attach says which packs of a root are attached at the start: those of flags
+// and environment all, since naming the folder there was the user's act, those
+// of the file as it says. The zero value is none.
+type Attach struct {
+	All bool
+	IDs []string // pack ids; empty when All is set
+}
+
+// Approval is about who is asked, and for how long.
+type Approval struct {
+	Policy   string        // PolicyEveryCall
+	Channels []string      // ChannelElicitation; at least one
+	Wait     time.Duration // how long a call waits for the answer
+	Pending  time.Duration // how long an answer that came later is kept for the call
+}
+
+// PolicyEveryCall asks for every call.
+const PolicyEveryCall = "every-call"
+
+// ChannelElicitation asks through the client.
+const ChannelElicitation = "elicitation"
+
+// Sandbox is about how programs are confined.
+type Sandbox struct {
+	Require    string        // RequireNone, RequirePartial or RequireFull
+	TimeoutMax time.Duration // what a tool's own timeout is cut to
+}
+
+// The values of Sandbox.Require: what a machine must be able to do for
+// programs to be run at all.
+const (
+	RequireNone    = "none"
+	RequirePartial = "partial"
+	RequireFull    = "full"
+)
+
+// Limits bound what is read, shown and used. Sizes are in bytes.
+type Limits struct {
+	EntryDoc       int64 // an entry document
+	Frontmatter    int64 // its frontmatter
+	ToolsFile      int64 // a file that declares tools
+	ToolsPerPack   int
+	Description    int   // characters that a model sees of a description
+	ReadPage       int64 // one page of a file, unless the call says otherwise
+	ReadPageMax    int64 // the largest page that a call may ask for
+	ReadFile       int64 // the largest file that is read
+	Output         int64 // of a stream of a run, head and tail together
+	OutputMarkdown int64 // the same of a Markdown tool, for the head, and again for the tail
+	OutputTotal    int64 // what a run may write to a stream before it is killed
+
+	Timeout   time.Duration // of a run whose tool names none
+	CPU       time.Duration // processor time of a run; 0: its timeout
+	Memory    int64         // of a run
+	Processes int           // of a run
+	OpenFiles int           // of a process
+	FileSize  int64         // of a file that a run writes
+	Workspace int64         // of a workspace
+
+	EnabledTools int   // of a chat
+	Runs         int   // of a chat at the same time
+	Request      int64 // one message of a client
+}
+
+// Audit is about the audit log.
+type Audit struct {
+	Path          string // absolute; never empty after Load
+	MaxSize       int64  // bytes after which the file is renamed; 0: never
+	FullArguments bool   // write arguments as they are, instead of redacted
+}
+
+// Log is about what goes to standard error.
+type Log struct {
+	Level  slog.Level
+	Format string // FormatAuto, FormatText, FormatJSON or FormatPretty
+}
+
+// The values of Log.Format.
+const (
+	FormatAuto   = "auto" // pretty on a terminal, text otherwise
+	FormatText   = "text"
+	FormatJSON   = "json"
+	FormatPretty = "pretty"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// Default is the configuration of somebody who configured nothing. Its paths
+// are empty.
+func Default() *Config {
+	return &Config{
+		Mode:      "Global",
+		ToolNames: Underscore,
+		Approval: Approval{
+			Policy:   PolicyEveryCall,
+			Channels: []string{ChannelElicitation},
+			Wait:     45 * time.Second, // some clients give up at 60
+			Pending:  10 * time.Minute,
+		},
+		Sandbox: Sandbox{Require: RequireNone, TimeoutMax: 300 * time.Second},
+		Limits: Limits{
+			EntryDoc:       mib,
+			Frontmatter:    64 * kib,
+			ToolsFile:      mib,
+			ToolsPerPack:   200,
+			Description:    1024,
+			ReadPage:       10_000,
+			ReadPageMax:    mib,
+			ReadFile:       64 * mib,
+			Output:         16 * kib,
+			OutputMarkdown: 2 * kib,
+			OutputTotal:    64 * mib,
+			Timeout:        30 * time.Second,
+			Memory:         2 * gib,
+			Processes:      256,
+			OpenFiles:      1024,
+			FileSize:       256 * mib,
+			Workspace:      gib,
+			EnabledTools:   60,
+			Runs:           4,
+			Request:        8 * mib,
+		},
+		Audit: Audit{MaxSize: 64 * mib},
+		Log:   Log{Level: slog.LevelInfo, Format: FormatAuto},
+	}
+}

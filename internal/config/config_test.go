@@ -1,0 +1,456 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// load loads a file with the given content. Home is /home/ann, the working
+// folder /work.
+func load(t testing.TB, content string, change func(*Options)) (*Config, string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	o := Options{
+		File:    filepath.Join(dir, "config.yaml"),
+		Environ: []string{"HOME=/home/ann"},
+		Dir:     "/work",
+		GOOS:    "linux",
+	}
+	if err := os.WriteFile(o.File, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(&o)
+	}
+	c, err := Load(o)
+	return c, dir, err
+}
+
+func TestLoadEverything(t *testing.T) {
+	got, dir, err := load(t, `
+packs:
+  - ~/packs
+  - path: more
+    attach: all
+  - path: /srv/packs
+    attach: [acme/lint, refunds]
+    trust: untrusted
+    entry: {billing: GUIDE.md}
+    docs:
+      ./billing/: [docs/api.md, ./docs//more.md]
+  - {path: x, attach: none}
+mode: Work
+project: ../project
+tool_names: dotted
+approval: {policy: every-call, channels: [elicitation], wait: 1m30s, pending: 1h}
+sandbox: {require: full, timeout_max: 10m}
+context: {url: "https://example.com", number: 5, flag: true}
+limits: &l
+  read_page: 20000
+  output: 32KiB
+  memory: 4 GiB
+  processes: 10
+  timeout: 45s
+  cpu: 60s
+audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
+log: {level: debug, format: json}
+`, nil)
+	if err != nil {
+		t.Fatalf("Load() = %v, want no error", err)
+	}
+	want := Default()
+	want.File = filepath.Join(dir, "config.yaml")
+	want.Paths = got.Paths
+	want.Packs = []Root{
+		{Path: "/home/ann/packs", Trust: TrustUser, Source: FromFile},
+		{Path: filepath.Join(dir, "more"), Trust: TrustUser, Source: FromFile, Attach: Attach{All: true}},
+		{Path: "/srv/packs", Trust: TrustUntrusted, Source: FromFile, Attach: Attach{IDs: []string{"acme/lint", "refunds"}},
+			Entry: map[string]string{"billing": "GUIDE.md"}, Docs: map[string][]string{"billing": {"docs/api.md", "docs/more.md"}}},
+		{Path: filepath.Join(dir, "x"), Trust: TrustUser, Source: FromFile},
+	}
+	want.Mode = "Work"
+	want.Project = filepath.Join(filepath.Dir(dir), "project")
+	want.ToolNames = Dotted
+	want.Approval.Wait, want.Approval.Pending = 90*time.Second, time.Hour
+	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute}
+	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
+	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
+	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
+	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}
+	want.Log = Log{slog.LevelDebug, FormatJSON}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load() differs (-want +got):\n%s", diff)
+	}
+}
+
+// The documented file is what happens without a file.
+func TestExampleIsDefault(t *testing.T) {
+	want := Default()
+	want.Context = map[string]string{}
+	for name, content := range map[string]string{
+		"example": Example(), "empty": "", "comments": "# nothing\n", "null": "~\n", "only marker": "---\n",
+		"empty sections": "approval:\nlimits: # none\npacks:\ncontext:\n", "BOM": "\ufeffmode: Global\n", "CRLF": "mode: Global\r\nlog:\r\n  level: info\r\n",
+	} {
+		got, _, err := load(t, content, nil)
+		if err != nil {
+			t.Errorf("%s: Load() = %v, want no error", name, err)
+			continue
+		}
+		want.File, want.Paths, want.Audit.Path = got.File, got.Paths, "/home/ann/.local/state/packs-mcp/audit.jsonl"
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: Load() differs from Default() (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, line := range strings.Split(Example(), "\n") {
+		if len(line) > 110 {
+			t.Errorf("the example's line %q has %d characters, want at most 110", line, len(line))
+		}
+	}
+}
+
+// Every key is in the example, with a value that is not its zero value by
+// accident: a key that the example leaves out would show in no other test.
+func TestExampleHasEveryKey(t *testing.T) {
+	for _, path := range paths() {
+		section, name, nested := strings.Cut(path, ".")
+		want := "\n" + section + ":"
+		if nested {
+			want = "\n  " + name + ":"
+		}
+		if !strings.Contains(Example(), want) {
+			t.Errorf("Example() has no %q for %s", want, path)
+		}
+	}
+}
+
+func TestFileProblems(t *testing.T) {
+	for _, tc := range []struct {
+		name, content, want string // FILE stands for the file
+	}{
+		{"unknown key", "moode: x\n", `FILE:1:1: moode: unknown key; did you mean mode?`},
+		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
+		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
+		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, context, mode, project, tool_names, approval, sandbox, limits, audit, log`},
+		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
+		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
+		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
+		{"later key", "http: {addr: \":80\"}\n", `FILE:1:1: http: not available in this version`},
+		{"later rules", "rules: []\ncompat: [claude]\n", "FILE:1:1: rules: not available in this version\nFILE:2:1: compat: not available in this version"},
+		{"later grants", "sandbox:\n  grants: []\n", `FILE:2:3: sandbox.grants: not available in this version`},
+		{"later policy", "approval: {policy: first-run}\n", `FILE:1:20: approval.policy: is "first-run"; not available in this version; want every-call`},
+		{"later channel", "approval: {channels: [elicitation, page]}\n", `FILE:1:36: approval.channels[1]: is "page"; not available in this version; want elicitation`},
+		{"no channel", "approval: {channels: []}\n", `FILE:1:22: approval.channels: is an empty list; name at least one`},
+		{"channel twice", "approval: {channels: [elicitation, elicitation]}\n", `FILE:1:36: approval.channels[1]: is "elicitation"; name it once`},
+		{"channel no list", "approval: {channels: elicitation}\n", `FILE:1:22: approval.channels: is "elicitation"; want a list`},
+		{"word", "log:\n  level: loud\n", `FILE:2:10: log.level: is "loud"; want debug, info, warn or error`},
+		{"number for a word", "tool_names: 5\n", `FILE:1:13: tool_names: is the number "5"; want underscore or dotted`},
+		{"number for text", "mode: 5\n", `FILE:1:7: mode: is the number "5"; want text, in quotes`},
+		{"list for text", "mode: [a]\n", `FILE:1:7: mode: is a list; want text, in quotes`},
+		{"empty text", "mode: \"\"\n", `FILE:1:7: mode: is ""; want text, in quotes`},
+		{"no value", "mode:\n", `FILE:1:6: mode: has no value; give it one, or remove the line`},
+		{"text for truth", "audit: {full_arguments: \"yes\"}\n", `FILE:1:25: audit.full_arguments: is the text "yes"; want true or false`},
+		{"time without unit", "approval:\n  wait: 45\n", `FILE:2:9: approval.wait: is "45"; want a time from 1s to 10m with its unit, such as 45s or 5m`},
+		{"time of a wrong kind", "approval: {wait: true}\n", `FILE:1:18: approval.wait: is the truth value "true"; want a time from 1s to 10m with its unit, such as 45s or 5m`},
+		{"time out of range", "approval: {wait: 11m}\n", `FILE:1:18: approval.wait: is "11m"; want a time from 1s to 10m with its unit, such as 45s or 5m`},
+		{"cpu", "limits: {cpu: never}\n", `FILE:1:15: limits.cpu: is "never"; want a time from 1s to 24h with its unit, such as 45s or 5m, or timeout`},
+		{"size", "limits: {output: 16KB}\n", `FILE:1:18: limits.output: is "16KB"; want a size from 256 to 16MiB, such as 16KiB`},
+		{"size too large", "limits: {request: 99999999TiB}\n", `FILE:1:19: limits.request: is "99999999TiB"; want a size from 64KiB to 1GiB, such as 64KiB`},
+		{"size negative", "limits: {output: -1}\n", `FILE:1:18: limits.output: is "-1"; want a size from 256 to 16MiB, such as 16KiB`},
+		{"max_size", "audit: {max_size: 10}\n", `FILE:1:19: audit.max_size: is "10"; want a size from 64KiB to 1TiB, such as 64KiB, or 0 for one file without end`},
+		{"number", "limits: {runs: 65}\n", `FILE:1:16: limits.runs: is "65"; want a number from 1 to 64`},
+		{"octal", "limits: {processes: 0o17}\n", `FILE:1:21: limits.processes: is "0o17"; want a number from 1 to 65536`},
+		{"fraction", "limits: {runs: 1.5}\n", `FILE:1:16: limits.runs: is the number "1.5"; want a number from 1 to 64`},
+		{"text for a number", "limits: {runs: \"4\"}\n", `FILE:1:16: limits.runs: is the text "4"; want a number from 1 to 64`},
+		{"section no mapping", "limits: 5\n", `FILE:1:9: limits: is "5"; want a mapping of keys to values`},
+		{"file no mapping", "- a\n", `FILE:1:1: is a list; want a mapping of keys to values`},
+		{"merge", "log: &l {level: info}\naudit:\n  <<: *l\n", `FILE:3:3: audit."<<": merging is not supported; write the keys out`},
+		{"home of another", "project: ~bob/x\n", `FILE:1:10: project: is "~bob/x"; only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name`},
+		{"packs no list", "packs: ~/packs\n", `FILE:1:8: packs: is "~/packs"; want a list`},
+		{"pack number", "packs: [5]\n", `FILE:1:9: packs[0]: is the number "5"; want text`},
+		{"pack empty", "packs: [\"\"]\n", `FILE:1:9: packs[0]: is ""; want a path`},
+		{"pack without path", "packs:\n  - attach: all\n", `FILE:2:5: packs[0]: has no path; add path: FOLDER`},
+		{"pack key", "packs:\n  - path: x\n    atach: all\n", `FILE:3:5: packs[0].atach: unknown key; did you mean attach?`},
+		{"attach", "packs: [{path: x, attach: some}]\n", `FILE:1:27: packs[0].attach: is "some"; want all, none, or a list of pack ids`},
+		{"trust", "packs: [{path: x, trust: bundled}]\n", `FILE:1:26: packs[0].trust: is "bundled"; want user or untrusted`},
+		{"entry outside", "packs: [{path: x, entry: {a: ../b.md}}]\n", `FILE:1:30: packs[0].entry.a: is "../b.md"; want the relative path of a file of that folder`},
+		{"entry folder outside", "packs: [{path: x, entry: {/a: b.md}}]\n", `FILE:1:27: packs[0].entry."/a": is "/a"; want the relative path of a folder below the root's path`},
+		{"docs no list", "packs: [{path: x, docs: {a: b.md}}]\n", `FILE:1:29: packs[0].docs.a: is "b.md"; want a list`},
+		{"context value", "context: {token: [s3cret]}\n", `FILE:1:18: context.token: want text, a number, or true or false`},
+		{"two documents", "mode: a\n---\nmode: b\n", `FILE:2:1: a second document begins here; one file is one document`},
+		{"no YAML", "mode: a\n  x: y\n", `FILE:2: is not YAML: mapping values are not allowed in this context`},
+		{"unknown anchor", "mode: *a\n", `FILE: is not YAML: unknown anchor 'a' referenced`},
+		{"not UTF-8", "mode: a\nlog: \xff\n", `FILE:2:6: is not UTF-8 text; save the file as UTF-8`},
+		{"too large", strings.Repeat("#\n", mib/2+1), `FILE: is larger than 1MiB`},
+		{"do not go together", "limits: {read_page: 2MiB}\napproval: {pending: 5s}\nsandbox: {timeout_max: 10s}\n",
+			"FILE:1:21: limits.read_page: is 2MiB, which is more than the 1MiB of limits.read_page_max\n" +
+				"FILE:2:21: approval.pending: is 5s, which is less than the 45s of approval.wait\n" +
+				"FILE:3:24: sandbox.timeout_max: is 10s, which is less than the 30s of limits.timeout"},
+		{"all at once", "mode: 5\nlog: {level: x, colour: 1}\nlimits: {runs: 0}\n",
+			"FILE:1:7: mode: is the number \"5\"; want text, in quotes\n" +
+				"FILE:2:14: log.level: is \"x\"; want debug, info, warn or error\n" +
+				"FILE:2:17: log.colour: unknown key; known here are level, format\n" +
+				"FILE:3:16: limits.runs: is \"0\"; want a number from 1 to 64"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, dir, err := load(t, tc.content, nil)
+			want := strings.ReplaceAll(tc.want, "FILE", filepath.Join(dir, "config.yaml"))
+			if err == nil || err.Error() != want {
+				t.Errorf("Load(%q) = %v\n%v\nwant\n%v", tc.content, c, err, want)
+			}
+			if _, ok := errors.AsType[*Error](err); !ok {
+				t.Errorf("Load(%q) = %T, want an *Error", tc.content, err)
+			}
+		})
+	}
+}
+
+func TestAnchors(t *testing.T) {
+	got, _, err := load(t, "limits: {output: &s 32KiB, frontmatter: *s}\npacks: [&p {path: /a}, *p]\n", nil)
+	if err != nil {
+		t.Fatalf("Load() = %v, want no error", err)
+	}
+	if got.Limits.Output != 32*kib || got.Limits.Frontmatter != 32*kib || len(got.Packs) != 2 || got.Packs[1].Path != "/a" {
+		t.Errorf("Load() = %+v, want what the anchors say", got)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := "packs: [/file]\nlog: {level: error, format: json}\nlimits: {runs: 1, processes: 1}\napproval: {wait: 1s}\nproject: p\n"
+	got, dir, err := load(t, file, func(o *Options) {
+		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=warn", "PACKS_MCP_LIMITS_RUNS=2", "PACKS_MCP_PACKS=env1::~/env2",
+			"PACKS_MCP_APPROVAL_CHANNELS=elicitation", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
+			"PACKS_MCP_LOG_LEVLE=x", "PACKS_MCP_TOKEN=s3cret", "PACKS_MCP_HTTP_ADDR=x", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
+		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true"}
+		o.Packs = []string{"flag", "/a:b"}
+	})
+	if err != nil {
+		t.Fatalf("Load() = %v, want no error", err)
+	}
+	user := func(path string, from Source) Root {
+		return Root{Path: path, Trust: TrustUser, Source: from, Attach: Attach{All: from != FromFile}}
+	}
+	want := Default()
+	want.File, want.Paths, want.Context = got.File, got.Paths, map[string]string{}
+	want.Packs = []Root{user("/work/flag", FromFlag), user("/a:b", FromFlag), user("/work/env1", FromEnv), user("/home/ann/env2", FromEnv), user("/file", FromFile)}
+	want.Log = Log{slog.LevelDebug, FormatJSON}
+	want.Limits.Runs, want.Limits.Processes = 2, 1
+	want.Approval.Wait = time.Second
+	want.Audit.Path, want.Audit.FullArguments = "/work/a.jsonl", true
+	want.Project = filepath.Join(dir, "p")
+	want.Warnings = []string{
+		"the variable PACKS_MCP_HTTP_ADDR is not available in this version",
+		"unknown variable PACKS_MCP_LOG_LEVLE; did you mean PACKS_MCP_LOG_LEVEL?",
+		"the variable PACKS_MCP_TOKEN is not available in this version",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load() differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnvironmentAndFlagProblems(t *testing.T) {
+	_, dir, err := load(t, "mode: 5\n", func(o *Options) {
+		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=s3cret", "PACKS_MCP_LIMITS_READ_PAGE=2MiB", "PACKS_MCP_PACKS=~bob",
+			"PACKS_MCP_APPROVAL_CHANNELS=elicitation, page")
+		o.Flags = map[string]string{"log.format": "loud", "limits.cpu": "x", "log.lvel": "x", "http": "x", "sandbox.timeout_max": "5s"}
+		o.Packs = []string{""}
+	})
+	want := strings.Join([]string{
+		filepath.Join(dir, "config.yaml") + `:1:7: mode: is the number "5"; want text, in quotes`,
+		`--packs: is ""; want a path`,
+		`PACKS_MCP_APPROVAL_CHANNELS: not available in this version; want elicitation`,
+		`PACKS_MCP_LOG_LEVEL: want debug, info, warn or error`,
+		`PACKS_MCP_PACKS: only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name`,
+		`--http: not available in this version`,
+		`--limits-cpu: is "x"; want a time from 1s to 24h with its unit, such as 45s or 5m, or timeout`,
+		`--log-format: is "loud"; want auto, text, json or pretty`,
+		`--log-lvel: unknown key log.lvel; did you mean log.level?`,
+		`PACKS_MCP_LIMITS_READ_PAGE: is 2MiB, which is more than the 1MiB of limits.read_page_max`,
+		`--sandbox-timeout-max: is 5s, which is less than the 30s of limits.timeout`,
+	}, "\n")
+	if err == nil || err.Error() != want {
+		t.Errorf("Load() =\n%v\nwant\n%v", err, want)
+	}
+}
+
+func TestWhichFile(t *testing.T) {
+	dir := t.TempDir()
+	usual := filepath.Join(dir, "home", "config.yaml")
+	other := filepath.Join(dir, "other.yaml")
+	for path, content := range map[string]string{usual: "mode: usual\n", other: "mode: other\n"} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	home := "PACKS_MCP_HOME=" + filepath.Dir(usual)
+	for _, tc := range []struct {
+		name     string
+		environ  []string
+		file     string
+		required bool
+		mode     string
+		want     string
+	}{
+		{"usual place", []string{home}, "", false, "usual", ""},
+		{"variable", []string{home, "PACKS_MCP_CONFIG=other.yaml"}, "", false, "other", ""},
+		{"flag", []string{home, "PACKS_MCP_CONFIG=nowhere"}, other, true, "other", ""},
+		{"nothing in the usual place", []string{"HOME=" + dir}, "", false, "Global", ""},
+		{"not required", []string{home}, "nowhere.yaml", false, "Global", ""},
+		{"flag to nothing", []string{home}, "nowhere.yaml", true, "", "nowhere.yaml: there is no such file"},
+		{"variable to nothing", []string{home, "PACKS_MCP_CONFIG=nowhere.yaml"}, "", false, "", "nowhere.yaml: there is no such file"},
+		{"folder", []string{home}, ".", false, "", ".: is a folder; name a file"},
+		{"device", []string{home}, os.DevNull, false, "", os.DevNull + ": is not a regular file"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := Load(Options{Environ: tc.environ, File: tc.file, FileRequired: tc.required, Dir: dir, GOOS: "linux"})
+			switch {
+			case tc.want != "":
+				if err == nil || err.Error() != tc.want {
+					t.Errorf("Load() = %v, want %v", err, tc.want)
+				}
+			case err != nil || c.Mode != tc.mode:
+				t.Errorf("Load() = %+v, %v, want mode %q", c, err, tc.mode)
+			case (c.File != "") != (tc.mode != "Global"):
+				t.Errorf("Load().File = %q with mode %q", c.File, c.Mode)
+			}
+		})
+	}
+}
+
+func TestResolvePaths(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		goos    string
+		environ []string
+		want    Paths
+	}{
+		{"home", "linux", []string{"HOME=/home/ann"}, Paths{
+			Home: "/home/ann", Config: "/home/ann/.config/packs-mcp/config.yaml", Packs: "/home/ann/.local/share/packs-mcp/packs",
+			State: "/home/ann/.local/state/packs-mcp", Workspaces: "/home/ann/.local/share/packs-mcp/workspaces",
+			Audit: "/home/ann/.local/state/packs-mcp/audit.jsonl", Run: "/home/ann/.local/state/packs-mcp/run"}},
+		{"XDG", "freebsd", []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_DATA_HOME=/d", "XDG_STATE_HOME=/s", "XDG_RUNTIME_DIR=/r"}, Paths{
+			Home: "/h", Config: "/c/packs-mcp/config.yaml", Packs: "/d/packs-mcp/packs", State: "/s/packs-mcp",
+			Workspaces: "/d/packs-mcp/workspaces", Audit: "/s/packs-mcp/audit.jsonl", Run: "/r/packs-mcp"}},
+		{"relative XDG", "linux", []string{"HOME=/h", "XDG_CONFIG_HOME=c", "XDG_RUNTIME_DIR=r"}, Paths{
+			Home: "/h", Config: "/h/.config/packs-mcp/config.yaml", Packs: "/h/.local/share/packs-mcp/packs", State: "/h/.local/state/packs-mcp",
+			Workspaces: "/h/.local/share/packs-mcp/workspaces", Audit: "/h/.local/state/packs-mcp/audit.jsonl", Run: "/h/.local/state/packs-mcp/run"}},
+		{"own home", "linux", []string{"HOME=/h", "PACKS_MCP_HOME=~/p", "XDG_CONFIG_HOME=/c"}, Paths{
+			Home: "/h", Config: "/h/p/config.yaml", Packs: "/h/p/packs", State: "/h/p/state", Workspaces: "/h/p/workspaces",
+			Audit: "/h/p/audit.jsonl", Run: "/h/p/run"}},
+		{"nothing but own home", "linux", []string{"PACKS_MCP_HOME=/data"}, Paths{
+			Config: "/data/config.yaml", Packs: "/data/packs", State: "/data/state", Workspaces: "/data/workspaces",
+			Audit: "/data/audit.jsonl", Run: "/data/run"}},
+		{"macOS", "darwin", []string{"HOME=/Users/ann"}, Paths{
+			Home: "/Users/ann", Config: "/Users/ann/Library/Application Support/packs-mcp/config.yaml",
+			Packs: "/Users/ann/Library/Application Support/packs-mcp/packs", State: "/Users/ann/Library/Application Support/packs-mcp/state",
+			Workspaces: "/Users/ann/Library/Application Support/packs-mcp/workspaces",
+			Audit:      "/Users/ann/Library/Application Support/packs-mcp/audit.jsonl", Run: "/Users/ann/Library/Application Support/packs-mcp/run"}},
+		{"Windows", "windows", []string{`UserProfile=C:\Users\ann`, `AppData=D:\Roaming`}, Paths{
+			Home: `C:\Users\ann`, Config: `D:\Roaming\packs-mcp\config.yaml`, Packs: `C:\Users\ann\AppData\Local\packs-mcp\packs`,
+			State: `C:\Users\ann\AppData\Local\packs-mcp\state`, Workspaces: `C:\Users\ann\AppData\Local\packs-mcp\workspaces`,
+			Audit: `C:\Users\ann\AppData\Local\packs-mcp\audit.jsonl`, Run: `C:\Users\ann\AppData\Local\packs-mcp\run`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := ResolvePaths(tc.environ, tc.goos)
+			if err != nil {
+				t.Fatalf("ResolvePaths(%q, %q) = %v, want no error", tc.environ, tc.goos, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("ResolvePaths(%q, %q) differs (-want +got):\n%s", tc.environ, tc.goos, diff)
+			}
+		})
+	}
+	for _, tc := range []struct {
+		goos    string
+		environ []string
+		want    string
+	}{
+		{"linux", nil, "the home folder is not known: set PACKS_MCP_HOME, or HOME"},
+		{"linux", []string{"HOME=relative"}, "the home folder is not known: set PACKS_MCP_HOME, or HOME"},
+		{"windows", nil, "the home folder is not known: set PACKS_MCP_HOME, or USERPROFILE"},
+		{"linux", []string{"PACKS_MCP_HOME=~/x"}, "PACKS_MCP_HOME: the home folder is not known: write the path in full, or set HOME"},
+	} {
+		if _, err := ResolvePaths(tc.environ, tc.goos); err == nil || err.Error() != tc.want {
+			t.Errorf("ResolvePaths(%q, %q) = %v, want %v", tc.environ, tc.goos, err, tc.want)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for in, want := range map[string]int64{
+		"0": 0, "10000": 10_000, "16KiB": 16 * kib, "64 MiB": 64 * mib, "2GiB": 2 * gib, "1TiB": 1024 * gib, "5B": 5,
+		"": -1, "KiB": -1, "-1": -1, "+1": -1, "1.5MiB": -1, "16KB": -1, "16kib": -1, "0x10": -1, "010": -1, "1_000": -1,
+		"99999999999TiB": -1, "99999999999999999999": -1, "1  KiB": -1,
+	} {
+		got, ok := parseSize(in)
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("parseSize(%q) = %d, want %d", in, got, want)
+		}
+		if ok {
+			if again, _ := parseSize(sizeText(got)); again != got {
+				t.Errorf("parseSize(sizeText(%d)) = %d, want the same", got, again)
+			}
+		}
+	}
+}
+
+// Every key can be set outside the file, and its name leads back to it.
+func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
+	values := map[string]string{"project": "/p", "audit.path": "/p"}
+	for _, k := range keys() {
+		value := values[k.path]
+		for _, v := range []string{"true", "warn", "text", "none", "every-call", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
+			c := Default()
+			c.Approval.Channels = nil
+			if value == "" && k.set(c, v, place{dir: "/", goos: "linux"}) == "" {
+				value = v
+			}
+		}
+		if _, _, err := load(t, "", func(o *Options) { o.Environ = append(o.Environ, envName(k.path)+"="+value) }); err != nil {
+			t.Errorf("Load() with %s=%s = %v, want no error", envName(k.path), value, err)
+		}
+		if _, _, err := load(t, "", func(o *Options) { o.Flags = map[string]string{k.path: value} }); err != nil {
+			t.Errorf("Load() with %s %s = %v, want no error", flagName(k.path), value, err)
+		}
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	// Small seeds: a fuzzer spends its time on making large ones small.
+	f.Add([]byte("mode: a\nlog: {level: info}\naudit:\n  max_size: 1MiB # x\n"))
+	f.Add([]byte("packs: [&a {path: x, attach: [b], entry: {c: d}, docs: {e: [f]}}, *a]\ncontext: {a: 1}\n"))
+	f.Add([]byte("a: &a [*a]\n? [b]\n: c\n<<: {}\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		read := func() *loader {
+			l := &loader{cfg: Default(), keys: keys(), cwd: place{dir: "/", home: "/h", goos: "linux"}, origin: map[string]string{}}
+			l.cfg.Context = map[string]string{}
+			l.file("f", "/d", b)
+			l.together()
+			return l
+		}
+		first, second := read(), read()
+		if !reflect.DeepEqual(first.cfg, second.cfg) || !slices.Equal(first.problems, second.problems) {
+			t.Fatalf("reading twice differs: %+v, %v and %+v, %v", first.cfg, first.problems, second.cfg, second.problems)
+		}
+		for _, p := range first.problems {
+			if p.Message == "" || strings.ContainsAny(p.Key, "\n\x1b") {
+				t.Fatalf("problem %q is not fit for people", p)
+			}
+		}
+	})
+}

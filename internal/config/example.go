@@ -1,0 +1,71 @@
+package config
+
+// Example is a configuration file with every key, its default and what it is
+// for. Read as a file, it changes nothing.
+func Example() string { return example }
+
+const example = `# config.yaml: every key with its default.
+# A flag goes before a variable, and a variable before this file: log.level is
+# --log-level and PACKS_MCP_LOG_LEVEL. Relative paths are relative to this file's
+# folder, and ~/ is your home folder. Sizes: 10000, 16KiB, 64MiB, 1GiB. Times: 45s, 5m, 1h30m.
+
+# Folders that hold packs. Their packs are found, and not attached, unless attach says so.
+# Each is a path, or a mapping:
+#   - ~/packs
+#   - path: ~/work/packs
+#     attach: all                       # all, none (default), or a list of pack ids
+#     trust: user                       # user (default) or untrusted
+#     entry: {billing: GUIDE.md}        # a pack's folder: its entry document
+#     docs: {billing: [docs/api.md]}    # a pack's folder: documents shown with it
+packs: []
+
+mode: Global              # packs and tools that name other modes are not offered
+project: ""               # the project's folder; empty: the git root of the working folder, if any
+tool_names: underscore    # underscore or dotted; some clients refuse a server whose names have dots
+
+approval:
+  policy: every-call        # every call asks
+  channels: [elicitation]   # who is asked: the client
+  wait: 45s                 # how long a call waits for the answer
+  pending: 10m              # how long an answer that came later is kept for the same call
+
+sandbox:
+  require: none             # none, partial or full: what this machine must be able to do, or nothing runs
+  timeout_max: 300s         # a tool's own timeout is cut to this
+
+# Values for tools that ask for them, by name:
+#   url: https://example.com
+context: {}
+
+limits:
+  entry_doc: 1MiB           # an entry document
+  frontmatter: 64KiB        # its frontmatter
+  tools_file: 1MiB          # a file that declares tools
+  tools_per_pack: 200
+  description: 1024         # characters that a model sees of a description
+  read_page: 10000          # one page of a file
+  read_page_max: 1MiB       # the largest page that a call may ask for
+  read_file: 64MiB          # the largest file that is read
+  output: 16KiB             # of a stream of a run, head and tail together
+  output_markdown: 2KiB     # of a Markdown tool: head, and again tail
+  output_total: 64MiB       # what a run may write before it is stopped
+  timeout: 30s              # of a run whose tool names none
+  cpu: timeout              # processor time of a run: a time, or its timeout
+  memory: 2GiB              # of a run
+  processes: 256            # of a run
+  open_files: 1024          # of a process
+  file_size: 256MiB         # of a file that a run writes
+  workspace: 1GiB           # of a workspace
+  enabled_tools: 60         # of a chat
+  runs: 4                   # of a chat at the same time; others wait
+  request: 8MiB             # one message of a client
+
+audit:
+  path: ""                  # empty: audit.jsonl among this program's files
+  max_size: 64MiB           # then the file is renamed and a new one begun; 0: never
+  full_arguments: false     # true: write arguments as they are, instead of redacted
+
+log:
+  level: info               # debug, info, warn or error
+  format: auto              # auto, text, json or pretty
+`

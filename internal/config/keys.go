@@ -1,0 +1,258 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A key is one scalar setting, or one list that can be written as text.
+type key struct {
+	path string
+	want string   // what is allowed: "want a number from 1 to 64"
+	tags []string // YAML tags that the value may have
+	list string   // what separates the elements outside the file; "" for scalars
+	// set stores text, or says what is wrong with it, without naming it.
+	set func(c *Config, text string, base place) (wrong string)
+}
+
+// A place is what relative paths are relative to.
+type place struct {
+	dir  string // absolute
+	home string // "" when it is not known
+	goos string
+}
+
+// sections are the mappings of the file, in the order of the documentation.
+func sections() []string {
+	return []string{"approval", "sandbox", "limits", "audit", "log"}
+}
+
+// structured are the keys that only the file has, or that have a form of their
+// own.
+func structured() []string { return []string{"packs", "context"} }
+
+// laterKeys are known, and do nothing yet. To refuse them is better than to
+// let somebody believe that a rule holds.
+func laterKeys() []string { return []string{"compat", "rules", "http", "sandbox.grants"} }
+
+// paths returns every key of this version, by whole path.
+func paths() []string {
+	all := structured()
+	for _, k := range keys() {
+		all = append(all, k.path)
+	}
+	return all
+}
+
+// keys returns the scalar keys, in the order of the documentation.
+func keys() []key {
+	return []key{
+		text("mode", func(c *Config) *string { return &c.Mode }),
+		path("project", func(c *Config) *string { return &c.Project }),
+		word("tool_names", []string{Underscore, Dotted}, nil, func(c *Config, w string) { c.ToolNames = w }),
+
+		word("approval.policy", []string{PolicyEveryCall}, []string{"first-run"}, func(c *Config, w string) { c.Approval.Policy = w }),
+		channels(),
+		duration("approval.wait", time.Second, 10*time.Minute, func(c *Config) *time.Duration { return &c.Approval.Wait }),
+		duration("approval.pending", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Approval.Pending }),
+
+		word("sandbox.require", []string{RequireNone, RequirePartial, RequireFull}, nil, func(c *Config, w string) { c.Sandbox.Require = w }),
+		duration("sandbox.timeout_max", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Sandbox.TimeoutMax }),
+
+		size("limits.entry_doc", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.EntryDoc }),
+		size("limits.frontmatter", 256, 16*mib, func(c *Config) *int64 { return &c.Limits.Frontmatter }),
+		size("limits.tools_file", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.ToolsFile }),
+		count("limits.tools_per_pack", 1, 10_000, func(c *Config) *int { return &c.Limits.ToolsPerPack }),
+		count("limits.description", 64, 65_536, func(c *Config) *int { return &c.Limits.Description }),
+		size("limits.read_page", 256, 64*mib, func(c *Config) *int64 { return &c.Limits.ReadPage }),
+		size("limits.read_page_max", 256, 64*mib, func(c *Config) *int64 { return &c.Limits.ReadPageMax }),
+		size("limits.read_file", kib, 16*gib, func(c *Config) *int64 { return &c.Limits.ReadFile }),
+		size("limits.output", 256, 16*mib, func(c *Config) *int64 { return &c.Limits.Output }),
+		size("limits.output_markdown", 64, 16*mib, func(c *Config) *int64 { return &c.Limits.OutputMarkdown }),
+		size("limits.output_total", kib, 16*gib, func(c *Config) *int64 { return &c.Limits.OutputTotal }),
+		duration("limits.timeout", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Limits.Timeout }),
+		cpu(),
+		size("limits.memory", 16*mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Memory }),
+		count("limits.processes", 1, 65_536, func(c *Config) *int { return &c.Limits.Processes }),
+		count("limits.open_files", 16, 1_048_576, func(c *Config) *int { return &c.Limits.OpenFiles }),
+		size("limits.file_size", kib, 1024*gib, func(c *Config) *int64 { return &c.Limits.FileSize }),
+		size("limits.workspace", kib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Workspace }),
+		count("limits.enabled_tools", 1, 1000, func(c *Config) *int { return &c.Limits.EnabledTools }),
+		count("limits.runs", 1, 64, func(c *Config) *int { return &c.Limits.Runs }),
+		size("limits.request", 64*kib, gib, func(c *Config) *int64 { return &c.Limits.Request }),
+
+		path("audit.path", func(c *Config) *string { return &c.Audit.Path }),
+		maxSize(),
+		boolean("audit.full_arguments", func(c *Config) *bool { return &c.Audit.FullArguments }),
+
+		word("log.level", []string{"debug", "info", "warn", "error"}, nil, setLevel),
+		word("log.format", []string{FormatAuto, FormatText, FormatJSON, FormatPretty}, nil, func(c *Config, w string) { c.Log.Format = w }),
+	}
+}
+
+func setLevel(c *Config, w string) {
+	c.Log.Level = map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}[w]
+}
+
+// The tags of scalars in the file.
+const (
+	tagString = "!!str"
+	tagInt    = "!!int"
+	tagBool   = "!!bool"
+)
+
+func text(name string, field func(*Config) *string) key {
+	const want = "want text, in quotes"
+	return key{path: name, want: want, tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+		if strings.TrimSpace(s) == "" {
+			return want
+		}
+		*field(c) = s
+		return ""
+	}}
+}
+
+// path is a file or folder; empty is the default.
+func path(name string, field func(*Config) *string) key {
+	return key{path: name, want: wantPath, tags: []string{tagString}, set: func(c *Config, s string, base place) string {
+		if s == "" {
+			*field(c) = ""
+			return ""
+		}
+		p, wrong := base.resolve(s)
+		if wrong == "" {
+			*field(c) = p
+		}
+		return wrong
+	}}
+}
+
+// word is one of some words; later are those that a later version knows.
+func word(name string, allowed, later []string, set func(*Config, string)) key {
+	return key{path: name, want: oneOf(allowed), tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
+		if wrong := checkWord(s, allowed, later); wrong != "" {
+			return wrong
+		}
+		set(c, s)
+		return ""
+	}}
+}
+
+func checkWord(s string, allowed, later []string) string {
+	switch {
+	case slices.Contains(allowed, s):
+		return ""
+	case slices.Contains(later, s):
+		return notYet + "; " + oneOf(allowed)
+	}
+	return oneOf(allowed)
+}
+
+func boolean(name string, field func(*Config) *bool) key {
+	const want = "want true or false"
+	return key{path: name, want: want, tags: []string{tagBool}, set: func(c *Config, s string, _ place) string {
+		switch strings.ToLower(s) {
+		case "true":
+			*field(c) = true
+		case "false":
+			*field(c) = false
+		default:
+			return want
+		}
+		return ""
+	}}
+}
+
+func size(name string, least, most int64, field func(*Config) *int64) key {
+	want := fmt.Sprintf("want a size from %s to %s, such as %s", sizeText(least), sizeText(most), sizeText(min(max(16*kib, least), most)))
+	return key{path: name, want: want, tags: []string{tagInt, tagString}, set: func(c *Config, s string, _ place) string {
+		n, ok := parseSize(s)
+		if !ok || n < least || n > most {
+			return want
+		}
+		*field(c) = n
+		return ""
+	}}
+}
+
+func count(name string, least, most int, field func(*Config) *int) key {
+	want := fmt.Sprintf("want a number from %d to %d", least, most)
+	return key{path: name, want: want, tags: []string{tagInt}, set: func(c *Config, s string, _ place) string {
+		n, ok := parseCount(s)
+		if !ok || n < least || n > most {
+			return want
+		}
+		*field(c) = n
+		return ""
+	}}
+}
+
+func duration(name string, least, most time.Duration, field func(*Config) *time.Duration) key {
+	want := fmt.Sprintf("want a time from %s to %s with its unit, such as 45s or 5m", durationText(least), durationText(most))
+	// A number without unit has the tag of an integer, and is told about units.
+	return key{path: name, want: want, tags: []string{tagString, tagInt}, set: func(c *Config, s string, _ place) string {
+		d, ok := parseDuration(s)
+		if !ok || d < least || d > most {
+			return want
+		}
+		*field(c) = d
+		return ""
+	}}
+}
+
+// or returns k with one more value, which is not in k's range.
+func or(k key, addition string, set func(c *Config, text string) bool) key {
+	inner := k.set
+	want := k.want + ", or " + addition
+	k.want = want
+	k.set = func(c *Config, s string, base place) string {
+		if set(c, s) || inner(c, s, base) == "" {
+			return ""
+		}
+		return want
+	}
+	return k
+}
+
+// cpu is a duration, or the word timeout.
+func cpu() key {
+	field := func(c *Config) *time.Duration { return &c.Limits.CPU }
+	return or(duration("limits.cpu", time.Second, 24*time.Hour, field), "timeout", func(c *Config, s string) bool {
+		if s == "timeout" {
+			c.Limits.CPU = 0
+		}
+		return s == "timeout"
+	})
+}
+
+// maxSize is a size, or 0.
+func maxSize() key {
+	field := func(c *Config) *int64 { return &c.Audit.MaxSize }
+	return or(size("audit.max_size", 64*kib, 1024*gib, field), "0 for one file without end", func(c *Config, s string) bool {
+		n, ok := parseSize(s)
+		if ok && n == 0 {
+			c.Audit.MaxSize = 0
+		}
+		return ok && n == 0
+	})
+}
+
+// channels is the list of who is asked: set adds one.
+func channels() key {
+	allowed := []string{ChannelElicitation}
+	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {
+		if wrong := checkWord(s, allowed, []string{"page", "terminal"}); wrong != "" {
+			return wrong
+		}
+		if slices.Contains(c.Approval.Channels, s) {
+			return "name it once"
+		}
+		c.Approval.Channels = append(c.Approval.Channels, s)
+		return ""
+	}}
+}

@@ -1,0 +1,265 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Options are where a configuration comes from.
+type Options struct {
+	// File is the configuration file; empty: what PACKS_MCP_CONFIG names, or
+	// the usual place, see [Paths].
+	File string
+	// FileRequired makes it an error that File is not there. A file that
+	// PACKS_MCP_CONFIG names is always required, one in the usual place never.
+	FileRequired bool
+	// Environ is the environment, as os.Environ gives it.
+	Environ []string
+	// Flags are the settings of the command line, by their key: "log.level".
+	Flags map[string]string
+	// Packs are the folders of --packs flags. All of their packs are attached.
+	Packs []string
+	// Dir is what relative paths of flags and environment are relative to;
+	// empty: the working folder.
+	Dir string
+	// GOOS is the operating system; empty: this one.
+	GOOS string
+}
+
+// Load returns the configuration, or an [*Error] with every problem. Another
+// error says that the places for files cannot be found out.
+//
+// Every key that holds one value, approval.channels and packs can be set by a
+// variable: PACKS_MCP_APPROVAL_WAIT is approval.wait. Channels are separated
+// by commas, folders as in PATH. Folders of packs add up: those of flags come
+// first, then those of the environment, then those of the file. An empty
+// variable counts as none.
+func Load(o Options) (*Config, error) {
+	if o.GOOS == "" {
+		o.GOOS = runtime.GOOS
+	}
+	if o.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("looking for the working folder: %w", err)
+		}
+		o.Dir = dir
+	}
+	env := environment(o.Environ, o.GOOS)
+	places, err := resolvePaths(env, o.GOOS, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{
+		cfg:    Default(),
+		keys:   keys(),
+		cwd:    place{dir: o.Dir, home: places.Home, goos: o.GOOS},
+		origin: map[string]string{},
+	}
+	l.cfg.Paths = places
+	l.cfg.Context = map[string]string{}
+
+	l.configFile(o, env["PACKS_MCP_CONFIG"])
+	roots := l.cfg.Packs // of the file
+	l.cfg.Packs = nil
+	for _, dir := range o.Packs {
+		l.addRoot("--packs", dir, FromFlag)
+	}
+	l.environment(env)
+	l.cfg.Packs = append(l.cfg.Packs, roots...)
+	for _, path := range slices.Sorted(maps.Keys(o.Flags)) {
+		l.setText(flagName(path), path, o.Flags[path], true)
+	}
+	l.together()
+	if len(l.problems) > 0 {
+		return nil, &Error{l.problems}
+	}
+	if l.cfg.Audit.Path == "" {
+		l.cfg.Audit.Path = places.Audit
+	}
+	return l.cfg, nil
+}
+
+// A loader fills a configuration and collects what is wrong.
+type loader struct {
+	cfg      *Config
+	keys     []key
+	cwd      place             // for flags and environment
+	origin   map[string]string // :: key → where it was set last
+	problems []Problem
+}
+
+func (l *loader) add(where, key, message string) {
+	l.problems = append(l.problems, Problem{where, key, message})
+}
+
+func (l *loader) warn(format string, args ...any) {
+	l.cfg.Warnings = append(l.cfg.Warnings, fmt.Sprintf(format, args...))
+}
+
+// configFile finds and reads the file.
+func (l *loader) configFile(o Options, fromEnv string) {
+	name, required := o.File, o.FileRequired
+	switch {
+	case name != "":
+	case fromEnv != "":
+		name, required = fromEnv, true
+	default:
+		name, required = l.cfg.Paths.Config, false
+	}
+	path, wrong := l.cwd.resolve(name)
+	if wrong != "" {
+		l.add(name, "", wrong)
+		return
+	}
+	data, wrong := readFile(path)
+	if wrong != "" {
+		if _, err := os.Stat(path); !required && os.IsNotExist(err) {
+			return
+		}
+		l.add(name, "", wrong)
+		return
+	}
+	l.cfg.File = path
+	l.file(name, filepath.Dir(path), data)
+}
+
+// envName is the variable of a key, flagName its flag.
+func envName(path string) string {
+	return "PACKS_MCP_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+func flagName(path string) string {
+	return "--" + strings.NewReplacer(".", "-", "_", "-").Replace(path)
+}
+
+// environment applies the variables that are ours, by name.
+func (l *loader) environment(env map[string]string) {
+	byName := map[string]string{envName("packs"): "packs"} // :: variable → key
+	for _, k := range l.keys {
+		byName[envName(k.path)] = k.path
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		value := env[name]
+		if !strings.HasPrefix(name, "PACKS_MCP_") || value == "" {
+			continue
+		}
+		path, known := byName[name]
+		switch {
+		case path == "packs":
+			for _, dir := range splitPaths(l.cwd.goos, value) {
+				l.addRoot(name, dir, FromEnv)
+			}
+		case known:
+			l.setText(name, path, value, false)
+		case slices.Contains([]string{"PACKS_MCP_HOME", "PACKS_MCP_CONFIG", "PACKS_MCP_REQUIRE"}, name):
+		case name == "PACKS_MCP_TOKEN", isLater(name):
+			l.warn("the variable %s is %s", name, notYet)
+		default:
+			l.warn("unknown variable %s%s", showKey(name), didYouMean(name, slices.Sorted(maps.Keys(byName)), nil))
+		}
+	}
+}
+
+// isLater reports whether name is the variable of a key of a later version, or
+// of one inside it.
+func isLater(name string) bool {
+	return slices.ContainsFunc(laterKeys(), func(path string) bool {
+		return name == envName(path) || strings.HasPrefix(name, envName(path)+"_")
+	})
+}
+
+// splitPaths is filepath.SplitList for a given system.
+func splitPaths(goos, value string) []string {
+	sep := ":"
+	if goos == "windows" {
+		sep = ";"
+	}
+	return slices.DeleteFunc(strings.Split(value, sep), func(s string) bool { return s == "" })
+}
+
+// addRoot adds a folder that a flag or the environment names.
+func (l *loader) addRoot(where, dir string, from Source) {
+	path, wrong := l.cwd.resolve(dir)
+	if wrong != "" {
+		if from == FromFlag {
+			wrong = "is " + show(dir) + "; " + wrong
+		}
+		l.add(where, "", wrong)
+		return
+	}
+	l.cfg.Packs = append(l.cfg.Packs, Root{Path: path, Attach: Attach{All: true}, Trust: TrustUser, Source: from})
+}
+
+// setText sets a key from text. The text is shown in a message only when
+// visible: a variable may hold a secret, of which the name was confused.
+func (l *loader) setText(where, path, text string, visible bool) {
+	i := slices.IndexFunc(l.keys, func(k key) bool { return k.path == path })
+	if i < 0 {
+		if slices.Contains(laterKeys(), path) {
+			l.add(where, "", notYet)
+			return
+		}
+		l.add(where, "", "unknown key "+showKey(path)+didYouMean(path, paths(), nil))
+		return
+	}
+	k := l.keys[i]
+	l.origin[path] = where
+	values := []string{text}
+	if k.list != "" {
+		values = strings.Split(text, k.list)
+		l.clear(k)
+	}
+	for _, v := range values {
+		if k.list != "" {
+			v = strings.TrimSpace(v)
+		}
+		wrong := k.set(l.cfg, v, l.cwd)
+		if wrong != "" && visible {
+			wrong = "is " + show(v) + "; " + wrong
+		}
+		if wrong != "" {
+			l.add(where, "", wrong)
+		}
+	}
+}
+
+// clear empties the list that k adds to.
+func (l *loader) clear(k key) {
+	if k.path == "approval.channels" {
+		l.cfg.Approval.Channels = nil
+	}
+}
+
+// together checks values that have to go together. Values that are wrong by
+// themselves were not set, so this says nothing about them.
+func (l *loader) together() {
+	c := l.cfg
+	check := func(ok bool, small, smallText, large, largeText string) {
+		if ok {
+			return
+		}
+		where, key, message := l.origin[small], small, fmt.Sprintf("is %s, which is more than the %s of %s", smallText, largeText, large)
+		if where == "" {
+			where, key, message = l.origin[large], large, fmt.Sprintf("is %s, which is less than the %s of %s", largeText, smallText, small)
+		}
+		if !strings.Contains(where, ":") { // a flag or a variable, which names the key by itself
+			key = ""
+		}
+		l.add(where, key, message)
+	}
+	sizes := func(small string, s int64, large string, b int64) {
+		check(s <= b, small, sizeText(s), large, sizeText(b))
+	}
+	sizes("limits.frontmatter", c.Limits.Frontmatter, "limits.entry_doc", c.Limits.EntryDoc)
+	sizes("limits.read_page", c.Limits.ReadPage, "limits.read_page_max", c.Limits.ReadPageMax)
+	sizes("limits.output", c.Limits.Output, "limits.output_total", c.Limits.OutputTotal)
+	sizes("limits.output_markdown", c.Limits.OutputMarkdown, "limits.output_total", c.Limits.OutputTotal)
+	check(c.Approval.Wait <= c.Approval.Pending, "approval.wait", durationText(c.Approval.Wait), "approval.pending", durationText(c.Approval.Pending))
+	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", durationText(c.Limits.Timeout), "sandbox.timeout_max", durationText(c.Sandbox.TimeoutMax))
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Paths are the places that are used unless the configuration names others.
+// All are absolute. Nothing is created.
+type Paths struct {
+	Home       string // the user's home folder; "" when it is not known
+	Config     string // config.yaml
+	Packs      string // the user's own packs
+	State      string // what is attached, grants
+	Workspaces string // one folder for each chat
+	Audit      string // audit.jsonl
+	Run        string // sockets and the like, of running servers
+}
+
+// ResolvePaths returns the places for an environment, as os.Environ gives it,
+// and an operating system, as runtime.GOOS names it.
+//
+// PACKS_MCP_HOME puts everything into one folder. Otherwise Linux and the
+// like follow the XDG base directories, macOS and Windows their own custom.
+func ResolvePaths(environ []string, goos string) (Paths, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return Paths{}, fmt.Errorf("looking for the working folder: %w", err)
+	}
+	return resolvePaths(environment(environ, goos), goos, dir)
+}
+
+func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
+	home := env["HOME"]
+	if goos == "windows" {
+		home = env["USERPROFILE"]
+	}
+	if !isAbs(goos, home) {
+		home = ""
+	}
+	p := Paths{Home: home}
+	if own := env["PACKS_MCP_HOME"]; own != "" {
+		root, wrong := place{dir: dir, home: home, goos: goos}.resolve(own)
+		if wrong != "" {
+			return Paths{}, &Error{[]Problem{{Where: "PACKS_MCP_HOME", Message: wrong}}}
+		}
+		p.Config = join(goos, root, "config.yaml")
+		p.Packs = join(goos, root, "packs")
+		p.State = join(goos, root, "state")
+		p.Workspaces = join(goos, root, "workspaces")
+		p.Audit = join(goos, root, "audit.jsonl")
+		p.Run = join(goos, root, "run")
+		return p, nil
+	}
+
+	// The specification of the XDG variables: "All paths must be absolute. If
+	// a relative path is encountered, it should be considered invalid and
+	// ignored." The same is done with those of Windows.
+	from := func(name string, inHome ...string) (string, error) {
+		if v := env[name]; isAbs(goos, v) {
+			return v, nil
+		}
+		if home == "" {
+			return "", fmt.Errorf("the home folder is not known: set PACKS_MCP_HOME, or %s", homeName(goos))
+		}
+		return join(goos, append([]string{home}, inHome...)...), nil
+	}
+	const name = "packs-mcp"
+	var config, data, state string
+	var err error
+	switch goos {
+	case "windows":
+		if config, err = from("APPDATA", "AppData", "Roaming"); err == nil {
+			data, err = from("LOCALAPPDATA", "AppData", "Local")
+		}
+		data = join(goos, data, name)
+		state = data
+		p.State = join(goos, state, "state")
+		p.Run = join(goos, state, "run")
+	case "darwin":
+		config, err = from("", "Library", "Application Support")
+		data = join(goos, config, name)
+		state = data
+		p.State = join(goos, state, "state")
+		p.Run = join(goos, state, "run")
+	default:
+		if config, err = from("XDG_CONFIG_HOME", ".config"); err == nil {
+			data, err = from("XDG_DATA_HOME", ".local", "share")
+		}
+		if err == nil {
+			state, err = from("XDG_STATE_HOME", ".local", "state")
+		}
+		data, state = join(goos, data, name), join(goos, state, name)
+		p.State = state
+		p.Run = join(goos, state, "run")
+		if run := env["XDG_RUNTIME_DIR"]; isAbs(goos, run) {
+			p.Run = join(goos, run, name)
+		}
+	}
+	if err != nil {
+		return Paths{}, err
+	}
+	p.Config = join(goos, config, name, "config.yaml")
+	p.Packs = join(goos, data, "packs")
+	p.Workspaces = join(goos, data, "workspaces")
+	p.Audit = join(goos, state, "audit.jsonl")
+	return p, nil
+}
+
+func homeName(goos string) string {
+	if goos == "windows" {
+		return "USERPROFILE"
+	}
+	return "HOME"
+}
+
+// environment turns "NAME=value" into a map. The last of two counts. Names on
+// Windows have no case.
+func environment(environ []string, goos string) map[string]string {
+	env := make(map[string]string, len(environ))
+	for _, kv := range environ {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || name == "" {
+			continue
+		}
+		if goos == "windows" {
+			name = strings.ToUpper(name)
+		}
+		env[name] = value
+	}
+	return env
+}
+
+const wantPath = "want a path"
+
+// resolve makes text, as a person wrote it, an absolute path, or says why it
+// cannot.
+func (p place) resolve(text string) (path, wrong string) {
+	rest, tilde := strings.CutPrefix(text, "~")
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", wantPath
+	case strings.ContainsRune(text, 0):
+		return "", "a path has no zero bytes"
+	case tilde && rest != "" && rest[0] != '/' && (p.goos != "windows" || rest[0] != '\\'):
+		return "", "only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name"
+	case tilde && p.home == "":
+		return "", "the home folder is not known: write the path in full, or set " + homeName(p.goos)
+	case tilde:
+		return join(p.goos, p.home, rest), ""
+	case isAbs(p.goos, text):
+		return join(p.goos, text), ""
+	}
+	return join(p.goos, p.dir, text), ""
+}
+
+// isAbs and join follow the rules of another system than this one, as far as
+// these paths need, so that they can be tested anywhere.
+func isAbs(goos, path string) bool {
+	if goos != "windows" {
+		return strings.HasPrefix(path, "/")
+	}
+	path = strings.ReplaceAll(path, `\`, "/")
+	return strings.HasPrefix(path, "//") || len(path) > 2 && path[1] == ':' && path[2] == '/'
+}
+
+func join(goos string, parts ...string) string {
+	if goos == "windows" && filepath.Separator != '\\' {
+		return strings.ReplaceAll(strings.Join(parts, `\`), "/", `\`)
+	}
+	return filepath.Join(parts...)
+}

@@ -1,0 +1,193 @@
+package packfs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func hexSum(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+func digest(t *testing.T, dir string, cache *DigestCache) *Tree {
+	t.Helper()
+	tree, err := open(t, dir).Digest(t.Context(), cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func TestDigest(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no executable bit")
+	}
+	dir := tree(t, map[string]string{"SKILL.md": "s", "scripts/run.sh": "r", "a b": ""})
+	if err := os.Chmod(filepath.Join(dir, "scripts", "run.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, "../outside", filepath.Join(dir, "scripts", "link"))
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lines := "SKILL.md\x000\x00" + hexSum("s") + "\n" +
+		"a b\x000\x00" + hexSum("") + "\n" +
+		"scripts/link\x00link\x00../outside\n" +
+		"scripts/run.sh\x001\x00" + hexSum("r") + "\n"
+	got := digest(t, dir, nil)
+	want := &Tree{
+		Digest: "sha256:" + hexSum(lines), Bytes: 2,
+		Files: []TreeFile{
+			{"SKILL.md", 1, "sha256:" + hexSum("s"), false}, {"a b", 0, "sha256:" + hexSum(""), false}, {"scripts/run.sh", 1, "sha256:" + hexSum("r"), true},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Digest (-want +got):\n%s", diff)
+	}
+}
+
+// Every change gives another digest, with a cache and without.
+func TestDigestChanges(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "1", "b/c": "2", "d": "3"})
+	if runtime.GOOS != "windows" {
+		symlink(t, "a", filepath.Join(dir, "l"))
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	old := time.Unix(1_700_000_000, 0)
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"start", func() error { return nil }},
+		{"one byte, same size and time", func() error {
+			info, err := os.Stat(at("a"))
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(at("a"), []byte("x"), 0o644); err != nil {
+				return err
+			}
+			return os.Chtimes(at("a"), time.Time{}, info.ModTime())
+		}},
+		{"new file", func() error { return os.WriteFile(at("n"), nil, 0o644) }},
+		{"renamed", func() error { return os.Rename(at("n"), at("m")) }},
+		{"removed", func() error { return os.Remove(at("m")) }},
+		{"moved", func() error { return os.Rename(at("d"), at("b/d")) }},
+		{"line break in a name", func() error { return os.Rename(at("a"), at("a\nb")) }},
+		{"other link", func() error {
+			if err := os.Remove(at("l")); err != nil {
+				return err
+			}
+			return os.Symlink("b/c", at("l"))
+		}},
+		{"executable", func() error { return os.Chmod(at("b/c"), 0o755) }},
+	}
+	if runtime.GOOS == "windows" {
+		steps = steps[:6]
+	}
+	cache := &DigestCache{now: func() time.Time { return time.Now().Add(time.Hour) }}
+	seen := make(map[string]string)
+	for _, step := range steps {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		got := digest(t, dir, cache).Digest
+		if other, ok := seen[got]; ok && step.name != "removed" {
+			t.Errorf("%s: the digest of %q", step.name, other)
+		}
+		if plain := digest(t, dir, nil).Digest; plain != got {
+			t.Errorf("%s: Digest with a cache = %s, without = %s", step.name, got, plain)
+		}
+		if seen[got] == "" {
+			seen[got] = step.name
+		}
+	}
+	if err := os.Chtimes(at("b/d"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if got := digest(t, dir, cache).Digest; seen[got] == "" {
+		t.Errorf("a file's time changed the digest")
+	}
+}
+
+func TestDigestCache(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "1", "b": "2"})
+	cache := &DigestCache{now: func() time.Time { return time.Now().Add(time.Hour) }}
+	want := digest(t, dir, cache)
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no inode")
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if got := digest(t, dir, cache); got.Digest != want.Digest {
+				t.Errorf("Digest = %s, want %s", got.Digest, want.Digest)
+			}
+		})
+	}
+	wg.Wait()
+	if cache.reads != 2 {
+		t.Errorf("%d files read, want 2", cache.reads)
+	}
+	// A file that was changed a moment ago is not remembered.
+	fresh := &DigestCache{}
+	digest(t, dir, fresh)
+	if len(fresh.sums) != 0 {
+		t.Errorf("%d digests of new files remembered, want none", len(fresh.sums))
+	}
+}
+
+func TestDigestErrors(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "1"})
+	d := open(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Digest(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("Digest = %v, want %v", err, context.Canceled)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	symlink(t, "x\ny", filepath.Join(dir, "l"))
+	if _, err := d.Digest(t.Context(), nil); !errors.Is(err, ErrLineBreak) {
+		t.Errorf("Digest = %v, want %v", err, ErrLineBreak)
+	}
+	if err := os.Remove(filepath.Join(dir, "l")); err != nil {
+		t.Fatal(err)
+	}
+	deep := dir
+	for range maxTreeDepth + 1 {
+		deep = filepath.Join(deep, "d")
+	}
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Digest(t.Context(), nil); !errors.As(err, new(*TooLargeError)) {
+		t.Errorf("Digest = %v, want a *TooLargeError", err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "d")); err != nil {
+		t.Fatal(err)
+	}
+	sparse, err := os.Create(filepath.Join(dir, "sparse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sparse.Close()
+	if err := sparse.Truncate(maxTreeBytes + 1); err != nil {
+		t.Skipf("sparse files: %v", err)
+	}
+	if _, err := d.Digest(t.Context(), nil); !errors.As(err, new(*TooLargeError)) {
+		t.Errorf("Digest = %v, want a *TooLargeError", err)
+	}
+}

@@ -1,0 +1,173 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const ticketSchema = `{"type": "object", "properties": {
+	"title": {"type": "string", "minLength": 1},
+	"severity": {"type": "integer", "minimum": 1, "maximum": 5, "default": 3},
+	"labels": {"type": "array", "items": {"type": "string"}},
+	"pass": {"type": "string", "pattern": "^[a-z]+$", "writeOnly": true}
+}, "required": ["title"], "additionalProperties": false}`
+
+func TestCheck(t *testing.T) {
+	tool := compile(t, ticketSchema, `["p"]`)
+	for in, want := range map[string]string{
+		`{"title": "x"}`:                                   `{"severity":3,"title":"x"}`,
+		` {"title": "x", "severity": 5.0} `:                `{"severity":5.0,"title":"x"}`,
+		`{"title": "<&>", "labels": ["a"], "severity": 1}`: `{"labels":["a"],"severity":1,"title":"<&>"}`,
+	} {
+		if got := string(mustCheck(t, tool, in).JSON()); got != want {
+			t.Errorf("Check(%s) = %s, want %s", in, got, want)
+		}
+	}
+	if got := mustCheck(t, tool, `{"title": "x"}`).Names(); !slices.Equal(got, []string{"severity", "title"}) {
+		t.Errorf("Names() = %v, want severity and title", got)
+	}
+
+	free := compile(t, `{}`, `["p"]`)
+	for _, in := range []string{"", " ", "null", "{}"} {
+		if got := string(mustCheck(t, free, in).JSON()); got != "{}" {
+			t.Errorf("Check(%q) = %s, want {}", in, got)
+		}
+	}
+	if got := string(Values{}.JSON()); got != "{}" {
+		t.Errorf("Values{}.JSON() = %s, want {}", got)
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	tool := compile(t, ticketSchema, `["p"]`)
+	for in, want := range map[string]string{
+		`{}`:                              `missing "title"`,
+		``:                                `missing "title"`,
+		`{"title": ""}`:                   `/title: `,
+		`{"title": "x", "severity": 6}`:   `/severity: maximum`,
+		`{"title": "x", "severity": 1.5}`: `/severity: `,
+		`{"title": "x", "y": 1, "z": 1}`:  `unknown "y", "z"`,
+		`[]`:                              `must be an object, not a list`,
+		`"x"`:                             `must be an object, not a string`,
+		`{"title": "x"} {}`:               `more after`,
+		`{"title": "x", "title": "y"}`:    `"title" is there twice`,
+		`{"title": "x",}`:                 `comma`,
+		`{"title": "\ud800"}`:             `surrogate`,
+		"{\"title\": \"\xff\"}":           `UTF-8`,
+		`{"title": "x", "labels": ` + nested(5000) + `}`: `levels deep`,
+		`{"title": "x", "severity": 1e999999}`:           `too large`,
+		// AR-05: nothing is turned into text that is none.
+		`{"title": "x", "labels": [["a"]]}`:    `/labels/0: got array, want string`,
+		`{"title": "x", "labels": [{"a": 1}]}`: `/labels/0: got object, want string`,
+		`{"title": "x", "labels": [1]}`:        `/labels/0: got number, want string`,
+		`{"title": 1}`:                         `/title: got number, want string`,
+	} {
+		_, err := tool.Check(json.RawMessage(in))
+		e, ok := errors.AsType[*ArgumentError](err)
+		if !ok || !strings.Contains(e.Error(), want) || string(e.Schema) != ticketSchema {
+			t.Errorf("Check(%.80s) = %v, want an ArgumentError about %q with the schema", in, err, want)
+		}
+	}
+
+	_, err := tool.Check(json.RawMessage(`{"title": "x", "pass": "HUNTER2"}`))
+	if err == nil || strings.Contains(err.Error(), "HUNTER2") {
+		t.Errorf("Check of a secret = %v, want an error that does not show it", err)
+	}
+	_, err = tool.Check(json.RawMessage("{\"title\": \"x\", \"\u202e\\u001b[2J\": 1}"))
+	if err == nil || strings.ContainsAny(err.Error(), "\u202e\x1b") {
+		t.Errorf("Check of a hidden name = %q, want an error that shows it", err)
+	}
+}
+
+// The same wrong call is told the same, whatever order maps have.
+func TestCheckIsStable(t *testing.T) {
+	tool := compile(t, ticketSchema, `["p"]`)
+	args := json.RawMessage(`{"title": "", "severity": 9, "labels": [1, 2, 3], "a": 1, "b": 2}`)
+	_, first := tool.Check(args)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := tool.Check(args); err.Error() != first.Error() {
+				t.Errorf("Check(%s) = %v, then %v", args, first, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A Tool that no parser made has no less of a check.
+func TestCheckOfLiteralTool(t *testing.T) {
+	tool := &Tool{Name: "t", InputSchema: json.RawMessage(ticketSchema)}
+	if _, err := tool.Check(json.RawMessage(`{}`)); err == nil {
+		t.Error("Check({}) = nil, want an error")
+	}
+	if got := string(mustCheck(t, tool, `{"title": "x"}`).JSON()); got != `{"severity":3,"title":"x"}` {
+		t.Errorf("Check = %s, want the default", got)
+	}
+	broken := &Tool{Name: "t", InputSchema: json.RawMessage(`{"type": 1}`)}
+	if _, err := broken.Check(nil); err == nil {
+		t.Error("Check against what is no schema = nil, want an error")
+	}
+	if got, want := string((&Tool{Name: "t"}).PortableSchema()), `{"type":"object"}`; got != want {
+		t.Errorf("PortableSchema() = %s, want %s", got, want)
+	}
+}
+
+func TestSchemaThatMultiplies(t *testing.T) {
+	var defs []string
+	for i := range 50 {
+		defs = append(defs, fmt.Sprintf(`"d%d": {"allOf": [{"$ref": "#/$defs/d%d"}, {"$ref": "#/$defs/d%d"}]}`, i, i+1, i+1))
+	}
+	defs = append(defs, `"d50": {}`)
+	for _, where := range []string{`"$ref": "#/$defs/d0"`, `"properties": {"x": {"$ref": "#/$defs/d0"}}`, `"properties": {"x": {"items": {"$ref": "#/$defs/d0"}}}`} {
+		src := one(`"command": ["p"], "inputSchema": {` + where + `, "$defs": {` + strings.Join(defs, ", ") + `}}`)
+		if set, found := ParseToolsJSON("f", []byte(src), Limits{}); set != nil || codes(found) != CodeSchemaInvalid {
+			t.Errorf("ParseToolsJSON of 2^50 references by %s = %v, want %s", where, found, CodeSchemaInvalid)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	tool := compile(t, `{"properties": {
+		"user": {"type": "string"}, "word": {"type": "string", "writeOnly": true}, "phrase": {"format": "password"},
+		"ref": {"$ref": "#/$defs/hidden"}, "list": {"type": "array", "items": {"format": "password"}},
+		"inner": {"type": "object", "properties": {"deep": {"writeOnly": true}}}, "api_key": {"type": "string"}
+	}, "$defs": {"hidden": {"anyOf": [{"type": "string", "writeOnly": true}, {"type": "null"}]}}}`, `["p"]`)
+	if got, want := tool.Secrets(), []string{"api_key", "deep", "list", "phrase", "ref", "word"}; !slices.Equal(got, want) {
+		t.Errorf("Secrets() = %v, want %v", got, want)
+	}
+	in := `{"user": "u", "word": "w1", "phrase": "p1", "ref": "r1", "list": ["l1"], "inner": {"deep": {"a": "d1"}, "x": 1}, "api_key": "k1", "o": [{"clientSecret": "c1", "accessToken": "t1", "Password": null}]}`
+	want := `{"api_key":"[redacted]","inner":{"deep":"[redacted]","x":1},"list":"[redacted]","o":[{"Password":null,"accessToken":"[redacted]","clientSecret":"[redacted]"}],"phrase":"[redacted]","ref":"[redacted]","user":"u","word":"[redacted]"}`
+	if got := string(tool.Redact(json.RawMessage(in))); got != want {
+		t.Errorf("Redact(%s)\n= %s\nwant %s", in, got, want)
+	}
+	for in, want := range map[string]string{"": "{}", "{": `"[unreadable]"`, "[1]": "[1]"} {
+		if got := string(tool.Redact(json.RawMessage(in))); got != want {
+			t.Errorf("Redact(%q) = %s, want %s", in, got, want)
+		}
+	}
+	values := tool.SecretValues(mustCheck(t, tool, `{"user": "u", "word": "w\"1", "list": ["l1", "l2"], "api_key": ""}`))
+	if diff := cmp.Diff([]string{"l1%20l2", "l1 l2", `w%221`, `w\"1`, `w"1`, "l1", "l2"}, values); diff != "" {
+		t.Errorf("SecretValues: -want +got\n%s", diff)
+	}
+}
+
+func TestSensitiveName(t *testing.T) {
+	for _, name := range []string{"password", "db_password", "Passwd", "token", "access-token", "accessToken", "api_key", "apiKey", "X-API-Key", "client_secret", "private_key", "credentials", "Authorization", "pin", "pwd"} {
+		if !sensitiveName(name) {
+			t.Errorf("sensitiveName(%q) = false, want true", name)
+		}
+	}
+	for _, name := range []string{"key", "max_tokens", "author", "path", "tokenizer", "spinner", "passage", ""} {
+		if sensitiveName(name) {
+			t.Errorf("sensitiveName(%q) = true, want false", name)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOutputApply(t *testing.T) {
+	for name, tt := range map[string]struct {
+		out    Output
+		stdout string
+		failed bool
+		text   string
+		parsed any
+		speak  string
+		bad    bool
+	}{
+		"as it is":                {stdout: "a\n", text: "a\n"},
+		"nothing":                 {},
+		"JSON is parsed":          {stdout: `{"n": 12345678901234567890}`, text: `{"n": 12345678901234567890}`, parsed: map[string]any{"n": json.Number("12345678901234567890")}},
+		"a number is text":        {stdout: "42\n", text: "42\n"},
+		"unless it is JSON":       {out: Output{Format: "json"}, stdout: "42\n", text: "42\n", parsed: json.Number("42")},
+		"should have been":        {out: Output{Format: "json"}, stdout: "oops", text: "oops", bad: true},
+		"half of JSON":            {stdout: `{"a": `, text: `{"a": `},
+		"field":                   {out: Output{ExtractField: "a"}, stdout: `{"a": "x\n"}`, text: "x\n", parsed: map[string]any{"a": "x\n"}},
+		"field, number":           {out: Output{ExtractField: "a"}, stdout: `{"a": 1.50}`, text: "1.50", parsed: map[string]any{"a": json.Number("1.50")}},
+		"field, inside":           {out: Output{ExtractField: "a.1.b"}, stdout: `{"a": [0, {"b": true}]}`, text: "true", parsed: map[string]any{"a": []any{json.Number("0"), map[string]any{"b": true}}}},
+		"field with a dot":        {out: Output{ExtractField: "a.b"}, stdout: `{"a.b": "x"}`, text: "x", parsed: map[string]any{"a.b": "x"}},
+		"field, missing":          {out: Output{ExtractField: "b", Template: "<{{output}}>"}, stdout: `{}`, text: `{}`, parsed: map[string]any{}, bad: true},
+		"field, out of range":     {out: Output{ExtractField: "5"}, stdout: `[1]`, text: `[1]`, parsed: []any{json.Number("1")}, bad: true},
+		"field, not JSON":         {out: Output{ExtractField: "a"}, stdout: "text", text: "text", bad: true},
+		"template":                {out: Output{Template: "Ticket {{output}}, {{{{ {{output}}"}, stdout: "42\n", text: "Ticket 42, {{ 42"},
+		"template, not again":     {out: Output{Template: "<{{output}}>"}, stdout: "{{output}}", text: "<{{output}}>"},
+		"template, no output":     {out: Output{Template: "{{output:nothing}}"}, stdout: "\n", text: "nothing"},
+		"both":                    {out: Output{ExtractField: "n", Template: "No. {{output}}"}, stdout: `{"n": 7}`, text: "No. 7", parsed: map[string]any{"n": json.Number("7")}},
+		"failure as it is":        {out: Output{ExtractField: "n", Template: "No. {{output}}", Speak: true, Format: "json"}, stdout: "error", failed: true, text: "error"},
+		"failure parsed":          {stdout: `[]`, failed: true, text: "[]", parsed: []any{}},
+		"speak":                   {out: Output{Speak: true}, stdout: "hello\n", text: "hello\n", speak: "hello"},
+		"speak, short":            {out: Output{Speak: true, MaxChars: 4}, stdout: "häßlich", text: "häßlich", speak: "häß…"},
+		"speak, exactly":          {out: Output{Speak: true, MaxChars: 4}, stdout: "häßl", text: "häßl", speak: "häßl"},
+		"speak, 1,000 are said":   {out: Output{Speak: true}, stdout: strings.Repeat("ä", 2000), text: strings.Repeat("ä", 2000), speak: strings.Repeat("ä", 999) + "…"},
+		"max_chars is for speech": {out: Output{MaxChars: 3}, stdout: "abcdef", text: "abcdef"},
+		"too large to parse":      {stdout: `[` + strings.Repeat(" ", maxParsed) + `]`, text: `[` + strings.Repeat(" ", maxParsed) + `]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, parsed, speak, err := tt.out.Apply(tt.stdout, !tt.failed)
+			if text != tt.text || speak != tt.speak {
+				t.Errorf("Apply(%.50q) = %.50q, speak %.50q, want %.50q, %.50q", tt.stdout, text, speak, tt.text, tt.speak)
+			}
+			if diff := cmp.Diff(tt.parsed, parsed); diff != "" {
+				t.Errorf("Apply(%.50q) parsed: -want +got\n%s", tt.stdout, diff)
+			}
+			if _, ok := errors.AsType[*OutputError](err); ok != tt.bad {
+				t.Errorf("Apply(%.50q) = %v, want an OutputError: %v", tt.stdout, err, tt.bad)
+			}
+		})
+	}
+}
+
+func TestPolicyAllows(t *testing.T) {
+	if p := (Policy{}); !p.Allows(0) || p.Allows(1) {
+		t.Error("the zero Policy allows something else than 0")
+	}
+	if p := (Policy{AllowedExitCodes: []int{1}}); p.Allows(0) || !p.Allows(1) {
+		t.Error("a Policy allows something else than it says")
+	}
+}

@@ -1,0 +1,38 @@
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+func Example() {
+	ws, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(ws)
+
+	program, err := sandbox.Lookup("/bin/echo", sandbox.LookupOptions{})
+	if err != nil {
+		fmt.Println("hello 0 none") // no such program on this system
+		return
+	}
+	runner := sandbox.New(sandbox.Options{})
+	res, err := runner.Run(context.Background(), sandbox.Policy{}, sandbox.Command{
+		Program:   program,
+		Args:      []string{"hello"},
+		Dir:       ws,
+		Env:       sandbox.BaseEnv(os.Environ(), sandbox.EnvOptions{Home: ws, Exclude: []string{ws}}),
+		Workspace: ws,
+		RunID:     "7f3a",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s %d %v\n", res.Stdout.Bytes()[:5], res.ExitCode, res.Level)
+	// Output: hello 0 none
+}
