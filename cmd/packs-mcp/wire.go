@@ -157,7 +157,21 @@ type service struct {
 // start wires a service together. Whoever calls it closes it.
 func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
+	// A client waits for its first answer: what takes longest goes side by side.
+	files := toolFiles(cfg)
+	found := make(chan error, 1)
+	go func() {
+		var err error
+		s.library, err = a.library(ctx, cfg, logger, extra...)
+		found <- err
+		if err == nil {
+			warm(ctx, s.library, files)
+		}
+	}()
 	s.log, err = audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: s.name, Logger: logger})
+	if err := <-found; err != nil {
+		return nil, errors.Join(err, closeLog(s.log))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -166,9 +180,6 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			err = errors.Join(err, s.log.Close())
 		}
 	}()
-	if s.library, err = a.library(ctx, cfg, logger, extra...); err != nil {
-		return nil, err
-	}
 	for _, p := range s.library.Catalog(ctx).Problems() {
 		logger.Warn(p.String(), "hint", p.Hint)
 	}
@@ -185,7 +196,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
-		Version: versionName(), Library: s.library, Gate: g, Logger: logger, Tools: toolFiles(cfg),
+		Version: versionName(), Library: s.library, Gate: g, Logger: logger, Tools: files,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
 		Environ: a.environ, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
 		Limits: server.Limits{
@@ -201,10 +212,28 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	return s, s.log.Append(audit.Entry{
+	return s, s.log.AppendLazy(audit.Entry{
 		Event: audit.EventServerStart, Reason: "packs-mcp " + versionName() + " on " + runtime.GOOS,
 		Sandbox: g.Level().String(),
 	})
+}
+
+// warm compiles the first tools there are: the schema behind them is compiled
+// once, and takes longer than all the rest of the first answer.
+func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
+	for _, p := range lib.Catalog(ctx).Attached() {
+		if files.HasTools(p) {
+			return
+		}
+	}
+}
+
+// closeLog closes a log that may not have been opened.
+func closeLog(l *audit.Log) error {
+	if l == nil {
+		return nil
+	}
+	return l.Close()
 }
 
 // close writes the last line of the log.

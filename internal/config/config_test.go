@@ -110,7 +110,7 @@ func TestExampleIsDefault(t *testing.T) {
 			t.Errorf("%s: Load() differs from Default() (-want +got):\n%s", name, diff)
 		}
 	}
-	for _, line := range strings.Split(Example(), "\n") {
+	for line := range strings.SplitSeq(Example(), "\n") {
 		if len(line) > 110 {
 			t.Errorf("the example's line %q has %d characters, want at most 110", line, len(line))
 		}
@@ -229,7 +229,7 @@ func TestPrecedence(t *testing.T) {
 	got, dir, err := load(t, file, func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=warn", "PACKS_MCP_LIMITS_RUNS=2", "PACKS_MCP_PACKS=env1::~/env2",
 			"PACKS_MCP_APPROVAL_CHANNELS=elicitation", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
-			"PACKS_MCP_LOG_LEVLE=x", "PACKS_MCP_TOKEN=s3cret", "PACKS_MCP_HTTP_ADDR=x", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
+			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret", "PACKS_MCP_HTTP_ADDR=x", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
 		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true"}
 		o.Packs = []string{"flag", "/a:b"}
 	})
@@ -249,7 +249,7 @@ func TestPrecedence(t *testing.T) {
 	want.Project = filepath.Join(dir, "p")
 	want.Warnings = []string{
 		"the variable PACKS_MCP_HTTP_ADDR is not available in this version",
-		"unknown variable PACKS_MCP_LOG_LEVLE; did you mean PACKS_MCP_LOG_LEVEL?",
+		"unknown variable PACKS_MCP_LOG_LEVELS; did you mean PACKS_MCP_LOG_LEVEL?",
 		"the variable PACKS_MCP_TOKEN is not available in this version",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

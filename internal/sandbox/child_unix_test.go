@@ -44,31 +44,25 @@ func systemChild(mode string, args []string) int {
 		signal.Ignore(syscall.SIGPIPE)
 		<-c
 		return 7
-	case "stopped": // cannot even react
+	case "stopped": // cannot even react, while a child of its own prints too much
+		signal.Ignore(syscall.SIGTERM)
+		if err := again("stubborn", nil).Start(); err != nil {
+			return 1
+		}
 		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 	case "suicide":
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 		time.Sleep(time.Hour)
-	case "leave": // HOW: starts a child that stays and holds all streams, prints its pid, ends
-		cmd := exec.Command("/proc/self/exe")
-		if exe, err := os.Executable(); err == nil {
-			cmd.Path = exe
-		}
-		cmd.Env = []string{childVar + "=sleep"}
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		switch args[0] {
-		case "setsid":
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		case "setpgid":
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		}
+	case "leave": // HOW [stay]: starts a child that stays and holds all streams, prints its pid, ends or prints too much
+		attr := &syscall.SysProcAttr{Setsid: args[0] == "setsid", Setpgid: args[0] == "setpgid"}
+		cmd := again("sleep", attr)
 		if err := cmd.Start(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		fmt.Println(cmd.Process.Pid)
-		if len(args) > 1 {
-			time.Sleep(time.Hour)
+		for len(args) > 1 {
+			_, _ = os.Stdout.WriteString(strings.Repeat("x", 4096))
 		}
 	case "tty":
 		_, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -97,6 +91,15 @@ func systemChild(mode string, args []string) int {
 		return 99
 	}
 	return 0
+}
+
+// again is this program with another behaviour and the same streams.
+func again(mode string, attr *syscall.SysProcAttr) *exec.Cmd {
+	exe, err := os.Executable()
+	return &exec.Cmd{
+		Path: exe, Err: err, Env: []string{childVar + "=" + mode, "GORACE=atexit_sleep_ms=0"},
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: attr,
+	}
 }
 
 // isRuntimes reports whether Go's own runtime opened fd in this process, for

@@ -126,7 +126,8 @@ func self(t *testing.T) Program {
 func behave(t *testing.T, mode string, args ...string) Command {
 	t.Helper()
 	ws := t.TempDir()
-	env := []string{childVar + "=" + mode}
+	// Under the race detector a program would wait for a second when it ends.
+	env := []string{childVar + "=" + mode, "GORACE=atexit_sleep_ms=0"}
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
 		env = append(env, "GOCOVERDIR="+dir) // otherwise the child complains on standard error
 	}

@@ -176,9 +176,12 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 	}
 	res.Duration = time.Since(res.Started)
 
-	killGroup(cmd)  // the pid is still ours where awaitExit leaves the program unreaped,
-	_ = cmd.Wait()  // and what Wait has to say is in ProcessState
-	awaitGroup(cmd) // the group's members print no more, which ends the readers
+	// What the program left running is killed before the program is reaped,
+	// as long as its pid is certainly ours. Then nobody of the group prints any
+	// more, and the readers come to an end, unless somebody left the group.
+	killGroup(cmd)
+	_ = cmd.Wait() // its answer is in ProcessState
+	awaitGroup(cmd)
 	drained(readers, r.o.Drain)
 	pipes.closeReaders()
 	<-readers

@@ -117,10 +117,13 @@ func explainPacks(err error) *toolError {
 		return failf(codeNotFound, "Read the folder it should be in for what is there; path \".\" is the top.", "%v", err)
 	case errors.Is(err, packfs.ErrOutside):
 		return failf(codePathDenied, "Name a file inside the pack, relative to its top.", "%v", err)
-	case errors.Is(err, packfs.ErrNotRegular), errors.Is(err, fs.ErrPermission) && errors.As(err, new(*packfs.PathError)):
-		return failf(codePathDenied, "Only regular files and folders can be read.", "%v", err)
 	case errors.Is(err, packfs.ErrOffset):
 		return failf(codeInvalidArguments, "Begin at offset 0, or at the next_offset of the page before.", "%v", err)
+	case errors.Is(err, packfs.ErrChanged):
+		return failf(codePathDenied, "Call again.", "%v", err)
+	}
+	if e, ok := errors.AsType[*packfs.PathError](err); ok {
+		return failf(codePathDenied, "Only regular files and folders inside the pack can be read. Tell the user if this one should be.", "%v", e)
 	}
 	return nil
 }

@@ -149,9 +149,14 @@ func offered(c *packs.Catalog) []*packs.Pack {
 
 // pack finds an attached pack for a call, or says what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
-	p, err := c.catalog.Lookup(id)
+	p, err := c.catalog.LookupAttached(id)
 	if err != nil {
-		return nil, err
+		// A pack that is there and not attached is worth saying to somebody who
+		// knows its id; it is never suggested.
+		var other error
+		if p, other = c.catalog.Lookup(id); other != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case !p.Valid:

@@ -1,0 +1,405 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A world is a server with packs, a real gate, a real runner and a real audit
+// log, and one client on a pipe that speaks raw JSON.
+type world struct {
+	t     *testing.T
+	root  string // of the packs
+	audit string // the log's path
+	lib   *packs.Library
+	srv   *Server
+	in    *io.PipeWriter
+	lines chan map[string]any
+	done  chan error
+	next   int
+	closed bool
+	// answer is what the client's user does with a question; nil: the client
+	// cannot ask.
+	answer func(message string, schema map[string]any) map[string]any
+	asked  []string         // the questions that came
+	notes  []map[string]any // the notifications that came
+}
+
+type option func(*Options, *gate.Options)
+
+// newWorld starts a server over the packs of a txtar tree.
+func newWorld(t *testing.T, tree string, options ...option) *world {
+	t.Helper()
+	w := &world{t: t, root: t.TempDir(), lines: make(chan map[string]any, 100), done: make(chan error, 1)}
+	plant(t, w.root, tree)
+	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	lib, err := packs.NewLibrary(t.Context(), packs.Options{
+		Roots:  []packs.Root{{Dir: w.root, Source: "flag", Trust: packs.TrustUser, AttachAll: true}},
+		Logger: logger,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.lib = lib
+	w.audit = filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(w.audit, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	gateOptions := gate.Options{Runner: sandbox.New(sandbox.Options{Grace: 100 * time.Millisecond}), Log: log, Logger: logger}
+	o := Options{
+		Version: "test", Library: lib, Logger: logger, Workspaces: t.TempDir(),
+		Environ: os.Environ(), Wait: 10 * time.Second,
+	}
+	for _, f := range options {
+		f(&o, &gateOptions)
+	}
+	g, err := gate.New(gateOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Gate = g
+	if w.srv, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	w.in = inW
+	go func() {
+		err := w.srv.ServeStdio(context.WithoutCancel(t.Context()), inR, outW)
+		outW.Close()
+		w.done <- err
+	}()
+	go func() {
+		defer close(w.lines)
+		r := bufio.NewReader(outR)
+		for {
+			line, err := r.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var m map[string]any
+			if err := json.Unmarshal(line, &m); err != nil {
+				t.Errorf("the server wrote a line that is not JSON: %q", line)
+				return
+			}
+			w.lines <- m
+		}
+	}()
+	t.Cleanup(w.close)
+	return w
+}
+
+// plant writes the files of a txtar tree. A name that ends in "*" is made
+// executable.
+func plant(t *testing.T, root, tree string) {
+	t.Helper()
+	for _, f := range txtar.Parse([]byte(tree)).Files {
+		name, exec := strings.CutSuffix(f.Name, "*")
+		mode := os.FileMode(0o644)
+		if exec {
+			mode = 0o755
+		}
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// close ends the input and waits for the server. It may be called again.
+func (w *world) close() {
+	w.in.Close()
+	if w.closed {
+		return
+	}
+	w.closed = true
+	select {
+	case <-w.done:
+	case <-time.After(20 * time.Second):
+		w.t.Error("the server did not end with its input")
+	}
+}
+
+func (w *world) send(m map[string]any) {
+	w.t.Helper()
+	m["jsonrpc"] = "2.0"
+	b, err := json.Marshal(m)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.raw(string(b))
+}
+
+func (w *world) raw(line string) {
+	w.t.Helper()
+	if _, err := io.WriteString(w.in, line+"\n"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// receive returns the next message that is no question and no notification.
+func (w *world) receive() map[string]any {
+	w.t.Helper()
+	for {
+		select {
+		case m, ok := <-w.lines:
+			if !ok {
+				w.t.Fatal("the server closed the connection")
+			}
+			switch {
+			case m["method"] == "elicitation/create":
+				w.question(m)
+			case m["method"] != nil:
+				w.notes = append(w.notes, m)
+			default:
+				return m
+			}
+		case <-time.After(20 * time.Second):
+			w.t.Fatal("the server does not answer")
+		}
+	}
+}
+
+func (w *world) question(m map[string]any) {
+	params := m["params"].(map[string]any)
+	message := params["message"].(string)
+	w.asked = append(w.asked, message)
+	if w.answer == nil {
+		w.t.Fatalf("the server asked a client that cannot show questions: %s", message)
+	}
+	if result := w.answer(message, params["requestedSchema"].(map[string]any)); result != nil {
+		w.send(map[string]any{"id": m["id"], "result": result})
+	}
+}
+
+func (w *world) request(method string, params map[string]any) map[string]any {
+	w.t.Helper()
+	w.next++
+	w.send(map[string]any{"id": w.next, "method": method, "params": params})
+	return w.receive()
+}
+
+// initialize does the handshake of the older era; it declares elicitation when
+// there is somebody to answer.
+func (w *world) initialize() map[string]any {
+	w.t.Helper()
+	caps := map[string]any{}
+	if w.answer != nil {
+		caps["elicitation"] = map[string]any{}
+	}
+	reply := w.request("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": caps,
+		"clientInfo": map[string]any{"name": "test", "version": "1"},
+	})
+	w.send(map[string]any{"method": "notifications/initialized"})
+	return result(w.t, reply)
+}
+
+// tool calls a tool and returns its structured content.
+func (w *world) tool(name string, args map[string]any) (content map[string]any, isError bool) {
+	w.t.Helper()
+	r := result(w.t, w.request("tools/call", map[string]any{"name": name, "arguments": args}))
+	isError, _ = r["isError"].(bool)
+	content, ok := r["structuredContent"].(map[string]any)
+	if !ok {
+		w.t.Fatalf("tools/call %s: no structured content in %v", name, r)
+	}
+	text := r["content"].([]any)[0].(map[string]any)["text"].(string)
+	var same map[string]any
+	if err := json.Unmarshal([]byte(text), &same); err != nil {
+		w.t.Errorf("tools/call %s: the text is not the same JSON: %q", name, text)
+	}
+	return content, isError
+}
+
+func result(t *testing.T, reply map[string]any) map[string]any {
+	t.Helper()
+	r, ok := reply["result"].(map[string]any)
+	if !ok {
+		t.Fatalf("the reply has no result: %v", reply)
+	}
+	return r
+}
+
+// decide is a user who always chooses the same.
+func decide(d string) func(string, map[string]any) map[string]any {
+	return func(string, map[string]any) map[string]any {
+		return map[string]any{"action": "accept", "content": map[string]any{"decision": d}}
+	}
+}
+
+
+// ok fails the test unless the call of a tool succeeded.
+func (w *world) ok(name string, args map[string]any) map[string]any {
+	w.t.Helper()
+	content, isError := w.tool(name, args)
+	if isError {
+		w.t.Fatalf("tools/call %s %v failed: %v", name, args, content)
+	}
+	return content
+}
+
+// fails calls a tool that must fail with the code, and returns the error.
+func (w *world) fails(code, name string, args map[string]any) map[string]any {
+	w.t.Helper()
+	content, isError := w.tool(name, args)
+	e, _ := content["error"].(map[string]any)
+	if !isError || e["code"] != code {
+		w.t.Fatalf("tools/call %s %v = %v (isError %v), want the error %s", name, args, content, isError, code)
+	}
+	if e["message"] == "" {
+		w.t.Errorf("tools/call %s %v: the error has no message", name, args)
+	}
+	return e
+}
+
+// enable enables a pack's tools.
+func (w *world) enable(pack string, tools ...string) map[string]any {
+	w.t.Helper()
+	args := map[string]any{"pack_id": pack}
+	if len(tools) > 0 {
+		args["tools"] = tools
+	}
+	return w.ok("capability_packs_enable_tools", args)
+}
+
+// put writes one file below the folder of packs.
+func (w *world) put(path, data string, mode os.FileMode) {
+	w.t.Helper()
+	path = filepath.Join(w.root, filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(data), mode); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// entries returns what the audit log holds.
+func (w *world) entries() []audit.Entry {
+	w.t.Helper()
+	var all []audit.Entry
+	for line, err := range audit.Read(w.audit) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, line.Entry)
+	}
+	return all
+}
+
+// modern makes a request of 2026-07-28: it says everything about itself.
+func (w *world) modern(method string, params map[string]any) map[string]any {
+	w.t.Helper()
+	w.next++
+	w.send(map[string]any{"id": w.next, "method": method, "params": withMeta(params, w.answer != nil)})
+	return w.receive()
+}
+
+// withMeta adds what a request of 2026-07-28 says about its client.
+func withMeta(params map[string]any, elicits bool) map[string]any {
+	caps := map[string]any{}
+	if elicits {
+		caps["elicitation"] = map[string]any{"form": map[string]any{}}
+	}
+	out := maps.Clone(params)
+	if out == nil {
+		out = make(map[string]any)
+	}
+	out["_meta"] = map[string]any{
+		"io.modelcontextprotocol/protocolVersion":    "2026-07-28",
+		"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "modern", "version": "2"},
+		"io.modelcontextprotocol/clientCapabilities": caps,
+	}
+	return out
+}
+
+// texts are the strings of a list of JSON.
+func texts(v any) []string {
+	list, _ := v.([]any)
+	out := make([]string, 0, len(list))
+	for _, item := range list {
+		s, _ := item.(string)
+		out = append(out, s)
+	}
+	return out
+}
+
+// objects are the objects of a list of JSON.
+func objects(v any) []map[string]any {
+	list, _ := v.([]any)
+	out := make([]map[string]any, 0, len(list))
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		out = append(out, m)
+	}
+	return out
+}
+
+// limited is a server under these limits.
+func limited(l Limits) option { return func(o *Options, _ *gate.Options) { o.Limits = l } }
+
+const triage = `
+-- triage/SKILL.md --
+---
+name: triage
+description: Triage incidents.
+tags: [ops]
+---
+# Triage
+
+Read docs/steps.md.
+-- triage/docs/steps.md --
+Step one.
+-- triage/tools.json --
+{"tools": [{"name": "greet", "description": "Say hello.",
+  "inputSchema": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"], "additionalProperties": false},
+  "command": {"program": "./scripts/greet.sh", "args": ["{{who}}"]}}]}
+-- triage/scripts/greet.sh* --
+#!/bin/sh
+echo "hello $1"
+echo made > made.txt
+`
+
+
+// listed returns the names of tools/list, in order.
+func (w *world) listed() []string {
+	w.t.Helper()
+	var names []string
+	for _, tool := range objects(result(w.t, w.request("tools/list", nil))["tools"]) {
+		names = append(names, tool["name"].(string))
+	}
+	return names
+}
+
+// needShell skips a test whose packs have POSIX scripts.
+func needShell(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("/bin/sh: not on this system, and the test's packs are POSIX scripts")
+	}
+}

@@ -1,0 +1,26 @@
+// Command bare is what packs-mcp is measured against: a server on the same
+// library and the library's own transport, with six tools that do nothing.
+package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+func main() {
+	s := server.NewMCPServer("bare", "1", server.WithToolCapabilities(true))
+	for _, name := range []string{"one", "two", "three", "four", "five", "six"} {
+		s.AddTool(
+			mcp.NewTool(name, mcp.WithDescription("Does nothing."), mcp.WithString("text", mcp.Required())),
+			func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return mcp.NewToolResultText(req.GetString("text", "")), nil
+			},
+		)
+	}
+	if err := server.ServeStdio(s); err != nil {
+		log.Fatal(err)
+	}
+}
