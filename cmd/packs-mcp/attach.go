@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -37,7 +41,7 @@ to have the same id gains nothing.`,
 }
 
 // chosen finds the packs that a person named.
-func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *attach.Store, error) {
+func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *config.Config, error) {
 	cfg, logger, err := a.load()
 	if err != nil {
 		return nil, nil, err
@@ -54,11 +58,31 @@ func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *attach.
 		}
 		found = append(found, p)
 	}
-	return found, store(cfg), nil
+	return found, cfg, nil
+}
+
+// change changes what is attached, and writes down that a person did it.
+func (a *app) change(cfg *config.Config, event audit.Event, found []*packs.Pack, how func(*attach.Set, *packs.Pack)) error {
+	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		err = errors.Join(err, log.Append(audit.Entry{Event: event, Pack: p.ID, Dir: p.Dir, Channel: "command"}))
+	}
+	if err := errors.Join(err, log.Close()); err != nil {
+		return err // nothing changes without a record
+	}
+	return store(cfg).Update(func(s *attach.Set) error {
+		for _, p := range found {
+			how(s, p)
+		}
+		return nil
+	})
 }
 
 func (a *app) attach(ctx context.Context, ids []string, trust string) error {
-	found, store, err := a.chosen(ctx, ids)
+	found, cfg, err := a.chosen(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -70,11 +94,8 @@ func (a *app) attach(ctx context.Context, ids []string, trust string) error {
 			return withHint(fmt.Errorf("pack %q is not valid, so it cannot be attached", p.ID), "mend what is named above, and attach it again")
 		}
 	}
-	err = store.Update(func(s *attach.Set) error {
-		for _, p := range found {
-			s.Attach(p.ID, attach.Entry{Dir: p.Dir, Trust: trust, Since: time.Now().UTC()})
-		}
-		return nil
+	err = a.change(cfg, audit.EventAttach, found, func(s *attach.Set, p *packs.Pack) {
+		s.Attach(p.ID, attach.Entry{Dir: p.Dir, Trust: trust, Since: time.Now().UTC()})
 	})
 	if err != nil {
 		return err
@@ -99,15 +120,12 @@ func (a *app) detachCommand() *cobra.Command {
 }
 
 func (a *app) detach(ctx context.Context, ids []string) error {
-	found, store, err := a.chosen(ctx, ids)
+	found, cfg, err := a.chosen(ctx, ids)
 	if err != nil {
 		return err
 	}
-	err = store.Update(func(s *attach.Set) error {
-		for _, p := range found {
-			s.Detach(p.ID, time.Now().UTC())
-		}
-		return nil
+	err = a.change(cfg, audit.EventDetach, found, func(s *attach.Set, p *packs.Pack) {
+		s.Detach(p.ID, time.Now().UTC())
 	})
 	if err != nil {
 		return err

@@ -187,8 +187,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err != nil {
 		return nil, err
 	}
+	programs := new(sandbox.Lookuper)
 	g, err := gate.New(gate.Options{
-		Runner: sandbox.New(sandbox.Options{Logger: logger}), Log: s.log, Logger: logger, Server: s.name,
+		Runner: sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger}), Log: s.log, Logger: logger, Server: s.name,
 		Require: require, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	})
 	if err != nil {
@@ -196,7 +197,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
-		Version: versionName(), Library: s.library, Gate: g, Logger: logger, Tools: files,
+		Version: versionName(), Library: s.library, Gate: g, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
 		Environ: a.environ, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
 		Limits: server.Limits{

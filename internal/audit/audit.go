@@ -50,10 +50,6 @@ const (
 	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
 	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
-	EventOpen        Event = "open"         // a pack's documents were opened
-	EventRead        Event = "read"         // a file was read
-	EventEnable      Event = "enable"       // a pack's tools were enabled
-	EventList        Event = "list"         // metadata was listed
 	EventAttach      Event = "attach"       // a pack was attached
 	EventDetach      Event = "detach"       // a pack was detached
 	EventRecovered   Event = "recovered"    // the log found itself damaged and went on; only the log writes it

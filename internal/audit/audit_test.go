@@ -54,7 +54,7 @@ func newLog(t testing.TB, n int) string {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := openLog(t, path, testOptions(t))
 	for range n {
-		mustAppend(t, l, EventRead)
+		mustAppend(t, l, EventRunEnd)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatalf("Close() = %v, want no error", err)
@@ -116,7 +116,7 @@ func TestAppendLine(t *testing.T) {
 	if diff := cmp.Diff(want, string(read(t, path))); diff != "" {
 		t.Errorf("the line differs (-want +got):\n%s", diff)
 	}
-	if err := l.Append(Entry{Event: EventOpen}); err != nil {
+	if err := l.Append(Entry{Event: EventDecision}); err != nil {
 		t.Fatal(err)
 	}
 	for line, err := range Read(path) {
@@ -141,14 +141,14 @@ func TestAppendRefuses(t *testing.T) {
 	}{
 		{"no event", Entry{}, "the entry has no event"},
 		{"own event", Entry{Event: EventRecovered}, `event "recovered" is the log's own`},
-		{"args no JSON", Entry{Event: EventRead, Args: json.RawMessage("{")}, "encoding audit entry"},
-		{"too long", Entry{Event: EventRead, Reason: strings.Repeat("x", maxLine)}, "audit entry is too long: its line has"},
+		{"args no JSON", Entry{Event: EventRunEnd, Args: json.RawMessage("{")}, "encoding audit entry"},
+		{"too long", Entry{Event: EventRunEnd, Reason: strings.Repeat("x", maxLine)}, "audit entry is too long: its line has"},
 	} {
 		if err := l.Append(tc.e); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: Append() = %v, want an error with %q", tc.name, err, tc.want)
 		}
 	}
-	mustAppend(t, l, EventRead)
+	mustAppend(t, l, EventRunEnd)
 	if r := verified(t, path); !r.OK || r.Entries != 1 {
 		t.Errorf("Verify() = %+v, want one entry and OK", r)
 	}
@@ -178,7 +178,7 @@ func TestEscapedRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := openLog(t, path, testOptions(t))
 	want := "a\u202e\u009b\U000e0041\n\x00é"
-	if err := l.Append(Entry{Event: EventRead, Reason: want}); err != nil {
+	if err := l.Append(Entry{Event: EventRunEnd, Reason: want}); err != nil {
 		t.Fatal(err)
 	}
 	for line, err := range Read(path) {
@@ -194,7 +194,7 @@ func TestEscapedRoundTrip(t *testing.T) {
 func TestOpenMakesPrivateFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "packs-mcp")
 	path := filepath.Join(dir, "audit.jsonl")
-	mustAppend(t, openLog(t, path, testOptions(t)), EventOpen)
+	mustAppend(t, openLog(t, path, testOptions(t)), EventDecision)
 	skipWithoutModes(t)
 	for name, want := range map[string]fs.FileMode{
 		filepath.Dir(dir): fs.ModeDir | 0o700,
@@ -213,7 +213,7 @@ func TestOpenMakesPrivateFiles(t *testing.T) {
 func TestClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := openLog(t, path, testOptions(t))
-	if err := l.AppendLazy(Entry{Event: EventRead}); err != nil {
+	if err := l.AppendLazy(Entry{Event: EventRunEnd}); err != nil {
 		t.Fatal(err)
 	}
 	synced := 0
@@ -226,10 +226,10 @@ func TestClose(t *testing.T) {
 	if synced != 1 {
 		t.Errorf("Close synced %d times, want 1", synced)
 	}
-	if err := l.Append(Entry{Event: EventRead}); !errors.Is(err, ErrClosed) {
+	if err := l.Append(Entry{Event: EventRunEnd}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Append() after Close = %v, want ErrClosed", err)
 	}
-	if err := l.AppendLazy(Entry{Event: EventRead}); !errors.Is(err, ErrClosed) {
+	if err := l.AppendLazy(Entry{Event: EventRunEnd}); !errors.Is(err, ErrClosed) {
 		t.Errorf("AppendLazy() after Close = %v, want ErrClosed", err)
 	}
 }
@@ -253,7 +253,7 @@ func TestAppendLazySyncsWithinASecond(t *testing.T) {
 			}
 			return nil
 		}
-		add := func() error { return l.AppendLazy(Entry{Event: EventRead}) }
+		add := func() error { return l.AppendLazy(Entry{Event: EventRunEnd}) }
 		for range 10 {
 			if err := add(); err != nil {
 				t.Fatal(err)
@@ -305,7 +305,7 @@ func TestAppendErrorsLeaveTheLogUsable(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.jsonl")
 			l := openLog(t, path, testOptions(t))
-			mustAppend(t, l, EventOpen)
+			mustAppend(t, l, EventDecision)
 			l.ops.write = func(f *os.File, b []byte) (int, error) {
 				keep := tc.keep
 				if keep < 0 {
@@ -320,7 +320,7 @@ func TestAppendErrorsLeaveTheLogUsable(t *testing.T) {
 				}
 			}
 			l.ops.write = (*os.File).Write
-			mustAppend(t, l, EventRead, EventRead)
+			mustAppend(t, l, EventRunEnd, EventRunEnd)
 			r := verified(t, path)
 			if got := strings.Join(slicesUnique(strings.Fields(kinds(r))), " "); r.OK != tc.ok || got != tc.problems {
 				t.Errorf("Verify() = %+v, want OK %v and problems %q", r, tc.ok, tc.problems)
@@ -354,21 +354,21 @@ func TestLockTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := waiter.Append(Entry{Event: EventRead}); err == nil || !strings.Contains(err.Error(), "waited 20ms for the process that holds") {
+	if err := waiter.Append(Entry{Event: EventRunEnd}); err == nil || !strings.Contains(err.Error(), "waited 20ms for the process that holds") {
 		t.Errorf("Append() under another's lock = %v, want a timeout", err)
 	}
 	release()
-	mustAppend(t, waiter, EventRead)
+	mustAppend(t, waiter, EventRunEnd)
 
 	release, err = waiter.acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := waiter.Append(Entry{Event: EventRead}); err == nil || !strings.Contains(err.Error(), "waited 20ms for other writers of this process") {
+	if err := waiter.Append(Entry{Event: EventRunEnd}); err == nil || !strings.Contains(err.Error(), "waited 20ms for other writers of this process") {
 		t.Errorf("Append() under its own lock = %v, want a timeout", err)
 	}
 	release()
-	mustAppend(t, waiter, EventRead)
+	mustAppend(t, waiter, EventRunEnd)
 }
 
 func TestRotation(t *testing.T) {
@@ -377,8 +377,8 @@ func TestRotation(t *testing.T) {
 	opts.MaxSize = 1000
 	a, b := openLog(t, path, opts), openLog(t, path, opts)
 	for range 10 {
-		mustAppend(t, a, EventRead, EventRead)
-		mustAppend(t, b, EventOpen)
+		mustAppend(t, a, EventRunEnd, EventRunEnd)
+		mustAppend(t, b, EventDecision)
 	}
 	r := verified(t, path)
 	if !r.OK || r.Entries != 30 || r.First != 1 || r.Last != 30 || len(r.Files) < 5 {
@@ -422,7 +422,7 @@ func TestRotationInterrupted(t *testing.T) {
 	if r := verified(t, path); !r.OK || r.Last != 3 {
 		t.Errorf("Verify() before = %+v, want OK", r)
 	}
-	mustAppend(t, openLog(t, path, testOptions(t)), EventRead)
+	mustAppend(t, openLog(t, path, testOptions(t)), EventRunEnd)
 	if r := verified(t, path); !r.OK || r.Entries != 4 || r.Last != 4 {
 		t.Errorf("Verify() after = %+v, want 4 entries and OK", r)
 	}
@@ -435,7 +435,7 @@ func TestRotationThatCannotRename(t *testing.T) {
 	}
 	opts := testOptions(t)
 	opts.MaxSize = 100
-	mustAppend(t, openLog(t, path, opts), EventRead, EventRead)
+	mustAppend(t, openLog(t, path, opts), EventRunEnd, EventRunEnd)
 	if err := os.Remove(rotatedName(path, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -494,7 +494,7 @@ func FuzzRead(f *testing.F) {
 
 func benchmarkAppend(b *testing.B, add func(*Log, Entry) error) {
 	l := openLog(b, filepath.Join(b.TempDir(), "audit.jsonl"), Options{})
-	e := Entry{Event: EventRead, Chat: "c", Kind: "read", Pack: "acme/lint", PackDigest: zeroHash, Decision: "chat", Channel: "grant"}
+	e := Entry{Event: EventRunEnd, Chat: "c", Kind: "read", Pack: "acme/lint", PackDigest: zeroHash, Decision: "chat", Channel: "grant"}
 	for b.Loop() {
 		if err := add(l, e); err != nil {
 			b.Fatal(err)

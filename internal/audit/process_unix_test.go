@@ -51,7 +51,7 @@ func writer(path string) error {
 		if i%10 == 0 {
 			add = l.Append
 		}
-		if err := add(Entry{Event: EventRead, Call: strconv.Itoa(i), Reason: strings.Repeat("x", i%700)}); err != nil {
+		if err := add(Entry{Event: EventRunEnd, Call: strconv.Itoa(i), Reason: strings.Repeat("x", i%700)}); err != nil {
 			return err
 		}
 		if count < 0 {
@@ -120,7 +120,7 @@ func TestSeveralGoroutines(t *testing.T) {
 				if j%2 == 0 {
 					add = l.AppendLazy
 				}
-				if err := add(Entry{Event: EventRead}); err != nil {
+				if err := add(Entry{Event: EventRunEnd}); err != nil {
 					t.Errorf("append: %v", err)
 				}
 			}
@@ -184,7 +184,7 @@ func TestFullDisk(t *testing.T) {
 	if r := verified(t, path); !r.OK || kinds(r) != "torn" {
 		t.Errorf("Verify() after = %+v, want one torn line", r)
 	}
-	mustAppend(t, openLog(t, path, testOptions(t)), EventRead)
+	mustAppend(t, openLog(t, path, testOptions(t)), EventRunEnd)
 	r := verified(t, path)
 	if !r.OK || kinds(r) != "torn" {
 		t.Errorf("Verify() after an append = %+v, want one torn line", r)
@@ -250,9 +250,9 @@ func TestOpenRefuses(t *testing.T) {
 	// While it is open, too.
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := openLog(t, path, testOptions(t))
-	mustAppend(t, l, EventRead)
+	mustAppend(t, l, EventRunEnd)
 	chmod(t, path, 0o666)
-	if err := l.Append(Entry{Event: EventRead}); err == nil {
+	if err := l.Append(Entry{Event: EventRunEnd}); err == nil {
 		t.Errorf("Append() to a file that others can write = nil, want an error")
 	}
 	if r := verified(t, path); kinds(r) != "mode" {
@@ -264,7 +264,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	symlink(t, filepath.Join(t.TempDir(), "other"), lockPath(path))
-	if err := l.Append(Entry{Event: EventRead}); err == nil {
+	if err := l.Append(Entry{Event: EventRunEnd}); err == nil {
 		t.Errorf("Append() with a link as lock = nil, want an error")
 	}
 }

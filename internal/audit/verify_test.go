@@ -230,7 +230,7 @@ func TestDamageOutlivesTheNextAppend(t *testing.T) {
 					tc.edit(t, path)
 					l = openLog(t, path, testOptions(t))
 				}
-				mustAppend(t, l, EventRead, EventOpen)
+				mustAppend(t, l, EventRunEnd, EventDecision)
 				// A writer that knows the end of a file of the same size does not
 				// read it again; Verify sees the damage all the same.
 				if r := verified(t, path); !running && (r.OK != tc.ok || kinds(r) != tc.want) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,14 +26,14 @@ import (
 // A world is a server with packs, a real gate, a real runner and a real audit
 // log, and one client on a pipe that speaks raw JSON.
 type world struct {
-	t     *testing.T
-	root  string // of the packs
-	audit string // the log's path
-	lib   *packs.Library
-	srv   *Server
-	in    *io.PipeWriter
-	lines chan map[string]any
-	done  chan error
+	t      *testing.T
+	root   string // of the packs
+	audit  string // the log's path
+	lib    *packs.Library
+	srv    *Server
+	in     *io.PipeWriter
+	lines  chan map[string]any
+	done   chan error
 	next   int
 	closed bool
 	// answer is what the client's user does with a question; nil: the client
@@ -41,42 +43,54 @@ type world struct {
 	notes  []map[string]any // the notifications that came
 }
 
-type option func(*Options, *gate.Options)
+// setup is what a world is made of.
+type setup struct {
+	packs  packs.Options
+	server Options
+	gate   gate.Options
+}
 
-// newWorld starts a server over the packs of a txtar tree.
+type option func(*setup)
+
+// newWorld starts a server over the packs of a txtar tree, which are attached
+// unless an option says otherwise.
 func newWorld(t *testing.T, tree string, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, root: t.TempDir(), lines: make(chan map[string]any, 100), done: make(chan error, 1)}
+	w := &world{t: t, root: t.TempDir(), lines: make(chan map[string]any, 4096), done: make(chan error, 1)}
 	plant(t, w.root, tree)
-	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	lib, err := packs.NewLibrary(t.Context(), packs.Options{
-		Roots:  []packs.Root{{Dir: w.root, Source: "flag", Trust: packs.TrustUser, AttachAll: true}},
-		Logger: logger,
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.lib = lib
+	logger := slog.New(slog.NewTextHandler(&w.log, nil))
 	w.audit = filepath.Join(t.TempDir(), "audit.jsonl")
 	log, err := audit.Open(w.audit, audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { log.Close() })
-	gateOptions := gate.Options{Runner: sandbox.New(sandbox.Options{Grace: 100 * time.Millisecond}), Log: log, Logger: logger}
-	o := Options{
-		Version: "test", Library: lib, Logger: logger, Workspaces: t.TempDir(),
-		Environ: os.Environ(), Wait: 10 * time.Second,
+	s := &setup{
+		packs: packs.Options{
+			Roots:  []packs.Root{{Dir: w.root, Source: "flag", Trust: packs.TrustUser, AttachAll: true}},
+			Logger: logger,
+		},
+		server: Options{
+			Version: "test", Logger: logger, Workspaces: t.TempDir(),
+			Environ: os.Environ(), Wait: 10 * time.Second,
+		},
+		gate: gate.Options{
+			Runner: sandbox.New(sandbox.Options{Grace: 100 * time.Millisecond}), Log: log, Logger: logger,
+		},
 	}
 	for _, f := range options {
-		f(&o, &gateOptions)
+		f(s)
 	}
-	g, err := gate.New(gateOptions)
-	if err != nil {
+	if w.lib, err = packs.NewLibrary(t.Context(), s.packs, nil); err != nil {
 		t.Fatal(err)
 	}
-	o.Gate = g
-	if w.srv, err = New(o); err != nil {
+	if s.server.Library == nil {
+		s.server.Library = w.lib
+	}
+	if s.server.Gate, err = gate.New(s.gate); err != nil {
+		t.Fatal(err)
+	}
+	if w.srv, err = New(s.server); err != nil {
 		t.Fatal(err)
 	}
 	inR, inW := io.Pipe()
@@ -249,7 +263,6 @@ func decide(d string) func(string, map[string]any) map[string]any {
 	}
 }
 
-
 // ok fails the test unless the call of a tool succeeded.
 func (w *world) ok(name string, args map[string]any) map[string]any {
 	w.t.Helper()
@@ -361,7 +374,7 @@ func objects(v any) []map[string]any {
 }
 
 // limited is a server under these limits.
-func limited(l Limits) option { return func(o *Options, _ *gate.Options) { o.Limits = l } }
+func limited(l Limits) option { return func(s *setup) { s.server.Limits = l } }
 
 const triage = `
 -- triage/SKILL.md --
@@ -385,7 +398,6 @@ echo "hello $1"
 echo made > made.txt
 `
 
-
 // listed returns the names of tools/list, in order.
 func (w *world) listed() []string {
 	w.t.Helper()
@@ -402,4 +414,22 @@ func needShell(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("/bin/sh: not on this system, and the test's packs are POSIX scripts")
 	}
+}
+
+// logBuffer is what the server logged. Safe for concurrent use.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }

@@ -79,6 +79,9 @@ type Options struct {
 	Logger  *slog.Logger // nil discards
 	// Tools compiles the tools of packs; nil: with the usual limits.
 	Tools *packs.ToolFiles
+	// Programs finds programs; nil: one of the server's own. Sharing the
+	// runner's saves digesting each program twice.
+	Programs *sandbox.Lookuper
 	// Workspaces is the folder in which each chat gets a workspace of its own.
 	Workspaces string
 	// Workspace, when not empty, is the one workspace of every chat instead.
@@ -127,11 +130,14 @@ func New(o Options) (*Server, error) {
 	if o.Tools == nil {
 		o.Tools = packs.NewToolFiles(tools.Limits{})
 	}
+	if o.Programs == nil {
+		o.Programs = new(sandbox.Lookuper)
+	}
 	s := &Server{
 		opts: o, limits: o.Limits.withDefaults(), logger: o.Logger,
 		base:    make(map[string]*baseTool),
 		digests: new(packfs.DigestCache),
-		lookup:  new(sandbox.Lookuper),
+		lookup:  o.Programs,
 		files:   o.Tools,
 	}
 

@@ -1,0 +1,169 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pack is a txtar tree of one pack without tools.
+func pack(id, description string) string {
+	return fmt.Sprintf("-- %s/SKILL.md --\n---\nname: %s\ndescription: %s\n---\nBody of %s.\n", id, id[strings.LastIndexByte(id, '/')+1:], description, id)
+}
+
+func ids(content map[string]any) []string {
+	var out []string
+	for _, p := range objects(content["packs"]) {
+		out = append(out, p["pack_id"].(string))
+	}
+	return out
+}
+
+func TestList(t *testing.T) {
+	w := newWorld(t, triage+pack("acme/billing", "Send invoices.")+pack("notes", "Keep notes about incidents.")+
+		"-- broken/SKILL.md --\n---\nname: broken\n---\n"+
+		"-- badtools/SKILL.md --\n---\nname: badtools\ndescription: Bad tools.\n---\n-- badtools/tools.json --\n{\"tools\": [\n {\"name\": 5}]}\n")
+	w.answer = decide("once")
+	w.initialize()
+	all := w.ok("capability_packs_list", map[string]any{})
+	if got, want := ids(all), []string{"acme/billing", "badtools", "notes", "triage"}; !slices.Equal(got, want) {
+		t.Errorf("list = %q, want %q: the valid packs by id", got, want)
+	}
+	byID := make(map[string]map[string]any)
+	for _, p := range objects(all["packs"]) {
+		byID[p["pack_id"].(string)] = p
+	}
+	if p := byID["triage"]; p["has_tools_json"] != true || p["source"] != "flag" || !slices.Equal(texts(p["tags"]), []string{"ops"}) || p["enabled"] != nil {
+		t.Errorf("list: triage = %v, want tools, the source, a tag, nothing enabled", p)
+	}
+	if p := byID["badtools"]; p["has_tools_json"] != false || len(texts(p["problems"])) == 0 || !strings.Contains(texts(p["problems"])[0], "tools.json:2") {
+		t.Errorf("list: badtools = %v, want a problem with file and line", p)
+	}
+	w.enable("triage")
+	for _, p := range objects(w.ok("capability_packs_list", map[string]any{"query": "triage"})["packs"]) {
+		if got := texts(p["enabled"]); !slices.Equal(got, []string{"triage__greet"}) {
+			t.Errorf("list after enable_tools: enabled = %q, want triage__greet", got)
+		}
+	}
+	for _, c := range []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"acme/billing", "badtools", "notes", "triage"}},
+		{"INCIDENTS", []string{"notes", "triage"}},
+		{"incidents notes", []string{"notes"}},
+		{"ops", []string{"triage"}},
+		{"billing", []string{"acme/billing"}},
+		{"nothing like it", nil},
+	} {
+		if got := ids(w.ok("capability_packs_list", map[string]any{"query": c.query})); !slices.Equal(got, c.want) {
+			t.Errorf("list %q = %q, want %q", c.query, got, c.want)
+		}
+	}
+	if len(w.asked) != 1 {
+		t.Errorf("%d questions were asked, want 1, of enable_tools: metadata never asks", len(w.asked))
+	}
+}
+
+// Pages join to the whole list, whatever is asked with them.
+func TestListPages(t *testing.T) {
+	var tree strings.Builder
+	var want []string
+	for i := range 2*listPage + 5 {
+		id := fmt.Sprintf("p%03d", i)
+		tree.WriteString(pack(id, "One of many."))
+		want = append(want, id)
+	}
+	w := newWorld(t, tree.String())
+	w.initialize()
+	var got []string
+	args := map[string]any{"query": "many"}
+	for pages := 1; ; pages++ {
+		page := w.ok("capability_packs_list", args)
+		got = append(got, ids(page)...)
+		next, more := page["next_cursor"].(string)
+		if !more {
+			if pages != 3 {
+				t.Errorf("%d pages, want 3", pages)
+			}
+			break
+		}
+		args["cursor"] = next
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("all pages = %q, want %q", got, want)
+	}
+	w.fails("invalid_arguments", "capability_packs_list", map[string]any{"query": "other", "cursor": args["cursor"]})
+	w.fails("invalid_arguments", "capability_packs_list", map[string]any{"cursor": "???"})
+}
+
+// Packs that are not a model's to use are nowhere in what it sees, and a call
+// of one says why.
+func TestNotOffered(t *testing.T) {
+	w := newWorld(t, triage+
+		pack("detached", "D.")+
+		"-- person/SKILL.md --\n---\nname: person\ndescription: P.\ndisable-model-invocation: true\n---\n"+
+		"-- other/SKILL.md --\n---\nname: other\ndescription: O.\nmodes: [Other]\n---\n"+
+		"-- invalid/SKILL.md --\n---\nname: invalid\n---\n")
+	w.answer = decide("once")
+	init := w.initialize()["instructions"].(string)
+	if got := ids(w.ok("capability_packs_list", nil)); !slices.Equal(got, []string{"detached", "triage"}) {
+		t.Errorf("list = %q, want the two packs that are offered", got)
+	}
+	for _, id := range []string{"person", "other", "invalid"} {
+		if strings.Contains(init, "pack_id: "+id) {
+			t.Errorf("the instructions name %q", id)
+		}
+		e := w.fails("not_attached", "capability_packs_open_docs", map[string]any{"pack_id": id})
+		if e["hint"] == nil {
+			t.Errorf("open_docs %s: %v, want a hint", id, e)
+		}
+	}
+	if e := w.fails("not_attached", "capability_packs_open_docs", map[string]any{"pack_id": "invalid"}); len(objects(e["problems"])) == 0 {
+		t.Errorf("open_docs invalid: %v, want what is wrong", e)
+	}
+}
+
+// A pack that a person did not attach: the model learns what to ask for, and
+// only when it knows the id.
+func TestDetached(t *testing.T) {
+	{
+		w := newWorld(t, triage, attach())
+		w.answer = decide("once")
+		if got := w.initialize()["instructions"].(string); !strings.Contains(got, "(none; the user can attach packs with: packs-mcp attach ID)") {
+			t.Errorf("instructions = %q, want that there are none", got)
+		}
+		for _, c := range []struct {
+			tool string
+			args map[string]any
+		}{
+			{"capability_packs_open_docs", nil},
+			{"capability_packs_read_file", map[string]any{"path": "SKILL.md"}},
+			{"capability_packs_enable_tools", nil},
+			{"capability_packs_call_tool", map[string]any{"tool": "greet", "arguments": map[string]any{}}},
+			{"capability_packs_exec_best_effort", map[string]any{"command": "true"}},
+		} {
+			args := map[string]any{"pack_id": "triage"}
+			for k, v := range c.args {
+				args[k] = v
+			}
+			e := w.fails("not_attached", c.tool, args)
+			if want := "packs-mcp attach triage"; !strings.Contains(e["hint"].(string), want) {
+				t.Errorf("%s: hint = %q, want %q in it", c.tool, e["hint"], want)
+			}
+		}
+		e := w.fails("not_found", "capability_packs_open_docs", map[string]any{"pack_id": "triag"})
+		if near := texts(e["near"]); len(near) != 0 {
+			t.Errorf("near = %q, want none: a pack that is not attached is never suggested", near)
+		}
+		if len(w.asked) != 0 {
+			t.Errorf("%d questions were asked, want none: what cannot be done is not worth a question", len(w.asked))
+		}
+	}
+}
+
+// attach replaces the roots' "attach all" by these ids.
+func attach(ids ...string) option {
+	return func(s *setup) { s.packs.Roots[0].AttachAll, s.packs.Roots[0].Attach = false, ids }
+}
