@@ -71,9 +71,13 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 	a := &gate.Answer{State: q.State, Channel: channelElicitation}
 	asked, cancel := context.WithTimeoutCause(ctx, s.opts.Wait, errNoAnswer)
 	defer cancel()
-	result, err := s.mcp.RequestElicitation(asked, mcp.ElicitationRequest{
-		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
-		Params:  form(q),
+	var result *mcp.ElicitationResult
+	var err error
+	aside(ctx, func() {
+		result, err = s.mcp.RequestElicitation(asked, mcp.ElicitationRequest{
+			Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
+			Params:  form(q),
+		})
 	})
 	switch {
 	case err == nil && result != nil:
@@ -90,3 +94,13 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 }
 
 var errNoAnswer = errors.New("no answer in time")
+
+// aside waits without keeping other requests of the connection from being
+// worked on.
+func aside(ctx context.Context, wait func()) {
+	if _, sess, ok := chatOf(ctx); ok {
+		sess.conn.aside(wait)
+		return
+	}
+	wait()
+}

@@ -124,12 +124,13 @@ func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest
 	}, nil
 }
 
-// rawArguments returns the arguments as the client wrote them.
+// rawArguments returns the arguments as the client wrote them. Some clients
+// write null for none.
 func rawArguments(req mcp.CallToolRequest) (json.RawMessage, error) {
-	if len(req.Params.RawArguments) > 0 {
-		return req.Params.RawArguments, nil
+	if raw := bytes.TrimSpace(req.Params.RawArguments); len(raw) > 0 && string(raw) != "null" {
+		return raw, nil
 	}
-	if req.Params.Arguments == nil {
+	if req.Params.Arguments == nil || len(req.Params.RawArguments) > 0 {
 		return json.RawMessage("{}"), nil
 	}
 	raw, err := json.Marshal(req.Params.Arguments)
@@ -150,8 +151,12 @@ func (c *call) decode(v any) error {
 	if !strings.HasPrefix(strings.TrimSpace(string(c.args)), "{") {
 		return problem("the arguments must be an object")
 	}
+	// The decoder below would take "PATH" for "path", and the last of two: what
+	// a person is shown must be what counts.
+	if text := c.misnamed(); text != "" {
+		return problem(text)
+	}
 	d := json.NewDecoder(bytes.NewReader(c.args))
-	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
@@ -166,6 +171,41 @@ func (c *call) decode(v any) error {
 		return problem(e.text)
 	}
 	return problem(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// misnamed says which argument the tool does not have, or has twice; empty for
+// none. Arguments that cannot be read are not its concern.
+func (c *call) misnamed() string {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal([]byte(c.tool.input), &schema); err != nil {
+		return ""
+	}
+	seen := make(map[string]bool)
+	d := json.NewDecoder(bytes.NewReader(c.args))
+	if _, err := d.Token(); err != nil {
+		return ""
+	}
+	for d.More() {
+		token, err := d.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return ""
+		}
+		switch {
+		case schema.Properties[name] == nil:
+			return fmt.Sprintf("there is no argument %q", name)
+		case seen[name]:
+			return fmt.Sprintf("the argument %q is given twice", name)
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return ""
+		}
+	}
+	return ""
 }
 
 // argumentError is what is wrong with one argument.

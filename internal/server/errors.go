@@ -109,8 +109,8 @@ func explainPacks(err error) *toolError {
 		t.Near = e.Matches
 		return t
 	}
-	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
-		return failf(codeTooLarge, "", "%v", e)
+	if _, ok := errors.AsType[*packfs.TooLargeError](err); ok {
+		return failf(codeTooLarge, "Tell the user. A program can still work on it; the limits are under limits: in the configuration.", "%v", err)
 	}
 	switch {
 	case errors.Is(err, packfs.ErrNotFound):

@@ -29,6 +29,7 @@ type world struct {
 	t      *testing.T
 	root   string // of the packs
 	audit  string // the log's path
+	log    logBuffer
 	lib    *packs.Library
 	srv    *Server
 	in     *io.PipeWriter

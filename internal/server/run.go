@@ -73,7 +73,9 @@ type run struct {
 
 func (r *run) action(req gate.Request) *action {
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-		release, err := r.call.chat.takeRun(ctx)
+		var release func()
+		var err error
+		aside(ctx, func() { release, err = r.call.chat.takeRun(ctx) })
 		if err != nil {
 			return nil, err
 		}

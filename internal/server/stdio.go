@@ -19,7 +19,7 @@ import (
 
 const (
 	// maxConcurrent is how many requests of one connection are worked on at
-	// once. Approvals that wait hold a place each, so it is generous.
+	// once. One that waits for a person, or for its turn to run, is not worked on.
 	maxConcurrent = 64
 	// maxInFlight is how many requests of one connection are accepted at once;
 	// more are answered with an error rather than kept.
@@ -319,6 +319,10 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 			case c.work <- struct{}{}:
 				defer func() { <-c.work }()
 			case <-callCtx.Done():
+				if !errors.Is(context.Cause(callCtx), errCancelled) {
+					c.reject(id, codeBusy, "the connection ended before the request was looked at")
+				}
+				return
 			}
 		}
 		c.handle(callCtx, sess, id, raw)
@@ -329,6 +333,14 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 		return
 	}
 	go work()
+}
+
+// aside lets other requests be worked on while this one waits, and takes the
+// place back before it returns. The caller has a place.
+func (c *conn) aside(wait func()) {
+	<-c.work
+	wait()
+	c.work <- struct{}{}
 }
 
 // admit takes up a request, or says why not.

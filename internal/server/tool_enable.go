@@ -90,11 +90,18 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(chosen))
-	for i, t := range chosen {
-		names[i] = t.Name
+	// Tools that are only declared take no room, and nobody is asked for them.
+	var names []string
+	for _, t := range chosen {
+		if t.Command != nil {
+			names = append(names, t.Name)
+		}
 	}
-	if err := s.roomFor(c.chat, pack.ID, names); err != nil {
+	if len(names) == 0 {
+		return nil, failf(codeNotExecutable, "Read the pack's documents for how its tools are meant to be used.",
+			"pack %q only declares these tools; none has a command", pack.ID)
+	}
+	if err := s.roomFor(c, pack.ID, names); err != nil {
 		return nil, err
 	}
 	return &action{
@@ -106,7 +113,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 			if err := s.unchanged(ctx, pack, permit); err != nil {
 				return nil, err
 			}
-			return s.enable(c.chat, pack, set, chosen)
+			return s.enable(c.chat, pack, chosen), nil
 		},
 	}, nil
 }
@@ -155,11 +162,16 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 }
 
 // roomFor makes sure that a chat does not get more tools than clients bear.
-func (s *Server) roomFor(c *chat, packID string, names []string) error {
+// Packs that were detached since are not listed, and do not count.
+func (s *Server) roomFor(cl *call, packID string, names []string) error {
+	c := cl.chat
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	have, others := 0, []string{}
 	for id, p := range c.enabled {
+		if _, err := s.pack(cl, id); err != nil {
+			continue
+		}
 		have += len(p.names)
 		if id != packID {
 			others = append(others, fmt.Sprintf("%s (%d)", id, len(p.names)))
@@ -184,7 +196,7 @@ func (s *Server) roomFor(c *chat, packID string, names []string) error {
 
 // enable gives the chat the chosen tools, and tells its client when its list
 // differs.
-func (s *Server) enable(c *chat, pack *packs.Pack, set *tools.Set, chosen []*tools.Tool) (*enableResult, error) {
+func (s *Server) enable(c *chat, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	c.mu.Lock()
 	changed := false
@@ -212,11 +224,7 @@ func (s *Server) enable(c *chat, pack *packs.Pack, set *tools.Set, chosen []*too
 	if changed {
 		c.toolsChanged()
 	}
-	if len(out.Tools) == 0 {
-		e := failf(codeNotExecutable, "Read the pack's documents for how its tools are meant to be used.", "pack %q only declares its tools; none has a command", pack.ID)
-		return nil, e
-	}
-	return out, nil
+	return out
 }
 
 // taken reports whether a listed name is used in this chat. The caller holds

@@ -128,38 +128,36 @@ func TestNotOffered(t *testing.T) {
 // A pack that a person did not attach: the model learns what to ask for, and
 // only when it knows the id.
 func TestDetached(t *testing.T) {
-	{
-		w := newWorld(t, triage, attach())
-		w.answer = decide("once")
-		if got := w.initialize()["instructions"].(string); !strings.Contains(got, "(none; the user can attach packs with: packs-mcp attach ID)") {
-			t.Errorf("instructions = %q, want that there are none", got)
+	w := newWorld(t, triage, attach())
+	w.answer = decide("once")
+	if got := w.initialize()["instructions"].(string); !strings.Contains(got, "(none; the user can attach packs with: packs-mcp attach ID)") {
+		t.Errorf("instructions = %q, want that there are none", got)
+	}
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+	}{
+		{"capability_packs_open_docs", nil},
+		{"capability_packs_read_file", map[string]any{"path": "SKILL.md"}},
+		{"capability_packs_enable_tools", nil},
+		{"capability_packs_call_tool", map[string]any{"tool": "greet", "arguments": map[string]any{}}},
+		{"capability_packs_exec_best_effort", map[string]any{"command": "true"}},
+	} {
+		args := map[string]any{"pack_id": "triage"}
+		for k, v := range c.args {
+			args[k] = v
 		}
-		for _, c := range []struct {
-			tool string
-			args map[string]any
-		}{
-			{"capability_packs_open_docs", nil},
-			{"capability_packs_read_file", map[string]any{"path": "SKILL.md"}},
-			{"capability_packs_enable_tools", nil},
-			{"capability_packs_call_tool", map[string]any{"tool": "greet", "arguments": map[string]any{}}},
-			{"capability_packs_exec_best_effort", map[string]any{"command": "true"}},
-		} {
-			args := map[string]any{"pack_id": "triage"}
-			for k, v := range c.args {
-				args[k] = v
-			}
-			e := w.fails("not_attached", c.tool, args)
-			if want := "packs-mcp attach triage"; !strings.Contains(e["hint"].(string), want) {
-				t.Errorf("%s: hint = %q, want %q in it", c.tool, e["hint"], want)
-			}
+		e := w.fails("not_attached", c.tool, args)
+		if want := "packs-mcp attach triage"; !strings.Contains(e["hint"].(string), want) {
+			t.Errorf("%s: hint = %q, want %q in it", c.tool, e["hint"], want)
 		}
-		e := w.fails("not_found", "capability_packs_open_docs", map[string]any{"pack_id": "triag"})
-		if near := texts(e["near"]); len(near) != 0 {
-			t.Errorf("near = %q, want none: a pack that is not attached is never suggested", near)
-		}
-		if len(w.asked) != 0 {
-			t.Errorf("%d questions were asked, want none: what cannot be done is not worth a question", len(w.asked))
-		}
+	}
+	e := w.fails("not_found", "capability_packs_open_docs", map[string]any{"pack_id": "triag"})
+	if near := texts(e["near"]); len(near) != 0 {
+		t.Errorf("near = %q, want none: a pack that is not attached is never suggested", near)
+	}
+	if len(w.asked) != 0 {
+		t.Errorf("%d questions were asked, want none: what cannot be done is not worth a question", len(w.asked))
 	}
 }
 

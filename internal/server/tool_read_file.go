@@ -24,6 +24,9 @@ type count int64
 
 func (c *count) UnmarshalJSON(b []byte) error {
 	text := string(b)
+	if text == "null" {
+		return nil // as if it was left out
+	}
 	if whole, frac, ok := strings.Cut(text, "."); ok && strings.Trim(frac, "0") == "" {
 		text = whole
 	}

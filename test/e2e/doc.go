@@ -1,0 +1,7 @@
+// Package e2e holds the tests that drive the real program, as it is shipped,
+// with the official clients of the protocol: the Go one in gosdk_test.go, the
+// TypeScript ones in *.test.mjs, which scripts/e2e.sh runs.
+//
+// It is not where the rules of a single part are tested; those tests are
+// beside their code.
+package e2e

@@ -1,0 +1,428 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+)
+
+// The eras: the newest version of the protocol that has initialize, the one
+// before it, which Codex and Gemini still speak, and the first without.
+const (
+	v20250618 = "2025-06-18"
+	v20251125 = "2025-11-25"
+	v20260728 = "2026-07-28"
+)
+
+// patience is how long a test waits for something that must happen. It is only
+// used up by a test that fails.
+const patience = 30 * time.Second
+
+// binary is the program, built once for all tests by TestMain.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "packs-mcp-e2e-")
+	if err == nil {
+		binary, err = build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build builds the program, with the race detector when these tests have it.
+func build(dir string) (string, error) {
+	file := filepath.Join(dir, "packs-mcp")
+	if runtime.GOOS == "windows" {
+		file += ".exe"
+	}
+	args := []string{"build", "-o", file}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the program: %w\n%s", err, out)
+	}
+	return file, nil
+}
+
+// needShell skips a test whose pack's tools cannot run here.
+func needShell(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"sh", "mkfifo"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s: not on this system, and the tools of the test's pack are POSIX scripts", program)
+		}
+	}
+}
+
+// A world is one user's machine: packs, a home, a workspace.
+type world struct {
+	t         *testing.T
+	packs     string
+	workspace string
+	env       []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	needShell(t)
+	// Resolved, since people are shown real paths.
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, packs: filepath.Join(root, "packs"), workspace: filepath.Join(root, "workspace"),
+		env: []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + filepath.Join(root, "home"),
+			"SOME_API_KEY=never-in-a-run",
+		},
+	}
+	a, err := txtar.ParseFile(filepath.Join("testdata", "packs.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range a.Files {
+		name := filepath.Join(w.packs, filepath.FromSlash(f.Name))
+		mode := os.FileMode(0o644)
+		if filepath.Ext(name) == ".sh" {
+			mode = 0o755
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(w.workspace, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// command is the program with arguments, in the user's environment.
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
+	cmd.Env, cmd.Dir = w.env, filepath.Dir(w.packs)
+	return cmd
+}
+
+// entries verifies the audit log, with the program, and returns what is in it.
+func (w *world) entries() []audit.Entry {
+	w.t.Helper()
+	out, err := w.command("audit", "verify").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "ok: ") {
+		w.t.Fatalf("audit verify: %v, printed %q, want status 0 and ok", err, out)
+	}
+	out, err = w.command("audit", "show", "--json").Output()
+	if err != nil {
+		w.t.Fatalf("audit show --json: %v", err)
+	}
+	var all []audit.Entry
+	d := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var e audit.Entry
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			w.t.Fatalf("audit show --json printed %q: %v", out, err)
+		}
+		all = append(all, e)
+	}
+}
+
+// An answerer is the person: it gets a question and returns what is clicked.
+type answerer func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error)
+
+// choose accepts the form with a decision, whatever is asked.
+func choose(decision string) answerer {
+	return func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": decision}}, nil
+	}
+}
+
+// A client is the official Go client, connected to a server of its own.
+type client struct {
+	*mcp.ClientSession
+	w       *world
+	stderr  *lockedBuffer
+	changes chan struct{} // has a value for each tools/list_changed
+
+	mu      sync.Mutex
+	answer  answerer
+	asked   []*mcp.ElicitParams
+	tools   map[string]*mcp.Tool // :: name → definition, as last listed
+	schemas map[string]*jsonschema.Resolved
+}
+
+// connect starts the program and connects with one version of the protocol. A
+// nil answerer is a client that cannot show questions.
+func (w *world) connect(version string, answer answerer) *client {
+	w.t.Helper()
+	c := &client{w: w, stderr: new(lockedBuffer), changes: make(chan struct{}, 16), answer: answer}
+	opts := &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { c.changes <- struct{}{} },
+	}
+	if answer != nil {
+		opts.ElicitationHandler = c.elicited
+	}
+	cmd := w.command("serve", "--packs", w.packs, "--workspace", w.workspace)
+	cmd.Stderr = c.stderr
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1.2"}, opts).
+		Connect(w.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		w.t.Fatalf("Connect(%q) = %v, want a session; the server logged:\n%s", version, err, c.stderr)
+	}
+	c.ClientSession = session
+	w.t.Cleanup(func() { _ = session.Close() }) // for tests that end early
+	if got := session.InitializeResult().ProtocolVersion; got != version {
+		w.t.Fatalf("Connect(%q) agreed on %q, want exactly that", version, got)
+	}
+	return c
+}
+
+// close ends the session as clients do, and the server must end well.
+func (c *client) close() {
+	c.w.t.Helper()
+	if err := c.Close(); err != nil {
+		c.w.t.Errorf("Close() = %v, want the server to end with status 0", err)
+	}
+	if log := c.stderr.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "DATA RACE") {
+		c.w.t.Errorf("the server logged errors:\n%s", log)
+	}
+}
+
+func (c *client) elicited(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, req.Params)
+	answer := c.answer
+	c.mu.Unlock()
+	return answer(ctx, req.Params)
+}
+
+// answers sets how the next questions are answered.
+func (c *client) answers(a answerer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = a
+}
+
+// questions returns what was asked since the last time.
+func (c *client) questions() []*mcp.ElicitParams {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked := c.asked
+	c.asked = nil
+	return asked
+}
+
+// list lists the tools and returns their names in order.
+func (c *client) list() []string {
+	c.w.t.Helper()
+	result, err := c.ListTools(c.w.t.Context(), nil)
+	if err != nil {
+		c.w.t.Fatalf("ListTools() = %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tools, c.schemas = make(map[string]*mcp.Tool), make(map[string]*jsonschema.Resolved)
+	for _, tool := range result.Tools {
+		c.tools[tool.Name] = tool
+		if c.schemas[tool.Name], err = resolve(tool.OutputSchema); err != nil {
+			c.w.t.Errorf("the output schema of %s: %v", tool.Name, err)
+		}
+		if _, err := resolve(tool.InputSchema); err != nil {
+			c.w.t.Errorf("the input schema of %s: %v", tool.Name, err)
+		}
+	}
+	return slices.Sorted(maps.Keys(c.tools))
+}
+
+func resolve(schema any) (*jsonschema.Resolved, error) {
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
+	}
+	if s.Type != "object" {
+		return nil, fmt.Errorf("its type is %q, want object", s.Type)
+	}
+	return s.Resolve(nil)
+}
+
+// call calls a tool and returns the result's JSON. Every result, errors
+// included, must say the same in both forms, and must be what the tool's
+// output schema declares.
+func (c *client) call(ctx context.Context, name string, args map[string]any) (out map[string]any, isError bool) {
+	c.w.t.Helper()
+	result, err := c.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		c.w.t.Errorf("CallTool(%q, %v) = %v; the server logged:\n%s", name, args, err, c.stderr)
+		return nil, true
+	}
+	out, ok := result.StructuredContent.(map[string]any)
+	if !ok {
+		c.w.t.Errorf("CallTool(%q): structuredContent = %v, want an object", name, result.StructuredContent)
+		return nil, result.IsError
+	}
+	var texts []any
+	for _, content := range result.Content {
+		var v any
+		if text, ok := content.(*mcp.TextContent); !ok {
+			c.w.t.Errorf("CallTool(%q): content %T, want text", name, content)
+		} else if err := json.Unmarshal([]byte(text.Text), &v); err != nil {
+			c.w.t.Errorf("CallTool(%q): the text %q is not JSON: %v", name, text.Text, err)
+		}
+		texts = append(texts, v)
+	}
+	if diff := cmp.Diff([]any{out}, texts); diff != "" {
+		c.w.t.Errorf("CallTool(%q): the text differs from the structured content (-structured +text):\n%s", name, diff)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	schema := c.schemas[name]
+	if schema == nil {
+		c.w.t.Errorf("CallTool(%q): the tool was not listed with an output schema", name)
+		return out, result.IsError
+	}
+	if err := schema.Validate(out); err != nil {
+		c.w.t.Errorf("CallTool(%q) = %v, which its output schema does not allow: %v", name, out, err)
+	}
+	for key := range out {
+		if schema.Schema().Properties[key] == nil {
+			c.w.t.Errorf("CallTool(%q) has %q, which its output schema does not declare", name, key)
+		}
+	}
+	return out, result.IsError
+}
+
+// ok calls a tool that must succeed.
+func (c *client) ok(name string, args map[string]any) map[string]any {
+	c.w.t.Helper()
+	out, isError := c.call(c.w.t.Context(), name, args)
+	if isError {
+		c.w.t.Fatalf("CallTool(%q, %v) = error %v, want success", name, args, out)
+	}
+	return out
+}
+
+// refused calls a tool that must answer with an error, and returns it.
+func (c *client) refused(name string, args map[string]any) map[string]any {
+	c.w.t.Helper()
+	out, isError := c.call(c.w.t.Context(), name, args)
+	e, ok := out["error"].(map[string]any)
+	if !isError || !ok || len(out) != 1 {
+		c.w.t.Fatalf("CallTool(%q, %v) = %v, isError %v, want an error and nothing else", name, args, out, isError)
+	}
+	return e
+}
+
+// changed waits for one tools/list_changed.
+func (c *client) changed() {
+	c.w.t.Helper()
+	select {
+	case <-c.changes:
+	case <-time.After(patience):
+		c.w.t.Fatal("no tools/list_changed came")
+	}
+}
+
+// unchanged makes sure that no tools/list_changed came beyond those waited
+// for. Notifications arrive in order, so call it after a later request.
+func (c *client) unchanged() {
+	c.w.t.Helper()
+	if n := len(c.changes); n > 0 {
+		c.w.t.Errorf("%d more tools/list_changed came, want none", n)
+	}
+}
+
+// A pipe hears of a program that holds its other end.
+type pipe struct {
+	name    string // relative to the workspace
+	t       *testing.T
+	holding chan struct{} // closed when the program said that it holds it
+	gone    chan struct{} // closed when nobody holds it any more
+}
+
+// newPipe makes a named pipe in the workspace and listens to it.
+func (w *world) newPipe() *pipe {
+	w.t.Helper()
+	p := &pipe{name: "hold.pipe", t: w.t, holding: make(chan struct{}), gone: make(chan struct{})}
+	name := filepath.Join(w.workspace, p.name)
+	if out, err := exec.Command("mkfifo", name).CombinedOutput(); err != nil {
+		w.t.Fatalf("mkfifo: %v: %s", err, out)
+	}
+	go func() { // ends with the pipe, or with the test program when no one ever opens it
+		f, err := os.Open(name)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		r := bufio.NewReader(f)
+		if line, err := r.ReadString('\n'); err != nil || line != "holding\n" {
+			return
+		}
+		close(p.holding)
+		if _, err := io.Copy(io.Discard, r); err == nil {
+			close(p.gone)
+		}
+	}()
+	return p
+}
+
+func (p *pipe) wait(what chan struct{}, want string) {
+	p.t.Helper()
+	select {
+	case <-what:
+	case <-time.After(patience):
+		p.t.Fatalf("after %s: want %s", patience, want)
+	}
+}
+
+// A lockedBuffer takes what a process writes while a test reads it.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
