@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -94,10 +95,44 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	return mcp.Tool{
 		Name: listed, Title: title,
 		Description:     s.describe(t.Description + " (tool of the capability pack " + pack.ID + ")"),
-		RawInputSchema:  t.PortableSchema(),
+		RawInputSchema:  readable(t.PortableSchema()),
 		RawOutputSchema: json.RawMessage(envelopeSchema),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},
 	}
+}
+
+// readable escapes the prose in a schema (titles, descriptions, comments), which
+// is metadata like a tool's own description. Values that a call is checked
+// against stay as they are.
+func readable(schema json.RawMessage) json.RawMessage {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(schema))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, item := range v {
+				if text, ok := item.(string); ok && (k == "title" || k == "description" || k == "$comment") {
+					v[k] = safetext.Text(text)
+				}
+				walk(item)
+			}
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		}
+	}
+	walk(v)
+	out, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return out
 }
 
 // rename is a before-call hook of the library: it turns the other spelling of
