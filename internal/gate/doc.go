@@ -11,9 +11,9 @@
 // through a client that is not trusted.
 //
 // The runner is an unexported field of the Gate and takes only a Permit: there
-// is no way to start a program around the question. Every decision is on disk
-// in the audit log before Check returns it, and a run is there before it starts
-// and after it ends.
+// is no way to start a program around the question. Every decision is in the
+// audit log before Check returns it, and a run is on disk there before it
+// starts and after it ends.
 //
 // Doubt is denial: no answer, an answer nobody asked for, a state that does not
 // fit, a client that cannot ask, a log that cannot be written.

@@ -120,8 +120,9 @@ func New(o Options) (*Gate, error) {
 // Level is how strongly the gate's runner confines programs.
 func (g *Gate) Level() sandbox.Level { return g.runner.Level() }
 
-// EndChat forgets the grants of a chat that has ended.
+// EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
+	g.states.forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.grants, chat)
@@ -135,154 +136,125 @@ func (g *Gate) EndChat(chat string) {
 // second. A client that sends an answer or a state with a first call must be
 // passed on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit, *Question, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, g.deny(req, answer, "the call was cancelled", "")
+	c := &check{Gate: g, level: g.runner.Level(), req: req, answer: answer}
+	var stale error
+	if answer != nil {
+		// First of all: whatever is decided, the state is spent.
+		stale = g.states.redeem(answer.State, req.callDigest(c.level))
+	}
+	if ctx.Err() != nil {
+		return nil, nil, c.deny("the call was cancelled", "")
 	}
 	if reason := req.invalid(); reason != "" {
-		return nil, nil, g.deny(req, answer, reason, "")
+		return nil, nil, c.deny(reason, "")
 	}
-	if req.Kind == KindRun && g.runner.Level() < g.require {
-		weak := &WeakSandboxError{Have: g.runner.Level(), Require: g.require}
-		if err := g.record(req, answer, Deny, weak.Error()); err != nil {
+	if req.Kind == KindRun && c.level < g.require {
+		weak := &WeakSandboxError{Have: c.level, Require: g.require}
+		if err := c.record(Deny, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, weak
 	}
 	if answer != nil {
-		return g.answered(req, answer)
+		permit, err := c.answered(stale)
+		return permit, nil, err
 	}
-	if req.Kind == KindList {
-		return g.permit(req, nil, Once, "metadata never asks")
+	return c.first()
+}
+
+// A check is one call of [Gate.Check].
+type check struct {
+	*Gate
+	level  sandbox.Level // how the runner confines, asked once
+	req    Request
+	answer *Answer
+}
+
+// first decides about a request that comes without an answer.
+func (c *check) first() (*Permit, *Question, error) {
+	if c.req.Kind == KindList {
+		permit, err := c.permit(Once, "metadata never asks")
+		return permit, nil, err
 	}
-	if !req.onceOnly() && g.granted(req) {
-		return g.permit(req, nil, Chat, "allowed for this chat before")
+	if !c.req.onceOnly() && c.granted() {
+		permit, err := c.permit(Chat, "allowed for this chat before")
+		return permit, nil, err
 	}
-	if !req.Caller.CanAsk {
-		return nil, nil, g.deny(req, nil, "this client cannot show questions, so nobody could be asked",
+	if !c.req.Caller.CanAsk {
+		return nil, nil, c.deny("this client cannot show questions, so nobody could be asked",
 			"Tell the user: every call needs a person's approval, and this client does not support MCP elicitation. "+
 				"They can use a client that does, or try the pack in a terminal with: packs-mcp try PACK_DIR")
 	}
-	q, err := g.ask(req)
+	text, err := render(&c.req, c.level)
 	if err != nil {
-		return nil, nil, g.deny(req, nil, err.Error(), "")
+		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
 	}
-	return nil, q, nil
+	expires := c.now().Add(c.pending)
+	state, err := c.states.mint(c.req.Caller.Chat, c.req.callDigest(c.level), expires)
+	if err != nil {
+		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
+	}
+	return nil, &Question{Title: c.req.title(), Text: text, Choices: c.req.choices(), State: state, Expires: expires}, nil
 }
 
-// answered applies the answer to a question about this very request.
-func (g *Gate) answered(req Request, answer *Answer) (*Permit, *Question, error) {
-	if err := g.states.redeem(answer.State, req.callDigest(g.runner.Level())); err != nil {
-		hint := "Make the call again, without an answer or a state; the user will then be asked."
-		return nil, nil, g.deny(req, answer, err.Error(), hint)
+// answered applies the answer to a question. stale says why the answer's state
+// is not that of a question about this very request; nil when it is.
+func (c *check) answered(stale error) (*Permit, error) {
+	if stale != nil {
+		return nil, c.deny(stale.Error(), "Make the call again, without an answer or a state; the user will then be asked.")
 	}
-	decision, reason := answer.decision(req.choices())
+	decision, reason := c.answer.decision(c.req.choices())
 	if decision == Deny {
-		return nil, nil, g.deny(req, answer, reason,
+		return nil, c.deny(reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
-	permit, q, err := g.permit(req, answer, decision, "")
+	permit, err := c.permit(decision, "")
 	if err == nil && decision == Chat {
-		g.grant(req)
+		c.grant()
 	}
-	return permit, q, err
-}
-
-// ask makes the question for a request.
-func (g *Gate) ask(req Request) (*Question, error) {
-	text, err := g.render(&req)
-	if err != nil {
-		return nil, err
-	}
-	expires := g.now().Add(g.pending)
-	state, err := g.states.mint(req.callDigest(g.runner.Level()), expires)
-	if err != nil {
-		return nil, err
-	}
-	return &Question{Title: req.title(), Text: text, Choices: req.choices(), State: state, Expires: expires}, nil
+	return permit, err
 }
 
 // permit records the decision and then, only if that worked, allows the call.
-func (g *Gate) permit(req Request, answer *Answer, d Decision, reason string) (*Permit, *Question, error) {
-	p := &Permit{gate: g, req: req}
-	if req.Kind == KindRun {
+func (c *check) permit(d Decision, reason string) (*Permit, error) {
+	// A copy: what is done with the request from here on changes nothing.
+	p := &Permit{gate: c.Gate, level: c.level, req: c.req.clone()}
+	if p.req.Kind == KindRun {
 		p.run = newRunID()
 	}
-	if err := g.record(req, answer, d, reason, p.run); err != nil {
-		return nil, nil, err
+	if err := c.record(d, reason, p.run); err != nil {
+		return nil, err
 	}
-	return p, nil, nil
+	return p, nil
 }
 
 // deny records a denial and returns it.
-func (g *Gate) deny(req Request, answer *Answer, reason, hint string) error {
-	if err := g.record(req, answer, Deny, reason); err != nil {
+func (c *check) deny(reason, hint string) error {
+	if err := c.record(Deny, reason, ""); err != nil {
 		return err
 	}
 	return &DeniedError{Reason: reason, Hint: hint}
 }
 
-// granted reports whether a person allowed the like of req for the chat.
-func (g *Gate) granted(req Request) bool {
-	key := req.grantDigest(g.runner.Level())
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, ok := g.grants[req.Caller.Chat][key]
+// granted reports whether a person allowed the like of the request for the
+// chat.
+func (c *check) granted() bool {
+	key := c.req.grantDigest(c.level)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.grants[c.req.Caller.Chat][key]
 	return ok
 }
 
-func (g *Gate) grant(req Request) {
-	key := req.grantDigest(g.runner.Level())
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.grants[req.Caller.Chat] == nil {
-		g.grants[req.Caller.Chat] = make(map[string]time.Time)
+func (c *check) grant() {
+	key := c.req.grantDigest(c.level)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	chat := c.req.Caller.Chat
+	if c.grants[chat] == nil {
+		c.grants[chat] = make(map[string]time.Time)
 	}
-	g.grants[req.Caller.Chat][key] = g.now()
-}
-
-// onceOnly reports whether only this exact call can be approved, never the
-// like of it.
-func (r *Request) onceOnly() bool {
-	return r.AlwaysAsk || r.Pack.Trust == TrustUntrusted || r.Pack.Trust == ""
-}
-
-// choices are the answers offered for r, the safest last so that nothing is
-// allowed by pressing the first key twice.
-func (r *Request) choices() []Choice {
-	once := Choice{Value: string(Once), Title: "Run once: this exact call"}
-	if r.Kind != KindRun {
-		once.Title = "Allow once: this exact call"
-	}
-	deny := Choice{Value: denyWord, Title: "Deny"}
-	if r.onceOnly() {
-		return []Choice{once, deny}
-	}
-	until := r.Caller.ChatEnd
-	if until == "" {
-		until = "until this chat ends"
-	}
-	return []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), until)}, deny}
-}
-
-// invalid says why r cannot be asked about at all.
-func (r *Request) invalid() string {
-	switch {
-	case r.Caller.Chat == "":
-		return "the call belongs to no chat"
-	case (r.Kind == KindRun) != (r.Run != nil):
-		return "the request is incomplete"
-	}
-	switch r.Kind {
-	case KindList, KindOpen, KindRead, KindEnable, KindRun:
-	default:
-		return fmt.Sprintf("the kind %q is unknown", r.Kind)
-	}
-	if len(r.Arguments) > 0 {
-		if _, err := decode(r.Arguments); err != nil {
-			return "the arguments are not JSON"
-		}
-	}
-	return ""
+	c.grants[chat][key] = c.now()
 }
 
 func newRunID() string { return "run-" + rand.Text()[:16] }

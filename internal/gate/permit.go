@@ -3,6 +3,9 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -12,10 +15,11 @@ import (
 // A Permit is the approval of one request. It cannot be made outside this
 // package, and a run works once.
 type Permit struct {
-	gate *Gate
-	req  Request
-	run  string
-	used atomic.Bool
+	gate  *Gate
+	level sandbox.Level // what the person was told
+	req   Request
+	run   string
+	used  atomic.Bool
 }
 
 // Digest is the pack digest that was approved. Whoever hands out content
@@ -33,26 +37,32 @@ var ErrSpent = errors.New("this permit was used")
 // cannot be written nothing starts, and when the second cannot be written the
 // result is withheld.
 func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
-	if p.req.Kind != KindRun || p.req.Run == nil {
+	if p.req.Kind != KindRun {
 		return nil, &DeniedError{Reason: "this approval is not for a run"}
 	}
 	if p.used.Swap(true) {
 		return nil, ErrSpent
 	}
 	g := p.gate
+	if now := g.runner.Level(); now != p.level {
+		c := &check{Gate: g, level: now, req: p.req}
+		return nil, c.deny(fmt.Sprintf("the sandbox level was %q when this was approved, and is %q", p.level, now),
+			"Call again; the user will be asked about the run as it is now.")
+	}
 	command := p.req.Run.Command
 	command.RunID = p.run
-	command.Env = append(append([]string(nil), command.Env...), "PACKS_RUN_ID="+p.run)
+	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
 
 	if err := g.append(p.runEntry(audit.EventRunStart)); err != nil {
 		return nil, err
 	}
-	result, err := g.runner.Run(ctx, p.req.Run.Policy, command)
+	result, err := g.start(ctx, p.req.Run.Policy, command)
 	end := p.runEntry(audit.EventRunEnd)
 	if result != nil {
 		code := result.ExitCode
 		end.ExitCode = &code
 		end.Signal, end.Cause = result.Signal, string(result.Cause)
+		end.Sandbox = result.Level.String()
 		end.StdoutBytes, end.StderrBytes = result.Stdout.Total, result.Stderr.Total
 		end.DurationMS = result.Duration.Milliseconds()
 		for _, a := range result.Artifacts {
@@ -68,15 +78,26 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	return result, err
 }
 
+// start runs the program. A runner that panics has still to be recorded.
+func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox.Command) (result *sandbox.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			g.logger.Error("the runner panicked", "run", command.RunID, "err", r, "stack", string(debug.Stack()))
+			result, err = nil, errors.New("the runner panicked; see the server's log")
+		}
+	}()
+	return g.runner.Run(ctx, policy, command)
+}
+
 // runEntry is the common part of the two lines about a run.
 func (p *Permit) runEntry(event audit.Event) audit.Entry {
-	e := p.gate.entry(p.req, event)
+	e := p.gate.entry(&p.req, p.level, event)
 	run := p.req.Run
 	e.Run = p.run
 	e.Program = run.Command.Program.Path
 	e.ProgramDigest = run.Command.Program.Digest
 	e.Dir = run.Command.Dir
-	e.Sandbox = p.gate.runner.Level().String()
+	e.Sandbox = p.level.String()
 	e.Network = run.Policy.Network.String()
 	return e
 }

@@ -3,7 +3,10 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -15,6 +18,24 @@ import (
 const maxPrompt = 16_000
 
 var errPromptTooLong = errors.New("the call is too long to be shown in full, so it cannot be approved")
+
+// choices are the answers offered for r, in the order in which people know
+// them: this once, more than once, no. None is preselected.
+func (r *Request) choices() []Choice {
+	once := Choice{Value: string(Once), Title: "Allow once: this exact call"}
+	if r.Kind == KindRun {
+		once.Title = "Run once: this exact call"
+	}
+	deny := Choice{Value: denyWord, Title: "Deny"}
+	if r.onceOnly() {
+		return []Choice{once, deny}
+	}
+	until := safetext.Line(r.Caller.ChatEnd)
+	if until == "" {
+		until = "until this chat ends"
+	}
+	return []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), until)}, deny}
+}
 
 // scope says what an answer for the chat covers.
 func (r *Request) scope() string {
@@ -40,50 +61,83 @@ func (r *Request) scope() string {
 
 // title says the essential in one line.
 func (r *Request) title() string {
-	pack := safetext.Line(r.Pack.ID)
+	pack := name(r.Pack.ID)
 	switch r.Kind {
 	case KindOpen:
 		return fmt.Sprintf("Open the documents of pack %s?", pack)
 	case KindRead:
-		if r.Pack.Dir == "" {
-			return fmt.Sprintf("Read %s from the workspace?", safetext.Quote(r.Path))
+		file := "a file"
+		if r.showsPath() {
+			file = r.Path
 		}
-		return fmt.Sprintf("Read %s from pack %s?", safetext.Quote(r.Path), pack)
+		if r.Pack.Dir == "" {
+			return fmt.Sprintf("Read %s from the workspace?", file)
+		}
+		return fmt.Sprintf("Read %s from pack %s?", file, pack)
 	case KindEnable:
 		return fmt.Sprintf("Enable %s of pack %s?", plural(len(r.Tools), "tool"), pack)
 	case KindRun:
 		if r.Run.Tool != "" {
-			return fmt.Sprintf("Run tool %s of pack %s?", safetext.Line(r.Run.Tool), pack)
+			return fmt.Sprintf("Run tool %s of pack %s?", name(r.Run.Tool), pack)
 		}
-		return fmt.Sprintf("Run a command for pack %s?", pack)
+		return fmt.Sprintf("Run %s for pack %s?", r.Run.commandLine(), pack)
 	default:
 		return fmt.Sprintf("Show metadata of pack %s?", pack)
 	}
 }
 
+// maxInTitle is how many characters of a path or a command a title takes up;
+// what is longer stands below it only.
+const maxInTitle = 40
+
+// showsPath reports whether the title has the path.
+func (r *Request) showsPath() bool { return isPlain(r.Path) && len(r.Path) <= maxInTitle }
+
+// commandLine is the command as a person would type it, when that is short and
+// needs no quoting.
+func (r *Run) commandLine() string {
+	c := r.Command
+	line := strings.Join(append([]string{c.Program.Name}, c.Args...), " ")
+	switch {
+	case !isPlain(c.Program.Name) || len(c.Program.Name) > maxInTitle:
+		return "a program"
+	case len(line) <= maxInTitle && !slices.ContainsFunc(c.Args, func(a string) bool { return !isPlain(a) }):
+		return line
+	default:
+		return fmt.Sprintf("%s with %s", c.Program.Name, plural(len(c.Args), "argument"))
+	}
+}
+
 // render writes the whole question: facts, then the pack's own words, marked
 // as such. Every value that did not come from this program is escaped.
-func (g *Gate) render(r *Request) (string, error) {
+func render(r *Request, level sandbox.Level) (string, error) {
 	var p prompt
 	p.line(r.title())
 	p.line("")
-	if r.onceOnly() && !r.AlwaysAsk {
-		p.line("WARNING: this pack is not trusted. It comes from a project's folder or from elsewhere; look at it before you allow anything.")
+	if r.Pack.Dir != "" && !r.Pack.trusted() {
+		p.line("WARNING: this pack is NOT trusted. It came with a project")
+		p.line("or from elsewhere. Allow only what you understand.")
 		p.line("")
 	}
 	switch r.Kind {
-	case KindOpen, KindRead:
-		p.fact("call", safetext.Line(string(canonical(r.Arguments))))
-		if r.Hidden != "" {
-			p.fact("note", "the document has "+r.Hidden)
+	case KindRead:
+		if !r.showsPath() {
+			p.fact("file", safetext.Quote(r.Path))
 		}
+		p.asked(r)
+	case KindOpen:
+		p.asked(r)
+		p.fact("effect", "the model reads them and may do what they say")
 	case KindEnable:
 		for i, t := range r.Tools {
-			p.item("tools", i, safetext.Line(t))
+			p.fact(first(i, "tools"), name(t))
 		}
 		p.fact("effect", "the tools can be called; each call asks again")
 	case KindRun:
-		g.renderRun(&p, r)
+		p.run(r.Run, level)
+	}
+	if r.Hidden != "" {
+		p.fact("CAUTION", "the text has "+safetext.Line(r.Hidden))
 	}
 	if r.Pack.Dir != "" {
 		p.fact("pack", safetext.Quote(r.Pack.Dir))
@@ -93,7 +147,7 @@ func (g *Gate) render(r *Request) (string, error) {
 	if r.Caller.Client != "" {
 		p.fact("asked by", "a client that calls itself "+safetext.Quote(r.Caller.Client))
 	}
-	if r.Kind == KindRun {
+	if r.Kind == KindRun && r.Run.Tool != "" {
 		p.quote("The pack says of this tool", r.Run.About)
 	} else {
 		p.quote("The pack says of itself", r.Pack.About)
@@ -105,9 +159,28 @@ func (g *Gate) render(r *Request) (string, error) {
 	return text, nil
 }
 
-// renderRun writes what would be started, where, and under which rules.
-func (g *Gate) renderRun(p *prompt, r *Request) {
-	c, policy := r.Run.Command, r.Run.Policy
+// asked writes the arguments of the call, except those that the prompt says
+// anyway.
+func (p *prompt) asked(r *Request) {
+	v, err := decode(r.Arguments)
+	args, ok := v.(map[string]any)
+	if err != nil || !ok {
+		p.fact("asked for", safetext.Line(string(r.Arguments)))
+		return
+	}
+	i := 0
+	for _, key := range slices.Sorted(maps.Keys(args)) {
+		if key == "pack_id" && args[key] == r.Pack.ID || key == "path" && args[key] == r.Path {
+			continue
+		}
+		p.fact(first(i, "asked for"), name(key)+": "+safetext.Line(compact(args[key])))
+		i++
+	}
+}
+
+// run writes what would be started, where, and under which rules.
+func (p *prompt) run(r *Run, level sandbox.Level) {
+	c, policy := r.Command, r.Policy
 	p.fact("program", safetext.Quote(c.Program.Path))
 	if c.Program.Resolved != "" && c.Program.Resolved != c.Program.Path {
 		p.fact("", "which is "+safetext.Quote(c.Program.Resolved))
@@ -116,32 +189,52 @@ func (g *Gate) renderRun(p *prompt, r *Request) {
 		p.fact("", "run by "+safetext.Quote(c.Program.Interpreter))
 	}
 	for i, a := range c.Args {
-		p.item("arguments", i, safetext.Quote(a))
+		// Numbered, so that none can pass for part of another.
+		p.fact(first(i, "arguments"), fmt.Sprintf("%d: %s", i+1, safetext.Quote(a)))
 	}
 	if len(c.Args) == 0 {
 		p.fact("arguments", "none")
 	}
 	if len(c.Stdin) > 0 {
-		p.fact("input", safetext.Quote(string(c.Stdin)))
+		p.fact("input", input(c.Stdin))
 	}
 	p.fact("folder", safetext.Quote(c.Dir))
-	for i, kv := range r.Run.Env {
-		p.item("sets", i, safetext.Quote(kv))
+	for i, kv := range r.Env {
+		p.fact(first(i, "variables"), safetext.Quote(kv))
 	}
-	level := g.runner.Level()
+	limits := policy.Limits.WithDefaults()
 	if level == sandbox.LevelNone {
-		p.fact("sandbox", "none: it can do everything you can do, with your files and on the network")
+		p.fact("sandbox", "none: it can do everything you can do,")
+		p.fact("", "with your files and on the network")
 	} else {
-		p.fact("sandbox", level.String())
-		for i, d := range policy.Writable {
-			p.item("may write", i, safetext.Quote(d))
+		p.fact("sandbox", levelWords(level))
+		for i, d := range policy.ReadOnly {
+			p.fact(first(i, "may read"), safetext.Quote(d))
 		}
-		p.fact("network", policy.Network.String())
+		for i, d := range policy.Writable {
+			p.fact(first(i, "may change"), safetext.Quote(d))
+		}
+		p.fact("network", networkWords(policy.Network))
+		p.fact("limits", fmt.Sprintf("%s of memory, %d processes", size(limits.Memory), limits.Processes))
 	}
-	if r.Run.ReadOnly {
-		p.fact("claims", "the pack says that it changes nothing")
+	p.fact("stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
+	if r.ReadOnly {
+		p.fact("pack says", "it changes nothing")
 	}
-	p.fact("stops", fmt.Sprintf("after %s at the latest", policy.Limits.Timeout))
+}
+
+// input is what a program reads. The JSON that tools get is readable as it is,
+// when all of it is visible ASCII, and cannot be taken for the quoted form of
+// something else, since it begins with a brace. Its last newline is not shown.
+func input(b []byte) string {
+	text := strings.TrimSuffix(string(b), "\n")
+	invisible := func(r rune) bool { return r < ' ' || r > '~' }
+	if strings.HasPrefix(text, "{") && !strings.ContainsFunc(text, invisible) {
+		if _, err := decode([]byte(text)); err == nil {
+			return text
+		}
+	}
+	return safetext.Quote(string(b))
 }
 
 func trustWords(t Trust) string {
@@ -155,13 +248,36 @@ func trustWords(t Trust) string {
 	}
 }
 
+func levelWords(l sandbox.Level) string {
+	switch l {
+	case sandbox.LevelFull:
+		return "full: it reaches only what is named here"
+	case sandbox.LevelPartial:
+		return "partial: files and network are confined"
+	default:
+		return l.String()
+	}
+}
+
+func networkWords(n sandbox.Network) string {
+	switch n {
+	case sandbox.NetworkLoopback:
+		return "loopback: only its own processes"
+	case sandbox.NetworkFull:
+		return "full: it can send data anywhere"
+	default:
+		return n.String()
+	}
+}
+
 // short is enough of a digest to compare by eye.
 func short(digest string) string {
+	const enough = 16
 	digest = strings.TrimPrefix(digest, "sha256:")
-	if len(digest) > 16 {
-		return digest[:16]
+	if isPlain(digest) && len(digest) > enough {
+		return digest[:enough]
 	}
-	return digest
+	return name(digest)
 }
 
 func plural(n int, thing string) string {
@@ -171,35 +287,24 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// prompt builds aligned "label  value" lines.
-type prompt struct{ strings.Builder }
-
-func (p *prompt) line(s string) {
-	p.WriteString(s)
-	p.WriteByte('\n')
-}
-
-func (p *prompt) fact(label, value string) {
-	fmt.Fprintf(p, "%-10s %s\n", label, value)
-}
-
-// item is one of several values of a label; values are numbered from 1, so
-// that none can pass for part of another.
-func (p *prompt) item(label string, i int, value string) {
-	if i > 0 {
-		label = ""
+func size(bytes int64) string {
+	switch {
+	case bytes%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	case bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	default:
+		return plural(int(bytes), "byte")
 	}
-	p.fact(label, fmt.Sprintf("%d: %s", i+1, value))
 }
 
-// quote writes words that the pack chose, each line marked.
-func (p *prompt) quote(who, text string) {
-	text = strings.TrimSpace(safetext.Text(text))
-	if text == "" {
-		return
-	}
-	fmt.Fprintf(p, "\n%s:\n", who)
-	for line := range strings.Lines(text) {
-		fmt.Fprintf(p, "  > %s\n", strings.TrimRight(line, "\n"))
+func duration(d time.Duration) string {
+	switch {
+	case d%time.Minute == 0:
+		return plural(int(d/time.Minute), "minute")
+	case d%time.Second == 0:
+		return plural(int(d/time.Second), "second")
+	default:
+		return d.String()
 	}
 }

@@ -1,41 +1,38 @@
 package gate
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // record writes one decision. Denials, and everything that was asked, are on
 // disk when it returns; what a grant or the nature of metadata allows is
 // written at once and on disk within a second, except runs.
-func (g *Gate) record(req Request, answer *Answer, d Decision, reason string, run ...string) error {
-	e := g.entry(req, audit.EventDecision)
-	e.Decision, e.Reason = d.String(), reason
-	if answer != nil {
-		e.Channel = answer.Channel
+func (c *check) record(d Decision, reason, run string) error {
+	e := c.entry(&c.req, c.level, audit.EventDecision)
+	e.Decision, e.Reason, e.Run = d.String(), reason, run
+	if c.answer != nil {
+		e.Channel = c.answer.Channel
 	}
-	if len(run) > 0 {
-		e.Run = run[0]
+	if d != Deny && c.answer == nil && c.req.Kind != KindRun {
+		return c.failed(e, c.log.AppendLazy(e))
 	}
-	if d != Deny && answer == nil && req.Kind != KindRun {
-		return g.failed(req, g.log.AppendLazy(e))
-	}
-	return g.failed(req, g.log.Append(e))
+	return c.append(e)
 }
 
 // append writes an entry that must be on disk before anything goes on.
-func (g *Gate) append(e audit.Entry) error {
-	return g.failed(Request{}, g.log.Append(e))
-}
+func (g *Gate) append(e audit.Entry) error { return g.failed(e, g.log.Append(e)) }
 
 // failed turns an error of the log into a denial. The cause goes to the
 // server's own log only; it may hold paths.
-func (g *Gate) failed(req Request, err error) error {
+func (g *Gate) failed(e audit.Entry, err error) error {
 	if err == nil {
 		return nil
 	}
-	g.logger.Error("audit line not written; the call is denied", "pack", req.Pack.ID, "err", err)
+	g.logger.Error("audit line not written; the call is denied", "event", string(e.Event), "pack", e.Pack, "run", e.Run, "err", err)
 	return &DeniedError{
 		Reason: "the audit log cannot be written",
 		Hint:   "Nothing may happen without a record. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
@@ -43,7 +40,7 @@ func (g *Gate) failed(req Request, err error) error {
 }
 
 // entry is what every line about a request says.
-func (g *Gate) entry(req Request, event audit.Event) audit.Entry {
+func (g *Gate) entry(req *Request, level sandbox.Level, event audit.Event) audit.Entry {
 	e := audit.Entry{
 		Event:      event,
 		Server:     g.server,
@@ -55,11 +52,15 @@ func (g *Gate) entry(req Request, event audit.Event) audit.Entry {
 		Tool:       req.Method,
 		Pack:       req.Pack.ID,
 		PackDigest: req.Pack.Digest,
-		CallDigest: req.callDigest(g.runner.Level()),
+		CallDigest: req.callDigest(level),
 		Args:       req.Logged,
 	}
 	if g.full {
 		e.Args = req.Arguments
+	}
+	if !json.Valid(e.Args) {
+		// It would keep the line out of the log; the digest still tells.
+		e.Args = nil
 	}
 	if len(req.Arguments) > 0 {
 		e.ArgsDigest = hexSum(canonical(req.Arguments))

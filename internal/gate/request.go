@@ -1,10 +1,10 @@
 package gate
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"time"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -51,13 +51,13 @@ type Pack struct {
 	ID     string
 	Dir    string // absolute
 	Trust  Trust
-	Digest string // hex SHA-256 of the pack's tree; empty for the workspace
+	Digest string // of the pack's tree, "sha256:" and hex; empty for the workspace
 	About  string // the pack's own description; shown as a quotation only
 }
 
-// A Request is one call, described by facts. Everything in it except Caller's
-// Client, Call and CanAsk is bound by the approval: when any of it differs the
-// next time, it is another question.
+// A Request is one call, described by facts. Everything in it except Logged and
+// Caller's Client, Call and CanAsk is bound by the approval: when any of it
+// differs the next time, it is another question.
 type Request struct {
 	Caller Caller
 	Kind   Kind
@@ -101,119 +101,63 @@ type Run struct {
 	ReadOnly bool
 }
 
-// facts is the part of a request that an answer is bound to, in the fixed
-// order of its fields. A change here voids states and grants, which is right:
-// what was approved is then not what would happen.
-type facts struct {
-	Chat       string
-	Kind       Kind
-	Pack       string
-	PackDir    string
-	PackDigest string
-	Trust      Trust
-	Path       string          `json:",omitempty"`
-	Hidden     string          `json:",omitempty"`
-	Tools      []string        `json:",omitempty"`
-	Arguments  json.RawMessage `json:",omitempty"`
-	AlwaysAsk  bool
-	Run        *runFacts `json:",omitempty"`
+// invalid says why r cannot be asked about at all; empty when it can.
+func (r *Request) invalid() string {
+	const incomplete = "the request is incomplete"
+	switch r.Kind {
+	case KindList, KindOpen, KindRead, KindEnable, KindRun:
+	default:
+		return fmt.Sprintf("the kind %q is unknown", r.Kind)
+	}
+	switch {
+	case r.Caller.Chat == "":
+		return "the call belongs to no chat"
+	case (r.Kind == KindRun) != (r.Run != nil):
+		return incomplete
+	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead):
+		return incomplete
+	case r.Kind != KindList && r.Pack.Dir != "" && r.Pack.Digest == "":
+		return incomplete
+	}
+	if r.Run != nil {
+		c := r.Run.Command
+		if c.Program.Path == "" || c.Program.Digest == "" || c.Dir == "" || r.Run.Tool != "" && r.Run.Definition == "" {
+			return incomplete
+		}
+	}
+	if len(r.Arguments) > 0 {
+		_, err := decode(r.Arguments)
+		if twice, ok := errors.AsType[*duplicateError](err); ok {
+			return fmt.Sprintf("the arguments name %q twice", twice.key)
+		}
+		if err != nil {
+			return "the arguments are not JSON"
+		}
+	}
+	return ""
 }
 
-type runFacts struct {
-	Tool       string
-	Definition string
-	Program    sandbox.Program
-	Args       []string `json:",omitempty"`
-	Env        []string `json:",omitempty"`
-	Dir        string
-	Stdin      string `json:",omitempty"` // hex SHA-256
-	Workspace  string
-	ReadOnly   []string
-	Writable   []string
-	Network    string
-	Limits     sandbox.Limits
-	Level      string
-}
+// onceOnly reports whether only this exact call can be approved, never the
+// like of it.
+func (r *Request) onceOnly() bool { return r.AlwaysAsk || !r.Pack.trusted() }
 
-func (r *Request) runFacts(level sandbox.Level) *runFacts {
-	if r.Run == nil {
-		return nil
-	}
-	c, p := r.Run.Command, r.Run.Policy
-	f := &runFacts{
-		Tool:       r.Run.Tool,
-		Definition: r.Run.Definition,
-		Program:    c.Program,
-		Args:       c.Args,
-		Env:        c.Env,
-		Dir:        c.Dir,
-		Workspace:  c.Workspace,
-		ReadOnly:   p.ReadOnly,
-		Writable:   p.Writable,
-		Network:    p.Network.String(),
-		Limits:     p.Limits,
-		Level:      level.String(),
-	}
-	if len(c.Stdin) > 0 {
-		f.Stdin = hexSum(c.Stdin)
-	}
-	return f
-}
+// trusted reports whether a person vouched for the pack. A word that is not
+// known is no trust.
+func (p *Pack) trusted() bool { return p.Trust == TrustBundled || p.Trust == TrustUser }
 
-// callDigest names this exact call: what a state is bound to.
-func (r *Request) callDigest(level sandbox.Level) string {
-	return digest("call", facts{
-		Chat: r.Caller.Chat, Kind: r.Kind,
-		Pack: r.Pack.ID, PackDir: r.Pack.Dir, PackDigest: r.Pack.Digest, Trust: r.Pack.Trust,
-		Path: r.Path, Hidden: r.Hidden, Tools: r.Tools, Arguments: canonical(r.Arguments),
-		AlwaysAsk: r.AlwaysAsk,
-		Run:       r.runFacts(level),
-	})
-}
-
-// grantDigest names what an answer "for this chat" covers: the pack for open
-// and enable, the pack's files for read, the tool with any valid arguments for
-// a run, and the exact argv and folder for a command the model wrote.
-func (r *Request) grantDigest(level sandbox.Level) string {
-	f := facts{
-		Chat: r.Caller.Chat, Kind: r.Kind,
-		Pack: r.Pack.ID, PackDir: r.Pack.Dir, PackDigest: r.Pack.Digest, Trust: r.Pack.Trust,
-		Run: r.runFacts(level),
+// clone returns a copy that shares nothing that could be changed.
+func (r Request) clone() Request {
+	r.Tools = slices.Clone(r.Tools)
+	r.Arguments, r.Logged = slices.Clone(r.Arguments), slices.Clone(r.Logged)
+	if r.Run != nil {
+		run := *r.Run
+		run.Env = slices.Clone(run.Env)
+		run.Command.Args = slices.Clone(run.Command.Args)
+		run.Command.Env = slices.Clone(run.Command.Env)
+		run.Command.Stdin = slices.Clone(run.Command.Stdin)
+		run.Policy.ReadOnly = slices.Clone(run.Policy.ReadOnly)
+		run.Policy.Writable = slices.Clone(run.Policy.Writable)
+		r.Run = &run
 	}
-	if f.Run != nil && f.Run.Tool != "" {
-		f.Run.Args, f.Run.Env, f.Run.Stdin = nil, nil, ""
-	}
-	return digest("grant", f)
-}
-
-// digest hashes v's JSON, whose fields have a fixed order. domain keeps
-// digests made for different purposes apart.
-func digest(domain string, v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		// Unreachable: Check refuses arguments that are not JSON before this,
-		// and nothing else in a request can fail to encode. The time makes the
-		// digest match nothing, ever.
-		b = []byte(time.Now().String())
-	}
-	return hexSum(append([]byte("packs-mcp/"+domain+"\x00"), b...))
-}
-
-func hexSum(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
-// canonical returns arguments in one spelling: object keys sorted, no spaces,
-// numbers as they were written. A client may spell a retry differently.
-func canonical(raw json.RawMessage) json.RawMessage {
-	v, err := decode(raw)
-	if err != nil {
-		return raw
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return out
+	return r
 }

@@ -1,0 +1,198 @@
+package gate
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// callDigest names this exact call: what a state is bound to. It covers every
+// field of r that the comment of [Request] does not except.
+func (r *Request) callDigest(level sandbox.Level) string {
+	s := newSum("call")
+	r.addSubject(s)
+	s.add("chat end", r.Caller.ChatEnd)
+	s.add("method", r.Method)
+	s.add("about", r.Pack.About)
+	s.add("path", r.Path)
+	s.add("hidden", r.Hidden)
+	s.add("tools", r.Tools...)
+	s.add("arguments", string(canonical(r.Arguments)))
+	s.add("always ask", fmt.Sprint(r.AlwaysAsk))
+	if r.Run != nil {
+		r.Run.addPlan(s, level)
+		s.add("arguments of the program", r.Run.Command.Args...)
+		s.add("environment", r.Run.Command.Env...)
+		s.add("environment shown", r.Run.Env...)
+		s.add("input", string(r.Run.Command.Stdin))
+		s.add("run id", r.Run.Command.RunID)
+		s.add("about the tool", r.Run.About)
+	}
+	return s.String()
+}
+
+// grantDigest names what an answer "for this chat" covers: the pack for open
+// and enable, the pack's files for read, the tool with any valid arguments for
+// a run, and the exact argv and folder for a command the model wrote.
+func (r *Request) grantDigest(level sandbox.Level) string {
+	s := newSum("grant")
+	r.addSubject(s)
+	if r.Run != nil {
+		r.Run.addPlan(s, level)
+		if r.Run.Tool == "" {
+			s.add("arguments of the program", r.Run.Command.Args...)
+			s.add("environment", r.Run.Command.Env...)
+			s.add("input", string(r.Run.Command.Stdin))
+		} else {
+			s.add("environment names", envNames(r.Run.Command.Env)...)
+		}
+	}
+	return s.String()
+}
+
+// addSubject adds who asks, and about which pack.
+func (r *Request) addSubject(s sum) {
+	s.add("chat", r.Caller.Chat)
+	s.add("person", r.Caller.Person)
+	s.add("kind", string(r.Kind))
+	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust))
+}
+
+// addPlan adds what is started and under which rules, without the arguments.
+func (r *Run) addPlan(s sum, level sandbox.Level) {
+	c, p := r.Command, r.Policy
+	s.add("tool", r.Tool, r.Definition)
+	s.add("read only", fmt.Sprint(r.ReadOnly))
+	s.add("program", c.Program.Name, c.Program.Path, c.Program.Resolved, c.Program.Digest,
+		c.Program.Interpreter, c.Program.InterpreterDigest)
+	s.add("folder", c.Dir)
+	s.add("workspace", c.Workspace)
+	s.add("join", fmt.Sprint(c.Join))
+	s.add("may read", p.ReadOnly...)
+	s.add("may write", p.Writable...)
+	s.add("network", p.Network.String())
+	s.add("limits", fmt.Sprintf("%+v", p.Limits)) // numbers only
+	s.add("level", level.String())
+}
+
+func envNames(env []string) []string {
+	names := make([]string, len(env))
+	for i, kv := range env {
+		names[i], _, _ = strings.Cut(kv, "=")
+	}
+	return names
+}
+
+// A sum digests facts byte for byte. Every value has its length before it and
+// every fact its name and count, so that different facts are never the same
+// bytes. (JSON would not do: it writes every byte that is not UTF-8 the same.)
+type sum struct{ hash.Hash }
+
+// newSum begins a digest. domain keeps digests for different purposes apart.
+func newSum(domain string) sum {
+	s := sum{sha256.New()}
+	s.add("packs-mcp", domain)
+	return s
+}
+
+func (s sum) add(name string, values ...string) {
+	fmt.Fprintf(s, "%s %d\n", name, len(values))
+	for _, v := range values {
+		fmt.Fprintf(s, "%d:%s\n", len(v), v)
+	}
+}
+
+func (s sum) String() string { return hex.EncodeToString(s.Sum(nil)) }
+
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// canonical returns arguments in one spelling: object keys sorted, no spaces,
+// numbers as they were written (1 and 1.0 differ). A client may spell a retry
+// differently. What [decode] refuses is returned as it is.
+func canonical(raw json.RawMessage) json.RawMessage {
+	v, err := decode(raw)
+	if err != nil {
+		return raw
+	}
+	return json.RawMessage(compact(v))
+}
+
+// compact writes a decoded value as JSON without spaces. It keeps "<" and its
+// like, since people read it.
+func compact(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Sprintf("%q", fmt.Sprint(v)) // unreachable: v came out of decode
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// A duplicateError names an object key that is there twice. Readers differ in
+// which of the two they take, so nobody could say what was approved.
+type duplicateError struct{ key string }
+
+func (e *duplicateError) Error() string { return fmt.Sprintf("%q is there twice", e.key) }
+
+var errNotJSON = errors.New("not one JSON value")
+
+// decode reads exactly one JSON value, keeps numbers as they were written, and
+// refuses objects that name a key twice.
+func decode(raw []byte) (any, error) {
+	// Valid also bounds the depth, which the decoder's tokens do not.
+	if !json.Valid(raw) {
+		return nil, errNotJSON
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return decodeValue(d)
+}
+
+func decodeValue(d *json.Decoder) (any, error) {
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('{'):
+		object := make(map[string]any)
+		for d.More() {
+			k, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			key := k.(string)
+			if _, twice := object[key]; twice {
+				return nil, &duplicateError{key}
+			}
+			if object[key], err = decodeValue(d); err != nil {
+				return nil, err
+			}
+		}
+		_, err := d.Token() // the closing brace
+		return object, err
+	case json.Delim('['):
+		array := []any{}
+		for d.More() {
+			v, err := decodeValue(d)
+			if err != nil {
+				return nil, err
+			}
+			array = append(array, v)
+		}
+		_, err := d.Token()
+		return array, err
+	}
+	return t, nil
+}

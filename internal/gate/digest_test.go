@@ -1,0 +1,196 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// fields calls f for every field of a request that holds a value, however
+// deep, with its path and a way to change it.
+func fields(v reflect.Value, path string, f func(path string, change func())) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fields(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), f)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fields(v.Elem(), path, f)
+		}
+	case reflect.String:
+		f(path, func() { v.SetString(v.String() + "\xff") })
+	case reflect.Bool:
+		f(path, func() { v.SetBool(!v.Bool()) })
+	case reflect.Int, reflect.Int64:
+		f(path, func() { v.SetInt(v.Int() + 1) })
+	case reflect.Slice:
+		f(path, func() {
+			if v.Type().Elem().Kind() == reflect.Uint8 {
+				v.SetBytes(append(v.Bytes(), '1'))
+			} else {
+				v.Set(reflect.Append(v, reflect.ValueOf("\xff")))
+			}
+		})
+	default:
+		panic(fmt.Sprintf("a field of kind %v is new here: %s", v.Kind(), path))
+	}
+}
+
+// unbound returns the paths of the fields that a digest of a request does not
+// cover.
+func unbound(of func() Request, digest func(*Request, sandbox.Level) string) []string {
+	var free, all []string
+	r := of()
+	before := digest(&r, sandbox.LevelNone)
+	fields(reflect.ValueOf(&r), "", func(path string, _ func()) { all = append(all, path) })
+	for _, path := range all {
+		r := of()
+		fields(reflect.ValueOf(&r), "", func(p string, change func()) {
+			if p == path {
+				change()
+			}
+		})
+		if digest(&r, sandbox.LevelNone) == before {
+			free = append(free, path)
+		}
+	}
+	return free
+}
+
+// TestEveryFieldIsBound: a field that is added to a request, a command or a
+// policy has to be added to the digests, or to these lists on purpose.
+func TestEveryFieldIsBound(t *testing.T) {
+	free := []string{"Caller.Client", "Caller.Call", "Caller.CanAsk", "Logged"}
+	for name, of := range map[string]func() Request{"tool": toolRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
+		if diff := cmp.Diff(free, unbound(of, (*Request).callDigest)); diff != "" {
+			t.Errorf("%s: fields that an answer does not bind differ (-want +got):\n%s", name, diff)
+		}
+	}
+	// What a grant leaves open, which is what its choice says.
+	call := []string{
+		"Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.ChatEnd", "Method", "Pack.About",
+		"Path", "Hidden", "Tools", "Arguments", "Logged", "AlwaysAsk",
+	}
+	words := []string{"Run.About", "Run.Command.RunID", "Run.Env"}
+	for _, c := range []struct {
+		name string
+		of   func() Request
+		want []string
+	}{
+		{"open", openCall, call},
+		{"read", readCall, call},
+		{"enable", enableCall, call},
+		{"exec", execRun, slices.Concat(call, words)},
+		{"tool", toolRun, slices.Concat(call, words, []string{"Run.Command.Args", "Run.Command.Stdin"})},
+	} {
+		got := unbound(c.of, (*Request).grantDigest)
+		slices.Sort(got)
+		slices.Sort(c.want)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: fields that a grant leaves open differ (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestDigestsAreUnambiguous: facts that differ only in where one ends and the
+// next begins, or in bytes that are not text, have different digests.
+func TestDigestsAreUnambiguous(t *testing.T) {
+	args := [][]string{
+		nil, {""}, {"", ""}, {"a", "b"}, {"a b"}, {"ab"}, {"a", "", "b"}, {"a\nb"}, {"a\x00b"}, {`a","b`},
+		{"\xff"}, {"\xfe"}, {"\ufffd"}, {`\xff`}, {"1:b"}, {"a\n1:b"}, {"environment 0"},
+	}
+	seen := make(map[string]string)
+	for _, field := range []string{"args", "env", "both"} {
+		for _, a := range args {
+			r := execRun()
+			r.Run.Command.Args, r.Run.Command.Env = nil, nil
+			switch {
+			case field == "args":
+				r.Run.Command.Args = a
+			case a == nil:
+				continue
+			case field == "env":
+				r.Run.Command.Env = a
+			default:
+				r.Run.Command.Args, r.Run.Command.Env = a, a
+			}
+			for kind, digest := range map[string]string{"call": r.callDigest(0), "grant": r.grantDigest(0)} {
+				says := fmt.Sprintf("%s of %s %q", kind, field, a)
+				if other, ok := seen[digest]; ok {
+					t.Errorf("%s and %s have the same digest", says, other)
+				}
+				seen[digest] = says
+			}
+		}
+	}
+	// The same bytes in another field.
+	r, s := readCall(), readCall()
+	r.Path, r.Hidden = "x", ""
+	s.Path, s.Hidden = "", "x"
+	if r.callDigest(0) == s.callDigest(0) {
+		t.Error("path and hidden are the same fact")
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{``, ``},
+		{`{}`, `{}`},
+		{` { "b" : [ 1 , 2.50 , -0 , 1e3 ] , "a" : null }`, `{"a":null,"b":[1,2.50,-0,1e3]}`},
+		{`{"a":12345678901234567890.10}`, `{"a":12345678901234567890.10}`},
+		{`{"\u0061":"\u003c\u00e9\/"}`, `{"a":"<é/"}`},
+		{`{"a":[],"b":{}}`, `{"a":[],"b":{}}`},
+		{`[true,false,"x"]`, `[true,false,"x"]`},
+		{`{"a":1,"a":1}`, `{"a":1,"a":1}`},
+		{`{"a":`, `{"a":`},
+		{`{} {}`, `{} {}`},
+	} {
+		if got := string(canonical(json.RawMessage(c.in))); got != c.want {
+			t.Errorf("canonical(%s) = %s, want %s", c.in, got, c.want)
+		}
+	}
+}
+
+func TestDecodeDepth(t *testing.T) {
+	for _, deep := range []string{strings.Repeat("[", 1_000_000), strings.Repeat(`{"a":`, 1_000_000)} {
+		if v, err := decode([]byte(deep)); err == nil {
+			t.Errorf("decode(deep) = %v, want an error", v)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{`{"a":[1,{"b":null}],"c":"\ud800"}`, `{"a":1,"a":2}`, `[[[]]]`, `"x"`, `1e400`, ` `, `{"":""}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		v, err := decode(raw)
+		if err != nil {
+			if v != nil {
+				t.Errorf("decode(%q) = %v with %v, want nil", raw, v, err)
+			}
+			return
+		}
+		once := canonical(raw)
+		if !json.Valid(once) {
+			t.Errorf("canonical(%q) = %q, which is not JSON", raw, once)
+		}
+		if again := canonical(once); string(again) != string(once) {
+			t.Errorf("canonical(%q) = %q, want it unchanged", once, again)
+		}
+		var want any
+		d := json.NewDecoder(strings.NewReader(string(raw)))
+		d.UseNumber()
+		if err := d.Decode(&want); err != nil || !reflect.DeepEqual(v, want) {
+			t.Errorf("decode(%q) = %v, want what encoding/json reads, %v (%v)", raw, v, want, err)
+		}
+	})
+}

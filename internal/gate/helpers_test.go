@@ -1,0 +1,292 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A runner starts nothing and remembers what it was given.
+type runner struct {
+	mu      sync.Mutex
+	level   sandbox.Level
+	started []sandbox.Command
+	before  func() // called at the start of a run
+	result  *sandbox.Result
+	err     error
+}
+
+func (r *runner) Level() sandbox.Level {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.level
+}
+
+func (r *runner) setLevel(l sandbox.Level) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.level = l
+}
+
+func (r *runner) Run(_ context.Context, _ sandbox.Policy, c sandbox.Command) (*sandbox.Result, error) {
+	r.mu.Lock()
+	r.started = append(r.started, c)
+	before, level := r.before, r.level
+	r.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	if r.result == nil && r.err == nil {
+		return &sandbox.Result{Level: level}, nil
+	}
+	return r.result, r.err
+}
+
+func (r *runner) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.started)
+}
+
+// A recorder keeps entries in memory. It encodes them as the real log does, so
+// that what cannot be written fails here too.
+type recorder struct {
+	mu      sync.Mutex
+	entries []audit.Entry
+	synced  []bool
+	fail    func(audit.Entry) error // nil: never
+}
+
+func (l *recorder) Append(e audit.Entry) error     { return l.write(e, true) }
+func (l *recorder) AppendLazy(e audit.Entry) error { return l.write(e, false) }
+
+func (l *recorder) write(e audit.Entry, sync bool) error {
+	if _, err := json.Marshal(e); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail != nil {
+		if err := l.fail(e); err != nil {
+			return err
+		}
+	}
+	l.entries, l.synced = append(l.entries, e), append(l.synced, sync)
+	return nil
+}
+
+func (l *recorder) all() []audit.Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]audit.Entry(nil), l.entries...)
+}
+
+// last returns the newest entry, or an empty one.
+func (l *recorder) last() audit.Entry {
+	all := l.all()
+	if len(all) == 0 {
+		return audit.Entry{}
+	}
+	return all[len(all)-1]
+}
+
+// A bench is a gate with everything around it in reach of a test.
+type bench struct {
+	*Gate
+	t      *testing.T
+	runner *runner
+	log    *recorder
+	logged *bytes.Buffer // the server's own log
+	mu     sync.Mutex
+	time   time.Time
+}
+
+func newBench(t *testing.T, options ...func(*Options)) *bench {
+	t.Helper()
+	b := &bench{t: t, runner: new(runner), log: new(recorder), logged: new(bytes.Buffer), time: time.Unix(1_800_000_000, 0)}
+	o := Options{
+		Runner: b.runner, Log: b.log, Logger: slog.New(slog.NewTextHandler(b.logged, nil)),
+		Server: "test", Pending: 10 * time.Minute,
+		Now: func() time.Time {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.time
+		},
+	}
+	for _, f := range options {
+		f(&o)
+	}
+	g, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Gate = g
+	return b
+}
+
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.time = b.time.Add(d)
+}
+
+// ask makes the first call, which must be answered with a question.
+func (b *bench) ask(req Request) *Question {
+	b.t.Helper()
+	permit, q, err := b.Check(b.t.Context(), req, nil)
+	if permit != nil || q == nil || err != nil {
+		b.t.Fatalf("Check(%s) = %v, %v, %v, want a question", req.Kind, permit, q, err)
+	}
+	return q
+}
+
+// answer makes the second call.
+func (b *bench) answer(req Request, a *Answer) (*Permit, error) {
+	b.t.Helper()
+	permit, q, err := b.Check(b.t.Context(), req, a)
+	if q != nil {
+		b.t.Fatalf("Check(%s, an answer) asks again", req.Kind)
+	}
+	if (permit == nil) == (err == nil) {
+		b.t.Fatalf("Check(%s, an answer) = %v, %v, want exactly one of them", req.Kind, permit, err)
+	}
+	return permit, err
+}
+
+// approve asks and decides.
+func (b *bench) approve(req Request, d Decision) *Permit {
+	b.t.Helper()
+	permit, err := b.answer(req, accept(b.ask(req).State, string(d)))
+	if err != nil {
+		b.t.Fatalf("Check(%s, %s) = %v, want a permit", req.Kind, d, err)
+	}
+	return permit
+}
+
+// outcome is what a first call leads to: "asks", "allows", or the reason of
+// the denial.
+func (b *bench) outcome(req Request) string {
+	b.t.Helper()
+	permit, q, err := b.Check(b.t.Context(), req, nil)
+	switch {
+	case permit != nil && q == nil && err == nil:
+		return allows
+	case permit == nil && q != nil && err == nil:
+		return asks
+	case permit == nil && q == nil && errors.Is(err, ErrDenied):
+		return err.Error()
+	}
+	b.t.Fatalf("Check(%s) = %v, %v, %v, want exactly one of them, and errors to be denials", req.Kind, permit, q, err)
+	return ""
+}
+
+const (
+	asks   = "asks"
+	allows = "allows"
+)
+
+func accept(state, decision string) *Answer {
+	return &Answer{State: state, Action: "accept", Content: map[string]any{"decision": decision}, Channel: "elicitation"}
+}
+
+// denied fails unless err is a denial with this in its reason, and the newest
+// line of the log says the same.
+func (b *bench) denied(err error, reason string) {
+	b.t.Helper()
+	if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), reason) {
+		b.t.Errorf("error = %v, want a denial with %q", err, reason)
+	}
+	e := b.log.last()
+	if e.Event != audit.EventDecision || e.Decision != "deny" || !strings.Contains(e.Reason, reason) {
+		b.t.Errorf("last line = %s %q with reason %q, want a denial with %q", e.Event, e.Decision, e.Reason, reason)
+	}
+}
+
+// toolRun is the call of a pack's tool.
+func toolRun() Request {
+	return Request{
+		Caller:    Caller{Chat: "stdio-1", Client: "test 1.0", Call: "call-1", CanAsk: true, ChatEnd: "until this client closes"},
+		Kind:      KindRun,
+		Method:    "capability_packs_call_tool",
+		Pack:      Pack{ID: "triage", Dir: "/packs/triage", Trust: TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Triage incidents."},
+		Arguments: json.RawMessage(`{"who":"Ada"}`),
+		Logged:    json.RawMessage(`{"who":"Ada"}`),
+		Run: &Run{
+			Tool: "greet", Definition: strings.Repeat("de", 32), About: "Say hello to somebody.",
+			Command: sandbox.Command{
+				Program: sandbox.Program{
+					Name: "./scripts/greet.sh", Path: "/packs/triage/scripts/greet.sh", Resolved: "/packs/triage/scripts/greet.sh",
+					Digest: strings.Repeat("01", 32), Interpreter: "/bin/sh", InterpreterDigest: strings.Repeat("02", 32),
+				},
+				Args: []string{"Ada"}, Dir: "/work/chat", Env: []string{"HOME=/work/chat", "MODE=kind"}, Workspace: "/work/chat",
+			},
+			Policy: sandbox.Policy{
+				ReadOnly: []string{"/packs/triage"}, Writable: []string{"/work/chat"}, Limits: sandbox.DefaultLimits(),
+			},
+			Env: []string{"MODE=kind"},
+		},
+	}
+}
+
+// execRun is a command that the model wrote.
+func execRun() Request {
+	r := toolRun()
+	r.Method = "capability_packs_exec_best_effort"
+	r.Arguments = json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`)
+	r.Logged = r.Arguments
+	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
+	r.Run.Command.Program = sandbox.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
+	r.Run.Command.Args = []string{"log", "--oneline"}
+	r.Run.Command.Env = []string{"HOME=/work/chat"}
+	return r
+}
+
+// call is a request of another kind than run.
+func call(kind Kind, args string) Request {
+	r := toolRun()
+	r.Kind, r.Run = kind, nil
+	r.Method = map[Kind]string{
+		KindList: "capability_packs_list", KindOpen: "capability_packs_open_docs",
+		KindRead: "capability_packs_read_file", KindEnable: "capability_packs_enable_tools",
+	}[kind]
+	r.Arguments = json.RawMessage(args)
+	r.Logged = r.Arguments
+	switch kind {
+	case KindList:
+		r.Pack = Pack{}
+	case KindRead:
+		r.Path = "docs/steps.md"
+	case KindEnable:
+		r.Tools = []string{"greet", "close_ticket"}
+	}
+	return r
+}
+
+func openCall() Request   { return call(KindOpen, `{"pack_id":"triage"}`) }
+func readCall() Request   { return call(KindRead, `{"pack_id":"triage","path":"docs/steps.md"}`) }
+func enableCall() Request { return call(KindEnable, `{"pack_id":"triage"}`) }
+func listCall() Request   { return call(KindList, `{}`) }
+
+func workspaceRead() Request {
+	r := call(KindRead, `{"pack_id":"workspace","path":"docs/steps.md"}`)
+	r.Pack = Pack{ID: "workspace", Trust: TrustUser}
+	return r
+}
+
+// with returns a request that is changed in one way.
+func with(r Request, change func(*Request)) Request {
+	r = r.clone()
+	change(&r)
+	return r
+}
+
+var errDisk = errors.New("disk full")

@@ -1,0 +1,444 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// AP-01: nothing is allowed by an answer to a question that was never asked.
+func TestUnsolicitedAnswer(t *testing.T) {
+	for name, a := range map[string]*Answer{
+		"accept without a state":         accept("", "once"),
+		"accept for the chat":            accept("", "chat"),
+		"decline without a state":        {Action: "decline"},
+		"an empty answer":                {},
+		"accept with the choice's title": {Action: "accept", Content: map[string]any{"decision": "Run once"}},
+	} {
+		for _, req := range []Request{toolRun(), openCall(), listCall(), with(toolRun(), func(r *Request) { r.Caller.CanAsk = false })} {
+			t.Run(name+"/"+req.Method, func(t *testing.T) {
+				b := newBench(t)
+				_, err := b.answer(req, a)
+				b.denied(err, "nobody asked for")
+				if n := len(b.log.all()); n != 1 {
+					t.Errorf("%d lines in the log, want 1", n)
+				}
+			})
+		}
+	}
+	t.Run("under a grant", func(t *testing.T) {
+		b := newBench(t)
+		b.approve(toolRun(), Chat)
+		_, err := b.answer(toolRun(), accept("", "once"))
+		b.denied(err, "nobody asked for")
+	})
+}
+
+// AP-02: a state that this gate did not make, to the last bit.
+func TestForgedState(t *testing.T) {
+	b := newBench(t)
+	req := toolRun()
+	state := b.ask(req).State
+	body, mac, _ := strings.Cut(state, ".")
+	other := b.ask(req).State
+	otherBody, otherMAC, _ := strings.Cut(other, ".")
+
+	forged := []string{
+		"x", ".", "..", body, body + ".", "." + mac, mac + "." + body, state + ".", state + "." + mac,
+		body + "." + otherMAC, otherBody + "." + mac, body + body + "." + mac,
+		state + "\n", "\n" + state, strings.Replace(state, ".", "\r\n.", 1), " " + state, state + "=", state + "\x00",
+		strings.ToUpper(state), strings.ToLower(state), strings.Repeat("A", 1<<20),
+	}
+	for i := range len(state) {
+		forged = append(forged, state[:i], state[:i]+state[i+1:], state[:i]+"\n"+state[i:])
+		for bit := range 8 {
+			flipped := []byte(state)
+			flipped[i] ^= 1 << bit
+			forged = append(forged, string(flipped))
+		}
+	}
+	forged = slices.DeleteFunc(forged, func(s string) bool { return s == "" }) // which is no state at all
+	for _, s := range forged {
+		_, err := b.answer(req, accept(s, "once"))
+		if !errors.Is(err, ErrDenied) {
+			t.Fatalf("Check(state %q) = %v, want a denial", s, err)
+		}
+		if want := "not one this server made"; !strings.Contains(err.Error(), want) {
+			t.Errorf("Check(state %q) = %v, want %q", s, err, want)
+		}
+	}
+	if got, want := len(b.log.all()), len(forged); got != want {
+		t.Errorf("%d lines in the log for %d forged states", got, want)
+	}
+	// The real one was not harmed by all that.
+	if _, err := b.answer(req, accept(state, "once")); err != nil {
+		t.Errorf("Check(the real state) = %v", err)
+	}
+}
+
+// AP-03 and AP-07: a state is good for the very call it was made for.
+func TestStateOfAnotherCall(t *testing.T) {
+	changes := map[string]struct {
+		of     func() Request
+		change func(*Request)
+	}{
+		"other arguments":     {toolRun, func(r *Request) { r.Arguments = json.RawMessage(`{"who":"Eve"}`) }},
+		"one argument more":   {openCall, func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","n":1}`) }},
+		"other argv":          {toolRun, func(r *Request) { r.Run.Command.Args = []string{"Eve"} }},
+		"argv cut elsewhere":  {execRun, func(r *Request) { r.Run.Command.Args = []string{"log --oneline"} }},
+		"other bytes in argv": {execRun, func(r *Request) { r.Run.Command.Args[0] = "\xff" }},
+		"another tool":        {toolRun, func(r *Request) { r.Run.Tool = "wipe" }},
+		"another definition":  {toolRun, func(r *Request) { r.Run.Definition = "00" }},
+		"another program":     {toolRun, func(r *Request) { r.Run.Command.Program.Path = "/bin/rm" }},
+		"other program bytes": {toolRun, func(r *Request) { r.Run.Command.Program.Digest = "00" }},
+		"another pack digest": {toolRun, func(r *Request) { r.Pack.Digest = "00" }},
+		"another chat":        {toolRun, func(r *Request) { r.Caller.Chat = "stdio-2" }},
+		"another person":      {toolRun, func(r *Request) { r.Caller.Person = "grace" }},
+		"other input":         {toolRun, func(r *Request) { r.Run.Command.Stdin = []byte("{}") }},
+		"another variable":    {toolRun, func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }},
+		"another path":        {readCall, func(r *Request) { r.Path = "../secret" }},
+		"another document":    {openCall, func(r *Request) { r.Hidden = "12 invisible characters (12 tag)" }},
+		"more tools":          {enableCall, func(r *Request) { r.Tools = append(r.Tools, "wipe") }},
+		"another kind":        {openCall, func(r *Request) { r.Kind, r.Tools = KindEnable, []string{"wipe"} }},
+		"a run":               {openCall, func(r *Request) { *r = toolRun() }},
+	}
+	for name, c := range changes {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			q := b.ask(c.of())
+			_, err := b.answer(with(c.of(), c.change), accept(q.State, "once"))
+			b.denied(err, "another call")
+			// And now it is spent for its own call too.
+			_, err = b.answer(c.of(), accept(q.State, "once"))
+			b.denied(err, "used before")
+		})
+	}
+	t.Run("another sandbox level", func(t *testing.T) {
+		b := newBench(t)
+		q := b.ask(toolRun())
+		b.runner.setLevel(sandbox.LevelPartial)
+		_, err := b.answer(toolRun(), accept(q.State, "once"))
+		b.denied(err, "another call")
+	})
+	t.Run("the same, spelled differently", func(t *testing.T) {
+		b := newBench(t)
+		req := with(openCall(), func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","arguments":"a<b"}`) })
+		q := b.ask(req)
+		req.Arguments = json.RawMessage(`{ "arguments" : "a\u003cb", "pack_id" : "triage" }`)
+		req.Caller.Call, req.Caller.Client, req.Caller.CanAsk = "call-2", "other", false
+		if _, err := b.answer(req, accept(q.State, "once")); err != nil {
+			t.Errorf("Check() = %v, want a permit", err)
+		}
+	})
+}
+
+// AP-04: a state works once, for a while, here.
+func TestStateWorksOnce(t *testing.T) {
+	b := newBench(t)
+	req := toolRun()
+	q := b.ask(req)
+	if _, err := b.answer(req, accept(q.State, "once")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.answer(req, accept(q.State, "once"))
+	b.denied(err, "used before")
+
+	for name, a := range map[string]*Answer{
+		"denied":    accept("", "deny"),
+		"declined":  {Action: "decline"},
+		"cancelled": {Action: "cancel"},
+		"malformed": accept("", "always"),
+		"silence":   {Reason: "nobody answered within 45s"},
+	} {
+		t.Run("after it was "+name, func(t *testing.T) {
+			b := newBench(t)
+			a.State = b.ask(req).State
+			if _, err := b.answer(req, a); !errors.Is(err, ErrDenied) {
+				t.Fatalf("Check() = %v, want a denial", err)
+			}
+			_, err := b.answer(req, accept(a.State, "once"))
+			b.denied(err, "used before")
+		})
+	}
+	t.Run("after its call was cancelled", func(t *testing.T) {
+		b := newBench(t)
+		q := b.ask(req)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _, err := b.Check(ctx, req, accept(q.State, "once"))
+		b.denied(err, "cancelled")
+		_, err = b.answer(req, accept(q.State, "once"))
+		b.denied(err, "used before")
+	})
+	t.Run("after the log failed", func(t *testing.T) {
+		b := newBench(t)
+		q := b.ask(req)
+		b.log.fail = func(audit.Entry) error { return errDisk }
+		if _, err := b.answer(req, accept(q.State, "once")); !errors.Is(err, ErrDenied) {
+			t.Errorf("Check() = %v, want a denial", err)
+		}
+		b.log.fail = nil
+		_, err := b.answer(req, accept(q.State, "once"))
+		b.denied(err, "used before")
+	})
+	t.Run("after the chat ended", func(t *testing.T) {
+		b := newBench(t)
+		q := b.ask(req)
+		b.EndChat(req.Caller.Chat)
+		_, err := b.answer(req, accept(q.State, "once"))
+		b.denied(err, "used before, or is too old")
+	})
+	t.Run("after a restart", func(t *testing.T) {
+		q := newBench(t).ask(req)
+		b := newBench(t)
+		_, err := b.answer(req, accept(q.State, "once"))
+		b.denied(err, "not one this server made")
+	})
+	t.Run("expiry", func(t *testing.T) {
+		b := newBench(t)
+		early, late := b.ask(req), b.ask(req)
+		if want := b.time.Add(10 * time.Minute); !late.Expires.Equal(want) {
+			t.Errorf("Expires = %v, want %v", late.Expires, want)
+		}
+		b.pass(10 * time.Minute)
+		if _, err := b.answer(req, accept(early.State, "once")); err != nil {
+			t.Errorf("Check(at the expiry) = %v, want a permit", err)
+		}
+		b.pass(time.Nanosecond)
+		_, err := b.answer(req, accept(late.State, "once"))
+		b.denied(err, "too old")
+		b.pass(-time.Hour) // the clock goes back; too late is too late
+		_, err = b.answer(req, accept(late.State, "once"))
+		b.denied(err, "used before, or is too old")
+	})
+	t.Run("50 at once", func(t *testing.T) {
+		b := newBench(t)
+		q := b.ask(req)
+		var (
+			wg   sync.WaitGroup
+			wins atomic.Int32
+		)
+		for range 50 {
+			wg.Go(func() {
+				permit, _, err := b.Check(t.Context(), req, accept(q.State, "once"))
+				if err != nil {
+					return
+				}
+				wins.Add(1)
+				if _, err := permit.Run(t.Context()); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if wins.Load() != 1 || b.runner.count() != 1 {
+			t.Errorf("%d permits and %d runs for one answer, want 1 and 1", wins.Load(), b.runner.count())
+		}
+		if n := len(b.log.all()); n != 52 { // 50 decisions, start and end
+			t.Errorf("%d lines in the log, want 52", n)
+		}
+	})
+}
+
+// AP-05: whatever is not clearly a yes is a no.
+func TestDoubtfulAnswers(t *testing.T) {
+	form := func(v any) map[string]any { return map[string]any{"decision": v} }
+	for name, c := range map[string]struct {
+		answer Answer
+		reason string
+	}{
+		"declined":                   {Answer{Action: "decline"}, "the person declined"},
+		"declined with a yes in it":  {Answer{Action: "decline", Content: form("once")}, "the person declined"},
+		"cancelled":                  {Answer{Action: "cancel", Content: form("once")}, "closed without an answer"},
+		"no action":                  {Answer{Content: form("once")}, "there was no answer"},
+		"no action, with the reason": {Answer{Reason: "nobody answered within 45s", Content: form("once")}, "nobody answered within 45s"},
+		"another action":             {Answer{Action: "yes", Content: form("once")}, "malformed"},
+		"the action in capitals":     {Answer{Action: "Accept", Content: form("once")}, "malformed"},
+		"the action with a space":    {Answer{Action: "accept ", Content: form("once")}, "malformed"},
+		"no content":                 {Answer{Action: "accept"}, "no form was filled in"},
+		"an empty form":              {Answer{Action: "accept", Content: map[string]any{}}, `no "decision"`},
+		"a nil form":                 {Answer{Action: "accept", Content: map[string]any(nil)}, `no "decision"`},
+		"another field":              {Answer{Action: "accept", Content: map[string]any{"Decision": "once"}}, `no "decision"`},
+		"a string":                   {Answer{Action: "accept", Content: "once"}, "no form was filled in"},
+		"a list":                     {Answer{Action: "accept", Content: []any{"once"}}, "no form was filled in"},
+		"JSON as text":               {Answer{Action: "accept", Content: `{"decision":"once"}`}, "no form was filled in"},
+		"true":                       {Answer{Action: "accept", Content: true}, "no form was filled in"},
+		"decision true":              {Answer{Action: "accept", Content: form(true)}, `no "decision"`},
+		"decision 1":                 {Answer{Action: "accept", Content: form(1.0)}, `no "decision"`},
+		"decision nil":               {Answer{Action: "accept", Content: form(nil)}, `no "decision"`},
+		"decision a list":            {Answer{Action: "accept", Content: form([]any{"once"})}, `no "decision"`},
+		"decision a list of words":   {Answer{Action: "accept", Content: form([]string{"once"})}, `no "decision"`},
+		"decision an object":         {Answer{Action: "accept", Content: form(map[string]any{"value": "once"})}, `no "decision"`},
+		"decision empty":             {Answer{Action: "accept", Content: form("")}, "none of the choices"},
+		"decision always":            {Answer{Action: "accept", Content: form("always")}, "none of the choices"},
+		"decision in capitals":       {Answer{Action: "accept", Content: form("ONCE")}, "none of the choices"},
+		"decision with a space":      {Answer{Action: "accept", Content: form("once ")}, "none of the choices"},
+		"decision by its title":      {Answer{Action: "accept", Content: form("Run once: this exact call")}, "none of the choices"},
+		"decision deny":              {Answer{Action: "accept", Content: form("deny")}, "chose to deny"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			a := c.answer
+			a.State, a.Channel = b.ask(toolRun()).State, "elicitation"
+			_, err := b.answer(toolRun(), &a)
+			b.denied(err, c.reason)
+			d, ok := errors.AsType[*DeniedError](err)
+			if !ok || d.Hint == "" {
+				t.Errorf("error = %#v, want a hint", err)
+			}
+			if e := b.log.last(); e.Channel != "elicitation" {
+				t.Errorf("channel = %q", e.Channel)
+			}
+			if n := len(b.log.all()); n != 1 {
+				t.Errorf("%d lines in the log, want 1", n)
+			}
+			if got := b.outcome(toolRun()); got != asks {
+				t.Errorf("afterwards: %s, want %s", got, asks)
+			}
+		})
+	}
+}
+
+func TestClientThatCannotAsk(t *testing.T) {
+	for _, req := range []Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
+		b := newBench(t)
+		req.Caller.CanAsk = false
+		permit, q, err := b.Check(t.Context(), req, nil)
+		if permit != nil || q != nil {
+			t.Errorf("Check(%s) = %v, %v, want a denial", req.Kind, permit, q)
+		}
+		b.denied(err, "cannot show questions")
+		if d, ok := errors.AsType[*DeniedError](err); !ok || !strings.Contains(d.Hint, "packs-mcp try") {
+			t.Errorf("Check(%s) = %#v, want a hint with the way in a terminal", req.Kind, err)
+		}
+	}
+}
+
+// AP-06: twenty calls of one command are twenty questions, decisions and runs.
+func TestConcurrentCalls(t *testing.T) {
+	b := newBench(t)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			req := toolRun()
+			req.Caller.Call = "call-" + string(rune('a'+i))
+			_, q, err := b.Check(t.Context(), req, nil)
+			if err != nil || q == nil {
+				t.Errorf("Check() = %v, %v, want a question", q, err)
+				return
+			}
+			permit, _, err := b.Check(t.Context(), req, accept(q.State, "once"))
+			if err != nil {
+				t.Errorf("Check(the answer) = %v", err)
+				return
+			}
+			if _, err := permit.Run(t.Context()); err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			if _, err := permit.Run(t.Context()); !errors.Is(err, ErrSpent) {
+				t.Errorf("second Run() = %v, want %v", err, ErrSpent)
+			}
+		})
+	}
+	wg.Wait()
+	if n := b.runner.count(); n != 20 {
+		t.Errorf("%d runs, want 20", n)
+	}
+	events := make(map[audit.Event]map[string]string) // event → call → run
+	for _, e := range b.log.all() {
+		if events[e.Event] == nil {
+			events[e.Event] = make(map[string]string)
+		}
+		if e.Run == "" || events[e.Event][e.Call] != "" {
+			t.Errorf("%s of %s has run %q", e.Event, e.Call, e.Run)
+		}
+		events[e.Event][e.Call] = e.Run
+	}
+	decisions := events[audit.EventDecision]
+	if len(decisions) != 20 {
+		t.Errorf("%d calls have a decision, want 20", len(decisions))
+	}
+	for _, event := range []audit.Event{audit.EventRunStart, audit.EventRunEnd} {
+		for c, run := range decisions {
+			if events[event][c] != run {
+				t.Errorf("%s of %s is %q, want that of its decision, %q", event, c, events[event][c], run)
+			}
+		}
+	}
+}
+
+// TestPermitIsACopy: what is done with the request after it was approved does
+// not change what runs.
+func TestPermitIsACopy(t *testing.T) {
+	b := newBench(t)
+	req := toolRun()
+	permit := b.approve(req, Once)
+	req.Run.Command.Args[0] = "evil"
+	req.Run.Command.Env[0] = "LD_PRELOAD=evil"
+	req.Run.Command.Program.Path = "/bin/evil"
+	req.Pack.Digest = "evil"
+	req.Run.Policy.Writable[0] = "/"
+	if _, err := permit.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, want := b.runner.started[0], toolRun().Run.Command
+	if got.Program != want.Program || !slices.Equal(got.Args, want.Args) {
+		t.Errorf("started %q %q, want %q %q", got.Program.Path, got.Args, want.Program.Path, want.Args)
+	}
+	if want := append(want.Env, "PACKS_RUN_ID="+permit.RunID()); !slices.Equal(got.Env, want) {
+		t.Errorf("environment = %q, want %q", got.Env, want)
+	}
+	if got.RunID != permit.RunID() || permit.RunID() == "" {
+		t.Errorf("run id = %q, want %q", got.RunID, permit.RunID())
+	}
+	if permit.Digest() != toolRun().Pack.Digest {
+		t.Errorf("Digest() = %q", permit.Digest())
+	}
+}
+
+func TestRunNeedsARun(t *testing.T) {
+	b := newBench(t)
+	for _, req := range []Request{openCall(), readCall(), enableCall()} {
+		permit := b.approve(req, Chat)
+		if permit.RunID() != "" {
+			t.Errorf("%s: RunID() = %q", req.Kind, permit.RunID())
+		}
+		if _, err := permit.Run(t.Context()); !errors.Is(err, ErrDenied) {
+			t.Errorf("%s: Run() = %v, want a denial", req.Kind, err)
+		}
+	}
+	if _, err := new(Permit).Run(t.Context()); !errors.Is(err, ErrDenied) {
+		t.Errorf("zero Permit: Run() = %v, want a denial", err)
+	}
+	if b.runner.count() != 0 {
+		t.Error("something was started")
+	}
+}
+
+func TestLevelChangedBeforeTheRun(t *testing.T) {
+	b := newBench(t)
+	b.runner.setLevel(sandbox.LevelFull)
+	permit := b.approve(toolRun(), Once)
+	b.runner.setLevel(sandbox.LevelNone)
+	_, err := permit.Run(t.Context())
+	b.denied(err, `"full" when this was approved, and is "none"`)
+	if b.runner.count() != 0 {
+		t.Error("it was started")
+	}
+}
+
+func TestZeroDecisionIsDeny(t *testing.T) {
+	var d Decision
+	if d != Deny || d.String() != "deny" {
+		t.Errorf("the zero Decision is %q, want deny", d)
+	}
+}

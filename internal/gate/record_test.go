@@ -1,0 +1,339 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// HM-01: every denial leaves exactly one line, with its reason, in a real log
+// whose chain holds.
+func TestEveryDenialIsRecorded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(path, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	b := newBench(t, func(o *Options) { o.Log = log })
+	req := toolRun()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	spent := b.ask(req).State
+	if _, err := b.answer(req, accept(spent, "deny")); err == nil {
+		t.Fatal("deny allows")
+	}
+	n := 1
+	for _, c := range []struct {
+		name   string
+		ctx    context.Context
+		req    Request
+		answer func() *Answer
+	}{
+		{"cancelled", cancelled, req, nil},
+		{"incomplete", t.Context(), Request{}, nil},
+		{"bad arguments", t.Context(), with(req, func(r *Request) { r.Arguments, r.Logged = []byte("{"), []byte("{") }), nil},
+		{"cannot ask", t.Context(), with(req, func(r *Request) { r.Caller.CanAsk = false }), nil},
+		{"too long", t.Context(), with(req, func(r *Request) { r.Run.Command.Args[0] = strings.Repeat("x", 50_000) }), nil},
+		{"unsolicited", t.Context(), req, func() *Answer { return accept("", "once") }},
+		{"forged", t.Context(), req, func() *Answer { return accept("x.y", "once") }},
+		{"spent", t.Context(), req, func() *Answer { return accept(spent, "once") }},
+		{"other call", t.Context(), req, func() *Answer { return accept(b.ask(openCall()).State, "once") }},
+		{"declined", t.Context(), req, func() *Answer { return &Answer{State: b.ask(req).State, Action: "decline"} }},
+		{"malformed", t.Context(), req, func() *Answer { return accept(b.ask(req).State, "always") }},
+	} {
+		var a *Answer
+		if c.answer != nil {
+			a = c.answer()
+		}
+		permit, q, err := b.Check(c.ctx, c.req, a)
+		if permit != nil || q != nil || !errors.Is(err, ErrDenied) {
+			t.Errorf("%s: Check() = %v, %v, %v, want a denial", c.name, permit, q, err)
+		}
+		n++
+		lines := 0
+		for line, err := range audit.Read(path) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := line.Entry; e.Decision != "deny" || e.Reason == "" {
+				t.Errorf("%s: line %d has decision %q, reason %q", c.name, line.Number, e.Decision, e.Reason)
+			}
+			lines++
+		}
+		if lines != n {
+			t.Fatalf("%s: %d lines in the log, want %d", c.name, lines, n)
+		}
+	}
+	report, err := audit.Verify(path)
+	if err != nil || !report.OK {
+		t.Errorf("Verify() = %+v, %v", report, err)
+	}
+}
+
+func TestWeakSandbox(t *testing.T) {
+	for _, c := range []struct {
+		have, require sandbox.Level
+		refused       bool
+	}{
+		{sandbox.LevelNone, sandbox.LevelNone, false},
+		{sandbox.LevelNone, sandbox.LevelPartial, true},
+		{sandbox.LevelPartial, sandbox.LevelFull, true},
+		{sandbox.LevelFull, sandbox.LevelPartial, false},
+	} {
+		b := newBench(t, func(o *Options) { o.Require = c.require })
+		b.runner.setLevel(c.have)
+		_, q, err := b.Check(t.Context(), toolRun(), nil)
+		if !c.refused {
+			if q == nil || err != nil {
+				t.Errorf("have %v, require %v: Check() = %v, %v, want a question", c.have, c.require, q, err)
+			}
+			continue
+		}
+		weak, ok := errors.AsType[*WeakSandboxError](err)
+		if !ok || weak.Have != c.have || weak.Require != c.require {
+			t.Errorf("have %v, require %v: Check() = %v, want a *WeakSandboxError", c.have, c.require, err)
+		}
+		b.denied(err, "the configuration requires")
+		if n := len(b.log.all()); n != 1 {
+			t.Errorf("%d lines in the log, want 1", n)
+		}
+		// What starts nothing needs no sandbox.
+		if got := b.outcome(openCall()); got != asks {
+			t.Errorf("open: %s, want %s", got, asks)
+		}
+	}
+	t.Run("it got weaker after the question", func(t *testing.T) {
+		b := newBench(t, func(o *Options) { o.Require = sandbox.LevelFull })
+		b.runner.setLevel(sandbox.LevelFull)
+		q := b.ask(toolRun())
+		b.runner.setLevel(sandbox.LevelNone)
+		_, err := b.answer(toolRun(), accept(q.State, "once"))
+		if _, ok := errors.AsType[*WeakSandboxError](err); !ok {
+			t.Errorf("Check() = %v, want a *WeakSandboxError", err)
+		}
+	})
+}
+
+// TestLogThatFails: what cannot be written down does not happen.
+func TestLogThatFails(t *testing.T) {
+	failing := func(event audit.Event) func(audit.Entry) error {
+		return func(e audit.Entry) error {
+			if e.Event == event {
+				return errDisk
+			}
+			return nil
+		}
+	}
+	check := func(b *bench, err error) {
+		b.t.Helper()
+		if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "cannot be written") {
+			b.t.Errorf("error = %v, want a denial", err)
+		}
+		if strings.Contains(err.Error(), errDisk.Error()) {
+			b.t.Errorf("error = %v, which tells the client the cause", err)
+		}
+		if !strings.Contains(b.logged.String(), errDisk.Error()) {
+			b.t.Errorf("the server's log is %q, want the cause in it", b.logged)
+		}
+	}
+	t.Run("at a decision", func(t *testing.T) {
+		for _, first := range []func() Request{toolRun, openCall} {
+			b := newBench(t)
+			q := b.ask(first())
+			b.log.fail = failing(audit.EventDecision)
+			permit, err := b.answer(first(), accept(q.State, "chat"))
+			if permit != nil {
+				t.Error("there is a permit")
+			}
+			check(b, err)
+			b.log.fail = nil
+			if got := b.outcome(first()); got != asks {
+				t.Errorf("afterwards: %s, want %s: there must be no grant", got, asks)
+			}
+		}
+	})
+	t.Run("under a grant", func(t *testing.T) {
+		for _, first := range []func() Request{toolRun, openCall} {
+			b := newBench(t)
+			b.approve(first(), Chat)
+			b.log.fail = failing(audit.EventDecision)
+			permit, _, err := b.Check(t.Context(), first(), nil)
+			if permit != nil {
+				t.Error("there is a permit")
+			}
+			check(b, err)
+		}
+	})
+	t.Run("at metadata", func(t *testing.T) {
+		b := newBench(t)
+		b.log.fail = failing(audit.EventDecision)
+		_, _, err := b.Check(t.Context(), listCall(), nil)
+		check(b, err)
+	})
+	t.Run("at a denial", func(t *testing.T) {
+		b := newBench(t, func(o *Options) { o.Require = sandbox.LevelFull })
+		b.log.fail = failing(audit.EventDecision)
+		_, _, err := b.Check(t.Context(), toolRun(), nil)
+		check(b, err)
+		_, err = b.answer(openCall(), accept("", "once"))
+		check(b, err)
+	})
+	t.Run("before the run", func(t *testing.T) {
+		b := newBench(t)
+		permit := b.approve(toolRun(), Once)
+		b.log.fail = failing(audit.EventRunStart)
+		_, err := permit.Run(t.Context())
+		check(b, err)
+		if b.runner.count() != 0 {
+			t.Error("it was started")
+		}
+		b.log.fail = nil
+		if _, err := permit.Run(t.Context()); !errors.Is(err, ErrSpent) {
+			t.Errorf("second Run() = %v, want %v", err, ErrSpent)
+		}
+	})
+	t.Run("after the run", func(t *testing.T) {
+		b := newBench(t)
+		b.runner.result = &sandbox.Result{Stdout: sandbox.Capture{Head: []byte("secret"), Total: 6}}
+		permit := b.approve(toolRun(), Once)
+		b.log.fail = failing(audit.EventRunEnd)
+		result, err := permit.Run(t.Context())
+		if result != nil {
+			t.Errorf("Run() = %+v, want the result withheld", result)
+		}
+		check(b, err)
+	})
+}
+
+func TestRunLines(t *testing.T) {
+	b := newBench(t)
+	req := toolRun()
+	req.Caller.Person = "ada"
+	permit := b.approve(req, Once)
+	b.runner.before = func() {
+		if e := b.log.last(); e.Event != audit.EventRunStart || e.Run != permit.RunID() {
+			t.Errorf("last line when the program starts = %s of %q, want %s of %q", e.Event, e.Run, audit.EventRunStart, permit.RunID())
+		}
+	}
+	b.runner.result = &sandbox.Result{
+		ExitCode: -1, Signal: "SIGKILL", Cause: sandbox.CauseTimeout, Duration: 1500 * time.Millisecond, Level: sandbox.LevelPartial,
+		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3},
+		Artifacts: []sandbox.Artifact{{Path: "out/made.txt", Size: 5}},
+	}
+	if _, err := permit.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, sync := range b.log.synced {
+		if !sync {
+			t.Errorf("line %d of a run was not on disk at once", i+1)
+		}
+	}
+	code := -1
+	common := audit.Entry{
+		Server: "test", Chat: "stdio-1", Caller: "ada", Client: "test 1.0", Call: "call-1", Run: permit.RunID(),
+		Kind: "run", Tool: "capability_packs_call_tool/greet", Pack: "triage", PackDigest: req.Pack.Digest,
+		CallDigest: req.callDigest(sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: json.RawMessage(`{"who":"Ada"}`),
+	}
+	decision, start := common, common
+	decision.Event, decision.Decision, decision.Channel = audit.EventDecision, "once", "elicitation"
+	start.Event, start.Program, start.ProgramDigest = audit.EventRunStart, "/packs/triage/scripts/greet.sh", req.Run.Command.Program.Digest
+	start.Dir, start.Sandbox, start.Network = "/work/chat", "none", "none"
+	end := start
+	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
+	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500
+	end.StdoutBytes, end.StderrBytes, end.Artifacts = 7, 3, []string{"out/made.txt"}
+	if diff := cmp.Diff([]audit.Entry{decision, start, end}, b.log.all()); diff != "" {
+		t.Errorf("lines differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunThatFails(t *testing.T) {
+	b := newBench(t)
+	b.runner.err = errors.New("no such interpreter")
+	permit := b.approve(toolRun(), Once)
+	if _, err := permit.Run(t.Context()); !errors.Is(err, b.runner.err) {
+		t.Errorf("Run() = %v, want %v", err, b.runner.err)
+	}
+	if e := b.log.last(); e.Event != audit.EventRunEnd || e.Error != "no such interpreter" || e.ExitCode != nil {
+		t.Errorf("last line = %+v, want a run.end with the error", e)
+	}
+
+	b = newBench(t)
+	b.runner.before = func() { panic("the secret cause") }
+	permit = b.approve(toolRun(), Once)
+	_, err := permit.Run(t.Context())
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("Run() = %v, want an error without the text of the panic", err)
+	}
+	if e := b.log.last(); e.Event != audit.EventRunEnd || e.Error == "" {
+		t.Errorf("last line = %+v, want a run.end with an error", e)
+	}
+	if !strings.Contains(b.logged.String(), "the secret cause") {
+		t.Errorf("the server's log is %q, want the cause in it", b.logged)
+	}
+}
+
+// TestSyncedLines: what a person was asked about is on disk before it happens;
+// what a grant allows may take a second, unless it starts a program.
+func TestSyncedLines(t *testing.T) {
+	for _, c := range []struct {
+		first  func() Request
+		asked  bool
+		synced bool
+	}{
+		{openCall, true, true}, {openCall, false, false}, {readCall, false, false},
+		{toolRun, true, true}, {toolRun, false, true}, {listCall, false, false},
+	} {
+		b := newBench(t)
+		if c.first().Kind != KindList {
+			b.approve(c.first(), Chat)
+		}
+		if !c.asked {
+			if got := b.outcome(c.first()); got != allows {
+				t.Fatalf("%s: %s", c.first().Kind, got)
+			}
+		}
+		if got := b.log.synced[len(b.log.synced)-1]; got != c.synced {
+			t.Errorf("%s, asked %v: on disk at once = %v, want %v", c.first().Kind, c.asked, got, c.synced)
+		}
+		e := b.log.last()
+		switch {
+		case c.first().Kind == KindList:
+		case c.asked && (e.Decision != "chat" || e.Channel == ""), !c.asked && (e.Decision != "chat" || e.Reason == "" || e.Channel != ""):
+			t.Errorf("%s, asked %v: line = %+v", c.first().Kind, c.asked, e)
+		}
+	}
+}
+
+func TestLoggedArguments(t *testing.T) {
+	req := toolRun()
+	req.Arguments, req.Logged = json.RawMessage(`{"token":"hunter2"}`), json.RawMessage(`{"token":"[redacted]"}`)
+	for _, c := range []struct {
+		full bool
+		req  Request
+		want string
+	}{
+		{false, req, `{"token":"[redacted]"}`},
+		{true, req, `{"token":"hunter2"}`},
+		{false, with(req, func(r *Request) { r.Logged = nil }), ""},
+	} {
+		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
+		b.approve(c.req, Once)
+		if got := string(b.log.last().Args); got != c.want {
+			t.Errorf("full %v: args = %s, want %s", c.full, got, c.want)
+		}
+		if got, want := b.log.last().ArgsDigest, hexSum([]byte(`{"token":"hunter2"}`)); got != want {
+			t.Errorf("args_digest = %s, want %s", got, want)
+		}
+	}
+}

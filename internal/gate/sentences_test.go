@@ -1,0 +1,280 @@
+package gate
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A sentence says what became of one call after another was approved.
+type sentence struct {
+	says   string
+	change func(*Request)
+	want   string
+}
+
+// tell approves first and then reads the sentences, each to a gate of its own.
+func tell(t *testing.T, first func() Request, d Decision, sentences []sentence) {
+	t.Helper()
+	for _, s := range sentences {
+		t.Run(s.says, func(t *testing.T) {
+			b := newBench(t)
+			b.approve(first(), d)
+			req := first()
+			if s.change != nil {
+				req = with(req, s.change)
+			}
+			if got := b.outcome(req); got != s.want {
+				t.Errorf("after %q, a call with %s: %s, want %s", d, s.says, got, s.want)
+			}
+		})
+	}
+}
+
+func TestOnceIsOnce(t *testing.T) {
+	for name, first := range map[string]func() Request{
+		"tool": toolRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall, "workspace": workspaceRead,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, first, Once, []sentence{{"the same again", nil, asks}})
+		})
+	}
+}
+
+// subject is what no grant of any kind survives.
+var subject = []sentence{
+	{"the same again", nil, allows},
+	{"another id of the call", func(r *Request) { r.Caller.Call = "call-2" }, allows},
+	{"another client name", func(r *Request) { r.Caller.Client = "other 2.0" }, allows},
+	{"a client that cannot ask", func(r *Request) { r.Caller.CanAsk = false }, allows},
+	{"another chat (AP-07)", func(r *Request) { r.Caller.Chat = "stdio-2" }, asks},
+	{"another person", func(r *Request) { r.Caller.Person = "grace" }, asks},
+	{"another pack", func(r *Request) { r.Pack.ID = "other" }, asks},
+	{"a pack elsewhere", func(r *Request) { r.Pack.Dir = "/elsewhere/triage" }, asks},
+	{"a changed pack (RP-01, RP-05)", func(r *Request) { r.Pack.Digest = strings.Repeat("ac", 32) }, asks},
+	{"another trust", func(r *Request) { r.Pack.Trust = TrustBundled }, asks},
+	{"no trust any more", func(r *Request) { r.Pack.Trust = TrustUntrusted }, asks},
+	{"a tool that always asks", func(r *Request) { r.AlwaysAsk = true }, asks},
+}
+
+// plan is what no grant for a run survives.
+var plan = []sentence{
+	{"another folder", func(r *Request) { r.Run.Command.Dir = "/work/other" }, asks},
+	{"another workspace", func(r *Request) { r.Run.Command.Workspace = "/work/other" }, asks},
+	{"more network (RP-03)", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, asks},
+	{"more time", func(r *Request) { r.Run.Policy.Limits.Timeout *= 2 }, asks},
+	{"more memory", func(r *Request) { r.Run.Policy.Limits.Memory *= 2 }, asks},
+	{"more to read", func(r *Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home") }, asks},
+	{"more to write", func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, asks},
+	{"one more variable (RP-03)", func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=x") }, asks},
+	{"another program of the same name (RP-06)", func(r *Request) { r.Run.Command.Program.Path = "/tmp/greet.sh" }, asks},
+	{"a link to another program", func(r *Request) { r.Run.Command.Program.Resolved = "/tmp/greet.sh" }, asks},
+	{"other bytes of the program (RP-06)", func(r *Request) { r.Run.Command.Program.Digest = "00" }, asks},
+	{"another interpreter", func(r *Request) { r.Run.Command.Program.Interpreter = "/bin/bash" }, asks},
+	{"other bytes of the interpreter", func(r *Request) { r.Run.Command.Program.InterpreterDigest = "00" }, asks},
+}
+
+func TestForThisChat(t *testing.T) {
+	t.Run("tool", func(t *testing.T) {
+		tell(t, toolRun, Chat, slices.Concat(subject, plan, []sentence{
+			{"other arguments", func(r *Request) {
+				r.Arguments = json.RawMessage(`{"who":"Bob"}`)
+				r.Run.Command.Args = []string{"Bob"}
+			}, allows},
+			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, allows},
+			{"another value of a variable", func(r *Request) { r.Run.Command.Env[1] = "MODE=rude" }, allows},
+			{"another tool", func(r *Request) { r.Run.Tool = "close" }, asks},
+			{"a changed definition (RP-02)", func(r *Request) { r.Run.Definition = "00" }, asks},
+			{"the same program without the tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "", "" }, asks},
+		}))
+	})
+	t.Run("exec", func(t *testing.T) {
+		tell(t, execRun, Chat, slices.Concat(subject, plan, []sentence{
+			{"argv changed", func(r *Request) { r.Run.Command.Args[1] = "--all" }, asks},
+			{"argv longer", func(r *Request) { r.Run.Command.Args = append(r.Run.Command.Args, "-p") }, asks},
+			{"argv shorter", func(r *Request) { r.Run.Command.Args = r.Run.Command.Args[:1] }, asks},
+			{"argv cut elsewhere", func(r *Request) { r.Run.Command.Args = []string{"log --oneline"} }, asks},
+			{"argv in another order", func(r *Request) { slices.Reverse(r.Run.Command.Args) }, asks},
+			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, asks},
+			{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, asks},
+			{"a tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "git", "00" }, asks},
+		}))
+	})
+	t.Run("open", func(t *testing.T) {
+		tell(t, openCall, Chat, slices.Concat(subject, []sentence{
+			{"with other words", func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","arguments":"x"}`) }, allows},
+			{"a file", func(r *Request) { r.Kind, r.Path = KindRead, "x" }, asks},
+			{"its tools", func(r *Request) { r.Kind, r.Tools = KindEnable, []string{"greet"} }, asks},
+		}))
+	})
+	t.Run("read", func(t *testing.T) {
+		tell(t, readCall, Chat, slices.Concat(subject, []sentence{
+			{"another file of the pack", func(r *Request) { r.Path = "other.md" }, allows},
+			{"the workspace", func(r *Request) { r.Pack = workspaceRead().Pack }, asks},
+			{"the documents", func(r *Request) { r.Kind = KindOpen }, asks},
+		}))
+	})
+	t.Run("workspace", func(t *testing.T) {
+		tell(t, workspaceRead, Chat, []sentence{
+			{"another file", func(r *Request) { r.Path = "other.md" }, allows},
+			{"another chat", func(r *Request) { r.Caller.Chat = "stdio-2" }, asks},
+			{"a pack", func(r *Request) { r.Pack = readCall().Pack }, asks},
+		})
+	})
+	t.Run("enable", func(t *testing.T) {
+		tell(t, enableCall, Chat, slices.Concat(subject, []sentence{
+			{"other tools of the pack", func(r *Request) { r.Tools = []string{"other"} }, allows},
+			{"a run of one", func(r *Request) { *r = toolRun() }, asks},
+		}))
+	})
+	t.Run("another sandbox level", func(t *testing.T) {
+		b := newBench(t)
+		b.approve(toolRun(), Chat)
+		b.runner.setLevel(sandbox.LevelFull)
+		if got := b.outcome(toolRun()); got != asks {
+			t.Errorf("at another level: %s, want %s", got, asks)
+		}
+	})
+	t.Run("after the chat ended", func(t *testing.T) {
+		b := newBench(t)
+		b.approve(toolRun(), Chat)
+		other := with(toolRun(), func(r *Request) { r.Caller.Chat = "stdio-2" })
+		b.approve(other, Chat)
+		b.EndChat("stdio-1")
+		if got := b.outcome(toolRun()); got != asks {
+			t.Errorf("after EndChat: %s, want %s", got, asks)
+		}
+		if got := b.outcome(other); got != allows {
+			t.Errorf("in another chat: %s, want %s", got, allows)
+		}
+	})
+	t.Run("for as long as the chat", func(t *testing.T) {
+		b := newBench(t)
+		b.approve(toolRun(), Chat)
+		b.pass(30 * 24 * time.Hour)
+		if got := b.outcome(toolRun()); got != allows {
+			t.Errorf("a month later: %s, want %s", got, allows)
+		}
+	})
+}
+
+// TestOnceOnly: some questions offer no grant, and then none can be had.
+func TestOnceOnly(t *testing.T) {
+	for name, change := range map[string]func(*Request){
+		"always_ask":              func(r *Request) { r.AlwaysAsk = true },
+		"untrusted":               func(r *Request) { r.Pack.Trust = TrustUntrusted },
+		"no trust said":           func(r *Request) { r.Pack.Trust = "" },
+		"a trust nobody heard of": func(r *Request) { r.Pack.Trust = "admin" },
+	} {
+		for _, req := range []Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
+			t.Run(name+"/"+req.Method, func(t *testing.T) {
+				b := newBench(t)
+				req := with(req, change)
+				q := b.ask(req)
+				var offered []string
+				for _, c := range q.Choices {
+					offered = append(offered, c.Value)
+				}
+				if want := []string{"once", "deny"}; !slices.Equal(offered, want) {
+					t.Errorf("offered = %q, want %q", offered, want)
+				}
+				_, err := b.answer(req, accept(q.State, "chat"))
+				b.denied(err, "none of the choices")
+				if got := b.outcome(req); got != asks {
+					t.Errorf("after a chat answer that was not offered: %s, want %s", got, asks)
+				}
+				b.approve(req, Once)
+			})
+		}
+	}
+}
+
+func TestListNeverAsks(t *testing.T) {
+	b := newBench(t)
+	for _, req := range []Request{
+		listCall(),
+		with(listCall(), func(r *Request) { r.Caller.CanAsk = false }),
+		with(listCall(), func(r *Request) { r.Arguments, r.Logged = nil, nil }),
+	} {
+		if got := b.outcome(req); got != allows {
+			t.Errorf("list: %s, want %s", got, allows)
+		}
+	}
+	permit, _, err := b.Check(t.Context(), listCall(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := permit.Run(t.Context()); err == nil {
+		t.Error("Run() of a permit to list has no error")
+	}
+}
+
+// TestIncomplete: what does not say everything is not worth a question.
+func TestIncomplete(t *testing.T) {
+	for name, c := range map[string]struct {
+		of     func() Request
+		change func(*Request)
+		reason string
+	}{
+		"zero":                             {func() Request { return Request{} }, func(*Request) {}, "unknown"},
+		"no kind":                          {openCall, func(r *Request) { r.Kind = "" }, "unknown"},
+		"unknown kind":                     {openCall, func(r *Request) { r.Kind = "admin" }, "unknown"},
+		"no chat":                          {openCall, func(r *Request) { r.Caller.Chat = "" }, "no chat"},
+		"no chat for metadata":             {listCall, func(r *Request) { r.Caller.Chat = "" }, "no chat"},
+		"run without a run":                {toolRun, func(r *Request) { r.Run = nil }, "incomplete"},
+		"a run while reading":              {readCall, func(r *Request) { r.Run = toolRun().Run }, "incomplete"},
+		"a run while listing":              {listCall, func(r *Request) { r.Run = toolRun().Run }, "incomplete"},
+		"no pack":                          {openCall, func(r *Request) { r.Pack = Pack{Trust: TrustUser} }, "incomplete"},
+		"no pack folder":                   {toolRun, func(r *Request) { r.Pack.Dir = "" }, "incomplete"},
+		"no pack digest":                   {openCall, func(r *Request) { r.Pack.Digest = "" }, "incomplete"},
+		"no program":                       {toolRun, func(r *Request) { r.Run.Command.Program.Path = "" }, "incomplete"},
+		"no program digest":                {execRun, func(r *Request) { r.Run.Command.Program.Digest = "" }, "incomplete"},
+		"no folder":                        {execRun, func(r *Request) { r.Run.Command.Dir = "" }, "incomplete"},
+		"no tool definition":               {toolRun, func(r *Request) { r.Run.Definition = "" }, "incomplete"},
+		"arguments not JSON":               {openCall, func(r *Request) { r.Arguments, r.Logged = []byte(`{"a":`), []byte(`{"a":`) }, "not JSON"},
+		"two values":                       {openCall, func(r *Request) { r.Arguments = []byte(`{} {}`) }, "not JSON"},
+		"a key twice":                      {openCall, func(r *Request) { r.Arguments = []byte(`{"a":1,"a":2}`) }, `"a" twice`},
+		"a key twice, spelled differently": {openCall, func(r *Request) { r.Arguments = []byte(`{"a":1,"\u0061":2}`) }, `"a" twice`},
+		"a key twice, deep":                {openCall, func(r *Request) { r.Arguments = []byte(`{"x":[{"a":1,"b":{},"a":2}]}`) }, `"a" twice`},
+		"deep nesting":                     {openCall, func(r *Request) { r.Arguments = []byte(strings.Repeat("[", 100_000)) }, "not JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			_, q, err := b.Check(t.Context(), with(c.of(), c.change), nil)
+			if q != nil {
+				t.Error("Check() asks")
+			}
+			b.denied(err, c.reason)
+			if n := len(b.log.all()); n != 1 {
+				t.Errorf("%d lines in the log, want 1", n)
+			}
+		})
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, o := range []Options{{}, {Runner: new(runner)}, {Log: new(recorder)}} {
+		if g, err := New(o); err == nil {
+			t.Errorf("New(%+v) = %v, want an error", o, g)
+		}
+	}
+	// Nothing but what is required.
+	g, err := New(Options{Runner: new(runner), Log: new(recorder)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, q, err := g.Check(t.Context(), toolRun(), nil)
+	if err != nil || q == nil {
+		t.Fatalf("Check() = %v, %v, want a question", q, err)
+	}
+	if left := time.Until(q.Expires); left < 9*time.Minute || left > 10*time.Minute {
+		t.Errorf("the question expires in %v, want ten minutes", left)
+	}
+	if g.Level() != sandbox.LevelNone {
+		t.Errorf("Level() = %v", g.Level())
+	}
+}

@@ -1,0 +1,137 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func newTestStates(t testing.TB, now *time.Time) *states {
+	t.Helper()
+	s, err := newStates(func() time.Time { return *now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestGreedyChat: a chat that asks and never answers loses its own questions,
+// and nobody else's.
+func TestGreedyChat(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := newTestStates(t, &now)
+	mint := func(chat string) string {
+		t.Helper()
+		state, err := s.mint(chat, "call", now.Add(10*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Millisecond)
+		return state
+	}
+	honest := mint("honest")
+	first := mint("greedy")
+	var last string
+	for range maxOpen + 100 {
+		last = mint("greedy")
+	}
+	later := mint("late")
+	if n := len(s.open); n > maxOpen {
+		t.Errorf("%d questions wait, want at most %d", n, maxOpen)
+	}
+	for name, state := range map[string]string{"honest": honest, "late": later, "greedy, the last": last} {
+		if err := s.redeem(state, "call"); err != nil {
+			t.Errorf("%s: redeem() = %v", name, err)
+		}
+	}
+	if err := s.redeem(first, "call"); !errors.Is(err, errStateSpent) {
+		t.Errorf("greedy, the first: redeem() = %v, want %v", err, errStateSpent)
+	}
+}
+
+// TestOldQuestionsMakeRoom: what nobody can answer any more goes first.
+func TestOldQuestionsMakeRoom(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := newTestStates(t, &now)
+	for i := range maxOpen {
+		if _, err := s.mint(fmt.Sprint("chat ", i), "call", now.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(time.Minute + time.Second)
+	if _, err := s.mint("chat", "call", now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.open); n != 1 {
+		t.Errorf("%d questions wait, want 1", n)
+	}
+}
+
+// TestSpentStatesAreForgotten: nothing is kept of a question that was answered.
+func TestSpentStatesAreForgotten(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := newTestStates(t, &now)
+	for range maxOpen + 100 {
+		state, err := s.mint("chat", "call", now.Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.redeem(state, "call"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(s.open); n != 0 {
+		t.Errorf("%d questions wait, want 0", n)
+	}
+}
+
+// TestMachineSlept: a sleep, during which the monotonic clock stands still, does
+// not lengthen the life of a state.
+func TestMachineSlept(t *testing.T) {
+	start := time.Now() // with a monotonic reading
+	now := start
+	s := newTestStates(t, &now)
+	state, err := s.mint("chat", "call", start.Add(10*time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = start.Round(0).Add(11 * time.Minute)
+	if err := s.redeem(state, "call"); !errors.Is(err, errStateSpent) {
+		t.Errorf("redeem() = %v, want %v", err, errStateSpent)
+	}
+}
+
+// FuzzRedeem: nothing is redeemed that was not minted, and what was minted is
+// redeemed once.
+func FuzzRedeem(f *testing.F) {
+	now := time.Unix(1_800_000_000, 0)
+	f.Add("", "call", 0, byte(0))
+	f.Add("x.y", "call", 3, byte(1))
+	f.Add("eyJuIjoiIiwiYyI6ImNhbGwiLCJlIjo5OTk5OTk5OTk5fQ.", "call", 40, byte(0x80))
+	f.Fuzz(func(t *testing.T, forged, facts string, at int, flip byte) {
+		call := hexSum([]byte(facts))
+		s := newTestStates(t, &now)
+		state, err := s.mint("chat", call, now.Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.redeem(forged, call); err == nil {
+			t.Fatalf("redeem(%q) accepts", forged)
+		}
+		changed := []byte(state)
+		if at < 0 {
+			at = -(at + 1)
+		}
+		changed[at%len(changed)] ^= flip
+		if err := s.redeem(string(changed), call); (err == nil) != (flip == 0) {
+			t.Fatalf("redeem(%q), changed from %q, = %v", changed, state, err)
+		}
+		if err := s.redeem(state, call); (err == nil) != (flip != 0) {
+			t.Fatalf("redeem(%q) = %v after a flip of %#x", state, err, flip)
+		}
+		if err := s.redeem(state, call); !errors.Is(err, errStateSpent) {
+			t.Fatalf("redeem(%q) again = %v, want %v", state, err, errStateSpent)
+		}
+	})
+}
