@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -40,26 +41,36 @@ const (
 // used up by a test that fails.
 const patience = 30 * time.Second
 
-// binary is the program, built once for all tests by TestMain.
-var binary string
+// binDir is where the program is built; TestMain makes and removes it.
+var binDir string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "packs-mcp-e2e-")
-	if err == nil {
-		binary, err = build(dir)
-	}
-	if err != nil {
+	var err error
+	if binDir, err = os.MkdirTemp("", "packs-mcp-e2e-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	_ = os.RemoveAll(dir)
+	_ = os.RemoveAll(binDir)
 	os.Exit(code)
 }
 
-// build builds the program, with the race detector when these tests have it.
-func build(dir string) (string, error) {
-	file := filepath.Join(dir, "packs-mcp")
+// program is the file to test: the one that PACKS_MCP_BIN names, with its
+// absolute path, or else one built for all tests, with the race detector when
+// they have it.
+var program = sync.OnceValues(func() (string, error) {
+	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
+		return file, nil
+	}
+	// The test cache knows the files that a test looked at, and not what "go
+	// build" reads: without this, tests of an older program would count.
+	for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err != nil {
+			return "", err
+		}
+	}
+	file := filepath.Join(binDir, "packs-mcp")
 	if runtime.GOOS == "windows" {
 		file += ".exe"
 	}
@@ -72,7 +83,7 @@ func build(dir string) (string, error) {
 		return "", fmt.Errorf("building the program: %w\n%s", err, out)
 	}
 	return file, nil
-}
+})
 
 // needShell skips a test whose pack's tools cannot run here.
 func needShell(t *testing.T) {
@@ -87,6 +98,7 @@ func needShell(t *testing.T) {
 // A world is one user's machine: packs, a home, a workspace.
 type world struct {
 	t         *testing.T
+	program   string
 	packs     string
 	workspace string
 	env       []string
@@ -95,16 +107,21 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	needShell(t)
+	file, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Resolved, since people are shown real paths.
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, packs: filepath.Join(root, "packs"), workspace: filepath.Join(root, "workspace"),
+		t: t, program: file, packs: filepath.Join(root, "packs"), workspace: filepath.Join(root, "workspace"),
 		env: []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + filepath.Join(root, "home"),
 			"SOME_API_KEY=never-in-a-run",
+			"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
 		},
 	}
 	a, err := txtar.ParseFile(filepath.Join("testdata", "packs.txtar"))
@@ -129,7 +146,7 @@ func newWorld(t *testing.T) *world {
 
 // command is the program with arguments, in the user's environment.
 func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(w.program, args...)
 	cmd.Env, cmd.Dir = w.env, filepath.Dir(w.packs)
 	return cmd
 }
@@ -172,6 +189,7 @@ func choose(decision string) answerer {
 type client struct {
 	*mcp.ClientSession
 	w       *world
+	cmd     *exec.Cmd
 	stderr  *lockedBuffer
 	changes chan struct{} // has a value for each tools/list_changed
 
@@ -195,6 +213,7 @@ func (w *world) connect(version string, answer answerer) *client {
 	}
 	cmd := w.command("serve", "--packs", w.packs, "--workspace", w.workspace)
 	cmd.Stderr = c.stderr
+	c.cmd = cmd
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1.2"}, opts).
 		Connect(w.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
@@ -285,6 +304,9 @@ func resolve(schema any) (*jsonschema.Resolved, error) {
 // output schema declares.
 func (c *client) call(ctx context.Context, name string, args map[string]any) (out map[string]any, isError bool) {
 	c.w.t.Helper()
+	if args == nil {
+		args = map[string]any{} // a nil map would be sent as null
+	}
 	result, err := c.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
 	if err != nil {
 		c.w.t.Errorf("CallTool(%q, %v) = %v; the server logged:\n%s", name, args, err, c.stderr)

@@ -1,0 +1,381 @@
+// What the tests of both TypeScript clients share: a machine with packs, and
+// the behaviour that must be the same whichever client is used. How a client is
+// made and what it is like is in ts1.test.mjs and ts2.test.mjs.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+
+const binary = path.resolve(process.env.PACKS_MCP_BIN ?? '../../bin/packs-mcp');
+
+// How long something may take that must happen, in milliseconds. It is only
+// used up by a test that fails.
+const patience = 30_000;
+
+const baseTools = [
+  'capability_packs_call_tool', 'capability_packs_enable_tools', 'capability_packs_exec_best_effort',
+  'capability_packs_list', 'capability_packs_open_docs', 'capability_packs_read_file',
+];
+
+// World is one user's machine: packs, a home, a workspace.
+class World {
+  constructor(t) {
+    const root = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'packs-mcp-e2e-')));
+    t.after(() => fs.rmSync(root, { recursive: true, force: true }));
+    this.root = root;
+    this.packs = path.join(root, 'packs');
+    this.workspace = path.join(root, 'workspace');
+    this.env = { PATH: process.env.PATH, HOME: root, PACKS_MCP_HOME: path.join(root, 'home'), SOME_API_KEY: 'never-in-a-run' };
+    const archive = fs.readFileSync(new URL('testdata/packs.txtar', import.meta.url), 'utf8');
+    const [, ...parts] = archive.split(/^-- (.+) --\n/m);
+    for (let i = 0; i < parts.length; i += 2) {
+      const file = path.join(this.packs, parts[i]);
+      fs.mkdirSync(path.dirname(file), { recursive: true });
+      fs.writeFileSync(file, parts[i + 1], { mode: file.endsWith('.sh') ? 0o755 : 0o644 });
+    }
+    fs.mkdirSync(this.workspace, { mode: 0o700 });
+  }
+
+  // server is how a transport starts the program.
+  get server() {
+    return { command: binary, args: ['serve', '--packs', this.packs, '--workspace', this.workspace], env: this.env, cwd: this.root, stderr: 'pipe' };
+  }
+
+  run(...args) {
+    return execFileSync(binary, args, { env: this.env, cwd: this.root, encoding: 'utf8' });
+  }
+
+  // entries verifies the audit log and returns what the last server wrote: the
+  // 2.x client starts another one before, only to ask what it speaks.
+  entries() {
+    assert.match(this.run('audit', 'verify'), /^ok: /);
+    const all = this.run('audit', 'show', '--json').trimEnd().split('\n').map(line => JSON.parse(line));
+    return all.filter(e => e.server === all.at(-1).server);
+  }
+
+  // pipe makes a named pipe in the workspace. Of its promises, holding is kept
+  // when a program says that it holds the other end, and gone when none does.
+  pipe() {
+    const name = 'hold.pipe';
+    const file = path.join(this.workspace, name);
+    execFileSync('mkfifo', [file]);
+    const lines = createInterface({ input: fs.createReadStream(file) });
+    const holding = new Promise(resolve => lines.once('line', resolve));
+    const gone = new Promise(resolve => lines.once('close', resolve));
+    return { name, holding: within(holding, 'a program holds the pipe'), gone: within(gone, 'nobody holds the pipe') };
+  }
+}
+
+// within fails when a promise is not kept in time.
+function within(promise, what) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`after ${patience} ms: want: ${what}`)), patience);
+  });
+  const first = Promise.race([promise, late]).finally(() => clearTimeout(timer));
+  first.catch(() => {}); // it is awaited later, or the test has failed before
+  return first;
+}
+
+const accept = decision => ({ action: 'accept', content: { decision } });
+
+// Person answers questions, and keeps what was asked and which tool lists the
+// client was told of.
+class Person {
+  answer = () => accept('once');
+  asked = [];
+  lists = [];
+  problems = [];
+  #waiting = [];
+
+  elicited = request => {
+    this.asked.push(request.params);
+    return this.answer(request.params);
+  };
+
+  // listChanged is the client's option of that name: it lists again by itself.
+  listChanged = {
+    tools: {
+      debounceMs: 0,
+      onChanged: (error, tools) => {
+        if (error) {
+          this.problems.push(error);
+          return;
+        }
+        this.lists.push(tools.map(tool => tool.name).sort());
+        for (const resolve of this.#waiting.splice(0)) resolve();
+      },
+    },
+  };
+
+  async changed() {
+    while (this.lists.length === 0) {
+      await within(new Promise(resolve => this.#waiting.push(resolve)), 'tools/list_changed');
+    }
+    return this.lists.shift();
+  }
+
+  // question is the one question since the last time: its first line has these
+  // words, and it shows these facts. Where lines are broken is the gate's own
+  // affair.
+  question(words, ...facts) {
+    assert.equal(this.asked.length, 1, `${this.asked.length} questions were asked, want one: ${words}`);
+    const [{ message, requestedSchema: schema }] = this.asked.splice(0);
+    const [title] = message.split('\n', 1);
+    for (const word of words.split(' ')) assert.ok(title.includes(word), `the question begins with ${title}, want ${word} in it`);
+    const unbroken = text => text.replaceAll(/[ >\n]/g, '');
+    for (const fact of facts) assert.ok(unbroken(message).includes(unbroken(fact)), `the question does not say ${fact}:\n${message}`);
+    assert.equal(schema.type, 'object');
+    assert.deepEqual(schema.required, ['decision']);
+    assert.deepEqual(Object.keys(schema.properties), ['decision']);
+    assert.equal(schema.properties.decision.type, 'string');
+    assert.deepEqual(schema.properties.decision.enum, ['once', 'chat', 'deny']);
+  }
+}
+
+// Session is a connected client and its person.
+class Session {
+  constructor(client, person, callTool) {
+    this.client = client;
+    this.person = person;
+    this.callTool = (params, options) => callTool(client, params, options);
+    client.onerror = error => person.problems.push(error);
+  }
+
+  async names() {
+    const { tools } = await this.client.listTools();
+    return tools.map(tool => tool.name).sort();
+  }
+
+  // call makes a call and returns the result's JSON, which both its forms must
+  // hold. The clients check it against the tool's output schema and throw.
+  async call(name, args = {}, options) {
+    const result = await this.callTool({ name, arguments: args }, options);
+    assert.deepEqual(result.content.map(part => JSON.parse(part.text)), [result.structuredContent]);
+    return { out: result.structuredContent, isError: result.isError ?? false };
+  }
+
+  async ok(name, args) {
+    const { out, isError } = await this.call(name, args);
+    assert.equal(isError, false, `${name}: ${JSON.stringify(out)}`);
+    return out;
+  }
+
+  async refused(name, args) {
+    const { out, isError } = await this.call(name, args);
+    assert.equal(isError, true, `${name}: ${JSON.stringify(out)}`);
+    assert.deepEqual(Object.keys(out), ['error']);
+    return out.error;
+  }
+
+  // close ends the session, which nothing must have disturbed.
+  async close() {
+    await this.client.close();
+    assert.deepEqual(this.person.problems, []);
+  }
+}
+
+// envelope compares a run's envelope, but for what differs from run to run.
+function envelope({ workspace, sandbox, run_id, duration_ms, ...rest }, want) {
+  assert.match(workspace, /^[0-9a-f]{32}$/);
+  assert.ok(['none', 'partial', 'full'].includes(sandbox), sandbox);
+  assert.ok(run_id && Number.isInteger(duration_ms));
+  assert.deepEqual(rest, want);
+  return { workspace, sandbox };
+}
+
+// define declares the tests for one client. connect(server, person, canAsk)
+// returns a connected client; version(client) is what it agreed on, which must
+// be wanted; callTool(client, params, options) calls its method of that name.
+export function define({ connect, version, wanted, callTool }) {
+  const start = async (t, canAsk = true) => {
+    const world = new World(t);
+    const person = new Person();
+    const session = new Session(await connect(world.server, person, canAsk), person, callTool);
+    t.after(() => session.client.close());
+    assert.equal(version(session.client), wanted);
+    return { world, person, session };
+  };
+  const enabled = async t => {
+    const s = await start(t);
+    await s.session.names();
+    await s.session.ok('capability_packs_enable_tools', { pack_id: 'field-notes' });
+    await s.person.changed();
+    await s.session.names();
+    s.person.asked = [];
+    return s;
+  };
+
+  test('the whole way', async t => {
+    const { world, person, session } = await start(t);
+    const pack = path.join(world.packs, 'field-notes');
+
+    // Metadata.
+    assert.match(session.client.getInstructions(), /^Capability Packs \(attached; metadata only\):\n- pack_id: field-notes\n {2}name: field-notes\n/m);
+    assert.ok(session.client.getInstructions().length <= 2048);
+    assert.equal(session.client.getServerVersion().name, 'packs-mcp');
+    assert.equal(session.client.getServerCapabilities().tools.listChanged, true);
+    assert.deepEqual(await session.names(), baseTools);
+    const { packs } = await session.ok('capability_packs_list');
+    assert.deepEqual(packs.map(p => [p.pack_id, p.has_tools_json]), [['field-notes', true], ['plain', false]]);
+    assert.deepEqual(person.asked, []);
+
+    // Open.
+    assert.deepEqual(await session.ok('capability_packs_open_docs', { pack_id: 'field-notes' }), {
+      entry_doc: { path: 'SKILL.md', content: '# Field notes\n\nRead `docs/guide.md`, then call the tool `note`.\n' },
+    });
+    person.question('Open documents field-notes', `pack "${pack}"`, `asked by a client that calls itself "e2e 1.2"`);
+
+    // Read.
+    assert.deepEqual(await session.ok('capability_packs_read_file', { pack_id: 'field-notes', path: 'resources/template.txt' }), {
+      path: 'resources/template.txt', content: 'TITLE:\nTEXT:\n', encoding: 'utf-8', mime: 'text/plain', size_bytes: 13, truncated: false,
+    });
+    person.question('Read resources/template.txt field-notes');
+
+    // Enable, list_changed, list again.
+    assert.deepEqual(await session.ok('capability_packs_enable_tools', { pack_id: 'field-notes', tools: ['note', 'fail'] }), {
+      enabled: true,
+      tools: [
+        {
+          name: 'field-notes__note', tool: 'note', description: 'Write one note into the workspace.',
+          signature: 'note(file: string, text: string, stars?: integer = 3)',
+        },
+        { name: 'field-notes__fail', tool: 'fail', description: 'Complain and exit with 3.', signature: 'fail()' },
+      ],
+    });
+    person.question('Enable 2 tools field-notes', 'note', 'fail');
+    const all = [...baseTools, 'field-notes__fail', 'field-notes__note'];
+    assert.deepEqual(await person.changed(), all);
+    assert.deepEqual(await session.names(), all);
+
+    // Run.
+    const text = 'two words; $HOME "quoted"';
+    const { workspace, sandbox } = envelope(await session.ok('field-notes__note', { file: 'first', text, stars: 5 }), {
+      ok: true, exit_code: 0, truncated: false,
+      stdout: '{"file": "first", "stars": 5}\n', parsed: { file: 'first', stars: 5 },
+      artifacts: [{ path: 'notes/first.txt', type: 'file', mime: 'text/plain', size_bytes: text.length + 9 }],
+    });
+    person.question('Run note field-notes',
+      `program "${path.join(pack, 'scripts', 'note.sh')}"`,
+      'arguments 1: "first" 2: "two words; $HOME \\"quoted\\"" 3: "5"',
+      `folder "${world.workspace}"`, `sandbox ${sandbox}`, 'The pack says of this tool: Write one note into the workspace.');
+
+    // The artifact.
+    assert.equal(fs.readFileSync(path.join(world.workspace, 'notes', 'first.txt'), 'utf8'), `${text}\n5 stars\n`);
+    const made = await session.ok('capability_packs_read_file', { pack_id: 'workspace', path: 'notes/first.txt', workspace });
+    assert.equal(made.content, `${text}\n5 stars\n`);
+    person.question('Read notes/first.txt workspace');
+
+    // The second road, and a program that fails.
+    envelope(await session.ok('capability_packs_call_tool', { pack_id: 'field-notes', tool: 'note', arguments: { file: 'second', text: 'x' } }), {
+      ok: true, exit_code: 0, truncated: false,
+      stdout: '{"file": "second", "stars": 3}\n', parsed: { file: 'second', stars: 3 },
+      artifacts: [{ path: 'notes/second.txt', type: 'file', mime: 'text/plain', size_bytes: 10 }],
+    });
+    person.question('Run note field-notes');
+    const failed = await session.call('field-notes__fail');
+    assert.equal(failed.isError, true);
+    envelope(failed.out, { ok: false, exit_code: 3, truncated: false, stdout: 'half of it\n', stderr: 'no ink left\n' });
+    person.question('Run fail field-notes', 'arguments none');
+    assert.deepEqual(person.lists, [], 'the list changed once');
+
+    // Audit.
+    await session.close();
+    const entries = world.entries();
+    assert.deepEqual(entries.map(e => [e.event, e.kind, e.decision].filter(Boolean).join(' ')), [
+      'server.start', 'decision list once', 'decision open once', 'decision read once', 'decision enable once',
+      'decision run once', 'run.start run', 'run.end run', 'decision read once',
+      'decision run once', 'run.start run', 'run.end run',
+      'decision run once', 'run.start run', 'run.end run', 'server.stop',
+    ]);
+    const [decided, started, ended] = entries.slice(5, 8);
+    assert.ok(started.run && decided.run === started.run && ended.run === started.run);
+    assert.equal(decided.channel, 'elicitation');
+    assert.equal(started.call_digest, decided.call_digest);
+    assert.equal(started.sandbox, sandbox);
+    assert.equal(started.client, 'e2e 1.2');
+    assert.equal(ended.exit_code, 0);
+    assert.deepEqual(ended.artifacts, ['notes/first.txt']);
+  });
+
+  for (const [name, answer, reason] of [
+    ['deny', accept('deny'), 'the person chose to deny'],
+    ['decline', { action: 'decline' }, 'the person declined'],
+    ['cancel', { action: 'cancel' }, 'the question was closed without an answer'],
+  ]) {
+    test(`denied: ${name}`, async t => {
+      const { world, person, session } = await enabled(t);
+      person.answer = () => answer;
+      assert.deepEqual(await session.refused('field-notes__note', { file: 'a', text: 'b' }), {
+        code: 'denied', message: reason,
+        hint: 'Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.',
+      });
+      assert.equal(person.asked.length, 1);
+      await session.close();
+      assert.deepEqual(fs.readdirSync(world.workspace), []);
+      const last = world.entries().at(-2);
+      assert.deepEqual([last.event, last.kind, last.decision, last.reason, last.run], ['decision', 'run', 'deny', reason, undefined]);
+    });
+  }
+
+  test('a client that cannot ask', async t => {
+    const { world, session } = await start(t, false);
+    await session.names();
+    assert.equal((await session.ok('capability_packs_list')).packs.length, 2);
+    for (const [tool, args] of [
+      ['capability_packs_open_docs', { pack_id: 'plain' }],
+      ['capability_packs_read_file', { pack_id: 'plain', path: 'SKILL.md' }],
+      ['capability_packs_enable_tools', { pack_id: 'field-notes' }],
+      ['capability_packs_exec_best_effort', { pack_id: 'field-notes', command: './scripts/fail.sh' }],
+    ]) {
+      const error = await session.refused(tool, args);
+      assert.equal(error.code, 'denied');
+      assert.match(error.hint, /does not support MCP elicitation.*packs-mcp try/);
+    }
+    await session.close();
+    assert.deepEqual(world.entries().filter(e => e.event === 'run.start'), []);
+  });
+
+  test('errors reach the model as results', async t => {
+    const { session } = await enabled(t);
+    const code = async (name, args) => (await session.refused(name, args)).code;
+    assert.equal(await code('capability_packs_open_docs', { pack_id: 'field-note' }), 'not_found');
+    assert.equal(await code('capability_packs_read_file', { pack_id: 'field-notes', path: '../plain/SKILL.md' }), 'path_denied');
+    assert.equal(await code('capability_packs_enable_tools', { pack_id: 'plain' }), 'invalid_tools');
+    assert.equal(await code('field-notes__note', { file: 'NOT OK', text: 'x' }), 'invalid_arguments');
+    assert.equal(await code('capability_packs_exec_best_effort', { pack_id: 'plain', command: 'no-such-program-here' }), 'program_not_found');
+    assert.equal(await code('capability_packs_list', { cursor: '!' }), 'invalid_arguments');
+    await session.close();
+  });
+
+  test('a cancelled call ends its program', async t => {
+    const { world, session } = await enabled(t);
+    const pipe = world.pipe();
+    const abort = new AbortController();
+    const ended = assert.rejects(session.call('field-notes__hold', { pipe: pipe.name }, { signal: abort.signal }));
+    await pipe.holding;
+    abort.abort();
+    await ended;
+    await pipe.gone;
+    assert.equal((await session.ok('capability_packs_list')).packs.length, 2);
+    await session.close();
+    const ends = world.entries().filter(e => e.event === 'run.end');
+    assert.deepEqual(ends.map(e => e.cause), ['cancelled']);
+  });
+
+  test('twenty calls at once', async t => {
+    const { world, person, session } = await enabled(t);
+    const outs = await Promise.all(Array.from({ length: 20 }, (_, i) => session.ok('field-notes__note', { file: `note-${i}`, text: 'x' })));
+    assert.deepEqual(outs.map(out => out.parsed), outs.map((_, i) => ({ file: `note-${i}`, stars: 3 })));
+    assert.equal(person.asked.length, 20);
+    await session.close();
+    const entries = world.entries();
+    for (const event of ['run.start', 'run.end']) {
+      assert.equal(entries.filter(e => e.event === event).length, 20, event);
+    }
+  });
+}
