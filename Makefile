@@ -12,6 +12,10 @@ STATICCHECK := staticcheck honnef.co/go/tools/cmd/staticcheck v0.8.2
 GOLANGCI    := golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint v2.15.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck v1.9.0
 
+# The checks look at what "make build" builds. With the same settings for all of
+# them, the standard library is compiled once and not five times.
+AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
+
 FUZZTIME ?= 30s
 
 .PHONY: build test check bench docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e clean
@@ -38,7 +42,7 @@ fmt:
 	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w:" $$files >&2; exit 1; fi
 
 vet:
-	go vet ./...
+	$(AS_BUILT) go vet ./...
 
 tidy:
 	go mod tidy -diff
@@ -48,16 +52,16 @@ shell:
 	@scripts/shell.sh
 
 staticcheck:
-	@scripts/lint.sh $(STATICCHECK) ./...
+	@$(AS_BUILT) scripts/lint.sh $(STATICCHECK) ./...
 
 lint:
-	@scripts/lint.sh $(GOLANGCI) run ./...
+	@$(AS_BUILT) scripts/lint.sh $(GOLANGCI) run ./...
 
 vuln:
-	@scripts/vuln.sh $(GOVULNCHECK)
+	@$(AS_BUILT) scripts/vuln.sh $(GOVULNCHECK)
 
 cross:
-	@scripts/cross.sh
+	@$(AS_BUILT) scripts/cross.sh
 
 fuzz:
 	@scripts/fuzz.sh $(FUZZTIME)

@@ -14,7 +14,7 @@ if [ ! -x "$tool" ]; then
 	tmp=$(mktemp -d "$bin/tmp.XXXXXX")
 	trap 'rm -rf "$tmp"' EXIT
 	echo "building $name $version, once" >&2
-	if ! CGO_ENABLED=0 GOBIN=$tmp GOFLAGS='' go install "$package@$version" >"$tmp/log" 2>&1; then
+	if ! CGO_ENABLED=0 GOBIN=$tmp GOFLAGS=-trimpath go install "$package@$version" >"$tmp/log" 2>&1; then
 		tail -n 3 "$tmp/log" >&2
 		exit 3
 	fi

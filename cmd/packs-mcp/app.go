@@ -65,7 +65,32 @@ which is how clients start it.`,
 		a.serveCommand(), a.tryCommand(), a.listCommand(), a.showCommand(),
 		a.attachCommand(), a.detachCommand(), a.auditCommand(), a.versionCommand(),
 	)
+	a.completionCommands(root)
 	return root
+}
+
+// completionCommands makes the library's own commands like the others: an
+// example in their help, and status 2 for misuse.
+func (a *app) completionCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Example = "  packs-mcp help try"
+		case "completion":
+			cmd.Example = `  source <(packs-mcp completion bash)
+  packs-mcp completion zsh > "${fpath[1]}/_packs-mcp"
+  packs-mcp completion fish > ~/.config/fish/completions/packs-mcp.fish
+  packs-mcp completion powershell | Out-String | Invoke-Expression`
+			cmd.Args = misuse(cobra.NoArgs)
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			for _, shell := range cmd.Commands() {
+				shell.Example = "  packs-mcp completion " + shell.Name()
+				shell.Args = misuse(cobra.NoArgs)
+			}
+		}
+	}
 }
 
 // packFlags are the flags that say which packs there are.
@@ -83,7 +108,14 @@ func (a *app) packFlags(cmd *cobra.Command) {
 func misuse(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return &usageError{err: err, hint: fmt.Sprintf("see: %s --help", cmd.CommandPath())}
+			hint := fmt.Sprintf("see: %s --help", cmd.CommandPath())
+			if cmd.HasSubCommands() && len(args) > 0 {
+				cmd.SuggestionsMinimumDistance = 2
+				if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+					hint = fmt.Sprintf("did you mean %s? see: %s --help", strings.Join(near, " or "), cmd.CommandPath())
+				}
+			}
+			return &usageError{err: err, hint: hint}
 		}
 		return nil
 	}
@@ -129,6 +161,8 @@ func (a *app) report(err error) int {
 		hint = e.Hint
 	} else if e, ok := errors.AsType[*packs.NotFoundError](err); ok && len(e.Near) == 0 {
 		hint = "packs-mcp list --all shows every pack there is"
+	} else if _, ok := errors.AsType[*config.Error](err); ok {
+		hint = "correct it and run the command again; nothing was done"
 	} else if errors.Is(err, context.Canceled) {
 		hint = "it was interrupted"
 	}

@@ -162,6 +162,36 @@ func summary(e audit.Entry) string {
 	return strings.Join(parts, " ")
 }
 
+// verdict is what verify --json prints.
+type verdict struct {
+	OK       bool           `json:"ok"`
+	Files    []string       `json:"files"`
+	Entries  int            `json:"entries"`
+	First    int64          `json:"first"`
+	Last     int64          `json:"last"`
+	Hash     string         `json:"hash"`
+	Problems []auditProblem `json:"problems"`
+	More     int            `json:"more,omitempty"`
+}
+
+type auditProblem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+func verdictOf(r audit.Report) verdict {
+	v := verdict{
+		OK: r.OK, Files: r.Files, Entries: r.Entries, First: r.First, Last: r.Last, Hash: r.Hash,
+		Problems: []auditProblem{}, More: r.More,
+	}
+	for _, p := range r.Problems {
+		v.Problems = append(v.Problems, auditProblem{File: p.File, Line: p.Line, Kind: string(p.Kind), Message: p.Message})
+	}
+	return v
+}
+
 func (a *app) auditVerify(asJSON bool) error {
 	path, err := a.auditPath()
 	if err != nil {
@@ -172,7 +202,7 @@ func (a *app) auditVerify(asJSON bool) error {
 		return noLog(path, err)
 	}
 	if asJSON {
-		if err := printJSON(a.stdout, report); err != nil {
+		if err := printJSON(a.stdout, verdictOf(report)); err != nil {
 			return err
 		}
 	} else {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,6 +94,9 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	if err != nil {
 		return errors.Join(err, s.close())
 	}
+	if opts.Pack, err = a.toVisit(ctx, s, cfg, root, opts.Pack); err != nil {
+		return errors.Join(err, s.close())
+	}
 	tourErr := a.take(ctx, s, g, opts)
 	if err := errors.Join(tourErr, s.close()); err != nil {
 		if errors.Is(err, tour.ErrNoPacks) {
@@ -101,6 +105,36 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		return err
 	}
 	return a.epilogue(cfg, g, began)
+}
+
+// toVisit returns the id of the pack to visit: the named one, or of those below
+// root the first with tools, or else the first. The user's own packs may be
+// attached too, and are not what is tried.
+func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root packs.Root, named string) (string, error) {
+	catalog := s.library.Catalog(ctx)
+	var ids []string
+	first := ""
+	files := toolFiles(cfg)
+	for _, p := range catalog.Attached() {
+		if p.Root != root.Dir {
+			continue
+		}
+		ids = append(ids, p.ID)
+		if first == "" && files.HasTools(p) {
+			first = p.ID
+		}
+	}
+	if len(ids) == 0 {
+		return "", a.noPacks(ctx, s, root.Dir)
+	}
+	if named != "" {
+		p, err := catalog.LookupAttached(named)
+		if err != nil {
+			return "", withHint(err, "the packs here are: %s", strings.Join(ids, ", "))
+		}
+		return p.ID, nil
+	}
+	return cmp.Or(first, ids[0]), nil
 }
 
 // bundled puts the example packs into a folder of their own.
@@ -222,7 +256,7 @@ func (t *terminal) Result(result map[string]any, failed bool) {
 	if failed {
 		mark = "<- failed:"
 	}
-	raw, err := json.MarshalIndent(result, "   ", "  ")
+	raw, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		raw = []byte("?")
 	}
@@ -264,7 +298,7 @@ func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choi
 	}
 	if !t.ask {
 		fmt.Fprintln(t.out, "   | denied: there is no terminal to ask on; --yes approves every call")
-		return "deny"
+		return ""
 	}
 	for i, c := range choices {
 		fmt.Fprintf(t.out, "   | [%d] %s\n", i+1, c.Title)
@@ -272,7 +306,7 @@ func (t *terminal) Ask(ctx context.Context, question string, choices []tour.Choi
 	for {
 		answer, ok := t.line(ctx, fmt.Sprintf("   | your decision, 1 to %d: ", len(choices)))
 		if !ok {
-			return "deny"
+			return ""
 		}
 		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
 			return choices[n-1].Value

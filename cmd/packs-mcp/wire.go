@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -61,7 +62,7 @@ func (a *app) logger(l config.Log) *slog.Logger {
 	case config.FormatJSON:
 		return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: l.Level}))
 	case config.FormatPretty:
-		return slog.New(tint.NewHandler(a.stderr, &tint.Options{
+		return slog.New(tint.NewTextHandler(a.stderr, &tint.Options{
 			Level: l.Level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(a.stderr),
 		}))
 	default:
@@ -222,11 +223,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 // warm compiles the first tools there are: the schema behind them is compiled
 // once, and takes longer than all the rest of the first answer.
 func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
-	for _, p := range lib.Catalog(ctx).Attached() {
-		if files.HasTools(p) {
-			return
-		}
-	}
+	_ = slices.ContainsFunc(lib.Catalog(ctx).Attached(), files.HasTools)
 }
 
 // closeLog closes a log that may not have been opened.

@@ -65,7 +65,7 @@ func (c *digestCache) file(path string) (digest string, head []byte, err error) 
 	hash := sha256.New()
 	first := make([]byte, headSize)
 	n, err := io.ReadFull(f, first)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return "", nil, err
 	}
 	first = first[:n]

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -307,7 +308,7 @@ func TestRunTooLargeByTheKernel(t *testing.T) {
 	}
 	for pad := max(room-200, 0); pad < room+40; pad += 20 {
 		try := c
-		try.Args = append(c.Args[:len(c.Args):len(c.Args)], strings.Repeat("x", pad))
+		try.Args = slices.Concat(c.Args, []string{strings.Repeat("x", pad)})
 		res, err := New(Options{}).Run(t.Context(), Policy{}, try)
 		if _, ok := errors.AsType[*TooLargeError](err); err != nil && !ok {
 			t.Fatalf("Run with %d bytes = %v, want a result or a TooLargeError", pad, err)

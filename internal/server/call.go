@@ -71,7 +71,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		if mcpserver.IsModernRequest(ctx) {
 			return inputRequired(question), nil
 		}
-		act, permit, err = s.askAndCheck(ctx, c, question)
+		act, permit, err = s.askAndCheck(ctx, c, act.request, question)
 	}
 	if err != nil {
 		return failure(s.explain(err, id)), nil
@@ -85,11 +85,19 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 
 // askAndCheck asks an older client's user and decides again. What the call
 // would do is found out anew: the answer counts only if that is still the same.
-func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, error) {
+func (s *Server) askAndCheck(ctx context.Context, c *call, asked gate.Request, q *gate.Question) (*action, *gate.Permit, error) {
 	answer := s.elicit(ctx, q)
 	c.catalog = s.opts.Library.Catalog(ctx)
-	act, err := c.tool.prepare(s, ctx, c)
+	// A call that was cancelled meanwhile gets as far as the gate, which denies
+	// and records it.
+	act, err := c.tool.prepare(s, context.WithoutCancel(ctx), c)
 	if err != nil {
+		// What was asked about is no longer there. The answer, whatever it was,
+		// is spent and recorded as worth nothing.
+		lost := &gate.Answer{State: answer.State, Channel: answer.Channel, Reason: "the call could not be made any more when the answer came"}
+		if _, _, denied := s.opts.Gate.Check(ctx, asked, lost); denied == nil {
+			return nil, nil, errors.New("the gate allowed a call without an answer")
+		}
 		return nil, nil, err
 	}
 	permit, again, err := s.opts.Gate.Check(ctx, act.request, answer)

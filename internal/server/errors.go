@@ -57,6 +57,11 @@ type toolError struct {
 	Reference string `json:"reference,omitempty"`
 }
 
+// errorProperty is how the output schemas declare it. They require nothing at
+// the top, since an error comes alone: the official TypeScript client 1.x holds
+// the structured content of errors against the schema too, and throws.
+const errorProperty = `"error":{"type":"object","properties":{"code":{"type":"string"},"message":{"type":"string"},"hint":{"type":"string"}},"required":["code","message"]}`
+
 func (e *toolError) Error() string { return e.Code + ": " + e.Message }
 
 func failf(code, hint, format string, args ...any) *toolError {
@@ -137,6 +142,9 @@ func explainTools(err error) *toolError {
 	if e, ok := errors.AsType[*tools.LeadingDashError](err); ok {
 		return failf(codeInvalidArguments, "The program could take it for an option. Leave the dash out, or ask the user.", "%v", e)
 	}
+	if e, ok := errors.AsType[*tools.NULError](err); ok {
+		return failf(codeInvalidArguments, "Correct the arguments and call again.", "%v", e)
+	}
 	if e, ok := errors.AsType[*tools.MissingContextError](err); ok {
 		return failf(codeMissingContext, "Ask the user for it and pass it as an argument, or ask them to set it under context: in the configuration.", "%v", e)
 	}
@@ -172,7 +180,7 @@ func explainSandbox(err error) *toolError {
 		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", e)
 	}
 	if e, ok := errors.AsType[*sandbox.CommandError](err); ok {
-		return failf(codeInvalidArguments, "", "%v", e)
+		return failf(codeInvalidArguments, "Correct the arguments and call again.", "%v", e)
 	}
 	if errors.Is(err, syscall.E2BIG) {
 		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", err)

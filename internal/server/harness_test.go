@@ -57,7 +57,7 @@ type option func(*setup)
 // unless an option says otherwise.
 func newWorld(t *testing.T, tree string, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, root: t.TempDir(), lines: make(chan map[string]any, 4096), done: make(chan error, 1)}
+	w := &world{t: t, root: t.TempDir()}
 	plant(t, w.root, tree)
 	logger := slog.New(slog.NewTextHandler(&w.log, nil))
 	w.audit = filepath.Join(t.TempDir(), "audit.jsonl")
@@ -94,6 +94,14 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	if w.srv, err = New(s.server); err != nil {
 		t.Fatal(err)
 	}
+	w.connect()
+	return w
+}
+
+// connect connects the client with a chat of its own.
+func (w *world) connect() {
+	t := w.t
+	w.lines, w.done = make(chan map[string]any, 4096), make(chan error, 1)
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	w.in = inW
@@ -119,7 +127,6 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 		}
 	}()
 	t.Cleanup(w.close)
-	return w
 }
 
 // plant writes the files of a txtar tree. A name that ends in "*" is made
@@ -433,4 +440,11 @@ func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// says reports whether a question has some words. Where its lines break, and
+// how it is indented, does not matter.
+func says(question, words string) bool {
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	return strings.Contains(squeeze(question), squeeze(words))
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // maxInstructions is how much of instructions, and of one description, reaches
-// the model in every client: Claude Code cuts both there. Counted as
-// JavaScript does, in UTF-16 units.
+// the model in every client: Claude Code cuts both there, in UTF-16 units. Here
+// it is counted by [weight], which is more.
 const maxInstructions = 2048
 
 // instructions teach a model how packs work, and name as many as fit.
@@ -26,11 +26,11 @@ func (s *Server) instructions(ctx context.Context) string {
 - A person approves each call. When one is denied, do not repeat it unless asked.
 
 `, s.exposed(toolOpenDocs), s.exposed(toolReadFile), s.exposed(toolEnable), s.exposed(toolCall))
-	return rules + s.metadataBlock(ctx, maxInstructions-utf16Len(rules))
+	return rules + s.metadataBlock(ctx, maxInstructions-weight(rules))
 }
 
-// metadataBlock names the attached packs, as many as fit into max UTF-16
-// units, and says how to find the rest. The order is by id.
+// metadataBlock names the attached packs, as many as fit into a weight of max,
+// and says how to find the rest. The order is by id.
 func (s *Server) metadataBlock(ctx context.Context, max int) string {
 	attached := offered(s.opts.Library.Catalog(ctx))
 	const head = "Capability Packs (attached; metadata only):\n"
@@ -38,23 +38,23 @@ func (s *Server) metadataBlock(ctx context.Context, max int) string {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"
 	}
 	entries := make([]string, 0, min(len(attached), 32))
-	used := utf16Len(head)
+	used := weight(head)
 	rest := func(n int) string {
 		return fmt.Sprintf("(and %d more: call %s, with a query to search)", n, s.exposed(toolList))
 	}
 	// What is said of the rest must fit as well; its length hardly varies.
-	reserve := utf16Len(rest(len(attached)))
+	reserve := weight(rest(len(attached)))
 	for i, p := range attached {
 		e := fmt.Sprintf("- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
 			p.ID, safetext.Line(p.Name), s.describe(p.Description), s.files.HasTools(p))
-		need := used + utf16Len(e)
+		need := used + weight(e)
 		if i < len(attached)-1 {
 			need += reserve
 		}
 		if need > max {
 			break
 		}
-		used += utf16Len(e)
+		used += weight(e)
 		entries = append(entries, e)
 	}
 	block := head + strings.Join(entries, "")
@@ -87,10 +87,20 @@ func shorten(text string, max int) string {
 	return text
 }
 
-func utf16Len(s string) int {
-	n := 0
+// weight is how many bytes a text takes in JSON, which is never less than its
+// UTF-16 units: what a model gets before its first call is bounded in bytes,
+// whatever language packs are described in.
+func weight(s string) int {
+	n := len(s)
 	for _, r := range s {
-		n += utf16.RuneLen(r)
+		switch {
+		case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
+			n++
+		case r < ' ':
+			n += len(`\u0000`) - 1
+		case r == '\u2028', r == '\u2029':
+			n += len(`\u2028`) - utf8.RuneLen(r)
+		}
 	}
 	return n
 }

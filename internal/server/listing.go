@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,11 +57,7 @@ func (s *Server) packTools(ctx context.Context, c *chat) []mcp.Tool {
 	c.mu.Lock()
 	enabled := make(map[string]map[string]string, len(c.enabled))
 	for id, p := range c.enabled {
-		names := make(map[string]string, len(p.names))
-		for declared, listed := range p.names {
-			names[declared] = listed
-		}
-		enabled[id] = names
+		enabled[id] = maps.Clone(p.names)
 	}
 	c.mu.Unlock()
 	var out []mcp.Tool

@@ -47,10 +47,9 @@ type artifact struct {
 
 const envelopeSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
 	`"success":{"type":"boolean"},"stdout":{"type":"string"},"stderr":{"type":"string"},"output":{"type":"string"},"truncated":{"type":"boolean"},` +
-	`"duration_ms":{"type":"integer"},"parsed":{},"error":{"type":"object"},"notes":{"type":"array","items":{"type":"string"}},` +
+	`"duration_ms":{"type":"integer"},"parsed":{},` + errorProperty + `,"notes":{"type":"array","items":{"type":"string"}},` +
 	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},` +
-	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}},` +
-	`"required":["ok","exit_code","truncated","duration_ms","sandbox","run_id","workspace"]}`
+	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 
 func (e *runEnvelope) failed() bool { return !e.OK }
 

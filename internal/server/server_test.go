@@ -53,10 +53,10 @@ func TestWholeWay(t *testing.T) {
 	}
 	question := w.asked[3]
 	for _, want := range []string{
-		"Run tool greet of pack triage?", `1: "Ada"`, filepath.Join("triage", "scripts", "greet.sh"),
-		"sandbox    none: it can do everything you can do", "> Say hello.",
+		"greet", "triage", `1: "Ada"`, filepath.Join("triage", "scripts", "greet.sh"),
+		"sandbox none: it can do everything you can do", "> Say hello.",
 	} {
-		if !strings.Contains(question, want) {
+		if !says(question, want) {
 			t.Errorf("the question does not have %q:\n%s", want, question)
 		}
 	}
@@ -74,6 +74,42 @@ func TestWholeWay(t *testing.T) {
 	}
 	if report, err := audit.Verify(w.audit); err != nil || !report.OK {
 		t.Errorf("audit.Verify = %+v, %v, want a whole log", report, err)
+	}
+}
+
+// AP-07: what one chat was allowed, or asked, is nothing to another; neither
+// are its tools and its workspace.
+func TestChatsAreApart(t *testing.T) {
+	needShell(t)
+	a := newWorld(t, triage)
+	a.answer = decide("chat")
+	a.initialize()
+	a.ok("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+	a.enable("triage")
+	ran := a.ok("triage__greet", map[string]any{"who": "Ada"})
+
+	b := &world{t: t, root: a.root, audit: a.audit, srv: a.srv}
+	b.connect()
+	b.answer = decide("deny")
+	b.initialize()
+	if names := b.listed(); slices.Contains(names, "triage__greet") {
+		t.Errorf("the other chat lists %q", names)
+	}
+	b.fails("denied", "capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+	b.fails("not_enabled", "triage__greet", map[string]any{"who": "Ada"})
+	b.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "made.txt", "workspace": ran["workspace"]})
+	if len(b.asked) != 1 {
+		t.Errorf("the other chat was asked %d times, want once", len(b.asked))
+	}
+
+	call := map[string]any{"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage", "arguments": "x"}}
+	a.answer = decide("once")
+	state := result(t, b.modern("tools/call", call))["requestState"]
+	call["requestState"] = state
+	call["inputResponses"] = map[string]any{"approval": decide("once")("", nil)}
+	got := result(t, a.modern("tools/call", call))["structuredContent"].(map[string]any)
+	if e, _ := got["error"].(map[string]any); e["code"] != "denied" {
+		t.Errorf("an approval of one chat, used in another = %v, want a denial", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,9 +130,7 @@ const contextKey = "packs-mcp/context"
 // say.
 func (s *Server) contextFor(c *call) tools.Context {
 	ctx := make(tools.Context)
-	for k, v := range s.opts.Context {
-		ctx[k] = v
-	}
+	maps.Copy(ctx, s.opts.Context)
 	if c.meta != nil {
 		if said, ok := c.meta.AdditionalFields[contextKey].(map[string]any); ok {
 			for k, v := range said {

@@ -59,8 +59,7 @@ func enableTool() *baseTool {
 			`"required":["pack_id"],"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"enabled":{"type":"boolean"},"tools":{"type":"array","items":{"type":"object","properties":{` +
 			`"name":{"type":"string"},"tool":{"type":"string"},"description":{"type":"string"},"signature":{"type":"string"}},"required":["name","tool","description","signature"]}},` +
-			`"not_executable":{"type":"array","items":{"type":"object","properties":{"tool":{"type":"string"},"reason":{"type":"string"}},"required":["tool","reason"]}}},` +
-			`"required":["enabled","tools"]}`,
+			`"not_executable":{"type":"array","items":{"type":"object","properties":{"tool":{"type":"string"},"reason":{"type":"string"}},"required":["tool","reason"]}},` + errorProperty + `}}`,
 		annotations: mcp.ToolAnnotation{Title: "Enable a pack's tools", ReadOnlyHint: &no, DestructiveHint: &no, IdempotentHint: &yes, OpenWorldHint: &no},
 		prepare:     (*Server).prepareEnable,
 	}

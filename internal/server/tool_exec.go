@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -55,6 +56,13 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 		e := failf(codeInvalidArguments, "Correct the arguments and call again.", "cwd_policy is %q; it must be workspace or pack_root", p.CwdPolicy)
 		e.Schema = json.RawMessage(c.tool.input)
 		return nil, e
+	}
+	for i, arg := range p.Args {
+		if strings.ContainsRune(arg, 0) {
+			e := failf(codeInvalidArguments, "Correct the arguments and call again.", "args[%d] has a NUL byte, which no program can be given", i)
+			e.Schema = json.RawMessage(c.tool.input)
+			return nil, e
+		}
 	}
 	pack, err := s.pack(c, p.PackID)
 	if err != nil {

@@ -47,7 +47,7 @@ func listTool() *baseTool {
 		title: "List capability packs",
 		description: func(s *Server, ctx context.Context) string {
 			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
-			return text + s.metadataBlock(ctx, maxInstructions-utf16Len(text))
+			return text + s.metadataBlock(ctx, maxInstructions-weight(text))
 		},
 		input: `{"type":"object","properties":{` +
 			`"query":{"type":"string","description":"only packs whose id, name, tags or description has every word"},` +
@@ -56,7 +56,7 @@ func listTool() *baseTool {
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
 			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
-			`"next_cursor":{"type":"string"}},"required":["packs"]}`,
+			`"next_cursor":{"type":"string"},` + errorProperty + `}}`,
 		annotations: readOnly("List capability packs"),
 		prepare:     (*Server).prepareList,
 	}

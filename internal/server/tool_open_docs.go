@@ -41,7 +41,7 @@ func openDocsTool() *baseTool {
 			`"pack_id":{"type":"string","description":"as listed"},` +
 			`"arguments":{"type":"string","description":"what to apply the pack to; replaces $ARGUMENTS"}},` +
 			`"required":["pack_id"],"additionalProperties":false}`,
-		output:      `{"type":"object","properties":{"entry_doc":` + documentSchema + `,"additional_docs":{"type":"array","items":` + documentSchema + `}},"required":["entry_doc"]}`,
+		output:      `{"type":"object","properties":{"entry_doc":` + documentSchema + `,"additional_docs":{"type":"array","items":` + documentSchema + `},` + errorProperty + `}}`,
 		annotations: readOnly("Open a pack's documents"),
 		prepare:     (*Server).prepareOpenDocs,
 	}

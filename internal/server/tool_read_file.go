@@ -82,8 +82,7 @@ func readFileTool() *baseTool {
 			`"required":["pack_id","path"],"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},"encoding":{"type":"string","enum":["utf-8","base64"]},` +
 			`"mime":{"type":"string"},"size_bytes":{"type":"integer"},"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},` +
-			`"entries":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"type":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["name","type"]}}},` +
-			`"required":["path","truncated"]}`,
+			`"entries":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"type":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["name","type"]}},` + errorProperty + `}}`,
 		annotations: readOnly("Read a pack's file"),
 		prepare:     (*Server).prepareReadFile,
 	}

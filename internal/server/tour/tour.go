@@ -34,7 +34,8 @@ type Guide interface {
 	// Result shows what came of it: the result's JSON, decoded.
 	Result(result map[string]any, failed bool)
 	// Ask puts a question of the server to the person and returns the value of
-	// the choice they made; anything else is a denial.
+	// the choice they made; empty when there is nobody to ask. Anything that is
+	// no choice is a denial.
 	Ask(ctx context.Context, question string, choices []Choice) string
 	// Value asks for a required argument of a tool; ok is false when there is
 	// nobody to say.
@@ -354,6 +355,8 @@ func (a asker) Elicit(ctx context.Context, req mcp.ElicitationRequest) (*mcp.Eli
 	value := a.guide.Ask(ctx, req.Params.Message, choices)
 	if slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == value }) {
 		answer = mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{"decision": value}}
+	} else if value == "" {
+		answer.Action = mcp.ElicitationResponseActionCancel
 	}
 	return &mcp.ElicitationResult{ElicitationResponse: answer}, nil
 }

@@ -1,0 +1,382 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// home is a folder for everything of one run of the program, and its
+// environment.
+func home(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
+	return dir, append(os.Environ(), "HOME="+dir, "PACKS_MCP_HOME="+filepath.Join(dir, "state"))
+}
+
+// plantPack writes a pack with one tool, which runs a script.
+func plantPack(t *testing.T, root, name, script string) {
+	t.Helper()
+	dir := filepath.Join(root, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tools, err := json.Marshal([]any{map[string]any{
+		"name": "go", "description": "Goes.", "inputSchema": map[string]any{"type": "object"}, "command": []string{"./go.sh"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, data := range map[string]string{
+		"SKILL.md":   "---\nname: " + name + "\ndescription: Goes.\n---\nThe words of the document.\n",
+		"tools.json": string(tools),
+		"go.sh":      "#!/bin/sh\n" + script,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(data), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// events returns what the audit log of a run holds, by event.
+func events(t *testing.T, dir string) map[string][]map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "state", "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string][]map[string]any)
+	for line := range bytes.Lines(data) {
+		var e map[string]any
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("audit line %q: %v", line, err)
+		}
+		event, _ := e["event"].(string)
+		all[event] = append(all[event], e)
+	}
+	return all
+}
+
+// SIGTERM ends a server cleanly: what runs is killed, the status is 0, and the
+// log has the end of the run and of the server.
+func TestSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) { testSignal(t, sig) })
+	}
+}
+
+func testSignal(t *testing.T, sig syscall.Signal) {
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "hold", "echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.05; done\n")
+	work := filepath.Join(dir, "work")
+	cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--workspace", work)
+	cmd.Env = env
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	send := func(format string, args ...any) {
+		t.Helper()
+		if _, err := fmt.Fprintf(in, format+"\n", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive := func() map[string]any {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("the server ended; it said %s", stderr.String())
+		}
+		var m map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			t.Fatalf("the server wrote %q: %v", lines.Text(), err)
+		}
+		return m
+	}
+	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+	receive()
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"hold","command":"./go.sh"}}}`)
+	ask := receive()
+	if ask["method"] != "elicitation/create" {
+		t.Fatalf("the server sent %v, want a question", ask)
+	}
+	send(`{"jsonrpc":"2.0","id":%v,"result":{"action":"accept","content":{"decision":"once"}}}`, ask["id"])
+	pid := awaitPID(t, filepath.Join(work, "pid"))
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() { // the reply of the call that was ended, perhaps
+		if !json.Valid(lines.Bytes()) {
+			t.Errorf("the server wrote %q", lines.Text())
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v, want status 0; it said %s", err, stderr.String())
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the program that was running is still there: kill = %v", err)
+	}
+	all := events(t, dir)
+	if len(all["run.end"]) != 1 || all["run.end"][0]["cause"] != "cancelled" || len(all["server.stop"]) != 1 {
+		t.Errorf("the log has %v, want the end of the run and of the server", all)
+	}
+}
+
+// awaitPID reads the file that a program writes its id to.
+func awaitPID(t *testing.T, path string) int {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	timeout := time.After(20 * time.Second)
+	for {
+		if data, err := os.ReadFile(path); err == nil {
+			pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("%s did not appear", path)
+		}
+	}
+}
+
+// A child that keeps or floods the streams it inherits does not reach the
+// protocol.
+func TestChildCannotWriteToTheProtocol(t *testing.T) {
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "loud", "echo to one; echo to two >&2\nfor fd in 3 4 5 6 7 8 9; do eval \"echo to $fd >&$fd\" 2>/dev/null; done\ntrue\n")
+	cmd := exec.Command("packs-mcp", "try", packs, "--yes")
+	cmd.Env = env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("try = %v\n%s", err, out)
+	}
+	for fd := 3; fd < 10; fd++ {
+		if strings.Contains(string(out), fmt.Sprintf("to %d", fd)) {
+			t.Errorf("a run wrote to descriptor %d of the server", fd)
+		}
+	}
+	if !strings.Contains(string(out), "to one") {
+		t.Errorf("the run's own output is not there:\n%s", out)
+	}
+}
+
+// terminalSession is the program on a terminal, with a person at it.
+type terminalSession struct {
+	t    *testing.T
+	tty  *os.File
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	text strings.Builder // what was on the screen
+	more chan struct{}
+	seen int // how much of text the person has read
+}
+
+func startTerminal(t *testing.T, env []string, dir string, args ...string) *terminalSession {
+	t.Helper()
+	s := &terminalSession{t: t, cmd: exec.Command("packs-mcp", args...), more: make(chan struct{}, 1)}
+	s.cmd.Env, s.cmd.Dir = env, dir
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	if err != nil {
+		t.Skipf("pseudo-terminal: %v", err)
+	}
+	s.tty = tty
+	t.Cleanup(func() { tty.Close(); _ = s.cmd.Process.Kill() })
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buf)
+			s.mu.Lock()
+			s.text.Write(buf[:n])
+			s.mu.Unlock()
+			select {
+			case s.more <- struct{}{}:
+			default:
+			}
+			if err != nil {
+				close(s.more)
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// until reads until some words are on the screen, and returns what came.
+func (s *terminalSession) until(words string) string {
+	s.t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		s.mu.Lock()
+		fresh := s.text.String()[s.seen:]
+		s.mu.Unlock()
+		if i := strings.Index(fresh, words); i >= 0 {
+			s.seen += i + len(words)
+			return fresh[:i+len(words)]
+		}
+		select {
+		case _, ok := <-s.more:
+			if !ok && !strings.Contains(s.screen()[s.seen:], words) {
+				s.t.Fatalf("the program ended before %q; since the last question it wrote\n%s", words, fresh)
+			}
+		case <-timeout:
+			s.t.Fatalf("%q does not come; since the last question there was\n%s", words, fresh)
+		}
+	}
+}
+
+func (s *terminalSession) screen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (s *terminalSession) enter(text string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.tty, text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+const prompt = "your decision, 1 to 3: "
+
+// A person at a terminal: each call is put to them, and each of the answers
+// does what it says.
+func TestTryOnATerminal(t *testing.T) {
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "walk", "echo it went; echo made > made.txt\n")
+	s := startTerminal(t, env, dir, "try", packs)
+
+	question := s.until(prompt)
+	for _, want := range []string{"Open the documents of pack walk?", "[1] Allow once", "[2] Allow opening this pack's documents", "[3] Deny"} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the question does not have %q:\n%s", want, question)
+		}
+	}
+	if strings.Contains(question, "The words of the document.") {
+		t.Error("the document is shown before it is allowed")
+	}
+	s.enter("nonsense\r") // asked again
+	s.until(prompt)
+	s.enter("0\r")
+	s.until(prompt)
+	s.enter("1\r")
+	s.until("The words of the document.")
+
+	s.until("capability_packs_read_file")
+	s.until(prompt)
+	s.enter("3\r")
+	s.until(`"code": "denied"`)
+
+	s.until("Enable 1 tool of pack walk?")
+	s.until(prompt)
+	s.enter("2\r")
+	s.until("walk__go")
+
+	question = s.until(prompt)
+	for _, want := range []string{"go.sh", "sandbox", "none: it can do everything you can do"} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the question about the run does not have %q:\n%s", want, question)
+		}
+	}
+	s.enter("1\r")
+	s.until("it went")
+	s.until(prompt) // reading what it made
+	s.enter("1\r")
+	s.until("and its chain verifies.")
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("try ended with %v\n%s", err, s.screen())
+	}
+	var decisions []string
+	for _, e := range events(t, dir)["decision"] {
+		decisions = append(decisions, fmt.Sprint(e["kind"], " ", e["decision"]))
+	}
+	if got, want := strings.Join(decisions, ", "), "list once, open once, read deny, enable chat, run once, read once"; got != want {
+		t.Errorf("the log has the decisions %q, want %q", got, want)
+	}
+}
+
+// Deny, and the terminal's own ways to leave: nothing runs.
+func TestTryDeniedOnATerminal(t *testing.T) {
+	for name, leave := range map[string]string{"deny": "3\r", "end of input": "\x04"} {
+		t.Run(name, func(t *testing.T) {
+			dir, env := home(t)
+			packs := filepath.Join(dir, "packs")
+			plantPack(t, packs, "walk", "echo it went\n")
+			s := startTerminal(t, env, dir, "try", packs)
+			for range 3 { // open, read, enable
+				s.until(prompt)
+				s.enter(leave)
+			}
+			s.until("and its chain verifies.")
+			if err := s.cmd.Wait(); err != nil {
+				t.Errorf("try ended with %v", err)
+			}
+			if strings.Contains(s.screen(), "The words of the document.") {
+				t.Error("the document was shown")
+			}
+			all := events(t, dir)
+			if len(all["run.start"]) != 0 {
+				t.Errorf("something ran: %v", all["run.start"])
+			}
+			for _, e := range all["decision"][1:] {
+				if e["decision"] != "deny" {
+					t.Errorf("the log has %v, want a denial", e)
+				}
+			}
+		})
+	}
+}
+
+// Ctrl-C at a question ends the program at once, and allows nothing.
+func TestTryInterrupted(t *testing.T) {
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "walk", "echo it went\n")
+	s := startTerminal(t, env, dir, "try", packs)
+	s.until(prompt)
+	s.enter("\x03")
+	err := s.cmd.Wait()
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 1 {
+		t.Errorf("try ended with %v, want status 1\n%s", err, s.screen())
+	}
+	all := events(t, dir)
+	if len(all["run.start"]) != 0 || len(all["server.stop"]) != 1 {
+		t.Errorf("the log has %v, want the server's end and no run", all)
+	}
+}

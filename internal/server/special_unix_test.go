@@ -1,0 +1,117 @@
+//go:build unix
+
+package server
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Things that are no regular files are refused at once; a FIFO does not make
+// anybody wait for its other end.
+func TestReadSpecialFiles(t *testing.T) {
+	w := newWorld(t, filesPack)
+	w.answer = decide("once")
+	dir := filepath.Join(w.root, "files")
+	w.put("secret.txt", "outside", 0o644)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(unix.Mkfifo(filepath.Join(dir, "fifo"), 0o644))
+	must(os.Symlink("../secret.txt", filepath.Join(dir, "out")))
+	must(os.Symlink(filepath.Join(w.root, "secret.txt"), filepath.Join(dir, "absolute")))
+	must(os.Symlink("..", filepath.Join(dir, "up")))
+	must(os.Symlink("/dev/zero", filepath.Join(dir, "zero")))
+	must(os.Symlink("loop", filepath.Join(dir, "loop")))
+	must(os.Symlink("a.md", filepath.Join(dir, "inside")))
+	must(os.Symlink("fifo", filepath.Join(dir, "tofifo")))
+	must(os.Symlink("nowhere", filepath.Join(dir, "dangling")))
+	w.initialize()
+	for path, code := range map[string]string{
+		"fifo": "path_denied", "tofifo": "path_denied", "out": "path_denied", "absolute": "path_denied", "zero": "path_denied",
+		"loop": "path_denied", "up": "path_denied", "up/secret.txt": "path_denied", "up/.": "path_denied", "up//": "path_denied",
+		"up/files/a.md": "path_denied", "dangling": "not_found",
+	} {
+		w.fails(code, "capability_packs_read_file", map[string]any{"pack_id": "files", "path": path})
+	}
+	if got := w.ok("capability_packs_read_file", map[string]any{"pack_id": "files", "path": "inside"}); got["content"] != "alpha\n" {
+		t.Errorf("a link that stays inside = %v, want what it leads to", got)
+	}
+	var types []string
+	for _, e := range objects(w.ok("capability_packs_read_file", map[string]any{"pack_id": "files", "path": "."})["entries"]) {
+		if e["type"] != "file" && e["type"] != "dir" {
+			types = append(types, e["name"].(string)+":"+e["type"].(string))
+		}
+	}
+	if got, want := strings.Join(types, " "), "absolute:link dangling:link fifo:other inside:link loop:link out:link tofifo:link up:link zero:link"; got != want {
+		t.Errorf("the listing has %q, want %q", got, want)
+	}
+}
+
+func TestReadSocket(t *testing.T) {
+	w := newWorld(t, filesPack)
+	w.answer = decide("once")
+	// A path of a socket is short on every system.
+	l, err := net.Listen("unix", filepath.Join(w.root, "files", "s"))
+	if err != nil {
+		t.Skipf("unix socket: %v", err)
+	}
+	defer l.Close()
+	w.initialize()
+	w.fails("path_denied", "capability_packs_read_file", map[string]any{"pack_id": "files", "path": "s"})
+}
+
+// What a run leaves in the workspace may be anything, and is read with the same
+// care: a second name of a file outside is not told apart from a copy by its
+// path.
+func TestReadWorkspaceSpecialFiles(t *testing.T) {
+	w := newWorld(t, `
+-- maker/SKILL.md --
+---
+name: maker
+description: Makes things.
+---
+-- maker/make.sh* --
+#!/bin/sh
+mkfifo fifo
+ln -s /etc/passwd link
+ln "$1" hard
+mkdir dir
+printf 'a\033[31mb' > "$(printf 'odd\033\nname')"
+echo fine > fine.txt
+`)
+	w.answer = decide("once")
+	outside := filepath.Join(w.srv.opts.Workspaces, "outside.txt") // the same file system
+	if err := os.WriteFile(outside, []byte("outside"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.initialize()
+	ran := w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "maker", "command": "./make.sh", "args": []string{outside}})
+	for path, code := range map[string]string{"fifo": "path_denied", "link": "path_denied", "hard": "path_denied"} {
+		w.fails(code, "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": path})
+	}
+	var artifacts []string
+	for _, a := range objects(ran["artifacts"]) {
+		artifacts = append(artifacts, a["path"].(string))
+	}
+	notes := strings.Join(texts(ran["notes"]), "\n")
+	for _, name := range []string{"fifo", "link", "hard"} {
+		if !strings.Contains(notes, name) || strings.Contains(strings.Join(artifacts, " "), name) {
+			t.Errorf("%s: artifacts %q, notes %q, want it skipped with a reason", name, artifacts, notes)
+		}
+	}
+	if text := strings.Join(artifacts, " ") + notes; strings.ContainsAny(text, "\x1b\n") && strings.Contains(text, "\x1b") {
+		t.Errorf("a name reaches the client with its escape sequence: %q", text)
+	}
+	if !strings.Contains(strings.Join(artifacts, " "), "fine.txt") {
+		t.Errorf("artifacts = %q, want fine.txt", artifacts)
+	}
+}

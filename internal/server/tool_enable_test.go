@@ -1,0 +1,268 @@
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"os"
+)
+
+// toolPack is a txtar tree of a pack whose tools take nothing and run true.
+func toolPack(id string, tools ...string) string {
+	var list []string
+	for _, name := range tools {
+		list = append(list, fmt.Sprintf(`{"name": %q, "description": "Does %s.", "inputSchema": {"type": "object"}, "command": ["true"]}`, name, name))
+	}
+	return pack(id, "Has tools.") + "-- " + id + "/tools.json --\n[" + strings.Join(list, ",\n") + "]\n"
+}
+
+func names(content map[string]any, key string) []string {
+	var out []string
+	for _, t := range objects(content["tools"]) {
+		out = append(out, t[key].(string))
+	}
+	return out
+}
+
+func TestEnable(t *testing.T) {
+	w := newWorld(t, toolPack("many", "one", "two", "three")+`
+-- rich/SKILL.md --
+---
+name: rich
+description: A signature.
+---
+-- rich/tools.json --
+{"tools": [{"name": "open_ticket", "title": "Open a ticket", "description": "Open it.",
+ "inputSchema": {"type": "object", "properties": {"title": {"type": "string"}, "severity": {"type": "integer", "default": 3}}, "required": ["title"]},
+ "command": {"program": "echo", "args": ["{{title}}"]}}]}
+`)
+	w.answer = decide("once")
+	w.initialize()
+
+	part := w.enable("many", "two", "two")
+	if got := names(part, "name"); !slices.Equal(got, []string{"many__two"}) || part["enabled"] != true {
+		t.Errorf("enable two = %v, want only many__two", part)
+	}
+	if !says(w.asked[0], "Enable 1 tool of pack many?") {
+		t.Errorf("the question is %q", w.asked[0])
+	}
+	if got := w.listed(); !slices.Contains(got, "many__two") || slices.Contains(got, "many__one") {
+		t.Errorf("tools/list = %q, want many__two and not many__one", got)
+	}
+	all := w.enable("many")
+	if got := names(all, "tool"); !slices.Equal(got, []string{"one", "two", "three"}) {
+		t.Errorf("enable all = %q, want them in the order of the file", got)
+	}
+	if len(w.notes) != 2 {
+		t.Errorf("%d notifications after two changes of the list, want 2", len(w.notes))
+	}
+	w.enable("many")
+	if len(w.notes) != 2 {
+		t.Errorf("a notification came although the list did not change")
+	}
+
+	rich := objects(w.enable("rich")["tools"])[0]
+	if got, want := rich["signature"], "open_ticket(title: string, severity?: integer = 3)"; got != want {
+		t.Errorf("signature = %q, want %q", got, want)
+	}
+	if rich["name"] != "rich__open_ticket" || rich["tool"] != "open_ticket" || rich["description"] != "Open it." {
+		t.Errorf("the tool is %v", rich)
+	}
+}
+
+func TestEnableRefuses(t *testing.T) {
+	w := newWorld(t, pack("bare", "No tools.")+toolPack("many", "one", "two")+`
+-- invalid/SKILL.md --
+---
+name: invalid
+description: Invalid tools.
+---
+Body.
+-- invalid/tools.json --
+{"tools": [
+  {"name": "good", "inputSchema": {"type": "object"}, "command": ["true"]},
+  {"name": "bad", "inputSchema": {"type": "object"}, "command": {"program": "true", "args": ["{{nope}}"]}},
+  {"name": "GOOD", "inputSchema": {"type": "object"}, "command": ["true"]}
+]}
+-- broken/SKILL.md --
+---
+name: broken
+description: Not JSON.
+---
+-- broken/tools.json --
+{"tools": [
+  nope
+-- declared/SKILL.md --
+---
+name: declared
+description: Only declared.
+---
+-- declared/tools.json --
+{"tools": [{"name": "idea", "description": "An idea.", "inputSchema": {"type": "object"}}]}
+`)
+	w.answer = decide("once")
+	w.initialize()
+	call := func(code string, args map[string]any) map[string]any {
+		t.Helper()
+		e := w.fails(code, "capability_packs_enable_tools", args)
+		if e["hint"] == nil {
+			t.Errorf("enable_tools %v: %v has no hint", args, e)
+		}
+		return e
+	}
+	call("not_found", map[string]any{"pack_id": "manny"})
+	call("invalid_tools", map[string]any{"pack_id": "bare"})
+	call("invalid_arguments", map[string]any{"pack_id": "many", "tools": "one"})
+	call("invalid_arguments", map[string]any{"pack_id": "many", "tools": []any{1}})
+	call("invalid_arguments", map[string]any{"pack_id": "many", "all": true})
+	call("not_executable", map[string]any{"pack_id": "declared"})
+	call("not_executable", map[string]any{"pack_id": "declared", "tools": []string{"idea"}})
+	if e := call("invalid_arguments", map[string]any{"pack_id": "many", "tools": []string{"three"}}); !slices.Equal(texts(e["near"]), []string{"one", "two"}) {
+		t.Errorf("near = %v, want the tools there are", e["near"])
+	}
+	var lines []string
+	for _, p := range objects(call("invalid_tools", map[string]any{"pack_id": "invalid"})["problems"]) {
+		lines = append(lines, fmt.Sprintf("%v:%v", p["file"], p["line"]))
+		if p["message"] == nil || p["hint"] == nil || p["code"] == nil {
+			t.Errorf("the problem %v lacks something", p)
+		}
+	}
+	if !slices.Contains(lines, "tools.json:3") || !slices.Contains(lines, "tools.json:4") {
+		t.Errorf("the problems are at %q, want lines 3 and 4 of tools.json", lines)
+	}
+	if p := objects(call("invalid_tools", map[string]any{"pack_id": "broken"})["problems"]); len(p) != 1 || p[0]["line"] != 2.0 {
+		t.Errorf("the problems are %v, want line 2", p)
+	}
+	if len(w.asked) != 0 {
+		t.Errorf("%d questions were asked, want none", len(w.asked))
+	}
+	// A pack without usable tools still has its documents.
+	w.ok("capability_packs_open_docs", map[string]any{"pack_id": "invalid"})
+}
+
+// A tool that is only declared is named with the reason, beside those that run.
+func TestEnablePartlyDeclared(t *testing.T) {
+	w := newWorld(t, pack("mixed", "Mixed.")+`-- mixed/tools.json --
+{"tools": [{"name": "idea", "inputSchema": {"type": "object"}}, {"name": "real", "inputSchema": {"type": "object"}, "command": ["true"]}]}
+`, limited(Limits{EnabledTools: 1}))
+	w.answer = decide("once")
+	w.initialize()
+	got := w.enable("mixed")
+	if !slices.Equal(names(got, "tool"), []string{"real"}) {
+		t.Errorf("enabled = %v, want real alone", got)
+	}
+	if d := objects(got["not_executable"]); len(d) != 1 || d[0]["tool"] != "idea" || d[0]["reason"] == "" {
+		t.Errorf("not_executable = %v, want idea and why", d)
+	}
+	if strings.Contains(w.asked[0], "idea") {
+		t.Errorf("the question names a tool that cannot be enabled:\n%s", w.asked[0])
+	}
+	w.fails("not_executable", "capability_packs_call_tool", map[string]any{"pack_id": "mixed", "tool": "idea", "arguments": map[string]any{}})
+	if names := w.listed(); slices.Contains(names, "mixed__idea") {
+		t.Errorf("tools/list = %q, want no tool that cannot run", names)
+	}
+}
+
+// A chat gets no more tools than clients bear: the error says the numbers, and
+// what to do.
+func TestEnableLimit(t *testing.T) {
+	w := newWorld(t, toolPack("a", "a1", "a2", "a3")+toolPack("b", "b1", "b2", "b3"), limited(Limits{EnabledTools: 4}))
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("a")
+	e := w.fails("tool_list_too_large", "capability_packs_enable_tools", map[string]any{"pack_id": "b"})
+	if got, want := e["message"], "3 tools are enabled and 3 more would pass the limit of 4"; got != want {
+		t.Errorf("message = %q, want %q", got, want)
+	}
+	for _, want := range []string{"at most 1", "a (3)"} {
+		if !strings.Contains(e["hint"].(string), want) {
+			t.Errorf("hint = %q, want %q in it", e["hint"], want)
+		}
+	}
+	w.enable("b", "b2")
+	w.enable("a") // nothing new
+	w.fails("tool_list_too_large", "capability_packs_enable_tools", map[string]any{"pack_id": "b", "tools": []string{"b3"}})
+
+	// What is detached makes room.
+	if err := os.RemoveAll(filepath.Join(w.root, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.lib.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.enable("b")
+}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+
+// Names that a client could take for the same get a hash, the later one, and
+// a name never changes under a client.
+func TestNames(t *testing.T) {
+	long := strings.Repeat("l", 30)
+	w := newWorld(t, toolPack("a/lint", "run", "x")+toolPack("b/lint", "run", "Run_all")+toolPack("c/li-nt", "Run-all")+
+		toolPack(long, "a_"+strings.Repeat("t", 40), "a_"+strings.Repeat("t", 41)))
+	w.answer = decide("once")
+	w.initialize()
+	first := names(w.enable("a/lint"), "name")
+	if !slices.Equal(first, []string{"lint__run", "lint__x"}) {
+		t.Errorf("the first pack's names are %q", first)
+	}
+	second := names(w.enable("b/lint"), "name")
+	if second[0] == "lint__run" || !strings.HasPrefix(second[0], "lint__run_") || second[1] != "lint__Run_all" {
+		t.Errorf("the second pack's names are %q, want a hash behind the first", second)
+	}
+	all := slices.Concat(first, second, names(w.enable("c/li-nt"), "name"), names(w.enable(long), "name"))
+	folded := make(map[string]string)
+	for _, n := range all {
+		if !toolName.MatchString(n) {
+			t.Errorf("the name %q does not match %s", n, toolName)
+		}
+		if other := folded[foldName(n)]; other != "" {
+			t.Errorf("the names %q and %q are the same to some clients", n, other)
+		}
+		folded[foldName(n)] = n
+	}
+	if got := w.listed(); len(got) != 6+len(all) {
+		t.Errorf("tools/list has %d tools, want %d", len(got), 6+len(all))
+	}
+	// Both are callable, and each is its own pack's.
+	for name, want := range map[string]string{first[0]: "a/lint", second[0]: "b/lint"} {
+		w.ok(name, map[string]any{})
+		if q := w.asked[len(w.asked)-1]; !says(q, "of pack "+want+"?") {
+			t.Errorf("%s asks %q, want the tool of %s", name, strings.SplitN(q, "\n", 2)[0], want)
+		}
+	}
+	if again := names(w.enable("b/lint"), "name"); !slices.Equal(again, second) {
+		t.Errorf("the names are %q now, and were %q", again, second)
+	}
+}
+
+// Enabling survives a change and an illness of the file: no tools while it is
+// ill, the same ones when it is mended, and the next call asks.
+func TestEnableSurvives(t *testing.T) {
+	needShell(t)
+	w := newWorld(t, toolPack("many", "one"))
+	w.answer = decide("chat")
+	w.initialize()
+	w.enable("many")
+	w.ok("many__one", map[string]any{})
+	asked := len(w.asked)
+	good := `[{"name": "one", "description": "New words.", "inputSchema": {"type": "object"}, "command": ["true"]}]`
+	w.put("many/tools.json", "{", 0o644)
+	if got := w.listed(); len(got) != 6 {
+		t.Errorf("tools/list = %q, want no pack's tools while the file is invalid", got)
+	}
+	w.fails("invalid_tools", "many__one", map[string]any{})
+	w.put("many/tools.json", good, 0o644)
+	if got := w.listed(); !slices.Contains(got, "many__one") {
+		t.Errorf("tools/list = %q, want the tool back", got)
+	}
+	w.ok("many__one", map[string]any{})
+	if len(w.asked) != asked+1 {
+		t.Errorf("%d new questions after the change, want 1", len(w.asked)-asked)
+	}
+}

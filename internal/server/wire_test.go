@@ -1,0 +1,142 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// Conversations as they are on the wire, in testdata/wire: what the client
+// section has is sent, and the lines of the server section are what comes.
+// $STATE and $ASK stand for the requestState and the id of the question that
+// came last. What is new each time, or a golden file of its own, is shortened;
+// see plainMessage.
+func TestWire(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "wire", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			converse(t, file)
+		})
+	}
+}
+
+func converse(t *testing.T, file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk := txtar.Parse(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")))
+	w := newWorld(t, triage)
+	var state, ask string
+	for i, section := range talk.Files {
+		lines := strings.Split(strings.TrimSpace(string(section.Data)), "\n")
+		if section.Name == "client" {
+			for _, line := range lines {
+				w.raw(strings.NewReplacer("$STATE", state, "$ASK", ask).Replace(line))
+			}
+			continue
+		}
+		var got strings.Builder
+		for range lines {
+			select {
+			case m, ok := <-w.lines:
+				if !ok {
+					t.Fatalf("section %d: the server closed the connection; so far\n%s", i+1, got.String())
+				}
+				if m["method"] == "elicitation/create" {
+					id, err := json.Marshal(m["id"])
+					if err != nil {
+						t.Fatal(err)
+					}
+					ask = string(id)
+				}
+				if r, ok := m["result"].(map[string]any); ok {
+					if s, ok := r["requestState"].(string); ok {
+						state = s
+					}
+				}
+				got.WriteString(plainMessage(t, m) + "\n")
+			case <-time.After(20 * time.Second):
+				t.Fatalf("section %d: the server does not answer; so far\n%s", i+1, got.String())
+			}
+		}
+		if *update {
+			talk.Files[i].Data = []byte(got.String())
+			continue
+		}
+		if diff := cmp.Diff(string(section.Data), got.String()); diff != "" {
+			t.Fatalf("section %d (-want +got; go test -update writes it):\n%s", i+1, diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(talk), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Nothing is left unsaid.
+	w.in.Close()
+	for m := range w.lines {
+		t.Errorf("the server also said %s", plainMessage(t, m))
+	}
+}
+
+// plainMessage writes a message with sorted keys and without what differs from
+// run to run.
+func plainMessage(t *testing.T, m map[string]any) string {
+	t.Helper()
+	plain(m)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(m); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// plain shortens, in place, what has a test of its own or is new each time.
+func plain(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			plain(item)
+		}
+	case map[string]any:
+		if v["structuredContent"] != nil {
+			v["content"] = "THE SAME"
+		}
+		for key, item := range v {
+			switch text, _ := item.(string); key {
+			case "instructions", "requestState":
+				v[key] = strings.ToUpper(key)
+				continue
+			case "message":
+				v[key], _, _ = strings.Cut(text, "\n") // of a question
+			case "schema", "enumNames":
+				v[key] = strings.ToUpper(key)
+				continue
+			case "tools":
+				if _, ok := item.([]any); !ok {
+					continue
+				}
+				names := []any{}
+				for _, tool := range objects(item) {
+					names = append(names, tool["name"])
+				}
+				v[key] = names
+				continue
+			}
+			plain(v[key])
+		}
+	}
+}
