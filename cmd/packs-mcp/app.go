@@ -50,6 +50,7 @@ which is how clients start it.`,
   packs-mcp list --packs ~/packs         # what a model would see
   packs-mcp audit show                   # what was asked, decided and run`,
 		Args:          misuse(cobra.NoArgs),
+		Version:       versionName(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },

@@ -77,6 +77,9 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 			g.approve = true
 			g.Tell("There is no terminal to ask on, so the calls of the bundled examples are approved by themselves.")
 		}
+		if project(cfg) == "" {
+			g.Tell("This folder is in no git repository, so the tools of git-helper will have nothing to look at.")
+		}
 		if pack == "" {
 			opts.Pack, opts.Tools = "git-helper", []string{"status", "changelog"}
 		}

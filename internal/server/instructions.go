@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -37,7 +38,23 @@ func (s *Server) metadataBlock(ctx context.Context, max int) string {
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"
 	}
-	entries := make([]string, 0, min(len(attached), 32))
+	// Long descriptions are cut here, and not in the list, when that names more
+	// packs: a pack that is not named is easily missed.
+	var block string
+	for _, length := range []int{s.limits.Description, 400, 160} {
+		var all bool
+		if block, all = s.entries(attached, head, max, length); all {
+			break
+		}
+	}
+	return block
+}
+
+// entries is the block with descriptions of at most so many characters, and
+// whether every pack is in it.
+func (s *Server) entries(attached []*packs.Pack, head string, max, length int) (block string, all bool) {
+	var b strings.Builder
+	b.WriteString(head)
 	used := weight(head)
 	rest := func(n int) string {
 		return fmt.Sprintf("(and %d more: call %s, with a query to search)", n, s.exposed(toolList))
@@ -46,22 +63,18 @@ func (s *Server) metadataBlock(ctx context.Context, max int) string {
 	reserve := weight(rest(len(attached)))
 	for i, p := range attached {
 		e := fmt.Sprintf("- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
-			p.ID, safetext.Line(p.Name), s.describe(p.Description), s.files.HasTools(p))
+			p.ID, safetext.Line(p.Name), shorten(s.describe(p.Description), length), s.files.HasTools(p))
 		need := used + weight(e)
 		if i < len(attached)-1 {
 			need += reserve
 		}
 		if need > max {
-			break
+			return b.String() + rest(len(attached)-i), false
 		}
 		used += weight(e)
-		entries = append(entries, e)
+		b.WriteString(e)
 	}
-	block := head + strings.Join(entries, "")
-	if n := len(attached) - len(entries); n > 0 {
-		block += rest(n)
-	}
-	return strings.TrimRight(block, "\n")
+	return strings.TrimRight(b.String(), "\n"), true
 }
 
 // describe makes a description fit to be shown as metadata: one line, escaped,
