@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -144,9 +145,7 @@ func TestDetached(t *testing.T) {
 		{"capability_packs_exec_best_effort", map[string]any{"command": "true"}},
 	} {
 		args := map[string]any{"pack_id": "triage"}
-		for k, v := range c.args {
-			args[k] = v
-		}
+		maps.Copy(args, c.args)
 		e := w.fails("not_attached", c.tool, args)
 		if want := "packs-mcp attach triage"; !strings.Contains(e["hint"].(string), want) {
 			t.Errorf("%s: hint = %q, want %q in it", c.tool, e["hint"], want)
