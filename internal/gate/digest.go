@@ -62,7 +62,7 @@ func (r *Request) addSubject(s sum) {
 	s.add("chat", r.Caller.Chat)
 	s.add("person", r.Caller.Person)
 	s.add("kind", string(r.Kind))
-	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust))
+	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust), r.Pack.Attached)
 }
 
 // addPlan adds what is started and under which rules, without the arguments.

@@ -70,6 +70,10 @@ func unbound(of func() Request, digest func(*Request, sandbox.Level) string) []s
 func TestEveryFieldIsBound(t *testing.T) {
 	free := []string{"Caller.Client", "Caller.Call", "Caller.CanAsk", "Logged"}
 	for name, of := range map[string]func() Request{"tool": toolRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
+		free := free
+		if of().Run != nil {
+			free = append(slices.Clone(free), "Run.Logged")
+		}
 		if diff := cmp.Diff(free, unbound(of, (*Request).callDigest)); diff != "" {
 			t.Errorf("%s: fields that an answer does not bind differ (-want +got):\n%s", name, diff)
 		}
@@ -79,7 +83,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 		"Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.ChatEnd", "Method", "Pack.About",
 		"Path", "Hidden", "Tools", "Arguments", "Logged", "AlwaysAsk",
 	}
-	words := []string{"Run.About", "Run.Command.RunID", "Run.Env"}
+	words := []string{"Run.About", "Run.Command.RunID", "Run.Env", "Run.Logged"}
 	for _, c := range []struct {
 		name string
 		of   func() Request

@@ -162,6 +162,17 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 	return c.first()
 }
 
+// Refuse records that an answer came for a call that cannot be made, and spends
+// the answer's state, so that it allows nothing later. Of req only the caller,
+// the method and the arguments need be known.
+func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
+	c := &check{Gate: g, level: g.runner.Level(), req: req, answer: answer}
+	if err := g.states.redeem(answer.State, req.callDigest(c.level)); err != nil {
+		reason += "; " + err.Error()
+	}
+	return c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
+}
+
 // A check is one call of [Gate.Check].
 type check struct {
 	*Gate

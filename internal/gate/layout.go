@@ -48,7 +48,14 @@ func (p *prompt) quote(who, text string) {
 	}
 	p.line("")
 	p.line(margin + who + ":")
+	blank := false
 	for paragraph := range strings.SplitSeq(text, "\n") {
+		// One empty line is a paragraph; many would push the rest out of sight.
+		if empty := strings.TrimSpace(paragraph) == ""; empty && blank {
+			continue
+		} else {
+			blank = empty
+		}
 		for _, l := range wrap(paragraph, quoteWidth, quoteWidth) {
 			p.line(margin + strings.TrimRight(quoteMark+l, " "))
 		}

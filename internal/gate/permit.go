@@ -26,6 +26,19 @@ type Permit struct {
 // checks that the pack still has it.
 func (p *Permit) Digest() string { return p.req.Pack.Digest }
 
+// Covers reports whether req is still what was approved.
+func (p *Permit) Covers(req Request) bool {
+	return req.callDigest(p.gate.runner.Level()) == p.req.callDigest(p.level)
+}
+
+// Withhold records that what was approved was not given after all, and returns
+// the denial. A run that is withheld cannot be started any more.
+func (p *Permit) Withhold(reason, hint string) error {
+	p.used.Store(true)
+	c := &check{Gate: p.gate, level: p.level, req: p.req}
+	return c.deny(reason, hint)
+}
+
 // RunID names the run in the audit log; empty unless the request is a run.
 func (p *Permit) RunID() string { return p.run }
 
@@ -96,6 +109,7 @@ func (p *Permit) runEntry(event audit.Event) audit.Entry {
 	e.Run = p.run
 	e.Program = run.Command.Program.Path
 	e.ProgramDigest = run.Command.Program.Digest
+	e.Argv = run.Logged
 	e.Dir = run.Command.Dir
 	e.Sandbox = p.level.String()
 	e.Network = run.Policy.Network.String()

@@ -173,7 +173,11 @@ func (p *prompt) asked(r *Request) {
 		if key == "pack_id" && args[key] == r.Pack.ID || key == "path" && args[key] == r.Path {
 			continue
 		}
-		p.fact(first(i, "asked for"), name(key)+": "+safetext.Line(compact(args[key])))
+		value := safetext.Line(compact(args[key]))
+		if strings.Contains(value, strings.Repeat(" ", maxBlank+1)) {
+			value = quoted(value)
+		}
+		p.fact(first(i, "asked for"), name(key)+": "+value)
 		i++
 	}
 }
@@ -190,7 +194,7 @@ func (p *prompt) run(r *Run, level sandbox.Level) {
 	}
 	for i, a := range c.Args {
 		// Numbered, so that none can pass for part of another.
-		p.fact(first(i, "arguments"), fmt.Sprintf("%d: %s", i+1, safetext.Quote(a)))
+		p.fact(first(i, "arguments"), fmt.Sprintf("%d: %s", i+1, quoted(a)))
 	}
 	if len(c.Args) == 0 {
 		p.fact("arguments", "none")
@@ -200,7 +204,7 @@ func (p *prompt) run(r *Run, level sandbox.Level) {
 	}
 	p.fact("folder", safetext.Quote(c.Dir))
 	for i, kv := range r.Env {
-		p.fact(first(i, "variables"), safetext.Quote(kv))
+		p.fact(first(i, "variables"), quoted(kv))
 	}
 	limits := policy.Limits.WithDefaults()
 	if level == sandbox.LevelNone {
@@ -230,11 +234,51 @@ func input(b []byte) string {
 	text := strings.TrimSuffix(string(b), "\n")
 	invisible := func(r rune) bool { return r < ' ' || r > '~' }
 	if strings.HasPrefix(text, "{") && !strings.ContainsFunc(text, invisible) {
-		if _, err := decode([]byte(text)); err == nil {
+		if _, err := decode([]byte(text)); err == nil && !strings.Contains(text, strings.Repeat(" ", maxBlank+1)) {
 			return text
 		}
 	}
-	return safetext.Quote(string(b))
+	return quoted(string(b))
+}
+
+// maxBlank is how many spaces in a row a value may have. More would put what
+// follows out of sight.
+const maxBlank = 8
+
+// quoted is a value in quotes, in ASCII. A long run of spaces stands outside of
+// the quotes, as its length: nothing is left out, and nothing is pushed away.
+func quoted(s string) string {
+	var parts []string
+	for s != "" {
+		begin, n := longBlank(s)
+		if n == 0 {
+			break
+		}
+		if begin > 0 {
+			parts = append(parts, safetext.Quote(s[:begin]))
+		}
+		parts = append(parts, fmt.Sprintf("(%d spaces)", n))
+		s = s[begin+n:]
+	}
+	if s != "" || len(parts) == 0 {
+		parts = append(parts, safetext.Quote(s))
+	}
+	return strings.Join(parts, " + ")
+}
+
+// longBlank finds the first run of more than maxBlank spaces.
+func longBlank(s string) (begin, n int) {
+	for i := 0; i < len(s); i++ {
+		n = 0
+		for i+n < len(s) && s[i+n] == ' ' {
+			n++
+		}
+		if n > maxBlank {
+			return i, n
+		}
+		i += n
+	}
+	return 0, 0
 }
 
 func trustWords(t Trust) string {

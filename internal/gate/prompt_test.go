@@ -185,11 +185,35 @@ func shownValue(prompt, begin string) string {
 	}
 }
 
+// Spaces that would push the end of an argument out of sight are counted
+// instead, outside of the quotes.
+func TestSpacesHideNothing(t *testing.T) {
+	for arg, want := range map[string]string{
+		"hello" + strings.Repeat(" ", 4000) + "&& rm -rf ~": `2: "hello" + (4000 spaces) + "&& rm -rf ~"`,
+		strings.Repeat(" ", 500) + "--evil":                 `2: (500 spaces) + "--evil"`,
+		"end" + strings.Repeat(" ", 9):                      `2: "end" + (9 spaces)`,
+		strings.Repeat(" ", 8) + "x":                        `2: "        x"`,
+		`" + (9 spaces) + "`:                                `2: "\" + (9 spaces) + \""`,
+	} {
+		b := newBench(t)
+		q := b.ask(with(execRun(), func(r *Request) { r.Run.Command.Args = []string{"first", arg, "last"} }))
+		if got := shownValue(q.Text, "2: "); got != want {
+			t.Errorf("shown = %s, want %s", got, want)
+		}
+		if n := strings.Count(q.Text, "\n"); n > 30 {
+			t.Errorf("a question about %d characters has %d lines", len(arg), n)
+		}
+	}
+	q := newBench(t).ask(with(openCall(), func(r *Request) { r.Pack.About = "begin" + strings.Repeat("\n", 900) + "end" }))
+	if !strings.Contains(q.Text, "> begin\n") || !strings.Contains(q.Text, "> end\n") || strings.Count(q.Text, "\n") > 30 {
+		t.Errorf("empty lines push the end of a quotation away:\n%s", q.Text)
+	}
+}
+
 // HU-05: an argument is shown in full, or the call is refused.
 func TestFullOrRefused(t *testing.T) {
 	for _, arg := range []string{
 		strings.Repeat("A", 300) + " --evil",
-		strings.Repeat(" ", 500) + "--evil",
 		strings.Repeat("word ", 200) + "--evil",
 		strings.Repeat("\u202e", 100) + "é" + strings.Repeat(`"\`, 50),
 	} {

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -17,14 +18,26 @@ func (c *check) record(d Decision, reason, run string) error {
 	if c.answer != nil {
 		e.Channel = c.answer.Channel
 	}
+	write := c.log.Append
 	if d != Deny && c.answer == nil && c.req.Kind != KindRun {
-		return c.failed(e, c.log.AppendLazy(e))
+		write = c.log.AppendLazy
 	}
-	return c.append(e)
+	return c.failed(e, shorter(e, write))
 }
 
 // append writes an entry that must be on disk before anything goes on.
-func (g *Gate) append(e audit.Entry) error { return g.failed(e, g.log.Append(e)) }
+func (g *Gate) append(e audit.Entry) error { return g.failed(e, shorter(e, g.log.Append)) }
+
+// shorter writes an entry, and one that is too long without the arguments,
+// whose digest stays: no length of a call keeps it out of the log.
+func shorter(e audit.Entry, write func(audit.Entry) error) error {
+	err := write(e)
+	if errors.Is(err, audit.ErrTooLong) {
+		e.Args, e.Argv, e.Artifacts = nil, nil, nil
+		err = write(e)
+	}
+	return err
+}
 
 // failed turns an error of the log into a denial. The cause goes to the
 // server's own log only; it may hold paths.

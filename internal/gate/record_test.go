@@ -337,3 +337,62 @@ func TestLoggedArguments(t *testing.T) {
 		}
 	}
 }
+
+// An answer to a call that cannot be made is recorded, and allows nothing when
+// the call can be made again.
+func TestRefuse(t *testing.T) {
+	b := newBench(t)
+	req := toolRun()
+	q := b.ask(req)
+	answer := &Answer{State: q.State, Action: "accept", Content: map[string]any{"decision": "once"}, Channel: "elicitation"}
+	err := b.Refuse(Request{Caller: req.Caller, Method: req.Method}, answer, "the tool is gone")
+	if !errors.Is(err, ErrDenied) {
+		t.Fatalf("Refuse = %v, want a denial", err)
+	}
+	if _, _, err := b.Check(t.Context(), req, answer); !errors.Is(err, ErrDenied) {
+		t.Errorf("Check with the spent state = %v, want a denial", err)
+	}
+}
+
+// What is withheld is recorded, and a run of it does not start.
+func TestWithhold(t *testing.T) {
+	b := newBench(t)
+	req := toolRun()
+	q := b.ask(req)
+	permit, _, err := b.Check(t.Context(), req, &Answer{State: q.State, Action: "accept", Content: map[string]any{"decision": "once"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !permit.Covers(req) {
+		t.Error("Covers of the same request = false, want true")
+	}
+	if other := with(toolRun(), func(r *Request) { r.Run.Command.Dir = "/elsewhere" }); permit.Covers(other) {
+		t.Error("Covers of another folder = true, want false")
+	}
+	if err := permit.Withhold("the pack changed", ""); !errors.Is(err, ErrDenied) {
+		t.Errorf("Withhold = %v, want a denial", err)
+	}
+	if _, err := permit.Run(t.Context()); !errors.Is(err, ErrSpent) {
+		t.Errorf("Run after Withhold = %v, want ErrSpent", err)
+	}
+}
+
+// No length of a call keeps it out of the log.
+func TestTooLongForTheLog(t *testing.T) {
+	b := newBench(t)
+	b.log.fail = func(e audit.Entry) error {
+		if e.Args != nil {
+			return audit.ErrTooLong
+		}
+		return nil
+	}
+	req := toolRun()
+	req.Arguments, req.Logged = []byte(`{"who":"Ada"}`), []byte(`{"who":"Ada"}`)
+	err := b.Refuse(req, &Answer{State: "forged"}, "unsolicited")
+	if e, ok := errors.AsType[*DeniedError](err); !ok || !strings.HasPrefix(e.Reason, "unsolicited") {
+		t.Errorf("Refuse = %v, want the denial itself", err)
+	}
+	if all := b.log.all(); len(all) != 1 || all[0].Args != nil || all[0].ArgsDigest == "" {
+		t.Errorf("the log has %+v, want one entry without arguments and with their digest", all)
+	}
+}

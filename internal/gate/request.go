@@ -53,6 +53,10 @@ type Pack struct {
 	Trust  Trust
 	Digest string // of the pack's tree, "sha256:" and hex; empty for the workspace
 	About  string // the pack's own description; shown as a quotation only
+	// Attached tells one attachment from a later one of the same pack: a grant
+	// ends when the pack is detached, and attaching it again does not bring it
+	// back.
+	Attached string
 }
 
 // A Request is one call, described by facts. Everything in it except Logged and
@@ -97,6 +101,10 @@ type Run struct {
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
+	// Logged is what the audit log keeps of the program's arguments:
+	// Command.Args with secret values taken out. Like [Request].Logged it is not
+	// bound by the approval.
+	Logged []string
 	// ReadOnly is the pack's word that the tool changes nothing.
 	ReadOnly bool
 }
