@@ -15,6 +15,13 @@ import (
 // call at once, few enough to read.
 const maxProblems = 20
 
+// maxArguments is how many bytes arguments may have, and maxArgumentsDepth how
+// deeply they may be nested.
+const (
+	maxArguments      = 4 << 20
+	maxArgumentsDepth = 64
+)
+
 // Values are checked arguments of one tool, with defaults filled in. The zero
 // value is no arguments.
 type Values struct {
@@ -53,17 +60,26 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 	refuse := func(problems ...string) (Values, error) {
 		return Values{}, &ArgumentError{Problems: problems, Schema: t.InputSchema}
 	}
-	fields := make(map[string]any)
+	if len(args) > maxArguments {
+		return refuse(fmt.Sprintf("arguments have %d bytes, and at most %d are read", len(args), maxArguments))
+	}
+	root := &node{kind: kindObject}
 	if s := strings.TrimSpace(string(args)); s != "" && s != "null" {
-		root, e := parseJSON(args)
-		if e != nil {
+		var e *jsonError
+		if root, e = parseJSON(args); e != nil {
 			return refuse(fmt.Sprintf("at byte %d: %s", e.offset, e.problem))
 		}
 		if root.kind != kindObject {
 			return refuse(fmt.Sprintf("arguments must be an object, not %s", root.kind))
 		}
-		fields = root.value().(map[string]any)
 	}
+	if root.depth() > maxArgumentsDepth {
+		return refuse(fmt.Sprintf("arguments are nested more than %d levels deep", maxArgumentsDepth))
+	}
+	if !(&meter{}).allows(in.compiled, root) {
+		return refuse("arguments take too long to check against the tool's input schema: give fewer, less nested or shorter values")
+	}
+	fields := root.value().(map[string]any)
 	if err := in.compiled.Validate(fields); err != nil {
 		v, ok := errors.AsType[*jsonschema.ValidationError](err)
 		if !ok {

@@ -31,6 +31,7 @@ const (
 	CodeDefaultInvalid = "default-invalid" // a default that its own schema refuses
 
 	CodeCommandNotUnderstood = "command-not-understood"    // warning: so the tool is declared only
+	CodeCommandLong          = "command-long"              // too many words
 	CodeProgramInvalid       = "program-invalid"           // a program that cannot be looked up
 	CodeCwdInvalid           = "cwd-invalid"               // not a folder that exists for tools
 	CodePlaceholderInvalid   = "placeholder-invalid"       // not a placeholder, or not one that works there

@@ -14,11 +14,16 @@ import (
 // parameters that its placeholders can name.
 func (p *parser) command(n *node, in *inputSchema) *Command {
 	c := &Command{Args: []Arg{}, Cwd: CwdWorkspace, Stdin: n.str("stdin")}
+	const maxWords = 1000
 	program, args := n.get("program"), []*node(nil)
 	if n.kind == kindList {
 		program, args = n.items[0], n.items[1:]
 	} else if a := n.get("args"); a != nil {
 		args = a.items
+	}
+	if 1+len(args) > maxWords {
+		p.report(diag.Error, CodeCommandLong, n, fmt.Sprintf("the command has %d words, and at most %d are read", 1+len(args), maxWords), "put the work into a program of the pack")
+		return c
 	}
 	c.Program = program.text
 	p.program(program)
@@ -162,41 +167,43 @@ func oneOf(options ...string) func(string) bool {
 // interpreter also behind env, nice and their like.
 func (p *parser) code(c *Command, nodes []*node) {
 	words := []string{c.Program}
+	placeholder := make([]bool, 1, len(c.Args)+1) // :: of the word
 	for _, a := range c.Args {
-		lit, _ := a.Literal()
+		lit, ok := a.Literal()
 		words = append(words, lit)
+		placeholder = append(placeholder, !ok)
 	}
-	for i, word := range words {
-		for _, in := range interpreters {
-			if !slices.Contains(in.names, path.Base(strings.ReplaceAll(word, `\`, "/"))) {
-				continue
-			}
-			switchAt := slices.IndexFunc(words[i+1:], in.option)
-			if switchAt < 0 || i+switchAt+2 >= len(words) {
-				continue
-			}
-			first := i + switchAt + 1 // of the code, in args
-			last := first
-			if in.rest {
-				last = len(c.Args) - 1
-			}
-			at := first
-			for ; at <= last; at++ {
-				if _, ok := c.Args[at].Literal(); !ok {
-					break
+	// From the last word to the first, where the next switch of each kind of
+	// interpreter and the next placeholder are.
+	after := make([]int, len(interpreters))
+	codeAt := 0 // the first word with a placeholder in code, 0 while there is none
+	var of int  // the interpreter it is for
+	next := 0   // the next placeholder
+	nexts := make([]int, len(words)+1)
+	for i := len(words) - 1; i >= 0; i-- {
+		name := path.Base(strings.ReplaceAll(words[i], `\`, "/"))
+		for k, in := range interpreters {
+			if at := after[k]; at > 0 && at+1 < len(words) && slices.Contains(in.names, name) {
+				if bad := nexts[at+1]; bad == at+1 || in.rest && bad > 0 {
+					codeAt, of = bad, k
 				}
 			}
-			if at > last {
-				continue
+			if in.option(words[i]) {
+				after[k] = i
 			}
-			if in.shell {
-				p.report(diag.Error, CodePlaceholderInShell, nodes[at], "a placeholder in shell code, where a value could do anything",
-					`pass the value as an argument of the code: ["-c", "echo \"$1\"", "sh", "{{x}}"]`)
-			} else {
-				p.report(diag.Warning, CodePlaceholderInCode, nodes[at], "a placeholder in program text, where a value could do anything",
-					"pass the value as an argument of the program")
-			}
-			return
 		}
+		if placeholder[i] {
+			next = i
+		}
+		nexts[i] = next
+	}
+	switch {
+	case codeAt == 0:
+	case interpreters[of].shell:
+		p.report(diag.Error, CodePlaceholderInShell, nodes[codeAt-1], "a placeholder in shell code, where a value could do anything",
+			`pass the value as an argument of the code: ["-c", "echo \"$1\"", "sh", "{{x}}"]`)
+	default:
+		p.report(diag.Warning, CodePlaceholderInCode, nodes[codeAt-1], "a placeholder in program text, where a value could do anything",
+			"pass the value as an argument of the program")
 	}
 }

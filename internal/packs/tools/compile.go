@@ -33,18 +33,23 @@ func (noLoader) Load(u string) (any, error) {
 // compileSchema compiles root as JSON Schema 2020-12, unless it names another
 // dialect that is known.
 func compileSchema(root *node) (*jsonschema.Schema, error) {
-	if cost := (coster{root: root, memo: make(map[*node]int)}).of(root); cost > maxInPlace {
-		return nil, &schemaError{problem: "the schema's references and combinators multiply too often", hint: "make it simpler"}
+	parts := 0
+	if err := countable(root, &parts); err != nil {
+		return nil, err
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(patterns())
 	if err := c.AddResource(schemaURL, root.value()); err != nil {
 		return nil, &schemaError{problem: err.Error()}
 	}
 	compiled, err := c.Compile(schemaURL)
 	if err != nil {
 		return nil, explainSchema(err)
+	}
+	if err := weighSchema(compiled); err != nil {
+		return nil, err
 	}
 	return compiled, nil
 }
@@ -68,7 +73,7 @@ func explainSchema(err error) *schemaError {
 		}
 	}
 	if e, ok := errors.AsType[*jsonschema.InvalidRegexError](err); ok {
-		out := &schemaError{problem: fmt.Sprintf("pattern %q cannot be checked here: %v", e.Regex, e.Err), hint: "use a pattern without look-around and back references"}
+		out := &schemaError{problem: fmt.Sprintf("pattern %q cannot be checked here: %v", clip(e.Regex), e.Err), hint: "use a pattern without look-around and back references"}
 		if _, fragment, ok := strings.Cut(e.URL, "#"); ok {
 			if fragment, err := url.PathUnescape(fragment); err == nil {
 				out.path = splitPointer(fragment)
@@ -87,11 +92,13 @@ type leaf struct {
 	path []string // in the instance
 	kind jsonschema.ErrorKind
 	text string
+	at   string // pointer of path
 }
 
 // leavesOf returns what is wrong in the end, without the combinators on the
-// way, in a stable order. secrets names values that must not be shown.
+// way, in a stable order. secrets, sorted, names values that must not be shown.
 func leavesOf(v *jsonschema.ValidationError, secrets []string) []leaf {
+	const maxText = 300 // bytes
 	printer := message.NewPrinter(language.English)
 	var out []leaf
 	var walk func(*jsonschema.ValidationError)
@@ -102,10 +109,8 @@ func leavesOf(v *jsonschema.ValidationError, secrets []string) []leaf {
 			}
 			return
 		}
-		l := leaf{path: v.InstanceLocation, kind: v.ErrorKind, text: v.ErrorKind.LocalizedString(printer)}
-		if slices.ContainsFunc(l.path, func(tok string) bool {
-			return slices.Contains(secrets, tok) || sensitiveName(tok)
-		}) {
+		l := leaf{path: v.InstanceLocation, kind: v.ErrorKind, text: v.ErrorKind.LocalizedString(printer), at: pointer(v.InstanceLocation)}
+		if slices.ContainsFunc(l.path, func(tok string) bool { return isSecret(secrets, tok) }) {
 			l.text = "not valid (the value is secret and not shown)"
 		}
 		switch k := v.ErrorKind.(type) {
@@ -118,16 +123,13 @@ func leavesOf(v *jsonschema.ValidationError, secrets []string) []leaf {
 		case *kind.FalseSchema:
 			l.text = "not allowed here"
 		}
-		l.text = printable(l.text)
-		const maxText = 300
-		if len(l.text) > maxText {
-			l.text = strings.ToValidUTF8(l.text[:maxText], "") + "…"
-		}
+		l.text = cut(l.text, maxText)
+		l.text = cut(printable(l.text), maxText)
 		out = append(out, l)
 	}
 	walk(v)
 	slices.SortFunc(out, func(a, b leaf) int {
-		if c := strings.Compare(pointer(a.path), pointer(b.path)); c != 0 {
+		if c := strings.Compare(a.at, b.at); c != 0 {
 			return c
 		}
 		return strings.Compare(a.text, b.text)
@@ -156,61 +158,4 @@ func quoted(names []string) string {
 		out[i] = fmt.Sprintf("%q", n)
 	}
 	return strings.Join(out, ", ")
-}
-
-// maxInPlace is how many subschemas one value may have to be held against.
-const maxInPlace = 10_000
-
-// A coster counts the subschemas that apply to the same value as a schema
-// does, as often as a validator visits them. Fifty schemas of which each
-// refers twice to the next are a small file and 2^50 visits.
-type coster struct {
-	root *node
-	memo map[*node]int // :: schema → visits; 0 while it is being computed (a cycle, which the validator detects)
-}
-
-func (c coster) of(s *node) int {
-	if s == nil || s.kind != kindObject {
-		return 1
-	}
-	if cost, ok := c.memo[s]; ok {
-		return cost
-	}
-	c.memo[s] = 0
-	sum := 1
-	add := func(n *node) {
-		if n != nil && sum <= maxInPlace {
-			sum += c.of(n)
-		}
-	}
-	add(localRef(c.root, s))
-	for _, key := range []string{"not", "if", "then", "else"} {
-		add(s.get(key))
-	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf", "dependentSchemas"} {
-		if branches := s.get(key); branches != nil {
-			for _, b := range branches.children() {
-				add(b)
-			}
-		}
-	}
-	worst := sum
-	// Subschemas for the values inside are visited once per visit of s.
-	for _, key := range []string{"properties", "patternProperties", "$defs", "definitions", "prefixItems"} {
-		if inner := s.get(key); inner != nil {
-			for _, b := range inner.children() {
-				worst = max(worst, c.of(b))
-			}
-		}
-	}
-	for _, key := range []string{"items", "contains", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "propertyNames"} {
-		if inner := s.get(key); inner != nil {
-			worst = max(worst, c.of(inner))
-		}
-	}
-	if worst > maxInPlace {
-		sum = worst
-	}
-	c.memo[s] = sum
-	return sum
 }

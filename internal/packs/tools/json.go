@@ -70,8 +70,12 @@ type reader struct {
 
 // next returns the offset of the next token.
 func (r *reader) next(inside bool) int {
-	p := r.space(int(r.dec.InputOffset()))
-	if inside && p < len(r.src) && (r.src[p] == ',' || r.src[p] == ':') {
+	offset := int(r.dec.InputOffset())
+	p := r.space(offset)
+	// After an opening bracket no separator can follow.
+	before := bytes.TrimRight(r.src[:offset], " \t\r\n")
+	opened := len(before) > 0 && (before[len(before)-1] == '{' || before[len(before)-1] == '[')
+	if inside && !opened && p < len(r.src) && (r.src[p] == ',' || r.src[p] == ':') {
 		p = r.space(p + 1)
 	}
 	return p
@@ -126,7 +130,6 @@ func (r *reader) value(depth int) (*node, *jsonError) {
 }
 
 func (r *reader) object(n *node, depth int) *jsonError {
-	var seen map[string]bool // only for large objects
 	for r.dec.More() {
 		start := r.next(true)
 		tok, err := r.dec.Token()
@@ -140,21 +143,7 @@ func (r *reader) object(n *node, depth int) *jsonError {
 		if e := r.surrogates(&node{start: start, end: int(r.dec.InputOffset()), text: key}); e != nil {
 			return e
 		}
-		duplicate := false
-		if seen != nil {
-			duplicate = seen[key]
-			seen[key] = true
-		} else {
-			duplicate = n.get(key) != nil
-			if len(n.members) == 16 {
-				seen = make(map[string]bool)
-				for _, m := range n.members {
-					seen[m.key] = true
-				}
-				seen[key] = true
-			}
-		}
-		if duplicate {
+		if n.get(key) != nil {
 			return &jsonError{CodeJSONDuplicateKey, start, fmt.Sprintf("key %q is there twice", key), "keep one of them"}
 		}
 		value, e := r.value(depth + 1)
@@ -162,7 +151,7 @@ func (r *reader) object(n *node, depth int) *jsonError {
 			return e
 		}
 		value.parent, value.key = n, key
-		n.members = append(n.members, member{key, start, value})
+		n.add(member{key, start, value})
 	}
 	return r.close(n)
 }

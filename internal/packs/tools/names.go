@@ -62,16 +62,28 @@ func reserved(name string) string {
 func envForbidden(name string) string {
 	name = strings.ToUpper(name)
 	exact := []string{
-		"NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "RUBYOPT", "BASH_ENV", "ENV", "IFS",
-		"JAVA_TOOL_OPTIONS", "GOFLAGS", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
+		// What decides which program runs, and which one it runs.
+		"PATH", "HOME", "SHELL", "PAGER", "EDITOR", "VISUAL", "PATHEXT", "COMSPEC", "USERPROFILE",
+		// Where programs write.
+		"TMPDIR", "TMP", "TEMP",
+		// What makes interpreters run something first or look elsewhere.
+		"NODE_OPTIONS", "NODE_PATH", "RUBYOPT", "RUBYLIB", "PERLLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GOFLAGS",
+		"BASH_ENV", "ENV", "IFS", "CDPATH", "PS4", "SHELLOPTS", "BASHOPTS", "ZDOTDIR", "PROMPT_COMMAND",
+		// What the C library loads or reads.
+		"GCONV_PATH", "LOCPATH", "NLSPATH", "TERMINFO", "TERMINFO_DIRS", "GLIBC_TUNABLES", "HOSTALIASES", "RESOLV_HOST_CONF",
+		// What leads to the user's own.
+		"SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
 	}
 	if slices.Contains(exact, name) {
 		return name
 	}
-	for _, prefix := range []string{"LD_", "DYLD_", "PERL5", "GIT_", "DBUS_", "AWS_", "OPENAI_", "ANTHROPIC_", "PACKS_"} {
+	for _, prefix := range []string{"LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "PERL5", "GIT_", "DBUS_", "AWS_", "OPENAI_", "ANTHROPIC_", "PACKS_"} {
 		if strings.HasPrefix(name, prefix) {
 			return prefix + "*"
 		}
+	}
+	if strings.HasPrefix(name, "PYTHON") && !slices.Contains([]string{"PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"}, name) {
+		return "PYTHON*"
 	}
 	for _, suffix := range []string{"_PROXY", "_TOKEN", "_KEY", "_SECRET"} {
 		if strings.HasSuffix(name, suffix) {

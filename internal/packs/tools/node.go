@@ -31,7 +31,8 @@ type node struct {
 	text       string // text: its content; number: its literal
 	truth      bool
 	items      []*node
-	members    []member // in source order, keys unique
+	members    []member       // in source order, keys unique
+	places     map[string]int // :: key → index in members; nil when there are few
 
 	parent *node  // nil at the root
 	key    string // in an object
@@ -44,10 +45,30 @@ type member struct {
 	value *node
 }
 
+// add adds a member whose key is not there yet.
+func (n *node) add(m member) {
+	const few = 16
+	n.members = append(n.members, m)
+	if n.places == nil && len(n.members) == few {
+		n.places = make(map[string]int)
+		for i, m := range n.members {
+			n.places[m.key] = i
+		}
+	} else if n.places != nil {
+		n.places[m.key] = len(n.members) - 1
+	}
+}
+
 // get returns the member called key, or nil; also for a nil node and for what
 // is no object.
 func (n *node) get(key string) *node {
 	if n == nil {
+		return nil
+	}
+	if n.places != nil {
+		if i, ok := n.places[key]; ok {
+			return n.members[i].value
+		}
 		return nil
 	}
 	for i := range n.members {
@@ -137,7 +158,10 @@ func pointer(path []string) string {
 	var b strings.Builder
 	for _, tok := range path {
 		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(tok))
+		if strings.ContainsAny(tok, "~/") {
+			tok = strings.NewReplacer("~", "~0", "/", "~1").Replace(tok)
+		}
+		b.WriteString(tok)
 	}
 	return b.String()
 }

@@ -49,7 +49,7 @@ func TestSignature(t *testing.T) {
 		`{"properties": {"a": {"enum": ["x", "y"], "default": "x"}, "b": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "c": {"anyOf": [{}, {"type": "null"}]}}}`:   `t(a?: string = "x", b?: null|string, c?: any)`,
 		`{"properties": {"a": {"default": [1, "x"]}, "b": {"default": 1.0}, "c": {"default": "` + strings.Repeat("x", 41) + `"}}}`:                                      `t(a?: any = [1,"x"], b?: any = 1, c?: any = …)`,
 		`{"properties": {"a b": {}, "\u202e": {"default": "\u202e"}, "password": {"default": "hunter2"}}}`:                                                              `t("a b"?: any, "\u202e"?: any = "\u202e", password?: any)`,
-		`{"properties": {"a": {"type": "string", "default": "\u001b[2J"}, "x": {"$ref": "#/properties/x"}}}`:                                                            `t(a?: string = "\x1b[2J", x?: any)`,
+		`{"properties": {"a": {"type": "string", "default": "\u001b[2J"}, "x": {"type": "array", "items": {"$ref": "#/properties/x"}}}}`:                                `t(a?: string = "\x1b[2J", x?: array[][])`,
 	} {
 		if got := compile(t, in, `["p"]`).Signature(); got != want {
 			t.Errorf("Signature() of %s\n= %s\nwant %s", in, got, want)

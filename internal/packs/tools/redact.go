@@ -32,7 +32,7 @@ func redact(v any, secrets []string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
-			if value != nil && (slices.Contains(secrets, name) || sensitiveName(name)) {
+			if value != nil && isSecret(secrets, name) {
 				v[name] = redacted
 			} else {
 				v[name] = redact(value, secrets)
@@ -44,6 +44,13 @@ func redact(v any, secrets []string) any {
 		}
 	}
 	return v
+}
+
+// isSecret reports whether the value called name is one of the secrets, which
+// are sorted, or one going by its name.
+func isSecret(secrets []string, name string) bool {
+	_, found := slices.BinarySearch(secrets, name)
+	return found || sensitiveName(name)
 }
 
 // SecretValues returns the texts that the secrets among v become in arguments,
@@ -58,7 +65,7 @@ func (t *Tool) SecretValues(v Values) []string {
 		switch v := v.(type) {
 		case map[string]any:
 			for name, value := range v {
-				gather(value, hidden || slices.Contains(secrets, name) || sensitiveName(name))
+				gather(value, hidden || isSecret(secrets, name))
 			}
 		case []any:
 			for _, e := range v {
@@ -71,7 +78,7 @@ func (t *Tool) SecretValues(v Values) []string {
 		}
 	}
 	for name, value := range v.fields {
-		gather(value, slices.Contains(secrets, name) || sensitiveName(name))
+		gather(value, isSecret(secrets, name))
 	}
 	slices.SortFunc(out, func(a, b string) int {
 		if len(a) != len(b) {

@@ -16,9 +16,10 @@ const emptyInput = `{"type":"object"}`
 type inputSchema struct {
 	root     *node
 	compiled *jsonschema.Schema
-	params   []param  // in declared order
-	required []string // names that are always required, as declared
-	secrets  []string // names of secret properties at any depth, sorted
+	params   []param        // in declared order
+	byName   map[string]int // :: name → index in params
+	required []string       // names that are always required, as declared
+	secrets  []string       // names of secret properties at any depth, sorted
 }
 
 // A param is one property of the arguments.
@@ -39,17 +40,27 @@ func newInputSchema(root *node) (*inputSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &inputSchema{root: root, compiled: compiled}
+	in := &inputSchema{root: root, compiled: compiled, byName: make(map[string]int)}
 	in.collect(root, always, make(map[*node]bool))
-	in.collectSecrets(root)
+	if err := in.repeated(); err != nil {
+		return nil, err
+	}
+	secrets := secretSchemas(root)
+	in.collectSecrets(root, secrets)
 	in.required = unique(in.required)
+	for _, name := range in.required {
+		if p := in.param(name); p != nil {
+			p.required = true
+		}
+	}
+	properties := make(map[string]*jsonschema.Schema)
+	gather(compiled, properties, make(map[*jsonschema.Schema]bool))
 	for i := range in.params {
 		p := &in.params[i]
-		if p.compiled = property(compiled, p.name, 0); p.compiled == nil {
+		if p.compiled = properties[p.name]; p.compiled == nil {
 			p.preset = nil
 		}
-		p.required = slices.Contains(in.required, p.name)
-		if secret(root, p.schema, nil) || sensitiveName(p.name) {
+		if secrets[p.schema] || sensitiveName(p.name) {
 			in.secrets = append(in.secrets, p.name)
 		}
 	}
@@ -89,9 +100,11 @@ func (t *Tool) schema() *inputSchema {
 
 // unique returns names without repetitions, in order.
 func unique(names []string) []string {
+	seen := make(map[string]bool, len(names))
 	var out []string
 	for _, n := range names {
-		if !slices.Contains(out, n) {
+		if !seen[n] {
+			seen[n] = true
 			out = append(out, n)
 		}
 	}
@@ -99,29 +112,41 @@ func unique(names []string) []string {
 }
 
 func (in *inputSchema) param(name string) *param {
-	for i := range in.params {
-		if in.params[i].name == name {
-			return &in.params[i]
-		}
+	if i, ok := in.byName[name]; ok {
+		return &in.params[i]
 	}
 	return nil
 }
 
-// property finds the compiled schema of a property that always applies.
-func property(s *jsonschema.Schema, name string, depth int) *jsonschema.Schema {
-	if s == nil || depth > 10 {
-		return nil
+// gather finds the compiled schemas of the properties that always apply.
+func gather(s *jsonschema.Schema, found map[string]*jsonschema.Schema, seen map[*jsonschema.Schema]bool) {
+	if s == nil || seen[s] {
+		return
 	}
-	if p := s.Properties[name]; p != nil {
-		return p
-	}
-	if p := property(s.Ref, name, depth+1); p != nil {
-		return p
-	}
-	for _, branch := range s.AllOf {
-		if p := property(branch, name, depth+1); p != nil {
-			return p
+	seen[s] = true
+	for name, p := range s.Properties {
+		if found[name] == nil {
+			found[name] = p
 		}
+	}
+	gather(s.Ref, found, seen)
+	for _, branch := range s.AllOf {
+		gather(branch, found, seen)
+	}
+}
+
+// repeated refuses a schema whose properties hold each other, by references
+// into them: what clients get is every one of them, whole.
+func (in *inputSchema) repeated() error {
+	size := 0
+	for _, p := range in.params {
+		size += p.schema.end - p.schema.start
+		for _, s := range p.others {
+			size += s.end - s.start
+		}
+	}
+	if size > 1<<16+4*(in.root.end-in.root.start) {
+		return &schemaError{problem: "properties of the schema stand inside each other too often", hint: "let references point to $defs"}
 	}
 	return nil
 }
@@ -145,6 +170,7 @@ func (in *inputSchema) collect(s *node, when applies, seen map[*node]bool) {
 	if props := s.get("properties"); props != nil && props.kind == kindObject {
 		for _, m := range props.members {
 			if p := in.param(m.key); p == nil {
+				in.byName[m.key] = len(in.params)
 				in.params = append(in.params, param{
 					name:      m.key,
 					schema:    m.value,
@@ -237,39 +263,64 @@ func splitPointer(p string) []string {
 
 // collectSecrets gathers the names of secret properties in every part of the
 // schema.
-func (in *inputSchema) collectSecrets(n *node) {
+func (in *inputSchema) collectSecrets(n *node, secrets map[*node]bool) {
 	if props := n.get("properties"); props != nil && props.kind == kindObject {
 		for _, m := range props.members {
-			if secret(in.root, m.value, nil) {
+			if secrets[m.value] {
 				in.secrets = append(in.secrets, m.key)
 			}
 		}
 	}
 	for _, child := range n.children() {
-		in.collectSecrets(child)
+		in.collectSecrets(child, secrets)
 	}
 }
 
-// secret reports whether any part of s says that its value is one.
-func secret(root, s *node, seen []*node) bool {
-	if s == nil || s.kind != kindObject || slices.Contains(seen, s) || len(seen) > 50 {
-		return false
+// secretSchemas returns the schemas in root of which any part says that the
+// value is a secret. It goes from those parts to what leads there, as the other
+// way round there may be more paths than time.
+func secretSchemas(root *node) map[*node]bool {
+	leading := make(map[*node][]*node) // :: schema → the schemas it is a part of
+	secret := make(map[*node]bool)
+	var todo []*node
+	mark := func(s *node) {
+		if !secret[s] {
+			secret[s] = true
+			todo = append(todo, s)
+		}
 	}
-	seen = append(seen, s)
-	if s.isTrue("writeOnly") || s.str("format") == "password" {
-		return true
-	}
-	if secret(root, localRef(root, s), seen) || secret(root, s.get("items"), seen) {
-		return true
-	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
-		if branches := s.get(key); branches != nil {
-			for _, b := range branches.items {
-				if secret(root, b, seen) {
-					return true
+	var walk func(*node)
+	walk = func(s *node) {
+		if s.kind == kindObject {
+			if s.isTrue("writeOnly") || s.str("format") == "password" {
+				mark(s)
+			}
+			part := func(n *node) {
+				if n != nil && n.kind == kindObject {
+					leading[n] = append(leading[n], s)
+				}
+			}
+			part(localRef(root, s))
+			part(s.get("items"))
+			for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+				if branches := s.get(key); branches != nil {
+					for _, b := range branches.items {
+						part(b)
+					}
 				}
 			}
 		}
+		for _, child := range s.children() {
+			walk(child)
+		}
 	}
-	return false
+	walk(root)
+	for len(todo) > 0 {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, whole := range leading[s] {
+			mark(whole)
+		}
+	}
+	return secret
 }

@@ -15,6 +15,7 @@ const maxDefaultText = 40
 //	open_ticket(title: string, severity?: integer = 3, labels?: string[])
 func (t *Tool) Signature() string {
 	in := t.schema()
+	types := typer{root: in.root, memo: make(map[typeAt]string)}
 	var b strings.Builder
 	b.WriteString(t.Name)
 	b.WriteByte('(')
@@ -27,8 +28,8 @@ func (t *Tool) Signature() string {
 			b.WriteByte('?')
 		}
 		b.WriteString(": ")
-		b.WriteString(typeText(in.root, p.schema, 0))
-		if p.preset != nil && !slices.Contains(in.secrets, p.name) {
+		b.WriteString(types.text(p.schema, 0))
+		if p.preset != nil && !isSecret(in.secrets, p.name) {
 			if s := defaultText(p.preset); s != "" {
 				b.WriteString(" = ")
 				b.WriteString(s)
@@ -72,19 +73,45 @@ func defaultText(n *node) string {
 
 var typeNames = [...]string{"string", "integer", "number", "boolean", "array", "object", "null"}
 
-// typeText returns the type of a property: a name of JSON Schema's, "string[]"
+// maxTypeText is how long a type may be in a signature; a longer one is "any".
+const maxTypeText = 200
+
+// A typer writes the types of one schema.
+type typer struct {
+	root *node
+	memo map[typeAt]string
+}
+
+type typeAt struct {
+	schema *node
+	depth  int
+}
+
+// text returns the type of a property: a name of JSON Schema's, "string[]"
 // for a list, "a|b" for several, "any" when nothing is said.
-func typeText(root, s *node, depth int) string {
+func (t typer) text(s *node, depth int) string {
 	if s == nil || s.kind != kindObject || depth > 5 {
 		return "any"
 	}
+	at := typeAt{s, depth}
+	text, ok := t.memo[at]
+	if !ok {
+		if text = t.write(s, depth); len(text) > maxTypeText {
+			text = "any"
+		}
+		t.memo[at] = text
+	}
+	return text
+}
+
+func (t typer) write(s *node, depth int) string {
 	names := s.strs("type")
 	if one := s.str("type"); one != "" {
 		names = []string{one}
 	}
 	if len(names) == 0 {
-		if target := localRef(root, s); target != nil {
-			return typeText(root, target, depth+1)
+		if target := localRef(t.root, s); target != nil {
+			return t.text(target, depth+1)
 		}
 		if values := s.get("enum"); values != nil && len(values.items) > 0 && values.items[0].kind == kindText {
 			return "string"
@@ -92,7 +119,7 @@ func typeText(root, s *node, depth int) string {
 		for _, key := range []string{"anyOf", "oneOf"} {
 			if branches := s.get(key); branches != nil {
 				for _, b := range branches.items {
-					names = append(names, strings.Split(typeText(root, b, depth+1), "|")...)
+					names = append(names, strings.Split(t.text(b, depth+1), "|")...)
 				}
 				slices.Sort(names)
 				names = slices.Compact(names)
@@ -109,7 +136,7 @@ func typeText(root, s *node, depth int) string {
 			return "any"
 		}
 		if name == "array" {
-			item := typeText(root, s.get("items"), depth+1)
+			item := t.text(s.get("items"), depth+1)
 			if strings.Contains(item, "|") {
 				item = "(" + item + ")"
 			}

@@ -331,9 +331,10 @@ func (p *parser) input(t *Tool, src []byte, n *node, runs bool) {
 		}
 	}
 	t.InputSchema, t.input = raw, in
+	m := &meter{}
 	for i := range in.params {
-		if runs {
-			p.preset(s, &in.params[i])
+		if runs && !p.preset(s, &in.params[i], m) {
+			return
 		}
 	}
 }
@@ -375,15 +376,23 @@ func (p *parser) schema(severity diag.Severity, code string, s *node, err error)
 }
 
 // preset refuses a default that no caller could give: it would reach the
-// program unchecked.
-func (p *parser) preset(schema *node, param *param) {
+// program unchecked. It reports false when defaults take too long to check.
+func (p *parser) preset(schema *node, param *param, m *meter) bool {
 	if param.preset == nil {
-		return
+		return true
+	}
+	// Every call gets a copy of every default.
+	m.spent += (param.preset.end - param.preset.start) / 16
+	if param.preset.depth() > maxArgumentsDepth || !m.allows(param.compiled, param.preset) {
+		p.report(diag.Error, CodeSchemaInvalid, schema.at([]string{"properties", param.name, "default"}),
+			"defaults of the schema take too long to check", "make them shorter and less nested, or the schema simpler")
+		return false
 	}
 	if err := param.compiled.Validate(param.preset.value()); err != nil {
 		where := schema.at([]string{"properties", param.name, "default"})
 		p.report(diag.Error, CodeDefaultInvalid, where, fmt.Sprintf("the default of %+q is not valid under its own schema", clip(param.name)), "change the default or the schema")
 	}
+	return true
 }
 
 func (p *parser) policy(n *node) Policy {

@@ -44,6 +44,9 @@ func TestParseDiagnostics(t *testing.T) {
 		{"bad UTF-8", "{\"tools\":\n\"\xff\"}", CodeJSONSyntax, "2:2"},
 		{"lone surrogate", `{"tools": "\ud800"}`, CodeJSONSyntax, "1:11"},
 		{"lone low surrogate", `{"\udc00": 1}`, CodeJSONSyntax, "1:2"},
+		{"comma after a brace", "{\"tools\": [\n{ , \"a\": 1}]}", CodeJSONSyntax, "2:3"},
+		{"comma after a bracket", "{\"tools\": [\n,{}]}", CodeJSONSyntax, "2:1"},
+		{"comma after a brace, and no more", "{,", CodeJSONSyntax, "1:2"},
 		{"line comment", "{\n// what\n\"tools\": []}", CodeJSONComment, "2:1"},
 		{"block comment", "{\"tools\": [] /* x */}", CodeJSONComment, "1:14"},
 		{"comment at the end", "{\"tools\": []}\n// x", CodeJSONComment, "2:1"},
@@ -104,6 +107,15 @@ func TestParseDiagnostics(t *testing.T) {
 		{"schema, declared only", one(`"parameters": {"x": {"type": "string"}, "type": "flat"}`), CodeSchemaNotRead, "1:60"},
 		{"two schemas", one(`"inputSchema": {}, "parameters": {}, "command": ["p"]`), CodeSchemaTwice, "1:79"},
 		{"default", one(`"inputSchema": {"properties": {"x": {"type": "string", "default": 1}}}, "command": ["p"]`), CodeDefaultInvalid, "1:112"},
+
+		{"schema's patterns", one(`"inputSchema": {"properties": {"x": {"pattern": "` + strings.Repeat(".{1000}", 20) + `"}}}, "command": ["p"]`), CodeSchemaInvalid, ""},
+		{"schema in itself", one(`"inputSchema": {"properties": {"x": {"$ref": "#/properties/x"}}}, "command": ["p"]`), CodeSchemaInvalid, ""},
+		{"schema in itself by branches", one(`"inputSchema": {"properties": {"x": {"anyOf": [{"type": "string"}, {"not": {"$ref": "#/properties/x"}}]}}}, "command": ["p"]`), CodeSchemaInvalid, ""},
+		{"schema with a dynamic anchor", one(`"inputSchema": {"$dynamicAnchor": "a", "properties": {"x": {"$dynamicRef": "#a"}}}, "command": ["p"]`), CodeSchemaInvalid, ""},
+		{"1,001 words", one(`"command": ["p"` + strings.Repeat(`, "a"`, 1000) + `]`), CodeCommandLong, "1:57"},
+		{"shell code in the last word", one(args + `["a", "sh", "b", "-c", "{{x}}"]`), CodePlaceholderInShell, ""},
+		{"shell code after other code", one(args + `["python3", "-c", "1", "sh", "-c", "{{x}}"]`), CodePlaceholderInShell, ""},
+		{"the first of two", one(args + `["python3", "-c", "{{x}}", "sh", "-c", "{{x}}"]`), CodePlaceholderInCode, ""},
 
 		{"program in a folder", one(`"command": ["bin/p"]`), CodeProgramInvalid, "1:58"},
 		{"program above", one(`"command": ["./../p"]`), CodeProgramInvalid, "1:58"},
@@ -201,6 +213,10 @@ func TestParseAccepts(t *testing.T) {
 		"pairs of surrogates":  one(`"title": "\ud83e\udde0 \ufffd"`),
 		"property of a ref":    one(`"inputSchema": {"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"x": {}}}}}, "command": ["p", "{{x}}"]`),
 		"property of a branch": one(`"inputSchema": {"oneOf": [{"properties": {"x": {}}}, {"properties": {"y": {}}}]}, "command": ["p", "{{x}}", "{{y}}"]`),
+		"1,000 words":          one(`"command": ["p"` + strings.Repeat(`, "a"`, 999) + `]`),
+		"shell without code":   one(`"inputSchema": {"properties": {"x": {}}}, "command": ["sh", "x", "{{x}}", "-c"]`),
+		"env of its own":       one(`"command": {"program": "p", "env": {"TICKET_FORMAT": "json", "PYTHONUNBUFFERED": "1"}}`),
+		"patterns":             one(`"inputSchema": {"properties": {"x": {"pattern": "^[\\p{L}\\p{N} ._-]{1,500}$"}}}, "command": ["p"]`),
 		"recursive schema":     one(`"inputSchema": {"properties": {"x": {"$ref": "#"}}}, "command": ["p"]`),
 	} {
 		if set, found := ParseToolsJSON("f", []byte(src), Limits{}); set == nil || len(found) > 0 {
@@ -260,13 +276,16 @@ func TestEnvForbidden(t *testing.T) {
 	for _, name := range []string{
 		"LD_PRELOAD", "ld_preload", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PERL5LIB", "PERL5OPT",
 		"RUBYOPT", "BASH_ENV", "ENV", "IFS", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS", "GOFLAGS", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
+		"PATH", "Path", "HOME", "SHELL", "PAGER", "EDITOR", "VISUAL", "NODE_PATH", "RUBYLIB", "GCONV_PATH", "TMPDIR", "TMP", "TEMP", "PERLLIB", "CDPATH",
+		"PROMPT_COMMAND", "LOCPATH", "NLSPATH", "TERMINFO", "MALLOC_TRACE", "GLIBC_TUNABLES", "PYTHONINSPECT", "PYTHONBREAKPOINT", "PYTHONUSERBASE",
+		"PYTHONPLATLIBDIR", "PYTHONWARNINGS", "PYTHONEXECUTABLE", "SHELLOPTS", "PS4", "BASH_FUNC_ls", "ZDOTDIR",
 		"XDG_RUNTIME_DIR", "HTTPS_PROXY", "http_proxy", "GITHUB_TOKEN", "API_KEY", "CLIENT_SECRET", "AWS_REGION", "OPENAI_BASE_URL", "ANTHROPIC_MODEL", "PACKS_WORKSPACE",
 	} {
 		if envForbidden(name) == "" {
 			t.Errorf("envForbidden(%q) = %q, want a rule", name, "")
 		}
 	}
-	for _, name := range []string{"TICKET_FORMAT", "ENVIRONMENT", "LDFLAGS", "KEY", "TOKEN_COUNT", "NODE_ENV", "PROXY"} {
+	for _, name := range []string{"TICKET_FORMAT", "ENVIRONMENT", "LDFLAGS", "KEY", "TOKEN_COUNT", "NODE_ENV", "PROXY", "PATHS", "MY_HOME", "PYTHONUTF8", "LANG"} {
 		if rule := envForbidden(name); rule != "" {
 			t.Errorf("envForbidden(%q) = %q, want none", name, rule)
 		}
