@@ -18,7 +18,9 @@ import (
 // maxFile bounds the configuration file.
 const maxFile = mib
 
-// readFile reads the file at path. The result is nil when there is none.
+// readFile reads the file at path, which may be a link to it. The result is nil
+// when there is none. A file that others can write to is refused: whoever
+// writes it decides which packs are trusted.
 func readFile(path string) (data []byte, wrong string) {
 	fi, err := os.Stat(path)
 	switch {
@@ -36,6 +38,12 @@ func readFile(path string) (data []byte, wrong string) {
 		return nil, cause(err)
 	}
 	defer f.Close() // only read from
+	if fi, err = f.Stat(); err != nil {
+		return nil, cause(err)
+	}
+	if wrong := notOurs(fi); wrong != "" {
+		return nil, wrong
+	}
 	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:

@@ -71,7 +71,7 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 		p.Attached = (all || listed) && !opts.Attached.IsDetached(p.ID) || opts.attaches(p.ID)
 		if e, ok := opts.Attached.Attached[p.ID]; ok {
 			if e.Dir == p.Dir {
-				p.Attached = true
+				p.Attached, p.AttachedSince = true, e.Since
 				if e.Trust != "" {
 					p.Trust = Trust(e.Trust).normal()
 				}

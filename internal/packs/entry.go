@@ -62,10 +62,15 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
 		}
 	}
 
+	folder, err := dir.Info()
+	if err != nil {
+		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(at.at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
+		return false
+	}
 	p := &Pack{
 		Dir: filepath.Join(s.dir, filepath.FromSlash(at.actual)), Root: s.root.Dir, Source: s.root.Source,
 		Trust: s.root.Trust.normal(), Entry: entry, Docs: s.root.Docs[at.at],
-		Frontmatter: doc, Problems: problems, path: at.at, limits: s.limits,
+		Frontmatter: doc, Problems: problems, folder: folder, path: at.at, limits: s.limits,
 	}
 	p.Name = filepath.Base(p.Dir)
 	if doc != nil {

@@ -62,15 +62,25 @@ func slug(text string) string {
 }
 
 // segment returns a directory's name as a segment of an id: as it is when it
-// can be written down and read back, otherwise a slug of it.
+// consists of letters and digits of any script and of dots, underscores and
+// hyphens, otherwise a slug of it. Marks that combine are put together with
+// their letter where Unicode has one character for both, and count as neither
+// where not: stacked, they paint over what is around an id.
 func segment(name string) string {
-	plain := utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
-		return r == '\\' || r == ':' || !unicode.IsPrint(r)
-	})
-	if plain {
-		return name
+	if composed := norm.NFC.String(name); utf8.ValidString(name) && !strings.ContainsFunc(composed, notInSegment) {
+		return composed
 	}
 	return cmp.Or(slug(name), "pack")
+}
+
+func notInSegment(r rune) bool {
+	switch {
+	case r == '.' || r == '_' || r == '-':
+		return false
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r): // letters that nobody sees
+		return true
+	}
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
 // dirName returns the name that the pack's directory gives it.

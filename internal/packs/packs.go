@@ -10,6 +10,8 @@ package packs
 
 import (
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
@@ -127,22 +129,27 @@ type Pack struct {
 	Docs      []string
 	ToolsFile string // "tools.json" when there is one, otherwise empty
 
-	Attached   bool   // a person attached it, or its root attaches all
-	Valid      bool   // none of Problems is an error
-	Offered    bool   // its modes allow the configured one
-	ShadowedBy string // the directory of the pack that has the id instead; empty for none
+	Attached      bool      // a person attached it, or its root attaches all
+	AttachedSince time.Time // when a person did; zero when its root attaches it
+	Valid         bool      // none of Problems is an error
+	Offered       bool      // its modes allow the configured one
+	ShadowedBy    string    // the directory of the pack that has the id instead; empty for none
 
 	// Frontmatter is nil when it could not be read. DisableModelInvocation and
 	// UserInvocable are in it: they are for whoever offers the pack.
 	Frontmatter *frontmatter.Document
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
-	path   string // relative to the root, with slashes; by the way it was found
+	folder os.FileInfo // what was at Dir when it was found
+	path   string      // relative to the root, with slashes; by the way it was found
 	limits Limits
 }
 
-// OpenDir opens the pack's directory. The caller closes it.
-func (p *Pack) OpenDir() (*packfs.Dir, error) { return packfs.Open(p.Dir) }
+// OpenDir opens the pack's directory, the very one that was found: when
+// another one is in its place by now, or a symlink, the error is
+// [packfs.ErrReplaced], until the packs are scanned again. The caller closes
+// it.
+func (p *Pack) OpenDir() (*packfs.Dir, error) { return packfs.OpenSame(p.Dir, p.folder) }
 
 // BodyPage is how much of a body is given at once when no length is named.
 const BodyPage = 32 << 10 // 32 KiB

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -50,6 +51,27 @@ func systemChild(mode string, args []string) int {
 			return 1
 		}
 		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	case "deaf": // FIFO: does not end on SIGTERM, says so there, then stays
+		signal.Ignore(syscall.SIGTERM)
+		return systemChild("ready", args)
+	case "tells": // FIFO: prints too much, and says there when it is to end, then stays
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		signal.Ignore(syscall.SIGPIPE)
+		for len(c) == 0 {
+			_, _ = os.Stdout.WriteString(strings.Repeat("x", 4096))
+		}
+		return systemChild("ready", args)
+	case "hold": // FIFO: prints its pid there, and keeps it open
+		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+		if err != nil {
+			return 1
+		}
+		fmt.Fprintln(f, os.Getpid())
+		time.Sleep(time.Hour)
+		_ = f.Close()
+	case "server": // MODE FOLDER ARGS…: runs this program in a Runner
+		return runAgain(args[0], args[1], args[2:])
 	case "suicide":
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 		time.Sleep(time.Hour)
@@ -100,6 +122,27 @@ func again(mode string, attr *syscall.SysProcAttr) *exec.Cmd {
 		Path: exe, Err: err, Env: []string{childVar + "=" + mode, "GORACE=atexit_sleep_ms=0"},
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: attr,
 	}
+}
+
+// runAgain runs this program with another behaviour as a server would.
+func runAgain(mode, dir string, args []string) int {
+	exe, err := os.Executable()
+	if err != nil {
+		return 1
+	}
+	p, err := Lookup(exe, LookupOptions{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_, err = New(Options{TempDir: dir}).Run(context.Background(), Policy{}, Command{
+		Program: p, Args: args, Dir: dir, Env: []string{childVar + "=" + mode, "GORACE=atexit_sleep_ms=0"},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // isRuntimes reports whether Go's own runtime opened fd in this process, for

@@ -38,6 +38,16 @@ func (c *Command) check() error {
 			return &CommandError{Problem: fmt.Sprintf("%s %q is not a folder", f.what, f.path)}
 		}
 	}
+	// The system follows links on the way to the working folder, and nobody
+	// was asked about where they lead.
+	if resolved, err := filepath.EvalSymlinks(c.Dir); err != nil {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
+	} else if !samePath(resolved, c.Dir) {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q is reached through a symbolic link", c.Dir)}
+	}
+	if err := c.checkDirID(); err != nil {
+		return err
+	}
 	if !validRunID(c.RunID) {
 		return &CommandError{Problem: fmt.Sprintf("run id %q is not 1 to 64 of A-Z, a-z, 0-9, _ and -", c.RunID)}
 	}
@@ -56,6 +66,48 @@ func (c *Command) check() error {
 		}
 	}
 	return nil
+}
+
+// checkDirID reports that another folder than DirID is at Dir.
+func (c *Command) checkDirID() error {
+	if c.DirID == nil {
+		return nil
+	}
+	info, err := os.Lstat(c.Dir)
+	if err != nil {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: errors.Unwrap(err)}
+	}
+	if !info.IsDir() || !os.SameFile(info, c.DirID) {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q is not the folder it was", c.Dir)}
+	}
+	return nil
+}
+
+// openWorkspace opens the workspace, which is the one of WorkspaceID when
+// there is one.
+func (c *Command) openWorkspace() (*os.Root, error) {
+	root, err := os.OpenRoot(c.Workspace)
+	if err != nil {
+		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("workspace %q", c.Workspace), Err: errors.Unwrap(err)}
+	}
+	if c.WorkspaceID == nil {
+		return root, nil
+	}
+	at, err := os.Lstat(c.Workspace)
+	var opened os.FileInfo
+	if err == nil {
+		opened, err = root.Stat(".")
+	}
+	switch {
+	case err != nil:
+		err = &CommandError{Folder: true, Problem: fmt.Sprintf("workspace %q", c.Workspace), Err: errors.Unwrap(err)}
+	case !at.IsDir() || !os.SameFile(opened, c.WorkspaceID):
+		err = &CommandError{Folder: true, Problem: fmt.Sprintf("workspace %q is not the folder it was", c.Workspace)}
+	default:
+		return root, nil
+	}
+	_ = root.Close()
+	return nil, err
 }
 
 func checkString(what, s string) error {

@@ -15,6 +15,12 @@ import (
 // kernel reads 256 bytes.
 const headSize = 256
 
+// alwaysRead is the size of the largest file whose bytes are read each time. A
+// stamp does not show what is written to a file through a mapping that was
+// made, and written to, before. Nearly all programs and interpreters are
+// smaller; the largest take about as long as their own start.
+const alwaysRead = 64 << 20 // 64 MiB
+
 // maxDigests bounds the memory of a digestCache: far more than the programs
 // that one server starts.
 const maxDigests = 512
@@ -26,8 +32,11 @@ const settled = 3 * time.Second
 
 var errChanging = errors.New("its bytes changed while they were read")
 
-// A digestCache computes digests of files, and remembers those of files whose
-// stamp is the same. The zero value is ready. Safe for concurrent use.
+// A digestCache computes digests of files, and remembers those of files above
+// 64 MiB whose stamp is the same. Of these, it does not see what is written
+// through a shared mapping that was written to before the digest, or after the
+// system's clock was set back. The zero value is ready. Safe for concurrent
+// use.
 type digestCache struct {
 	mu    sync.Mutex
 	known map[string]digestEntry // path → digest of the file with that stamp; guarded by mu
@@ -55,11 +64,14 @@ func (c *digestCache) file(path string) (digest string, head []byte, err error) 
 		return "", nil, errors.New("not a regular file")
 	}
 	before := stampOf(info)
-	c.mu.Lock()
-	e, ok := c.known[path]
-	c.mu.Unlock()
-	if ok && e.stamp == before {
-		return e.digest, e.head, nil
+	large := info.Size() > alwaysRead
+	if large {
+		c.mu.Lock()
+		e, ok := c.known[path]
+		c.mu.Unlock()
+		if ok && e.stamp == before {
+			return e.digest, e.head, nil
+		}
 	}
 
 	hash := sha256.New()
@@ -77,8 +89,8 @@ func (c *digestCache) file(path string) (digest string, head []byte, err error) 
 	} else if stampOf(info) != before {
 		return "", nil, errChanging
 	}
-	e = digestEntry{before, hex.EncodeToString(hash.Sum(nil)), first}
-	if before.exact && time.Since(before.changed) > settled {
+	e := digestEntry{before, hex.EncodeToString(hash.Sum(nil)), first}
+	if large && before.exact && time.Since(before.changed) > settled {
 		c.mu.Lock()
 		if c.known == nil || len(c.known) >= maxDigests {
 			c.known = map[string]digestEntry{}

@@ -36,12 +36,21 @@ func BaseEnv(environ []string, o EnvOptions) []string {
 			if path := FilterPath(value, o.Exclude); path != "" {
 				kept = append(kept, "PATH="+path)
 			}
-		case key == "LANG", key == "TZ", key == "USER", strings.HasPrefix(key, "LC_"),
+		case key == "LANG", key == "TZ", key == "USER", slices.Contains(localeNames(), key),
 			runtime.GOOS == "windows" && slices.Contains(windowsNeeds(), key):
 			kept = append(kept, kv)
 		}
 	}
 	return MergeEnv(kept, env)
+}
+
+// localeNames are the categories of locale(7). Any other name that begins like
+// them is somebody's own, and may hold anything.
+func localeNames() []string {
+	return []string{
+		"LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
+		"LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME",
+	}
 }
 
 // windowsNeeds are the variables, in upper case, without which common programs

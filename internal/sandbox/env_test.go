@@ -16,7 +16,7 @@ func TestBaseEnv(t *testing.T) {
 	}
 	bin, pack := t.TempDir(), t.TempDir()
 	got := BaseEnv([]string{
-		"USER=me", "HOME=/home/me", "LANG=de_DE.UTF-8", "LC_TIME=C", "LCX=1", "TZ=UTC", "TERM=xterm-256color", "SHELL=/bin/zsh",
+		"USER=me", "HOME=/home/me", "LANG=de_DE.UTF-8", "LC_TIME=C", "LCX=1", "LC_SECRET=x", "LC_=x", "LC_ALL_TOKEN=x", "TZ=UTC", "TERM=xterm-256color", "SHELL=/bin/zsh",
 		"PATH=" + bin + ":.:relative:" + pack + "/bin:" + bin, "GITHUB_TOKEN=x", "LD_PRELOAD=x", "NODE_OPTIONS=x", "USER=other", "broken", "path=/x",
 	}, EnvOptions{Home: "/ws", Exclude: []string{pack}})
 	want := []string{"HOME=/ws", "LANG=de_DE.UTF-8", "LC_TIME=C", "PATH=" + bin, "TERM=dumb", "TZ=UTC", "USER=other"}

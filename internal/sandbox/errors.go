@@ -66,6 +66,7 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 // was started. It holds no value of an argument or of the environment.
 type CommandError struct {
 	Problem string
+	Folder  bool  // it is about the working folder or the workspace
 	Err     error // or nil
 }
 

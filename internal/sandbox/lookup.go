@@ -38,8 +38,8 @@ func Lookup(name string, o LookupOptions) (Program, error) {
 	return new(Lookuper).Lookup(name, o)
 }
 
-// A Lookuper finds programs, and remembers the digests of files that have not
-// changed since. The zero value is ready. Safe for concurrent use.
+// A Lookuper finds programs, and remembers the digests of files above 64 MiB
+// that have not changed since. The zero value is ready. Safe for concurrent use.
 type Lookuper struct {
 	digests digestCache
 }
@@ -270,7 +270,9 @@ func scriptLine(head []byte) (string, bool) {
 	return line, true
 }
 
-// verify reports, as a [*ChangedError], that p is no longer what it was.
+// verify reports, as a [*ChangedError], that p is no longer what it was. What
+// is written to its file after that, until the system has started it, is not
+// seen, nor is a change that digestCache says it misses.
 func (l *Lookuper) verify(p Program) error {
 	check := func(path, wantResolved, wantDigest string) error {
 		resolved, err := filepath.EvalSymlinks(path)

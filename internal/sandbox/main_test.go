@@ -125,7 +125,10 @@ func self(t *testing.T) Program {
 // workspace of its own.
 func behave(t *testing.T, mode string, args ...string) Command {
 	t.Helper()
-	ws := t.TempDir()
+	ws, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Under the race detector a program would wait for a second when it ends.
 	env := []string{childVar + "=" + mode, "GORACE=atexit_sleep_ms=0"}
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" {

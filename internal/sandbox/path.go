@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,13 @@ func bothSpellings(dirs []string) []string {
 		}
 	}
 	return all
+}
+
+// samePath reports whether both absolute paths are spelled the same, as the
+// system compares them.
+func samePath(a, b string) bool {
+	a, b = filepath.Clean(a), filepath.Clean(b)
+	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
 
 // insideAny reports whether path is one of dirs or below one of them. All are

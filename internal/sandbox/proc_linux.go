@@ -6,9 +6,18 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// sysProcAttr gives a program a session of its own. Its process group has the
+// program's pid, the program cannot leave it, and it has no controlling
+// terminal: it can neither read keystrokes nor paint a prompt on /dev/tty.
+// It is killed when the thread that started it ends, as with this process.
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
+}
 
 // awaitExit returns when the program has ended, and leaves it for Wait to
 // reap, so that until then its pid can be nobody else's.

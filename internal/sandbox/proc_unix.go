@@ -12,11 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysProcAttr gives a program a session of its own. Its process group has the
-// program's pid, the program cannot leave it, and it has no controlling
-// terminal: it can neither read keystrokes nor paint a prompt on /dev/tty.
-func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
-
 func terminateGroup(cmd *exec.Cmd) { signalGroup(cmd, unix.SIGTERM) }
 
 func killGroup(cmd *exec.Cmd) { signalGroup(cmd, unix.SIGKILL) }

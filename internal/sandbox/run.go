@@ -21,6 +21,11 @@ type Options struct {
 	// SIGKILL; 0 stands for 5 seconds. Windows kills at once.
 	Grace time.Duration
 
+	// ShutdownGrace takes the place of Grace when the cause of the end of Run's
+	// context is [ErrShutdown]; 0 stands for 1 second. It is never longer than
+	// Grace.
+	ShutdownGrace time.Duration
+
 	// Drain is how long output is still read when the program has ended and a
 	// child that left its process group holds the other end; 0 stands for 250
 	// milliseconds.
@@ -31,6 +36,10 @@ type Options struct {
 	Logger   *slog.Logger // what went wrong beside a run; nil: nobody is told
 }
 
+// ErrShutdown is the cause (see [context.Cause]) of the end of a context by
+// which a server says that it is about to end itself.
+var ErrShutdown = errors.New("the server is shutting down")
+
 // A Runner starts programs. Safe for concurrent use.
 type Runner struct {
 	o Options
@@ -39,6 +48,7 @@ type Runner struct {
 // New returns a Runner.
 func New(o Options) *Runner {
 	o.Grace = orDefault(o.Grace, 5*time.Second)
+	o.ShutdownGrace = min(orDefault(o.ShutdownGrace, time.Second), o.Grace)
 	o.Drain = orDefault(o.Drain, 250*time.Millisecond)
 	if o.Lookuper == nil {
 		o.Lookuper = new(Lookuper)
@@ -61,8 +71,13 @@ func (r *Runner) Level() Level { return LevelNone }
 // was done before, or one of preparing the run.
 //
 // When ctx is done, the timeout passes or the output is too much, the process
-// group gets SIGTERM, and SIGKILL after [Options.Grace]. When the program
-// itself ends, the rest of its group gets SIGKILL at once.
+// group gets SIGTERM, and SIGKILL after [Options.Grace], or after
+// [Options.ShutdownGrace] when the server ends. When the program itself ends,
+// the rest of its group gets SIGKILL at once.
+//
+// When the server is killed, so that it can do none of this, Linux kills the
+// program, unless that has gained other rights by being started (set-user-ID).
+// The program's own children stay, as does everything on other systems.
 //
 // The program finds a new private folder in TMPDIR (TMP and TEMP on Windows),
 // which is removed afterwards.
@@ -77,9 +92,9 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 
 	var ws *workspace
 	if c.Workspace != "" {
-		root, err := os.OpenRoot(c.Workspace)
+		root, err := c.openWorkspace()
 		if err != nil {
-			return nil, &CommandError{Problem: fmt.Sprintf("workspace %q", c.Workspace), Err: errors.Unwrap(err)}
+			return nil, err
 		}
 		defer root.Close()
 		ws = &workspace{root: root, before: scan(root)}
@@ -128,9 +143,13 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 	if err := r.o.Lookuper.verify(c.Program); err != nil {
 		return nil, err
 	}
+	if err := c.checkDirID(); err != nil { // looking at the workspace may have taken its time
+		return nil, err
+	}
 	keepDescriptors()
 	res := &Result{Started: time.Now()}
-	if err := cmd.Start(); err != nil {
+	exited, err := start(cmd)
+	if err != nil {
 		return nil, startError(c, cmd, err)
 	}
 	pipes.closeChildEnds()
@@ -138,20 +157,19 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 	out := newOutput(c, limits, ws)
 	readers := pipes.read(out)
 	feeder := pipes.feed(c.Stdin)
-	exited := make(chan struct{}) // closed when the program has ended
-	go func() {
-		awaitExit(cmd)
-		close(exited)
-	}()
 
 	timeout := time.NewTimer(limits.Timeout)
 	defer timeout.Stop()
 	var grace <-chan time.Time
-	stop := func(why Cause) {
-		if res.Cause == CauseExit {
+	var end time.Time // when grace is over
+	stop := func(why Cause, d time.Duration) {
+		first := res.Cause == CauseExit
+		if first {
 			res.Cause = why
 			terminateGroup(cmd)
-			grace = time.After(r.o.Grace)
+		}
+		if at := time.Now().Add(d); first || at.Before(end) {
+			grace, end = time.After(d), at
 		}
 	}
 	done, over := ctx.Done(), out.over
@@ -160,13 +178,17 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 		case <-exited:
 			running = false
 		case <-timeout.C:
-			stop(CauseTimeout)
+			stop(CauseTimeout, r.o.Grace)
 		case <-done:
 			done = nil
-			stop(CauseCancelled)
+			if errors.Is(context.Cause(ctx), ErrShutdown) {
+				stop(CauseCancelled, r.o.ShutdownGrace)
+			} else {
+				stop(CauseCancelled, r.o.Grace)
+			}
 		case <-over:
 			over = nil
-			stop(CauseOutputLimit)
+			stop(CauseOutputLimit, r.o.Grace)
 			// Nothing is read any more; a program that prints on its way out
 			// gets EPIPE rather than waiting for SIGKILL.
 			pipes.closeReaders()
@@ -196,6 +218,27 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 	return res, nil
 }
 
+// start starts the program; the channel is closed when it has ended, and not
+// yet been reaped where [awaitExit] says so.
+//
+// The thread that starts it stays until then: Linux takes a parent to have
+// died when that thread ends (see sysProcAttr), and Go ends threads.
+func start(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
+	ended := make(chan struct{})
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			awaitExit(cmd)
+			close(ended)
+		}
+	}()
+	return ended, <-started
+}
+
 // drained waits for readers to be done, at most for d.
 func drained(readers <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
@@ -213,7 +256,7 @@ func startError(c *Command, cmd *exec.Cmd, err error) error {
 	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		if pe.Op == "chdir" {
-			return &CommandError{Problem: fmt.Sprintf("working folder %q", c.Dir), Err: pe.Err}
+			return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: pe.Err}
 		}
 		err = pe.Err
 	}

@@ -21,6 +21,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"time"
 )
@@ -193,13 +194,20 @@ type Policy struct {
 type Command struct {
 	Program Program
 	Args    []string // without argv[0], which is Program.Path; passed byte for byte
-	Dir     string   // absolute working folder; it must exist
+	Dir     string   // absolute working folder; it must exist, and no symbolic link may lead to it
 	Env     []string // KEY=value, the whole environment but TMPDIR, which Run sets; see [BaseEnv]
 	Stdin   []byte   // what the program reads; empty gives it an end of file at once
 
 	// Workspace is the absolute folder whose changes are artifacts, and where
 	// output is kept that does not fit the limits. Empty: neither.
 	Workspace string
+
+	// DirID and WorkspaceID are what Dir and Workspace were when somebody
+	// approved them. When another folder, or a symbolic link, is there by now,
+	// nothing is started. Nil: not checked. They say nothing that a person would
+	// be asked about. On Windows, they must come from an open folder, since what
+	// os.Stat returns looks for the folder only when it is compared.
+	DirID, WorkspaceID os.FileInfo
 
 	// RunID names the files of kept output: 1 to 64 of [A-Za-z0-9_-]. Without
 	// it, output that does not fit is not kept.

@@ -44,9 +44,31 @@ type TreeFile struct {
 	Exec   bool
 }
 
+// File returns the file of the tree at path, which has slashes.
+func (t *Tree) File(path string) (TreeFile, bool) {
+	i, ok := slices.BinarySearchFunc(t.Files, path, func(f TreeFile, path string) int { return cmp.Compare(f.Path, path) })
+	if !ok {
+		return TreeFile{}, false
+	}
+	return t.Files[i], true
+}
+
+// alwaysRead is how many bytes of a tree are read whatever a cache remembers:
+// no stamp of a file shows what is written to it through a mapping that was
+// made, and written to, before. Nearly all packs are smaller, and so many bytes
+// take some hundredths of a second.
+const alwaysRead = 8 << 20 // 8 MiB
+
 // A DigestCache remembers the digests of files that have not changed, by
 // size, times of change and inode. The zero value is empty and ready. Safe for
 // concurrent use; one cache may serve any number of directories.
+//
+// It is asked only about files for which there is no room in the 8 MiB that
+// are read of every tree, so not at all in a tree that is no larger. Of those
+// files, it does not see a change whose writer keeps the size, and the times
+// as well: through a shared mapping that was written to before the digest, by
+// setting the system's clock back, or, on a system other than Linux, by
+// setting the file's time.
 type DigestCache struct {
 	mu    sync.Mutex
 	sums  map[identity][sha256.Size]byte // guarded by mu
@@ -132,6 +154,7 @@ type treeWalk struct {
 	tree    *Tree
 	lines   []string
 	entries int
+	read    int64 // bytes that were read whatever cache remembers
 	buffer  []byte
 }
 
@@ -199,8 +222,14 @@ func (w *treeWalk) entry(root *os.Root, rel, name string, depth int) error {
 }
 
 func (w *treeWalk) file(root *os.Root, at, name string, info fs.FileInfo) error {
-	sum, ok := w.cache.get(identify(info))
-	if !ok {
+	var sum [sha256.Size]byte
+	known := false
+	if w.read+info.Size() <= alwaysRead {
+		w.read += info.Size()
+	} else {
+		sum, known = w.cache.get(identify(info))
+	}
+	if !known {
 		var err error
 		if sum, info, err = w.hash(root, name); err != nil {
 			if w.ctx.Err() != nil {

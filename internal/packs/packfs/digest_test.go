@@ -1,10 +1,12 @@
 package packfs
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -121,8 +123,64 @@ func TestDigestChanges(t *testing.T) {
 	}
 }
 
+func create(t *testing.T, name string) string {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestTreeFile(t *testing.T) {
+	got := digest(t, tree(t, map[string]string{"a/b": "1", "a.txt": "2", "z": "3"}), nil)
+	for _, want := range got.Files {
+		if f, ok := got.File(want.Path); !ok || f != want {
+			t.Errorf("File(%q) = %v, %v, want %v", want.Path, f, ok, want)
+		}
+	}
+	for _, path := range []string{"", "a", "A/b", "zz"} {
+		if f, ok := got.File(path); ok || f != (TreeFile{}) {
+			t.Errorf("File(%q) = %v, %v, want none", path, f, ok)
+		}
+	}
+}
+
+// A pack of 100 files, as it is digested before each call of a tool.
+func BenchmarkDigest(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 100 {
+		name := filepath.Join(dir, fmt.Sprintf("d%d", i%10), fmt.Sprintf("f%d", i))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(name, bytes.Repeat([]byte("x"), 4<<10), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	d, err := Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	cache := &DigestCache{now: func() time.Time { return time.Now().Add(time.Hour) }}
+	for b.Loop() {
+		if _, err := d.Digest(b.Context(), cache); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestDigestCache(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "1", "b": "2"})
+	for _, name := range []string{"large", "larger"} {
+		if err := os.Truncate(create(t, filepath.Join(dir, name)), alwaysRead+1); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cache := &DigestCache{now: func() time.Time { return time.Now().Add(time.Hour) }}
 	want := digest(t, dir, cache)
 	if runtime.GOOS == "windows" {
@@ -137,8 +195,8 @@ func TestDigestCache(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if cache.reads != 2 {
-		t.Errorf("%d files read, want 2", cache.reads)
+	if want := 9*2 + 2; cache.reads != want {
+		t.Errorf("%d files read, want %d: the small ones each time, the large ones once", cache.reads, want)
 	}
 	// A file that was changed a moment ago is not remembered.
 	fresh := &DigestCache{}

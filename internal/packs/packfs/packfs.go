@@ -31,6 +31,7 @@ var (
 	ErrHardLink   = errors.New("the file has a second name (hard link)")
 	ErrChanged    = errors.New("the file changed while it was read")
 	ErrLineBreak  = errors.New("the target of the link holds a line break")
+	ErrReplaced   = errors.New("the folder is not the one that was found")
 )
 
 // A PathError says which path was refused, and why. Reason is one of the Err
@@ -101,6 +102,52 @@ func Open(dir string, options ...Option) (*Dir, error) {
 		}
 	}
 	return d, nil
+}
+
+// OpenSame opens the directory dir when it is the one that want describes, as
+// [Dir.Info] returned it before. It fails with [ErrReplaced] when another one
+// is there by now, when a symlink leads to it, and when want is nil. What was
+// renamed, or lies below a folder that was renamed, is gone, not replaced.
+//
+// A directory is told by its device and inode. One that was removed may leave
+// its number to a new one; that can never be a directory that was already
+// there when want was taken.
+func OpenSame(dir string, want os.FileInfo, options ...Option) (*Dir, error) {
+	d, err := Open(dir, options...)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.same(dir, want); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// same reports whether d, which was opened at dir, is the directory want.
+func (d *Dir) same(dir string, want os.FileInfo) error {
+	got, err := d.Info()
+	if err != nil {
+		return err
+	}
+	at, err := os.Lstat(dir)
+	if err != nil {
+		return &PathError{dir, reason(err)}
+	}
+	if want == nil || !at.IsDir() || !os.SameFile(got, want) {
+		return &PathError{dir, ErrReplaced}
+	}
+	return nil
+}
+
+// Info describes the directory itself, for [OpenSame]. It is taken from the
+// open directory, so that it is about this one whatever its path means now.
+func (d *Dir) Info() (os.FileInfo, error) {
+	info, err := d.root.Stat(".")
+	if err != nil {
+		return nil, &PathError{".", reason(err)}
+	}
+	return info, nil
 }
 
 // Close releases the directory. Reads that are under way may fail.

@@ -2,6 +2,7 @@ package packfs
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"path"
@@ -59,13 +60,10 @@ const sniffLen = 8 << 10
 // room for even one. A page before the end of the file is never empty.
 func (d *Dir) Read(name string, offset, length int64, limits Limits) (*Page, error) {
 	limits = limits.withDefaults()
-	if offset < 0 || length < 0 {
-		return nil, &PathError{name, ErrOffset}
+	length, err := limits.length(name, offset, length)
+	if err != nil {
+		return nil, err
 	}
-	if length == 0 {
-		length = limits.Page
-	}
-	length = min(length, limits.PageMax)
 	f, info, err := d.file(name)
 	if err != nil {
 		return nil, err
@@ -83,7 +81,6 @@ func (d *Dir) Read(name string, offset, length int64, limits Limits) (*Page, err
 	if err != nil {
 		return nil, &PathError{name, reason(err)}
 	}
-	text := isText(head, int64(len(head)) < size)
 	data, err := readAt(f, offset, min(length+utf8.UTFMax-1, size-offset))
 	if err != nil {
 		return nil, &PathError{name, reason(err)}
@@ -91,11 +88,83 @@ func (d *Dir) Read(name string, offset, length int64, limits Limits) (*Page, err
 	if offset < size && len(data) == 0 {
 		return nil, &PathError{name, ErrChanged}
 	}
+	return pageOf(name, head, data, size, offset, length), nil
+}
+
+// ReadVerified is [Dir.Read] of a file whose SHA-256 is want ("sha256:" and 64
+// hexadecimal digits). The whole file is read, once, and every byte of the page
+// is one of those that were hashed. It fails with [ErrChanged] when the file is
+// another one, which goes before an offset past its end.
+func (d *Dir) ReadVerified(name string, offset, length int64, limits Limits, want string) (*Page, error) {
+	limits = limits.withDefaults()
+	length, err := limits.length(name, offset, length)
+	if err != nil {
+		return nil, err
+	}
+	f, info, err := d.file(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info.Size() > limits.File {
+		return nil, &PathError{name, &TooLargeError{Size: info.Size(), Limit: limits.File}}
+	}
+
+	hash := sha256.New()
+	head := window{room: sniffLen}
+	data := window{skip: offset, room: length + utf8.UTFMax - 1}
+	size, err := io.Copy(io.MultiWriter(hash, &head, &data), io.LimitReader(f, limits.File+1))
+	switch {
+	case err != nil:
+		return nil, &PathError{name, reason(err)}
+	case size > limits.File:
+		return nil, &PathError{name, &TooLargeError{Size: size, Limit: limits.File}}
+	case text(hash.Sum(nil)) != want:
+		return nil, &PathError{name, ErrChanged}
+	case offset > size:
+		return nil, &PathError{name, ErrOffset}
+	}
+	return pageOf(name, head.data, data.data, size, offset, length), nil
+}
+
+// A window keeps a part of what is written to it.
+type window struct {
+	skip, room int64 // bytes to leave out, then bytes to keep
+	data       []byte
+}
+
+func (w *window) Write(p []byte) (int, error) {
+	n := len(p)
+	left := min(w.skip, int64(n))
+	w.skip -= left
+	p = p[left:]
+	p = p[:min(w.room, int64(len(p)))]
+	w.room -= int64(len(p))
+	w.data = append(w.data, p...)
+	return n, nil
+}
+
+// length returns how long a page may be, when length is asked for.
+func (l Limits) length(name string, offset, length int64) (int64, error) {
+	if offset < 0 || length < 0 {
+		return 0, &PathError{name, ErrOffset}
+	}
+	if length == 0 {
+		length = l.Page
+	}
+	return min(length, l.PageMax), nil
+}
+
+// pageOf makes the page of a file of that size. head is the file's first
+// sniffLen bytes; data is what is at offset, up to three bytes longer than
+// length.
+func pageOf(name string, head, data []byte, size, offset, length int64) *Page {
+	text := isText(head, int64(len(head)) < size)
 	if int64(len(data)) > length {
 		data = data[:cut(data, int(length), text)]
 	}
 
-	clean, _ := Clean(name) // d.file accepted it
+	clean, _ := Clean(name) // it was opened
 	page := &Page{
 		Path: clean, Data: data, Size: size, Offset: offset,
 		UTF8: text && isText(data, false), MIME: mimeOf(clean, head, text),
@@ -103,7 +172,7 @@ func (d *Dir) Read(name string, offset, length int64, limits Limits) (*Page, err
 	if next := offset + int64(len(data)); next < size {
 		page.NextOffset, page.Truncated = next, true
 	}
-	return page, nil
+	return page
 }
 
 func readAt(r io.ReaderAt, offset, n int64) ([]byte, error) {
