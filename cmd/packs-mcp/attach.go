@@ -101,7 +101,7 @@ func (a *app) attach(ctx context.Context, ids []string, trust string) error {
 		return err
 	}
 	for _, p := range found {
-		fmt.Fprintf(a.stdout, "attached %s (%s)\n", p.ID, safetext.Line(p.Dir))
+		fmt.Fprintf(a.stdout, "attached %s (%s)\n", safetext.Line(p.ID), safetext.Line(p.Dir))
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (a *app) detach(ctx context.Context, ids []string) error {
 		return err
 	}
 	for _, p := range found {
-		fmt.Fprintf(a.stdout, "detached %s\n", p.ID)
+		fmt.Fprintf(a.stdout, "detached %s\n", safetext.Line(p.ID))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,12 +106,7 @@ func (a *app) auditShow(last int, asJSON bool) error {
 // printEntry prints one event: JSON as it is in the log, or words.
 func printEntry(w io.Writer, e audit.Entry, asJSON bool) error {
 	if asJSON {
-		b, err := json.Marshal(e)
-		if err != nil {
-			return fmt.Errorf("printing entry %d: %w", e.Seq, err)
-		}
-		_, err = fmt.Fprintf(w, "%s\n", b)
-		return err
+		return printJSONLine(w, e)
 	}
 	_, err := fmt.Fprintf(w, "%6d  %s  %-12s %s\n", e.Seq, e.Time.Local().Format(time.DateTime), e.Event, safetext.Line(summary(e)))
 	return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -128,7 +127,7 @@ func printPack(w io.Writer, l listedPack, all bool) {
 	case !l.Attached:
 		state = " (not attached)"
 	}
-	fmt.Fprintf(w, "- [local] %s%s: %s%s\n", l.PackID, state, oneLine(l.Description, 160), tags)
+	fmt.Fprintf(w, "- [local] %s%s: %s%s\n", safetext.Line(l.PackID), state, oneLine(l.Description, 160), tags)
 	if all {
 		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
 		for _, d := range l.Problems {
@@ -152,13 +151,6 @@ func oneLine(text string, max int) string {
 		return string(r[:max-1]) + "…"
 	}
 	return string(r)
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // shownTool is one tool as show --json prints it.
@@ -231,7 +223,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		return printJSON(a.stdout, out)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "pack\t%s\n", out.PackID)
+	fmt.Fprintf(w, "pack\t%s\n", safetext.Line(out.PackID))
 	fmt.Fprintf(w, "name\t%s\n", safetext.Line(out.Name))
 	fmt.Fprintf(w, "description\t%s\n", safetext.Line(out.Description))
 	if len(out.Tags) > 0 {

@@ -2,19 +2,16 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,14 +22,7 @@ var update = flag.Bool("update", false, "write the golden parts of the scripts a
 // The scripts run this program as a command of its own: its streams, signals
 // and exit status are the real ones.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"packs-mcp": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			code := run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
-			stop()
-			os.Exit(code)
-		},
-	})
+	testscript.Main(m, map[string]func(){"packs-mcp": main})
 }
 
 func TestScripts(t *testing.T) {

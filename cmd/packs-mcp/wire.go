@@ -12,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lmittmann/tint"
-
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -46,28 +44,6 @@ func (a *app) load() (*config.Config, *slog.Logger, error) {
 		logger.Warn(w)
 	}
 	return cfg, logger, nil
-}
-
-// logger writes to standard error, and nowhere else: standard output is the
-// protocol.
-func (a *app) logger(l config.Log) *slog.Logger {
-	format := l.Format
-	if format == config.FormatAuto {
-		format = config.FormatText
-		if isTerminal(a.stderr) {
-			format = config.FormatPretty
-		}
-	}
-	switch format {
-	case config.FormatJSON:
-		return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: l.Level}))
-	case config.FormatPretty:
-		return slog.New(tint.NewTextHandler(a.stderr, &tint.Options{
-			Level: l.Level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(a.stderr),
-		}))
-	default:
-		return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: l.Level}))
-	}
 }
 
 // project returns the project folder: the configured one, or the git root of

@@ -39,6 +39,9 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 				v.Set(reflect.Append(v, reflect.ValueOf("\xff")))
 			}
 		})
+	case reflect.Interface:
+		// What a folder is on this machine: the runner compares it, and it has no
+		// bytes that an answer could be bound to.
 	default:
 		panic(fmt.Sprintf("a field of kind %v is new here: %s", v.Kind(), path))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 // A baseTool is one of the tools that are always there.
@@ -62,16 +63,26 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	if err != nil {
 		return failure(s.explain(err, id)), nil
 	}
+	answer := unaskedAnswer(req)
 	act, err := c.tool.prepare(s, ctx, c)
 	if err != nil {
+		if answer != nil {
+			s.refuse(c, answer)
+		}
+		if errors.Is(err, packfs.ErrReplaced) {
+			// A pack that was put there anew, as git does, is a pack again.
+			if err := s.opts.Library.Rescan(ctx); err != nil {
+				s.logger.Debug("the packs were not scanned again", "err", err)
+			}
+		}
 		return failure(s.explain(err, id)), nil
 	}
-	permit, question, err := s.opts.Gate.Check(ctx, act.request, unaskedAnswer(req))
+	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
 	if question != nil {
 		if mcpserver.IsModernRequest(ctx) {
 			return inputRequired(question), nil
 		}
-		act, permit, err = s.askAndCheck(ctx, c, act.request, question)
+		act, permit, err = s.askAndCheck(ctx, c, question)
 	}
 	if err != nil {
 		return failure(s.explain(err, id)), nil
@@ -85,19 +96,14 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 
 // askAndCheck asks an older client's user and decides again. What the call
 // would do is found out anew: the answer counts only if that is still the same.
-func (s *Server) askAndCheck(ctx context.Context, c *call, asked gate.Request, q *gate.Question) (*action, *gate.Permit, error) {
+func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, error) {
 	answer := s.elicit(ctx, q)
 	c.catalog = s.opts.Library.Catalog(ctx)
 	// A call that was cancelled meanwhile gets as far as the gate, which denies
 	// and records it.
 	act, err := c.tool.prepare(s, context.WithoutCancel(ctx), c)
 	if err != nil {
-		// What was asked about is no longer there. The answer, whatever it was,
-		// is spent and recorded as worth nothing.
-		lost := &gate.Answer{State: answer.State, Channel: answer.Channel, Reason: "the call could not be made any more when the answer came"}
-		if _, _, denied := s.opts.Gate.Check(ctx, asked, lost); denied == nil {
-			return nil, nil, errors.New("the gate allowed a call without an answer")
-		}
+		s.refuse(c, answer)
 		return nil, nil, err
 	}
 	permit, again, err := s.opts.Gate.Check(ctx, act.request, answer)
@@ -105,6 +111,14 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, asked gate.Request, q
 		return nil, nil, errors.New("the gate answered an answer with a question")
 	}
 	return act, permit, err
+}
+
+// refuse records an answer to a call that cannot be made: what was asked about
+// is no longer there, or never was. Whatever the answer says is worth nothing.
+func (s *Server) refuse(c *call, answer *gate.Answer) {
+	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args}
+	err := s.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
+	s.logger.Debug("an answer was refused", "call", c.id, "err", err)
 }
 
 func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest) (*call, error) {
@@ -120,10 +134,12 @@ func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest
 	if err != nil {
 		return nil, err
 	}
+	catalog := s.opts.Library.Catalog(ctx)
+	s.follow(ch, catalog)
 	client := sess.GetClientInfo()
 	return &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
-		catalog: s.opts.Library.Catalog(ctx),
+		catalog: catalog,
 		caller: gate.Caller{
 			Chat: ch.id, ChatEnd: ch.ends, Call: id,
 			Client: strings.TrimSpace(client.Name + " " + client.Version),

@@ -11,6 +11,9 @@ import (
 	"sync"
 
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 // A chat is one conversation: what was enabled in it, its workspace, and who
@@ -19,15 +22,17 @@ type chat struct {
 	id   string // opaque; grants belong to it
 	ends string // when it ends, in words: "until this client closes"
 
-	workspace string // absolute folder
-	handle    string // what the client calls the workspace: 128 random bits
-	ownFolder bool   // the workspace was made for this chat
+	workspace string      // absolute folder
+	folder    os.FileInfo // what the workspace is; a run may try to put another in its place
+	handle    string      // what the client calls the workspace: 128 random bits
+	ownFolder bool        // the workspace was made for this chat
 
 	runs chan struct{} // a place for each program that runs
 
 	mu        sync.Mutex
 	enabled   map[string]*enabledPack // :: pack id → its enabled tools
 	listeners []listener
+	seen      *packs.Catalog // of the last call; see [Server.follow]
 }
 
 // A listener is told when the chat's tool list differs from what it was.
@@ -61,7 +66,21 @@ func (s *Server) newChat(name, ends string) (*chat, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the workspace: %w", err)
 	}
+	dir, err := packfs.Open(c.workspace)
+	if err != nil {
+		return nil, fmt.Errorf("opening the workspace: %w", err)
+	}
+	defer dir.Close()
+	if c.folder, err = dir.Info(); err != nil {
+		return nil, fmt.Errorf("opening the workspace: %w", err)
+	}
 	return c, nil
+}
+
+// openWorkspace opens the chat's workspace, and nothing that was put in its
+// place.
+func (c *chat) openWorkspace() (*packfs.Dir, error) {
+	return packfs.OpenSame(c.workspace, c.folder, packfs.RefuseHardLinks)
 }
 
 // endChat forgets a chat. Its workspace stays, since a person may want what is

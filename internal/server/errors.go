@@ -124,6 +124,8 @@ func explainPacks(err error) *toolError {
 		return failf(codePathDenied, "Name a file inside the pack, relative to its top.", "%v", err)
 	case errors.Is(err, packfs.ErrOffset):
 		return failf(codeInvalidArguments, "Begin at offset 0, or at the next_offset of the page before.", "%v", err)
+	case errors.Is(err, packfs.ErrReplaced):
+		return failf(codePathDenied, "Call again; if this is said again, tell the user to look at the folder.", "another folder was put in the place of this pack or workspace")
 	case errors.Is(err, packfs.ErrChanged):
 		return failf(codePathDenied, "Call again.", "%v", err)
 	}
@@ -178,6 +180,9 @@ func explainSandbox(err error) *toolError {
 	}
 	if e, ok := errors.AsType[*sandbox.TooLargeError](err); ok {
 		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", e)
+	}
+	if e, ok := errors.AsType[*sandbox.CommandError](err); ok && e.Folder {
+		return failf(codePathDenied, "Tell the user; a folder that the program needs is gone, or another was put in its place.", "%v", e)
 	}
 	if e, ok := errors.AsType[*sandbox.CommandError](err); ok {
 		return failf(codeInvalidArguments, "Correct the arguments and call again.", "%v", e)

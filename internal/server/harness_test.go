@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -47,6 +48,7 @@ type world struct {
 // setup is what a world is made of.
 type setup struct {
 	packs  packs.Options
+	store  *attach.Store // nil: no person attaches anything
 	server Options
 	gate   gate.Options
 }
@@ -82,7 +84,7 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	for _, f := range options {
 		f(s)
 	}
-	if w.lib, err = packs.NewLibrary(t.Context(), s.packs, nil); err != nil {
+	if w.lib, err = packs.NewLibrary(t.Context(), s.packs, s.store); err != nil {
 		t.Fatal(err)
 	}
 	if s.server.Library == nil {

@@ -45,15 +45,14 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 		out = append(out, t)
 	}
 	if c, _, ok := chatOf(ctx); ok {
-		out = append(out, s.packTools(ctx, c)...)
+		out = append(out, s.packTools(s.opts.Library.Catalog(ctx), c)...)
 	}
 	return out
 }
 
 // packTools are the tools of a chat's enabled packs, by name. A pack that was
 // detached, or whose tools are not valid now, has none until it is back.
-func (s *Server) packTools(ctx context.Context, c *chat) []mcp.Tool {
-	catalog := s.opts.Library.Catalog(ctx)
+func (s *Server) packTools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 	c.mu.Lock()
 	enabled := make(map[string]map[string]string, len(c.enabled))
 	for id, p := range c.enabled {
@@ -78,6 +77,22 @@ func (s *Server) packTools(ctx context.Context, c *chat) []mcp.Tool {
 	}
 	slices.SortFunc(out, func(a, b mcp.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// follow tells a chat's client when another Catalog changes its tool list, as
+// when a person detaches a pack. It is called with each call's Catalog.
+func (s *Server) follow(c *chat, now *packs.Catalog) {
+	c.mu.Lock()
+	before := c.seen
+	c.seen = now
+	c.mu.Unlock()
+	if before == nil || before == now {
+		return
+	}
+	same := func(a, b mcp.Tool) bool { return a.Name == b.Name }
+	if !slices.EqualFunc(s.packTools(before, c), s.packTools(now, c), same) {
+		c.toolsChanged()
+	}
 }
 
 // packTool is how a client sees a pack's tool: its own schema, made so that

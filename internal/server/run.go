@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -79,8 +81,12 @@ func (r *run) action(req gate.Request) *action {
 			return nil, err
 		}
 		defer release()
-		if err := r.server.unchanged(ctx, r.pack, permit); err != nil {
-			return nil, err
+		// Found out once more: while the run waited for its place, a pack may have
+		// been detached, or a folder replaced.
+		r.call.catalog = r.server.opts.Library.Catalog(ctx)
+		now, err := r.call.tool.prepare(r.server, ctx, r.call)
+		if err != nil || !permit.Covers(now.request) {
+			return nil, changed(permit, r.pack.ID)
 		}
 		result, err := permit.Run(ctx)
 		if err != nil {
@@ -130,13 +136,25 @@ func (r *run) formats() bool { return r.output.ExtractField != "" || r.output.Te
 const minSecret = 4
 
 // clean escapes what could deceive, and takes out secret values.
-func (r *run) clean(text string) string {
-	for _, secret := range r.secrets {
+func (r *run) clean(text string) string { return safetext.Text(redacted(text, r.secrets)) }
+
+// redacted is text without secret values.
+func redacted(text string, secrets []string) string {
+	for _, secret := range secrets {
 		if len(secret) >= minSecret {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
 		}
 	}
-	return safetext.Text(text)
+	return text
+}
+
+// loggedArgs is what the audit log keeps of a program's arguments.
+func loggedArgs(args, secrets []string) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = redacted(a, secrets)
+	}
+	return out
 }
 
 // cleanValue does the same for every string in a JSON value.
@@ -150,11 +168,15 @@ func (r *run) cleanValue(v any) any {
 		}
 		return v
 	case map[string]any:
-		for k, item := range v {
-			delete(v, k)
-			v[r.clean(k)] = r.cleanValue(item)
+		out := make(map[string]any, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			key := r.clean(k)
+			for out[key] != nil {
+				key += "_" // two keys that read the same
+			}
+			out[key] = r.cleanValue(v[k])
 		}
-		return v
+		return out
 	case json.Number, bool, nil, float64:
 		return v
 	default:
@@ -204,7 +226,7 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 
 func (r *run) artifacts(res *sandbox.Result) []artifact {
 	var out []artifact
-	dir, err := packfs.Open(r.call.chat.workspace, packfs.RefuseHardLinks)
+	dir, err := r.call.chat.openWorkspace()
 	if err == nil {
 		defer dir.Close()
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -62,11 +64,15 @@ func (l Limits) withDefaults() Limits {
 // keeps the one it began with.
 type Library interface {
 	Catalog(context.Context) *packs.Catalog
+	// Rescan looks for the packs anew.
+	Rescan(context.Context) error
 }
 
-// A Decider is the gate: it decides about a call and forgets a chat that ended.
+// A Decider is the gate: it decides about a call, refuses the answer to one that
+// cannot be made, and forgets a chat that ended.
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
+	Refuse(gate.Request, *gate.Answer, string) error
 	Level() sandbox.Level
 	EndChat(chat string)
 }
@@ -126,6 +132,14 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Wait <= 0 {
 		o.Wait = 45 * time.Second
+	}
+	if o.Project != "" {
+		// The folder itself: a run is refused in one that a link leads to.
+		resolved, err := filepath.EvalSymlinks(o.Project)
+		if err != nil {
+			return nil, fmt.Errorf("finding the project: %w", err)
+		}
+		o.Project = resolved
 	}
 	if o.Tools == nil {
 		o.Tools = packs.NewToolFiles(tools.Limits{})

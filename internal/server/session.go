@@ -29,7 +29,7 @@ type session struct {
 	mu       sync.Mutex
 	notes    chan mcp.JSONRPCNotification // made when first asked for; drainNotes reads it
 	drained  chan struct{}                // closed by drainNotes when it ends
-	acked    bool                         // the stream's acknowledgement was written
+	isReady  bool                         // the client said that it is initialized, or its stream was acknowledged
 	missed   bool                         // the tool list changed before that
 	info     mcp.Implementation
 	caps     mcp.ClientCapabilities
@@ -100,15 +100,19 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 	if ack {
 		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
 	}
-	if err := s.conn.write(n); err != nil {
-		s.conn.logger.Error("writing a notification", "err", err)
+	s.conn.send(n)
+	if ack {
+		s.ready()
 	}
-	if !ack {
-		return
-	}
+}
+
+// ready is called when the client may be told that its tool list changed. If
+// it did before, that is told now.
+func (s *session) ready() {
 	s.mu.Lock()
-	s.acked = true
+	s.isReady = true
 	missed := s.missed
+	s.missed = false
 	s.mu.Unlock()
 	if missed {
 		s.toolsChanged()
@@ -199,7 +203,11 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 		Method  string                `json:"method"`
 		Params  mcp.ElicitationParams `json:"params"`
 	}{mcp.JSONRPC_VERSION, json.RawMessage(id), string(mcp.MethodElicitationCreate), req.Params}
-	if err := s.conn.write(message); err != nil {
+	b, err := encodeLine(message)
+	if err == nil {
+		err = s.conn.out.putWhenRoom(ctx, b)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("asking the client: %w", err)
 	}
 	select {
@@ -236,36 +244,33 @@ func (s *session) answer(e envelope) {
 	waiting <- e // room for one, and only one is sent
 }
 
-// notify writes a notification at once.
+// notify sends a notification, after whatever was sent before it.
 func (s *session) notify(method string, params map[string]any) {
 	n := struct {
 		JSONRPC string         `json:"jsonrpc"`
 		Method  string         `json:"method"`
 		Params  map[string]any `json:"params,omitempty"`
 	}{mcp.JSONRPC_VERSION, method, params}
-	if err := s.conn.write(n); err != nil {
-		s.conn.logger.Error("writing a notification", "err", err)
-	}
+	s.conn.send(n)
 }
 
 // toolsChanged tells the client that its tool list differs, if it wants to
-// know. Nothing is said on a stream before its acknowledgement.
+// know. Nothing is said before the client is initialized, or before its
+// stream's acknowledgement.
 func (s *session) toolsChanged() {
-	if s.listenID == nil {
-		if s.Initialized() {
-			s.notify(mcp.MethodNotificationToolsListChanged, nil)
-		}
-		return
-	}
 	s.mu.Lock()
-	wanted, ready := s.filter.ToolsListChanged, s.acked
+	ready := s.isReady
+	wanted := s.listenID == nil || s.filter.ToolsListChanged
 	s.missed = !ready
 	s.mu.Unlock()
-	if wanted && ready {
-		s.notify(mcp.MethodNotificationToolsListChanged, map[string]any{
-			"_meta": map[string]any{mcp.MetaKeySubscriptionID: s.listenID},
-		})
+	if !ready || !wanted {
+		return
 	}
+	var params map[string]any
+	if s.listenID != nil {
+		params = map[string]any{"_meta": map[string]any{mcp.MetaKeySubscriptionID: s.listenID}}
+	}
+	s.notify(mcp.MethodNotificationToolsListChanged, params)
 }
 
 // canAsk reports whether the client declared that it can show a form. An empty

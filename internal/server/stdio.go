@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 const (
@@ -24,8 +25,17 @@ const (
 	// maxInFlight is how many requests of one connection are accepted at once;
 	// more are answered with an error rather than kept.
 	maxInFlight = 1024
+	// maxHeld is how many bytes the requests in flight of one connection may
+	// have together. One that waits for a person takes many times its size.
+	maxHeld = 32 << 20
 	// drain is how long calls under way may go on after the input has ended.
 	drain = 5 * time.Second
+	// ending is how long calls that were told to end are waited for: the grace
+	// that a program gets, and what it takes to put it away.
+	ending = 6 * time.Second
+	// flush is how much of that the client gets to read what is left, when all
+	// calls have ended.
+	flush = time.Second
 )
 
 // Errors of JSON-RPC that this transport answers itself.
@@ -40,197 +50,178 @@ const (
 // A conn is one client over one pair of streams: a line is a message. It
 // differs from the library's own stdio transport in what clients.md measured:
 // lines are bounded, a last line without a newline is read, ids are kept
-// exactly as they came, a cancelled request is not answered, and what was
-// written before the end of input reaches the client.
+// exactly as they came, a cancelled request is not answered, what was written
+// before the end of input reaches the client, and a client that does not read
+// does not keep the server from ending.
 type conn struct {
 	mcp     *mcpserver.MCPServer
 	chat    *chat
 	logger  *slog.Logger
 	maxLine int
-
-	out     io.Writer
-	writeMu sync.Mutex // guards out: one whole line at a time
+	out     *outbox
 
 	legacy *session      // of clients that say initialize; kept for the connection
 	work   chan struct{} // a place for each request being worked on
 
 	mu       sync.Mutex
 	inFlight map[string]*request // :: request id as written → the request
+	held     int                 // bytes of inFlight
 	wg       sync.WaitGroup      // the goroutines of inFlight
 }
 
 // A request is under way.
 type request struct {
 	cancel context.CancelCauseFunc
+	size   int  // bytes of its line
 	stream bool // subscriptions/listen: lasts until somebody ends it
 }
 
 // errCancelled is the cause of a context that the client cancelled.
 var errCancelled = errors.New("cancelled by the client")
 
-// errEnded is the cause of a context that ended with the connection.
-var errEnded = errors.New("the connection ended")
+// errEnded is the cause of a context that ended with the connection. The runner
+// hurries then: whoever ends a server does not wait long for it.
+var errEnded = fmt.Errorf("the connection ended: %w", sandbox.ErrShutdown)
 
-// ServeStdio serves one client until in ends or ctx is done, and returns when
-// every call has ended and every reply is written. The library keeps one stdio
-// session for the whole process; this one is the connection's own.
+// ServeStdio serves one client until in ends or ctx is done. The library keeps
+// one stdio session for the whole process; this one is the connection's own.
 //
 // At the end of in, calls under way have five seconds to finish before they
-// are cancelled; when ctx is done they are cancelled at once.
+// are cancelled; when ctx is done they are cancelled at once. It returns when
+// every call has ended and every reply is written, at the latest six seconds
+// after the calls were cancelled: neither a call that does not end nor a client
+// that does not read keeps it longer. If out then still blocks and is an
+// [io.Closer], it is closed.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(errEnded)
-
 	ch, err := s.newChat("stdio", "until this client closes")
 	if err != nil {
 		return err
 	}
 	defer s.endChat(ch)
+	// Not ended by ctx itself: a call is told that its connection ended.
+	calls, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(errEnded)
 	c := &conn{
 		mcp: s.mcp, chat: ch, logger: s.logger, maxLine: s.limits.Request,
-		out: out, work: make(chan struct{}, maxConcurrent),
+		out: newOutbox(out), work: make(chan struct{}, maxConcurrent),
 		inFlight: make(map[string]*request),
 	}
 	c.legacy = newSession(c, ch, nil)
 	ch.listen(c.legacy)
-	defer c.legacy.close()
 
+	err = c.serve(ctx, calls, in)
+	end(errEnded)
+	c.end(out)
+	switch lost := c.out.failure(); {
+	case errors.Is(lost, errNotRead):
+		return errors.Join(err, lost)
+	case lost != nil:
+		s.logger.Warn("the client went away before everything was written", "err", lost)
+	}
+	return err
+}
+
+// serve takes messages until the input ends, and then gives the calls their
+// time; or until there is no more use in it.
+func (c *conn) serve(ctx, calls context.Context, in io.Reader) error {
 	lines := make(chan line)
-	go readLines(ctx, in, c.maxLine, lines)
-
+	go readLines(calls, in, c.maxLine, lines)
 	for {
 		select {
 		case <-ctx.Done():
-			c.cancel(errEnded, nil)
-			c.wg.Wait()
+			return nil
+		case <-c.out.broken:
 			return nil
 		case l, ok := <-lines:
 			if !ok {
-				return c.finish(ctx)
+				c.drain(ctx)
+				return nil
 			}
 			if l.err != nil {
-				c.finish(ctx)
+				c.drain(ctx)
 				return fmt.Errorf("reading standard input: %w", l.err)
 			}
-			c.receive(ctx, l)
+			c.receive(calls, l)
 		}
 	}
 }
 
-// finish ends a connection whose input has ended. Questions can no longer be
+// drain lets the calls finish whose input has ended. Questions can no longer be
 // answered, and streams have nobody to wait for; calls get the drain time.
-func (c *conn) finish(ctx context.Context) error {
+func (c *conn) drain(ctx context.Context) {
 	c.legacy.close()
-	c.cancel(errEnded, func(r *request) bool { return r.stream })
+	c.cancelStreams()
+	idle := c.idle()
+	t := time.NewTimer(drain)
+	defer t.Stop()
+	select {
+	case <-idle:
+		c.out.close()
+	case <-c.out.broken:
+		return
+	case <-t.C:
+		return
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-c.out.done:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// end waits for the calls, which have been told to end, and for what is to be
+// written; for neither without bound.
+func (c *conn) end(out io.Writer) {
+	c.legacy.close()
+	latest := time.Now().Add(ending)
+	t := time.NewTimer(ending)
+	defer t.Stop()
+	select {
+	case <-c.idle():
+	case <-t.C:
+		c.logger.Warn("calls did not end and were left behind", "count", c.count())
+	}
+	c.out.close()
+	last := time.NewTimer(min(flush, time.Until(latest)))
+	defer last.Stop()
+	select {
+	case <-c.out.done:
+		return
+	case <-last.C:
+	}
+	c.logger.Warn("the client did not read everything that was written to it")
+	if closer, ok := out.(io.Closer); ok {
+		go closer.Close() // may wait for the write, which waits for the client
+	}
+}
+
+// idle returns a channel that is closed when no request is under way. Nothing
+// may be received after it is called.
+func (c *conn) idle() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		c.wg.Wait()
 		close(done)
 	}()
-	t := time.NewTimer(drain)
-	defer t.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	c.cancel(errEnded, nil)
-	<-done
-	return nil
-}
-
-// A line is one message, or says why there is none.
-type line struct {
-	data []byte
-	over bool  // longer than allowed; data is empty
-	err  error // reading ended with an error other than the end of input
-}
-
-// readLines sends the lines of in until it ends, and closes lines. It never
-// holds more than max bytes of a line. It ends with in; a reader that blocks
-// for ever keeps this goroutine, and nothing else.
-func readLines(ctx context.Context, in io.Reader, max int, lines chan<- line) {
-	defer close(lines)
-	send := func(l line) bool {
-		select {
-		case lines <- l:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	r := bufio.NewReaderSize(in, 64<<10)
-	var buf []byte
-	over := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if !over {
-			if len(buf)+len(part) > max+1 { // the newline does not count
-				over, buf = true, nil
-			} else {
-				buf = append(buf, part...)
-			}
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if over {
-			if !send(line{over: true}) {
-				return
-			}
-		} else if data := trimLine(buf); len(data) > 0 {
-			if !send(line{data: data}) {
-				return
-			}
-		}
-		buf, over = nil, false
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				send(line{err: err})
-			}
-			return
-		}
-	}
-}
-
-// trimLine takes off what is not part of a message: white space, and the byte
-// order mark that some Windows programs begin a stream with.
-func trimLine(b []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("\xef\xbb\xbf")))
-}
-
-// envelope is what the transport needs of a message before the library has it.
-type envelope struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Method  *string         `json:"method"`
-	Result  json.RawMessage `json:"result"`
-	Error   json.RawMessage `json:"error"`
-	Params  json.RawMessage `json:"params"`
+	return done
 }
 
 // receive handles one line. It never blocks on a call: answers to questions
 // arrive on the same stream.
 func (c *conn) receive(ctx context.Context, l line) {
 	if l.over {
-		c.reject(nil, codeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes; send less at once", c.maxLine))
+		c.reject(idOf(l.data), codeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes; send less at once", c.maxLine))
 		return
 	}
-	if l.data[0] == '[' && json.Valid(l.data) {
-		c.reject(nil, codeInvalidRequest, "batches are not supported; send one message a line")
-		return
-	}
-	var e envelope
-	if err := json.Unmarshal(l.data, &e); err != nil {
-		if json.Valid(l.data) {
-			c.reject(nil, codeInvalidRequest, "the message is not a JSON-RPC request, notification or response")
-		} else {
-			c.reject(nil, codeParse, "the message is not JSON")
-		}
+	e, refused := parse(l.data)
+	if refused != nil {
+		c.reject(nil, refused.code, refused.message)
 		return
 	}
 	id, idOK := requestID(e.ID)
+	id = bytes.Clone(id) // it outlives the line
 	switch {
 	case e.JSONRPC != mcp.JSONRPC_VERSION:
 		c.reject(id, codeInvalidRequest, `the message has no "jsonrpc": "2.0"`)
@@ -238,6 +229,8 @@ func (c *conn) receive(ctx context.Context, l line) {
 		c.legacy.answer(e)
 	case e.Method == nil:
 		c.reject(id, codeInvalidRequest, `the message has no "method"`)
+	case e.Result != nil || e.Error != nil:
+		c.reject(id, codeInvalidRequest, `the message has a "method" and is a response too`)
 	case len(e.ID) == 0:
 		c.notified(ctx, *e.Method, e.Params, l.data)
 	case !idOK:
@@ -247,29 +240,13 @@ func (c *conn) receive(ctx context.Context, l line) {
 	}
 }
 
-// requestID reports whether raw is an id that a request may have, and returns
-// it as it was written.
-func requestID(raw json.RawMessage) (json.RawMessage, bool) {
-	if len(raw) == 0 {
-		return nil, false
-	}
-	if raw[0] == '"' {
-		return raw, true
-	}
-	digits := bytes.TrimPrefix(raw, []byte("-"))
-	if len(digits) == 0 || len(digits) > 18 {
-		return nil, false
-	}
-	for _, b := range digits {
-		if b < '0' || b > '9' {
-			return nil, false
-		}
-	}
-	return raw, true
-}
-
 func (c *conn) notified(ctx context.Context, method string, params json.RawMessage, raw []byte) {
-	if method == "notifications/cancelled" {
+	switch method {
+	case "notifications/initialized":
+		if c.legacy.Initialized() {
+			c.legacy.ready()
+		}
+	case "notifications/cancelled":
 		var p struct {
 			RequestID json.RawMessage `json:"requestId"`
 		}
@@ -284,7 +261,7 @@ func (c *conn) notified(ctx context.Context, method string, params json.RawMessa
 		}
 		return
 	}
-	c.handle(ctx, c.legacy, nil, raw)
+	c.handle(ctx, c.legacy, nil, method, raw)
 }
 
 // requested starts a request on a goroutine of its own.
@@ -298,13 +275,26 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 			return
 		}
 	}
+	switch method {
+	case string(mcp.MethodInitialize):
+		if !modern && c.legacy.Initialized() {
+			c.reject(id, codeInvalidRequest, "already initialized")
+			return
+		}
+	case string(mcp.MethodToolsList):
+		// The list has one page, so no cursor is one of ours.
+		if hasCursor(params) {
+			c.reject(id, codeInvalidParams, "the cursor is not one of this list")
+			return
+		}
+	}
 	sess := c.legacy
 	if modern {
 		// A modern request brings its own capabilities; they must not change
 		// what the connection's older client declared.
 		sess = newSession(c, c.chat, id)
 	}
-	r := &request{stream: method == string(mcp.MethodSubscriptionsListen)}
+	r := &request{size: len(raw), stream: method == string(mcp.MethodSubscriptionsListen)}
 	callCtx, cancel := context.WithCancelCause(ctx)
 	r.cancel = cancel
 	if code, problem := c.admit(string(id), r); problem != "" {
@@ -312,27 +302,31 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 		c.reject(id, code, problem)
 		return
 	}
-	work := func() {
-		defer c.release(string(id), r)
-		if !r.stream { // a stream waits for ever, and must not hold a place
-			select {
-			case c.work <- struct{}{}:
-				defer func() { <-c.work }()
-			case <-callCtx.Done():
-				if !errors.Is(context.Cause(callCtx), errCancelled) {
-					c.reject(id, codeBusy, "the connection ended before the request was looked at")
-				}
-				return
-			}
-		}
-		c.handle(callCtx, sess, id, raw)
-	}
 	if method == string(mcp.MethodInitialize) {
-		// The client's next message may rely on it.
-		work()
+		// The client's next message may rely on it. It takes no place: nothing is
+		// received until it is done.
+		defer c.release(string(id), r)
+		c.handle(callCtx, sess, id, method, raw)
 		return
 	}
-	go work()
+	go c.workOn(callCtx, r, sess, id, method, raw)
+}
+
+// workOn handles an admitted request when there is a place for it.
+func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.RawMessage, method string, raw []byte) {
+	defer c.release(string(id), r)
+	if !r.stream { // a stream waits for ever, and must not hold a place
+		select {
+		case c.work <- struct{}{}:
+			defer func() { <-c.work }()
+		case <-ctx.Done():
+			if !errors.Is(context.Cause(ctx), errCancelled) {
+				c.reject(id, codeBusy, "the connection ended before the request was looked at")
+			}
+			return
+		}
+	}
+	c.handle(ctx, sess, id, method, raw)
 }
 
 // aside lets other requests be worked on while this one waits, and takes the
@@ -350,10 +344,13 @@ func (c *conn) admit(id string, r *request) (code int, problem string) {
 	switch {
 	case c.inFlight[id] != nil:
 		return codeInvalidRequest, "a request with this id is still under way"
-	case len(c.inFlight) >= maxInFlight:
+	case len(c.inFlight) >= maxInFlight,
+		// The largest request there can be always fits in beside another one.
+		c.held+r.size > max(maxHeld, 2*c.maxLine):
 		return codeBusy, "too many requests are under way; wait for some to end"
 	}
 	c.inFlight[id] = r
+	c.held += r.size
 	c.wg.Add(1)
 	return 0, ""
 }
@@ -361,41 +358,16 @@ func (c *conn) admit(id string, r *request) (code int, problem string) {
 func (c *conn) release(id string, r *request) {
 	c.mu.Lock()
 	delete(c.inFlight, id)
+	c.held -= r.size
 	c.mu.Unlock()
 	r.cancel(nil)
 	c.wg.Done()
 }
 
-// isModern reports whether a request names a protocol version of 2026-07-28 or
-// later for itself.
-func isModern(params json.RawMessage) bool {
-	var p struct {
-		Meta map[string]json.RawMessage `json:"_meta"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return false
-	}
-	var version string
-	if json.Unmarshal(p.Meta[mcp.MetaKeyProtocolVersion], &version) != nil {
-		return false
-	}
-	return mcp.IsModernProtocol(version)
-}
-
-// handle gives one message to the library and writes the reply. id is nil for
+// handle gives one message to the library and puts out the reply. id is nil for
 // a notification, which has none.
-func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, raw []byte) {
-	ctx = c.mcp.WithContext(ctx, sess)
-	reply := func() (reply mcp.JSONRPCMessage) {
-		defer func() {
-			if r := recover(); r != nil {
-				ref := newCallID()
-				c.logger.Error("a request panicked", "call", ref, "err", r, "stack", string(debug.Stack()))
-				reply = mcp.NewJSONRPCError(mcp.NewRequestId(id), codeInternal, internalMessage(ref), nil)
-			}
-		}()
-		return c.mcp.HandleMessage(ctx, raw)
-	}()
+func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, method string, raw []byte) {
+	reply := c.ask(c.mcp.WithContext(ctx, sess), id, raw)
 	if sess != c.legacy {
 		sess.close() // what the session still has to say goes before the reply
 	}
@@ -408,11 +380,30 @@ func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, ra
 		reply = r
 	case mcp.JSONRPCError:
 		r.ID = mcp.NewRequestId(id)
+		r.Error = plainError(method, r.Error)
 		reply = r
 	}
-	if err := c.write(reply); err != nil {
-		c.logger.Error("writing a reply", "err", err)
+	if method == string(mcp.MethodInitialize) {
+		c.send(reply) // what receives may not wait
+		return
 	}
+	b, err := encodeLine(reply)
+	if err == nil {
+		err = c.out.putWhenRoom(ctx, b)
+	}
+	c.unsent(err)
+}
+
+// ask gives one message to the library, and no panic of it to the caller.
+func (c *conn) ask(ctx context.Context, id json.RawMessage, raw []byte) (reply mcp.JSONRPCMessage) {
+	defer func() {
+		if r := recover(); r != nil {
+			ref := newCallID()
+			c.logger.Error("a request panicked", "call", ref, "err", r, "stack", string(debug.Stack()))
+			reply = mcp.NewJSONRPCError(mcp.NewRequestId(id), codeInternal, internalMessage(ref), nil)
+		}
+	}()
+	return c.mcp.HandleMessage(ctx, raw)
 }
 
 // reject answers a message that the library does not get to see.
@@ -421,31 +412,49 @@ func (c *conn) reject(id json.RawMessage, code int, message string) {
 	if id != nil {
 		value = id
 	}
-	if err := c.write(mcp.NewJSONRPCError(mcp.NewRequestId(value), code, message, nil)); err != nil {
-		c.logger.Error("writing an error", "err", err)
+	c.send(mcp.NewJSONRPCError(mcp.NewRequestId(value), code, message, nil))
+}
+
+// send puts out one message and does not wait for it to be written.
+func (c *conn) send(message any) {
+	b, err := encodeLine(message)
+	if err == nil {
+		err = c.out.put(b)
+	}
+	c.unsent(err)
+}
+
+// unsent logs that a message was not put out. That the client is gone is said
+// once, when the connection ends.
+func (c *conn) unsent(err error) {
+	if err != nil {
+		c.logger.Debug("a message was not sent", "err", err)
 	}
 }
 
-// write sends one message as one line.
-func (c *conn) write(message any) error {
+// encodeLine makes a line of a message.
+func encodeLine(message any) ([]byte, error) {
 	b, err := json.Marshal(message)
 	if err != nil {
-		return fmt.Errorf("encoding a message: %w", err)
+		return nil, fmt.Errorf("encoding a message: %w", err)
 	}
-	b = append(b, '\n')
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	_, err = c.out.Write(b)
-	return err
+	return append(b, '\n'), nil
 }
 
-// cancel ends the requests that which picks; nil picks all.
-func (c *conn) cancel(cause error, which func(*request) bool) {
+// cancelStreams ends the requests that last until somebody ends them.
+func (c *conn) cancelStreams() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.inFlight {
-		if which == nil || which(r) {
-			r.cancel(cause)
+		if r.stream {
+			r.cancel(errEnded)
 		}
 	}
+}
+
+// count returns how many requests are under way.
+func (c *conn) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.inFlight)
 }

@@ -495,6 +495,8 @@ func (f *faulty) Catalog(ctx context.Context) *packs.Catalog {
 	return f.real.Catalog(ctx)
 }
 
+func (f *faulty) Rescan(ctx context.Context) error { return f.real.Rescan(ctx) }
+
 // A panic is answered with a reference, not with its text, and the server goes
 // on.
 func TestPanic(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 			Command: command, Policy: s.policy(c, pack, dir, tool.Policy), Env: inv.Env,
-			ReadOnly: tool.Policy.ReadOnly,
+			Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
 }
@@ -194,11 +195,15 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 		return sandbox.Command{}, err
 	}
 	base := sandbox.BaseEnv(s.opts.Environ, sandbox.EnvOptions{Home: c.chat.workspace, Exclude: exclude})
+	folder, err := os.Lstat(dir)
+	if err != nil {
+		return sandbox.Command{}, failf(codePathDenied, "Tell the user; the folder is gone or cannot be read.", "the working folder %q cannot be used", dir)
+	}
 	ours := []string{"PACKS_PACK_ID=" + pack.ID, "PACKS_PACK_DIR=" + pack.Dir, "PACKS_WORKSPACE=" + c.chat.workspace}
 	return sandbox.Command{
 		Program: program, Args: inv.Args, Dir: dir, Stdin: inv.Stdin,
 		Env:       sandbox.MergeEnv(base, inv.Env, ours),
-		Workspace: c.chat.workspace,
+		Workspace: c.chat.workspace, DirID: folder, WorkspaceID: c.chat.folder,
 	}, nil
 }
 

@@ -84,6 +84,6 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: c.args,
-		Run: &gate.Run{Command: command, Policy: s.policy(c, pack, dir, tools.Policy{})},
+		Run: &gate.Run{Command: command, Policy: s.policy(c, pack, dir, tools.Policy{}), Logged: command.Args},
 	}), nil
 }

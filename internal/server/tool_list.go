@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -175,28 +177,60 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 
 // facts fills in what a person is told of a pack.
 func (s *Server) facts(ctx context.Context, p *packs.Pack) (gate.Pack, error) {
+	facts, _, err := s.factsAndTree(ctx, p)
+	return facts, err
+}
+
+// factsAndTree is facts, and what was digested for them.
+func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *packfs.Tree, error) {
 	dir, err := p.OpenDir()
 	if err != nil {
-		return gate.Pack{}, err
+		return gate.Pack{}, nil, err
 	}
 	defer dir.Close()
 	tree, err := dir.Digest(ctx, s.digests)
 	if err != nil {
-		return gate.Pack{}, err
+		return gate.Pack{}, nil, err
 	}
-	return gate.Pack{ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description}, nil
+	facts := gate.Pack{ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description}
+	if !p.AttachedSince.IsZero() {
+		facts.Attached = p.AttachedSince.Format(time.RFC3339Nano)
+	}
+	return facts, tree, nil
+}
+
+// maxVerified is the largest file, in bytes, whose pages are checked against
+// the digest one by one. Reading all of a larger file for each page would cost
+// more than the page; it is compared before and after, as a whole pack is.
+const maxVerified = 8 << 20
+
+// page reads a page of a pack's file and makes sure that it belongs to the
+// bytes that were digested: the file may have been another in between, and be
+// back. A link is followed and not checked on its own; its target is.
+func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, length int64) (*packfs.Page, error) {
+	limits := packfs.Limits{Page: s.limits.ReadPage, PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile}
+	clean, err := packfs.Clean(path)
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := tree.File(clean); ok && f.Size <= maxVerified {
+		return dir.ReadVerified(clean, offset, length, limits, f.Digest)
+	}
+	return dir.Read(path, offset, length, limits)
 }
 
 // unchanged makes sure that what was just read is what was approved.
 func (s *Server) unchanged(ctx context.Context, p *packs.Pack, permit *gate.Permit) error {
-	now, err := s.facts(ctx, p)
-	if err != nil {
-		return err
+	if now, err := s.facts(ctx, p); err == nil && now.Digest == permit.Digest() {
+		return nil
 	}
-	if now.Digest != permit.Digest() {
-		return failf(codeDenied, "Call again; the user will be asked about the pack as it is now.", "pack %q changed while the call was answered", p.ID)
-	}
-	return nil
+	return changed(permit, p.ID)
+}
+
+// changed takes a permit back, on the record.
+func changed(permit *gate.Permit, packID string) error {
+	return permit.Withhold(fmt.Sprintf("pack %q, or something else about the call, changed after it was allowed", packID),
+		"Call again; the user will be asked about it as it is now.")
 }
 
 func readOnly(title string) mcp.ToolAnnotation {

@@ -129,7 +129,7 @@ func TestNotOffered(t *testing.T) {
 // A pack that a person did not attach: the model learns what to ask for, and
 // only when it knows the id.
 func TestDetached(t *testing.T) {
-	w := newWorld(t, triage, attach())
+	w := newWorld(t, triage, attachOnly())
 	w.answer = decide("once")
 	if got := w.initialize()["instructions"].(string); !strings.Contains(got, "(none; the user can attach packs with: packs-mcp attach ID)") {
 		t.Errorf("instructions = %q, want that there are none", got)
@@ -160,7 +160,7 @@ func TestDetached(t *testing.T) {
 	}
 }
 
-// attach replaces the roots' "attach all" by these ids.
-func attach(ids ...string) option {
+// attachOnly replaces the roots' "attach all" by these ids.
+func attachOnly(ids ...string) option {
 	return func(s *setup) { s.packs.Roots[0].AttachAll, s.packs.Roots[0].Attach = false, ids }
 }

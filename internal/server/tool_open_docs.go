@@ -62,13 +62,13 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	facts, err := s.facts(ctx, pack)
+	facts, tree, err := s.factsAndTree(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
 	// Read before the question, so that the person hears of hidden characters;
 	// given only when the pack is still the same after the answer.
-	docs, hidden, err := s.documents(pack)
+	docs, hidden, err := s.documents(pack, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 
 // documents reads the entry document and what the user configured beside it,
 // and says how many invisible characters they hold.
-func (s *Server) documents(pack *packs.Pack) (openDocsResult, string, error) {
+func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (openDocsResult, string, error) {
 	var out openDocsResult
 	dir, err := pack.OpenDir()
 	if err != nil {
@@ -99,13 +99,16 @@ func (s *Server) documents(pack *packs.Pack) (openDocsResult, string, error) {
 	}
 	defer dir.Close()
 	page, err := pack.Body(0, s.limits.OpenPage)
+	if err == nil && len(page.Data) > 0 {
+		page, err = s.page(dir, tree, pack.Entry, page.Offset, int64(len(page.Data)))
+	}
 	if err != nil {
 		return out, "", err
 	}
 	out.EntryDoc = documentOf(page)
 	text := page.Data
 	for _, name := range pack.Docs {
-		page, err := dir.Read(name, 0, s.limits.OpenPage, packfs.Limits{PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile})
+		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
 		if err != nil {
 			return out, "", err
 		}

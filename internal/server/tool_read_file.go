@@ -106,22 +106,24 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 		}
 		req.Pack = gate.Pack{ID: workspaceID, Trust: gate.TrustUser}
 		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
-			dir, err := packfs.Open(c.chat.workspace, packfs.RefuseHardLinks)
+			dir, err := c.chat.openWorkspace()
 			if err != nil {
 				return nil, err
 			}
 			defer dir.Close()
-			return s.read(dir, p)
+			return s.read(dir, &packfs.Tree{}, p)
 		}}, nil
 	}
 	pack, err := s.pack(c, p.PackID)
 	if err != nil {
 		return nil, err
 	}
-	if req.Pack, err = s.facts(ctx, pack); err != nil {
+	facts, tree, err := s.factsAndTree(ctx, pack)
+	if err != nil {
 		return nil, err
 	}
-	out, hidden, err := s.readPack(pack, p)
+	req.Pack = facts
+	out, hidden, err := s.readPack(pack, tree, p)
 	if err != nil {
 		return nil, err // what cannot be read is not worth a question
 	}
@@ -133,13 +135,13 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 
 // readPack reads a page of a pack's file, and says how many invisible
 // characters it holds.
-func (s *Server) readPack(pack *packs.Pack, p readFileParams) (*readFileResult, string, error) {
+func (s *Server) readPack(pack *packs.Pack, tree *packfs.Tree, p readFileParams) (*readFileResult, string, error) {
 	dir, err := pack.OpenDir()
 	if err != nil {
 		return nil, "", err
 	}
 	defer dir.Close()
-	out, err := s.read(dir, p)
+	out, err := s.read(dir, tree, p)
 	if err != nil {
 		return nil, "", err
 	}
@@ -154,10 +156,8 @@ const (
 	encodingBase64 = "base64"
 )
 
-func (s *Server) read(dir *packfs.Dir, p readFileParams) (*readFileResult, error) {
-	page, err := dir.Read(p.Path, int64(p.Offset), int64(p.Length), packfs.Limits{
-		Page: s.limits.ReadPage, PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile,
-	})
+func (s *Server) read(dir *packfs.Dir, tree *packfs.Tree, p readFileParams) (*readFileResult, error) {
+	page, err := s.page(dir, tree, p.Path, int64(p.Offset), int64(p.Length))
 	if errors.Is(err, packfs.ErrIsDir) {
 		return list(dir, p.Path)
 	}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// logger writes to standard error, and nowhere else: standard output is the
+// protocol.
+func (a *app) logger(l config.Log) *slog.Logger {
+	return newLogger(a.stderr, l, isTerminal(a.stderr))
+}
+
+func newLogger(w io.Writer, l config.Log, terminal bool) *slog.Logger {
+	format := l.Format
+	if format == config.FormatAuto {
+		format = config.FormatText
+		if terminal {
+			format = config.FormatPretty
+		}
+	}
+	var h slog.Handler
+	switch format {
+	case config.FormatJSON:
+		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.Level})
+	case config.FormatPretty:
+		h = tint.NewTextHandler(w, &tint.Options{Level: l.Level, TimeFormat: time.TimeOnly, NoColor: !terminal})
+	default:
+		h = slog.NewTextHandler(w, &slog.HandlerOptions{Level: l.Level})
+	}
+	return slog.New(&safeHandler{h})
+}
+
+// A safeHandler escapes what a message and its values have that could drive a
+// terminal or deceive a reader: names of files and words of packs get there.
+type safeHandler struct{ next slog.Handler }
+
+func (h *safeHandler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
+
+func (h *safeHandler) Handle(ctx context.Context, r slog.Record) error {
+	safe := slog.NewRecord(r.Time, r.Level, safetext.Line(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		safe.AddAttrs(safeAttr(a))
+		return true
+	})
+	return h.next.Handle(ctx, safe)
+}
+
+func (h *safeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	safe := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		safe[i] = safeAttr(a)
+	}
+	return &safeHandler{h.next.WithAttrs(safe)}
+}
+
+func (h *safeHandler) WithGroup(name string) slog.Handler {
+	return &safeHandler{h.next.WithGroup(safetext.Line(name))}
+}
+
+func safeAttr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		v = slog.StringValue(safetext.Line(v.String()))
+	case slog.KindAny:
+		v = slog.StringValue(safetext.Line(fmt.Sprint(v.Any())))
+	case slog.KindGroup:
+		group := v.Group()
+		safe := make([]slog.Attr, len(group))
+		for i, a := range group {
+			safe[i] = safeAttr(a)
+		}
+		v = slog.GroupValue(safe...)
+	}
+	return slog.Attr{Key: safetext.Line(a.Key), Value: v}
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A closed terminal ends the server as cleanly as SIGTERM.
+func TestHangup(t *testing.T) { testSignal(t, syscall.SIGHUP) }
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// A client that does not read does not keep the server from ending, and the
+// log has its end; the second signal ends it at once.
+func TestClientDoesNotRead(t *testing.T) {
+	for _, how := range []string{"signal", "two signals", "end of input"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir, env := home(t)
+			packs := filepath.Join(dir, "packs")
+			plantPack(t, packs, "walk", "echo it went\n")
+			unread, out, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unread.Close()
+			cmd := exec.Command("packs-mcp", "serve", "--packs", packs)
+			var stderr bytes.Buffer
+			cmd.Env, cmd.Stdout, cmd.Stderr = env, out, &stderr
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			out.Close()
+			defer cmd.Process.Kill()
+			fmt.Fprintln(in, initialize)
+			// The refusal repeats the id, so it is more than a pipe holds: when its
+			// first byte is there, the server is at it, and can go no further.
+			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%q}`+"\n", strings.Repeat("i", 1<<20))
+			reply := bufio.NewReaderSize(unread, 16)
+			if _, err := reply.ReadBytes('\n'); err != nil { // of initialize
+				t.Fatal(err)
+			}
+			if _, err := reply.ReadByte(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			switch how {
+			case "end of input":
+				in.Close()
+			case "signal":
+				err = cmd.Process.Signal(syscall.SIGTERM)
+			case "two signals":
+				// Whether the first one was seen already cannot be told from here, so
+				// there are more than two.
+				err = errors.Join(cmd.Process.Signal(syscall.SIGTERM), keepSignalling(cmd.Process, ended))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err = <-ended:
+			case <-time.After(15 * time.Second):
+				t.Fatal("the server does not end")
+			}
+			if how == "two signals" {
+				return // as keepSignalling found
+			}
+			if err != nil {
+				t.Errorf("the server ended with %v, want status 0; it said %s", err, stderr.String())
+			}
+			if all := events(t, dir); len(all["server.stop"]) != 1 {
+				t.Errorf("the log has %v, want the end of the server", all)
+			}
+		})
+	}
+}
+
+// keepSignalling sends SIGINT until the process has ended; the end is put back.
+func keepSignalling(p *os.Process, ended chan error) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	timeout := time.After(10 * time.Second)
+	for {
+		select {
+		case err := <-ended:
+			e, ok := errors.AsType[*exec.ExitError](err)
+			if !ok {
+				return fmt.Errorf("the server ended with %v, want by the second signal", err)
+			}
+			if s, ok := e.Sys().(syscall.WaitStatus); !ok || !s.Signaled() {
+				return fmt.Errorf("the server ended with %v, want by the second signal", err)
+			}
+			ended <- err
+			return nil
+		case <-tick.C:
+			if err := p.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return err
+			}
+		case <-timeout:
+			return errors.New("the second signal did not end the server")
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// An envelope is what the transport needs of a message before the library has
+// it. Its values are parts of the line, as they were written.
+type envelope struct {
+	JSONRPC string
+	ID      json.RawMessage
+	Method  *string // nil: none
+	Params  json.RawMessage
+	Result  json.RawMessage
+	Error   json.RawMessage
+}
+
+// A problem is why a message is refused, as JSON-RPC says it.
+type problem struct {
+	code    int
+	message string
+}
+
+// notAMessage is JSON that is none of the three kinds of message.
+var notAMessage = &problem{codeInvalidRequest, "the message is not a JSON-RPC request, notification or response"}
+
+// parse reads the top level of a message. The names in it must be exact and
+// stand there once: the library's decoder would take "ID" for "id", and the
+// last of two. With a problem, the ID is there if it could be read.
+func parse(data []byte) (e envelope, _ *problem) {
+	switch {
+	case !utf8.Valid(data):
+		return e, &problem{codeParse, "the message is not UTF-8"}
+	case !json.Valid(data):
+		return e, &problem{codeParse, "the message is not JSON"}
+	case data[0] == '[':
+		return e, &problem{codeInvalidRequest, "batches are not supported; send one message a line"}
+	case data[0] != '{':
+		return e, notAMessage
+	}
+	fields := map[string]*json.RawMessage{
+		"jsonrpc": new(json.RawMessage), "id": &e.ID, "method": new(json.RawMessage),
+		"params": &e.Params, "result": &e.Result, "error": &e.Error,
+	}
+	for key, value := range members(data) {
+		field := fields[key]
+		if field == nil {
+			for name := range fields {
+				if strings.EqualFold(key, name) {
+					return envelope{}, &problem{codeInvalidRequest, fmt.Sprintf("the message has %q, which must be written %q", key, name)}
+				}
+			}
+			continue
+		}
+		if *field != nil {
+			return envelope{}, &problem{codeInvalidRequest, fmt.Sprintf("the message has %q twice", key)}
+		}
+		*field = value
+	}
+	if v := *fields["jsonrpc"]; v != nil && json.Unmarshal(v, &e.JSONRPC) != nil {
+		return e, notAMessage
+	}
+	if v := *fields["method"]; v != nil && json.Unmarshal(v, &e.Method) != nil {
+		return e, notAMessage
+	}
+	return e, nil
+}
+
+// members yields what a JSON object has, as slices of it. The JSON must be
+// valid. Unlike a decoder it copies no value.
+func members(object []byte) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		i := 1 // after the brace
+		next := func(skip string) {
+			for strings.IndexByte(skip, object[i]) >= 0 {
+				i++
+			}
+		}
+		for {
+			next(" \t\r\n,")
+			if object[i] == '}' {
+				return
+			}
+			end := valueEnd(object, i)
+			var key string
+			if json.Unmarshal(object[i:end], &key) != nil {
+				return
+			}
+			i = end
+			next(" \t\r\n:")
+			end = valueEnd(object, i)
+			if !yield(key, json.RawMessage(object[i:end:end])) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
+// valueEnd returns where the value that begins at i ends. The JSON must be valid.
+func valueEnd(b []byte, i int) int {
+	for depth := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			for i++; b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+		default:
+			if depth == 0 { // a number or a word
+				for i < len(b) && strings.IndexByte(" \t\r\n,:]}", b[i]) < 0 {
+					i++
+				}
+				return i
+			}
+			continue
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+// requestID reports whether raw is an id that a request may have, and returns
+// it as it was written.
+func requestID(raw json.RawMessage) (json.RawMessage, bool) {
+	if len(raw) == 0 {
+		return nil, false
+	}
+	if raw[0] == '"' {
+		return raw, true
+	}
+	digits := bytes.TrimPrefix(raw, []byte("-"))
+	if len(digits) == 0 || len(digits) > 18 {
+		return nil, false
+	}
+	for _, b := range digits {
+		if b < '0' || b > '9' {
+			return nil, false
+		}
+	}
+	return raw, true
+}
+
+// isModern reports whether a request names a protocol version of 2026-07-28 or
+// later for itself.
+func isModern(params json.RawMessage) bool {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return false
+	}
+	var version string
+	if json.Unmarshal(p.Meta[mcp.MetaKeyProtocolVersion], &version) != nil {
+		return false
+	}
+	return mcp.IsModernProtocol(version)
+}
+
+// hasCursor reports whether a request asks for another page of a list.
+func hasCursor(params json.RawMessage) bool {
+	var p struct {
+		Cursor *string `json:"cursor"`
+	}
+	return json.Unmarshal(params, &p) == nil && p.Cursor != nil && *p.Cursor != ""
+}
+
+// plainError replaces what the library says of parameters it could not decode:
+// its words are those of its implementation, and its code is another.
+func plainError(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
+	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
+		if strings.Contains(e.Message, words) {
+			return mcp.NewJSONRPCErrorDetails(codeInvalidParams, fmt.Sprintf("the parameters of %s are not as the protocol has them", method), nil)
+		}
+	}
+	return e
+}

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+)
+
+const (
+	// fullOutput is how many bytes wait for a client that reads slowly before
+	// replies are held back, each by the request it belongs to.
+	fullOutput = 16 << 20
+	// maxOutput is how many bytes wait at most, with what cannot be held back:
+	// notifications, and refusals. A client that lets them pile up is not there.
+	maxOutput = 64 << 20
+)
+
+// errNotRead ends a connection whose client does not read.
+var errNotRead = errors.New("the client does not read what is written to it")
+
+// errNoOutput is what a message gets that comes after the last one.
+var errNoOutput = errors.New("the output is closed")
+
+// An outbox writes messages in the order in which they are put into it, on a
+// goroutine of its own, so that nobody waits for a client that does not read.
+type outbox struct {
+	out    io.Writer
+	broken chan struct{} // closed when a message was lost; see err
+	done   chan struct{} // closed when run ends
+
+	mu     sync.Mutex
+	more   sync.Cond     // of mu: queue, closed or err changed
+	freed  chan struct{} // closed, and made anew, when size becomes less
+	queue  [][]byte
+	size   int   // bytes in the queue and on their way out
+	closed bool  // nothing more comes
+	err    error // why nothing is written any more
+}
+
+// newOutbox starts an outbox. It ends after close, or when out fails; a writer
+// that blocks for ever keeps its goroutine, and nothing else.
+func newOutbox(out io.Writer) *outbox {
+	o := &outbox{out: out, broken: make(chan struct{}), done: make(chan struct{}), freed: make(chan struct{})}
+	o.more.L = &o.mu
+	go o.run()
+	return o
+}
+
+func (o *outbox) run() {
+	defer close(o.done)
+	for {
+		o.mu.Lock()
+		for len(o.queue) == 0 && !o.closed && o.err == nil {
+			o.more.Wait()
+		}
+		if len(o.queue) == 0 {
+			o.mu.Unlock()
+			return
+		}
+		b := o.queue[0]
+		o.queue[0] = nil
+		o.queue = o.queue[1:]
+		o.mu.Unlock()
+
+		_, err := o.out.Write(b)
+
+		o.mu.Lock()
+		o.size -= len(b)
+		close(o.freed)
+		o.freed = make(chan struct{})
+		if err != nil {
+			o.fail(err)
+		}
+		o.mu.Unlock()
+	}
+}
+
+// put queues one message, and never waits.
+func (o *outbox) put(b []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.add(b)
+}
+
+// putWhenRoom queues one message as soon as there is room for it, or ctx is
+// done.
+func (o *outbox) putWhenRoom(ctx context.Context, b []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil && o.size > 0 && o.size+len(b) > fullOutput && ctx.Err() == nil {
+		freed := o.freed
+		o.mu.Unlock()
+		select {
+		case <-freed:
+		case <-o.broken:
+		case <-ctx.Done():
+		}
+		o.mu.Lock()
+	}
+	return o.add(b)
+}
+
+// add queues b. The caller holds mu.
+func (o *outbox) add(b []byte) error {
+	switch {
+	case o.err != nil:
+		return o.err
+	case o.closed:
+		return errNoOutput
+	case o.size > 0 && o.size+len(b) > maxOutput:
+		o.fail(errNotRead)
+		return o.err
+	}
+	o.queue = append(o.queue, b)
+	o.size += len(b)
+	o.more.Signal()
+	return nil
+}
+
+// fail forgets what is queued. The caller holds mu.
+func (o *outbox) fail(err error) {
+	if o.err != nil {
+		return
+	}
+	o.err = err
+	for _, b := range o.queue {
+		o.size -= len(b)
+	}
+	o.queue = nil
+	close(o.broken)
+	o.more.Signal()
+}
+
+// close says that nothing more comes. What is queued is still written; done
+// tells when.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.more.Signal()
+}
+
+// failure returns why messages were lost, or nil.
+func (o *outbox) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+)
+
+const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
+
+// A client that does not read keeps the server neither from taking its input
+// nor from ending.
+func TestNotRead(t *testing.T) {
+	for _, c := range []struct {
+		how string
+		max time.Duration
+	}{{"told to end", 2 * time.Second}, {"end of input", drain + 2*time.Second}} {
+		t.Run(c.how, func(t *testing.T) {
+			w := newWorld(t, triage)
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				in, input := io.Pipe()
+				unread, out := io.Pipe()
+				ended := make(chan error, 1)
+				go func() { ended <- w.srv.ServeStdio(ctx, in, out) }()
+				// All of it is taken.
+				io.WriteString(input, hello)
+				for i := range 2 * maxConcurrent {
+					fmt.Fprintf(input, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", i+1)
+				}
+				synctest.Wait()
+				start := time.Now()
+				if c.how == "told to end" {
+					stop()
+				} else {
+					input.Close()
+				}
+				if err := <-ended; err != nil {
+					t.Errorf("ServeStdio = %v, want nil", err)
+				}
+				if took := time.Since(start); took > c.max {
+					t.Errorf("it ended after %s, want at most %s", took, c.max)
+				}
+				input.Close()
+				synctest.Wait()
+				if _, err := unread.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+					t.Errorf("reading then = %v, want that the output was closed", err)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// What a client lets pile up is bounded: the connection is ended.
+func TestPiledUp(t *testing.T) {
+	w := newWorld(t, "")
+	in, input := io.Pipe()
+	unread, out := io.Pipe()
+	defer unread.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- w.srv.ServeStdio(t.Context(), in, out); in.Close() }()
+	id := strings.Repeat("i", 1<<20)
+	for sent := 0; ; sent++ {
+		if _, err := fmt.Fprintf(input, `{"jsonrpc":"2.0","id":%q}`+"\n", id); err != nil {
+			break
+		}
+		if sent == 2*maxOutput>>20 {
+			t.Fatalf("the server took %d messages of 1 MiB, each of which it answers with as much", sent)
+		}
+	}
+	if err := <-ended; !errors.Is(err, errNotRead) {
+		t.Errorf("ServeStdio = %v, want %v", err, errNotRead)
+	}
+}
+
+// library is one whose Catalog does something first.
+type library struct {
+	before func(context.Context)
+	real   Library
+}
+
+func (l *library) Catalog(ctx context.Context) *packs.Catalog {
+	l.before(ctx)
+	return l.real.Catalog(ctx)
+}
+
+func (l *library) Rescan(ctx context.Context) error { return l.real.Rescan(ctx) }
+
+// A call under way learns that its connection ended, and one that does not care
+// is left behind.
+func TestEnded(t *testing.T) {
+	for _, stubborn := range []bool{false, true} {
+		t.Run(fmt.Sprint("stubborn ", stubborn), func(t *testing.T) {
+			lib := &library{before: func(context.Context) {}}
+			w := newWorld(t, triage, func(s *setup) {
+				real, err := packs.NewLibrary(t.Context(), s.packs, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lib.real = real
+				s.server.Library = lib
+			})
+			synctest.Test(t, func(t *testing.T) {
+				cause := make(chan error, 1)
+				release := make(chan struct{})
+				ctx, stop := context.WithCancel(t.Context())
+				lib.before = func(ctx context.Context) {
+					<-ctx.Done()
+					select {
+					case cause <- context.Cause(ctx):
+					default:
+					}
+					if stubborn {
+						<-release
+					}
+				}
+				in, input := io.Pipe()
+				var out logBuffer
+				ended := make(chan error, 1)
+				go func() { ended <- w.srv.ServeStdio(ctx, in, &out) }()
+				meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"n","version":"2"},"io.modelcontextprotocol/clientCapabilities":{}}`
+				fmt.Fprintf(input, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"capability_packs_list","arguments":{},%s}}`+"\n", meta)
+				synctest.Wait()
+				start := time.Now()
+				stop()
+				if err := <-ended; err != nil {
+					t.Errorf("ServeStdio = %v, want nil", err)
+				}
+				took := time.Since(start)
+				if got := <-cause; !errors.Is(got, errEnded) {
+					t.Errorf("the call's context ended by %v, want %v", got, errEnded)
+				}
+				if !stubborn && took != 0 {
+					t.Errorf("it ended after %s, want at once", took)
+				}
+				if stubborn && took > ending {
+					t.Errorf("it ended after %s, want at most %s", took, ending)
+				}
+				close(release)
+				input.Close()
+			})
+		})
+	}
+}
+
+// gated is a writer that waits before each write.
+type gated struct {
+	gate chan struct{}
+	buf  bytes.Buffer
+}
+
+func (g *gated) Write(p []byte) (int, error) {
+	<-g.gate
+	return g.buf.Write(p)
+}
+
+// What waits for room comes after what was there, and as soon as there is room;
+// and when nobody waits for it any more it goes in all the same.
+func TestOutboxRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gated{gate: make(chan struct{})}
+		o := newOutbox(g)
+		if err := o.put(make([]byte, fullOutput)); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- o.putWhenRoom(t.Context(), []byte("second")) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("putWhenRoom did not wait: %v", err)
+		default:
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := o.putWhenRoom(gone, []byte("first ")); err != nil {
+			t.Errorf("putWhenRoom without waiting = %v, want nil", err)
+		}
+		g.gate <- struct{}{}
+		if err := <-done; err != nil {
+			t.Errorf("putWhenRoom = %v, want nil", err)
+		}
+		o.close()
+		if err := o.put([]byte("late")); !errors.Is(err, errNoOutput) {
+			t.Errorf("put after close = %v, want %v", err, errNoOutput)
+		}
+		close(g.gate)
+		<-o.done
+		if got := g.buf.String()[fullOutput:]; got != "first second" {
+			t.Errorf("after the first was written %q, want %q", got, "first second")
+		}
+	})
+}
