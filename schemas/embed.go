@@ -6,13 +6,22 @@ package schemas
 
 import _ "embed"
 
-// ToolsV1ID is the $id of [ToolsV1].
-const ToolsV1ID = "https://packs-mcp.github.io/schemas/tools.v1.json"
+// The $id of each schema.
+const (
+	ToolsV1ID    = "https://packs-mcp.github.io/schemas/tools.v1.json"
+	ToolPackV1ID = "https://packs-mcp.github.io/schemas/tool-pack.v1.json"
+)
 
-// toolsV1 is a string, so that nobody can change what is checked against.
-//
-//go:embed tools.v1.json
-var toolsV1 string
+// The schemas are strings, so that nobody can change what is checked against.
+var (
+	//go:embed tools.v1.json
+	toolsV1 string
+	//go:embed tool-pack.v1.json
+	toolPackV1 string
+)
 
 // ToolsV1 returns the schema of tools.json (JSON Schema 2020-12).
 func ToolsV1() string { return toolsV1 }
+
+// ToolPackV1 returns the schema of *.tool.json (JSON Schema 2020-12).
+func ToolPackV1() string { return toolPackV1 }

@@ -53,8 +53,9 @@ func (e *ArgumentError) Error() string {
 
 // Check reads the arguments of a call and holds them against the tool's input
 // schema as it was declared. Nothing at all, and null, mean no arguments.
-// Properties that are absent get their defaults. An error is an
-// *[ArgumentError], which shows no values of secret parameters.
+// Properties that are absent get their defaults, except those that come from
+// the user's context, which [Tool.Expand] fills in. A value for a parameter that
+// the tool has a fixed one for is refused. An error is an *[ArgumentError], which shows no values of secret parameters.
 func (t *Tool) Check(args json.RawMessage) (Values, error) {
 	in := t.schema()
 	refuse := func(problems ...string) (Values, error) {
@@ -80,12 +81,18 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 		return refuse("arguments take too long to check against the tool's input schema: give fewer, less nested or shorter values")
 	}
 	fields := root.value().(map[string]any)
+	var problems []string
+	for _, name := range t.literals(fields) {
+		problems = append(problems, pointer([]string{name})+": the tool has a fixed value for it; leave it out")
+	}
+	if problems != nil {
+		return refuse(problems...)
+	}
 	if err := in.compiled.Validate(fields); err != nil {
 		v, ok := errors.AsType[*jsonschema.ValidationError](err)
 		if !ok {
 			return refuse(err.Error())
 		}
-		var problems []string
 		for _, l := range leavesOf(v, in.secrets) {
 			if len(problems) == maxProblems {
 				problems = append(problems, "and more")
@@ -101,6 +108,9 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 	}
 	v := Values{fields: fields, defaulted: make(map[string]bool)}
 	for _, p := range in.params {
+		if _, fromContext := in.sources[p.name].context(); fromContext {
+			continue // context is looked for first; see Expand
+		}
 		if _, ok := fields[p.name]; !ok && p.preset != nil {
 			fields[p.name] = p.preset.value()
 			v.defaulted[p.name] = true

@@ -13,7 +13,7 @@ import (
 // command compiles a command, an object or a list of arguments, against the
 // parameters that its placeholders can name.
 func (p *parser) command(n *node, in *inputSchema) *Command {
-	c := &Command{Args: []Arg{}, Cwd: CwdWorkspace, Stdin: n.str("stdin")}
+	c := &Command{Args: []Arg{}, Cwd: CwdWorkspace, Stdin: n.str("stdin"), SkillEnv: n.isTrue("skill_env")}
 	const maxWords = 1000
 	program, args := n.get("program"), []*node(nil)
 	if n.kind == kindList {
@@ -83,9 +83,17 @@ func (p *parser) known(a Arg, n *node, in *inputSchema) {
 			}
 			continue
 		}
-		if in.param(piece.name) == nil {
-			p.report(diag.Error, CodePlaceholderUnknown, n, fmt.Sprintf("%s names no property of the input schema", piece),
-				"declare the property, or write {{{{ for a literal {{")
+		if !in.knows(piece.name) {
+			what, hint := "property of the input schema", "declare the property"
+			if p.toolPack {
+				what, hint = "parameter", "declare the parameter"
+			}
+			if slices.Contains(contextNames[:], piece.name) {
+				hint += fmt.Sprintf(", or write {{context.%s}} for what the user's side knows", piece.name)
+			} else {
+				hint += ", or write {{{{ for a literal {{"
+			}
+			p.report(diag.Error, CodePlaceholderUnknown, n, fmt.Sprintf("%s names no %s", piece, what), hint)
 		}
 	}
 }

@@ -19,6 +19,8 @@ func (t *Tool) Definition() []byte {
 	}
 	put(def, "title", t.Title, t.Title != "")
 	put(def, "description", t.Description, t.Description != "")
+	put(def, "version", t.Version, t.Version != "")
+	put(def, "sources", t.sources(), len(t.Sources) > 0)
 	put(def, "examples", anys(t.Examples), len(t.Examples) > 0)
 	put(def, "modes", anys(t.Modes), len(t.Modes) > 0)
 	if t.OutputSchema != nil {
@@ -56,6 +58,7 @@ func (c *Command) definition() map[string]any {
 		def["env"] = env
 	}
 	put(def, "stdin", c.Stdin, c.Stdin != "")
+	put(def, "skill_env", true, c.SkillEnv)
 	return def
 }
 

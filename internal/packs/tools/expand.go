@@ -21,6 +21,7 @@ type Invocation struct {
 	Env     []string // NAME=value, sorted; only what the tool declares
 	Cwd     string   // CwdWorkspace, CwdPackRoot, CwdProject, or a path that a placeholder gave and the caller must confine
 	Stdin   []byte   // nil: empty
+	Values  Values   // what was filled in: the arguments of the call, fixed values and what came from the context
 }
 
 // A LeadingDashError refuses a value that a program would take for an option.
@@ -43,24 +44,37 @@ func (e *NULError) Error() string {
 
 // A MissingContextError names what the tool needs to know and nobody said.
 type MissingContextError struct {
-	Names []string // keys of a [Context], sorted
+	Names  []string // keys of a [Context], sorted
+	Params []string // parameters that a caller can give instead of some of them, sorted
 }
 
 func (e *MissingContextError) Error() string {
-	return "missing context: " + strings.Join(e.Names, ", ")
+	s := "missing context: " + strings.Join(e.Names, ", ")
+	if len(e.Params) > 0 {
+		s += "; or give " + quoted(e.Params)
+	}
+	return s
 }
 
 // Expand fills v, which [Tool.Check] of the same tool returned, and ctx into
-// the tool's command. A value is never split, expanded again or quoted.
+// the tool's command. A value is never split, expanded again or quoted. A
+// parameter that comes from the context and is not in v is what ctx says, else
+// its default.
 //
-// Errors are [ErrDeclaredOnly] (wrapped), *[LeadingDashError], *[NULError] and
-// *[MissingContextError].
+// Errors are [ErrDeclaredOnly] (wrapped), *[LeadingDashError], *[NULError],
+// *[MissingContextError], and *[ArgumentError] when the context says something
+// that is not valid for the parameter.
 func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 	if t.Command == nil {
 		return nil, fmt.Errorf("expanding tool %q: %w", t.Name, ErrDeclaredOnly)
 	}
-	x := &expander{values: v, context: ctx, input: t.schema()}
-	inv := &Invocation{Program: t.Command.Program, Args: []string{}}
+	x := &expander{context: ctx, input: t.schema()}
+	v, err := t.fill(v, ctx, &x.missing)
+	if err != nil {
+		return nil, err
+	}
+	x.values = v
+	inv := &Invocation{Program: t.Command.Program, Args: []string{}, Values: v}
 	afterDashes := false
 	for _, a := range t.Command.Args {
 		args, err := x.argument(a, afterDashes)
@@ -86,9 +100,11 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 		return nil, err
 	}
 	inv.Cwd = cwd
-	if len(x.missing) > 0 {
-		slices.Sort(x.missing)
-		return nil, &MissingContextError{slices.Compact(x.missing)}
+	if len(x.missing.Names) > 0 {
+		slices.Sort(x.missing.Names)
+		slices.Sort(x.missing.Params)
+		x.missing.Names = slices.Compact(x.missing.Names)
+		return nil, &x.missing
 	}
 	if t.Command.Stdin == StdinJSON {
 		inv.Stdin = append(v.JSON(), '\n')
@@ -100,7 +116,7 @@ type expander struct {
 	values  Values
 	context Context
 	input   *inputSchema
-	missing []string // names of context that is needed and not there
+	missing MissingContextError // what is needed and not there
 }
 
 // argument returns the arguments that a becomes: usually one, none when it has
@@ -218,7 +234,7 @@ func (x *expander) lookup(p piece) (any, bool) {
 	if name, ok := strings.CutPrefix(p.name, contextPrefix); ok {
 		value, ok := x.context[name]
 		if !ok && (p.form == plain || p.form == spread) {
-			x.missing = append(x.missing, name)
+			x.missing.Names = append(x.missing.Names, name)
 		}
 		return value, ok
 	}

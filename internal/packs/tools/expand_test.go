@@ -156,16 +156,19 @@ func TestExpandRefuses(t *testing.T) {
 func TestExpandTheRest(t *testing.T) {
 	tool := compile(t, expandSchema, `{"program": "./bin/p", "stdin": "json", "cwd": "{{context.cwd}}",
 		"env": {"B": "{{s}}", "A": "x{{u}}y", "C": "{{any}}", "D": "https://h/{{s}}", "E": "-{{s}}", "F": ""}}`)
-	inv, err := tool.Expand(mustCheck(t, tool, `{"s": "-a b", "n": 1.50}`), Context{"cwd": "/p"})
+	values := mustCheck(t, tool, `{"s": "-a b", "n": 1.50}`)
+	inv, err := tool.Expand(values, Context{"cwd": "/p"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Invocation{
 		Program: "./bin/p", Args: []string{}, Cwd: "/p",
-		Env:   []string{"B=-a b", "D=https://h/-a b", "E=--a b", "F="},
-		Stdin: []byte(`{"d":"def","n":1.50,"neg":-1,"s":"-a b"}` + "\n"),
+		Env:    []string{"B=-a b", "D=https://h/-a b", "E=--a b", "F="},
+		Stdin:  []byte(`{"d":"def","n":1.50,"neg":-1,"s":"-a b"}` + "\n"),
+		Values: values,
 	}
-	if diff := cmp.Diff(want, inv); diff != "" {
+	same := cmp.Comparer(func(a, b Values) bool { return string(a.JSON()) == string(b.JSON()) })
+	if diff := cmp.Diff(want, inv, same); diff != "" {
 		t.Errorf("Expand: -want +got\n%s", diff)
 	}
 

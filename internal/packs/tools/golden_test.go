@@ -12,36 +12,44 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden reads testdata/*.txtar: a tools.json, the calls to make
-// (calls.txt, "TOOL JSON" a line), and what came of them (want.txt).
+// (calls.txt, "TOOL JSON" a line; "@context JSON" says what the user's side knows
+// from there on), and what came of them (want.txt).
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
+	goldens(t, "testdata/*.txtar", func(files map[string]string) (*Set, []diag.Diagnostic) {
+		return ParseToolsJSON("tools.json", []byte(files["tools.json"]), Limits{})
+	})
+}
+
+// goldens compares what parse, calls.txt and want.txt of each archive say. parse
+// gets the archive's files by name.
+func goldens(t *testing.T, pattern string, parse func(files map[string]string) (*Set, []diag.Diagnostic)) {
+	archives, err := filepath.Glob(pattern)
+	if err != nil || len(archives) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}
-	for _, file := range files {
+	for _, file := range archives {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var src, calls, want string
+			files := make(map[string]string)
 			at := -1
 			for i, f := range a.Files {
-				switch f.Name {
-				case "tools.json":
-					src = string(f.Data)
-				case "calls.txt":
-					calls = string(f.Data)
-				case "want.txt":
-					want, at = string(f.Data), i
+				files[f.Name] = string(f.Data)
+				if f.Name == "want.txt" {
+					at = i
 				}
 			}
-			got := golden(src, calls)
+			set, found := parse(files)
+			got := golden(set, found, files["calls.txt"])
 			if *update {
 				if at < 0 {
 					a.Files = append(a.Files, txtar.File{Name: "want.txt"})
@@ -53,16 +61,15 @@ func TestGolden(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(files["want.txt"], got); diff != "" {
 				t.Errorf("%s: -want +got\n%s", file, diff)
 			}
 		})
 	}
 }
 
-func golden(src, calls string) string {
+func golden(set *Set, found []diag.Diagnostic, calls string) string {
 	var b strings.Builder
-	set, found := ParseToolsJSON("tools.json", []byte(src), Limits{})
 	for _, d := range found {
 		fmt.Fprintf(&b, "%s %s\n", d.Severity, d)
 		if d.Pointer != "" {
@@ -92,6 +99,16 @@ func golden(src, calls string) string {
 		}
 		name, args, _ := strings.Cut(line, " ")
 		fmt.Fprintf(&b, "> %s\n", line)
+		if name == "@context" {
+			ctx = nil
+			if err := json.Unmarshal([]byte(args), &ctx); err != nil {
+				fmt.Fprintf(&b, "%v\n", err)
+			}
+			for _, tool := range set.Tools {
+				fmt.Fprintf(&b, "%s: needs %q, is described as %q\n", tool.Name, tool.ContextNames(), tool.DescriptionFor(ctx, 0))
+			}
+			continue
+		}
 		tool := set.Lookup(name)
 		if tool == nil {
 			b.WriteString("no such tool\n")

@@ -23,6 +23,12 @@ func validName(name string) bool {
 	return true
 }
 
+// printableName reports whether name can be shown as it is, although not every
+// client could call a tool by it.
+func printableName(name string) bool {
+	return validName(strings.NewReplacer(".", "_", ":", "_", "/", "_").Replace(name))
+}
+
 // fold maps names that a person, a client or a model could take for each other
 // to one: letter case, Unicode composition and width, "-", "_" and ".", and
 // characters that nobody sees make no difference.

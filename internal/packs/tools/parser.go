@@ -17,6 +17,8 @@ type parser struct {
 	limits Limits
 	lines  []int // offsets at which lines begin
 
+	toolPack bool // the file is a *.tool.json
+
 	found   []diag.Diagnostic
 	errors  int
 	dropped int
@@ -28,7 +30,7 @@ func (p *parser) names(list []*node) {
 	first := make(map[string]*node) // :: folded name → the tool that has it
 	for _, n := range list {
 		at := n.get("name")
-		if at.kind != kindText {
+		if at == nil || at.kind != kindText {
 			continue // the shape says so
 		}
 		name := at.text
@@ -40,7 +42,11 @@ func (p *parser) names(list []*node) {
 			first[fold(name)] = at
 		}
 		if !validName(name) {
-			p.report(diag.Error, CodeNameInvalid, at,
+			severity := diag.Error
+			if command, _ := commandOf(n); command == nil && printableName(name) {
+				severity = diag.Warning // it is only listed
+			}
+			p.report(severity, CodeNameInvalid, at,
 				fmt.Sprintf("tool name %+q is not made of 1 to 64 letters, digits, _ and -", clip(name)), "rename the tool")
 		}
 		if why := reserved(name); why != "" {

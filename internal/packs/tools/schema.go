@@ -16,10 +16,11 @@ const emptyInput = `{"type":"object"}`
 type inputSchema struct {
 	root     *node
 	compiled *jsonschema.Schema
-	params   []param        // in declared order
-	byName   map[string]int // :: name → index in params
-	required []string       // names that are always required, as declared
-	secrets  []string       // names of secret properties at any depth, sorted
+	params   []param           // in declared order
+	byName   map[string]int    // :: name → index in params
+	required []string          // names that are always required, as declared
+	sources  map[string]Source // of the tool
+	secrets  []string          // names of secret properties at any depth, sorted
 }
 
 // A param is one property of the arguments.
@@ -85,6 +86,13 @@ func (t *Tool) schema() *inputSchema {
 	if t.input != nil {
 		return t.input
 	}
+	in := t.derive()
+	in.sources = t.Sources
+	return in
+}
+
+// derive compiles the input schema of a Tool that no parser made.
+func (t *Tool) derive() *inputSchema {
 	src := t.InputSchema
 	if len(src) == 0 {
 		src = json.RawMessage(emptyInput)
@@ -109,6 +117,18 @@ func unique(names []string) []string {
 		}
 	}
 	return out
+}
+
+// hasPreset reports whether the parameter has a default.
+func (in *inputSchema) hasPreset(name string) bool {
+	p := in.param(name)
+	return p != nil && p.preset != nil
+}
+
+// knows reports whether a placeholder may name name: a property, or a fixed
+// value.
+func (in *inputSchema) knows(name string) bool {
+	return in.sources[name].From == SourceLiteral || in.param(name) != nil
 }
 
 func (in *inputSchema) param(name string) *param {

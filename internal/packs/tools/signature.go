@@ -13,6 +13,8 @@ const maxDefaultText = 40
 // order, like
 //
 //	open_ticket(title: string, severity?: integer = 3, labels?: string[])
+//
+// A parameter that comes from the user's context has "= context.url".
 func (t *Tool) Signature() string {
 	in := t.schema()
 	types := typer{root: in.root, memo: make(map[typeAt]string)}
@@ -29,9 +31,14 @@ func (t *Tool) Signature() string {
 		}
 		b.WriteString(": ")
 		b.WriteString(types.text(p.schema, 0))
+		from := " = "
+		if _, ok := in.sources[p.name].context(); ok {
+			b.WriteString(" = " + in.sources[p.name].From)
+			from = " or "
+		}
 		if p.preset != nil && !isSecret(in.secrets, p.name) {
 			if s := defaultText(p.preset); s != "" {
-				b.WriteString(" = ")
+				b.WriteString(from)
 				b.WriteString(s)
 			}
 		}

@@ -90,7 +90,7 @@ func ParseArg(s string) (Arg, error) {
 		return Arg{}, &TemplateError{s, offset, problem, hint}
 	}
 	if i := strings.IndexByte(s, 0); i >= 0 {
-		return fail(i, "a NUL character cannot be part of an argument", "")
+		return fail(i, "a NUL character cannot be part of an argument", "remove it")
 	}
 	var lit strings.Builder
 	flush := func() {

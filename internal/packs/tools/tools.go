@@ -20,12 +20,15 @@ import (
 // A Tool is one compiled tool. It is never modified after it was made and is
 // safe for concurrent use.
 type Tool struct {
-	Name        string // [a-zA-Z0-9_-]{1,64}, unique in its set
+	Name        string // [a-zA-Z0-9_-]{1,64}, unique in its set; with . : / too if the tool is declared only
 	Title       string
 	Description string // whole, as the pack wrote it; not escaped
+	Version     string // of the tool by itself, or ""
 
 	InputSchema  json.RawMessage // JSON Schema as declared, always an object schema
 	OutputSchema json.RawMessage // JSON Schema as declared, or nil
+
+	Sources map[string]Source // :: parameter → where its value comes from when the model gives none
 
 	Command      *Command // nil: declared only, never run
 	DeclaredOnly string   // why Command is nil
@@ -49,6 +52,8 @@ type Command struct {
 	Env     map[string]Arg // :: variable → value
 	Cwd     string         // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
 	Stdin   string         // "" (empty standard input) or StdinJSON
+
+	SkillEnv bool // it also gets GIBBERISH_SKILL_NAME, GIBBERISH_SKILL_DIR and GIBBERISH_MODE, which the caller knows
 }
 
 // Folders that [Command.Cwd] can name.
@@ -151,6 +156,12 @@ func (t *Tool) ContextNames() []string {
 			if name, ok := strings.CutPrefix(p.name, contextPrefix); ok && (p.form == plain || p.form == spread) {
 				names = append(names, name)
 			}
+		}
+	}
+	in := t.schema()
+	for param, s := range t.Sources {
+		if name, ok := s.context(); ok && s.Required && !in.hasPreset(param) {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -23,53 +21,74 @@ import (
 type Loader struct {
 	Limits Limits
 
-	once  sync.Once
-	shape *jsonschema.Schema // of one tool, out of the published schema; compiled at first use
+	listed, packed shape // of one tool, in a tools.json and in a *.tool.json
 }
 
-func (l *Loader) toolShape() *jsonschema.Schema {
-	l.once.Do(func() {
-		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemas.ToolsV1()))
+// A shape is what a published schema says of one tool, compiled at first use.
+type shape struct {
+	once   sync.Once
+	schema *jsonschema.Schema
+}
+
+func (s *shape) get(text, id, fragment string) *jsonschema.Schema {
+	s.once.Do(func() {
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if err == nil {
 			c := jsonschema.NewCompiler()
 			c.UseLoader(noLoader{})
-			if err = c.AddResource(schemas.ToolsV1ID, doc); err == nil {
-				l.shape, err = c.Compile(schemas.ToolsV1ID + "#/$defs/tool")
+			if err = c.AddResource(id, doc); err == nil {
+				s.schema, err = c.Compile(id + fragment)
 			}
 		}
 		if err != nil {
-			panic(fmt.Sprintf("the embedded schema of tools.json: %v", err)) // a test compiles it
+			panic(fmt.Sprintf("the embedded schema %s: %v", id, err)) // a test compiles it
 		}
 	})
-	return l.shape
+	return s.schema
+}
+
+// toolShape returns what the published schema of the file says of one tool.
+func (p *parser) toolShape() *jsonschema.Schema {
+	if p.toolPack {
+		return p.loader.packed.get(schemas.ToolPackV1(), schemas.ToolPackV1ID, "")
+	}
+	return p.loader.listed.get(schemas.ToolsV1(), schemas.ToolsV1ID, "#/$defs/tool")
 }
 
 // ParseToolsJSON compiles the tools that src, the content of file, declares:
-// {"tools": [...]} or a bare list. The set is nil exactly if one of the
-// diagnostics is an error; each names the line, and the JSON pointer if there
-// is one. Tools without a command that is understood are declared only.
+// {"tools": [...]}, a bare list, or one of the shapes in which other programs
+// write such a list. The set is nil exactly if one of the diagnostics is an
+// error; each names the line, and the JSON pointer if there is one. Tools
+// without a command that is understood are declared only.
 func (l *Loader) ParseToolsJSON(file string, src []byte) (*Set, []diag.Diagnostic) {
 	p := &parser{loader: l, file: file, limits: l.Limits.orDefault()}
-	set := p.parse(src)
+	return p.finish(p.parse(src))
+}
+
+// finish returns what was parsed, unless there was an error, and what was
+// found.
+func (p *parser) finish(set *Set) (*Set, []diag.Diagnostic) {
 	if p.errors > 0 {
 		set = nil
 	}
 	diag.Sort(p.found)
 	if p.dropped > 0 {
 		p.found = append(p.found, diag.Diagnostic{
-			Code: CodeMore, Severity: diag.Info, File: file,
+			Code: CodeMore, Severity: diag.Info, File: p.file,
 			Message: fmt.Sprintf("%d more problems are not shown", p.dropped), Hint: "mend these first",
 		})
 	}
 	return set, p.found
 }
 
-func (p *parser) parse(src []byte) *Set {
+// read reads the JSON of a file, or reports why it cannot, and then root is
+// nil. The text it returns is what the offsets of nodes are in.
+func (p *parser) read(src []byte) (text []byte, root *node) {
 	p.lines = []int{0}
 	if len(src) > p.limits.Size {
 		p.report(diag.Error, CodeTooLarge, nil,
 			fmt.Sprintf("file has %d bytes, and at most %d are read", len(src), p.limits.Size), "move what is not a declaration of a tool out of it")
-		return nil
+		return nil, nil
 	}
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	for i, c := range src {
@@ -82,73 +101,36 @@ func (p *parser) parse(src []byte) *Set {
 		d := diag.Diagnostic{Code: e.code, Severity: diag.Error, File: p.file, Message: e.problem, Hint: e.hint}
 		d.Line, d.Column = p.position(e.offset)
 		p.add(d)
+		return nil, nil
+	}
+	return src, root
+}
+
+func (p *parser) parse(src []byte) *Set {
+	src, root := p.read(src)
+	if root == nil {
 		return nil
 	}
-	list, where, reason := toolList(root)
-	if reason != "" {
-		p.report(diag.Error, CodeNotAToolList, where, "not a list of tools: "+reason, `write {"tools": [...]}, or give this file another name if it is not about tools`)
+	list, err := toolList(root)
+	if err != nil {
+		p.report(diag.Error, CodeNotAToolList, err.where, "not a list of tools: "+err.reason, `write {"tools": [...]}, or give this file another name if it is not about tools`)
 		return nil
 	}
-	if len(list.items) > p.limits.Count {
-		p.report(diag.Error, CodeTooMany, list, fmt.Sprintf("%d tools, and at most %d are read", len(list.items), p.limits.Count), "split the pack")
+	if len(list.tools) > p.limits.Count {
+		p.report(diag.Error, CodeTooMany, list.node, fmt.Sprintf("%d tools, and at most %d are read", len(list.tools), p.limits.Count), "split the pack")
 		return nil
 	}
 	set := &Set{Tools: []*Tool{}}
-	p.names(list.items)
-	for _, n := range list.items {
+	for _, n := range list.extra {
+		p.report(diag.Warning, CodeUnknownKey, n, fmt.Sprintf("key %+q is not read: the function has it, too", clip(n.key)), "keep one of them")
+	}
+	p.names(list.tools)
+	for _, n := range list.tools {
 		if t := p.tool(src, n); t != nil {
 			set.Tools = append(set.Tools, t)
 		}
 	}
 	return set
-}
-
-// toolList finds the list of tools in root, or says why there is none, and
-// where.
-func toolList(root *node) (list, where *node, reason string) {
-	switch root.kind {
-	case kindList:
-		list = root
-	case kindObject:
-		v := root.get("tools")
-		switch {
-		case v == nil:
-			return nil, root, `it has no "tools"`
-		case v.kind != kindList:
-			return nil, v, fmt.Sprintf(`"tools" is %s, not a list`, v.kind)
-		}
-		list = v
-	default:
-		return nil, root, "it is " + root.kind.String()
-	}
-	callable := false
-	for i, n := range list.items {
-		switch {
-		case n.kind != kindObject:
-			return nil, n, fmt.Sprintf("entry %d is %s, not an object", i+1, n.kind)
-		case n.get("name") == nil:
-			return nil, n, fmt.Sprintf("entry %d has no name", i+1)
-		}
-		callable = callable || n.get("command") != nil || inputOf(n) != nil
-	}
-	// Lists of all kinds of things have names. Under "tools" they are taken
-	// for tools; a bare list has to say so.
-	if root.kind == kindList && len(list.items) > 0 && !callable {
-		return nil, root, "nothing in it has a command or a schema"
-	}
-	return list, nil, ""
-}
-
-// inputKeys are the names under which an input schema is found.
-var inputKeys = [...]string{"inputSchema", "input_schema", "parameters"}
-
-func inputOf(tool *node) *node {
-	for _, key := range inputKeys {
-		if n := tool.get(key); n != nil {
-			return n
-		}
-	}
-	return nil
 }
 
 // tool compiles one declaration. It returns nil after an error.
@@ -158,6 +140,9 @@ func (p *parser) tool(src []byte, n *node) *Tool {
 	if why != "" && n.get("command") != nil {
 		p.report(diag.Warning, CodeCommandNotUnderstood, n.get("command"), why+", so the tool is declared only",
 			`write "command": {"program": "...", "args": ["..."]}`)
+	}
+	if p.toolPack && n.get("command") == nil {
+		p.report(diag.Warning, CodeCommandMissing, n, "no command, so the tool is declared only", `write "command": {"program": "...", "args": ["..."]}`)
 	}
 	p.shape(n, command)
 	p.unknownKeys(n, command)
@@ -169,6 +154,7 @@ func (p *parser) tool(src []byte, n *node) *Tool {
 		Name:        n.str("name"),
 		Title:       n.str("title"),
 		Description: n.str("description"),
+		Version:     n.str("version"),
 		Examples:    n.strs("examples"),
 		Modes:       n.strs("modes"),
 		File:        p.file,
@@ -176,6 +162,9 @@ func (p *parser) tool(src []byte, n *node) *Tool {
 	t.Line, _ = p.position(n.start)
 	p.description(n, t.Description)
 	p.input(t, src, n, command != nil)
+	if !p.toolPack {
+		p.sources(t, src, n.get("sources"))
+	}
 	p.outputSchema(t, src, n.get("outputSchema"), command != nil)
 	t.Policy = p.policy(n.get("policy"))
 	t.Output = p.output(n.get("output"))
@@ -187,23 +176,38 @@ func (p *parser) tool(src []byte, n *node) *Tool {
 	if p.errors > before {
 		return nil
 	}
+	if t.Command != nil {
+		p.unused(t, n)
+	}
 	return t
 }
 
-// commandOf returns the command of a tool, or why there is none that can be
-// run. Nothing is guessed.
-func commandOf(tool *node) (command *node, why string) {
-	c := tool.get("command")
-	switch {
-	case c == nil:
-		return nil, "it declares no command"
-	case c.kind == kindList, c.kind == kindObject && c.get("program") != nil:
-		return c, ""
-	case c.kind == kindObject:
-		return nil, `its command has no "program"`
-	default:
-		return nil, fmt.Sprintf("its command is %s", c.kind)
+// unused warns of parameters that do not reach the program.
+func (p *parser) unused(t *Tool, n *node) {
+	if t.Command.Stdin == StdinJSON {
+		return
 	}
+	used := make(map[string]bool)
+	for _, a := range t.Command.templates() {
+		for _, name := range a.Names() {
+			used[name] = true
+		}
+	}
+	var names []string
+	for _, param := range t.input.params {
+		if !used[param.name] {
+			names = append(names, param.name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	at := inputOf(n)
+	if at == nil {
+		at = n
+	}
+	p.report(diag.Warning, CodeParameterUnused, at, fmt.Sprintf("the program never gets %s: no placeholder says where", quoted(names)),
+		`write {{NAME}} in the command, or add "stdin": "json" to it`)
 }
 
 // shape holds a tool against the published schema.
@@ -213,7 +217,7 @@ func (p *parser) shape(n, command *node) {
 		delete(value, "command")
 	}
 	for _, key := range inputKeys {
-		if s := n.get(key); command == nil && s != nil && s.kind != kindObject {
+		if s := n.get(key); s != nil && (command == nil && s.kind != kindObject || p.toolPack && isSchema(s)) {
 			delete(value, key) // only warned about
 		}
 	}
@@ -226,7 +230,7 @@ func (p *parser) shape(n, command *node) {
 			delete(value["command"].(map[string]any)["env"].(map[string]any), name)
 		}
 	}
-	err := p.loader.toolShape().Validate(value)
+	err := p.toolShape().Validate(value)
 	if err == nil {
 		return
 	}
@@ -235,8 +239,12 @@ func (p *parser) shape(n, command *node) {
 		p.report(diag.Error, CodeShape, n, err.Error(), "")
 		return
 	}
+	published := "schemas/tools.v1.json"
+	if p.toolPack {
+		published = "schemas/tool-pack.v1.json"
+	}
 	for _, l := range leavesOf(v, nil) {
-		p.report(diag.Error, CodeShape, n.at(l.path), l.text, "see schemas/tools.v1.json for what belongs here")
+		p.report(diag.Error, CodeShape, n.at(l.path), l.text, "see "+published+" for what belongs here")
 	}
 }
 
@@ -254,10 +262,14 @@ func envNames(command *node) []string {
 
 // unknownKeys warns about keys that the published schema does not have.
 func (p *parser) unknownKeys(n, command *node) {
-	shape := p.loader.toolShape()
+	shape := p.toolShape()
 	p.unknown(n, shape)
 	if command != nil && command.kind == kindObject {
-		p.unknown(command, shape.Properties["command"].Else.Ref)
+		object := shape.Properties["command"]
+		if object.Else != nil {
+			object = object.Else
+		}
+		p.unknown(command, object.Ref)
 	}
 	for _, key := range []string{"policy", "output"} {
 		if v := n.get(key); v != nil && v.kind == kindObject {
@@ -272,10 +284,17 @@ func (p *parser) unknownKeys(n, command *node) {
 
 func (p *parser) unknown(n *node, shape *jsonschema.Schema) {
 	for _, m := range n.members {
-		if _, ok := shape.Properties[m.key]; !ok {
+		if _, ok := shape.Properties[m.key]; !ok && !ofFunction(n, m) {
 			p.report(diag.Warning, CodeUnknownKey, m.value, fmt.Sprintf("key %+q is not read", clip(m.key)), "remove it, or check its spelling")
 		}
 	}
+}
+
+// ofFunction reports whether m belongs to the way in which OpenAI's clients
+// write functions.
+func ofFunction(tool *node, m member) bool {
+	return m.key == "type" && m.value.text == "function" || m.key == "strict" && m.value.kind == kindBoolean ||
+		m.key == "schema" && m.value == objectSchema(tool)
 }
 
 func (p *parser) description(n *node, s string) {
@@ -295,48 +314,61 @@ func (p *parser) description(n *node, s string) {
 
 // input reads the input schema. On an error, t.input stays nil.
 func (p *parser) input(t *Tool, src []byte, n *node, runs bool) {
-	var s *node
+	s := inputOf(n)
 	for _, key := range inputKeys {
-		switch other := n.get(key); {
-		case other != nil && s != nil:
-			p.report(diag.Error, CodeSchemaTwice, other, fmt.Sprintf("both %q and %q are there", s.key, key), "keep inputSchema")
-		case other != nil:
-			s = other
+		if other := n.get(key); other != nil && other != s {
+			p.report(diag.Error, CodeSchemaTwice, other, fmt.Sprintf("both %q and %q are there", s.key, key), "keep "+s.key)
 		}
 	}
 	severity, code := diag.Error, CodeSchemaInvalid
 	if !runs {
 		severity, code = diag.Warning, CodeSchemaNotRead
 	}
-	raw := json.RawMessage(emptyInput)
-	if s != nil && !isObjectSchema(s) {
+	raw, at := json.RawMessage(emptyInput), schemaAt(n)
+	switch {
+	case p.toolPack && (s == nil || s.kind == kindObject && len(s.members) == 0):
+		raw = p.flat(t, &node{kind: kindObject}, severity)
+	case s == nil:
+	case isFlat(s):
+		raw, at = p.flat(t, s, severity), flatAt(s, 1)
+	case !isObjectSchema(s):
 		p.report(severity, code, s, `the schema of arguments must be an object schema`, `write {"type": "object", "properties": {...}}`)
 		if runs {
 			return
 		}
-		s = nil
-	}
-	if s != nil {
-		raw = slices.Clone(src[s.start:s.end])
+	default:
+		if p.toolPack && isSchema(s) {
+			p.report(diag.Warning, CodeNotFlat, s, "parameters are a JSON Schema, and in a tool pack they are a flat map",
+				`write {"x": {"type": "string", "required": true}}`)
+		}
+		raw, at = slices.Clone(src[s.start:s.end]), schemaAt(s)
 	}
 	in, err := parseInputSchema(raw)
 	if err != nil {
-		p.schema(severity, code, s, err)
+		p.schemaProblem(severity, code, at, err)
 		if runs {
 			return
 		}
+		t.Sources = nil
 		raw = json.RawMessage(emptyInput)
 		if in, err = parseInputSchema(raw); err != nil {
 			panic(err) // it is a constant
 		}
 	}
 	t.InputSchema, t.input = raw, in
+	in.sources = t.Sources
 	m := &meter{}
 	for i := range in.params {
-		if runs && !p.preset(s, &in.params[i], m) {
+		if runs && !p.preset(at, &in.params[i], m) {
 			return
 		}
 	}
+}
+
+// isSchema reports whether s is a JSON Schema of arguments, where a flat map
+// is expected.
+func isSchema(s *node) bool {
+	return isObjectSchema(s) && !isFlat(s) && (s.get("type") != nil || s.get("properties") != nil)
 }
 
 func isObjectSchema(s *node) bool {
@@ -368,94 +400,34 @@ func (p *parser) outputSchema(t *Tool, src []byte, s *node, runs bool) {
 
 // schema reports why s does not compile.
 func (p *parser) schema(severity diag.Severity, code string, s *node, err error) {
+	p.schemaProblem(severity, code, schemaAt(s), err)
+}
+
+// schemaProblem reports why the schema at a place does not compile.
+func (p *parser) schemaProblem(severity diag.Severity, code string, at place, err error) {
 	e, ok := errors.AsType[*schemaError](err)
 	if !ok {
 		e = &schemaError{problem: err.Error()}
 	}
-	p.report(severity, code, s.at(e.path), e.problem, e.hint)
+	p.report(severity, code, at(e.path), e.problem, e.hint)
 }
 
 // preset refuses a default that no caller could give: it would reach the
 // program unchecked. It reports false when defaults take too long to check.
-func (p *parser) preset(schema *node, param *param, m *meter) bool {
+func (p *parser) preset(at place, param *param, m *meter) bool {
 	if param.preset == nil {
 		return true
 	}
 	// Every call gets a copy of every default.
 	m.spent += (param.preset.end - param.preset.start) / 16
 	if param.preset.depth() > maxArgumentsDepth || !m.allows(param.compiled, param.preset) {
-		p.report(diag.Error, CodeSchemaInvalid, schema.at([]string{"properties", param.name, "default"}),
+		p.report(diag.Error, CodeSchemaInvalid, at([]string{"properties", param.name, "default"}),
 			"defaults of the schema take too long to check", "make them shorter and less nested, or the schema simpler")
 		return false
 	}
 	if err := param.compiled.Validate(param.preset.value()); err != nil {
-		where := schema.at([]string{"properties", param.name, "default"})
+		where := at([]string{"properties", param.name, "default"})
 		p.report(diag.Error, CodeDefaultInvalid, where, fmt.Sprintf("the default of %+q is not valid under its own schema", clip(param.name)), "change the default or the schema")
 	}
 	return true
-}
-
-func (p *parser) policy(n *node) Policy {
-	policy := Policy{
-		ReadOnly:  n.isTrue("read_only"),
-		AlwaysAsk: n.isTrue("confirm_before_run"),
-		Network:   NetworkNone,
-	}
-	requires := n.get("requires_network")
-	if requires != nil && requires.truth {
-		policy.Network = NetworkFull
-	}
-	if network := n.str("network"); network != "" {
-		policy.Network = Network(network)
-		if requires != nil && requires.truth != (policy.Network != NetworkNone) {
-			p.report(diag.Error, CodePolicyConflict, n.get("network"), fmt.Sprintf("network is %q, and requires_network says otherwise", network), "keep network")
-		}
-	}
-	if secs := n.get("timeout_secs"); secs != nil {
-		policy.Timeout = time.Duration(integer(secs)) * time.Second
-	}
-	if codes := n.get("allowed_exit_codes"); codes != nil {
-		for _, c := range codes.items {
-			policy.AllowedExitCodes = append(policy.AllowedExitCodes, integer(c))
-		}
-		slices.Sort(policy.AllowedExitCodes)
-		policy.AllowedExitCodes = slices.Compact(policy.AllowedExitCodes)
-	}
-	return policy
-}
-
-// integer reads a number that the shape says is a small integer; it may be
-// written 6e1.
-func integer(n *node) int {
-	i, err := strconv.Atoi(shortNumber(n.text))
-	if err != nil {
-		return 0
-	}
-	return i
-}
-
-func (p *parser) output(n *node) Output {
-	if n == nil {
-		return Output{}
-	}
-	o := Output{
-		Format:       n.str("format"),
-		ExtractField: n.str("extract_field"),
-		Template:     n.str("template"),
-		Speak:        n.isTrue("speak"),
-		Merged:       n.isTrue("merged"),
-	}
-	if limit := n.get("max_chars"); limit != nil {
-		o.MaxChars = integer(limit)
-	}
-	if o.Template != "" {
-		at := n.get("template")
-		a, ok := p.template(at)
-		for _, piece := range a.pieces {
-			if ok && piece.form != literal && (piece.name != outputName || piece.form == spread || piece.form == option) {
-				p.report(diag.Error, CodePlaceholderUnknown, at, fmt.Sprintf("the template has %s, and only {{output}} stands for something", piece), "write {{output}}, or {{{{ for a literal {{")
-			}
-		}
-	}
-	return o
 }

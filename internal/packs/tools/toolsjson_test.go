@@ -108,6 +108,18 @@ func TestParseDiagnostics(t *testing.T) {
 		{"two schemas", one(`"inputSchema": {}, "parameters": {}, "command": ["p"]`), CodeSchemaTwice, "1:79"},
 		{"default", one(`"inputSchema": {"properties": {"x": {"type": "string", "default": 1}}}, "command": ["p"]`), CodeDefaultInvalid, "1:112"},
 
+		{"default in a flat map", one(`"parameters": {"x": {"type": "string", "default": 1}}, "command": ["p"]`), CodeDefaultInvalid, "1:96"},
+		{"source in a flat map", one(`"parameters": {"x": {"type": "string", "source": "context.home"}}, "command": ["p"]`), CodeSourceInvalid, "1:95"},
+		{"source in a flat map, declared only", one(`"parameters": {"x": {"type": "string", "source": "voice"}}`), CodeSourceInvalid, "1:95"},
+		{"fixed value in a flat map", one(`"parameters": {"x": {"type": "string", "source": "literal"}}, "command": ["p"]`), CodeSourceInvalid, "1:66"},
+		{"source of nothing", one(`"sources": {"x": {"from": "context.url"}}, "command": ["p"]`), CodeSourceInvalid, "1:63"},
+		{"fixed value that is not there", one(`"sources": {"x": {"from": "literal"}}, "command": ["p"]`), CodeSourceInvalid, "1:63"},
+		{"fixed value of a property", one(`"inputSchema": {"properties": {"x": {}}}, "sources": {"x": {"from": "literal", "value": 1}}, "command": ["p"]`), CodeSourceInvalid, ""},
+		{"value that is not fixed", one(`"inputSchema": {"properties": {"x": {}}}, "sources": {"x": {"from": "transcript", "value": 1}}, "command": ["p"]`), CodeSourceInvalid, ""},
+		{"unknown source", one(`"inputSchema": {"properties": {"x": {}}}, "sources": {"x": {"from": "voice"}}, "command": ["p"]`), CodeShape, ""},
+		{"flat map and a schema", one(`"inputSchema": {}, "parameters": {"x": {"type": "string"}}, "command": ["p"]`), CodeSchemaTwice, "1:79"},
+		{"flat map's type", one(`"parameters": {"x": {"type": "text", "description": "d"}}, "command": ["p"]`), CodeSchemaInvalid, "1:75"},
+		{"twice around a function", `{"tools": [{"type": "function", "name": "n", "function": {"name": "t", "description": "d"}}]}`, CodeUnknownKey, "1:41"},
 		{"schema's patterns", one(`"inputSchema": {"properties": {"x": {"pattern": "` + strings.Repeat(".{1000}", 20) + `"}}}, "command": ["p"]`), CodeSchemaInvalid, ""},
 		{"schema in itself", one(`"inputSchema": {"properties": {"x": {"$ref": "#/properties/x"}}}, "command": ["p"]`), CodeSchemaInvalid, ""},
 		{"schema in itself by branches", one(`"inputSchema": {"properties": {"x": {"anyOf": [{"type": "string"}, {"not": {"$ref": "#/properties/x"}}]}}}, "command": ["p"]`), CodeSchemaInvalid, ""},
@@ -140,6 +152,7 @@ func TestParseDiagnostics(t *testing.T) {
 		{"shell code behind env", one(args + `["/usr/bin/env", "bash", "-ec", "{{x}}"]`), CodePlaceholderInShell, ""},
 		{"shell code for cmd", one(args + `["cmd.exe", "/c", "echo", "{{x}}"]`), CodePlaceholderInShell, ""},
 		{"other code", one(args + `["python3", "-c", "print({{x}})"]`), CodePlaceholderInCode, ""},
+		{"parameter that goes nowhere", one(args + `["p"]`), CodeParameterUnused, "1:61"},
 		{"cwd", one(`"command": {"program": "p", "cwd": "/tmp"}`), CodeCwdInvalid, "1:81"},
 		{"env name", one(`"command": {"program": "p", "env": {"A B": "", "1": ""}}`), CodeEnvName + " " + CodeEnvName, ""},
 		{"EN-02", one(`"command": {"program": "p", "env": {"LD_PRELOAD": "x"}}`), CodeEnvForbidden, "1:96"},
@@ -165,11 +178,23 @@ func TestParseDiagnostics(t *testing.T) {
 		})
 	}
 	seen[CodeNameDuplicate] = true // TestNamesToldApart
+	reportsAll(t, seen, "Codes of the diagnostics this package reports")
+}
+
+// reportsAll fails unless seen has every code of the block of codes.go that
+// begins with this comment.
+func reportsAll(t *testing.T, seen map[string]bool, comment string) {
+	t.Helper()
 	src, err := os.ReadFile("codes.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.SplitSeq(string(src), "\n") {
+	_, block, found := strings.Cut(string(src), comment)
+	block, _, closed := strings.Cut(block, "\n)\n")
+	if !found || !closed {
+		t.Fatalf("codes.go has no block %q", comment)
+	}
+	for line := range strings.SplitSeq(block, "\n") {
 		if parts := strings.Split(line, `"`); len(parts) == 3 && !seen[parts[1]] {
 			t.Errorf("no case reports %s", parts[1])
 		}
@@ -216,8 +241,8 @@ func TestParseAccepts(t *testing.T) {
 		"1,000 words":          one(`"command": ["p"` + strings.Repeat(`, "a"`, 999) + `]`),
 		"shell without code":   one(`"inputSchema": {"properties": {"x": {}}}, "command": ["sh", "x", "{{x}}", "-c"]`),
 		"env of its own":       one(`"command": {"program": "p", "env": {"TICKET_FORMAT": "json", "PYTHONUNBUFFERED": "1"}}`),
-		"patterns":             one(`"inputSchema": {"properties": {"x": {"pattern": "^[\\p{L}\\p{N} ._-]{1,500}$"}}}, "command": ["p"]`),
-		"recursive schema":     one(`"inputSchema": {"properties": {"x": {"$ref": "#"}}}, "command": ["p"]`),
+		"patterns":             one(`"inputSchema": {"properties": {"x": {"pattern": "^[\\p{L}\\p{N} ._-]{1,500}$"}}}, "command": ["p", "{{x}}"]`),
+		"recursive schema":     one(`"inputSchema": {"properties": {"x": {"$ref": "#"}}}, "command": ["p", "{{x}}"]`),
 	} {
 		if set, found := ParseToolsJSON("f", []byte(src), Limits{}); set == nil || len(found) > 0 {
 			t.Errorf("%s: ParseToolsJSON(%s) = %v, %v", name, src, set, found)

@@ -1,0 +1,145 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// presets gives the parameters the defaults that their descriptions name, unless the
+// command has another one: "Directory (default: current)" with {{path:.}}
+// means ".".
+func (m *markdown) presets(params []*parameter, args []Arg) {
+	fallbacks := make(map[string]string)
+	for _, a := range args {
+		for _, piece := range a.pieces {
+			if _, ok := fallbacks[piece.name]; piece.form == fallback && !ok {
+				fallbacks[piece.name] = piece.extra
+			}
+		}
+	}
+	for _, p := range params {
+		said, ok := saidDefault(p.description)
+		if !ok {
+			continue
+		}
+		value, ok := readDefault(p.kind, said)
+		inCommand, has := fallbacks[p.name]
+		switch {
+		case !ok:
+			m.report(diag.Info, CodeDefaultNotRead, p.about, fmt.Sprintf("%+q is no default that %s %s can have, so it is words", clip(said), article(p.kind), p.kind),
+				"write the value itself, a text of several words in quotes, if it is meant to be the default")
+		case has && renderJSON(value) != inCommand:
+			severity := diag.Warning
+			if p.kind == "string" {
+				severity = diag.Info // as likely words as a value
+			}
+			m.report(severity, CodeDefaultConflict, p.about, fmt.Sprintf("the default of %q is %+q here and %+q in the command, which counts", p.name, clip(said), clip(inCommand)), "write the same value in both places")
+		default:
+			p.preset = value
+		}
+	}
+}
+
+func article(kind string) string {
+	if strings.HasPrefix(kind, "i") || strings.HasPrefix(kind, "a") {
+		return "an"
+	}
+	return "a"
+}
+
+// renderJSON returns what a value is as an argument.
+func renderJSON(raw json.RawMessage) string {
+	n, e := parseJSON(raw)
+	if e != nil {
+		return ""
+	}
+	return render(n.value())
+}
+
+// saidDefault finds "(default: X)" in a description.
+func saidDefault(description string) (text string, ok bool) {
+	const mark = "(default:"
+	i := strings.Index(strings.ToLower(description), mark)
+	if i < 0 || len(strings.ToLower(description)) != len(description) {
+		return "", false
+	}
+	text = description[i+len(mark):]
+	depth := 1
+	for j := range len(text) {
+		switch text[j] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			return strings.TrimSpace(text[:j]), true
+		}
+	}
+	return "", false
+}
+
+// readDefault reads a default as a value of a type. Words are no values: a text
+// of more than one has to be quoted, and "none" means none.
+func readDefault(kind, said string) (json.RawMessage, bool) {
+	text, quoted := unquoteDefault(said)
+	switch kind {
+	case "string":
+		if !quoted && (text == "" || strings.ContainsAny(text, " \t") || saysNothing(text)) {
+			return nil, false
+		}
+		return canonical(text), true
+	case "boolean":
+		switch strings.ToLower(text) {
+		case "true", "yes", "on":
+			return json.RawMessage("true"), true
+		case "false", "no", "off":
+			return json.RawMessage("false"), true
+		}
+		return nil, false
+	}
+	n, e := parseJSON([]byte(text))
+	if e != nil {
+		return nil, false
+	}
+	switch kind {
+	case "integer":
+		if n.kind != kindNumber || strings.Trim(n.text, "-0123456789") != "" {
+			return nil, false
+		}
+	case "number":
+		if n.kind != kindNumber {
+			return nil, false
+		}
+	case "array":
+		if n.kind != kindList {
+			return nil, false
+		}
+		for _, item := range n.items {
+			if item.kind != kindText {
+				return nil, false
+			}
+		}
+	}
+	return canonical(n.value()), true
+}
+
+// unquoteDefault removes quotes or backticks around the whole text.
+func unquoteDefault(s string) (text string, quoted bool) {
+	if n := len(s); n >= 2 && s[0] == s[n-1] && strings.IndexByte("\"'`", s[0]) >= 0 {
+		return s[1 : n-1], true
+	}
+	return s, false
+}
+
+// saysNothing reports whether a word stands for no value.
+func saysNothing(word string) bool {
+	switch strings.ToLower(word) {
+	case "none", "null", "nil", "n/a", "unset", "-", "–", "—":
+		return true
+	}
+	return false
+}
