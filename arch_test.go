@@ -44,7 +44,7 @@ func theMap() []row {
 		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/safetext"}, mcp: true},
 		{dir: "internal/gate", may: []string{"internal/audit", "internal/sandbox", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
-		{dir: "internal/packs", may: []string{"schemas"}},
+		{dir: "internal/packs", may: []string{"internal/safetext", "schemas"}},
 		{dir: "internal/sandbox", exec: true, run: true, init: true},
 		{dir: "internal/audit"},
 		{dir: "internal/config"},

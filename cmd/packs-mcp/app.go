@@ -64,7 +64,9 @@ which is how clients start it.`,
 	a.serveFlags(root)
 	root.AddCommand(
 		a.serveCommand(), a.tryCommand(), a.listCommand(), a.showCommand(),
-		a.attachCommand(), a.detachCommand(), a.auditCommand(), a.versionCommand(),
+		a.attachCommand(), a.detachCommand(),
+		a.validateCommand(), a.convertCommand(), a.newCommand(),
+		a.auditCommand(), a.versionCommand(), a.promptCommand(),
 	)
 	a.completionCommands(root)
 	return root

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -34,6 +35,7 @@ type listedPack struct {
 
 func (a *app) listCommand() *cobra.Command {
 	var all, asJSON bool
+	source := sourceAll
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the attached packs",
@@ -41,15 +43,31 @@ func (a *app) listCommand() *cobra.Command {
 		Example: `  packs-mcp list --packs ~/packs
   packs-mcp list --all --json`,
 		Args: misuse(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), all, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(sources(), source) {
+				return &usageError{err: fmt.Errorf("--source is %q", source), hint: "it must be local, remote or all"}
+			}
+			return a.list(cmd.Context(), source, all, asJSON)
+		},
 	}
 	a.packFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "also packs that a model does not see, with the reason")
+	cmd.Flags().StringVar(&source, "source", source, "local (folders of this machine), remote, or all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	_ = cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sources(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (a *app) list(ctx context.Context, all, asJSON bool) error {
+// Where the packs of a list come from.
+const (
+	sourceLocal  = "local"
+	sourceRemote = "remote"
+	sourceAll    = "all"
+)
+
+func sources() []string { return []string{sourceLocal, sourceRemote, sourceAll} }
+
+func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	cfg, logger, err := a.load()
 	if err != nil {
 		return err
@@ -59,9 +77,12 @@ func (a *app) list(ctx context.Context, all, asJSON bool) error {
 		return err
 	}
 	catalog := lib.Catalog(ctx)
-	found := catalog.Attached()
+	found, problems := catalog.Attached(), catalog.Problems()
 	if all {
 		found = catalog.All()
+	}
+	if source == sourceRemote {
+		found, problems = nil, nil // every root is a folder of this machine
 	}
 	files := toolFiles(cfg)
 	listed := make([]listedPack, 0, len(found))
@@ -72,13 +93,20 @@ func (a *app) list(ctx context.Context, all, asJSON bool) error {
 		return printJSON(a.stdout, struct {
 			Packs    []listedPack      `json:"packs"`
 			Problems []diag.Diagnostic `json:"problems,omitempty"`
-		}{listed, catalog.Problems()})
+		}{listed, problems})
 	}
 	for _, l := range listed {
 		printPack(a.stdout, l, all)
 	}
-	for _, d := range catalog.Problems() {
+	if source == sourceRemote {
+		fmt.Fprintln(a.stderr, "No packs from elsewhere; this version serves folders of this machine.")
+		return nil
+	}
+	for _, d := range problems {
 		printProblem(a.stderr, d)
+	}
+	if note := a.compatNote(ctx, cfg); note != "" {
+		defer fmt.Fprintln(a.stderr, note)
 	}
 	switch rest := len(catalog.All()) - len(catalog.Attached()); {
 	case len(listed) == 0 && rest == 0:
@@ -87,6 +115,37 @@ func (a *app) list(ctx context.Context, all, asJSON bool) error {
 		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed or invalid; see: packs-mcp list --all\n", rest)
 	}
 	return nil
+}
+
+// compatNote says in one line that folders of other programs hold packs, when
+// the configuration lists none of these programs; otherwise it is empty.
+func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
+	if len(cfg.Compat) > 0 {
+		return ""
+	}
+	var names, counts []string
+	for _, name := range config.CompatNames() {
+		roots := present(a.compatRoots([]string{name}, project(cfg)))
+		if len(roots) == 0 {
+			continue
+		}
+		catalog, err := packs.Scan(ctx, packs.Options{Roots: roots})
+		if err != nil {
+			return ""
+		}
+		if n := len(catalog.All()); n > 0 {
+			names, counts = append(names, name), append(counts, fmt.Sprintf("%s (%d)", name, n))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	file := cfg.File
+	if file == "" {
+		file = cfg.Paths.Config
+	}
+	return fmt.Sprintf("Packs of other programs are here: %s. To find them too, put this line into %s: compat: [%s]",
+		strings.Join(counts, ", "), safetext.Line(file), strings.Join(names, ", "))
 }
 
 // describe says everything about a pack that a person or a program may want to
@@ -101,7 +160,7 @@ func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
 	}
 	if err != nil {
 		l.Problems = append(l.Problems, diag.Diagnostic{
-			Code: "tools-unreadable", Severity: diag.Error, File: p.ToolsFile, Message: err.Error(), Hint: "make it a regular file that can be read",
+			Code: packs.CodeToolsUnreadable, Severity: diag.Error, Message: err.Error(), Hint: "check that the pack's folder is there and can be read",
 		})
 	}
 	if l.Problems == nil {
@@ -113,10 +172,6 @@ func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
 // printPack prints a line for a pack, as the unified skills have it, and with
 // all, why a model does not see it.
 func printPack(w io.Writer, l listedPack, all bool) {
-	tags := ""
-	if len(l.Tags) > 0 {
-		tags = " [" + safetext.Line(strings.Join(l.Tags, ", ")) + "]"
-	}
 	state := ""
 	switch {
 	case !all:
@@ -127,7 +182,7 @@ func printPack(w io.Writer, l listedPack, all bool) {
 	case !l.Attached:
 		state = " (not attached)"
 	}
-	fmt.Fprintf(w, "- [local] %s%s: %s%s\n", safetext.Line(l.PackID), state, oneLine(l.Description, 160), tags)
+	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
 	if all {
 		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
 		for _, d := range l.Problems {

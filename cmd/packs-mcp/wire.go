@@ -69,8 +69,9 @@ func project(cfg *config.Config) string {
 }
 
 // roots are the folders that hold packs, in order of priority: those that were
-// named, the project's own, and the user's own.
-func roots(cfg *config.Config, project string) []packs.Root {
+// named, the project's own, the user's own, and those of other programs that
+// the configuration lists.
+func (a *app) roots(cfg *config.Config, project string) []packs.Root {
 	var all []packs.Root
 	for _, r := range cfg.Packs {
 		root := packs.Root{
@@ -85,17 +86,38 @@ func roots(cfg *config.Config, project string) []packs.Root {
 		}
 		all = append(all, root)
 	}
-	// These two are looked at without being named, so that nobody misses them.
-	optional := func(r packs.Root) {
-		if _, err := os.Stat(r.Dir); !errors.Is(err, fs.ErrNotExist) {
-			all = append(all, r)
-		}
-	}
+	// These are looked at without being named, so that nobody misses them.
+	var optional []packs.Root
 	if project != "" {
-		optional(packs.Root{Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted})
+		optional = append(optional, packs.Root{
+			Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted, Inside: project,
+		})
 	}
-	optional(packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser})
+	optional = append(optional, packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser})
+	optional = append(optional, a.compatRoots(cfg.Compat, project)...)
+	return append(all, present(optional)...)
+}
+
+// compatRoots are the folders of other programs, found and not attached. Those
+// of a project come with it, so nobody vouches for them.
+func (a *app) compatRoots(names []string, project string) []packs.Root {
+	var all []packs.Root
+	for _, f := range config.CompatFolders(names, a.environ, runtime.GOOS, project) {
+		root := packs.Root{Dir: f.Path, Source: f.Name, Trust: packs.TrustUser, Tools: f.Tools}
+		if f.Project {
+			root.Trust, root.Inside = packs.TrustUntrusted, project
+		}
+		all = append(all, root)
+	}
 	return all
+}
+
+// present leaves out the folders that are not there.
+func present(all []packs.Root) []packs.Root {
+	return slices.DeleteFunc(all, func(r packs.Root) bool {
+		_, err := os.Stat(r.Dir)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // store is where attached packs are remembered.
@@ -106,11 +128,12 @@ func store(cfg *config.Config) *attach.Store {
 // library finds the packs. extra roots come first.
 func (a *app) library(ctx context.Context, cfg *config.Config, logger *slog.Logger, extra ...packs.Root) (*packs.Library, error) {
 	return packs.NewLibrary(ctx, packs.Options{
-		Roots:  append(extra, roots(cfg, project(cfg))...),
+		Roots:  append(extra, a.roots(cfg, project(cfg))...),
 		Mode:   cfg.Mode,
 		Attach: a.flags.attach,
 		Limits: packs.Limits{
 			EntryDoc: cfg.Limits.EntryDoc, Frontmatter: int(cfg.Limits.Frontmatter), Description: cfg.Limits.Description,
+			ToolsFile: cfg.Limits.ToolsFile,
 		},
 		Logger: logger,
 	}, store(cfg))
@@ -120,7 +143,7 @@ func (a *app) library(ctx context.Context, cfg *config.Config, logger *slog.Logg
 func toolFiles(cfg *config.Config) *packs.ToolFiles {
 	return packs.NewToolFiles(tools.Limits{
 		Size: int(cfg.Limits.ToolsFile), Count: cfg.Limits.ToolsPerPack, Description: cfg.Limits.Description,
-	})
+	}, cfg.Mode)
 }
 
 // A service is a server with everything it needs, ready to serve.
@@ -176,7 +199,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.server, err = server.New(server.Options{
 		Version: versionName(), Library: s.library, Gate: g, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
-		Environ: a.environ, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
+		Environ: a.environ, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -199,7 +222,12 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 // warm compiles the first tools there are: the schema behind them is compiled
 // once, and takes longer than all the rest of the first answer.
 func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
-	_ = slices.ContainsFunc(lib.Catalog(ctx).Attached(), files.HasTools)
+	for _, p := range lib.Catalog(ctx).Attached() {
+		// Documents that may declare tools need none of the schemas.
+		if len(p.ToolFiles) > 0 && files.HasTools(p) {
+			return
+		}
+	}
 }
 
 // closeLog closes a log that may not have been opened.

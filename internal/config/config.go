@@ -21,6 +21,7 @@ type Config struct {
 	Warnings []string // what looks like a mistake, one sentence each
 
 	Packs     []Root            // of flags, then of the environment, then of the file
+	Compat    []string          // other programs whose packs are found, by priority; see CompatNames
 	Mode      string            // which packs and tools are offered
 	Project   string            // absolute; "": the git root of the working folder, if any
 	ToolNames string            // Underscore or Dotted

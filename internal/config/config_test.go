@@ -48,6 +48,7 @@ packs:
     docs:
       ./billing/: [docs/api.md, ./docs//more.md]
   - {path: x, attach: none}
+compat: [stakpak, claude]
 mode: Work
 project: ../project
 tool_names: dotted
@@ -77,6 +78,7 @@ log: {level: debug, format: json}
 			Entry: map[string]string{"billing": "GUIDE.md"}, Docs: map[string][]string{"billing": {"docs/api.md", "docs/more.md"}}},
 		{Path: filepath.Join(dir, "x"), Trust: TrustUser, Source: FromFile},
 	}
+	want.Compat = []string{"stakpak", "claude"}
 	want.Mode = "Work"
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
 	want.ToolNames = Dotted
@@ -140,12 +142,14 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, context, mode, project, tool_names, approval, sandbox, limits, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, context, compat, mode, project, tool_names, approval, sandbox, limits, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
 		{"later key", "http: {addr: \":80\"}\n", `FILE:1:1: http: not available in this version`},
-		{"later rules", "rules: []\ncompat: [claude]\n", "FILE:1:1: rules: not available in this version\nFILE:2:1: compat: not available in this version"},
+		{"later rules", "rules: []\n", "FILE:1:1: rules: not available in this version"},
+		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},
+		{"program twice", "compat: [claude, claude]\n", `FILE:1:18: compat[1]: is "claude"; name it once`},
 		{"later grants", "sandbox:\n  grants: []\n", `FILE:2:3: sandbox.grants: not available in this version`},
 		{"later policy", "approval: {policy: first-run}\n", `FILE:1:20: approval.policy: is "first-run"; not available in this version; want every-call`},
 		{"later channel", "approval: {channels: [elicitation, page]}\n", `FILE:1:36: approval.channels[1]: is "page"; not available in this version; want elicitation`},
@@ -414,7 +418,7 @@ func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	values := map[string]string{"project": "/p", "audit.path": "/p"}
 	for _, k := range keys() {
 		value := values[k.path]
-		for _, v := range []string{"true", "warn", "text", "none", "every-call", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
+		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
 			c := Default()
 			c.Approval.Channels = nil
 			if value == "" && k.set(c, v, place{dir: "/", goos: "linux"}) == "" {

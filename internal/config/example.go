@@ -19,6 +19,10 @@ const example = `# config.yaml: every key with its default.
 #     docs: {billing: [docs/api.md]}    # a pack's folder: documents shown with it
 packs: []
 
+# Other programs whose packs are found, and not attached: agents, claude, codex, copilot, cursor, gemini,
+# gibberish, goose, opencode, stakpak. Of each, the project's folder goes before your own.
+compat: []
+
 mode: Global              # packs and tools that name other modes are not offered
 project: ""               # the project's folder; empty: the git root of the working folder, if any
 tool_names: underscore    # underscore or dotted; some clients refuse a server whose names have dots

@@ -309,7 +309,7 @@ func (f *fileReader) list(v *yaml.Node, k key) {
 			f.problem(at(item), path, "is "+show(s)+"; "+wrong)
 		}
 	}
-	if len(items) == 0 {
+	if len(items) == 0 && !k.none {
 		f.problem(at(v), k.path, "is an empty list; name at least one")
 	}
 }

@@ -14,6 +14,7 @@ type key struct {
 	want string   // what is allowed: "want a number from 1 to 64"
 	tags []string // YAML tags that the value may have
 	list string   // what separates the elements outside the file; "" for scalars
+	none bool     // the list may be empty
 	// set stores text, or says what is wrong with it, without naming it.
 	set func(c *Config, text string, base place) (wrong string)
 }
@@ -36,7 +37,7 @@ func structured() []string { return []string{"packs", "context"} }
 
 // laterKeys are known, and do nothing yet. To refuse them is better than to
 // let somebody believe that a rule holds.
-func laterKeys() []string { return []string{"compat", "rules", "http", "sandbox.grants"} }
+func laterKeys() []string { return []string{"rules", "http", "sandbox.grants"} }
 
 // paths returns every key of this version, by whole path.
 func paths() []string {
@@ -50,6 +51,7 @@ func paths() []string {
 // keys returns the scalar keys, in the order of the documentation.
 func keys() []key {
 	return []key{
+		compatKey(),
 		text("mode", func(c *Config) *string { return &c.Mode }),
 		path("project", func(c *Config) *string { return &c.Project }),
 		word("tool_names", []string{Underscore, Dotted}, nil, func(c *Config, w string) { c.ToolNames = w }),

@@ -213,6 +213,9 @@ func (l *loader) setText(where, path, text string, visible bool) {
 	values := []string{text}
 	if k.list != "" {
 		values = strings.Split(text, k.list)
+		if k.none && strings.TrimSpace(text) == "" {
+			values = nil
+		}
 		l.clear(k)
 	}
 	for _, v := range values {
@@ -231,8 +234,11 @@ func (l *loader) setText(where, path, text string, visible bool) {
 
 // clear empties the list that k adds to.
 func (l *loader) clear(k key) {
-	if k.path == "approval.channels" {
+	switch k.path {
+	case "approval.channels":
 		l.cfg.Approval.Channels = nil
+	case "compat":
+		l.cfg.Compat = nil
 	}
 }
 

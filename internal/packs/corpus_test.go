@@ -18,6 +18,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // shared returns the path of a file beside the repository, and skips the test
@@ -107,6 +108,7 @@ func TestCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	byPath := make(map[string]*Pack) // :: path of the entry document below base → pack
+	files := NewToolFiles(tools.Limits{}, "")
 	for _, root := range slices.Concat(roots, hidden) {
 		c, err := Scan(t.Context(), Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}})
 		if err != nil {
@@ -126,6 +128,10 @@ func TestCorpus(t *testing.T) {
 				t.Errorf("%s: the id %q again", p.Dir, p.ID)
 			} else {
 				ids[key] = true
+			}
+			// None of them declares a tool, with all their headings and commands.
+			if set, problems, err := files.Load(p); set != nil || len(problems) > 0 || err != nil || p.Loose {
+				t.Errorf("%s: Load = %v, %v, %v, want no tool", p.Dir, set, problems, err)
 			}
 			if got, err := c.Lookup(p.ID); err != nil || got != p {
 				t.Errorf("Lookup(%q) = %v, %v, want %s", p.ID, got, err, p.Dir)

@@ -91,14 +91,45 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
 			})
 		}
 	}
-	if _, ok := slices.BinarySearchFunc(entries, "tools.json", func(e fs.DirEntry, name string) int {
-		return strings.Compare(e.Name(), name)
-	}); ok {
-		p.ToolsFile = "tools.json"
-	}
+	p.ToolFiles = toolFiles(dir, entries)
 	s.found = append(s.found, p)
 	return true
 }
+
+// toolsJSON is the file that declares several tools.
+const toolsJSON = "tools.json"
+
+// maxToolFiles is how many files with tools of one pack are known: more than
+// any configuration allows tools.
+const maxToolFiles = 10_000
+
+// toolFiles returns the files that declare tools: tools.json, then every
+// *.tool.json beside the entry document and in tools/.
+func toolFiles(dir *packfs.Dir, entries []fs.DirEntry) []string {
+	var files []string
+	if _, ok := slices.BinarySearchFunc(entries, toolsJSON, compareName); ok {
+		files = append(files, toolsJSON)
+	}
+	add := func(below string, entries []fs.DirEntry) {
+		for _, e := range entries {
+			if isToolPack(e) && len(files) < maxToolFiles {
+				files = append(files, below+e.Name())
+			}
+		}
+	}
+	add("", entries)
+	if i, ok := slices.BinarySearchFunc(entries, "tools", compareName); ok && entries[i].Type()&(fs.ModeDir|fs.ModeSymlink) != 0 {
+		if sub, err := dir.Sub("tools"); err == nil {
+			defer sub.Close()
+			if names, _, err := sub.Names(maxEntries); err == nil {
+				add("tools/", names)
+			}
+		}
+	}
+	return files
+}
+
+func compareName(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) }
 
 func (p *Pack) problem(severity diag.Severity, code string, line int, message, hint string) {
 	p.Problems = append(p.Problems, diag.Diagnostic{

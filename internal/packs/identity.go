@@ -83,19 +83,24 @@ func notInSegment(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// dirName returns the name that the pack's directory gives it.
+// dirName returns the name that the pack's directory, or a loose tool's file,
+// gives it.
 func (p *Pack) dirName() string {
 	base := filepath.Base(p.Dir)
 	if p.path != "." {
 		base = path.Base(p.path)
 	}
+	if p.Loose {
+		base = strings.TrimSuffix(base, toolPackSuffix)
+	}
 	return cmp.Or(slug(base), "pack")
 }
 
-// inParent returns the id of a pack called name beside p.
+// inParent returns the id of a pack called name beside p. The folders that
+// loose tools are sorted into are no part of their ids.
 func (p *Pack) inParent(name string) string {
 	parent := path.Dir(p.path)
-	if parent == "." {
+	if parent == "." || p.Loose {
 		return name
 	}
 	segments := strings.Split(parent, "/")
@@ -115,8 +120,10 @@ func assignIDs(found []*Pack) {
 		if p.Frontmatter != nil && p.Frontmatter.Name != "" {
 			if name = p.Name; !ValidName(name) {
 				name = cmp.Or(slug(name), p.dirName())
-				p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.KeyLine("name"),
-					fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
+				if !p.Loose { // names of tools have other rules
+					p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.KeyLine("name"),
+						fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
+				}
 			}
 		}
 		p.ID = p.inParent(name)
@@ -128,7 +135,7 @@ func assignIDs(found []*Pack) {
 	var losers []*Pack
 	for key, packs := range wanted {
 		keeper := packs[0]
-		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(p.path, p.ID) }); i >= 0 {
+		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(strings.TrimSuffix(p.path, toolPackSuffix), p.ID) }); i >= 0 {
 			keeper = packs[i]
 		}
 		taken[key] = keeper

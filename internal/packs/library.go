@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // CodeAttachRefused: error: the file of attached packs was not used.
@@ -48,6 +49,7 @@ func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Librar
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	opts.loader = &tools.Loader{} // its schemas are compiled once
 	l := &Library{opts: opts, store: store}
 	return l, l.Rescan(ctx)
 }

@@ -3,7 +3,8 @@
 // a person attached.
 //
 // A [Catalog] is made by [Scan] and never changes; whoever wants a newer one
-// scans again. The package reads no tool definitions (see packs/tools), starts
+// scans again. [ToolFiles] compiles the tools of a pack, in every format that
+// package packs/tools parses, when somebody asks for them. The package starts
 // nothing, asks nobody, and holds no document in memory: bodies are read when
 // they are opened.
 package packs
@@ -11,12 +12,14 @@ package packs
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // Codes of the diagnostics of this package, next to those of package
@@ -38,6 +41,8 @@ const (
 	CodeAttachedOther    = "attached-elsewhere" // warning: the id is attached for another directory, so this pack is not
 	CodeAttachUnknown    = "attach-unknown"     // warning: a root lists an id to attach that it does not hold
 	CodeDescriptionShort = "description-long"   // info: the model sees only the beginning
+	CodeLooseFolder      = "loose-tool-folder"  // error: a file in a folder of tools wants a folder of its own
+	CodeToolsUnreadable  = "tools-unreadable"   // error: a file that declares tools cannot be read
 )
 
 // Trust says how much the person vouches for a pack. The zero value, and every
@@ -62,7 +67,7 @@ func (t Trust) normal() Trust {
 // A Root is a directory that holds packs, or is one.
 type Root struct {
 	Dir    string
-	Source string // "flag", "config", "project", "user", "bundled"; shown, not judged
+	Source string // "flag", "config", "project", "user", "bundled", or another program's name; shown, not judged
 	Trust  Trust
 
 	// AttachAll attaches every pack of the root that no person detached; Attach
@@ -79,14 +84,24 @@ type Root struct {
 	// Named says that a person named this very directory: when it holds no
 	// pack, a diagnostic says what is missing.
 	Named bool
+
+	// Tools says that the root is for tools: every NAME.tool.json below it that
+	// belongs to no pack is one. Elsewhere only those in the root's own
+	// directory, in one called "tools", and below one called "tools.d" are.
+	Tools bool
+
+	// Inside is a directory that Dir must lie in, symlinks resolved; otherwise
+	// the root is not looked at. A cloned project does not get to say what is
+	// read outside of it. Empty: no such bound.
+	Inside string
 }
 
-// Limits bound what is read of one entry document. A field that is 0 has its
-// default.
+// Limits bound what is read of one pack. A field that is 0 has its default.
 type Limits struct {
 	EntryDoc    int64 // bytes; 1 MiB
 	Frontmatter int   // bytes; 64 KiB
 	Description int   // characters that a model sees; 1,024
+	ToolsFile   int64 // bytes of a file that declares tools; 1 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -99,6 +114,9 @@ func (l Limits) withDefaults() Limits {
 	if l.Description <= 0 {
 		l.Description = 1024
 	}
+	if l.ToolsFile <= 0 {
+		l.ToolsFile = 1 << 20
+	}
 	return l
 }
 
@@ -110,10 +128,12 @@ type Options struct {
 	Attach   []string   // ids, whole and in any letter case, attached whatever Attached says; "all" for every pack
 	Limits   Limits
 	Logger   *slog.Logger // nil: no log
+
+	loader *tools.Loader // of loose tools; nil: one for this scan
 }
 
-// A Pack is one directory with an entry document. It belongs to its Catalog
-// and must not be modified.
+// A Pack is one directory with an entry document, or one file with a tool. It
+// belongs to its Catalog and must not be modified.
 type Pack struct {
 	ID          string // "acme/billing/refunds"
 	Name        string // as the frontmatter has it; that of the directory when there is none
@@ -121,13 +141,16 @@ type Pack struct {
 	Tags        []string
 	Modes       []string
 
-	Dir       string // absolute, symlinks resolved
+	// Dir is where the pack is, absolute, symlinks resolved: its directory, or
+	// of a loose tool its file. No two packs of a Catalog have the same.
+	Dir       string
 	Root      string // the directory of its root, as it was given
 	Source    string // of its root
 	Trust     Trust  // never empty
 	Entry     string // path of the entry document inside the pack, with slashes
 	Docs      []string
-	ToolsFile string // "tools.json" when there is one, otherwise empty
+	ToolFiles []string // paths of its tools.json and *.tool.json, with slashes; the entry document may declare tools too
+	Loose     bool     // the pack is one *.tool.json in a folder of tools, and Body is generated
 
 	Attached      bool      // a person attached it, or its root attaches all
 	AttachedSince time.Time // when a person did; zero when its root attaches it
@@ -143,13 +166,28 @@ type Pack struct {
 	folder os.FileInfo // what was at Dir when it was found
 	path   string      // relative to the root, with slashes; by the way it was found
 	limits Limits
+	loader *tools.Loader // of a loose tool
 }
 
 // OpenDir opens the pack's directory, the very one that was found: when
 // another one is in its place by now, or a symlink, the error is
-// [packfs.ErrReplaced], until the packs are scanned again. The caller closes
-// it.
-func (p *Pack) OpenDir() (*packfs.Dir, error) { return packfs.OpenSame(p.Dir, p.folder) }
+// [packfs.ErrReplaced], until the packs are scanned again. Of a loose tool it
+// is one that holds nothing but its file. The caller closes it.
+func (p *Pack) OpenDir() (*packfs.Dir, error) {
+	if p.Loose {
+		return packfs.OpenFile(p.Dir)
+	}
+	return packfs.OpenSame(p.Dir, p.folder)
+}
+
+// Folder returns the pack's directory; of a loose tool, the one that its file
+// is in.
+func (p *Pack) Folder() string {
+	if p.Loose {
+		return filepath.Dir(p.Dir)
+	}
+	return p.Dir
+}
 
 // BodyPage is how much of a body is given at once when no length is named.
 const BodyPage = 32 << 10 // 32 KiB
@@ -158,7 +196,15 @@ const BodyPage = 32 << 10 // 32 KiB
 // an offset in the file, as in the page's NextOffset, so that a reader can go
 // on with either Body or the file itself; 0, like every offset before the
 // body, means the body's begin. length 0 means BodyPage.
+//
+// Of a loose tool it is a document made of its declaration, never truncated.
 func (p *Pack) Body(offset, length int64) (*packfs.Page, error) {
+	if length == 0 {
+		length = BodyPage
+	}
+	if p.Loose {
+		return p.looseBody(offset, length)
+	}
 	dir, err := p.OpenDir()
 	if err != nil {
 		return nil, err
@@ -171,9 +217,6 @@ func (p *Pack) Body(offset, length int64) (*packfs.Page, error) {
 	}
 	if block, state := frontmatter.Find(head); state == frontmatter.Closed && offset >= 0 {
 		offset = max(offset, int64(block.Body))
-	}
-	if length == 0 {
-		length = BodyPage
 	}
 	return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.EntryDoc})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // Bounds of the walk through one root.
@@ -34,9 +35,12 @@ func Scan(ctx context.Context, opts Options) (*Catalog, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if opts.loader == nil {
+		opts.loader = &tools.Loader{}
+	}
 	c := &Catalog{}
 	for i := range opts.Roots {
-		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: opts.Limits, visited: make(map[string]bool)}
+		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: opts.Limits, loader: opts.loader, visited: make(map[string]bool)}
 		if err := s.scan(); err != nil {
 			return nil, err
 		}
@@ -53,10 +57,11 @@ type scanner struct {
 	ctx     context.Context // of the one call of Scan that made this
 	root    *Root
 	limits  Limits
+	loader  *tools.Loader
 	dir     string // the root's directory, absolute, symlinks resolved
 	dirs    int
 	full    bool            // maxDirs was reached
-	visited map[string]bool // :: directory relative to dir, symlinks resolved → true
+	visited map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
 	links   []place         // symlinks met on the way, which may lead to directories
 	hints   []string        // why documents of the root's own directory do not count
 
@@ -91,6 +96,10 @@ func (s *scanner) scan() error {
 		return s.ctx.Err()
 	}
 	s.dir = dir
+	if s.root.Inside != "" && !inside(dir, s.root.Inside) {
+		s.report(diag.Warning, CodeLinkOutside, s.root.Dir, fmt.Sprintf("the folder leads out of %q, and is not looked at", s.root.Inside), "name the folder it leads to yourself, if you want its packs")
+		return s.ctx.Err()
+	}
 	top, err := packfs.Open(dir)
 	if err != nil {
 		s.missing(err)
@@ -126,6 +135,16 @@ func (s *scanner) scan() error {
 	return nil
 }
 
+// inside reports whether a path with symlinks resolved is dir or below it.
+func inside(path, dir string) bool {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(resolved, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 // missing reports a root that cannot be walked.
 func (s *scanner) missing(err error) {
 	severity := diag.Warning
@@ -156,6 +175,7 @@ func (s *scanner) walk(dir *packfs.Dir, p place) error {
 	if s.pack(dir, entries, p) {
 		p.inPack = true
 	}
+	s.loose(entries, p)
 	if p.depth == maxDepth {
 		return nil
 	}

@@ -360,8 +360,8 @@ func TestLimits(t *testing.T) {
 		if diff := cmp.Diff([]string{tt.want}, describe(c, dir)); diff != "" {
 			t.Errorf("Scan(%+v) (-want +got):\n%s", tt.limits, diff)
 		}
-		if c.All()[0].ToolsFile != "tools.json" {
-			t.Errorf("ToolsFile = %q, want tools.json", c.All()[0].ToolsFile)
+		if diff := cmp.Diff([]string{"tools.json"}, c.All()[0].ToolFiles); diff != "" {
+			t.Errorf("ToolFiles (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -3,71 +3,261 @@ package packs
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"sync"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // ToolFiles compiles the tools of packs, in whatever format they are declared,
-// and keeps what it compiled until the file's bytes differ. The file is read
-// each time: it is small, and its times can lie. Safe for concurrent use.
+// and keeps what it compiled until the bytes of one of the files differ. The
+// files are read each time: they are small, and their times can lie. Safe for
+// concurrent use.
 type ToolFiles struct {
 	loader *tools.Loader
-	size   int64
+	size   int64 // of one file
+	count  int   // of the tools of a pack
+	mode   string
 
 	mu    sync.Mutex
-	known map[string]compiled // :: pack folder → its tools
+	known map[string]compiled // :: [Pack.Dir] → its tools
 }
 
-// compiled is what came of one tools file.
+// compiled is what came of the files of one pack.
 type compiled struct {
-	sum      [sha256.Size]byte // of the file
+	sum      [sha256.Size]byte // of all of them
 	set      *tools.Set
 	problems []diag.Diagnostic
 }
 
-// NewToolFiles returns a ToolFiles that has compiled nothing yet.
-func NewToolFiles(l tools.Limits) *ToolFiles {
+// NewToolFiles returns a ToolFiles that has compiled nothing yet. mode is the
+// configured one; empty means "Global".
+func NewToolFiles(l tools.Limits, mode string) *ToolFiles {
 	return &ToolFiles{
 		loader: &tools.Loader{Limits: l},
 		size:   cmp.Or(int64(l.Size), 1<<20),
+		count:  cmp.Or(l.Count, 200),
+		mode:   cmp.Or(mode, modeGlobal),
 		known:  make(map[string]compiled),
 	}
 }
 
-// Load returns a pack's tools. A pack without a tools file has none, and no
-// error; a file that is wrong gives problems and no set.
+// A source is one file that declares tools.
+type source struct {
+	name string
+	data []byte
+	bad  *diag.Diagnostic // it could not be read
+}
+
+// maxSources is how many times the limit of one file all files of a pack may
+// have together.
+const maxSources = 8
+
+// Load returns a pack's tools, those that its mode hides too, and what is
+// wrong with them. A file that is wrong gives problems and no tools, while
+// those of the other files stay usable; two files with the same name in them
+// are both wrong. The set is nil when there is no tool. The error is that the
+// pack is gone, or its directory cannot be opened.
 func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
-	if p.ToolsFile == "" {
-		return nil, nil, nil
+	if p.Loose && !p.Valid {
+		return nil, nil, nil // the pack says why
 	}
 	dir, err := p.OpenDir()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer dir.Close()
-	src, err := dir.ReadAll(p.ToolsFile, f.size)
-	if err != nil {
-		return nil, nil, err
+	sources := f.read(dir, p)
+	if len(sources) == 0 {
+		return nil, nil, nil
 	}
-	sum := sha256.Sum256(src)
+	sum := sumOf(sources)
 	f.mu.Lock()
 	have, ok := f.known[p.Dir]
 	f.mu.Unlock()
 	if ok && have.sum == sum {
 		return have.set, have.problems, nil
 	}
-	set, problems := f.loader.ParseToolsJSON(p.ToolsFile, src)
+	set, problems := f.compile(p, sources)
 	f.mu.Lock()
 	f.known[p.Dir] = compiled{sum: sum, set: set, problems: problems}
 	f.mu.Unlock()
 	return set, problems, nil
 }
 
+// read returns the files of a pack that declare tools, and those that should
+// and cannot be read. An entry document without a word of a command is none.
+func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
+	var sources []source
+	left := maxSources * f.size
+	for i, name := range p.ToolFiles {
+		if i > f.count {
+			// Every *.tool.json is a tool, so there are too many already.
+			sources = append(sources, source{name: name, bad: tooMany(name, f.count)})
+			break
+		}
+		data, err := dir.ReadAll(name, min(f.size, left))
+		if errors.Is(err, packfs.ErrNotFound) {
+			continue // gone since
+		}
+		s := source{name: name, data: data}
+		if err != nil {
+			s.bad = f.unreadable(name, err, left)
+		}
+		left -= int64(len(data))
+		sources = append(sources, s)
+	}
+	if p.Loose || p.Entry == "" {
+		return sources
+	}
+	// What cannot be read of the entry document is the pack's problem.
+	if data, err := dir.ReadAll(p.Entry, p.limits.EntryDoc); err == nil && tools.MentionsCommand(data) {
+		sources = append(sources, source{name: p.Entry, data: data})
+	}
+	return sources
+}
+
+func (f *ToolFiles) unreadable(name string, err error, left int64) *diag.Diagnostic {
+	d := &diag.Diagnostic{
+		Code: CodeToolsUnreadable, Severity: diag.Error, File: name,
+		Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file inside the pack that you may read",
+	}
+	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
+		d.Code, d.Hint = tools.CodeTooLarge, "move what is not a declaration of a tool out of it"
+		d.Message = fmt.Sprintf("file has %d bytes, and at most %d are read", e.Size, f.size)
+		if left < f.size {
+			d.Message = fmt.Sprintf("the files with tools have more than %d bytes together, and the rest is not read", maxSources*f.size)
+			d.Hint = "split the pack"
+		}
+	}
+	return d
+}
+
+func tooMany(name string, limit int) *diag.Diagnostic {
+	return &diag.Diagnostic{
+		Code: tools.CodeTooMany, Severity: diag.Error, File: name,
+		Message: fmt.Sprintf("the pack has more than %d tools, and those of this file and later ones are not read", limit), Hint: "split the pack",
+	}
+}
+
+// sumOf tells two states of the files apart.
+func sumOf(sources []source) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, s := range sources {
+		state := s.data
+		if s.bad != nil {
+			state = []byte(s.bad.Message)
+		}
+		var head [16]byte
+		binary.LittleEndian.PutUint64(head[:8], uint64(len(s.name)))
+		binary.LittleEndian.PutUint64(head[8:], uint64(len(state)))
+		h.Write(head[:])
+		io.WriteString(h, s.name)
+		h.Write(state)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// compile parses all files of a pack.
+func (f *ToolFiles) compile(p *Pack, sources []source) (*tools.Set, []diag.Diagnostic) {
+	var sets []*tools.Set
+	var problems []diag.Diagnostic
+	n := 0
+	for _, s := range sources {
+		if s.bad != nil {
+			problems = append(problems, *s.bad)
+			continue
+		}
+		set, found := f.parse(p, s)
+		problems = append(problems, found...)
+		if set == nil {
+			continue
+		}
+		if n += len(set.Tools); n > f.count {
+			problems = append(problems, *tooMany(s.name, f.count))
+			break
+		}
+		sets = append(sets, set)
+	}
+	set, found := tools.Merge(sets...)
+	problems = append(problems, found...)
+	diag.Sort(problems)
+	return set, problems
+}
+
+func (f *ToolFiles) parse(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
+	switch {
+	case s.name == p.Entry && !p.Loose:
+		return f.parseMarkdown(p, s)
+	case p.Loose:
+		t, problems := looseTool(f.loader, s.name, s.data)
+		if t == nil {
+			return nil, problems
+		}
+		return &tools.Set{Tools: []*tools.Tool{t}}, problems
+	case s.name == toolsJSON:
+		return f.loader.ParseToolsJSON(s.name, s.data)
+	default:
+		return f.loader.ParseToolPack(s.name, s.data)
+	}
+}
+
+// parseMarkdown compiles the tools that the entry document declares. The
+// frontmatter is read again: the file may be another than when it was scanned.
+func (f *ToolFiles) parseMarkdown(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
+	doc, found := frontmatter.Inspect(s.name, s.data, p.limits.Frontmatter)
+	if doc == nil || diag.HasErrors(found) {
+		return nil, nil // the pack says why
+	}
+	d := tools.MarkdownDefaults{BodyOffset: doc.BodyOffset, Modes: doc.Modes}
+	d.ReadOnly = doc.ReadOnly != nil && *doc.ReadOnly
+	d.AlwaysAsk = doc.AlwaysAsk != nil && *doc.AlwaysAsk
+	d.Network = doc.Network != nil && *doc.Network
+	if doc.Timeout != nil {
+		d.Timeout = time.Duration(*doc.Timeout) * time.Second
+	}
+	return f.loader.ParseMarkdown(s.name, s.data, d)
+}
+
+// Offered is Load without the tools that are for other modes than the
+// configured one; the set is nil when there is none.
+func (f *ToolFiles) Offered(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+	set, problems, err := f.Load(p)
+	if set == nil {
+		return nil, problems, err
+	}
+	hidden := 0
+	for _, t := range set.Tools {
+		if !offered(t.Modes, f.mode) {
+			hidden++
+		}
+	}
+	switch hidden {
+	case 0:
+		return set, problems, err
+	case len(set.Tools):
+		return nil, problems, err
+	}
+	shown := &tools.Set{}
+	for _, t := range set.Tools {
+		if offered(t.Modes, f.mode) {
+			shown.Tools = append(shown.Tools, t)
+		}
+	}
+	return shown, problems, err
+}
+
 // HasTools reports whether a pack has a tool that can be enabled.
 func (f *ToolFiles) HasTools(p *Pack) bool {
-	set, _, err := f.Load(p)
+	set, _, err := f.Offered(p)
 	if err != nil || set == nil {
 		return false
 	}

@@ -17,7 +17,21 @@ const maxInstructions = 2048
 
 // instructions teach a model how packs work, and name as many as fit.
 func (s *Server) instructions(ctx context.Context) string {
-	rules := fmt.Sprintf(`Capability packs are folders of instructions, files and tools that the user attached.
+	rules := s.rules()
+	return rules + s.metadataBlock(ctx, maxInstructions-weight(rules))
+}
+
+// Metadata returns the block with packs that a server of these options has in
+// its instructions. Of o, only what a model sees is needed: Library, Tools,
+// Dotted and Limits.
+func Metadata(ctx context.Context, o Options) string {
+	s := &Server{opts: o, limits: o.Limits.withDefaults(), files: o.Tools}
+	return s.metadataBlock(ctx, maxInstructions-weight(s.rules()))
+}
+
+// rules say when to call which tool.
+func (s *Server) rules() string {
+	return fmt.Sprintf(`Capability packs are folders of instructions, files and tools that the user attached.
 - Packs are available only if listed in "Capability Packs (attached; metadata only)".
 - To use a pack's procedure, first call %[1]s(pack_id).
 - For its other files, call %[2]s(pack_id, path).
@@ -27,7 +41,6 @@ func (s *Server) instructions(ctx context.Context) string {
 - A person approves each call. When one is denied, do not repeat it unless asked.
 
 `, s.exposed(toolOpenDocs), s.exposed(toolReadFile), s.exposed(toolEnable), s.exposed(toolCall))
-	return rules + s.metadataBlock(ctx, maxInstructions-weight(rules))
 }
 
 // metadataBlock names the attached packs, as many as fit into a weight of max,

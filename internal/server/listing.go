@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -104,13 +105,23 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	if title == "" {
 		title = t.Name
 	}
+	of := " (tool of the capability pack " + pack.ID + ")"
 	return mcp.Tool{
 		Name: listed, Title: title,
-		Description:     s.describe(t.Description + " (tool of the capability pack " + pack.ID + ")"),
+		Description:     s.describe(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of))) + of),
 		RawInputSchema:  readable(t.PortableSchema()),
 		RawOutputSchema: json.RawMessage(envelopeSchema),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},
 	}
+}
+
+// knownContext is what the user configured for context.* placeholders, for the
+// examples in descriptions. The working folder is not in it: models get a handle
+// of the workspace, not its path.
+func (s *Server) knownContext() tools.Context {
+	ctx := tools.Context(maps.Clone(s.opts.Context))
+	delete(ctx, "cwd")
+	return ctx
 }
 
 // readable escapes the prose in a schema (titles, descriptions, comments), which
@@ -151,6 +162,9 @@ func readable(schema json.RawMessage) json.RawMessage {
 // a base tool's name into the listed one, and a call of a pack's tool into
 // call_tool, so that both take the same road.
 func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
+	if len(req.Params.RawArguments) > 0 {
+		req.Params.Arguments = nil // the same once more, decoded; a waiting call would hold both
+	}
 	name := req.Params.Name
 	if plain := plainName(name); s.base[plain] != nil {
 		req.Params.Name = s.exposed(plain)
@@ -177,7 +191,6 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	}
 	req.Params.Name = s.exposed(toolCall)
 	req.Params.RawArguments = raw
-	req.Params.Arguments = json.RawMessage(raw)
 }
 
 // guess finds out which pack's tool was meant by a name that is not enabled,

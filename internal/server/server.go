@@ -97,6 +97,8 @@ type Options struct {
 	Project string
 	// Environ is the environment that a run's own is picked from.
 	Environ []string
+	// Mode is what a tool is told of the mode it runs in; empty: "Global".
+	Mode string
 	// Context holds the user's values for context.* placeholders.
 	Context map[string]string
 	// Dotted gives the base tools names with a dot. Calls under either name work.
@@ -142,7 +144,7 @@ func New(o Options) (*Server, error) {
 		o.Project = resolved
 	}
 	if o.Tools == nil {
-		o.Tools = packs.NewToolFiles(tools.Limits{})
+		o.Tools = packs.NewToolFiles(tools.Limits{}, o.Mode)
 	}
 	if o.Programs == nil {
 		o.Programs = new(sandbox.Lookuper)

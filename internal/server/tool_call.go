@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -82,9 +83,12 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	command.Join = tool.Output.Merged
+	if tool.Command.SkillEnv {
+		command.Env = sandbox.MergeEnv(command.Env, s.skillEnv(pack))
+	}
 	r := &run{
 		server: s, call: c, pack: pack, output: tool.Output, allows: tool.Policy.Allows,
-		secrets: tool.SecretValues(values),
+		secrets: tool.SecretValues(inv.Values),
 	}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
@@ -205,6 +209,15 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 		Env:       sandbox.MergeEnv(base, inv.Env, ours),
 		Workspace: c.chat.workspace, DirID: folder, WorkspaceID: c.chat.folder,
 	}, nil
+}
+
+// skillEnv is what specs/skill-md-tools section 5.2 promises to tools.
+func (s *Server) skillEnv(pack *packs.Pack) []string {
+	return []string{
+		"GIBBERISH_SKILL_NAME=" + pack.Name,
+		"GIBBERISH_SKILL_DIR=" + pack.Dir,
+		"GIBBERISH_MODE=" + cmp.Or(s.opts.Mode, "Global"),
+	}
 }
 
 // policy is what a tool may touch: its pack, the workspace, and the folder it

@@ -17,6 +17,9 @@ import (
 
 const toolEnable = basePrefix + "enable_tools"
 
+// maxNamed is how many tools one call may name; a pack has no more by default.
+const maxNamed = 200
+
 type enableParams struct {
 	PackID string   `json:"pack_id"`
 	Tools  []string `json:"tools"`
@@ -73,6 +76,9 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err := c.requireText("pack_id", p.PackID); err != nil {
 		return nil, err
 	}
+	if len(p.Tools) > maxNamed {
+		return nil, failf(codeInvalidArguments, "Name fewer, or leave tools out for all.", "%d tools are named, and a pack has at most %d", len(p.Tools), maxNamed)
+	}
 	pack, err := s.pack(c, p.PackID)
 	if err != nil {
 		return nil, err
@@ -119,7 +125,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 
 // toolSet returns the tools of a pack, or says why there are none.
 func (s *Server) toolSet(pack *packs.Pack) (*tools.Set, error) {
-	set, problems, err := s.files.Load(pack)
+	set, problems, err := s.files.Offered(pack)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +222,7 @@ func (s *Server) enable(c *chat, pack *packs.Pack, chosen []*tools.Tool) *enable
 		}
 		out.Tools = append(out.Tools, enabledTool{
 			Name: p.names[t.Name], Tool: t.Name,
-			Description: s.describe(t.Description), Signature: safetext.Line(t.Signature()),
+			Description: s.describe(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
 		})
 	}
 	c.mu.Unlock()

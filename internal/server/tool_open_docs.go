@@ -82,7 +82,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 				return nil, err
 			}
 			if p.Arguments != nil {
-				docs.EntryDoc.Content = invocation(pack.Dir, docs.EntryDoc.Content, *p.Arguments)
+				docs.EntryDoc.Content = invocation(pack.Folder(), docs.EntryDoc.Content, *p.Arguments)
 			}
 			return docs, nil
 		},
@@ -99,7 +99,7 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (openDocsResult,
 	}
 	defer dir.Close()
 	page, err := pack.Body(0, s.limits.OpenPage)
-	if err == nil && len(page.Data) > 0 {
+	if err == nil && len(page.Data) > 0 && !pack.Loose { // a loose tool's document is made, not read
 		page, err = s.page(dir, tree, pack.Entry, page.Offset, int64(len(page.Data)))
 	}
 	if err != nil {

@@ -133,7 +133,13 @@ func (c *DigestCache) clock() time.Time {
 // 200,000 files and links, 4 GiB, or 64 levels, and when ctx ends.
 func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
 	w := &treeWalk{ctx: ctx, cache: cache, tree: &Tree{}, buffer: make([]byte, 64<<10)}
-	if err := w.dir(d.root, "", 0); err != nil {
+	var err error
+	if d.only == "" {
+		err = w.dir(d.root, "", 0)
+	} else {
+		err = w.entry(d.root, "", d.only, 0)
+	}
+	if err != nil {
 		return nil, err
 	}
 	slices.Sort(w.lines)

@@ -42,6 +42,9 @@ func (d *Dir) List(name string) (entries []Entry, truncated bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if err := d.hides(clean); err != nil {
+		return nil, false, &PathError{name, err}
+	}
 	local := filepath.FromSlash(clean)
 	info, err := d.root.Stat(local)
 	if err != nil {
@@ -75,6 +78,9 @@ func (d *Dir) List(name string) (entries []Entry, truncated bool, err error) {
 // names returns the first MaxEntries names in the directory, holding no more
 // than a few times as many in memory.
 func (d *Dir) names(local string) (names []string, truncated bool, err error) {
+	if d.only != "" {
+		return []string{d.only}, false, nil
+	}
 	f, err := d.root.OpenFile(local, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, false, err

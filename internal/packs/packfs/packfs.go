@@ -4,7 +4,8 @@
 // every size is bounded.
 //
 // It writes nothing, it asks nobody (see package gate), and it does not hide
-// any file that is below the directory.
+// any file that is below the directory, unless only one was asked for; see
+// [OpenFile].
 package packfs
 
 import (
@@ -87,6 +88,7 @@ const RefuseHardLinks Option = 1
 type Dir struct {
 	root            *os.Root
 	refuseHardLinks bool
+	only            string // the one file that is there for callers; empty for all
 }
 
 // Open opens the directory dir, following symlinks that lead to it.
@@ -185,6 +187,9 @@ func (d *Dir) file(name string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := d.hides(clean); err != nil {
+		return nil, nil, &PathError{name, err}
+	}
 	// Looked at before it is opened, since opening alone can make a device act.
 	info, err := d.root.Stat(filepath.FromSlash(clean))
 	if err != nil {
@@ -282,6 +287,9 @@ func (d *Dir) IsDir(name string) (bool, error) {
 	clean, err := Clean(name)
 	if err != nil {
 		return false, err
+	}
+	if err := d.hides(clean); err != nil {
+		return false, &PathError{name, err}
 	}
 	info, err := d.root.Stat(filepath.FromSlash(clean))
 	if err != nil {

@@ -17,11 +17,14 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.hides(clean); err != nil {
+		return nil, &PathError{name, err}
+	}
 	root, err := d.root.OpenRoot(filepath.FromSlash(clean))
 	if err != nil {
 		return nil, &PathError{name, reason(err)}
 	}
-	return &Dir{root: root, refuseHardLinks: d.refuseHardLinks}, nil
+	return &Dir{root: root, refuseHardLinks: d.refuseHardLinks, only: d.only}, nil
 }
 
 // Names returns what is in the directory itself, sorted by name, with the type
@@ -39,6 +42,9 @@ func (d *Dir) Names(limit int) (entries []fs.DirEntry, truncated bool, err error
 	}
 	if truncated = len(entries) > limit; truncated {
 		entries = entries[:limit]
+	}
+	if d.only != "" {
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() != d.only })
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, truncated, nil

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/lint"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// validatedPack is one result as validate --json prints it.
+type validatedPack struct {
+	Path        string            `json:"path"`
+	Valid       bool              `json:"valid"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Problems    []diag.Diagnostic `json:"problems"`
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	var profile string
+	var opts lint.Options
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "validate PATH...",
+		Short: "Say everything that is wrong with packs",
+		Long: `Check packs: a folder that is or holds packs, a SKILL.md, a tools.json, a *.tool.json, or a
+pattern for such paths. Every problem has a code, a place that editors can jump to, and a
+hint; docs/diagnostics.md explains the codes. What this program would not serve is an error.
+A profile holds packs to the letter of one specification instead:
+
+  agent-skills     Agent Skills, with the verdicts of its reference validator
+  skill-md         SKILL.md v1.0: tools in Markdown
+  tool-pack        *.tool.json
+  capability-pack  an entry document and tools.json
+  skillkit         skillkit v0.1
+
+The configuration plays no part, so that a pack is as valid here as anywhere. The exit
+status is 0 when everything is valid, 1 when something is not, and 2 for misuse.`,
+		Example: `  packs-mcp validate ./my-pack
+  packs-mcp validate --profile agent-skills --strict '.claude/skills/*'
+  packs-mcp validate --json ~/packs`,
+		Args: misuse(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if opts.Profile, err = lint.ParseProfile(profile); err != nil {
+				return &usageError{err: err, hint: "leave --profile out to check everything there is to check"}
+			}
+			return a.validate(cmd.Context(), args, opts, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&profile, "profile", "", "hold packs to one specification: agent-skills, skill-md, tool-pack, capability-pack or skillkit")
+	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "count warnings as errors, and keys that nobody knows too")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	var profiles []string
+	for _, p := range lint.Profiles() {
+		profiles = append(profiles, string(p))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("profile", cobra.FixedCompletions(profiles, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) validate(ctx context.Context, args []string, opts lint.Options, asJSON bool) error {
+	checker := lint.New(opts)
+	results := []validatedPack{}
+	seen := map[string]bool{}
+	for _, arg := range args {
+		paths, err := expand(arg)
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			report, err := checker.Check(ctx, path)
+			if err != nil {
+				return err
+			}
+			for _, r := range report.Packs {
+				if seen[r.Path] {
+					continue // two arguments lead to it
+				}
+				seen[r.Path] = true
+				results = append(results, validatedPack{r.Path, r.Valid, r.Name, r.Description, r.Problems})
+			}
+		}
+	}
+	if asJSON {
+		if err := printJSON(a.stdout, struct {
+			Packs []validatedPack `json:"packs"`
+		}{results}); err != nil {
+			return err
+		}
+	} else {
+		for _, r := range results {
+			for _, d := range r.Problems {
+				printFinding(a.stdout, d)
+			}
+		}
+		fmt.Fprintln(a.stderr, tally(results))
+	}
+	for _, r := range results {
+		if !r.Valid {
+			return errSaid
+		}
+	}
+	return nil
+}
+
+// expand returns the paths that an argument stands for: those that match, when
+// it is a pattern and no path itself.
+func expand(arg string) ([]string, error) {
+	if _, err := os.Lstat(arg); err == nil || !strings.ContainsAny(arg, "*?[") {
+		return []string{filepath.Clean(arg)}, nil
+	}
+	matches, err := filepath.Glob(arg)
+	if err != nil {
+		return nil, &usageError{err: fmt.Errorf("%q is not a pattern: %w", arg, err), hint: `write * for any part of a name, and put a \ before a [ that is meant as it is`}
+	}
+	if len(matches) == 0 {
+		return []string{arg}, nil // there is no such path, which is said like that
+	}
+	return matches, nil
+}
+
+// printFinding prints a problem the way editors look for places.
+func printFinding(w io.Writer, d diag.Diagnostic) {
+	note := ""
+	if d.Severity != diag.Error {
+		note = " (" + string(d.Severity) + ")"
+	}
+	fmt.Fprintf(w, "%s%s\n", safetext.Line(d.String()), note)
+	if d.Hint != "" {
+		fmt.Fprintf(w, "  hint: %s\n", safetext.Line(d.Hint))
+	}
+}
+
+// tally is one line about all of it.
+func tally(results []validatedPack) string {
+	valid, wrong, warnings := 0, 0, 0
+	for _, r := range results {
+		if r.Valid {
+			valid++
+		}
+		for _, d := range r.Problems {
+			switch d.Severity {
+			case diag.Error:
+				wrong++
+			case diag.Warning:
+				warnings++
+			}
+		}
+	}
+	return fmt.Sprintf("%d checked, %d valid; %s, %s", len(results), valid, count(wrong, "error"), count(warnings, "warning"))
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

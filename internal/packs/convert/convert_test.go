@@ -1,0 +1,258 @@
+package convert
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// declared are files that declare tools, with the formats that have words for
+// all of them.
+var declared = []struct { // never modified
+	name, text string
+	lossless   []Format
+}{
+	{"empty/SKILL.md", "---\nname: empty\ndescription: d\n---\n\n### nothing\n\nDoes nothing.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\ntrue\n```\n", Formats()},
+	{"words/SKILL.md", "---\nname: words\nversion: 2.1.0\nauthor: a\ndescription: \"d: with a colon\"\nread_only: true\nalways_ask: true\nnetwork: true\ntimeout: 7\nmodes: [Dev, Global]\n---\n" +
+		"\n### quoting\n\nQuotes *things*.\n\nIn two paragraphs.\n\n#### Parameters\n\n| Name | Type | Required | Description |\n|---|---|---|---|\n" +
+		"| a | string | yes | has a \\| in it |\n| n | integer | no | how many (default: 3) |\n| b | boolean | no | on? |\n| l | array | no | |\n| f | number | no | |\n" +
+		"\n#### Examples\n\n```\nUser: one\n```\n\n```\nUser: two\n```\n\n#### Command\n\n```bash\nprintf '%s\\n' \"two words\" 'it'\\''s' \"\" 'a\"b' \"c\\\\d\" '$HOME|*' {{b:--on}} --n={{n}} {{a}} {{l...}} {{f:1.5}} '{{{{'\n```\n", Formats()},
+	{"tools.json", `{"tools": [{"name": "plain", "description": "d", "inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": false},
+		"command": {"program": "./run.sh", "args": ["{{x}}"], "cwd": "project", "skill_env": true}, "output": {"merged": true}}]}`, Formats()},
+	{"tools.json", `{"tools": [{"name": "Full-1", "title": "t", "description": "d", "version": "3",
+		"inputSchema": {"type": "object", "properties": {"required": {"type": "string", "enum": ["a", "b"], "default": "a"}, "o": {"type": "object"}}, "required": ["o"], "minProperties": 1},
+		"outputSchema": {"type": "object"}, "command": {"program": "p", "args": ["{{required}}", "a\nb"], "env": {"A": "{{o}}"}, "stdin": "json", "cwd": "{{context.cwd}}"},
+		"policy": {"network": "loopback", "timeout_secs": 3, "confirm_before_run": true, "allowed_exit_codes": [0, 3]},
+		"output": {"format": "json", "extract_field": "a.b", "template": "<{{output}}>", "max_chars": 9, "speak": true}, "examples": ["e"], "modes": ["Dev"]},
+		{"name": "later", "inputSchema": {"type": "object"}}]}`, []Format{ToolPack, ToolsJSON}},
+	{"x.tool.json", `{"name": "sourced", "description": "d", "version": "1.0.0", "modes": ["Coding"], "examples": ["User: {{url}}"],
+		"parameters": {"url": {"type": "string", "required": true, "source": "context.url"}, "q": {"type": "string", "required": true, "source": "transcript"},
+			"fixed": {"type": "string", "default": "v", "source": "literal"}, "len": {"type": "string", "enum": ["a", "b"], "default": "a"}},
+		"command": {"program": "p", "args": ["{{url}}", "{{q}}", "{{fixed}}", "{{len}}"], "env": {"A": "b"}},
+		"policy": {"requires_network": true, "read_only": false, "confirm_before_run": true}, "output": {"format": "json", "extract_field": "x"}}`, []Format{ToolPack, ToolsJSON}},
+	{"y.tool.json", `{"name": "defaults", "description": "d", "command": {"program": "p", "args": []}}`, []Format{ToolPack, ToolsJSON}},
+}
+
+func TestRoundTrip(t *testing.T) {
+	l := &tools.Loader{}
+	for _, d := range declared {
+		src := read(t, l, d.name, d.text)
+		for _, to := range d.lossless {
+			files, problems := Write(l, src, to)
+			if lost(problems) > 0 || files == nil {
+				t.Errorf("Write(%s, %s) = %v, want nothing lost", d.name, to, problems)
+				continue
+			}
+			if diff := cmp.Diff(definitions(src.Tools), definitions(readAll(t, l, files))); diff != "" {
+				t.Errorf("Write(%s, %s) reads as other tools: -want +got\n%s", d.name, to, diff)
+			}
+		}
+	}
+}
+
+// TestNothingIsDropped holds what is reported against what really differs, for
+// every pair of formats.
+func TestNothingIsDropped(t *testing.T) {
+	l := &tools.Loader{}
+	for _, d := range declared {
+		src := read(t, l, d.name, d.text)
+		for _, to := range Formats() {
+			files, problems := Write(l, src, to)
+			if files == nil {
+				if !diag.HasErrors(problems) {
+					t.Errorf("Write(%s, %s) wrote nothing, and says nothing: %v", d.name, to, problems)
+				}
+				continue
+			}
+			same := cmp.Equal(definitions(src.Tools), definitions(readAll(t, l, files)))
+			if same != (lost(problems) == 0) {
+				t.Errorf("Write(%s, %s): the same: %v, and it says %v", d.name, to, same, problems)
+			}
+		}
+	}
+}
+
+func TestWhatMarkdownCannotSay(t *testing.T) {
+	l := &tools.Loader{}
+	src := read(t, l, "x.tool.json", declared[4].text)
+	_, problems := Write(l, src, Markdown)
+	var said []string
+	for _, p := range problems {
+		said = append(said, p.Code+" "+strings.TrimPrefix(p.Message, `tool "sourced": `))
+		if p.Hint == "" || p.File != "x.tool.json" || p.Line == 0 {
+			t.Errorf("a problem without file, line or hint: %+v", p)
+		}
+	}
+	for _, want := range []string{
+		"/command/args is [", "/sources is left out", "/version is left out", "/inputSchema/properties/len/enum is left out", "/output/extract_field is left out", "/output/speak is left out", `/command/env is left out (it was {"A":"b"})`,
+	} {
+		if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Errorf("Write(x.tool.json, markdown) says %q, want %q", said, want)
+		}
+	}
+}
+
+func TestImpossible(t *testing.T) {
+	l := &tools.Loader{}
+	for _, c := range []struct{ name, text string }{
+		{"declared only", `[{"name": "a", "inputSchema": {"type": "object"}}]`},
+		{"a name with capitals", `[{"name": "Abc", "command": ["p"]}]`},
+		{"a long name", `[{"name": "` + strings.Repeat("a", 40) + `", "command": ["p"]}]`},
+	} {
+		files, problems := Write(l, read(t, l, "tools.json", c.text), Markdown)
+		if files != nil || len(problems) != 1 || problems[0].Code != CodeImpossible {
+			t.Errorf("Write(%s, markdown) = %v, %v, want %s", c.name, files, problems, CodeImpossible)
+		}
+	}
+}
+
+func TestPoliciesGetFoldersOfTheirOwn(t *testing.T) {
+	l := &tools.Loader{}
+	src := read(t, l, "tools.json", `[{"name": "a", "command": ["p"], "policy": {"read_only": true}}, {"name": "b", "command": ["p"]}, {"name": "c", "command": ["p"], "policy": {"read_only": true}}]`)
+	files, _ := Write(l, src, Markdown)
+	var got []string
+	for _, f := range files {
+		got = append(got, fmt.Sprint(f.Name, strings.Count(string(f.Data), "\n### ")))
+	}
+	if want := []string{"a/SKILL.md2", "b/SKILL.md1"}; !slices.Equal(got, want) {
+		t.Errorf("Write(…, markdown) = %v, want %v", got, want)
+	}
+}
+
+// TestReadsAsServing holds Read against what a pack with the document serves.
+func TestReadsAsServing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "words")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(declared[1].text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	catalog, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: dir}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, problems, err := packs.NewToolFiles(tools.Limits{}, "").Load(catalog.All()[0])
+	if err != nil || set == nil {
+		t.Fatalf("Load = %v, %v, %v", set, problems, err)
+	}
+	src := read(t, &tools.Loader{}, "SKILL.md", declared[1].text)
+	if diff := cmp.Diff(definitions(set.Tools), definitions(src.Tools)); diff != "" {
+		t.Errorf("Read reads other tools than serving: -serving +read\n%s", diff)
+	}
+}
+
+// TestRealFiles converts files that people wrote to every format and back.
+func TestRealFiles(t *testing.T) {
+	l := &tools.Loader{}
+	var files []string
+	for _, pattern := range []string{"../../../../shared/data/markdown-tools/*.md", "../../../../shared/data/tool-packs/*.tool.json", "../../../examples/packs/*/tools.json"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 && strings.Contains(pattern, "shared") && slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), "corpora") {
+			t.Fatalf("corpora: nothing at %s", pattern)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := read(t, l, file, string(text))
+		for _, to := range []Format{ToolPack, ToolsJSON, FormatOf(file)} {
+			written, problems := Write(l, src, to)
+			if lost(problems) > 0 || written == nil {
+				t.Errorf("Write(%s, %s) = %v", file, to, problems)
+				continue
+			}
+			again := &Source{Name: src.Name, Description: src.Description, Version: src.Version, Author: src.Author, Tools: readAll(t, l, written)}
+			back, problems := Write(l, again, FormatOf(file))
+			if lost(problems) > 0 || back == nil {
+				t.Errorf("Write(%s, %s) and back = %v", file, to, problems)
+				continue
+			}
+			if diff := cmp.Diff(definitions(src.Tools), definitions(readAll(t, l, back))); diff != "" {
+				t.Errorf("%s to %s and back: -want +got\n%s", file, to, diff)
+			}
+		}
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	f.Add("p", "a b", "it's", "{{x}}")
+	f.Add("./p", `"`, `\`, "$(x) | y")
+	f.Add("p", "", "`a`", "--x={{x}} z")
+	f.Fuzz(func(t *testing.T, program, a, b, c string) {
+		l := &tools.Loader{}
+		text := indented(object{{"tools", []object{{
+			{"name", "t"}, {"inputSchema", object{{"type", "object"}, {"properties", object{{"x", object{{"type", "string"}}}}}, {"additionalProperties", false}}},
+			{"command", object{{"program", program}, {"args", []string{a, b, c}}, {"cwd", "project"}, {"skill_env", true}}}, {"output", object{{"merged", true}}},
+		}}}})
+		src, _ := Read(l, "tools.json", text)
+		if src == nil {
+			t.Skip("no tool")
+		}
+		files, problems := Write(l, src, Markdown)
+		if files == nil {
+			if !diag.HasErrors(problems) {
+				t.Fatalf("nothing written, and nothing said")
+			}
+			return
+		}
+		if same := cmp.Equal(definitions(src.Tools), definitions(readAll(t, l, files))); same != (lost(problems) == 0) {
+			t.Fatalf("the same: %v, and it says %v", same, problems)
+		}
+		if !strings.ContainsAny(program+a+b+c, "\n\r`") && lost(problems) > 0 {
+			t.Fatalf("Write(%q %q %q %q) = %v\n%s", program, a, b, c, problems, files[0].Data)
+		}
+	})
+}
+
+func read(t *testing.T, l *tools.Loader, name, text string) *Source {
+	t.Helper()
+	s, problems := Read(l, name, []byte(text))
+	if s == nil {
+		t.Fatalf("Read(%q) = %v", name, problems)
+	}
+	return s
+}
+
+func readAll(t *testing.T, l *tools.Loader, files []File) []*tools.Tool {
+	t.Helper()
+	var all []*tools.Tool
+	for _, f := range files {
+		all = append(all, read(t, l, f.Name, string(f.Data)).Tools...)
+	}
+	return all
+}
+
+func definitions(list []*tools.Tool) []string {
+	var all []string
+	for _, t := range list {
+		all = append(all, string(t.Definition()))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func lost(problems []diag.Diagnostic) int {
+	n := 0
+	for _, p := range problems {
+		if p.Severity != diag.Info {
+			n++
+		}
+	}
+	return n
+}

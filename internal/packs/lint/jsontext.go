@@ -1,0 +1,82 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// jsonTexts looks at every string of a JSON file, keys included, as it reads
+// after its escapes are undone. What is no JSON is left to the parser of tools,
+// which says so.
+func (s *subject) jsonTexts(file string, src []byte) {
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	j := &jsonReader{s: s, file: file, src: src, dec: json.NewDecoder(bytes.NewReader(src)), lines: []int{0}}
+	for i, c := range src {
+		if c == '\n' {
+			j.lines = append(j.lines, i+1)
+		}
+	}
+	j.dec.UseNumber()
+	_ = j.read("")
+}
+
+// jsonReader goes through one file.
+type jsonReader struct {
+	s     *subject
+	file  string
+	src   []byte
+	dec   *json.Decoder
+	lines []int // offsets at which lines begin
+}
+
+// read reads one value, and looks at the strings in it.
+func (j *jsonReader) read(pointer string) error {
+	tok, start, err := j.next()
+	if err != nil {
+		return err
+	}
+	switch v := tok.(type) {
+	case string:
+		j.look(v, start, pointer)
+	case json.Delim:
+		for i := 0; j.dec.More(); i++ {
+			at := pointer + "/" + strconv.Itoa(i)
+			if v == '{' {
+				key, start, err := j.next()
+				if err != nil {
+					return err
+				}
+				name, _ := key.(string)
+				at = pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+				j.look(name, start, at)
+			}
+			if err := j.read(at); err != nil {
+				return err
+			}
+		}
+		_, err = j.dec.Token()
+	}
+	return err
+}
+
+// next returns the next token and the offset at which it begins.
+func (j *jsonReader) next() (json.Token, int, error) {
+	start := int(j.dec.InputOffset())
+	for start < len(j.src) && strings.IndexByte(" \t\r\n,:", j.src[start]) >= 0 {
+		start++
+	}
+	tok, err := j.dec.Token()
+	return tok, start, err
+}
+
+func (j *jsonReader) look(value string, start int, pointer string) {
+	line := sort.SearchInts(j.lines, start+1)
+	j.s.look(text{
+		file: j.file, line: line, column: start - j.lines[line-1] + 1, pointer: pointer,
+		what: fmt.Sprintf("the text at %s", clip(pointer)), s: value,
+	})
+}

@@ -1,0 +1,139 @@
+package lint
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// A subject is one pack, or one file of tools, while it is checked.
+type subject struct {
+	opts     *Options
+	folder   string // as it is shown
+	name     string // of the folder, by the way it was found
+	pack     *packs.Pack
+	dir      *packfs.Dir
+	doc      *frontmatter.Document // nil when it could not be read
+	node     *yaml.Node            // the keys of doc
+	src      []byte                // the entry document, nil when it could not be read
+	set      *tools.Set            // nil when there is none
+	wrong    bool                  // a file that declares tools, of those the profile reads, has errors
+	problems []diag.Diagnostic     // File is relative to folder
+}
+
+// pack checks one pack of a scan. folder is its directory as it is shown, and
+// shown what the result goes by.
+func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string) (Result, error) {
+	r := Result{Path: shown, Description: p.Description}
+	if p.Frontmatter != nil {
+		r.Name = p.Frontmatter.Name
+	}
+	s := &subject{opts: &c.opts, folder: folder, pack: p, doc: p.Frontmatter, name: filepath.Base(p.Dir)}
+	if abs, err := filepath.Abs(folder); err == nil {
+		s.name = filepath.Base(abs)
+	}
+	for _, d := range p.Problems {
+		s.take(s.sourceOf(d, true), d)
+	}
+	dir, err := p.OpenDir()
+	if err != nil {
+		s.problems = append(s.problems, unreadable(p.Entry, err))
+		r.Problems = s.placed()
+		return r, ctx.Err()
+	}
+	defer dir.Close()
+	s.dir = dir
+	if s.doc != nil {
+		s.node = s.doc.Node()
+		// What is wrong with reading it was said by the scan.
+		s.src, _ = dir.ReadAll(p.Entry, max(c.opts.Limits.EntryDoc, 1<<20))
+	}
+	set, problems, err := c.files.Load(p)
+	if err != nil {
+		s.problems = append(s.problems, unreadable(toolsFile, err))
+	}
+	s.set = set
+	for _, d := range problems {
+		s.take(s.sourceOf(d, false), d)
+	}
+	s.profile()
+	if err := s.texts(ctx); err != nil {
+		return Result{}, err
+	}
+	r.Problems = s.placed()
+	return r, ctx.Err()
+}
+
+// placed returns the problems with the paths of their files as they are shown.
+func (s *subject) placed() []diag.Diagnostic {
+	out := slices.Clone(s.problems)
+	for i := range out {
+		out[i].File = filepath.Join(s.folder, filepath.FromSlash(out[i].File))
+	}
+	return out
+}
+
+// report adds a problem about a place of the entry document; n may be nil.
+func (s *subject) report(severity diag.Severity, code string, n *yaml.Node, message, hint string) {
+	d := diag.Diagnostic{Code: code, Severity: severity, File: s.pack.Entry, Message: message, Hint: hint}
+	if n != nil {
+		d.Line, d.Column = n.Line, n.Column
+	}
+	s.problems = append(s.problems, d)
+}
+
+// key returns a key of the frontmatter and its value, or nil.
+func (s *subject) key(name string) (key, value *yaml.Node) {
+	if s.node == nil {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(s.node.Content); i += 2 {
+		if s.node.Content[i].Value == name {
+			return s.node.Content[i], s.node.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// A source is what a diagnostic of another package is about.
+type source int
+
+const (
+	fromScan     source = iota // the folder, the id
+	fromHead                   // the frontmatter
+	fromMarkdown               // tools in the entry document
+	fromPackFile               // a *.tool.json
+	fromList                   // a tools.json
+)
+
+// headCodes are the diagnostics about frontmatter.
+var headCodes = []string{ // never modified
+	frontmatter.CodeMissing, frontmatter.CodeUnclosed, frontmatter.CodeTooLarge, frontmatter.CodeNotMapping,
+	frontmatter.CodeInvalid, frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeWrongType,
+	frontmatter.CodeNameMissing, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionMissing, frontmatter.CodeDescriptionNotText,
+}
+
+func (s *subject) sourceOf(d diag.Diagnostic, scanned bool) source {
+	switch base := path.Base(d.File); {
+	case scanned && slices.Contains(headCodes, d.Code):
+		return fromHead
+	case scanned:
+		return fromScan
+	case base == toolsFile:
+		return fromList
+	case strings.HasSuffix(base, packSuffix):
+		return fromPackFile
+	default:
+		return fromMarkdown
+	}
+}

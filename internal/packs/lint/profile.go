@@ -1,0 +1,182 @@
+package lint
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// take adds a diagnostic of another package when the profile has a rule for
+// it, with the severity that the rule gives it.
+func (s *subject) take(from source, d diag.Diagnostic) {
+	errorIf := func(codes ...string) {
+		if slices.Contains(codes, d.Code) {
+			d.Severity = diag.Error
+		}
+	}
+	entry := d.Code == packs.CodeEntryUnreadable || d.Code == packs.CodeEntryTooLarge || d.Code == packs.CodeEntryAmbiguous
+	switch s.opts.Profile {
+	case AgentSkills:
+		// The reference reads every value as a text, and judges names itself.
+		texts := []string{
+			frontmatter.CodeWrongType, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText,
+			frontmatter.CodeNameMissing, frontmatter.CodeDescriptionMissing,
+		}
+		if !entry && (from != fromHead || slices.Contains(texts, d.Code) && s.doc != nil) {
+			return
+		}
+		errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate)
+	case SkillMD:
+		if !entry && from != fromHead && from != fromMarkdown {
+			return
+		}
+		if from == fromHead {
+			errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeWrongType,
+				frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText)
+		}
+	case ToolPack:
+		if from != fromPackFile {
+			return
+		}
+		errorIf(tools.CodeDescriptionMissing, tools.CodeCommandMissing, tools.CodeCommandNotUnderstood)
+	case CapabilityPack:
+		if !entry && from != fromHead && from != fromList && d.Code != packs.CodeIDReserved && d.Code != packs.CodeDocMissing {
+			return
+		}
+		errorIf(frontmatter.CodeRecovered, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText)
+	case Skillkit:
+		if !entry && from != fromHead {
+			return
+		}
+		errorIf(frontmatter.CodeRecovered)
+	}
+	s.wrong = s.wrong || d.Severity == diag.Error && (from == fromMarkdown || from == fromPackFile || from == fromList)
+	s.problems = append(s.problems, d)
+}
+
+// profile adds what only the profile's own specification says.
+func (s *subject) profile() {
+	switch s.opts.Profile {
+	case Default:
+		s.unknownKeys(diag.Info, knownKeys())
+		if isSkill(s.pack.Entry) && s.doc != nil {
+			s.directory(diag.Info, s.doc.Name)
+		}
+		s.declaredOnly(diag.Info)
+	case AgentSkills:
+		if s.skillFile() {
+			s.agentSkills()
+		}
+	case SkillMD:
+		if s.skillFile() {
+			s.skillMD()
+		}
+	case ToolPack:
+		s.toolPacks()
+	case CapabilityPack:
+		s.unknownKeys(diag.Info, knownKeys())
+		s.declaredOnly(diag.Warning)
+	case Skillkit:
+		s.skillFile()
+		s.unknownKeys(diag.Info, knownKeys())
+	}
+}
+
+var (
+	agentKeys = []string{"name", "description", "license", "allowed-tools", "metadata", "compatibility"}                       // never modified
+	skillKeys = []string{"name", "version", "description", "author", "modes", "read_only", "always_ask", "timeout", "network"} // never modified
+)
+
+// knownKeys are the keys that some specification has, or that are honoured
+// because many packs have them.
+func knownKeys() []string {
+	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint", "disable-model-invocation", "user-invocable"})
+}
+
+// unknownKeys reports the keys of the frontmatter that are not in known.
+func (s *subject) unknownKeys(severity diag.Severity, known []string) {
+	if s.node == nil {
+		return
+	}
+	for i := 0; i+1 < len(s.node.Content); i += 2 {
+		k := s.node.Content[i]
+		if slices.Contains(known, k.Value) {
+			continue
+		}
+		message, hint := fmt.Sprintf("the frontmatter has a key %q, which no specification here has", clip(k.Value)), "check its spelling, or put it below metadata:"
+		if s.opts.Profile != Default {
+			message = fmt.Sprintf("the frontmatter has a key %q, which the specification does not have", clip(k.Value))
+		}
+		s.report(severity, CodeKeyUnknown, k, message, hint)
+	}
+}
+
+// skillFile reports a pack without SKILL.md, and whether there is one.
+func (s *subject) skillFile() bool {
+	if isSkill(s.pack.Entry) {
+		return true
+	}
+	s.report(diag.Error, CodeSkillMissing, nil, fmt.Sprintf("the pack has no SKILL.md; %q is not read by this specification", s.pack.Entry), "rename the entry document to SKILL.md")
+	return false
+}
+
+func isSkill(entry string) bool { return strings.EqualFold(path.Base(entry), skillFile) }
+
+// directory reports a name that is not that of the folder.
+func (s *subject) directory(severity diag.Severity, name string) {
+	if name == "" || normal(s.name) == normal(name) {
+		return
+	}
+	_, v := s.key("name")
+	s.report(severity, CodeNameDirectory, v, fmt.Sprintf("the folder is called %q and the pack %q", s.name, clip(name)), "rename one of them; some clients skip a skill whose name is not that of its folder")
+}
+
+// declaredOnly reports tools that cannot be run.
+func (s *subject) declaredOnly(severity diag.Severity) {
+	if s.set == nil {
+		return
+	}
+	for _, t := range s.set.Tools {
+		if s.opts.Profile == CapabilityPack && path.Base(t.File) != toolsFile || t.Command != nil {
+			continue
+		}
+		if slices.ContainsFunc(s.problems, func(d diag.Diagnostic) bool {
+			return d.File == t.File && d.Line >= t.Line && (d.Code == tools.CodeCommandMissing || d.Code == tools.CodeCommandNotUnderstood)
+		}) {
+			continue // said
+		}
+		s.problems = append(s.problems, diag.Diagnostic{
+			Code: CodeDeclaredOnly, Severity: severity, File: t.File, Line: t.Line,
+			Message: fmt.Sprintf("tool %+q is declared only: %s", t.Name, t.DeclaredOnly),
+			Hint:    `add "command": {"program": "...", "args": ["..."]}, or leave it if another program provides the tool`,
+		})
+	}
+}
+
+// semver is a version as semver.org has it.
+var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+
+// limit reports a description of more characters than the specification has.
+func (s *subject) limit(severity diag.Severity, v *yaml.Node, text string, limit int, message string) {
+	if n := utf8.RuneCountInString(text); n > limit {
+		s.report(severity, CodeDescription, v, fmt.Sprintf("the description has %d characters, and %s", n, fmt.Sprintf(message, limit)), "shorten it, and move the rest into the body")
+	}
+}
+
+// clip shortens a text of the pack for a message.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,189 @@
+package lint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+const (
+	toolsFile  = "tools.json"
+	packSuffix = ".tool.json"
+	skillFile  = "SKILL.md"
+)
+
+// results finds out what path is, and checks it.
+func (c *Checker) results(ctx context.Context, path string) ([]Result, error) {
+	wrong := func(code, message, hint string) ([]Result, error) {
+		return []Result{{Path: path, Problems: []diag.Diagnostic{{
+			Code: code, Severity: diag.Error, File: path, Message: message, Hint: hint,
+		}}}}, ctx.Err()
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return wrong(CodePathMissing, "there is no such file or folder", "check the spelling of the path")
+	case err != nil:
+		return wrong(CodeFileUnreadable, causeOf(err), "check that you may read it")
+	case info.IsDir():
+		return c.folder(ctx, path, "")
+	}
+	base := filepath.Base(path)
+	switch {
+	case strings.EqualFold(filepath.Ext(base), ".md"):
+		return c.folder(ctx, filepath.Dir(path), base)
+	case base == toolsFile, strings.HasSuffix(base, packSuffix):
+		return []Result{c.file(path)}, ctx.Err()
+	}
+	return wrong(CodePathUnsupported, "it is neither a folder nor a file that makes a pack or declares tools", "name a folder, a SKILL.md, a tools.json or a *.tool.json")
+}
+
+// folder checks the packs in and below a directory, or, when entry is not
+// empty, only the one that this document makes of the directory itself.
+func (c *Checker) folder(ctx context.Context, dir, entry string) ([]Result, error) {
+	root := packs.Root{Dir: dir, Source: "named", Named: true}
+	if entry != "" {
+		root.Entry = map[string]string{".": entry}
+	}
+	catalog, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Limits: c.opts.Limits})
+	if err != nil {
+		return nil, err
+	}
+	actual, err := filepath.Abs(dir)
+	if err == nil {
+		actual, err = filepath.EvalSymlinks(actual)
+	}
+	if err != nil {
+		actual = dir
+	}
+	var results []Result
+	for _, p := range catalog.All() {
+		shown := dir
+		if rel, err := filepath.Rel(actual, p.Dir); err == nil {
+			shown = filepath.Join(dir, rel)
+		}
+		if entry != "" && p.Dir != actual {
+			continue
+		}
+		if p.Loose {
+			results = append(results, c.looseTool(p, shown))
+			continue
+		}
+		folder := shown
+		if entry != "" {
+			shown = filepath.Join(dir, entry)
+		}
+		r, err := c.pack(ctx, p, folder, shown)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	if entry != "" && len(results) > 0 {
+		return results, nil
+	}
+	if problems := c.ofFolder(catalog.Problems()); len(problems) > 0 || len(results) == 0 {
+		results = append(results, Result{Path: dir, Problems: problems})
+	}
+	return results, nil
+}
+
+// ofFolder chooses, among the problems of a scan, those that are about the
+// folder.
+func (c *Checker) ofFolder(problems []diag.Diagnostic) []diag.Diagnostic {
+	var kept []diag.Diagnostic
+	for _, d := range problems {
+		if d.Code == packs.CodeNoPack && c.opts.Profile == ToolPack {
+			d.Code, d.Message, d.Hint = CodeNoTools, "no pack and no *.tool.json here", "write a NAME.tool.json"
+		}
+		kept = append(kept, d)
+	}
+	return kept
+}
+
+// looseTool checks a *.tool.json that is a pack by itself.
+func (c *Checker) looseTool(p *packs.Pack, path string) Result {
+	r := c.file(path)
+	s := &subject{opts: &c.opts}
+	for _, d := range p.Problems {
+		d.File = path
+		if slices.Contains(idCodes, d.Code) { // the file said the rest
+			s.take(fromScan, d)
+		}
+	}
+	r.Problems = append(r.Problems, s.problems...)
+	return r
+}
+
+// idCodes are about the id of a pack among others.
+var idCodes = []string{packs.CodeIDReserved, packs.CodeIDCollision, packs.CodeLooseFolder} // never modified
+
+// file checks one file of tools that no pack was named with.
+func (c *Checker) file(path string) Result {
+	r := Result{Path: path}
+	base := filepath.Base(path)
+	dir, err := packfs.Open(filepath.Dir(path))
+	if err != nil {
+		r.Problems = append(r.Problems, unreadable(path, err))
+		return r
+	}
+	defer dir.Close()
+	src, err := dir.ReadAll(base, c.sizeLimit())
+	if err != nil {
+		r.Problems = append(r.Problems, unreadable(path, err))
+		return r
+	}
+	var set *tools.Set
+	if base == toolsFile {
+		set, r.Problems = c.loader.ParseToolsJSON(path, src)
+	} else {
+		set, r.Problems = c.loader.ParseToolPack(path, src)
+	}
+	if set != nil && base != toolsFile && len(set.Tools) == 1 {
+		r.Name, r.Description = set.Tools[0].Name, set.Tools[0].Description
+	}
+	s := &subject{opts: &c.opts, set: set}
+	for _, d := range r.Problems {
+		from := fromPackFile
+		if base == toolsFile {
+			from = fromList
+		}
+		s.take(from, d)
+	}
+	s.loose(path)
+	s.jsonTexts(path, src)
+	s.programs()
+	r.Problems = s.problems
+	return r
+}
+
+// sizeLimit is how much of a file is read, in bytes: a little more than a
+// parser accepts, so that it is the parser that says what is too large.
+func (c *Checker) sizeLimit() int64 { return max(int64(c.opts.Tools.Size), 1<<20) + 1 }
+
+func unreadable(file string, err error) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: CodeFileUnreadable, Severity: diag.Error, File: file, Message: causeOf(err), Hint: "make it a plain file that you may read, smaller than the limit",
+	}
+}
+
+// causeOf returns the innermost words of err: the path is said beside them.
+func causeOf(err error) string {
+	if e, ok := errors.AsType[*packfs.PathError](err); ok {
+		err = e.Reason
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return fmt.Sprintf("it cannot be read: %v", err)
+}

@@ -1,0 +1,263 @@
+package lint
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// Bounds on what is looked at for the sake of warnings.
+const (
+	maxDocuments    = 200
+	maxDocument     = 1 << 20 // bytes of one document
+	maxTextWarnings = 20      // of one file
+	maxFiles        = 20_000
+	maxDepth        = 20
+)
+
+// A text is something that a pack says, with its place.
+type text struct {
+	file     string
+	line     int // of its first character; 0 when only the file is known
+	column   int
+	pointer  string
+	what     string // "the description", for messages
+	s        string
+	document bool // it has lines of its own
+	// quiet says that it may speak of tools and files: it is a body, which is
+	// read when it is opened, and not metadata that models see beforehand.
+	quiet bool
+}
+
+// texts looks at everything the pack says: its frontmatter, its documents,
+// the strings of its files of tools, and the names of its files.
+func (s *subject) texts(ctx context.Context) error {
+	if s.node != nil {
+		s.yamlTexts(s.node, "", map[*yaml.Node]bool{})
+	}
+	files, err := s.files(ctx)
+	if err != nil {
+		return err
+	}
+	documents := 0
+	for _, name := range files {
+		s.fileName(name)
+		base := path.Base(name)
+		isTools := name == toolsFile || strings.HasSuffix(base, packSuffix)
+		isDocument := strings.EqualFold(path.Ext(name), ".md")
+		if isDocument {
+			documents++
+		}
+		if !isTools && (!isDocument || documents > maxDocuments && name != s.pack.Entry) {
+			continue
+		}
+		src, err := s.dir.ReadAll(name, maxDocument)
+		if err != nil {
+			continue // whoever needs the file says so
+		}
+		switch {
+		case isTools:
+			s.jsonTexts(name, src)
+		case name == s.pack.Entry && s.doc != nil:
+			body := src[min(s.doc.BodyOffset, len(src)):]
+			line := 1 + strings.Count(string(src[:len(src)-len(body)]), "\n")
+			s.look(text{file: name, line: line, column: 1, what: "the document", s: string(body), document: true, quiet: true})
+		default:
+			s.look(text{file: name, line: 1, column: 1, what: "the document", s: strings.TrimPrefix(string(src), "\ufeff"), document: true, quiet: true})
+		}
+	}
+	s.markdownTools()
+	s.programs()
+	return ctx.Err()
+}
+
+// files returns the paths of the pack's files, without those of packs below
+// it, sorted.
+func (s *subject) files(ctx context.Context) ([]string, error) {
+	var found []string
+	var walk func(dir string, depth int) error
+	walk = func(dir string, depth int) error {
+		if err := ctx.Err(); err != nil || depth > maxDepth || len(found) > maxFiles {
+			return err
+		}
+		entries, _, err := s.dir.List(dir)
+		if err != nil {
+			return nil // serving it says so
+		}
+		if dir != "." && slices.ContainsFunc(entries, func(e packfs.Entry) bool { return strings.EqualFold(e.Name, skillFile) }) {
+			return nil // another pack
+		}
+		for _, e := range entries {
+			name := path.Join(dir, e.Name)
+			switch {
+			case e.Type == packfs.TypeFile:
+				found = append(found, name)
+			case e.Type == packfs.TypeDir && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules":
+				if err := walk(name, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := walk(".", 0); err != nil {
+		return nil, err
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// fileName looks at the name of a file.
+func (s *subject) fileName(name string) {
+	for _, h := range hiddenIn(name) {
+		s.warn(text{file: name}, h.code, 0, fmt.Sprintf("the name of the file has %s: %+q", h.kind, clip(path.Base(name))), "rename the file")
+	}
+}
+
+// yamlTexts looks at every value of the frontmatter.
+func (s *subject) yamlTexts(n *yaml.Node, key string, seen map[*yaml.Node]bool) {
+	if seen[n] {
+		return // a document may say the same thing in many places
+	}
+	seen[n] = true
+	switch n.Kind {
+	case yaml.ScalarNode:
+		// What a name may be has rules of its own, and a list of allowed tools is
+		// there to name tools.
+		quiet := key == "allowed-tools" || key == "name"
+		s.look(text{file: s.pack.Entry, line: n.Line, column: n.Column, what: fmt.Sprintf("the value of %q", clip(key)), s: n.Value, quiet: quiet})
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			s.yamlTexts(n.Content[i+1], cmp.Or(key, n.Content[i].Value), seen)
+		}
+	default:
+		for _, c := range n.Content {
+			s.yamlTexts(c, key, seen)
+		}
+	}
+}
+
+// markdownTools looks at what the document's tools say for what only metadata
+// must not; the rest was seen with the document.
+func (s *subject) markdownTools() {
+	if s.set == nil {
+		return
+	}
+	for _, t := range s.set.Tools {
+		if t.File == s.pack.Entry {
+			s.names(text{file: t.File, line: t.Line, what: fmt.Sprintf("tool %+q", t.Name), s: t.Description + "\n" + string(t.InputSchema)})
+		}
+	}
+}
+
+// programs looks for programs that are not what they look like.
+func (s *subject) programs() {
+	if s.set == nil {
+		return
+	}
+	for _, t := range s.set.Tools {
+		if t.Command == nil || !strings.ContainsFunc(t.Command.Program, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			continue
+		}
+		s.warn(text{file: t.File, line: t.Line}, CodeProgramLetters, 0,
+			fmt.Sprintf("the program %+q has letters outside ASCII, which can look like others", clip(t.Command.Program)), "rename the program")
+	}
+}
+
+// warn adds a warning about a text, at an offset in it.
+func (s *subject) warn(t text, code string, offset int, message, hint string) {
+	count := 0
+	for _, d := range s.problems {
+		if d.File == t.file && isTextCode(d.Code) {
+			count++
+		}
+	}
+	if count >= maxTextWarnings {
+		return
+	}
+	d := diag.Diagnostic{Code: code, Severity: diag.Warning, File: t.file, Line: t.line, Column: t.column, Pointer: t.pointer, Message: message, Hint: hint}
+	if t.document && t.line > 0 {
+		before := t.s[:offset]
+		d.Line += strings.Count(before, "\n")
+		d.Column = offset - strings.LastIndexByte(before, '\n')
+	}
+	s.problems = append(s.problems, d)
+}
+
+func isTextCode(code string) bool { return strings.HasPrefix(code, "text-") }
+
+// look warns about what a text hides, and what it asks for.
+func (s *subject) look(t text) {
+	for _, h := range hiddenIn(t.s) {
+		message := fmt.Sprintf("%s has %d %s, the first of them %+q", t.what, h.count, h.kind, h.first)
+		if h.spelt != "" {
+			message += fmt.Sprintf("; read as letters, some spell %+q", clip(h.spelt))
+		}
+		s.warn(t, h.code, h.offset, message, "remove them, so that a person sees all that a model reads")
+	}
+	if at := notUTF8(t.s); at >= 0 && !slices.ContainsFunc(s.problems, func(d diag.Diagnostic) bool { return d.File == t.file && d.Code == tools.CodeNotUTF8 }) {
+		s.warn(t, tools.CodeNotUTF8, at, fmt.Sprintf("%s is not UTF-8", t.what), "save the file as UTF-8")
+	}
+	plain, offsets := visible(t.s)
+	for _, rule := range rules {
+		if m := rule.pattern.FindStringIndex(plain); m != nil {
+			at := offsets(m[0])
+			s.warn(t, rule.code, at, fmt.Sprintf("%s %s: %+q", t.what, rule.says, clip(plain[m[0]:m[1]])), rule.hint)
+		}
+	}
+	if !t.quiet {
+		s.names(t)
+	}
+}
+
+// names warns about what a text that models see beforehand mentions.
+func (s *subject) names(t text) {
+	plain, _ := visible(t.s)
+	for _, rule := range mentions {
+		if m := rule.pattern.FindStringIndex(plain); m != nil {
+			s.warn(t, rule.code, 0, fmt.Sprintf("%s %s: %+q", t.what, rule.says, clip(strings.TrimSpace(plain[m[0]:m[1]]))), rule.hint)
+		}
+	}
+}
+
+// A rule is something that a text should not say.
+type rule struct {
+	code    string
+	pattern *regexp.Regexp
+	says    string
+	hint    string
+}
+
+const wordsHint = "say to the model what the pack is for, and nothing against the person who uses it"
+
+// rules are for all texts. They are about wording, so they find what is meant
+// well, too, and miss what is worded otherwise.
+var rules = []rule{ // never modified
+	{CodeTextOverride, regexp.MustCompile(`(?i)\b(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`),
+		"wants to replace the model's instructions", wordsHint},
+	{CodeTextSecrecy, regexp.MustCompile(`(?i)\b(do\s+not|don['’]?t|never|must\s+not|should\s+not|avoid)\s+(ever\s+)?(tell(ing)?|inform(ing)?|notify(ing)?|alert(ing)?|warn(ing)?|(mention(ing)?|reveal(ing)?|disclos(e|ing)|report(ing)?|show(ing)?)\s+((this|that|it|these|them|any\s+of\s+this|this\s+\w+|these\s+\w+)\s+)?to)\s+(the|your|any)\s+(user|human|person)\b`),
+		"wants something kept from the user", wordsHint},
+	{CodeTextSecrecy, regexp.MustCompile(`(?i)\b(without\s+(the\s+)?(user|human)(['’]s)?\s+(knowledge|knowing|noticing|consent|awareness)|without\s+(telling|informing|notifying|alerting)\s+(the\s+|your\s+)?(user|human)|(keep|hide)\s+(this|it|these)\s+(a\s+)?(secret\s+)?from\s+(the|your)\s+(user|human)|(user|human)\s+(must|should|may)\s+(not|never)\s+(know|notice|be\s+(told|informed|aware)))\b`),
+		"wants something kept from the user", wordsHint},
+}
+
+// mentions are for descriptions, schemas and the like.
+var mentions = []rule{ // never modified
+	{CodeTextOverride, regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|assistant|secret)\s*>|<\|im_(start|end)\|>|\[/?INST\]`),
+		"is marked up like an instruction to the model", "describe the pack in plain sentences"},
+	{CodeTextOtherTool, regexp.MustCompile(`\bmcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__[A-Za-z0-9_*-]+`),
+		"mentions another server's tool", "speak of this pack's own tools only"},
+	{CodeTextCredential, regexp.MustCompile(`(?i)(~|\$HOME|\$\{HOME\}|/home/\w+|/root|/Users/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker|config/gh|git-credentials)\b|\bid_(rsa|ed25519|ecdsa)\b|\.aws/credentials\b|/etc/shadow\b`),
+		"speaks of a file with keys in it", "let the tool take what it needs as an argument that the user sees"},
+}

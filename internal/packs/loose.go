@@ -1,0 +1,178 @@
+package packs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// toolPackSuffix is how the names of files with one tool end.
+const toolPackSuffix = ".tool.json"
+
+func isToolPack(e fs.DirEntry) bool {
+	name := e.Name()
+	return strings.HasSuffix(name, toolPackSuffix) && len(name) > len(toolPackSuffix) && !e.IsDir()
+}
+
+// holdsTools reports whether the files with tools in a directory that belongs
+// to no pack are packs of their own: in the root itself, in folders called
+// tools, anywhere below tools.d, and everywhere when the root is for tools.
+func (s *scanner) holdsTools(at string) bool {
+	return s.root.Tools || at == "." || path.Base(at) == "tools" || slices.Contains(strings.Split(at, "/"), "tools.d")
+}
+
+// loose adds the files with tools of a directory as packs of their own.
+func (s *scanner) loose(entries []fs.DirEntry, at place) {
+	if at.inPack || !s.holdsTools(at.at) {
+		return
+	}
+	for _, e := range entries {
+		if !isToolPack(e) {
+			continue
+		}
+		if s.dirs++; s.dirs > maxDirs { // each is a pack, as a directory may be
+			s.full = true
+			return
+		}
+		s.looseTool(e, at)
+	}
+}
+
+func (s *scanner) looseTool(e fs.DirEntry, at place) {
+	name := e.Name()
+	file := filepath.Join(s.dir, filepath.FromSlash(at.actual), name)
+	if e.Type()&fs.ModeSymlink != 0 {
+		// What a pack's digest covers is a file, not a link to one.
+		target, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			return // leads nowhere, or in circles
+		}
+		if !inside(target, s.dir) {
+			s.report(diag.Warning, CodeLinkOutside, filepath.Join(s.root.Dir, filepath.FromSlash(path.Join(at.at, name))), "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
+			return
+		}
+		file = target
+	}
+	if s.visited[file] {
+		return // by a link, or by its own name
+	}
+	s.visited[file] = true
+	p := &Pack{
+		Name: strings.TrimSuffix(name, toolPackSuffix), Dir: file, Root: s.root.Dir, Source: s.root.Source,
+		Trust: s.root.Trust.normal(), Entry: filepath.Base(file), Loose: true,
+		path: path.Join(at.at, name), limits: s.limits, loader: s.loader,
+	}
+	p.ToolFiles = []string{p.Entry}
+	s.found = append(s.found, p)
+	src, err := p.source()
+	if err != nil {
+		p.problem(diag.Error, CodeEntryUnreadable, 0, "the file cannot be read: "+causeOf(err), "make it a plain file that you may read")
+		return
+	}
+	t, problems := looseTool(s.loader, p.Entry, src)
+	if t == nil {
+		p.Problems = problems
+		return
+	}
+	p.Name, p.Description, p.Modes = t.Name, t.Description, t.Modes
+	p.Frontmatter = &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
+}
+
+// source returns the bytes of a loose tool's file.
+func (p *Pack) source() ([]byte, error) {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.ReadAll(p.Entry, p.limits.ToolsFile)
+}
+
+// looseTool compiles a tool that has no folder of its own: it is nil when one
+// of the diagnostics is an error.
+func looseTool(l *tools.Loader, file string, src []byte) (*tools.Tool, []diag.Diagnostic) {
+	set, problems := l.ParseToolPack(file, src)
+	if set == nil || len(set.Tools) == 0 {
+		return nil, problems
+	}
+	t := set.Tools[0]
+	if c := t.Command; c != nil && (strings.HasPrefix(c.Program, "./") || c.Cwd == tools.CwdPackRoot) {
+		return nil, append(problems, diag.Diagnostic{
+			Code: CodeLooseFolder, Severity: diag.Error, File: file, Line: t.Line,
+			Message: "the tool runs in, or from, the folder of its pack, and a file in a folder of tools has none of its own",
+			Hint:    "make a folder with this file, what it needs, and a SKILL.md; or name a program of the user's",
+		})
+	}
+	return t, problems
+}
+
+// document is what there is to read of a loose tool, in at most max bytes.
+func document(t *tools.Tool, max int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n## Parameters\n\n`%s`\n", t.Name, t.Description, t.Signature())
+	schema := new(bytes.Buffer)
+	if err := json.Indent(schema, t.InputSchema, "", "  "); err == nil {
+		fmt.Fprintf(&b, "\n```json\n%s\n```\n", schema)
+	}
+	b.WriteString("\n## Command\n\n")
+	if t.Command == nil {
+		fmt.Fprintf(&b, "None: %s.\n", t.DeclaredOnly)
+	} else {
+		fmt.Fprintf(&b, "The program and its arguments, one a line:\n\n    %s\n", inline(t.Command.Program))
+		for _, a := range t.Command.Args {
+			fmt.Fprintf(&b, "    %s\n", inline(a.String()))
+		}
+	}
+	if b.Len() <= max {
+		return b.Bytes()
+	}
+	cut := b.Bytes()[:max]
+	for len(cut) > 0 {
+		if r, n := utf8.DecodeLastRune(cut); r != utf8.RuneError || n != 1 {
+			break
+		}
+		cut = cut[:len(cut)-1]
+	}
+	return cut
+}
+
+// inline is text on one line.
+func inline(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text)
+}
+
+// looseBody is Body of a loose tool: the whole document at once, cut to length.
+func (p *Pack) looseBody(offset, length int64) (*packfs.Page, error) {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	src, err := dir.ReadAll(p.Entry, p.limits.ToolsFile)
+	if err != nil {
+		return nil, err
+	}
+	t, _ := looseTool(p.loader, p.Entry, src)
+	if t == nil { // no longer what it was when it was found
+		return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.ToolsFile})
+	}
+	page := &packfs.Page{Path: p.Entry, UTF8: true, MIME: "text/markdown"}
+	text := document(t, int(length))
+	page.Size = int64(len(text))
+	if offset < 0 || offset > page.Size {
+		return nil, &packfs.PathError{Path: p.Entry, Reason: packfs.ErrOffset}
+	}
+	page.Offset, page.Data = offset, text[offset:]
+	return page, nil
+}

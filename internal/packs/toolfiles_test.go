@@ -1,0 +1,228 @@
+package packs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+const (
+	packHead = "-- a/SKILL.md --\n---\nname: a\ndescription: d\n---\n"
+	mdTool   = "### from_md\n\nSays it.\n\n#### Command\n\n```\necho {{x}}\n```\n\n#### Parameters\n\n| Name | Type | Required | Description |\n|---|---|---|---|\n| x | string | yes | what |\n"
+)
+
+func jsonTool(name string) string {
+	return fmt.Sprintf(`{"name": %q, "description": "d", "command": {"program": "true", "args": []}}`, name)
+}
+
+// loaded is the tools of the only pack in a tree, and its problems.
+func loaded(t *testing.T, f *ToolFiles, p *Pack) (names, codes []string) {
+	t.Helper()
+	set, problems, err := f.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set != nil {
+		for _, tool := range set.Tools {
+			names = append(names, fmt.Sprintf("%s %s:%d", tool.Name, tool.File, tool.Line))
+		}
+	}
+	for _, d := range problems {
+		codes = append(codes, fmt.Sprintf("%s %s:%d", d.Code, d.File, d.Line))
+	}
+	return names, codes
+}
+
+func only(t *testing.T, tree string) *Pack {
+	t.Helper()
+	all := scan(t, Options{Roots: []Root{{Dir: writeTree(t, tree), AttachAll: true, Trust: TrustUser}}}).All()
+	if len(all) != 1 {
+		t.Fatalf("%d packs, want 1", len(all))
+	}
+	return all[0]
+}
+
+func TestToolFiles(t *testing.T) {
+	tests := []struct {
+		name, tree   string
+		limits       tools.Limits
+		names, codes []string
+	}{
+		{name: "none", tree: packHead},
+		{name: "a heading alone is no tool", tree: packHead + "### from_md\n\nProse.\n"},
+		{
+			name: "every format",
+			tree: packHead + mdTool + "-- a/tools.json --\n[" + jsonTool("listed") + "]\n-- a/z.tool.json --\n" + jsonTool("beside") +
+				"\n-- a/tools/b.tool.json --\n" + jsonTool("in_tools") + "\n-- a/tools/deeper/c.tool.json --\n" + jsonTool("too_deep") + "\n-- a/docs/d.tool.json --\n" + jsonTool("elsewhere") + "\n-- a/.tool.json --\nx\n",
+			names: []string{"listed tools.json:1", "beside z.tool.json:1", "in_tools tools/b.tool.json:1", "from_md SKILL.md:5"},
+		},
+		{
+			name:  "a broken file leaves the others",
+			tree:  packHead + mdTool + "-- a/tools.json --\n{\n-- a/b.tool.json --\n" + jsonTool("b") + "\n-- a/c.tool.json --\n[]\n",
+			names: []string{"b b.tool.json:1", "from_md SKILL.md:5"},
+			codes: []string{"tool-pack-not-a-tool c.tool.json:1", "json-syntax tools.json:2"},
+		},
+		{
+			name:  "one name in two files refuses both", // SH-01
+			tree:  packHead + "-- a/tools.json --\n[" + jsonTool("open-it") + ", " + jsonTool("other") + "]\n-- a/b.tool.json --\n" + jsonTool("Open_It") + "\n-- a/c.tool.json --\n" + jsonTool("c") + "\n",
+			names: []string{"c c.tool.json:1"},
+			codes: []string{"tool-name-duplicate b.tool.json:1"},
+		},
+		{
+			name:   "too many",
+			tree:   packHead + "-- a/tools.json --\n[" + jsonTool("a") + ", " + jsonTool("b") + "]\n-- a/c.tool.json --\n" + jsonTool("c") + "\n-- a/d.tool.json --\n" + jsonTool("d") + "\n",
+			limits: tools.Limits{Count: 3},
+			names:  []string{"a tools.json:1", "b tools.json:1", "c c.tool.json:1"},
+			codes:  []string{"tools-too-many d.tool.json:0"},
+		},
+		{
+			name:   "far too many files",
+			tree:   packHead + "-- a/a.tool.json --\n" + jsonTool("a") + "\n-- a/b.tool.json --\n" + jsonTool("b") + "\n-- a/c.tool.json --\n" + jsonTool("c") + "\n-- a/d.tool.json --\n" + jsonTool("d") + "\n",
+			limits: tools.Limits{Count: 1},
+			names:  []string{"a a.tool.json:1"},
+			codes:  []string{"tools-too-many b.tool.json:0"},
+		},
+		{
+			name:   "too large, one and together",
+			tree:   packHead + "-- a/a.tool.json --\n" + strings.Repeat(" ", 200) + "\n-- a/b.tool.json --\n" + jsonTool("b") + "\n",
+			limits: tools.Limits{Size: 150},
+			names:  []string{"b b.tool.json:1"},
+			codes:  []string{"tools-too-large a.tool.json:0"},
+		},
+		{
+			name:  "links",
+			tree:  packHead + "-- a/in.tool.json -> docs/x --\n-- a/docs/x --\n" + jsonTool("x") + "\n-- a/out.tool.json -> ../secret --\n-- secret --\n" + jsonTool("secret") + "\n-- a/gone.tool.json -> nowhere --\n",
+			names: []string{"x in.tool.json:1"},
+			codes: []string{"tools-unreadable out.tool.json:0"},
+		},
+		{
+			name:  "tools is a link",
+			tree:  packHead + "-- a/tools -> more --\n-- a/more/b.tool.json --\n" + jsonTool("b") + "\n",
+			names: []string{"b tools/b.tool.json:1"},
+		},
+		{
+			name: "tools is a link that leads out",
+			tree: packHead + "-- a/tools -> ../other --\n-- other/b.tool.txt --\n" + jsonTool("b") + "\n",
+		},
+		{name: "tools is a file", tree: packHead + "-- a/tools --\nx\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			names, codes := loaded(t, NewToolFiles(tt.limits, ""), only(t, tt.tree))
+			if diff := cmp.Diff(tt.names, names); diff != "" {
+				t.Errorf("tools (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.codes, codes); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What was compiled is kept until the bytes of a file differ, whatever its
+// times say.
+func TestToolFilesCache(t *testing.T) {
+	p := only(t, packHead+mdTool+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
+	f := NewToolFiles(tools.Limits{}, "")
+	first, _, err := f.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := f.Load(p)
+	if err != nil || again != first {
+		t.Errorf("Load = %p, %v, want the same set, %p", again, err, first)
+	}
+	steps := []struct {
+		file, content string
+		want          []string
+	}{
+		{"b.tool.json", jsonTool("c"), []string{"c b.tool.json:1", "from_md SKILL.md:5"}},
+		{"b.tool.json", "{", []string{"from_md SKILL.md:5"}},
+		{"SKILL.md", "---\nname: a\ndescription: d\nnetwork: true\n---\n" + strings.ReplaceAll(mdTool, "from_md", "renamed"), []string{"renamed SKILL.md:6"}},
+		{"SKILL.md", "---\nname: a\ndescription: d\n", nil}, // no longer an entry document
+		{"SKILL.md", "---\nname: a\ndescription: d\n---\nProse.\n", nil},
+		{"b.tool.json", jsonTool("b"), []string{"b b.tool.json:1"}},
+	}
+	for i, s := range steps {
+		name := filepath.Join(p.Dir, s.file)
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(s.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		names, _ := loaded(t, f, p)
+		if diff := cmp.Diff(s.want, names); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+		if got, want := f.HasTools(p), len(s.want) > 0; got != want {
+			t.Errorf("step %d: HasTools = %v, want %v", i, got, want)
+		}
+	}
+	if err := os.Remove(filepath.Join(p.Dir, "b.tool.json")); err != nil {
+		t.Fatal(err)
+	}
+	if names, codes := loaded(t, f, p); len(names) > 0 || len(codes) > 0 {
+		t.Errorf("Load = %v, %v, want nothing of a file that is gone", names, codes)
+	}
+	if err := os.RemoveAll(p.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if set, _, err := f.Load(p); err == nil || f.HasTools(p) {
+		t.Errorf("Load = %v, nil, want an error for a pack that is gone", set)
+	}
+}
+
+func TestToolFilesOffered(t *testing.T) {
+	inMode := func(name, mode string) string {
+		return fmt.Sprintf(`{"name": %q, "description": "d", "modes": [%q], "command": {"program": "true", "args": []}}`, name, mode)
+	}
+	p := only(t, packHead+"-- a/a.tool.json --\n"+inMode("coding", "Coding")+"\n-- a/b.tool.json --\n"+inMode("global", "Global")+"\n")
+	hidden := only(t, packHead+"-- a/a.tool.json --\n"+inMode("coding", "Coding")+"\n")
+	for _, tt := range []struct {
+		mode, want string
+		hasHidden  bool
+	}{{"", "global", false}, {"coding", "coding global", true}, {"Dictation", "global", false}} {
+		f := NewToolFiles(tools.Limits{}, tt.mode)
+		set, _, err := f.Offered(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range set.Tools {
+			names = append(names, tool.Name)
+		}
+		if got := strings.Join(names, " "); got != tt.want {
+			t.Errorf("mode %q: Offered = %s, want %s", tt.mode, got, tt.want)
+		}
+		if all, _, _ := f.Load(p); len(all.Tools) != 2 {
+			t.Errorf("mode %q: Load gives %d tools, want 2", tt.mode, len(all.Tools))
+		}
+		if got := f.HasTools(hidden); got != tt.hasHidden {
+			t.Errorf("mode %q: HasTools = %v, want %v", tt.mode, got, tt.hasHidden)
+		}
+	}
+}
+
+// The frontmatter says what the Markdown tools may do.
+func TestToolFilesMarkdownDefaults(t *testing.T) {
+	p := only(t, "-- a/SKILL.md --\n---\nname: a\ndescription: d\nread_only: true\nalways_ask: true\nnetwork: true\ntimeout: 7\nmodes: [Coding]\n---\n"+mdTool)
+	set, _, err := NewToolFiles(tools.Limits{}, "").Load(p)
+	if err != nil || set == nil {
+		t.Fatalf("Load = %v, %v", set, err)
+	}
+	got := set.Tools[0]
+	if pol := got.Policy; !pol.ReadOnly || !pol.AlwaysAsk || pol.Timeout.Seconds() != 7 || strings.Join(got.Modes, ",") != "Coding" {
+		t.Errorf("the tool has policy %+v and modes %v, want those of the frontmatter", pol, got.Modes)
+	}
+}

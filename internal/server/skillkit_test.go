@@ -1,0 +1,79 @@
+package server
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// specs/skillkit.md, CP-4 and "Edge cases".
+func TestSkillkitInvocation(t *testing.T) {
+	const base = "Base directory for this skill: /skills/x\n\n"
+	tests := []struct{ name, body, arguments, want string }{
+		{"FR-022 base directory", "Body.", "", base + "Body."},
+		{"FR-023 placeholder", "Review $ARGUMENTS.", "main.py", base + "Review main.py."},
+		{"FR-023 every occurrence", "$ARGUMENTS, $ARGUMENTS and$ARGUMENTS", "a b", base + "a b, a b anda b"},
+		{"FR-024 empty arguments", "Review $ARGUMENTS.", "", base + "Review ."},
+		{"FR-025 appended", "Body.\n", "test input", base + "Body.\n\n\nARGUMENTS: test input"},
+		{"FR-025 nothing to append", "Body.\n", "", base + "Body.\n"},
+		{"FR-026 letter case", "$arguments $Arguments", "x", base + "$arguments $Arguments\n\nARGUMENTS: x"},
+		{"no newline at the end, with placeholder", "Do $ARGUMENTS", "x", base + "Do x"},
+		{"no newline at the end, without", "Do", "x", base + "Do\n\nARGUMENTS: x"},
+		{"arguments are not looked through again", "$ARGUMENTS", "$ARGUMENTS $ARGUMENTS", base + "$ARGUMENTS $ARGUMENTS"},
+		{"arguments are no pattern", "<$ARGUMENTS>", `$1 \1 &`, base + `<$1 \1 &>`},
+		{"several lines", "$ARGUMENTS", "a\nb\n", base + "a\nb\n"},
+		{"in code and links", "`$ARGUMENTS` [x]($ARGUMENTS)", "y", base + "`y` [x](y)"},
+		{"empty body", "", "x", base + "\n\nARGUMENTS: x"},
+		{"empty body, empty arguments", "", "", base},
+	}
+	for _, tt := range tests {
+		if got := invocation("/skills/x", tt.body, tt.arguments); got != tt.want {
+			t.Errorf("%s: invocation(%q, %q) = %q, want %q", tt.name, tt.body, tt.arguments, got, tt.want)
+		}
+	}
+}
+
+// FR-021, FR-027, FR-028 and the edge cases of open_docs: the same skill with
+// and without arguments, and one that is not there.
+func TestSkillkitOpenDocs(t *testing.T) {
+	const document = "---\nname: Code Reviewer\ndescription: Reviews.\nallowed-tools: Read, Grep\n---\nReview $ARGUMENTS."
+	w := newWorld(t, "-- code-reviewer/SKILL.md --\n"+document)
+	w.put("code-reviewer/SKILL.md", document, 0o444)
+	w.answer = decide("once")
+	w.initialize()
+	content := func(args map[string]any) string {
+		return w.ok("capability_packs_open_docs", args)["entry_doc"].(map[string]any)["content"].(string)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Join(w.root, "code-reviewer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		arguments any
+		want      string
+	}{
+		{nil, "Review $ARGUMENTS."},
+		{"", "Base directory for this skill: " + dir + "\n\nReview ."},
+		{"main.py", "Base directory for this skill: " + dir + "\n\nReview main.py."},
+	} {
+		args := map[string]any{"pack_id": "CODE-reviewer"}
+		if tt.arguments != nil {
+			args["arguments"] = tt.arguments
+		}
+		if got := content(args); got != tt.want {
+			t.Errorf("open_docs with arguments %v = %q, want %q", tt.arguments, got, tt.want)
+		}
+	}
+	if got := content(map[string]any{"pack_id": "code-reviewer"}); got != "Review $ARGUMENTS." {
+		t.Errorf("open_docs = %q, want the document as it was", got)
+	}
+	if e := w.fails("not_found", "capability_packs_open_docs", map[string]any{"pack_id": "code-writer"}); !strings.Contains(e["message"].(string), `"code-writer"`) {
+		t.Errorf("open_docs = %v, want the name of the skill that is not there", e)
+	}
+	// allowed-tools grants nothing: reading still asks.
+	asked := len(w.asked)
+	w.ok("capability_packs_read_file", map[string]any{"pack_id": "code-reviewer", "path": "SKILL.md"})
+	if len(w.asked) != asked+1 {
+		t.Errorf("read_file asked %d times, want once", len(w.asked)-asked)
+	}
+}

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// standIn prints its arguments, its working folder and one variable on standard
+// error, and what the tool is to make something of on standard output.
+const standIn = `#!/bin/sh
+for a in "$@"; do printf '[%s]' "$a" >&2; done
+printf '\n%s\n%s\n' "$PWD" "$NODE_ENV" >&2
+echo '{"url": "https://linear.app/ENG-1", "other": 1}'
+`
+
+// toolPackWorld is a server with the example of a section of
+// specs/tool-packs.md as a pack called x, and stand-ins for the programs it runs.
+func toolPackWorld(t *testing.T, example string, options ...option) *world {
+	t.Helper()
+	needShell(t)
+	a, err := txtar.ParseFile(filepath.Join("..", "packs", "tools", "testdata", "toolpack", example+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := "-- x/SKILL.md --\n---\nname: x\ndescription: d\n---\n"
+	for _, f := range a.Files {
+		if f.Name == "x.tool.json" {
+			tree += "-- x/x.tool.json --\n" + string(f.Data)
+		}
+	}
+	bin := t.TempDir()
+	for _, name := range []string{"npx", "linear", "gemini", "git"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(standIn), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options = append(options, func(s *setup) {
+		s.server.Environ = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		s.server.Tools = packs.NewToolFiles(tools.Limits{}, "Coding")
+	})
+	w := newWorld(t, tree, options...)
+	w.answer = decide("once")
+	w.initialize()
+	return w
+}
+
+// callWith calls a tool of pack x with what the user looks at.
+func (w *world) callWith(tool string, args, looksAt map[string]any) map[string]any {
+	w.t.Helper()
+	params := map[string]any{"name": "x__" + tool, "arguments": args}
+	if looksAt != nil {
+		params["_meta"] = map[string]any{"packs-mcp/context": looksAt}
+	}
+	return result(w.t, w.request("tools/call", params))
+}
+
+// Every example of the specification runs with the arguments that it shows.
+func TestToolPackExamplesRun(t *testing.T) {
+	for _, tt := range []struct {
+		example, tool string
+		args, looksAt map[string]any
+		want          string // arguments
+		speak         string
+	}{
+		{"schema", "tool_name", map[string]any{"url": "https://example.com/a b"}, nil,
+			"[-y][@steipete/summarize][https://example.com/a b][--length][medium]", ""},
+		{"schema", "tool_name", map[string]any{"length": "short"}, map[string]any{"url": "https://example.com/"},
+			"[-y][@steipete/summarize][https://example.com/][--length][short]", ""},
+		{"example-summarizer", "summarize_url", nil, map[string]any{"url": "https://example.com/?q=$(id)"},
+			"[-y][@steipete/summarize][https://example.com/?q=$(id)][--length][medium]", ""},
+		{"example-linear", "create_linear_issue", map[string]any{"title": `Fix "login"; rm -rf /`}, nil,
+			`[issue][create][--title][Fix "login"; rm -rf /][--team][ENG]`, "Created issue: https://linear.app/ENG-1"},
+		{"example-explain", "explain_code", nil, map[string]any{"selection": "a {{b}}\n`c`"},
+			"[-p][Explain this code concisely:\n\na {{b}}\n`c`][--output-format][text]", ""},
+		{"example-git-commit", "git_commit", map[string]any{"message": "fix typo"}, nil,
+			"[commit][-m][fix typo]", ""},
+	} {
+		t.Run(tt.example, func(t *testing.T) {
+			project := t.TempDir()
+			w := toolPackWorld(t, tt.example, func(s *setup) { s.server.Project = project })
+			w.enable("x")
+			r := w.callWith(tt.tool, tt.args, tt.looksAt)
+			ran, _ := r["structuredContent"].(map[string]any)
+			if ran["ok"] != true {
+				t.Fatalf("calling %s = %v, want a run that worked", tt.tool, r)
+			}
+			got := strings.Split(ran["stderr"].(string), "\n")
+			rest := got[len(got)-3:]
+			if diff := cmp.Diff(tt.want, strings.Join(got[:len(got)-3], "\n")); diff != "" {
+				t.Errorf("arguments of %s (-want +got):\n%s", tt.tool, diff)
+			}
+			if inProject := tt.tool == "git_commit"; inProject != sameDir(rest[0], project) {
+				t.Errorf("%s ran in %s, in the project %v, want %v", tt.tool, rest[0], !inProject, inProject)
+			}
+			spoken := ""
+			if meta, ok := r["_meta"].(map[string]any); ok {
+				spoken, _ = meta["packs-mcp/speak"].(string)
+			}
+			if tt.speak != "" && (spoken != tt.speak || ran["output"] != tt.speak) {
+				t.Errorf("%s shows %q and speaks %q, want %q", tt.tool, ran["output"], spoken, tt.speak)
+			}
+			if spoken == "" {
+				t.Errorf("%s speaks nothing, and tool packs do unless they say otherwise", tt.tool)
+			}
+		})
+	}
+}
+
+func sameDir(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
+
+// "Command": the example with an environment.
+func TestToolPackCommand(t *testing.T) {
+	w := toolPackWorld(t, "command", func(s *setup) {
+		s.server.Context = map[string]string{"selection": "from the configuration", "clipboard": "c"}
+	})
+	w.enable("x")
+	r := w.callWith("render", map[string]any{"url": "https://example.com/"}, map[string]any{"selection": "from the client"})
+	stderr := fmt.Sprint(r["structuredContent"].(map[string]any)["stderr"])
+	for _, want := range []string{
+		"[-y][@steipete/summarize][https://example.com/][--length][medium][--selected=from the client][none]\n", "\nproduction\n",
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("render wrote %q, want %q in it", stderr, want)
+		}
+	}
+}
+
+// What nobody knows is an error that says what the model can do about it, and
+// nothing runs.
+func TestToolPackMissingContext(t *testing.T) {
+	w := toolPackWorld(t, "example-explain")
+	w.enable("x")
+	asked := len(w.asked)
+	e := w.fails("missing_context", "x__explain_code", map[string]any{})
+	if msg := fmt.Sprint(e["message"]); !strings.Contains(msg, "selection") || !strings.Contains(msg, "code") {
+		t.Errorf("message = %q, want the context and the argument named", msg)
+	}
+	if len(w.asked) != asked {
+		t.Errorf("the user was asked about a call that cannot be made")
+	}
+	w.fails("invalid_arguments", "x__explain_code", map[string]any{"selection": "x"})
+}
+
+// Examples stand in descriptions, with what the user configured and without
+// the path of the workspace.
+func TestToolPackExamplesShown(t *testing.T) {
+	w := toolPackWorld(t, "example-summarizer", func(s *setup) {
+		s.server.Context = map[string]string{"url": "https://example.com/now"}
+	})
+	enabled := objects(w.enable("x")["tools"])
+	const want = "Summarize a webpage, article, or YouTube video Examples: User: summarize this call:summarize_url{url:<escape>https://example.com/now<escape>}"
+	if got := fmt.Sprint(enabled[0]["description"]); !strings.HasPrefix(got, want) {
+		t.Errorf("description = %q, want it to begin with %q", got, want)
+	}
+	if got, want := enabled[0]["signature"], "summarize_url(url?: string = context.url)"; got != want {
+		t.Errorf("signature = %q, want %q", got, want)
+	}
+	for _, tool := range objects(result(t, w.request("tools/list", map[string]any{}))["tools"]) {
+		if tool["name"] == "x__summarize_url" {
+			got := fmt.Sprint(tool["description"])
+			if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "(tool of the capability pack x)") {
+				t.Errorf("listed description = %q", got)
+			}
+			return
+		}
+	}
+	t.Error("the tool is not listed")
+}
