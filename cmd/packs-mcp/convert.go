@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/convert"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // maxConverted is how large a file to convert may be, in bytes; the parsers
@@ -106,35 +107,45 @@ func (a *app) convert(file string, to convert.Format, output string, force, stri
 }
 
 // place writes the files below a directory, and their paths to standard
-// output. It writes none of them when one is there already.
-func (a *app) place(output string, files []convert.File, force bool) error {
+// output. It writes none of them when one is there already, and nothing through
+// a link that leads out of the directory.
+func (a *app) place(output string, files []convert.File, force bool) (err error) {
 	for _, f := range files {
 		path := filepath.Join(output, filepath.FromSlash(f.Name))
 		if _, err := os.Lstat(path); err == nil && !force {
 			return withHint(fmt.Errorf("%q is there already", path), "name another --output, or write over it with --force")
 		}
 	}
+	if err := os.MkdirAll(output, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(output)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
 	for _, f := range files {
-		path := filepath.Join(output, filepath.FromSlash(f.Name))
-		if err := writeNew(path, f.Data, 0o644, force); err != nil {
+		if err := writeNew(root, f.Name, f.Data, 0o644, force); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.stdout, path)
+		fmt.Fprintln(a.stdout, safetext.Line(filepath.Join(output, filepath.FromSlash(f.Name))))
 	}
 	return nil
 }
 
-// writeNew writes a file and makes the folders above it. Without replace, a
-// file that is there already is an error.
-func writeNew(path string, data []byte, mode fs.FileMode, replace bool) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+// writeNew writes a file below root and makes the folders above it. A file that
+// is there is an error, or is replaced as a whole, never written through.
+func writeNew(root *os.Root, name string, data []byte, mode fs.FileMode, replace bool) error {
+	name = filepath.FromSlash(name)
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	if !replace {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if replace {
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	f, err := os.OpenFile(path, flags, mode)
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

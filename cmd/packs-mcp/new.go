@@ -82,16 +82,21 @@ func (a *app) new(ctx context.Context, name, dir, description string, format con
 	}
 	s := skeletonOf(format)
 	fill := strings.NewReplacer("NAME", name, "DESCRIPTION", quoteYAML(description))
+	folder, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
 	for _, f := range s.files {
-		if err := writeNew(filepath.Join(root, filepath.FromSlash(f.name)), []byte(fill.Replace(f.text)), f.mode, false); err != nil {
-			return err
-		}
+		err = errors.Join(err, writeNew(folder, f.name, []byte(fill.Replace(f.text)), f.mode, false))
+	}
+	if err := errors.Join(err, folder.Close()); err != nil {
+		return err
 	}
 	if err := a.claim(ctx, root, s.claims); err != nil {
 		return errors.Join(err, os.RemoveAll(root))
 	}
 	for _, f := range s.files {
-		fmt.Fprintln(a.stdout, filepath.Join(root, filepath.FromSlash(f.name)))
+		fmt.Fprintln(a.stdout, safetext.Line(filepath.Join(root, filepath.FromSlash(f.name))))
 	}
 	var claims []string
 	for _, c := range s.claims {

@@ -46,6 +46,9 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := keepPrivate(); err != nil {
+		logger.Warn("other programs of this user may read the server's environment", "err", err)
+	}
 	s, err := a.start(ctx, cfg, logger)
 	if err != nil {
 		return err

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -122,6 +124,12 @@ func expand(arg string) ([]string, error) {
 	if err != nil {
 		return nil, &usageError{err: fmt.Errorf("%q is not a pattern: %w", arg, err), hint: `write * for any part of a name, and put a \ before a [ that is meant as it is`}
 	}
+	// Whoever writes a pattern means what is there, and not where a link leads;
+	// a link that is named is followed.
+	matches = slices.DeleteFunc(matches, func(path string) bool {
+		info, err := os.Lstat(path)
+		return err == nil && info.Mode()&fs.ModeSymlink != 0
+	})
 	if len(matches) == 0 {
 		return []string{arg}, nil // there is no such path, which is said like that
 	}

@@ -31,7 +31,7 @@ approval:
   policy: every-call        # every call asks
   channels: [elicitation]   # who is asked: the client
   wait: 45s                 # how long a call waits for the answer
-  pending: 10m              # how long an answer that came later is kept for the same call
+  pending: 10m              # how long a question may be answered
 
 sandbox:
   require: none             # none, partial or full: what this machine must be able to do, or nothing runs
@@ -54,11 +54,11 @@ limits:
   output_markdown: 2KiB     # of a Markdown tool: head, and again tail
   output_total: 64MiB       # what a run may write before it is stopped
   timeout: 30s              # of a run whose tool names none
-  cpu: timeout              # processor time of a run: a time, or its timeout
-  memory: 2GiB              # of a run
-  processes: 256            # of a run
-  open_files: 1024          # of a process
-  file_size: 256MiB         # of a file that a run writes
+  cpu: timeout              # processor time, or the timeout; holds from the confined levels on
+  memory: 2GiB              # of a run; holds from the confined levels on
+  processes: 256            # of a run; holds from the confined levels on
+  open_files: 1024          # of a process; holds from the confined levels on
+  file_size: 256MiB         # of a file that a run writes; holds from the confined levels on
   workspace: 1GiB           # of a workspace
   enabled_tools: 60         # of a chat
   runs: 4                   # of a chat at the same time; others wait

@@ -210,6 +210,9 @@ func (p *prompt) run(r *Run, level sandbox.Level) {
 	if level == sandbox.LevelNone {
 		p.fact("sandbox", "none: it can do everything you can do,")
 		p.fact("", "with your files and on the network")
+		if policy.Network != sandbox.NetworkNone {
+			p.fact("pack asks", "for the network")
+		}
 	} else {
 		p.fact("sandbox", levelWords(level))
 		for i, d := range policy.ReadOnly {

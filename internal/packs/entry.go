@@ -96,6 +96,20 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
 	return true
 }
 
+// toolFilesNow returns the files that declare tools at this moment: some may
+// have come since the pack was found. When that cannot be told, they are those
+// that were found.
+func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
+	if p.Loose {
+		return p.ToolFiles
+	}
+	entries, _, err := dir.Names(maxEntries)
+	if err != nil {
+		return p.ToolFiles
+	}
+	return toolFiles(dir, entries)
+}
+
 // toolsJSON is the file that declares several tools.
 const toolsJSON = "tools.json"
 

@@ -97,7 +97,7 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 	var sources []source
 	left := maxSources * f.size
-	for i, name := range p.ToolFiles {
+	for i, name := range p.toolFilesNow(dir) {
 		if i > f.count {
 			// Every *.tool.json is a tool, so there are too many already.
 			sources = append(sources, source{name: name, bad: tooMany(name, f.count)})

@@ -253,3 +253,15 @@ func TestPackReplacedByALink(t *testing.T) {
 		t.Errorf("a question was asked about a replaced pack: %q", w.asked)
 	}
 }
+
+// Arguments that a document repeats do not make an answer of any size.
+func TestArgumentsDoNotMultiply(t *testing.T) {
+	w := newWorld(t, "-- echo/SKILL.md --\n---\nname: echo\ndescription: d\n---\n"+strings.Repeat("$ARGUMENTS ", 2000)+"\n")
+	w.answer = decide("once")
+	w.initialize()
+	w.ok("capability_packs_open_docs", map[string]any{"pack_id": "echo", "arguments": "short"})
+	w.fails("too_large", "capability_packs_open_docs", map[string]any{"pack_id": "echo", "arguments": strings.Repeat("x", 8000)})
+	if len(w.asked) != 1 {
+		t.Errorf("%d questions were asked, want one", len(w.asked))
+	}
+}

@@ -214,7 +214,7 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 // skillEnv is what specs/skill-md-tools section 5.2 promises to tools.
 func (s *Server) skillEnv(pack *packs.Pack) []string {
 	return []string{
-		"GIBBERISH_SKILL_NAME=" + pack.Name,
+		"GIBBERISH_SKILL_NAME=" + strings.ReplaceAll(pack.Name, "\x00", ""),
 		"GIBBERISH_SKILL_DIR=" + pack.Dir,
 		"GIBBERISH_MODE=" + cmp.Or(s.opts.Mode, "Global"),
 	}

@@ -72,6 +72,12 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
+	if p.Arguments != nil {
+		// Each $ARGUMENTS is one more copy of the arguments.
+		if n := len(docs.EntryDoc.Content) + (strings.Count(docs.EntryDoc.Content, argumentsPlaceholder)+1)*len(*p.Arguments); int64(n) > s.limits.ReadPageMax {
+			return nil, failf(codeTooLarge, "Pass shorter arguments, or open the document without any.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
+		}
+	}
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
@@ -130,14 +136,16 @@ func hiddenIn(text []byte) string {
 	return ""
 }
 
+// argumentsPlaceholder is what arguments are put in place of.
+const argumentsPlaceholder = "$ARGUMENTS"
+
 // invocation fills in a document the way skillkit does: the base directory
 // first, every $ARGUMENTS replaced, and the arguments at the end when the
 // document has no place for them.
 func invocation(dir, body, arguments string) string {
-	const placeholder = "$ARGUMENTS"
 	text := "Base directory for this skill: " + dir + "\n\n"
-	if strings.Contains(body, placeholder) {
-		return text + strings.ReplaceAll(body, placeholder, arguments)
+	if strings.Contains(body, argumentsPlaceholder) {
+		return text + strings.ReplaceAll(body, argumentsPlaceholder, arguments)
 	}
 	if arguments == "" {
 		return text + body

@@ -165,6 +165,13 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 	if diag.HasErrors(problems) {
 		return
 	}
+	for _, b := range back.list() {
+		// Text of a description can begin a block in Markdown.
+		if !slices.ContainsFunc(declared, func(t *tools.Tool) bool { return t.Name == b.Name }) {
+			w.report(diag.Error, CodeImpossible, declared[0], fmt.Sprintf("%s cannot be written as %s: its text would declare another tool, %q", named(declared), w.to, b.Name), "take what looks like a tool out of the description")
+			return
+		}
+	}
 	for _, t := range declared {
 		var got *tools.Tool
 		if back != nil {
@@ -288,4 +295,12 @@ func short(v any) string {
 		return string(r[:limit]) + "…"
 	}
 	return text
+}
+
+// list returns the tools of a source that may be nil.
+func (s *Source) list() []*tools.Tool {
+	if s == nil {
+		return nil
+	}
+	return s.Tools
 }

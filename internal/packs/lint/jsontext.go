@@ -14,6 +14,9 @@ import (
 // which says so.
 func (s *subject) jsonTexts(file string, src []byte) {
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	if deep(src) {
+		return // which the parser of tools says as well
+	}
 	j := &jsonReader{s: s, file: file, src: src, dec: json.NewDecoder(bytes.NewReader(src)), lines: []int{0}}
 	for i, c := range src {
 		if c == '\n' {
@@ -22,6 +25,32 @@ func (s *subject) jsonTexts(file string, src []byte) {
 	}
 	j.dec.UseNumber()
 	_ = j.read("")
+}
+
+// maxJSONDepth is how deep values may be nested to be looked at: as deep as the
+// parser of tools reads them.
+const maxJSONDepth = 100
+
+// deep reports whether brackets are nested more than maxJSONDepth deep, without
+// reading the values.
+func deep(src []byte) bool {
+	depth, inText := 0, false
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			if depth++; depth > maxJSONDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // jsonReader goes through one file.
@@ -51,7 +80,8 @@ func (j *jsonReader) read(pointer string) error {
 					return err
 				}
 				name, _ := key.(string)
-				at = pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+				// Cut: every value below has this path in front of its own.
+				at = pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(clip(name))
 				j.look(name, start, at)
 			}
 			if err := j.read(at); err != nil {

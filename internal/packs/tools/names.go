@@ -83,7 +83,7 @@ func envForbidden(name string) string {
 	if slices.Contains(exact, name) {
 		return name
 	}
-	for _, prefix := range []string{"LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "PERL5", "GIT_", "DBUS_", "AWS_", "OPENAI_", "ANTHROPIC_", "PACKS_"} {
+	for _, prefix := range []string{"LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "PERL5", "GIT_", "DBUS_", "AWS_", "OPENAI_", "ANTHROPIC_", "PACKS_", "GIBBERISH_"} {
 		if strings.HasPrefix(name, prefix) {
 			return prefix + "*"
 		}
