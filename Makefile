@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e clean
+.PHONY: build test check bench docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -29,10 +29,14 @@ test:
 	race=$$(scripts/race.sh) && go test $$race $(if $(V),-v) ./...
 
 check:
-	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross fuzz e2e docker
+	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh docker
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# The README's first command, in an empty home.
+fresh:
+	@scripts/fresh.sh
 
 docker:
 	scripts/docker.sh $(VERSION)
