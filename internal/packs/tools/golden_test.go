@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,10 +21,18 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden reads testdata/*.txtar: a tools.json, the calls to make
 // (calls.txt, "TOOL JSON" a line; "@context JSON" says what the user's side knows
-// from there on), and what came of them (want.txt).
+// from there on; "@printed TOOL EXIT JSON" says what a run of the tool printed),
+// and what came of them (want.txt).
 func TestGolden(t *testing.T) {
 	goldens(t, "testdata/*.txtar", func(files map[string]string) (*Set, []diag.Diagnostic) {
 		return ParseToolsJSON("tools.json", []byte(files["tools.json"]), Limits{})
+	})
+}
+
+// The files of testdata/toolpack/unread are not even tools, which no schema says.
+func TestToolPackGoldenUnread(t *testing.T) {
+	goldens(t, "testdata/toolpack/unread/*.txtar", func(files map[string]string) (*Set, []diag.Diagnostic) {
+		return parsePack(files["x.tool.json"])
 	})
 }
 
@@ -109,6 +118,10 @@ func golden(set *Set, found []diag.Diagnostic, calls string) string {
 			}
 			continue
 		}
+		if name == "@printed" {
+			goldenOutput(&b, set, args)
+			continue
+		}
 		tool := set.Lookup(name)
 		if tool == nil {
 			b.WriteString("no such tool\n")
@@ -134,4 +147,26 @@ func golden(set *Set, found []diag.Diagnostic, calls string) string {
 		}
 	}
 	return b.String()
+}
+
+// goldenOutput writes what a tool makes of an exit code and a standard output.
+func goldenOutput(b *strings.Builder, set *Set, args string) {
+	name, rest, _ := strings.Cut(args, " ")
+	code, text, _ := strings.Cut(rest, " ")
+	tool := set.Lookup(name)
+	exit, err := strconv.Atoi(code)
+	var stdout string
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &stdout)
+	}
+	if tool == nil || err != nil {
+		fmt.Fprintf(b, "not understood: %v\n", err)
+		return
+	}
+	ok := tool.Policy.Allows(exit)
+	text, _, speak, err := tool.Output.Apply(stdout, ok)
+	fmt.Fprintf(b, "succeeded %v, shows %q, says %q\n", ok, text, speak)
+	if err != nil {
+		fmt.Fprintf(b, "%v\n", err)
+	}
 }
