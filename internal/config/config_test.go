@@ -15,14 +15,14 @@ import (
 )
 
 // load loads a file with the given content. Home is /home/ann, the working
-// folder /work.
+// folder /desk.
 func load(t testing.TB, content string, change func(*Options)) (*Config, string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	o := Options{
 		File:    filepath.Join(dir, "config.yaml"),
 		Environ: []string{"HOME=/home/ann"},
-		Dir:     "/work",
+		Dir:     "/desk",
 		GOOS:    "linux",
 	}
 	if err := os.WriteFile(o.File, []byte(content), 0o600); err != nil {
@@ -245,11 +245,11 @@ func TestPrecedence(t *testing.T) {
 	}
 	want := Default()
 	want.File, want.Paths, want.Context = got.File, got.Paths, map[string]string{}
-	want.Packs = []Root{user("/work/flag", FromFlag), user("/a:b", FromFlag), user("/work/env1", FromEnv), user("/home/ann/env2", FromEnv), user("/file", FromFile)}
+	want.Packs = []Root{user("/desk/flag", FromFlag), user("/a:b", FromFlag), user("/desk/env1", FromEnv), user("/home/ann/env2", FromEnv), user("/file", FromFile)}
 	want.Log = Log{slog.LevelDebug, FormatJSON}
 	want.Limits.Runs, want.Limits.Processes = 2, 1
 	want.Approval.Wait = time.Second
-	want.Audit.Path, want.Audit.FullArguments = "/work/a.jsonl", true
+	want.Audit.Path, want.Audit.FullArguments = "/desk/a.jsonl", true
 	want.Project = filepath.Join(dir, "p")
 	want.Warnings = []string{
 		"the variable PACKS_MCP_HTTP_ADDR is not available in this version",

@@ -227,10 +227,10 @@ func toolRun() Request {
 					Name: "./scripts/greet.sh", Path: "/packs/triage/scripts/greet.sh", Resolved: "/packs/triage/scripts/greet.sh",
 					Digest: strings.Repeat("01", 32), Interpreter: "/bin/sh", InterpreterDigest: strings.Repeat("02", 32),
 				},
-				Args: []string{"Ada"}, Dir: "/work/chat", Env: []string{"HOME=/work/chat", "MODE=kind"}, Workspace: "/work/chat",
+				Args: []string{"Ada"}, Dir: "/desk/chat", Env: []string{"HOME=/desk/chat", "MODE=kind"}, Workspace: "/desk/chat",
 			},
 			Policy: sandbox.Policy{
-				ReadOnly: []string{"/packs/triage"}, Writable: []string{"/work/chat"}, Limits: sandbox.DefaultLimits(),
+				ReadOnly: []string{"/packs/triage"}, Writable: []string{"/desk/chat"}, Limits: sandbox.DefaultLimits(),
 			},
 			Env: []string{"MODE=kind"},
 		},
@@ -246,7 +246,7 @@ func execRun() Request {
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
 	r.Run.Command.Program = sandbox.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
 	r.Run.Command.Args = []string{"log", "--oneline"}
-	r.Run.Command.Env = []string{"HOME=/work/chat"}
+	r.Run.Command.Env = []string{"HOME=/desk/chat"}
 	return r
 }
 

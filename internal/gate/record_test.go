@@ -247,7 +247,7 @@ func TestRunLines(t *testing.T) {
 	decision, start := common, common
 	decision.Event, decision.Decision, decision.Channel = audit.EventDecision, "once", "elicitation"
 	start.Event, start.Program, start.ProgramDigest = audit.EventRunStart, "/packs/triage/scripts/greet.sh", req.Run.Command.Program.Digest
-	start.Dir, start.Sandbox, start.Network = "/work/chat", "none", "none"
+	start.Dir, start.Sandbox, start.Network = "/desk/chat", "none", "none"
 	end := start
 	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
 	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500

@@ -63,8 +63,8 @@ var subject = []sentence{
 
 // plan is what no grant for a run survives.
 var plan = []sentence{
-	{"another folder", func(r *Request) { r.Run.Command.Dir = "/work/other" }, asks},
-	{"another workspace", func(r *Request) { r.Run.Command.Workspace = "/work/other" }, asks},
+	{"another folder", func(r *Request) { r.Run.Command.Dir = "/desk/other" }, asks},
+	{"another workspace", func(r *Request) { r.Run.Command.Workspace = "/desk/other" }, asks},
 	{"more network (RP-03)", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, asks},
 	{"more time", func(r *Request) { r.Run.Policy.Limits.Timeout *= 2 }, asks},
 	{"more memory", func(r *Request) { r.Run.Policy.Limits.Memory *= 2 }, asks},

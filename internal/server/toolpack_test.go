@@ -71,17 +71,17 @@ func TestToolPackExamplesRun(t *testing.T) {
 		want          string // arguments
 		speak         string
 	}{
-		{"schema", "tool_name", map[string]any{"url": "https://example.com/a b"}, nil,
+		{"spec-schema", "tool_name", map[string]any{"url": "https://example.com/a b"}, nil,
 			"[-y][@steipete/summarize][https://example.com/a b][--length][medium]", ""},
-		{"schema", "tool_name", map[string]any{"length": "short"}, map[string]any{"url": "https://example.com/"},
+		{"spec-schema", "tool_name", map[string]any{"length": "short"}, map[string]any{"url": "https://example.com/"},
 			"[-y][@steipete/summarize][https://example.com/][--length][short]", ""},
-		{"example-summarizer", "summarize_url", nil, map[string]any{"url": "https://example.com/?q=$(id)"},
+		{"spec-example-summarizer", "summarize_url", nil, map[string]any{"url": "https://example.com/?q=$(id)"},
 			"[-y][@steipete/summarize][https://example.com/?q=$(id)][--length][medium]", ""},
-		{"example-linear", "create_linear_issue", map[string]any{"title": `Fix "login"; rm -rf /`}, nil,
+		{"spec-example-linear", "create_linear_issue", map[string]any{"title": `Fix "login"; rm -rf /`}, nil,
 			`[issue][create][--title][Fix "login"; rm -rf /][--team][ENG]`, "Created issue: https://linear.app/ENG-1"},
-		{"example-explain", "explain_code", nil, map[string]any{"selection": "a {{b}}\n`c`"},
+		{"spec-example-explain", "explain_code", nil, map[string]any{"selection": "a {{b}}\n`c`"},
 			"[-p][Explain this code concisely:\n\na {{b}}\n`c`][--output-format][text]", ""},
-		{"example-git-commit", "git_commit", map[string]any{"message": "fix typo"}, nil,
+		{"spec-example-git-commit", "git_commit", map[string]any{"message": "fix typo"}, nil,
 			"[commit][-m][fix typo]", ""},
 	} {
 		t.Run(tt.example, func(t *testing.T) {
@@ -123,7 +123,7 @@ func sameDir(a, b string) bool {
 
 // "Command": the example with an environment.
 func TestToolPackCommand(t *testing.T) {
-	w := toolPackWorld(t, "command", func(s *setup) {
+	w := toolPackWorld(t, "spec-command", func(s *setup) {
 		s.server.Context = map[string]string{"selection": "from the configuration", "clipboard": "c"}
 	})
 	w.enable("x")
@@ -141,7 +141,7 @@ func TestToolPackCommand(t *testing.T) {
 // What nobody knows is an error that says what the model can do about it, and
 // nothing runs.
 func TestToolPackMissingContext(t *testing.T) {
-	w := toolPackWorld(t, "example-explain")
+	w := toolPackWorld(t, "spec-example-explain")
 	w.enable("x")
 	asked := len(w.asked)
 	e := w.fails("missing_context", "x__explain_code", map[string]any{})
@@ -157,7 +157,7 @@ func TestToolPackMissingContext(t *testing.T) {
 // Examples stand in descriptions, with what the user configured and without
 // the path of the workspace.
 func TestToolPackExamplesShown(t *testing.T) {
-	w := toolPackWorld(t, "example-summarizer", func(s *setup) {
+	w := toolPackWorld(t, "spec-example-summarizer", func(s *setup) {
 		s.server.Context = map[string]string{"url": "https://example.com/now"}
 	})
 	enabled := objects(w.enable("x")["tools"])
