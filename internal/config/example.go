@@ -12,7 +12,7 @@ const example = `# config.yaml: every key with its default.
 # Folders that hold packs. Their packs are found, and not attached, unless attach says so.
 # Each is a path, or a mapping:
 #   - ~/packs
-#   - path: ~/work/packs
+#   - path: ~/team/packs
 #     attach: all                       # all, none (default), or a list of pack ids
 #     trust: user                       # user (default) or untrusted
 #     entry: {billing: GUIDE.md}        # a pack's folder: its entry document
