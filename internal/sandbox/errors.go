@@ -111,3 +111,18 @@ func (e *StartError) Error() string {
 }
 
 func (e *StartError) Unwrap() error { return e.Err }
+
+// A ConfineError says that the sandbox could not be set up for a run, though
+// the level was there when it was probed, or that the level cannot do what the
+// [Policy] asks. Nothing was started.
+type ConfineError struct {
+	Level Level
+	Step  string // what was being done, as "mount /usr"
+	Err   error
+}
+
+func (e *ConfineError) Error() string {
+	return fmt.Sprintf("sandbox level %s: %s: %v", e.Level, e.Step, e.Err)
+}
+
+func (e *ConfineError) Unwrap() error { return e.Err }

@@ -24,6 +24,11 @@ type Program struct {
 	// followed.
 	Interpreter       string
 	InterpreterDigest string // SHA-256 of the interpreter's bytes, in hex
+
+	// Needs are absolute folders and files outside of the system's own that the
+	// program and its interpreter cannot run without: the installation in the
+	// user's home that holds them. A run may read them.
+	Needs []string
 }
 
 // LookupOptions says where programs are.

@@ -51,26 +51,27 @@ func awaitGroup(cmd *exec.Cmd) {
 	}
 }
 
-// describeEnd fills in how the program ended and what it used.
-func describeEnd(res *Result, state *os.ProcessState) {
-	res.ExitCode = -1
+// endOf says how the program ended and what it used.
+func endOf(state *os.ProcessState) ending {
+	e := ending{code: -1}
 	if state == nil {
-		return
+		return e
 	}
-	res.ExitCode = state.ExitCode()
+	e.code = state.ExitCode()
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		res.Signal = unix.SignalName(ws.Signal())
-		if res.Signal == "" {
-			res.Signal = ws.Signal().String() // a real-time signal has no name
+		e.signal = unix.SignalName(ws.Signal())
+		if e.signal == "" {
+			e.signal = ws.Signal().String() // a real-time signal has no name
 		}
 	}
-	res.Usage.CPU = state.UserTime() + state.SystemTime()
+	e.usage.CPU = state.UserTime() + state.SystemTime()
 	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
-		res.Usage.MaxRSS = int64(ru.Maxrss)
+		e.usage.MaxRSS = int64(ru.Maxrss)
 		if runtime.GOOS != "darwin" {
-			res.Usage.MaxRSS <<= 10 // KiB everywhere else
+			e.usage.MaxRSS <<= 10 // KiB everywhere else
 		}
 	}
+	return e
 }
 
 // spaceOf is what argv and env need in a new process: their bytes, each with a

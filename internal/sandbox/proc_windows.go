@@ -30,13 +30,14 @@ func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
 // inherited.
 func keepDescriptors() {}
 
-func describeEnd(res *Result, state *os.ProcessState) {
-	res.ExitCode = -1
+func endOf(state *os.ProcessState) ending {
+	e := ending{code: -1}
 	if state == nil {
-		return
+		return e
 	}
-	res.ExitCode = state.ExitCode()
-	res.Usage.CPU = state.UserTime() + state.SystemTime()
+	e.code = state.ExitCode()
+	e.usage.CPU = state.UserTime() + state.SystemTime()
+	return e
 }
 
 // spaceOf is the length of the command line, each argument with its quotes.

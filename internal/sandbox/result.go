@@ -15,6 +15,9 @@ const (
 	CauseOutputLimit    Cause = "output_limit"    // more output than Limits.OutputTotal
 	CauseCancelled      Cause = "cancelled"       // the context of the run was done
 	CauseWorkspaceLimit Cause = "workspace_limit" // ended by itself, and left more than Limits.Workspace behind
+	CauseCPULimit       Cause = "cpu_limit"       // more processor time than Limits.CPU
+	CauseFileSizeLimit  Cause = "file_size_limit" // wrote a file beyond Limits.FileSize
+	CauseProcessLimit   Cause = "process_limit"   // more processes than Limits.Processes, where the system itself cannot refuse them
 )
 
 // A Result is what came of a program that was started.
@@ -35,6 +38,17 @@ type Result struct {
 	Skipped       []SkippedArtifact // new or changed things that are not artifacts, by path
 	MoreArtifacts int               // how many more of both there were than are listed
 	Incomplete    bool              // the workspace has more entries than were looked at
+
+	// Protected are the paths of Policy.Protected, or below one, that changed or
+	// appeared during the run, with what was done about it.
+	Protected []ProtectedChange
+}
+
+// A ProtectedChange is something protected that changed during a run. Somebody
+// else, an editor perhaps, may be the one who changed it.
+type ProtectedChange struct {
+	Path string // absolute
+	Done string // for people: "put back; the changed file is in .packs-mcp/r1.protected/1"
 }
 
 // Usage is what the program and those of its children that it waited for used.

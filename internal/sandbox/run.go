@@ -7,11 +7,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -34,6 +32,9 @@ type Options struct {
 	TempDir  string       // existing parent of the runs' temporary folders; empty: the system's
 	Lookuper *Lookuper    // shares its digests, so that a check before a start is quick; nil: one of its own
 	Logger   *slog.Logger // what went wrong beside a run; nil: nobody is told
+
+	// Skip are levels that are not tried, as if this machine did not have them.
+	Skip []Level
 }
 
 // ErrShutdown is the cause (see [context.Cause]) of the end of a context by
@@ -43,6 +44,10 @@ var ErrShutdown = errors.New("the server is shutting down")
 // A Runner starts programs. Safe for concurrent use.
 type Runner struct {
 	o Options
+
+	probing sync.Mutex
+	report  *Report // guarded by probing; nil: not probed yet
+	starter starter // of report.Level; guarded by probing
 }
 
 // New returns a Runner.
@@ -56,39 +61,34 @@ func New(o Options) *Runner {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{o}
+	return &Runner{o: o}
 }
 
-// Level returns how a run of r is confined.
-func (r *Runner) Level() Level { return LevelNone }
-
-// Run starts c under p and returns when the program has ended, nothing of its
-// process group is left, and no goroutine of the run either.
+// Run starts c under p and returns when the program has ended, nothing that it
+// started is left as far as the level can tell, and no goroutine of the run
+// either.
 //
 // A program that was started gives a Result and no error, however it ended.
 // Any error means that nothing was started: a [*CommandError], a
-// [*TooLargeError], a [*ChangedError], a [*StartError], ctx's own error when it
-// was done before, or one of preparing the run.
+// [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError], ctx's
+// own error when it was done before, or one of preparing the run.
 //
-// When ctx is done, the timeout passes or the output is too much, the process
-// group gets SIGTERM, and SIGKILL after [Options.Grace], or after
+// When ctx is done, the timeout passes or the output is too much, everything
+// that the run started gets SIGTERM, and SIGKILL after [Options.Grace], or after
 // [Options.ShutdownGrace] when the server ends. When the program itself ends,
-// the rest of its group gets SIGKILL at once.
+// the rest gets SIGKILL at once. What "everything" is, and what becomes of it
+// when the server itself is killed, depends on the [Level].
 //
-// When the server is killed, so that it can do none of this, Linux kills the
-// program, unless that has gained other rights by being started (set-user-ID).
-// The program's own children stay, as does everything on other systems.
-//
-// The program finds a new private folder in TMPDIR (TMP and TEMP on Windows),
-// which is removed afterwards.
+// The program finds a private folder for temporary files in TMPDIR (TMP and
+// TEMP on Windows), which is gone afterwards.
 func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) {
-	if err := p.Limits.check(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	limits := p.Limits.WithDefaults()
+	p.Limits = p.Limits.WithDefaults()
 
 	var ws *workspace
 	if c.Workspace != "" {
@@ -99,39 +99,39 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		defer root.Close()
 		ws = &workspace{root: root, before: scan(root)}
 	}
-	tmp, err := os.MkdirTemp(r.o.TempDir, "packs-run-")
-	if err != nil {
-		return nil, fmt.Errorf("making a temporary folder for the run: %w", err)
+	level, s := r.best(ctx)
+	tmp := s.tempDir()
+	if tmp == "" {
+		var err error
+		if tmp, err = os.MkdirTemp(r.o.TempDir, "packs-run-"); err != nil {
+			return nil, fmt.Errorf("making a temporary folder for the run: %w", err)
+		}
+		defer r.removeTemp(tmp)
 	}
-	defer r.removeTemp(tmp)
 
-	res, err := r.run(ctx, &c, limits, ws, tmp)
+	res, err := r.run(ctx, s, &launch{policy: p, command: &c, tmp: tmp}, ws)
 	if err != nil {
 		return nil, err
 	}
-	res.Level = r.Level()
+	res.Level = level
 	if ws != nil {
-		ws.report(res, limits)
+		ws.report(res, p.Limits)
 	}
 	return res, nil
 }
 
-func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspace, tmp string) (*Result, error) {
-	tempNames := []string{"TMPDIR=" + tmp}
+func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (*Result, error) {
+	c, limits := l.command, l.policy.Limits
+	tempNames := []string{"TMPDIR=" + l.tmp}
 	if runtime.GOOS == "windows" {
-		tempNames = append(tempNames, "TMP="+tmp, "TEMP="+tmp)
+		tempNames = append(tempNames, "TMP="+l.tmp, "TEMP="+l.tmp)
 	}
-	cmd := &exec.Cmd{
-		Path:        c.Program.Path,
-		Args:        append([]string{c.Program.Path}, c.Args...),
-		Dir:         c.Dir,
-		Env:         MergeEnv(c.Env, tempNames),
-		SysProcAttr: sysProcAttr(),
-	}
-	if err := checkSpace(cmd.Args, cmd.Env); err != nil {
+	l.argv = append([]string{c.Program.Path}, c.Args...)
+	l.env = MergeEnv(c.Env, tempNames)
+	if err := checkSpace(l.argv, l.env); err != nil {
 		return nil, err
 	}
-	pipes, err := openPipes(cmd, c)
+	pipes, err := openPipes(l, c)
 	if err != nil {
 		return nil, fmt.Errorf("making pipes for the run: %w", err)
 	}
@@ -148,9 +148,9 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 	}
 	keepDescriptors()
 	res := &Result{Started: time.Now()}
-	exited, err := start(cmd)
+	proc, err := s.start(l)
 	if err != nil {
-		return nil, startError(c, cmd, err)
+		return nil, err
 	}
 	pipes.closeChildEnds()
 
@@ -166,7 +166,7 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 		first := res.Cause == CauseExit
 		if first {
 			res.Cause = why
-			terminateGroup(cmd)
+			proc.terminate()
 		}
 		if at := time.Now().Add(d); first || at.Before(end) {
 			grace, end = time.After(d), at
@@ -175,7 +175,7 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 	done, over := ctx.Done(), out.over
 	for running := true; running; {
 		select {
-		case <-exited:
+		case <-proc.ended():
 			running = false
 		case <-timeout.C:
 			stop(CauseTimeout, r.o.Grace)
@@ -193,50 +193,32 @@ func (r *Runner) run(ctx context.Context, c *Command, limits Limits, ws *workspa
 			// gets EPIPE rather than waiting for SIGKILL.
 			pipes.closeReaders()
 		case <-grace:
-			killGroup(cmd)
+			proc.kill()
 		}
 	}
 	res.Duration = time.Since(res.Started)
 
-	// What the program left running is killed before the program is reaped,
-	// as long as its pid is certainly ours. Then nobody of the group prints any
-	// more, and the readers come to an end, unless somebody left the group.
-	killGroup(cmd)
-	_ = cmd.Wait() // its answer is in ProcessState
-	awaitGroup(cmd)
+	// When nothing of the run is left, nobody prints any more, and the readers
+	// come to an end, unless somebody got away.
+	ended := proc.reap()
 	drained(readers, r.o.Drain)
 	pipes.closeReaders()
 	<-readers
 	pipes.closeFeed()
 	<-feeder
 
+	if ended.err != nil {
+		return nil, ended.err
+	}
 	if out.exceeded && res.Cause == CauseExit {
 		res.Cause = CauseOutputLimit
 	}
-	describeEnd(res, cmd.ProcessState)
+	if res.Cause == CauseExit {
+		res.Cause = ended.cause
+	}
+	res.ExitCode, res.Signal, res.Usage = ended.code, ended.signal, ended.usage
 	res.Stdout, res.Stderr, res.Merged = out.stdout.capture(), out.stderr.capture(), out.merged.capture()
 	return res, nil
-}
-
-// start starts the program; the channel is closed when it has ended, and not
-// yet been reaped where [awaitExit] says so.
-//
-// The thread that starts it stays until then: Linux takes a parent to have
-// died when that thread ends (see sysProcAttr), and Go ends threads.
-func start(cmd *exec.Cmd) (exited <-chan struct{}, err error) {
-	ended := make(chan struct{})
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			awaitExit(cmd)
-			close(ended)
-		}
-	}()
-	return ended, <-started
 }
 
 // drained waits for readers to be done, at most for d.
@@ -249,20 +231,6 @@ func drained(readers <-chan struct{}, d time.Duration) {
 	}
 }
 
-// startError sorts out why a program was not started.
-func startError(c *Command, cmd *exec.Cmd, err error) error {
-	if errors.Is(err, syscall.E2BIG) {
-		return &TooLargeError{What: allStrings, Size: spaceOf(cmd.Args, cmd.Env)}
-	}
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		if pe.Op == "chdir" {
-			return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: pe.Err}
-		}
-		err = pe.Err
-	}
-	return &StartError{Program: c.Program, Err: err}
-}
-
 // pipes are the ends of a run's standard streams.
 type pipes struct {
 	child          []*os.File // the program's ends
@@ -270,7 +238,7 @@ type pipes struct {
 	stdout, stderr *os.File   // ours; stderr is nil when the program has one pipe for both
 }
 
-func openPipes(cmd *exec.Cmd, c *Command) (_ *pipes, err error) {
+func openPipes(l *launch, c *Command) (_ *pipes, err error) {
 	p := &pipes{}
 	defer func() {
 		if err != nil {
@@ -282,21 +250,21 @@ func openPipes(cmd *exec.Cmd, c *Command) (_ *pipes, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p.stdin, cmd.Stdin = w, r
+		p.stdin, l.stdin = w, r
 		p.child = append(p.child, r)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	p.stdout, cmd.Stdout, cmd.Stderr = r, w, w
+	p.stdout, l.stdout, l.stderr = r, w, w
 	p.child = append(p.child, w)
 	if !c.Join {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return nil, err
 		}
-		p.stderr, cmd.Stderr = r, w
+		p.stderr, l.stderr = r, w
 		p.child = append(p.child, w)
 	}
 	return p, nil

@@ -22,7 +22,9 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -184,10 +186,35 @@ func (l Limits) check() error {
 // A Policy says what one run may touch. The zero Policy has no network, no
 // writable folder and the default limits.
 type Policy struct {
-	ReadOnly []string // absolute folders the run may read besides the system's
-	Writable []string // absolute folders the run may also change
-	Network  Network
-	Limits   Limits
+	ReadOnly []string // absolute folders and files the run may read besides the system's and the program's own
+	Writable []string // absolute folders the run may also change; they win over ReadOnly
+
+	// Protected are absolute paths below Writable folders, of files and folders
+	// that other programs trust and run. What is there is read-only, or put
+	// back after the run where the level cannot do that; what was not there is
+	// taken away again. See [Result.Protected].
+	Protected []string
+
+	Network Network
+	Limits  Limits
+}
+
+// check reports, as a [*CommandError], what no run can be given.
+func (p *Policy) check() error {
+	for _, f := range []struct {
+		what  string
+		paths []string
+	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"protected", p.Protected}} {
+		for _, path := range f.paths {
+			switch {
+			case !filepath.IsAbs(path):
+				return &CommandError{Problem: fmt.Sprintf("%s path %q is not absolute", f.what, path)}
+			case strings.ContainsRune(path, 0):
+				return &CommandError{Problem: fmt.Sprintf("%s path %q has a NUL byte", f.what, path)}
+			}
+		}
+	}
+	return p.Limits.check()
 }
 
 // A Command is one program with everything it is started with.

@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"time"
+)
+
+// A starter starts programs at one level, in the way of one system.
+type starter interface {
+	// tempDir is where the program finds its private folder for temporary
+	// files, when the level itself makes one that is gone with the run;
+	// otherwise it is empty.
+	tempDir() string
+
+	// start starts the program of l. Its error means that nothing was started,
+	// and is one that [Runner.Run] documents. It keeps none of l's files.
+	start(l *launch) (process, error)
+}
+
+// A launch is one program, checked and complete, for a starter.
+type launch struct {
+	policy                Policy // with its limits filled in
+	command               *Command
+	argv, env             []string // both whole, argv[0] is the program's path
+	tmp                   string   // what TMPDIR is
+	stdin, stdout, stderr *os.File // the program's own ends; a nil stdin is at its end
+}
+
+// A process is a program that was started, with everything it starts in turn.
+// Its methods are called by one goroutine.
+type process interface {
+	// ended is closed when the program itself has ended.
+	ended() <-chan struct{}
+
+	// terminate asks everything to end, where the system has a way to ask.
+	terminate()
+
+	// kill ends everything; ended closes soon after.
+	kill()
+
+	// reap is called when ended is closed. It kills what is left, waits until
+	// that is gone, and gives back everything that the process held.
+	reap() ending
+}
+
+// An ending says how a program ended.
+type ending struct {
+	code   int    // -1 when a signal ended it
+	signal string // "SIGKILL" and so on, or empty
+	cause  Cause  // that the level knows of; CauseExit otherwise
+	usage  Usage
+	err    error // the program was not started after all, or nobody knows how it ended
+}
+
+// A Report says what a probe found, for people and for doctor.
+type Report struct {
+	Level  Level // the best that works here
+	Trials []Trial
+	Hint   string // what would give this machine a better level, or empty
+}
+
+// A Trial is what became of trying one level by running a program under it.
+type Trial struct {
+	Level   Level
+	Means   []string      // what confines, as "Landlock ABI 7"; empty when it does not work
+	Gaps    []string      // what this level does not cover here though it mostly does
+	Problem string        // why the level cannot be had; empty: it can
+	Took    time.Duration // the whole run of the trial
+}
+
+// Level returns the best level that this machine has. The first call probes.
+func (r *Runner) Level() Level { return r.Probe(context.Background()).Level }
+
+// Probe finds out which levels work here, by really running something under
+// each that [Options.Skip] leaves, best first. It does so once; later calls
+// return the same Report.
+func (r *Runner) Probe(ctx context.Context) Report {
+	r.probing.Lock()
+	defer r.probing.Unlock()
+	if r.report == nil {
+		r.report, r.starter = r.probe(ctx)
+	}
+	return *r.report
+}
+
+// best returns the level of a run and what starts it.
+func (r *Runner) best(ctx context.Context) (Level, starter) {
+	level := r.Probe(ctx).Level
+	r.probing.Lock()
+	defer r.probing.Unlock()
+	return level, r.starter
+}

@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A candidate is one way of having a level on this system. There may be more
+// than one of a level; better ones come first.
+type candidate struct {
+	level   Level
+	starter starter
+	means   []string // see Trial
+	gaps    []string // see Trial
+	err     error    // it cannot work, so it is not even tried
+}
+
+// errSkipped is why a level of Options.Skip was not tried.
+var errSkipped = errors.New("left out by configuration")
+
+// probe tries what this system has, best first, until something works.
+func (r *Runner) probe(ctx context.Context) (*Report, starter) {
+	report := &Report{}
+	for _, c := range candidates(r.o) {
+		trial := Trial{Level: c.level, Means: c.means, Gaps: c.gaps}
+		begin := time.Now()
+		err := c.err
+		switch {
+		case r.skips(c.level):
+			err = errSkipped
+		case err == nil:
+			err = try(ctx, c.starter)
+		}
+		trial.Took = time.Since(begin)
+		if err != nil {
+			trial.Means, trial.Gaps, trial.Problem = nil, nil, err.Error()
+			report.Trials = append(report.Trials, trial)
+			continue
+		}
+		report.Level = c.level
+		report.Trials = append(report.Trials, trial)
+		report.Hint = hint(report)
+		return report, c.starter
+	}
+	report.Trials = append(report.Trials, Trial{Level: LevelNone})
+	report.Hint = hint(report)
+	return report, plainStarter{}
+}
+
+func (r *Runner) skips(level Level) bool {
+	for _, l := range r.o.Skip {
+		if l == level {
+			return true
+		}
+	}
+	return false
+}
