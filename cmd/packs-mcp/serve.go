@@ -58,5 +58,12 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if isTerminal(a.stdin) {
 		fmt.Fprintln(a.stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")
 	}
+	// Nobody waits for this: a client wants its first answer, which runs nothing.
+	probed := make(chan struct{})
+	go func() {
+		defer close(probed)
+		s.reportSandbox(ctx, logger)
+	}()
+	defer func() { <-probed }()
 	return s.server.ServeStdio(ctx, a.stdin, out)
 }

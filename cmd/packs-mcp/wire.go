@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -47,7 +48,8 @@ func (a *app) load() (*config.Config, *slog.Logger, error) {
 }
 
 // project returns the project folder: the configured one, or the git root of
-// the working folder, or none.
+// the working folder, or none. A home folder that is in git, as some people's
+// settings are, is no project by itself: tools would find everybody's keys.
 func project(cfg *config.Config) string {
 	if cfg.Project != "" {
 		return cfg.Project
@@ -57,12 +59,12 @@ func project(cfg *config.Config) string {
 		return ""
 	}
 	for {
+		parent := filepath.Dir(dir)
+		if parent == dir || dir == cfg.Paths.Home {
+			return ""
+		}
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return dir
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return ""
 		}
 		dir = parent
 	}
@@ -149,9 +151,11 @@ func toolFiles(cfg *config.Config) *packs.ToolFiles {
 // A service is a server with everything it needs, ready to serve.
 type service struct {
 	server  *server.Server
+	gate    *gate.Gate
 	library *packs.Library
 	log     *audit.Log
 	name    string // of this process, in the audit log
+	require sandbox.Level
 }
 
 // start wires a service together. Whoever calls it closes it.
@@ -183,23 +187,27 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	for _, p := range s.library.Catalog(ctx).Problems() {
 		logger.Warn(p.String(), "hint", p.Hint)
 	}
-	require, err := sandbox.ParseLevel(cfg.Sandbox.Require)
+	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {
 		return nil, err
 	}
 	programs := new(sandbox.Lookuper)
-	g, err := gate.New(gate.Options{
+	s.gate, err = gate.New(gate.Options{
 		Runner: sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger}), Log: s.log, Logger: logger, Server: s.name,
-		Require: require, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
+		Require: s.require, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	})
 	if err != nil {
 		return nil, err
 	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("looking for the working folder: %w", err)
+	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
-		Version: versionName(), Library: s.library, Gate: g, Logger: logger, Tools: files, Programs: programs,
+		Version: versionName(), Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
-		Environ: a.environ, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
+		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -215,8 +223,43 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	return s, s.log.AppendLazy(audit.Entry{
 		Event: audit.EventServerStart, Reason: "packs-mcp " + versionName() + " on " + runtime.GOOS,
-		Sandbox: g.Level().String(),
 	})
+}
+
+// grants are the user's, as the server takes them.
+func grants(cfg *config.Config) []server.Grant {
+	all := make([]server.Grant, len(cfg.Sandbox.Grants))
+	for i, g := range cfg.Sandbox.Grants {
+		all[i] = server.Grant(g)
+	}
+	return all
+}
+
+// own are the files and folders that this program goes by.
+func own(cfg *config.Config) []string {
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run}
+	if cfg.File != "" {
+		all = append(all, cfg.File)
+	}
+	return all
+}
+
+// reportSandbox finds out how programs are confined here, and logs it.
+func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
+	box := s.gate.Sandbox(ctx)
+	var means, gaps []string
+	for _, t := range box.Trials {
+		if t.Level == box.Level && t.Problem == "" {
+			means, gaps = t.Means, t.Gaps
+		}
+	}
+	logger.Info("programs are confined", "level", box.Level.String(), "means", strings.Join(means, ", "), "gaps", strings.Join(gaps, "; "))
+	switch {
+	case box.Level < s.require:
+		logger.Warn("no program will be run, since sandbox.require is "+s.require.String(), "level", box.Level.String(), "hint", box.Hint)
+	case box.Level < sandbox.LevelFull:
+		logger.Warn("programs are confined less than they could be", "level", box.Level.String(), "hint", box.Hint)
+	}
 }
 
 // warm compiles the first tools there are: the schema behind them is compiled

@@ -104,7 +104,10 @@ type Entry struct {
 	StdoutBytes int64    `json:"stdout_bytes,omitempty"`
 	StderrBytes int64    `json:"stderr_bytes,omitempty"`
 	DurationMS  int64    `json:"duration_ms,omitempty"`
+	CPUMS       int64    `json:"cpu_ms,omitempty"`    // processor time
+	MaxRSS      int64    `json:"max_rss,omitempty"`   // bytes of the largest process
 	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
+	Protected   []string `json:"protected,omitempty"` // what nothing may change and did, with what was done about it
 	Error       string   `json:"error,omitempty"`
 
 	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event

@@ -93,6 +93,7 @@ const ChannelElicitation = "elicitation"
 type Sandbox struct {
 	Require    string        // RequireNone, RequirePartial or RequireFull
 	TimeoutMax time.Duration // what a tool's own timeout is cut to
+	Grants     []Grant       // what tools get of the user's own, in the order of the file
 }
 
 // The values of Sandbox.Require: what a machine must be able to do for
@@ -169,7 +170,7 @@ func Default() *Config {
 			Wait:     45 * time.Second, // some clients give up at 60
 			Pending:  10 * time.Minute,
 		},
-		Sandbox: Sandbox{Require: RequireNone, TimeoutMax: 300 * time.Second},
+		Sandbox: Sandbox{Require: RequirePartial, TimeoutMax: 300 * time.Second},
 		Limits: Limits{
 			EntryDoc:       mib,
 			Frontmatter:    64 * kib,

@@ -53,7 +53,14 @@ mode: Work
 project: ../project
 tool_names: dotted
 approval: {policy: every-call, channels: [elicitation], wait: 1m30s, pending: 1h}
-sandbox: {require: full, timeout_max: 10m}
+sandbox:
+  require: full
+  timeout_max: 10m
+  grants:
+    - {pack: "acme/*", env: [GITHUB_TOKEN, LD_PRELOAD], read: [~/.config/gh, /srv//data/], home: true}
+    - pack: "*"
+      tool: exec_best_effort
+      write: [~/.cache/gh]
 context: {url: "https://example.com", number: 5, flag: true}
 limits: &l
   read_page: 20000
@@ -83,7 +90,10 @@ log: {level: debug, format: json}
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
 	want.ToolNames = Dotted
 	want.Approval.Wait, want.Approval.Pending = 90*time.Second, time.Hour
-	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute}
+	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Grant{
+		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
+		{Pack: "*", Tool: "exec_best_effort", Write: []string{"/home/ann/.cache/gh"}},
+	}}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
@@ -100,7 +110,7 @@ func TestExampleIsDefault(t *testing.T) {
 	want.Context = map[string]string{}
 	for name, content := range map[string]string{
 		"example": Example(), "empty": "", "comments": "# nothing\n", "null": "~\n", "only marker": "---\n",
-		"empty sections": "approval:\nlimits: # none\npacks:\ncontext:\n", "BOM": "\ufeffmode: Global\n", "CRLF": "mode: Global\r\nlog:\r\n  level: info\r\n",
+		"empty sections": "approval:\nlimits: # none\npacks:\ncontext:\nsandbox:\n  grants:\n", "BOM": "\ufeffmode: Global\n", "CRLF": "mode: Global\r\nlog:\r\n  level: info\r\n",
 	} {
 		got, _, err := load(t, content, nil)
 		if err != nil {
@@ -150,7 +160,6 @@ func TestFileProblems(t *testing.T) {
 		{"later rules", "rules: []\n", "FILE:1:1: rules: not available in this version"},
 		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},
 		{"program twice", "compat: [claude, claude]\n", `FILE:1:18: compat[1]: is "claude"; name it once`},
-		{"later grants", "sandbox:\n  grants: []\n", `FILE:2:3: sandbox.grants: not available in this version`},
 		{"later policy", "approval: {policy: first-run}\n", `FILE:1:20: approval.policy: is "first-run"; not available in this version; want every-call`},
 		{"later channel", "approval: {channels: [elicitation, page]}\n", `FILE:1:36: approval.channels[1]: is "page"; not available in this version; want elicitation`},
 		{"no channel", "approval: {channels: []}\n", `FILE:1:22: approval.channels: is an empty list; name at least one`},
@@ -438,6 +447,7 @@ func FuzzFile(f *testing.F) {
 	// Small seeds: a fuzzer spends its time on making large ones small.
 	f.Add([]byte("mode: a\nlog: {level: info}\naudit:\n  max_size: 1MiB # x\n"))
 	f.Add([]byte("packs: [&a {path: x, attach: [b], entry: {c: d}, docs: {e: [f]}}, *a]\ncontext: {a: 1}\n"))
+	f.Add([]byte("sandbox: {grants: [{pack: a, tool: '*', env: [B], read: [/c], home: true}]}\n"))
 	f.Add([]byte("a: &a [*a]\n? [b]\n: c\n<<: {}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		read := func() *loader {

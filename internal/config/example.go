@@ -34,8 +34,16 @@ approval:
   pending: 10m              # how long a question may be answered
 
 sandbox:
-  require: none             # none, partial or full: what this machine must be able to do, or nothing runs
+  require: partial          # none, partial or full: what this machine must be able to do, or nothing runs
   timeout_max: 300s         # a tool's own timeout is cut to this
+  # What tools get of your own, beyond pack, workspace and project. Every question about a run shows it:
+  #   - pack: acme/deploy               # a pack's id, or a pattern: "acme/*", "*"
+  #     tool: "*"                       # a tool's name, or a pattern; exec_best_effort for commands
+  #     env: [GITHUB_TOKEN]             # variables, with the value that this program was started with
+  #     read: [~/.config/gh]            # files and folders; your whole home folder is refused
+  #     write: [~/.cache/gh]            # folders
+  #     home: false                     # true: HOME is your own, with only what is granted in it
+  grants: []
 
 # Values for tools that ask for them, by name:
 #   url: https://example.com

@@ -101,7 +101,13 @@ func (l *loader) file(name, dir string, data []byte) {
 			if isNull(v) {
 				return // a section whose lines are all comments
 			}
-			f.mapping(v, name, func(k, v *yaml.Node, path string) { f.scalarKey(k, v, name, path) })
+			f.mapping(v, name, func(k, v *yaml.Node, path string) {
+				if path == grantsKey {
+					f.grants(v, path)
+					return
+				}
+				f.scalarKey(k, v, name, path)
+			})
 		default:
 			f.scalarKey(k, v, "", name)
 		}

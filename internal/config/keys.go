@@ -33,11 +33,13 @@ func sections() []string {
 
 // structured are the keys that only the file has, or that have a form of their
 // own.
-func structured() []string { return []string{"packs", "context"} }
+func structured() []string { return []string{"packs", "context", grantsKey} }
+
+const grantsKey = "sandbox.grants"
 
 // laterKeys are known, and do nothing yet. To refuse them is better than to
 // let somebody believe that a rule holds.
-func laterKeys() []string { return []string{"rules", "http", "sandbox.grants"} }
+func laterKeys() []string { return []string{"rules", "http"} }
 
 // paths returns every key of this version, by whole path.
 func paths() []string {

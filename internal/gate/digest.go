@@ -71,12 +71,28 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	s.add("tool", r.Tool, r.Definition)
 	s.add("read only", fmt.Sprint(r.ReadOnly))
 	s.add("program", c.Program.Name, c.Program.Path, c.Program.Resolved, c.Program.Digest,
-		c.Program.Interpreter, c.Program.InterpreterDigest)
+		c.Program.Interpreter, c.Program.InterpreterDigest, c.Program.Shim)
+	s.add("the program needs", c.Program.Needs...)
+	for _, l := range c.Program.Links {
+		s.add("the program's link", l.Path, l.Target)
+	}
 	s.add("folder", c.Dir)
 	s.add("workspace", c.Workspace)
 	s.add("join", fmt.Sprint(c.Join))
 	s.add("may read", p.ReadOnly...)
 	s.add("may write", p.Writable...)
+	s.add("may write except", p.Protected...)
+	for _, l := range p.Links {
+		s.add("link", l.Path, l.Target)
+	}
+	s.add("project", r.Project)
+	s.add("granted variables", r.Granted.Env...)
+	s.add("granted variables without a value", r.Granted.Unset...)
+	s.add("granted folders", r.Granted.Folders...)
+	for _, m := range r.Granted.LeftOut {
+		s.add("granted and left out", m.What, m.Why)
+	}
+	s.add("home", r.Granted.Home)
 	s.add("network", p.Network.String())
 	s.add("limits", fmt.Sprintf("%+v", p.Limits)) // numbers only
 	s.add("level", level.String())

@@ -33,12 +33,20 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 		f(path, func() { v.SetInt(v.Int() + 1) })
 	case reflect.Slice:
 		f(path, func() {
-			if v.Type().Elem().Kind() == reflect.Uint8 {
+			switch v.Type().Elem().Kind() {
+			case reflect.Uint8:
 				v.SetBytes(append(v.Bytes(), '1'))
-			} else {
+			case reflect.Struct:
+				v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			default:
 				v.Set(reflect.Append(v, reflect.ValueOf("\xff")))
 			}
 		})
+		for i := range v.Len() {
+			if v.Type().Elem().Kind() == reflect.Struct {
+				fields(v.Index(i), fmt.Sprintf("%s[%d]", path, i), f)
+			}
+		}
 	case reflect.Interface:
 		// What a folder is on this machine: the runner compares it, and it has no
 		// bytes that an answer could be bound to.
@@ -72,7 +80,7 @@ func unbound(of func() Request, digest func(*Request, sandbox.Level) string) []s
 // policy has to be added to the digests, or to these lists on purpose.
 func TestEveryFieldIsBound(t *testing.T) {
 	free := []string{"Caller.Client", "Caller.Call", "Caller.CanAsk", "Logged"}
-	for name, of := range map[string]func() Request{"tool": toolRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
+	for name, of := range map[string]func() Request{"tool": toolRun, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
 		free := free
 		if of().Run != nil {
 			free = append(slices.Clone(free), "Run.Logged")
@@ -97,6 +105,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 		{"enable", enableCall, call},
 		{"exec", execRun, slices.Concat(call, words)},
 		{"tool", toolRun, slices.Concat(call, words, []string{"Run.Command.Args", "Run.Command.Stdin"})},
+		{"granted", grantedRun, slices.Concat(call, words, []string{"Run.Command.Args", "Run.Command.Stdin"})},
 	} {
 		got := unbound(c.of, (*Request).grantDigest)
 		slices.Sort(got)

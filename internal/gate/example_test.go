@@ -96,7 +96,7 @@ func Example() {
 // [sandbox.Runner] and [audit.Log].
 type printer struct{}
 
-func (printer) Level() sandbox.Level { return sandbox.LevelNone }
+func (printer) Probe(context.Context) sandbox.Report { return sandbox.Report{Level: sandbox.LevelNone} }
 
 func (printer) Run(context.Context, sandbox.Policy, sandbox.Command) (*sandbox.Result, error) {
 	return &sandbox.Result{Stdout: sandbox.Capture{Head: []byte("nothing to commit\n")}}, nil

@@ -29,12 +29,19 @@ func (e *DeniedError) Error() string { return "denied: " + e.Reason }
 func (e *DeniedError) Is(target error) bool { return target == ErrDenied }
 
 // A WeakSandboxError is the denial of a run because programs cannot be confined
-// as strongly as the configuration requires.
+// here as strongly as it takes.
 type WeakSandboxError struct {
 	Have, Require sandbox.Level
+	// Network is the one that only level Require can give; none when it is the
+	// configuration that requires the level.
+	Network sandbox.Network
+	Hint    string // what would give this machine a better level, or empty
 }
 
 func (e *WeakSandboxError) Error() string {
+	if e.Network != sandbox.NetworkNone {
+		return fmt.Sprintf("it needs the network %q, which takes the sandbox level %q, and the level here is %q", e.Network, e.Require, e.Have)
+	}
 	return fmt.Sprintf("the sandbox level here is %q, and the configuration requires %q", e.Have, e.Require)
 }
 
@@ -42,7 +49,8 @@ func (e *WeakSandboxError) Is(target error) bool { return target == ErrDenied }
 
 // A Runner starts one program under one policy. It is [sandbox.Runner].
 type Runner interface {
-	Level() sandbox.Level
+	// Probe says how programs are confined here; the first call finds out.
+	Probe(context.Context) sandbox.Report
 	Run(context.Context, sandbox.Policy, sandbox.Command) (*sandbox.Result, error)
 }
 
@@ -117,8 +125,12 @@ func New(o Options) (*Gate, error) {
 	}, nil
 }
 
-// Level is how strongly the gate's runner confines programs.
-func (g *Gate) Level() sandbox.Level { return g.runner.Level() }
+// Sandbox says how the gate's runner confines programs. The first call takes
+// the time of running some, whoever makes it; the first run makes it otherwise.
+func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
+	// What is found out holds for everybody, so nobody's patience cuts it short.
+	return g.runner.Probe(context.WithoutCancel(ctx))
+}
 
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
@@ -136,11 +148,14 @@ func (g *Gate) EndChat(chat string) {
 // second. A client that sends an answer or a state with a first call must be
 // passed on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit, *Question, error) {
-	c := &check{Gate: g, level: g.runner.Level(), req: req, answer: answer}
+	c := &check{Gate: g, req: req, answer: answer}
+	if req.Run != nil {
+		c.box = g.Sandbox(ctx)
+	}
 	var stale error
 	if answer != nil {
 		// First of all: whatever is decided, the state is spent.
-		stale = g.states.redeem(answer.State, req.callDigest(c.level))
+		stale = g.states.redeem(answer.State, req.callDigest(c.box.Level))
 	}
 	if ctx.Err() != nil {
 		return nil, nil, c.deny("the call was cancelled", "")
@@ -148,8 +163,7 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 	if reason := req.invalid(); reason != "" {
 		return nil, nil, c.deny(reason, "")
 	}
-	if req.Kind == KindRun && c.level < g.require {
-		weak := &WeakSandboxError{Have: c.level, Require: g.require}
+	if weak := c.tooWeak(); weak != nil {
 		if err := c.record(Deny, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
@@ -162,12 +176,32 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 	return c.first()
 }
 
+// tooWeak says why the request cannot be confined as it has to be; nil when it
+// can.
+func (c *check) tooWeak() *WeakSandboxError {
+	if c.req.Kind != KindRun {
+		return nil
+	}
+	have := c.box.Level
+	switch {
+	case have < c.require:
+		return &WeakSandboxError{Have: have, Require: c.require, Hint: c.box.Hint}
+	case have == sandbox.LevelPartial && c.req.Run.Policy.Network == sandbox.NetworkLoopback:
+		// Only a network of its own tells the run's processes from all others.
+		return &WeakSandboxError{Have: have, Require: sandbox.LevelFull, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
+	}
+	return nil
+}
+
 // Refuse records that an answer came for a call that cannot be made, and spends
 // the answer's state, so that it allows nothing later. Of req only the caller,
 // the method and the arguments need be known.
 func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
-	c := &check{Gate: g, level: g.runner.Level(), req: req, answer: answer}
-	if err := g.states.redeem(answer.State, req.callDigest(c.level)); err != nil {
+	c := &check{Gate: g, req: req, answer: answer}
+	if req.Run != nil {
+		c.box = g.Sandbox(context.Background())
+	}
+	if err := g.states.redeem(answer.State, req.callDigest(c.box.Level)); err != nil {
 		reason += "; " + err.Error()
 	}
 	return c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
@@ -176,7 +210,7 @@ func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
 // A check is one call of [Gate.Check].
 type check struct {
 	*Gate
-	level  sandbox.Level // how the runner confines, asked once
+	box    sandbox.Report // how the runner confines, asked once, when the request is a run
 	req    Request
 	answer *Answer
 }
@@ -196,12 +230,12 @@ func (c *check) first() (*Permit, *Question, error) {
 			"Tell the user: every call needs a person's approval, and this client does not support MCP elicitation. "+
 				"They can use a client that does, or try the pack in a terminal with: packs-mcp try PACK_DIR")
 	}
-	text, err := render(&c.req, c.level)
+	text, err := render(&c.req, c.box)
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
 	}
 	expires := c.now().Add(c.pending)
-	state, err := c.states.mint(c.req.Caller.Chat, c.req.callDigest(c.level), expires)
+	state, err := c.states.mint(c.req.Caller.Chat, c.req.callDigest(c.box.Level), expires)
 	if err != nil {
 		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
 	}
@@ -229,7 +263,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 // permit records the decision and then, only if that worked, allows the call.
 func (c *check) permit(d Decision, reason string) (*Permit, error) {
 	// A copy: what is done with the request from here on changes nothing.
-	p := &Permit{gate: c.Gate, level: c.level, req: c.req.clone()}
+	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone()}
 	if p.req.Kind == KindRun {
 		p.run = newRunID()
 	}
@@ -250,7 +284,7 @@ func (c *check) deny(reason, hint string) error {
 // granted reports whether a person allowed the like of the request for the
 // chat.
 func (c *check) granted() bool {
-	key := c.req.grantDigest(c.level)
+	key := c.req.grantDigest(c.box.Level)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, ok := c.grants[c.req.Caller.Chat][key]
@@ -258,7 +292,7 @@ func (c *check) granted() bool {
 }
 
 func (c *check) grant() {
-	key := c.req.grantDigest(c.level)
+	key := c.req.grantDigest(c.box.Level)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	chat := c.req.Caller.Chat

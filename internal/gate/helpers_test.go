@@ -19,16 +19,21 @@ import (
 type runner struct {
 	mu      sync.Mutex
 	level   sandbox.Level
+	box     sandbox.Report // of the probe, but for Level
+	probes  int
 	started []sandbox.Command
 	before  func() // called at the start of a run
 	result  *sandbox.Result
 	err     error
 }
 
-func (r *runner) Level() sandbox.Level {
+func (r *runner) Probe(ctx context.Context) sandbox.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.level
+	r.probes++
+	box := r.box
+	box.Level = r.level
+	return box
 }
 
 func (r *runner) setLevel(l sandbox.Level) {
@@ -235,6 +240,34 @@ func toolRun() Request {
 			Env: []string{"MODE=kind"},
 		},
 	}
+}
+
+// grantedRun is the call of a tool that works on a project, with a program from
+// somebody's home, and with all that a configuration can open.
+func grantedRun() Request {
+	r := toolRun()
+	p := &r.Run.Command.Program
+	*p = sandbox.Program{
+		Name: "python3", Path: "/home/ada/.pyenv/versions/3.12.4/bin/python3", Resolved: "/home/ada/.pyenv/versions/3.12.4/bin/python3.12",
+		Digest: strings.Repeat("04", 32), Needs: []string{"/home/ada/.pyenv/versions/3.12.4"}, Shim: "/home/ada/.pyenv/shims/python3",
+	}
+	r.Run.Command.Args = []string{"/packs/triage/sync.py"}
+	r.Run.Command.Dir = "/home/ada/site"
+	r.Run.Command.Env = append(r.Run.Command.Env, "GITHUB_TOKEN=hunter2")
+	r.Run.Project = "/home/ada/site"
+	r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home/ada/.config/gh", "/srv/data")
+	r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home/ada/site", "/home/ada/.cache/gh")
+	r.Run.Policy.Protected = []string{
+		"/home/ada/site/.git/hooks", "/home/ada/site/CLAUDE.md", "/home/ada/site/.vscode", "/home/ada/site/AGENTS.md", "/home/ada/site/.envrc",
+	}
+	p.Links = []sandbox.Link{{Path: "/home/ada/bin/python3", Target: "../.pyenv/shims/python3"}}
+	r.Run.Policy.Links = []sandbox.Link{{Path: "/home/ada/data", Target: "/srv/data"}}
+	r.Run.Granted = Granted{
+		Env: []string{"GITHUB_TOKEN"}, Unset: []string{"GH_HOST"}, Home: "/home/ada",
+		Folders: []string{"/home/ada/.config/gh", "/srv/data", "/home/ada/.cache/gh"},
+		LeftOut: []Missing{{What: "/home/ada/.netrc", Why: "is not there"}},
+	}
+	return r
 }
 
 // execRun is a command that the model wrote.

@@ -15,11 +15,11 @@ import (
 // A Permit is the approval of one request. It cannot be made outside this
 // package, and a run works once.
 type Permit struct {
-	gate  *Gate
-	level sandbox.Level // what the person was told
-	req   Request
-	run   string
-	used  atomic.Bool
+	gate *Gate
+	box  sandbox.Report // what the person was told
+	req  Request
+	run  string
+	used atomic.Bool
 }
 
 // Digest is the pack digest that was approved. Whoever hands out content
@@ -28,14 +28,18 @@ func (p *Permit) Digest() string { return p.req.Pack.Digest }
 
 // Covers reports whether req is still what was approved.
 func (p *Permit) Covers(req Request) bool {
-	return req.callDigest(p.gate.runner.Level()) == p.req.callDigest(p.level)
+	level := p.box.Level
+	if req.Run != nil {
+		level = p.gate.Sandbox(context.Background()).Level
+	}
+	return req.callDigest(level) == p.req.callDigest(p.box.Level)
 }
 
 // Withhold records that what was approved was not given after all, and returns
 // the denial. A run that is withheld cannot be started any more.
 func (p *Permit) Withhold(reason, hint string) error {
 	p.used.Store(true)
-	c := &check{Gate: p.gate, level: p.level, req: p.req}
+	c := &check{Gate: p.gate, box: p.box, req: p.req}
 	return c.deny(reason, hint)
 }
 
@@ -57,9 +61,9 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		return nil, ErrSpent
 	}
 	g := p.gate
-	if now := g.runner.Level(); now != p.level {
-		c := &check{Gate: g, level: now, req: p.req}
-		return nil, c.deny(fmt.Sprintf("the sandbox level was %q when this was approved, and is %q", p.level, now),
+	if now := g.Sandbox(ctx); now.Level != p.box.Level {
+		c := &check{Gate: g, box: now, req: p.req}
+		return nil, c.deny(fmt.Sprintf("the sandbox level was %q when this was approved, and is %q", p.box.Level, now.Level),
 			"Call again; the user will be asked about the run as it is now.")
 	}
 	command := p.req.Run.Command
@@ -78,8 +82,12 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		end.Sandbox = result.Level.String()
 		end.StdoutBytes, end.StderrBytes = result.Stdout.Total, result.Stderr.Total
 		end.DurationMS = result.Duration.Milliseconds()
+		end.CPUMS, end.MaxRSS = result.Usage.CPU.Milliseconds(), result.Usage.MaxRSS
 		for _, a := range result.Artifacts {
 			end.Artifacts = append(end.Artifacts, a.Path)
+		}
+		for _, c := range result.Protected {
+			end.Protected = append(end.Protected, c.Path+": "+c.Done)
 		}
 	}
 	if err != nil {
@@ -104,14 +112,13 @@ func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox
 
 // runEntry is the common part of the two lines about a run.
 func (p *Permit) runEntry(event audit.Event) audit.Entry {
-	e := p.gate.entry(&p.req, p.level, event)
+	e := p.gate.entry(&p.req, p.box.Level, event)
 	run := p.req.Run
 	e.Run = p.run
 	e.Program = run.Command.Program.Path
 	e.ProgramDigest = run.Command.Program.Digest
 	e.Argv = run.Logged
 	e.Dir = run.Command.Dir
-	e.Sandbox = p.level.String()
 	e.Network = run.Policy.Network.String()
 	return e
 }

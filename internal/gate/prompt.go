@@ -110,7 +110,7 @@ func (r *Run) commandLine() string {
 
 // render writes the whole question: facts, then the pack's own words, marked
 // as such. Every value that did not come from this program is escaped.
-func render(r *Request, level sandbox.Level) (string, error) {
+func render(r *Request, box sandbox.Report) (string, error) {
 	var p prompt
 	p.line(r.title())
 	p.line("")
@@ -134,7 +134,7 @@ func render(r *Request, level sandbox.Level) (string, error) {
 		}
 		p.fact("effect", "the tools can be called; each call asks again")
 	case KindRun:
-		p.run(r.Run, level)
+		p.run(r, box)
 	}
 	if r.Hidden != "" {
 		p.fact("CAUTION", "the text has "+safetext.Line(r.Hidden))
@@ -179,54 +179,6 @@ func (p *prompt) asked(r *Request) {
 		}
 		p.fact(first(i, "asked for"), name(key)+": "+value)
 		i++
-	}
-}
-
-// run writes what would be started, where, and under which rules.
-func (p *prompt) run(r *Run, level sandbox.Level) {
-	c, policy := r.Command, r.Policy
-	p.fact("program", safetext.Quote(c.Program.Path))
-	if c.Program.Resolved != "" && c.Program.Resolved != c.Program.Path {
-		p.fact("", "which is "+safetext.Quote(c.Program.Resolved))
-	}
-	if c.Program.Interpreter != "" {
-		p.fact("", "run by "+safetext.Quote(c.Program.Interpreter))
-	}
-	for i, a := range c.Args {
-		// Numbered, so that none can pass for part of another.
-		p.fact(first(i, "arguments"), fmt.Sprintf("%d: %s", i+1, quoted(a)))
-	}
-	if len(c.Args) == 0 {
-		p.fact("arguments", "none")
-	}
-	if len(c.Stdin) > 0 {
-		p.fact("input", input(c.Stdin))
-	}
-	p.fact("folder", safetext.Quote(c.Dir))
-	for i, kv := range r.Env {
-		p.fact(first(i, "variables"), quoted(kv))
-	}
-	limits := policy.Limits.WithDefaults()
-	if level == sandbox.LevelNone {
-		p.fact("sandbox", "none: it can do everything you can do,")
-		p.fact("", "with your files and on the network")
-		if policy.Network != sandbox.NetworkNone {
-			p.fact("pack asks", "for the network")
-		}
-	} else {
-		p.fact("sandbox", levelWords(level))
-		for i, d := range policy.ReadOnly {
-			p.fact(first(i, "may read"), safetext.Quote(d))
-		}
-		for i, d := range policy.Writable {
-			p.fact(first(i, "may change"), safetext.Quote(d))
-		}
-		p.fact("network", networkWords(policy.Network))
-		p.fact("limits", fmt.Sprintf("%s of memory, %d processes", size(limits.Memory), limits.Processes))
-	}
-	p.fact("stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
-	if r.ReadOnly {
-		p.fact("pack says", "it changes nothing")
 	}
 }
 
@@ -292,28 +244,6 @@ func trustWords(t Trust) string {
 		return "yours: from a folder you named or own"
 	default:
 		return "NOT trusted"
-	}
-}
-
-func levelWords(l sandbox.Level) string {
-	switch l {
-	case sandbox.LevelFull:
-		return "full: it reaches only what is named here"
-	case sandbox.LevelPartial:
-		return "partial: files and network are confined"
-	default:
-		return l.String()
-	}
-}
-
-func networkWords(n sandbox.Network) string {
-	switch n {
-	case sandbox.NetworkLoopback:
-		return "loopback: only its own processes"
-	case sandbox.NetworkFull:
-		return "full: it can send data anywhere"
-	default:
-		return n.String()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -380,9 +381,11 @@ func TestConcurrentCalls(t *testing.T) {
 // not change what runs.
 func TestPermitIsACopy(t *testing.T) {
 	b := newBench(t)
-	req := toolRun()
+	req := grantedRun()
 	permit := b.approve(req, Once)
 	req.Run.Command.Args[0] = "evil"
+	req.Run.Command.Program.Needs[0] = "/"
+	req.Run.Policy.Protected[0] = "/nothing"
 	req.Run.Command.Env[0] = "LD_PRELOAD=evil"
 	req.Run.Command.Program.Path = "/bin/evil"
 	req.Pack.Digest = "evil"
@@ -390,8 +393,8 @@ func TestPermitIsACopy(t *testing.T) {
 	if _, err := permit.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got, want := b.runner.started[0], toolRun().Run.Command
-	if got.Program != want.Program || !slices.Equal(got.Args, want.Args) {
+	got, want := b.runner.started[0], grantedRun().Run.Command
+	if !reflect.DeepEqual(got.Program, want.Program) || !slices.Equal(got.Args, want.Args) {
 		t.Errorf("started %q %q, want %q %q", got.Program.Path, got.Args, want.Program.Path, want.Args)
 	}
 	if want := append(want.Env, "PACKS_RUN_ID="+permit.RunID()); !slices.Equal(got.Env, want) {

@@ -13,7 +13,7 @@ import (
 // disk when it returns; what a grant or the nature of metadata allows is
 // written at once and on disk within a second, except runs.
 func (c *check) record(d Decision, reason, run string) error {
-	e := c.entry(&c.req, c.level, audit.EventDecision)
+	e := c.entry(&c.req, c.box.Level, audit.EventDecision)
 	e.Decision, e.Reason, e.Run = d.String(), reason, run
 	if c.answer != nil {
 		e.Channel = c.answer.Channel
@@ -33,7 +33,7 @@ func (g *Gate) append(e audit.Entry) error { return g.failed(e, shorter(e, g.log
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	err := write(e)
 	if errors.Is(err, audit.ErrTooLong) {
-		e.Args, e.Argv, e.Artifacts = nil, nil, nil
+		e.Args, e.Argv, e.Artifacts, e.Protected = nil, nil, nil, nil
 		err = write(e)
 	}
 	return err
@@ -77,6 +77,9 @@ func (g *Gate) entry(req *Request, level sandbox.Level, event audit.Event) audit
 	}
 	if len(req.Arguments) > 0 {
 		e.ArgsDigest = hexSum(canonical(req.Arguments))
+	}
+	if req.Run != nil {
+		e.Sandbox = level.String()
 	}
 	if req.Run != nil && req.Run.Tool != "" {
 		e.Tool = fmt.Sprintf("%s/%s", req.Method, req.Run.Tool)

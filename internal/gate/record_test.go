@@ -92,6 +92,7 @@ func TestWeakSandbox(t *testing.T) {
 	} {
 		b := newBench(t, func(o *Options) { o.Require = c.require })
 		b.runner.setLevel(c.have)
+		b.runner.box.Hint = "allow user namespaces"
 		_, q, err := b.Check(t.Context(), toolRun(), nil)
 		if !c.refused {
 			if q == nil || err != nil {
@@ -100,18 +101,46 @@ func TestWeakSandbox(t *testing.T) {
 			continue
 		}
 		weak, ok := errors.AsType[*WeakSandboxError](err)
-		if !ok || weak.Have != c.have || weak.Require != c.require {
+		if !ok || weak.Have != c.have || weak.Require != c.require || weak.Hint != "allow user namespaces" {
 			t.Errorf("have %v, require %v: Check() = %v, want a *WeakSandboxError", c.have, c.require, err)
 		}
 		b.denied(err, "the configuration requires")
 		if n := len(b.log.all()); n != 1 {
 			t.Errorf("%d lines in the log, want 1", n)
 		}
+		if got := b.log.last().Sandbox; got != c.have.String() {
+			t.Errorf("the line of the denial has the level %q, want %q", got, c.have)
+		}
 		// What starts nothing needs no sandbox.
 		if got := b.outcome(openCall()); got != asks {
 			t.Errorf("open: %s, want %s", got, asks)
 		}
 	}
+	t.Run("a network of its own", func(t *testing.T) {
+		req := with(toolRun(), func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback })
+		for level, want := range map[sandbox.Level]string{
+			sandbox.LevelNone: asks, sandbox.LevelFull: asks,
+			sandbox.LevelPartial: `it needs the network "loopback", which takes the sandbox level "full", and the level here is "partial"`,
+		} {
+			b := newBench(t)
+			b.runner.setLevel(level)
+			if got := b.outcome(req); got != want {
+				t.Errorf("loopback at level %v: %s, want %s", level, got, want)
+			}
+		}
+	})
+	t.Run("what starts nothing does not wait for the probe", func(t *testing.T) {
+		b := newBench(t)
+		for _, req := range []Request{listCall(), openCall(), readCall(), enableCall()} {
+			b.outcome(req)
+		}
+		if err := b.Refuse(openCall(), accept("x.y", "once"), "why not"); err == nil {
+			t.Error("Refuse() = nil, want a denial")
+		}
+		if b.runner.probes != 0 {
+			t.Errorf("%d probes, want none", b.runner.probes)
+		}
+	})
 	t.Run("it got weaker after the question", func(t *testing.T) {
 		b := newBench(t, func(o *Options) { o.Require = sandbox.LevelFull })
 		b.runner.setLevel(sandbox.LevelFull)
@@ -229,6 +258,8 @@ func TestRunLines(t *testing.T) {
 		ExitCode: -1, Signal: "SIGKILL", Cause: sandbox.CauseTimeout, Duration: 1500 * time.Millisecond, Level: sandbox.LevelPartial,
 		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3},
 		Artifacts: []sandbox.Artifact{{Path: "out/made.txt", Size: 5}},
+		Usage:     sandbox.Usage{CPU: 1200 * time.Millisecond, MaxRSS: 5 << 20},
+		Protected: []sandbox.ProtectedChange{{Path: "/desk/chat/.envrc", Done: "taken away"}},
 	}
 	if _, err := permit.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -240,18 +271,20 @@ func TestRunLines(t *testing.T) {
 	}
 	code := -1
 	common := audit.Entry{
-		Server: "test", Chat: "stdio-1", Caller: "ada", Client: "test 1.0", Call: "call-1", Run: permit.RunID(),
+		Sandbox: "none",
+		Server:  "test", Chat: "stdio-1", Caller: "ada", Client: "test 1.0", Call: "call-1", Run: permit.RunID(),
 		Kind: "run", Tool: "capability_packs_call_tool/greet", Pack: "triage", PackDigest: req.Pack.Digest,
 		CallDigest: req.callDigest(sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: json.RawMessage(`{"who":"Ada"}`),
 	}
 	decision, start := common, common
 	decision.Event, decision.Decision, decision.Channel = audit.EventDecision, "once", "elicitation"
 	start.Event, start.Program, start.ProgramDigest = audit.EventRunStart, "/packs/triage/scripts/greet.sh", req.Run.Command.Program.Digest
-	start.Dir, start.Sandbox, start.Network = "/desk/chat", "none", "none"
+	start.Dir, start.Network = "/desk/chat", "none"
 	end := start
 	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
 	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500
 	end.StdoutBytes, end.StderrBytes, end.Artifacts = 7, 3, []string{"out/made.txt"}
+	end.CPUMS, end.MaxRSS, end.Protected = 1200, 5<<20, []string{"/desk/chat/.envrc: taken away"}
 	if diff := cmp.Diff([]audit.Entry{decision, start, end}, b.log.all()); diff != "" {
 		t.Errorf("lines differ (-want +got):\n%s", diff)
 	}

@@ -101,12 +101,34 @@ type Run struct {
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
+	// Project is the user's project, when Policy has it or a part of it; empty
+	// otherwise.
+	Project string
+	// Granted is what the user's own configuration adds to Command and Policy.
+	Granted Granted
 	// Logged is what the audit log keeps of the program's arguments:
 	// Command.Args with secret values taken out. Like [Request].Logged it is not
 	// bound by the approval.
 	Logged []string
 	// ReadOnly is the pack's word that the tool changes nothing.
 	ReadOnly bool
+}
+
+// Granted is what the user's configuration opens to a run beyond what it would
+// get, as a person is shown it. The values of variables are secrets, and only in
+// the run's Command.
+type Granted struct {
+	Env     []string // names of variables that have the user's own value
+	Unset   []string // names of granted variables that the user does not have
+	Folders []string // those of Policy.ReadOnly and Policy.Writable that were granted; files too
+	LeftOut []Missing
+	Home    string // the user's home folder, when HOME is that; empty otherwise
+}
+
+// Missing is something that was granted and is not given.
+type Missing struct {
+	What string // as the configuration has it
+	Why  string // "is not there"
 }
 
 // invalid says why r cannot be asked about at all; empty when it can.
@@ -165,6 +187,14 @@ func (r Request) clone() Request {
 		run.Command.Stdin = slices.Clone(run.Command.Stdin)
 		run.Policy.ReadOnly = slices.Clone(run.Policy.ReadOnly)
 		run.Policy.Writable = slices.Clone(run.Policy.Writable)
+		run.Policy.Protected = slices.Clone(run.Policy.Protected)
+		run.Policy.Links = slices.Clone(run.Policy.Links)
+		run.Command.Program.Needs = slices.Clone(run.Command.Program.Needs)
+		run.Command.Program.Links = slices.Clone(run.Command.Program.Links)
+		run.Granted.Env = slices.Clone(run.Granted.Env)
+		run.Granted.Unset = slices.Clone(run.Granted.Unset)
+		run.Granted.Folders = slices.Clone(run.Granted.Folders)
+		run.Granted.LeftOut = slices.Clone(run.Granted.LeftOut)
 		r.Run = &run
 	}
 	return r

@@ -71,6 +71,14 @@ var plan = []sentence{
 	{"more to read", func(r *Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home") }, asks},
 	{"more to write", func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, asks},
 	{"one more variable (RP-03)", func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=x") }, asks},
+	{"less that is protected", func(r *Request) { r.Run.Policy.Protected = []string{"/desk/chat/.git"} }, asks},
+	{"more of the home for the program", func(r *Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local/lib"} }, asks},
+	{"another shim", func(r *Request) { r.Run.Command.Program.Shim = "/home/ada/.asdf/shims/greet" }, asks},
+	{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, asks},
+	{"a granted folder", func(r *Request) { r.Run.Granted.Folders = []string{"/desk/chat"} }, asks},
+	{"a granted folder that is not there", func(r *Request) { r.Run.Granted.LeftOut = []Missing{{"/x", "is not there"}} }, asks},
+	{"the user's own home", func(r *Request) { r.Run.Granted.Home = "/home/ada" }, asks},
+	{"another project", func(r *Request) { r.Run.Project = "/home/ada/site" }, asks},
 	{"another program of the same name (RP-06)", func(r *Request) { r.Run.Command.Program.Path = "/tmp/greet.sh" }, asks},
 	{"a link to another program", func(r *Request) { r.Run.Command.Program.Resolved = "/tmp/greet.sh" }, asks},
 	{"other bytes of the program (RP-06)", func(r *Request) { r.Run.Command.Program.Digest = "00" }, asks},
@@ -274,7 +282,7 @@ func TestNew(t *testing.T) {
 	if left := time.Until(q.Expires); left < 9*time.Minute || left > 10*time.Minute {
 		t.Errorf("the question expires in %v, want ten minutes", left)
 	}
-	if g.Level() != sandbox.LevelNone {
-		t.Errorf("Level() = %v", g.Level())
+	if box := g.Sandbox(t.Context()); box.Level != sandbox.LevelNone {
+		t.Errorf("Sandbox() = %+v", box)
 	}
 }

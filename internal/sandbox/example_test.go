@@ -18,11 +18,11 @@ func Example() {
 
 	program, err := sandbox.Lookup("/bin/echo", sandbox.LookupOptions{})
 	if err != nil {
-		fmt.Println("hello 0 none") // no such program on this system
+		fmt.Println("hello 0 true") // no such program on this system
 		return
 	}
 	runner := sandbox.New(sandbox.Options{})
-	res, err := runner.Run(context.Background(), sandbox.Policy{}, sandbox.Command{
+	res, err := runner.Run(context.Background(), sandbox.Policy{Writable: []string{ws}}, sandbox.Command{
 		Program:   program,
 		Args:      []string{"hello"},
 		Dir:       ws,
@@ -33,6 +33,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s %d %v\n", res.Stdout.Bytes()[:5], res.ExitCode, res.Level)
-	// Output: hello 0 none
+	fmt.Printf("%s %d %t\n", res.Stdout.Bytes()[:5], res.ExitCode, res.Level == runner.Level())
+	// Output: hello 0 true
 }

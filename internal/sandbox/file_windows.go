@@ -5,8 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
 const (
@@ -15,20 +16,8 @@ const (
 )
 
 // systemNameProblem refuses what Windows would hand to a command interpreter,
-// which splits arguments again (BatBadBut), and names that Windows reads as
-// another file's.
-func systemNameProblem(name string) string {
-	base := filepath.Base(name)
-	switch {
-	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
-		return "a name may not end in a dot or a space"
-	case strings.ContainsRune(strings.TrimPrefix(name, filepath.VolumeName(name)), ':'):
-		return "a name may not have a colon"
-	case slices.Contains([]string{".bat", ".cmd", ".com", ".ps1", ".vbs"}, strings.ToLower(filepath.Ext(base))):
-		return "only .exe programs can be started safely, not scripts of the command interpreter"
-	}
-	return ""
-}
+// and names that Windows reads as another file's.
+func systemNameProblem(name string) string { return winjob.NameProblem(name) }
 
 func executableName(name string) string {
 	if strings.EqualFold(filepath.Ext(name), ".exe") {

@@ -16,6 +16,10 @@ type starter interface {
 	// start starts the program of l. Its error means that nothing was started,
 	// and is one that [Runner.Run] documents. It keeps none of l's files.
 	start(l *launch) (process, error)
+
+	// close gives back what is kept for the next run. Runs that are under way
+	// go on, and others may follow, only slower.
+	close()
 }
 
 // A launch is one program, checked and complete, for a starter.
@@ -58,6 +62,10 @@ type Report struct {
 	Level  Level // the best that works here
 	Trials []Trial
 	Hint   string // what would give this machine a better level, or empty
+
+	// NetworkEnforced says that Level keeps a run to its Policy's Network. Where
+	// it is false, a run reaches whatever the machine can.
+	NetworkEnforced bool
 }
 
 // A Trial is what became of trying one level by running a program under it.
@@ -82,6 +90,16 @@ func (r *Runner) Probe(ctx context.Context) Report {
 		r.report, r.starter = r.probe(ctx)
 	}
 	return *r.report
+}
+
+// Close gives back what the Runner keeps ready for the next run. Runs that are
+// under way are not disturbed.
+func (r *Runner) Close() {
+	r.probing.Lock()
+	defer r.probing.Unlock()
+	if r.starter != nil {
+		r.starter.close()
+	}
 }
 
 // best returns the level of a run and what starts it.

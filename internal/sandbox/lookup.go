@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 // refuses the program when they no longer fit what is on disk.
 type Program struct {
 	Name     string // as it was asked for
-	Path     string // absolute, as found: what a person is shown and what is started
+	Path     string // absolute, as found, and no shim: what a person is shown and what is started
 	Resolved string // Path with every symbolic link followed
 	Digest   string // SHA-256 of the bytes of Resolved, in hex
 
@@ -25,10 +26,43 @@ type Program struct {
 	Interpreter       string
 	InterpreterDigest string // SHA-256 of the interpreter's bytes, in hex
 
+	// Shim is the absolute path of the shim of a version manager (pyenv, asdf,
+	// mise, Volta, rustup) that was found under Name and stands for Path; it is
+	// not started. Empty: there was none.
+	Shim string
+
 	// Needs are absolute folders and files outside of the system's own that the
 	// program and its interpreter cannot run without: the installation in the
-	// user's home that holds them. A run may read them.
+	// user's home that holds them, or else their files alone. A run may read
+	// them. No link leads to any of them, and none is inside of another. What is
+	// in the pack or the workspace is not among them.
 	Needs []string
+
+	// Links are the symbolic links, outside of the system's folders and of Needs,
+	// by which the program's and the interpreter's paths lead there.
+	Links []Link
+}
+
+// PathDirs returns the folders to be put before a run's PATH, so that what was
+// approved is what the run itself finds: that of the interpreter, which env(1)
+// looks for, and that of a program which a shim stands for, whose shim may not
+// be there or may not work in the run. Folders of the system are left where
+// PATH has them, unless something would come before them. A folder that PATH
+// cannot express is left out.
+func (p Program) PathDirs() []string {
+	system := systemDirs()
+	var dirs []string
+	program := filepath.Dir(p.Path)
+	first := p.Shim != "" && !insideAny(system, program)
+	if p.Interpreter != "" {
+		if dir := filepath.Dir(p.Interpreter); first || !insideAny(system, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if first && !slices.Contains(dirs, program) {
+		dirs = append(dirs, program)
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return strings.ContainsRune(dir, filepath.ListSeparator) })
 }
 
 // LookupOptions says where programs are.
@@ -36,6 +70,17 @@ type LookupOptions struct {
 	Path    string   // the user's PATH
 	Exclude []string // absolute folders whose programs are not found by a bare name: the pack and the workspace
 	PackDir string   // absolute folder that ./NAME is relative to; empty: such names are not found
+
+	// Environ is the user's environment (KEY=value, as from os.Environ): where
+	// the home is, and what version managers go by. Without a home, no folder
+	// counts as an installation.
+	Environ []string
+
+	// Dir is the absolute folder for which version managers choose versions, by
+	// files there and above: the project, or where the server was started. It
+	// is never a pack's to choose, and what is in Exclude does not count. Empty:
+	// no folder's files count.
+	Dir string
 }
 
 // Lookup is [Lookuper.Lookup] without a memory of digests.
@@ -67,7 +112,7 @@ func (l *Lookuper) Lookup(name string, o LookupOptions) (Program, error) {
 	case strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) || name == "." || name == "..":
 		return Program{}, &NotFoundError{Name: name, Problem: "a path must be absolute, or begin with ./ and stay inside the pack"}
 	}
-	path, err := l.onPath(name, o)
+	path, err := l.onPath(name, o, nil)
 	if err != nil {
 		return Program{}, err
 	}
@@ -134,9 +179,14 @@ func (l *Lookuper) inPack(name string, o LookupOptions) (Program, error) {
 	return l.program(name, path, o)
 }
 
-// onPath returns the path of the first program called name.
-func (l *Lookuper) onPath(name string, o LookupOptions) (string, error) {
-	dirs := pathDirs(o.Path, o.Exclude)
+// onPath returns the path of the first program called name, passing over the
+// folders skip.
+func (l *Lookuper) onPath(name string, o LookupOptions, skip []string) (string, error) {
+	skip = bothSpellings(skip)
+	dirs := slices.DeleteFunc(pathDirs(o.Path, o.Exclude), func(dir string) bool {
+		resolved, err := filepath.EvalSymlinks(dir)
+		return err != nil || slices.Contains(skip, dir) || slices.Contains(skip, resolved)
+	})
 	exclude := bothSpellings(o.Exclude)
 	var refused *NotExecutableError
 	for _, dir := range dirs {
@@ -163,32 +213,79 @@ func (l *Lookuper) onPath(name string, o LookupOptions) (string, error) {
 	return "", &NotFoundError{Name: name, Problem: "not found on PATH", Near: near(name, dirs)}
 }
 
-// program completes what is known of the program at path.
+// program completes what is known of the program at path, or of the one that
+// is meant when that is a shim.
 func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) {
+	path, shim, err := l.follow(name, path, o)
+	if err != nil {
+		return Program{}, err
+	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: "is a link that cannot be followed"}
 	}
-	p := Program{Name: name, Path: path, Resolved: resolved}
+	p := Program{Name: name, Path: path, Resolved: resolved, Shim: shim}
+	in := newInstallation(o)
+	in.add(path)
 	var head []byte
 	if p.Digest, head, err = l.digests.file(resolved); err != nil {
 		return Program{}, unreadable(name, path, err)
 	}
-	line, ok := scriptLine(head)
-	if !ok || runtime.GOOS == "windows" {
-		return p, nil
+	if line, ok := scriptLine(head); ok && runtime.GOOS != "windows" {
+		if head, err = l.interpreted(&p, line, in, o); err != nil {
+			return Program{}, err
+		}
+		l.addInterpreters(p.Interpreter, head, in, o)
 	}
-	if p.Interpreter, err = l.interpreter(path, line, o); err != nil {
-		return Program{}, err
-	}
-	resolved, err = filepath.EvalSymlinks(p.Interpreter)
-	if err != nil {
-		return Program{}, &NotFoundError{Name: p.Interpreter, NeededBy: path, Problem: "no such file"}
-	}
-	if p.InterpreterDigest, _, err = l.digests.file(resolved); err != nil {
-		return Program{}, unreadable(p.Interpreter, resolved, err)
-	}
+	p.Needs, p.Links = in.found()
 	return p, nil
+}
+
+// interpreted completes what is known of a script whose first line is line. It
+// returns the first bytes of its interpreter.
+func (l *Lookuper) interpreted(p *Program, line string, in *installation, o LookupOptions) (head []byte, err error) {
+	var starter string
+	if p.Interpreter, starter, err = l.interpreter(p.Path, line, o); err != nil {
+		return nil, err
+	}
+	in.add(starter)
+	in.add(p.Interpreter)
+	resolved, err := filepath.EvalSymlinks(p.Interpreter)
+	if err != nil {
+		return nil, &NotFoundError{Name: p.Interpreter, NeededBy: p.Path, Problem: "no such file"}
+	}
+	if p.InterpreterDigest, head, err = l.digests.file(resolved); err != nil {
+		return nil, unreadable(p.Interpreter, resolved, err)
+	}
+	return head, nil
+}
+
+// maxInterpreters is how many scripts the kernel lets interpret each other.
+const maxInterpreters = 4
+
+// addInterpreters adds what an interpreter needs that begins with head and is
+// a script itself. One that cannot be found is the script's own trouble.
+func (l *Lookuper) addInterpreters(script string, head []byte, in *installation, o LookupOptions) {
+	for range maxInterpreters {
+		line, ok := scriptLine(head)
+		if !ok {
+			return
+		}
+		path, starter, err := l.interpreter(script, line, o)
+		if err != nil {
+			return
+		}
+		in.add(starter)
+		in.add(path)
+		resolved, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return
+		}
+		if _, head, err = l.digests.file(resolved); err != nil {
+			return
+		}
+		script = path
+	}
 }
 
 // unreadable is the error for a program whose bytes could not be read; without
@@ -209,8 +306,9 @@ func cause(err error) string {
 }
 
 // interpreter returns the absolute path of the program that a script's first
-// line (without "#!") starts.
-func (l *Lookuper) interpreter(script, line string, o LookupOptions) (string, error) {
+// line (without "#!") starts, and of what the kernel starts for that, which is
+// the same or env(1).
+func (l *Lookuper) interpreter(script, line string, o LookupOptions) (path, starter string, err error) {
 	first, rest, _ := strings.Cut(strings.ReplaceAll(strings.Trim(line, " \t"), "\t", " "), " ")
 	name := first
 	if filepath.Base(first) == "env" {
@@ -218,12 +316,12 @@ func (l *Lookuper) interpreter(script, line string, o LookupOptions) (string, er
 			name = prog
 		}
 	}
-	notFound := func(problem string) (string, error) {
-		return "", &NotFoundError{Name: name, NeededBy: script, Problem: problem}
+	notFound := func(problem string) (string, string, error) {
+		return "", "", &NotFoundError{Name: name, NeededBy: script, Problem: problem}
 	}
 	switch {
 	case name == "":
-		return "", &NotExecutableError{Name: script, Path: script, Problem: "names no interpreter in its first line"}
+		return "", "", &NotExecutableError{Name: script, Path: script, Problem: "names no interpreter in its first line"}
 	case filepath.IsAbs(name):
 		switch problem, err := executable(name); {
 		case strings.HasSuffix(name, "\r"):
@@ -231,17 +329,24 @@ func (l *Lookuper) interpreter(script, line string, o LookupOptions) (string, er
 		case errors.Is(err, fs.ErrNotExist):
 			return notFound("no such file")
 		case problem != "":
-			return "", &NotExecutableError{Name: script, Path: name, Problem: problem}
+			return "", "", &NotExecutableError{Name: script, Path: name, Problem: problem}
 		}
-		return filepath.Clean(name), nil
+		// Here it is the kernel, or env(1), that starts the very path.
+		if s := shimAt(name, o); s != nil {
+			return notFound(fmt.Sprintf("it is a shim of %s; name the interpreter itself in the first line of the script, or \"#!/usr/bin/env %s\"",
+				s.manager, s.name))
+		}
+		return filepath.Clean(name), filepath.Clean(first), nil
 	case name == first || strings.ContainsRune(name, '/'):
 		return notFound("an interpreter must be an absolute path, or a name after /usr/bin/env")
 	}
-	path, err := l.onPath(name, o)
+	if path, err = l.onPath(name, o, nil); err == nil {
+		path, _, err = l.follow(name, path, o)
+	}
 	if nf, ok := errors.AsType[*NotFoundError](err); ok {
 		nf.NeededBy = script
 	}
-	return path, err
+	return path, filepath.Clean(first), err
 }
 
 // envProgram returns the program that env(1) starts with the arguments of a
@@ -298,8 +403,23 @@ func (l *Lookuper) verify(p Program) error {
 	if err := check(p.Path, p.Resolved, p.Digest); err != nil {
 		return err
 	}
-	if p.Interpreter == "" {
-		return nil
+	if p.Interpreter != "" {
+		if err := check(p.Interpreter, "", p.InterpreterDigest); err != nil {
+			return err
+		}
 	}
-	return check(p.Interpreter, "", p.InterpreterDigest)
+	// What a person was told that the run may read must still be what is there
+	// under that name. Where a shim leads by now does not matter: it is not
+	// what is started.
+	for _, path := range p.Needs {
+		if resolved, err := filepath.EvalSymlinks(path); err != nil || !samePath(resolved, path) {
+			return &ChangedError{Name: p.Name, Path: path, Err: err}
+		}
+	}
+	for _, link := range p.Links {
+		if target, err := os.Readlink(link.Path); err != nil || target != link.Target {
+			return &ChangedError{Name: p.Name, Path: link.Path, Err: err}
+		}
+	}
+	return nil
 }

@@ -140,10 +140,41 @@ func behave(t *testing.T, mode string, args ...string) Command {
 	}
 }
 
+// skipVar holds the names of the levels that the tests leave out.
+const skipVar = "SANDBOX_TEST_SKIP"
+
+// skipped are the levels that are not to be used.
+func skipped() []Level {
+	var levels []Level
+	for name := range strings.FieldsSeq(os.Getenv(skipVar)) {
+		level, err := ParseLevel(name)
+		if err != nil {
+			panic(err)
+		}
+		levels = append(levels, level)
+	}
+	return levels
+}
+
+// allow is a policy that lets c do what the tests do: read its program, and
+// work in its folders.
+func allow(limits Limits, c Command) Policy {
+	p := Policy{Limits: limits}
+	if filepath.IsAbs(c.Program.Resolved) {
+		p.ReadOnly = []string{c.Program.Resolved}
+	}
+	for _, dir := range []string{c.Dir, c.Workspace} {
+		if filepath.IsAbs(dir) {
+			p.Writable = append(p.Writable, dir)
+		}
+	}
+	return p
+}
+
 func run(t *testing.T, limits Limits, c Command) *Result {
 	t.Helper()
-	r := New(Options{Grace: 100 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
-	res, err := r.Run(t.Context(), Policy{Limits: limits}, c)
+	r := New(Options{Skip: skipped(), Grace: 100 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
+	res, err := r.Run(t.Context(), allow(limits, c), c)
 	if err != nil {
 		t.Fatalf("Run(%q) = %v, want a result", c.Args, err)
 	}

@@ -15,6 +15,8 @@ type plainStarter struct{}
 
 func (plainStarter) tempDir() string { return "" }
 
+func (plainStarter) close() {}
+
 func (plainStarter) start(l *launch) (process, error) {
 	cmd := &exec.Cmd{
 		Path: l.argv[0], Args: l.argv, Dir: l.command.Dir, Env: l.env,

@@ -34,6 +34,9 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 		}
 		trial.Took = time.Since(begin)
 		if err != nil {
+			if c.starter != nil {
+				c.starter.close()
+			}
 			trial.Means, trial.Gaps, trial.Problem = nil, nil, err.Error()
 			report.Trials = append(report.Trials, trial)
 			continue

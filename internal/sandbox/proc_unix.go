@@ -59,10 +59,7 @@ func endOf(state *os.ProcessState) ending {
 	}
 	e.code = state.ExitCode()
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		e.signal = unix.SignalName(ws.Signal())
-		if e.signal == "" {
-			e.signal = ws.Signal().String() // a real-time signal has no name
-		}
+		e.signal = signalName(ws.Signal())
 	}
 	e.usage.CPU = state.UserTime() + state.SystemTime()
 	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
@@ -72,6 +69,14 @@ func endOf(state *os.ProcessState) ending {
 		}
 	}
 	return e
+}
+
+// signalName returns "SIGKILL" and so on.
+func signalName(sig syscall.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	return sig.String() // a real-time signal has no name
 }
 
 // spaceOf is what argv and env need in a new process: their bytes, each with a

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
 const createNoWindow = 0x08000000
@@ -40,11 +42,12 @@ func endOf(state *os.ProcessState) ending {
 	return e
 }
 
-// spaceOf is the length of the command line, each argument with its quotes.
+// spaceOf is the length of the command line in 16-bit units, each argument with
+// its quotes, and with the 0 at its end.
 func spaceOf(argv, _ []string) int {
 	size := 0
 	for _, s := range argv {
-		size += len(syscall.EscapeArg(s)) + 1
+		size += winjob.UTF16Len(syscall.EscapeArg(s)) + 1
 	}
 	return size
 }

@@ -48,6 +48,8 @@ type Runner struct {
 	probing sync.Mutex
 	report  *Report // guarded by probing; nil: not probed yet
 	starter starter // of report.Level; guarded by probing
+
+	guards guards // of the protected paths of the runs that are under way
 }
 
 // New returns a Runner.
@@ -109,11 +111,17 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		defer r.removeTemp(tmp)
 	}
 
-	res, err := r.run(ctx, s, &launch{policy: p, command: &c, tmp: tmp}, ws)
+	guarded, err := r.guards.guard(&p)
 	if err != nil {
 		return nil, err
 	}
-	res.Level = level
+	defer guarded.release()
+	res, err := r.run(ctx, s, &launch{policy: p, command: &c, tmp: tmp}, ws)
+	changes := guarded.settle(ws, c.RunID)
+	if err != nil {
+		return nil, err
+	}
+	res.Level, res.Protected = level, changes
 	if ws != nil {
 		ws.report(res, p.Limits)
 	}

@@ -79,7 +79,7 @@ func TestRunReplacedFolder(t *testing.T) {
 			c := behave(t, "write", "made", "x")
 			c.Dir, c.Workspace = ws, ws
 			tt.change(t, &c, other)
-			res, err := New(Options{TempDir: t.TempDir()}).Run(t.Context(), Policy{}, c)
+			res, err := New(Options{Skip: skipped(), TempDir: t.TempDir()}).Run(t.Context(), allow(Limits{}, c), c)
 			if tt.want == "" {
 				if err != nil || res.ExitCode != 0 {
 					t.Errorf("Run = %v, %v, want it to run", res, err)

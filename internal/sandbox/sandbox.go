@@ -195,6 +195,10 @@ type Policy struct {
 	// taken away again. See [Result.Protected].
 	Protected []string
 
+	// Links are symbolic links that a run may follow to what is in ReadOnly and
+	// Writable, where the level shows it a file system of its own.
+	Links []Link
+
 	Network Network
 	Limits  Limits
 }

@@ -55,9 +55,9 @@ func TestRunShutdown(t *testing.T) {
 				}
 			}()
 			// The test's own limit tells when an hour is waited for.
-			r := New(Options{Grace: time.Hour, ShutdownGrace: time.Millisecond, TempDir: t.TempDir()})
+			r := New(Options{Skip: skipped(), Grace: time.Hour, ShutdownGrace: time.Millisecond, TempDir: t.TempDir()})
 			tt.limits.Timeout = time.Hour
-			res, err := r.Run(ctx, Policy{Limits: tt.limits}, c)
+			res, err := r.Run(ctx, allow(tt.limits, c), c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestShutdownGrace(t *testing.T) {
 		{0, 0, time.Second}, {0, time.Minute, 5 * time.Second}, {time.Minute, 0, time.Second},
 		{100 * time.Millisecond, 0, 100 * time.Millisecond}, {time.Minute, 2 * time.Second, 2 * time.Second},
 	} {
-		if got := New(Options{Grace: tt.grace, ShutdownGrace: tt.shutdown}).o.ShutdownGrace; got != tt.want {
+		if got := New(Options{Skip: skipped(), Grace: tt.grace, ShutdownGrace: tt.shutdown}).o.ShutdownGrace; got != tt.want {
 			t.Errorf("New(%v, %v): ShutdownGrace = %v, want %v", tt.grace, tt.shutdown, got, tt.want)
 		}
 	}

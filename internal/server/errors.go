@@ -36,6 +36,8 @@ const (
 	codeOutputLimit        = "output_limit"
 	codeCancelled          = "cancelled"
 	codeWorkspaceLimit     = "workspace_limit"
+	codeFileSizeLimit      = "file_size_limit"
+	codeProcessLimit       = "process_limit"
 	codeSandboxUnavailable = "sandbox_unavailable"
 	codeMissingContext     = "missing_context"
 	codeInternalError      = "internal"
@@ -96,11 +98,22 @@ func explainGate(err error) *toolError {
 		return &toolError{Code: codeDenied, Message: safetext.Line(e.Reason), Hint: e.Hint}
 	}
 	if e, ok := errors.AsType[*gate.WeakSandboxError](err); ok {
-		return failf(codeSandboxUnavailable,
-			"No program runs until the user lowers sandbox.require in the configuration, or a stronger sandbox is available. Documents and files can still be read.",
-			"%v", e)
+		hint := "No program runs until a stronger sandbox is available, or the user lowers sandbox.require in the configuration. Documents and files can still be read."
+		if e.Network != sandbox.NetworkNone {
+			hint = "Do without this tool, and tell the user that it cannot run on this machine as it is."
+		}
+		return failf(codeSandboxUnavailable, hint+onThisMachine(e.Hint), "%v", e)
 	}
 	return nil
+}
+
+// onThisMachine ends a hint with where to find, or what is, the way to a better
+// sandbox.
+func onThisMachine(hint string) string {
+	if hint == "" {
+		return " packs-mcp doctor tells the user more."
+	}
+	return " For the user, what would help on this machine: " + safetext.Line(hint)
 }
 
 func explainPacks(err error) *toolError {
@@ -177,6 +190,10 @@ func explainSandbox(err error) *toolError {
 		default:
 			return failf(codeNotExecutable, "Tell the user; the system cannot start this program.", "%v", e)
 		}
+	}
+	if e, ok := errors.AsType[*sandbox.ConfineError](err); ok {
+		return failf(codeSandboxUnavailable, "Nothing was started. Call again; if this is said again, tell the user to run: packs-mcp doctor",
+			"the sandbox could not be set up for this run: %v", e)
 	}
 	if e, ok := errors.AsType[*sandbox.TooLargeError](err); ok {
 		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", e)

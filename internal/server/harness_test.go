@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -78,7 +79,9 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 			Environ: os.Environ(), Wait: 10 * time.Second,
 		},
 		gate: gate.Options{
-			Runner: sandbox.New(sandbox.Options{Grace: 100 * time.Millisecond}), Log: log, Logger: logger,
+			// Without confinement, whatever this machine can do: most of what is
+			// tested here does not depend on it. See confined for the rest.
+			Runner: newRunner(sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger,
 		},
 	}
 	for _, f := range options {
@@ -98,6 +101,33 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	}
 	w.connect()
 	return w
+}
+
+// newRunner returns a runner that has no level above this one.
+func newRunner(level sandbox.Level) *sandbox.Runner {
+	o := sandbox.Options{Grace: 100 * time.Millisecond}
+	for l := level + 1; l <= sandbox.LevelFull; l++ {
+		o.Skip = append(o.Skip, l)
+	}
+	return sandbox.New(o)
+}
+
+// confined has programs run at a level, and skips the test where this machine
+// does not have it.
+func confined(t *testing.T, level sandbox.Level) option {
+	t.Helper()
+	r := newRunner(level)
+	if box := r.Probe(t.Context()); box.Level != level {
+		what := "landlock"
+		if level == sandbox.LevelFull {
+			what = "userns"
+		}
+		if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), what) {
+			t.Fatalf("%s: required by PACKS_MCP_REQUIRE, and the sandbox level here is %v: %+v", what, box.Level, box.Trials)
+		}
+		t.Skipf("%s: the sandbox level here is %v, and the test needs %v", what, box.Level, level)
+	}
+	return func(s *setup) { s.gate.Runner, s.gate.Require = r, level }
 }
 
 // connect connects the client with a chat of its own.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -70,6 +69,7 @@ type run struct {
 	output  tools.Output
 	allows  func(code int) bool
 	secrets []string // values that must not be in the result
+	hidden  []string // how they may be spelled
 }
 
 func (r *run) action(req gate.Request) *action {
@@ -92,6 +92,10 @@ func (r *run) action(req gate.Request) *action {
 		if err != nil {
 			return nil, err
 		}
+		for _, c := range result.Protected {
+			// A person has to know, whatever the model makes of it.
+			r.server.logger.Warn("a protected file changed during a run", "run", permit.RunID(), "pack", r.pack.ID, "file", c.Path, "done", c.Done)
+		}
 		return r.envelope(permit.RunID(), result, req.Run.Policy.Limits), nil
 	}}
 }
@@ -104,10 +108,11 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.chat.handle,
 		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
 	}
-	stdout := string(res.Stdout.Bytes())
+	r.hidden = variants(r.secrets)
+	stdout := string(whole(res.Stdout, r.hidden).Bytes())
 	e.Truncated = res.Stdout.Truncated() || res.Stderr.Truncated()
 	if r.output.Merged {
-		stdout = string(res.Merged.Bytes())
+		stdout = string(whole(res.Merged, r.hidden).Bytes())
 		e.Truncated = res.Merged.Truncated()
 		e.Success = &e.OK
 	}
@@ -119,7 +124,7 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 		e.Output = r.clean(text)
 	}
 	if !r.output.Merged {
-		e.Stdout, e.Stderr = r.clean(stdout), r.clean(string(res.Stderr.Bytes()))
+		e.Stdout, e.Stderr = r.clean(stdout), r.clean(string(whole(res.Stderr, r.hidden).Bytes()))
 	}
 	e.Parsed, e.speak = r.cleanValue(parsed), r.clean(speak)
 	e.Error = r.cause(res, limits)
@@ -131,31 +136,8 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 // formats reports whether the tool says how its output is to be shown.
 func (r *run) formats() bool { return r.output.ExtractField != "" || r.output.Template != "" }
 
-// minSecret is the shortest value, in bytes, that is taken out of output:
-// shorter ones occur in everything.
-const minSecret = 4
-
 // clean escapes what could deceive, and takes out secret values.
-func (r *run) clean(text string) string { return safetext.Text(redacted(text, r.secrets)) }
-
-// redacted is text without secret values.
-func redacted(text string, secrets []string) string {
-	for _, secret := range secrets {
-		if len(secret) >= minSecret {
-			text = strings.ReplaceAll(text, secret, "[redacted]")
-		}
-	}
-	return text
-}
-
-// loggedArgs is what the audit log keeps of a program's arguments.
-func loggedArgs(args, secrets []string) []string {
-	out := make([]string, len(args))
-	for i, a := range args {
-		out[i] = redacted(a, secrets)
-	}
-	return out
-}
+func (r *run) clean(text string) string { return safetext.Text(hide(text, r.hidden)) }
 
 // cleanValue does the same for every string in a JSON value.
 func (r *run) cleanValue(v any) any {
@@ -193,10 +175,26 @@ func (r *run) cause(res *sandbox.Result, limits sandbox.Limits) *toolError {
 		return failf(codeOutputLimit, "Ask for less output.", "the program wrote more than %d bytes and was stopped", limits.OutputTotal)
 	case sandbox.CauseCancelled:
 		return failf(codeCancelled, "", "the call was cancelled and the program stopped")
+	case sandbox.CauseCPULimit:
+		return failf(codeTimeout, "Ask for less at once, or tell the user; the limit is limits.cpu in the configuration.",
+			"the program used more than %s of processor time and was stopped", limits.CPU)
+	case sandbox.CauseFileSizeLimit:
+		return failf(codeFileSizeLimit, "Tell the user; the limit is limits.file_size in the configuration.",
+			"the program wrote a file of more than %d bytes and was stopped%s", limits.FileSize, bySignal(res))
+	case sandbox.CauseProcessLimit:
+		return failf(codeProcessLimit, "Tell the user; the limit is limits.processes in the configuration.",
+			"the program started more than %d processes and was stopped%s", limits.Processes, bySignal(res))
 	case sandbox.CauseWorkspaceLimit:
 		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the workspace holds more than %d bytes", limits.Workspace)
 	}
 	return nil
+}
+
+func bySignal(res *sandbox.Result) string {
+	if res.Signal == "" {
+		return ""
+	}
+	return " by " + res.Signal
 }
 
 // notes says what else a reader of the result has to know.
@@ -212,6 +210,9 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 		default:
 			e.Notes = append(e.Notes, fmt.Sprintf("%s: %d of %d bytes left out, and not kept: %s", c.name, c.of.Dropped, c.of.Total, safetext.Line(c.of.NotKept)))
 		}
+	}
+	for _, c := range res.Protected {
+		e.Notes = append(e.Notes, fmt.Sprintf("changed while the program ran, though it may not: %s: %s", safetext.Quote(c.Path), safetext.Line(c.Done)))
 	}
 	for _, s := range res.Skipped {
 		e.Notes = append(e.Notes, fmt.Sprintf("not an artifact: %s: %s", safetext.Quote(s.Path), safetext.Line(s.Reason)))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -73,7 +74,6 @@ type Library interface {
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *gate.Answer, string) error
-	Level() sandbox.Level
 	EndChat(chat string)
 }
 
@@ -95,8 +95,19 @@ type Options struct {
 	// Project is the folder that tools with cwd "project" work in; empty: the
 	// workspace.
 	Project string
+	// Dir is where the server was started: what version managers choose a
+	// version for when there is no project.
+	Dir string
 	// Environ is the environment that a run's own is picked from.
 	Environ []string
+	// Grants are what the user's configuration opens to tools.
+	Grants []Grant
+	// Own are the absolute files and folders that this program goes by: what may
+	// write there could change what is asked.
+	Own []string
+	// AuditLog is the absolute path of the log. Nothing that is granted holds it;
+	// it is not in Own, since it grows while a program runs.
+	AuditLog string
 	// Mode is what a tool is told of the mode it runs in; empty: "Global".
 	Mode string
 	// Context holds the user's values for context.* placeholders.
@@ -119,6 +130,8 @@ type Server struct {
 	digests *packfs.DigestCache
 	files   *packs.ToolFiles
 	lookup  *sandbox.Lookuper
+	cpu     time.Duration // of a run; 0: its timeout
+	homes   []string      // the user's home folder, as it is spelled and without links; empty: not known
 }
 
 // New returns a server that serves nobody yet.
@@ -135,6 +148,8 @@ func New(o Options) (*Server, error) {
 	if o.Wait <= 0 {
 		o.Wait = 45 * time.Second
 	}
+	o.Own = slices.Clone(o.Own)
+	homes := homeFolders(o.Environ)
 	if o.Project != "" {
 		// The folder itself: a run is refused in one that a link leads to.
 		resolved, err := filepath.EvalSymlinks(o.Project)
@@ -143,6 +158,15 @@ func New(o Options) (*Server, error) {
 		}
 		o.Project = resolved
 	}
+	for what, dir := range map[string]string{"project": o.Project, "workspace": o.Workspace} {
+		if dir != "" && holdsHome(homes, dir) {
+			return nil, fmt.Errorf("the %s %q holds your whole home folder, with keys and passwords; name a folder in it", what, dir)
+		}
+	}
+	for i, own := range o.Own {
+		o.Own[i] = withoutLinks(own)
+	}
+	o.AuditLog = withoutLinks(o.AuditLog)
 	if o.Tools == nil {
 		o.Tools = packs.NewToolFiles(tools.Limits{}, o.Mode)
 	}
@@ -154,6 +178,8 @@ func New(o Options) (*Server, error) {
 		base:    make(map[string]*baseTool),
 		digests: new(packfs.DigestCache),
 		lookup:  o.Programs,
+		cpu:     o.Limits.Run.CPU,
+		homes:   homes,
 		files:   o.Tools,
 	}
 

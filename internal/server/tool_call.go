@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -78,7 +77,11 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	command, err := s.command(c, pack, inv, dir)
+	may, err := s.permissions(c, pack, tool.Name, dir, tool.Policy)
+	if err != nil {
+		return nil, err
+	}
+	command, err := s.command(c, pack, inv, dir, may)
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +91,15 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	}
 	r := &run{
 		server: s, call: c, pack: pack, output: tool.Output, allows: tool.Policy.Allows,
-		secrets: tool.SecretValues(inv.Values),
+		secrets: append(tool.SecretValues(inv.Values), may.secrets()...),
 	}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: p.Arguments, Logged: tool.Redact(p.Arguments), AlwaysAsk: tool.Policy.AlwaysAsk,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, Policy: s.policy(c, pack, dir, tool.Policy), Env: inv.Env,
-			Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
+			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
 }
@@ -190,15 +193,17 @@ func within(path, dir string) bool {
 }
 
 // command finds the program and gives it its environment.
-func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir string) (sandbox.Command, error) {
+func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
 	exclude := []string{pack.Dir, c.chat.workspace}
 	program, err := s.lookup.Lookup(inv.Program, sandbox.LookupOptions{
 		Path: s.environ("PATH"), Exclude: exclude, PackDir: pack.Dir,
+		Environ: s.opts.Environ, Dir: cmp.Or(s.opts.Project, s.opts.Dir),
 	})
 	if err != nil {
 		return sandbox.Command{}, err
 	}
-	base := sandbox.BaseEnv(s.opts.Environ, sandbox.EnvOptions{Home: c.chat.workspace, Exclude: exclude})
+	home := cmp.Or(may.granted.Home, c.chat.workspace)
+	base := sandbox.BaseEnv(s.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude})
 	folder, err := os.Lstat(dir)
 	if err != nil {
 		return sandbox.Command{}, failf(codePathDenied, "Tell the user; the folder is gone or cannot be read.", "the working folder %q cannot be used", dir)
@@ -206,9 +211,21 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 	ours := []string{"PACKS_PACK_ID=" + pack.ID, "PACKS_PACK_DIR=" + pack.Dir, "PACKS_WORKSPACE=" + c.chat.workspace}
 	return sandbox.Command{
 		Program: program, Args: inv.Args, Dir: dir, Stdin: inv.Stdin,
-		Env:       sandbox.MergeEnv(base, inv.Env, ours),
+		Env:       sandbox.MergeEnv(putFirst(base, program.PathDirs()), inv.Env, may.env, ours),
 		Workspace: c.chat.workspace, DirID: folder, WorkspaceID: c.chat.folder,
 	}, nil
+}
+
+// putFirst returns env with dirs before the others of its PATH.
+func putFirst(env, dirs []string) []string {
+	if len(dirs) == 0 {
+		return env
+	}
+	path := strings.Join(dirs, string(filepath.ListSeparator))
+	if old := variable(env, "PATH"); old != "" {
+		path += string(filepath.ListSeparator) + old
+	}
+	return sandbox.MergeEnv(env, []string{"PATH=" + path})
 }
 
 // skillEnv is what specs/skill-md-tools section 5.2 promises to tools.
@@ -218,36 +235,4 @@ func (s *Server) skillEnv(pack *packs.Pack) []string {
 		"GIBBERISH_SKILL_DIR=" + pack.Dir,
 		"GIBBERISH_MODE=" + cmp.Or(s.opts.Mode, "Global"),
 	}
-}
-
-// policy is what a tool may touch: its pack, the workspace, and the folder it
-// runs in, which it may change unless it says it only reads.
-func (s *Server) policy(c *call, pack *packs.Pack, dir string, p tools.Policy) sandbox.Policy {
-	limits := s.limits.Run
-	if p.Timeout > 0 {
-		limits.Timeout = p.Timeout
-	}
-	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
-	limits.CPU = limits.Timeout
-	policy := sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.chat.workspace}, Limits: limits}
-	if !slices.Contains([]string{pack.Dir, c.chat.workspace}, dir) {
-		if p.ReadOnly {
-			policy.ReadOnly = append(policy.ReadOnly, dir)
-		} else {
-			policy.Writable = append(policy.Writable, dir)
-		}
-	}
-	// An unknown word is no network, the zero value.
-	policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
-	return policy
-}
-
-// environ is the value of one of the server's own environment variables.
-func (s *Server) environ(name string) string {
-	for _, kv := range slices.Backward(s.opts.Environ) {
-		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }

@@ -11,7 +11,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-const toolExec = basePrefix + "exec_best_effort"
+// execName is what a grant calls commands that the model writes itself.
+const execName = "exec_best_effort"
+
+const toolExec = basePrefix + execName
 
 type execParams struct {
 	PackID    string   `json:"pack_id"`
@@ -76,14 +79,21 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	command, err := s.command(c, pack, &tools.Invocation{Program: p.Command, Args: p.Args}, dir)
+	may, err := s.permissions(c, pack, execName, dir, tools.Policy{})
 	if err != nil {
 		return nil, err
 	}
-	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows}
+	command, err := s.command(c, pack, &tools.Invocation{Program: p.Command, Args: p.Args}, dir, may)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: may.secrets()}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: c.args,
-		Run: &gate.Run{Command: command, Policy: s.policy(c, pack, dir, tools.Policy{}), Logged: command.Args},
+		Run: &gate.Run{
+			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Logged: loggedArgs(command.Args, r.secrets),
+		},
 	}), nil
 }

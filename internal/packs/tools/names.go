@@ -69,21 +69,35 @@ func envForbidden(name string) string {
 	name = strings.ToUpper(name)
 	exact := []string{
 		// What decides which program runs, and which one it runs.
-		"PATH", "HOME", "SHELL", "PAGER", "EDITOR", "VISUAL", "PATHEXT", "COMSPEC", "USERPROFILE",
+		"PATH", "HOME", "SHELL", "PATHEXT", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
+		"PAGER", "MANPAGER", "EDITOR", "VISUAL", "FCEDIT", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "LESSKEYIN",
+		"SUDO_EDITOR", "SUDO_ASKPASS", "SSH_ASKPASS", "MAKEFLAGS", "MAKEFILES", "GNUMAKEFLAGS", "CONFIG_SITE", "CONFIG_SHELL",
+		"TAR_OPTIONS", "RSYNC_RSH", "CVS_RSH", "SVN_SSH",
 		// Where programs write.
 		"TMPDIR", "TMP", "TEMP",
-		// What makes interpreters run something first or look elsewhere.
-		"NODE_OPTIONS", "NODE_PATH", "RUBYOPT", "RUBYLIB", "PERLLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GOFLAGS",
-		"BASH_ENV", "ENV", "IFS", "CDPATH", "PS4", "SHELLOPTS", "BASHOPTS", "ZDOTDIR", "PROMPT_COMMAND",
-		// What the C library loads or reads.
-		"GCONV_PATH", "LOCPATH", "NLSPATH", "TERMINFO", "TERMINFO_DIRS", "GLIBC_TUNABLES", "HOSTALIASES", "RESOLV_HOST_CONF",
+		// What makes interpreters and compilers run something first or look elsewhere.
+		"NODE_OPTIONS", "NODE_PATH", "RUBYOPT", "RUBYLIB", "PERLLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
+		"CLASSPATH", "GOFLAGS", "GOENV", "GOROOT", "GOTOOLDIR", "GOTOOLCHAIN", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER",
+		"LUA_INIT", "LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR", "R_PROFILE", "R_PROFILE_USER", "R_ENVIRON", "R_ENVIRON_USER",
+		"AWKPATH", "AWKLIBPATH", "VIMINIT", "EXINIT", "EMACSLOADPATH", "DOTNET_STARTUP_HOOKS",
+		"BASH_ENV", "ENV", "IFS", "CDPATH", "FPATH", "PS4", "SHELLOPTS", "BASHOPTS", "ZDOTDIR", "PROMPT_COMMAND", "INPUTRC",
+		// What the C library and its like load or read.
+		"GCONV_PATH", "LOCPATH", "NLSPATH", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "GETCONF_DIR", "GLIBC_TUNABLES",
+		"HOSTALIASES", "RESOLV_HOST_CONF", "RES_OPTIONS", "LOCALDOMAIN", "TZDIR", "GIO_EXTRA_MODULES", "GIO_MODULE_DIR", "GTK_PATH", "QT_PLUGIN_PATH",
+		// Whom programs trust.
+		"OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_MODULES", "OPENSSL_ENGINES", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE",
+		"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CURL_HOME", "WGETRC", "NETRC", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "PIP_CONFIG_FILE",
 		// What leads to the user's own.
-		"SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
+		"SSH_AUTH_SOCK", "GNUPGHOME", "KUBECONFIG", "DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST", "XAUTHORITY",
+		"XDG_RUNTIME_DIR", "XDG_DATA_DIRS", "XDG_DATA_HOME",
 	}
 	if slices.Contains(exact, name) {
 		return name
 	}
-	for _, prefix := range []string{"LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "PERL5", "GIT_", "DBUS_", "AWS_", "OPENAI_", "ANTHROPIC_", "PACKS_", "GIBBERISH_"} {
+	for _, prefix := range []string{
+		"LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "PERL5", "GIT_", "DBUS_", "XDG_CONFIG_", "NPM_CONFIG_", "CORECLR_", "COR_", "COMPLUS_",
+		"AWS_", "OPENAI_", "ANTHROPIC_", "PACKS_", "GIBBERISH_",
+	} {
 		if strings.HasPrefix(name, prefix) {
 			return prefix + "*"
 		}

@@ -1,0 +1,190 @@
+package config
+
+import (
+	"fmt"
+	slashpath "path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A Grant opens something of the user's own to tools that would not get it
+// otherwise. Whoever is granted something is still asked about.
+type Grant struct {
+	Pack string // pattern of pack ids, as path.Match has them; "*" alone is every pack
+	Tool string // pattern of tools' declared names; "*" alone is every tool
+
+	Env   []string // names of variables that get the server's own value
+	Read  []string // absolute files and folders
+	Write []string // absolute folders
+	Home  bool     // HOME is the user's own, of which only what is granted is there
+}
+
+// everything is the pattern that matches slashes too.
+const everything = "*"
+
+// grants reads what is granted.
+func (f *fileReader) grants(v *yaml.Node, path string) {
+	if isNull(v) {
+		return
+	}
+	for i, item := range f.items(v, path) {
+		before := len(f.problems)
+		g := f.grant(item, fmt.Sprintf("%s[%d]", path, i))
+		if len(f.problems) == before {
+			f.cfg.Sandbox.Grants = append(f.cfg.Sandbox.Grants, g)
+		}
+	}
+}
+
+func (f *fileReader) grant(item *yaml.Node, path string) Grant {
+	known := []string{"pack", "tool", "env", "read", "write", "home"}
+	g := Grant{Tool: everything}
+	if value(item).Kind != yaml.MappingNode {
+		f.problem(at(item), path, "is "+what(item)+"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}")
+		return g
+	}
+	named, before := false, len(f.problems)
+	f.mapping(item, path, func(k, v *yaml.Node, path string) {
+		switch value(k).Value {
+		case "pack":
+			named = true
+			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &g.Pack)
+		case "tool":
+			f.pattern(v, path, `a tool's name or a pattern of names, such as open_ticket or "*"`, &g.Tool)
+		case "env":
+			f.words(v, path, &g.Env, f.grantedEnv)
+		case "read":
+			f.words(v, path, &g.Read, func(s string) (string, string) { return f.grantedPath(s, false) })
+		case "write":
+			f.words(v, path, &g.Write, func(s string) (string, string) { return f.grantedPath(s, true) })
+		case "home":
+			if n := value(v); n.Kind != yaml.ScalarNode || n.ShortTag() != tagBool {
+				f.problem(at(v), path, "is "+kindOf(v)+"; want true or false")
+			} else {
+				g.Home = strings.EqualFold(n.Value, "true")
+			}
+		default:
+			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, known, nil))
+		}
+	})
+	switch {
+	case !named:
+		f.problem(at(item), path, `has no pack; add pack: ID, or pack: "*" for every pack`)
+	case len(f.problems) == before && len(g.Env)+len(g.Read)+len(g.Write) == 0 && !g.Home:
+		f.problem(at(item), path, "grants nothing; add env, read, write or home: true, or remove it")
+	}
+	return g
+}
+
+// pattern stores text that path.Match takes.
+func (f *fileReader) pattern(v *yaml.Node, name, want string, to *string) {
+	s, ok := f.text(v, name)
+	if !ok {
+		return
+	}
+	if _, err := slashpath.Match(s, ""); err != nil || strings.TrimSpace(s) == "" || strings.ContainsRune(s, 0) {
+		f.problem(at(v), name, "is "+show(s)+"; want "+want)
+		return
+	}
+	*to = s
+}
+
+// words adds the elements of a list, each as check returns it, which says what
+// is wrong with one without naming it.
+func (f *fileReader) words(v *yaml.Node, path string, to *[]string, check func(string) (string, string)) {
+	for i, item := range f.items(v, path) {
+		path := fmt.Sprintf("%s[%d]", path, i)
+		s, ok := f.text(item, path)
+		if !ok {
+			continue
+		}
+		word, wrong := check(s)
+		if wrong == "" && slices.Contains(*to, word) {
+			wrong = "name it once"
+		}
+		if wrong != "" {
+			f.problem(at(item), path, "is "+show(s)+"; "+wrong)
+			continue
+		}
+		*to = append(*to, word)
+	}
+}
+
+// envNames are the names that programs and their shells can use.
+var envNames = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// grantedEnv checks the name of a variable. Names that a pack may not set are
+// fine here: to name one is the user's own act. Patterns are not, since nobody
+// knows what they match.
+func (f *fileReader) grantedEnv(s string) (name, wrong string) {
+	upper := strings.ToUpper(s)
+	switch {
+	case !envNames.MatchString(s):
+		return "", "want the name of one variable, such as GITHUB_TOKEN; its value is the one that this program was started with"
+	case slices.Contains([]string{"HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"}, upper):
+		return "", "write home: true instead"
+	case slices.Contains([]string{"PATH", "TMPDIR", "TMP", "TEMP"}, upper),
+		strings.HasPrefix(upper, "PACKS_"), strings.HasPrefix(upper, "GIBBERISH_"):
+		return "", "a program gets one of its own: remove it"
+	}
+	return s, ""
+}
+
+// grantedPath checks a file or folder: not so much that the sandbox would be
+// one in name only.
+func (f *fileReader) grantedPath(s string, write bool) (string, string) {
+	if !strings.HasPrefix(s, "~") && !isAbs(f.base.goos, s) && strings.TrimSpace(s) != "" {
+		return "", "want an absolute path, or one that begins with ~/"
+	}
+	p, wrong := f.base.resolve(s)
+	if wrong != "" {
+		return "", wrong
+	}
+	switch {
+	case f.base.within(f.base.home, p):
+		return "", "that holds your whole home folder, with keys and passwords: name what the tool needs in it"
+	case f.base.isRoot(p):
+		return "", "that is the whole file system: name what the tool needs in it"
+	case f.base.goos != "windows" && (f.base.within(p, "/proc") || f.base.within(p, "/dev")):
+		return "", "a program gets a /proc and a /dev of its own: remove it"
+	}
+	if !write {
+		return p, ""
+	}
+	own := f.cfg.Paths
+	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run} {
+		if ours != "" && (f.base.within(ours, p) || f.base.within(p, ours)) {
+			return "", "whoever writes there could change what packs-mcp does, which keeps " + show(ours) + ": name another folder"
+		}
+	}
+	return p, ""
+}
+
+// within reports whether path is dir or below it, by their spelling.
+func (p place) within(path, dir string) bool {
+	path, dir = p.comparable(path), p.comparable(dir)
+	return path != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
+}
+
+// isRoot reports whether path is the top of a file system.
+func (p place) isRoot(path string) bool {
+	path = p.comparable(path)
+	return path == "/" || p.goos == "windows" && len(strings.Trim(path, "/")) == len("c:")
+}
+
+// comparable is an absolute path as it is compared.
+func (p place) comparable(text string) string {
+	if text == "" {
+		return ""
+	}
+	if p.goos == "windows" {
+		text = strings.ToLower(strings.ReplaceAll(text, `\`, "/"))
+	}
+	if p.goos == "darwin" {
+		text = strings.ToLower(text) // its usual file system has no letter case
+	}
+	return slashpath.Clean(text)
+}

@@ -1,0 +1,192 @@
+package gate
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// run writes what would be started, where, and under which rules.
+func (p *prompt) run(req *Request, box sandbox.Report) {
+	r := req.Run
+	p.program(r.Command.Program)
+	for i, a := range r.Command.Args {
+		// Numbered, so that none can pass for part of another.
+		p.fact(first(i, "arguments"), fmt.Sprintf("%d: %s", i+1, quoted(a)))
+	}
+	if len(r.Command.Args) == 0 {
+		p.fact("arguments", "none")
+	}
+	if len(r.Command.Stdin) > 0 {
+		p.fact("input", input(r.Command.Stdin))
+	}
+	p.fact("folder", safetext.Quote(r.Command.Dir))
+	p.variables(r)
+	if box.Level == sandbox.LevelNone {
+		p.fact("sandbox", "none: it can do everything you can do,")
+		p.fact("", "with your files and on the network")
+		if r.Policy.Network != sandbox.NetworkNone {
+			p.fact("pack asks", "for the network")
+		}
+	} else {
+		p.fact("sandbox", levelWords(box.Level))
+		for _, gap := range gaps(box) {
+			p.fact("", "not covered: "+safetext.Line(gap))
+		}
+		p.folders(req)
+		p.fact("network", networkWords(r.Policy.Network, box.NetworkEnforced))
+	}
+	p.granted(r.Granted, box.Level)
+	limits := r.Policy.Limits.WithDefaults()
+	if box.Level != sandbox.LevelNone {
+		p.fact("limits", fmt.Sprintf("%s of memory, %d processes", size(limits.Memory), limits.Processes))
+	}
+	p.fact("stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
+	if r.ReadOnly {
+		p.fact("pack says", "it changes nothing")
+	}
+}
+
+// program writes which file is started, and how it was come by.
+func (p *prompt) program(program sandbox.Program) {
+	p.fact("program", safetext.Quote(program.Path))
+	if program.Resolved != "" && program.Resolved != program.Path {
+		p.fact("", "which is "+safetext.Quote(program.Resolved))
+	}
+	if program.Interpreter != "" {
+		p.fact("", "run by "+safetext.Quote(program.Interpreter))
+	}
+	if program.Shim != "" {
+		p.fact("", "chosen by the shim "+safetext.Quote(program.Shim))
+	}
+}
+
+// variables writes what the tool sets and, by their names alone, what the user
+// grants. What the tool sets is in quotes, so that it cannot pass for a grant.
+func (p *prompt) variables(r *Run) {
+	const label = "variables"
+	n := 0
+	for _, kv := range r.Env {
+		p.fact(first(n, label), quoted(kv))
+		n++
+	}
+	for _, v := range r.Granted.Env {
+		p.fact(first(n, label), name(v)+" (yours, by your configuration)")
+		n++
+	}
+	for _, v := range r.Granted.Unset {
+		p.fact(first(n, label), name(v)+" (granted by you, but not set)")
+		n++
+	}
+}
+
+// folders writes what the run can read and change, and why.
+func (p *prompt) folders(req *Request) {
+	policy := req.Run.Policy
+	const read = "may read"
+	p.fact(read, "the system's programs and settings")
+	for _, path := range policy.ReadOnly {
+		p.fact("", safetext.Quote(path)+req.reason(path))
+	}
+	for _, path := range req.Run.Command.Program.Needs {
+		p.fact("", safetext.Quote(path)+" (the program's installation)")
+	}
+	for i, path := range policy.Writable {
+		p.fact(first(i, "may change"), safetext.Quote(path)+req.reason(path))
+	}
+	if n := len(policy.Protected); n > 0 {
+		// The first of them are examples of all: the list is long, and ours.
+		var names []string
+		for _, path := range policy.Protected[:min(n, shownProtected)] {
+			names = append(names, name(below(policy.Writable, path)))
+		}
+		value := strings.Join(names, ", ")
+		if n > shownProtected {
+			value += fmt.Sprintf(" and %d like them", n-shownProtected)
+		}
+		p.fact("but not", value)
+	}
+}
+
+// shownProtected is how many of the protected paths are shown.
+const shownProtected = 2
+
+// below is path relative to the first of dirs that it is in.
+func below(dirs []string, path string) string {
+	for _, dir := range dirs {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
+	}
+	return path
+}
+
+// reason says, in brackets, why a run may read or change path.
+func (r *Request) reason(path string) string {
+	switch {
+	case slices.Contains(r.Run.Granted.Folders, path):
+		return " (by your configuration)"
+	case path == r.Pack.Dir:
+		return " (the pack)"
+	case path == r.Run.Command.Workspace:
+		return " (the workspace)"
+	case r.Run.Project != "" && path == r.Run.Project:
+		return " (the project)"
+	case r.Run.Project != "" && below([]string{r.Run.Project}, path) != path:
+		return " (in the project)"
+	}
+	return ""
+}
+
+// granted writes what else the user's configuration opens, and what it was
+// meant to open.
+func (p *prompt) granted(g Granted, level sandbox.Level) {
+	only := ", with what is named here"
+	if level == sandbox.LevelNone {
+		only = ""
+	}
+	if g.Home != "" {
+		p.fact("home", safetext.Quote(g.Home)+only)
+	}
+	for i, m := range g.LeftOut {
+		p.fact(first(i, "left out"), safetext.Quote(m.What)+": "+safetext.Line(m.Why))
+	}
+}
+
+// gaps are what the level in use does not cover here.
+func gaps(box sandbox.Report) []string {
+	for _, t := range box.Trials {
+		if t.Level == box.Level && t.Problem == "" {
+			return t.Gaps
+		}
+	}
+	return nil
+}
+
+func levelWords(l sandbox.Level) string {
+	switch l {
+	case sandbox.LevelFull:
+		return "full: it reaches only what is named here"
+	case sandbox.LevelPartial:
+		return "partial: most of this is enforced"
+	default:
+		return l.String()
+	}
+}
+
+func networkWords(n sandbox.Network, enforced bool) string {
+	switch {
+	case n == sandbox.NetworkFull:
+		return "full: it can send data anywhere"
+	case !enforced:
+		return "NOT confined here: it can send data anywhere"
+	case n == sandbox.NetworkLoopback:
+		return "loopback: only its own processes"
+	default:
+		return n.String()
+	}
+}

@@ -1,0 +1,154 @@
+package attack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// serverVar makes the test binary a server that runs the probe once: its value
+// is the level, the arguments are the folder of a world and the probe's.
+const serverVar = "ATTACK_TEST_SERVER"
+
+// probeVar names a probe that is built already.
+const probeVar = "ATTACK_TEST_PROBE"
+
+func TestMain(m *testing.M) {
+	if level, ok := os.LookupEnv(serverVar); ok {
+		os.Exit(serve(level, os.Args[1], os.Args[2:]))
+	}
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// built is the probe, once somebody needed it.
+var built struct {
+	sync.Once
+	dir, path string
+	err       error
+}
+
+// probe returns the path of the probe.
+func probe(t testing.TB) string {
+	t.Helper()
+	built.Do(func() {
+		if built.path = os.Getenv(probeVar); built.path != "" {
+			return
+		}
+		if built.dir, built.err = os.MkdirTemp("", "packs-probe-"); built.err != nil {
+			return
+		}
+		built.path = filepath.Join(built.dir, "probe")
+		cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", built.path, "./probe")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("building the probe: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.path
+}
+
+// lacks ends the test as skipped, or as failed when this machine is said to
+// have what is missing.
+func lacks(t *testing.T, what, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), what) {
+		t.Fatalf("%s, though %s is required", why, what)
+	}
+	t.Skipf("%s: it needs %s", why, what)
+}
+
+// A variant is one way in which a run is confined: a column of the table.
+type variant struct {
+	name   string
+	level  sandbox.Level
+	needs  string // by the name that PACKS_MCP_REQUIRE has for it
+	runner *sandbox.Runner
+}
+
+// grace is how long the tests' runs have between SIGTERM and SIGKILL.
+const grace = 50 * time.Millisecond
+
+// newRunner returns a Runner whose best level is level, if this machine has it.
+func newRunner(level sandbox.Level, tmp string) *sandbox.Runner {
+	var skip []sandbox.Level
+	for l := sandbox.LevelFull; l > level; l-- {
+		skip = append(skip, l)
+	}
+	return sandbox.New(sandbox.Options{Skip: skip, Grace: grace, TempDir: tmp})
+}
+
+// confined returns the variants of this machine that confine. One that it does
+// not have is a skipped subtest.
+func confined(t *testing.T) []variant {
+	t.Helper()
+	all := []variant{
+		{name: "full", level: sandbox.LevelFull, needs: "userns"},
+		{name: "partial", level: sandbox.LevelPartial, needs: "landlock"},
+	}
+	if blocked := os.Getenv(blockedVar); blocked != "" {
+		all = blockedVariants(blocked)
+	}
+	var have []variant
+	for _, v := range all {
+		v.runner = newRunner(v.level, t.TempDir())
+		report := v.runner.Probe(t.Context())
+		if report.Level == v.level {
+			have = append(have, v)
+			continue
+		}
+		t.Run(v.name, func(t *testing.T) {
+			lacks(t, v.needs, fmt.Sprintf("level %s cannot be had here (%+v)", v.level, report.Trials))
+		})
+	}
+	return have
+}
+
+// unconfined is the variant that shows that the operations work.
+func unconfined(t *testing.T) variant {
+	return variant{name: "none", level: sandbox.LevelNone, runner: newRunner(sandbox.LevelNone, t.TempDir())}
+}
+
+// serve is what a server does with a run, as far as its own end is concerned.
+func serve(level, dir string, args []string) int {
+	var l sandbox.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		<-stop
+		cancel(sandbox.ErrShutdown)
+	}()
+	w := &world{base: dir, names: map[string]string{"probe": os.Getenv(probeVar)}}
+	cmd, err := w.command(args)
+	if err == nil {
+		_, err = newRunner(l, dir).Run(ctx, w.policy(sandbox.NetworkNone), cmd)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// int80 makes a system call as programs for i386 do.
+func int80(number uintptr) (result uintptr)
+
+// i386 asks for its pid with the number that only i386 has for it: by any
+// other count, 20 is writev(2).
+func i386() error {
+	return inChild(func() unix.Errno {
+		pid, _, _ := unix.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
+		if int80(20) != pid {
+			return unix.ENOSYS
+		}
+		return 0
+	})
+}
+
+// x32 asks for its pid with the bit that says that pointers are short.
+func x32() error {
+	const bit = 0x40000000
+	_, _, e := unix.RawSyscall(bit|unix.SYS_GETPID, 0, 0, 0)
+	return errno(e)
+}
+
+func nanosleep(ts *unix.Timespec) {
+	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(ts)), 0, 0)
+}

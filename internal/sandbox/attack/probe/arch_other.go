@@ -1,0 +1,19 @@
+//go:build linux && !amd64
+
+package main
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// i386 is a way in that this machine does not have.
+func i386() error { return unix.ENOSYS }
+
+// x32 is one as well.
+func x32() error { return unix.ENOSYS }
+
+func nanosleep(ts *unix.Timespec) {
+	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(ts)), 0, 0)
+}

@@ -1,0 +1,279 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// behaviours are the things to do that take time, or have an exit status.
+func behaviours() map[string]func(args []string) int {
+	return map[string]func(args []string) int{
+		"exit":      func(args []string) int { return number(args, 0) },
+		"same-user": sameUser,
+		"victim":    victim,
+		"stray":     stray,
+		"flood":     flood,
+		"drip":      drip,
+		"spin":      func([]string) int { return spin() },
+		"fill":      fill,
+		"litter":    litter,
+		"odd":       odd,
+		"block":     block,
+	}
+}
+
+func sameUser([]string) int {
+	if os.Geteuid() == os.Getuid() && os.Getegid() == os.Getgid() {
+		say("same")
+	} else {
+		say(fmt.Sprintf("euid %d", os.Geteuid()))
+	}
+	return 0
+}
+
+// victim is an ordinary process of the user's: it says that it is there, and
+// stays until its input ends.
+func victim([]string) int {
+	say("ready " + secretInMemory + "\n")
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	return 0
+}
+
+// stray HOW FIFO [flood] starts something that is hard to end, says so at the
+// FIFO, and stays, unless HOW is that it ends. Nothing of it ends on SIGTERM.
+func stray(args []string) int {
+	signal.Ignore(unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGPIPE)
+	how, ready := args[0], args[1]
+	leave := false
+	switch how {
+	case "plain":
+	case "fork":
+		child(stay)
+	case "setpgid":
+		child(func() { unix.RawSyscall(unix.SYS_SETPGID, 0, 0, 0); stay() })
+	case "setsid", "holder":
+		child(func() { unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); stay() })
+		leave = how == "holder"
+	case "daemon", "daemon-leave":
+		devnull, err := unix.Open("/dev/null", unix.O_RDWR, 0)
+		if err != nil {
+			fail(err.Error())
+		}
+		child(func() {
+			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+			if pid, _ := fork(); pid != 0 {
+				quit(0)
+			}
+			for fd := range uintptr(3) {
+				unix.RawSyscall(unix.SYS_DUP3, uintptr(devnull), fd, 0)
+			}
+			stay()
+		})
+		leave = how == "daemon-leave"
+	case "subreaper":
+		child(func() {
+			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+			unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0)
+			if pid, _ := fork(); pid == 0 {
+				if pid, _ := fork(); pid != 0 {
+					quit(0)
+				}
+			}
+			stay()
+		})
+	case "hydra":
+		child(hydra)
+	case "many":
+		for range 40 {
+			child(func() { unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); stay() })
+		}
+	case "stopped":
+		child(func() {
+			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+			pid, _, _ := unix.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
+			unix.RawSyscall(unix.SYS_KILL, pid, uintptr(unix.SIGSTOP), 0)
+			stay()
+		})
+	case "kill-parent":
+		killAgain(os.Getppid())
+	case "kill-all": // everybody it can: only ever started where that is little
+		killAgain(-1)
+	default:
+		fail("no way to stray " + how)
+	}
+	f, err := os.OpenFile(ready, os.O_WRONLY, 0)
+	if err != nil {
+		fail(err.Error())
+	}
+	_ = f.Close()
+	if leave {
+		return 0
+	}
+	if len(args) > 2 {
+		return flood([]string{"out", "-1", "x"})
+	}
+	stay()
+	return 0
+}
+
+// killAgain kills somebody, should he come back.
+func killAgain(pid int) {
+	for range 20 {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		pause(1_000_000)
+	}
+}
+
+// child runs do in a child of fork.
+func child(do func()) {
+	pid, err := fork()
+	if err != nil {
+		fail(err.Error())
+	}
+	if pid == 0 {
+		do()
+		quit(0)
+	}
+}
+
+// pause waits, with nothing but the kernel.
+func pause(nanoseconds int64) {
+	ts := unix.Timespec{Nsec: nanoseconds}
+	nanosleep(&ts)
+}
+
+// hydra is gone whenever somebody looks: each of it lives for 0.3 ms, and has
+// started the next before it ends.
+func hydra() {
+	for {
+		unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+		pid, _ := fork()
+		if pid > 0 {
+			quit(0)
+		}
+		pause(300_000)
+	}
+}
+
+// flood STREAM BYTES TEXT writes TEXT until that many bytes are written, or for
+// ever when BYTES is negative.
+func flood(args []string) int {
+	fd := map[string]int{"out": 1, "err": 2}
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	if err != nil {
+		fail(err.Error())
+	}
+	block := bytes.Repeat([]byte(args[2]), max(1, 64<<10/len(args[2])))
+	for i := 0; n != 0; i++ {
+		part := block
+		if n > 0 {
+			part = block[:min(n, int64(len(block)))]
+		}
+		to, ok := fd[args[0]]
+		if !ok { // both, in turn
+			to = 1 + i%2
+		}
+		w, err := unix.Write(to, part)
+		if err != nil {
+			stay() // nobody listens, and this does not end by itself
+		}
+		if n > 0 {
+			n -= int64(w)
+		}
+	}
+	return 0
+}
+
+// drip writes one byte a millisecond, for ever.
+func drip([]string) int {
+	for {
+		say(".")
+		pause(1_000_000)
+	}
+}
+
+// spin uses up processor time. Its last word would be SIGXCPU's.
+func spin() int {
+	plainSignal(unix.SIGXCPU)
+	for n := uint64(1); n != 0; n += 2 {
+		_ = n * n
+	}
+	return 0
+}
+
+// fill PATH BYTES writes a file of that size.
+func fill(args []string) int {
+	plainSignal(unix.SIGXFSZ)
+	f, err := os.Create(args[0])
+	if err != nil {
+		fail(err.Error())
+	}
+	block := make([]byte, 1<<20)
+	for n := number(args, 1); n > 0; n -= len(block) {
+		if _, err := f.Write(block[:min(n, len(block))]); err != nil {
+			fail(err.Error())
+		}
+	}
+	return 0
+}
+
+// litter COUNT makes that many empty files.
+func litter(args []string) int {
+	for i := range number(args, 0) {
+		dir := fmt.Sprintf("d%03d", i/1000)
+		if i%1000 == 0 {
+			_ = os.Mkdir(dir, 0o700)
+		}
+		fd, err := unix.Open(fmt.Sprintf("%s/f%06d", dir, i), unix.O_CREAT|unix.O_WRONLY, 0o600)
+		if err != nil {
+			fail(err.Error())
+		}
+		_ = unix.Close(fd)
+	}
+	return 0
+}
+
+// odd leaves what is no artifact in the working folder, of which each line of
+// the output names one that could not be made.
+func odd([]string) int {
+	for name, err := range map[string]error{
+		"fifo":                  unix.Mkfifo("fifo", 0o600),
+		"device":                unix.Mknod("device", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))),
+		"link":                  os.Symlink("/etc/passwd", "link"),
+		"loop":                  os.Symlink("loop", "loop"),
+		"hard":                  twoNames("hard", "hard2"),
+		"sparse":                sparse("sparse"),
+		"new\nline\x1b[31m":     os.WriteFile("new\nline\x1b[31m", []byte("x"), 0o600),
+		"bad\xff\xfeutf8":       os.WriteFile("bad\xff\xfeutf8", []byte("x"), 0o600),
+		strings.Repeat("n", 25): os.WriteFile(strings.Repeat("n", 255), nil, 0o600),
+	} {
+		if err != nil {
+			say(fmt.Sprintf("%s: %v\n", name, err))
+		}
+	}
+	return 0
+}
+
+func twoNames(a, b string) error {
+	if err := os.WriteFile(a, []byte("x"), 0o600); err != nil {
+		return err
+	}
+	return os.Link(a, b)
+}
+
+func sparse(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Truncate(512 << 20)
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// block WHAT[,WHAT] -- PROGRAM ARGS... becomes another program, on a machine
+// that lacks something: "userns" and "landlock" are known.
+func block(args []string) int {
+	at := slices.Index(args, "--")
+	if at != 1 || len(args) < 3 {
+		fail("usage: probe block userns,landlock -- PROGRAM ARGS...")
+	}
+	var filter []unix.SockFilter
+	for what := range strings.SplitSeq(args[0], ",") {
+		switch what {
+		case "userns":
+			filter = append(filter, noUserNamespaces()...)
+		case "landlock":
+			filter = append(filter, noLandlock()...)
+		default:
+			fail("there is no way to block " + what)
+		}
+	}
+	filter = append(filter, answerWith(unix.SECCOMP_RET_ALLOW))
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+
+	runtime.LockOSThread() // the thread that has the filter is the one that becomes the program
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		fail(err.Error())
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); e != 0 {
+		fail("seccomp: " + e.Error())
+	}
+	err := unix.Exec(args[2], args[2:], os.Environ())
+	fail(args[2] + ": " + err.Error())
+	return 99
+}
+
+// Offsets in struct seccomp_data, and parts of a filter.
+const (
+	offNumber = 0
+	offFirst  = 16 // the low half of the first argument, on little-endian machines
+	load      = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	ifEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	ifSet     = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+)
+
+func answerWith(what uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what}
+}
+
+func refuse(e unix.Errno) unix.SockFilter { return answerWith(unix.SECCOMP_RET_ERRNO | uint32(e)) }
+
+func loaded(offset uint32) unix.SockFilter { return unix.SockFilter{Code: load, K: offset} }
+
+// onCall answers with then when the call has this number.
+func onCall(number uint32, then unix.SockFilter) []unix.SockFilter {
+	return []unix.SockFilter{loaded(offNumber), {Code: ifEqual, K: number, Jf: 1}, then}
+}
+
+func noUserNamespaces() []unix.SockFilter {
+	filter := onCall(unix.SYS_CLONE3, refuse(unix.ENOSYS)) // its flags cannot be seen
+	for _, number := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		filter = append(filter, loaded(offNumber),
+			unix.SockFilter{Code: ifEqual, K: number, Jf: 3}, loaded(offFirst),
+			unix.SockFilter{Code: ifSet, K: unix.CLONE_NEWUSER, Jf: 1}, refuse(unix.EPERM))
+	}
+	return filter
+}
+
+func noLandlock() []unix.SockFilter {
+	var filter []unix.SockFilter
+	for _, number := range []uint32{unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_ADD_RULE, unix.SYS_LANDLOCK_RESTRICT_SELF} {
+		filter = append(filter, onCall(number, refuse(unix.ENOSYS))...)
+	}
+	return filter
+}

@@ -1,0 +1,181 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// nowhere is a descriptor that is not open, so that a call that is allowed
+// fails with EBADF or another errno that says that the kernel looked.
+const nowhere = ^uintptr(0)
+
+// kernelOps are system calls that an ordinary program does not need, and that
+// have been the way out of other sandboxes. Those that would change the machine
+// are given something that the kernel refuses once it looks.
+func kernelOps() map[string]op {
+	call := func(trap, a, b, c uintptr) op {
+		return func([]string) (string, error) { return "", apart(trap, a, b, c) }
+	}
+	null := uintptr(0)
+	return map[string]op{
+		"unshare-user":   call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0),
+		"unshare-mount":  call(unix.SYS_UNSHARE, unix.CLONE_NEWNS, 0, 0),
+		"clone-user":     plain(cloneUser),
+		"clone3-user":    plain(clone3User),
+		"setns":          call(unix.SYS_SETNS, nowhere, 0, 0),
+		"mount":          func(args []string) (string, error) { return "", mount(args[0]) },
+		"umount":         func(args []string) (string, error) { return "", unix.Unmount(args[0], 0) },
+		"pivot-root":     func(args []string) (string, error) { return "", unix.PivotRoot(args[0], args[0]) },
+		"chroot":         plain(chroot),
+		"fsopen":         plain(fsopen),
+		"move-mount":     plain(moveMount),
+		"mount-setattr":  plain(mountSetattr),
+		"ptrace-me":      call(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0),
+		"bpf":            call(unix.SYS_BPF, 0xffff, null, 0),
+		"perf":           call(unix.SYS_PERF_EVENT_OPEN, null, 0, 0),
+		"userfaultfd":    call(unix.SYS_USERFAULTFD, 1, 0, 0),
+		"keyctl":         plain(keyctl),
+		"add-key":        plain(addKey),
+		"request-key":    plain(requestKey),
+		"kexec":          call(unix.SYS_KEXEC_LOAD, 0, 0xffff, null),
+		"reboot":         call(unix.SYS_REBOOT, 0, 0, 0),
+		"init-module":    call(unix.SYS_INIT_MODULE, null, 0, null),
+		"finit-module":   call(unix.SYS_FINIT_MODULE, nowhere, null, 0),
+		"delete-module":  call(unix.SYS_DELETE_MODULE, null, 0, 0),
+		"swapon":         call(unix.SYS_SWAPON, null, 0, 0),
+		"swapoff":        call(unix.SYS_SWAPOFF, null, 0, 0),
+		"acct":           plain(acct),
+		"clock-set":      call(unix.SYS_CLOCK_SETTIME, 9999, null, 0),
+		"set-hostname":   call(unix.SYS_SETHOSTNAME, null, nowhere, 0),
+		"quotactl":       call(unix.SYS_QUOTACTL, nowhere, null, 0),
+		"syslog":         call(unix.SYS_SYSLOG, 3, null, 0),
+		"fanotify":       call(unix.SYS_FANOTIFY_INIT, 0, 0, 0),
+		"pidfd-getfd":    call(unix.SYS_PIDFD_GETFD, nowhere, 0, 0),
+		"open-by-handle": call(unix.SYS_OPEN_BY_HANDLE_AT, nowhere, null, 0),
+		"io-setup":       plain(ioSetup),
+		"x32":            plain(x32),
+		"i386":           plain(i386),
+		"tiocsti":        func([]string) (string, error) { return "", terminal(unix.TIOCSTI) },
+		"tioclinux":      func([]string) (string, error) { return "", terminal(0x541C) },
+		"setuid":         setuid,
+		"set-uid-0":      plain(setResUID),
+	}
+}
+
+// cloneUser asks for a user namespace with clone(2).
+func cloneUser() error {
+	return inChild(func() unix.Errno {
+		pid, _, e := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_NEWUSER, 0, 0, 0, 0, 0)
+		if e == 0 && pid == 0 {
+			quit(0)
+		}
+		return e
+	})
+}
+
+// clone3User asks for it with the call whose flags a filter cannot see.
+func clone3User() error {
+	args := [8]uint64{0: unix.CLONE_NEWUSER, 4: uint64(unix.SIGCHLD)}
+	return inChild(func() unix.Errno {
+		pid, _, e := unix.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)
+		if e == 0 && pid == 0 {
+			quit(0)
+		}
+		return e
+	})
+}
+
+func fsopen() error {
+	_, err := unix.Fsopen("tmpfs", 0)
+	return err
+}
+
+func moveMount() error { return unix.MoveMount(-1, "", -1, "", unix.MOVE_MOUNT_F_EMPTY_PATH) }
+
+func mountSetattr() error {
+	return unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+func keyctl() error {
+	_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true)
+	return err
+}
+
+func addKey() error {
+	_, err := unix.AddKey("user", "probe", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING)
+	return err
+}
+
+// requestKey looks for a key that nobody has.
+func requestKey() error {
+	_, err := unix.RequestKey("user", "packs-mcp-probe", "", 0)
+	return err
+}
+
+func mount(path string) error {
+	err := unix.Mount("probe", path, "tmpfs", 0, "")
+	if err == nil {
+		_ = unix.Unmount(path, unix.MNT_DETACH)
+	}
+	return err
+}
+
+func chroot() error {
+	return apart(unix.SYS_CHROOT, uintptr(unsafe.Pointer(cstring("/"))), 0, 0)
+}
+
+// acct names a file that is not there, so that nothing is switched on.
+func acct() error { return unix.Acct("/no-such-folder/probe") }
+
+func terminal(request uintptr) error {
+	c := byte('x')
+	_, _, e := unix.Syscall(unix.SYS_IOCTL, 0, request, uintptr(unsafe.Pointer(&c)))
+	return errno(e)
+}
+
+// ioSetup is the older interface to asynchronous files: harmless, and here to
+// show that not everything fails.
+func ioSetup() error {
+	var ctx uintptr
+	_, _, e := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&ctx)), 0)
+	return errno(e)
+}
+
+// setuid starts a program that is another user's and has the bit set, and says
+// whether it got that user's rights.
+func setuid(args []string) (string, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	p, err := os.StartProcess(args[0], []string{args[0], "same-user"}, &os.ProcAttr{Files: []*os.File{nil, w, nil}})
+	if err != nil {
+		return "", err
+	}
+	_ = w.Close()
+	out := make([]byte, 16)
+	n, _ := r.Read(out)
+	if _, err := p.Wait(); err != nil {
+		return "", err
+	}
+	if string(out[:n]) == "same" {
+		return "", answer("no rights gained")
+	}
+	return string(out[:n]), nil
+}
+
+// setResUID becomes another user where that is allowed, in a thread of its own
+// that is then thrown away.
+func setResUID() error {
+	const nobody = 65534
+	err := apart(unix.SYS_SETRESUID, nobody, nobody, nobody)
+	if errors.Is(err, unix.EINVAL) { // the namespace has no such user
+		return unix.EPERM
+	}
+	return err
+}

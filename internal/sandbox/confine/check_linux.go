@@ -1,0 +1,63 @@
+package confine
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Checks that can be asked of a probe's program, as arguments after [CheckArg].
+const (
+	CheckNamespaces = "namespaces" // it is in a PID namespace and sees no folder but those it was given
+	CheckLandlock   = "landlock"   // Landlock refuses what nothing else does
+)
+
+// check looks whether this process is confined as it was meant to be, by doing
+// what must fail. It prints what is amiss.
+func check(args []string) int {
+	amiss := func(format string, a ...any) int {
+		fmt.Printf(format+"\n", a...)
+		return 1
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return amiss("reading /proc/self/status: %v", err)
+	}
+	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"} {
+		if strings.HasPrefix(want, "CapBnd") && len(args) > 0 && args[0] != CheckNamespaces {
+			continue // nobody without privileges can drop what he cannot use
+		}
+		if !strings.Contains(string(status), want+"\n") {
+			return amiss("the process has not %q", want)
+		}
+	}
+	if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0); err == nil {
+		_ = unix.Close(fd)
+		return amiss("the process can make a socket")
+	}
+	for len(args) > 0 {
+		switch args[0] {
+		case CheckNamespaces:
+			if pid := os.Getpid(); pid > 16 {
+				return amiss("the process is not in a PID namespace of its own")
+			}
+			if os.Getppid() != 1 {
+				return amiss("the process has another parent than the init of its namespace")
+			}
+		case CheckLandlock:
+			// Anybody may make the device 0:0 where he may make files.
+			name := os.Getenv("TMPDIR") + "/device"
+			err := unix.Mknod(name, unix.S_IFCHR, 0)
+			if err != unix.EACCES {
+				_ = os.Remove(name)
+				return amiss("making a device gives %v", err)
+			}
+		default:
+			return amiss("no such check: %q", args[0])
+		}
+		args = args[1:]
+	}
+	return 0
+}

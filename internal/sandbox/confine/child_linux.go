@@ -1,0 +1,160 @@
+package confine
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A family is what the helper forks: the program, or the init of a PID
+// namespace that forks the program in turn.
+type family struct {
+	ns      bool // there is an init
+	flags   uintptr
+	setup   plan // of the init
+	program plan // of the program
+
+	// What follows is used by the children, who can allocate nothing.
+	mask    [8]byte // all signals
+	before  [8]byte // the helper's own blocked signals
+	child   [8]byte // SIGCHLD
+	record  record
+	poll    [2]unix.PollFd
+	info    [128]byte // struct signalfd_siginfo
+	one     [1]byte
+	status  int32
+	usage   syscall.Rusage
+	signals uintptr
+}
+
+// A record is what a child tells the helper.
+type record struct {
+	kind  int32
+	index int32 // of the step that failed
+	errno int32
+	wait  int32 // status of the program
+	usage syscall.Rusage
+}
+
+const (
+	saysSetup   = 1 + iota // the init could not set up its namespaces
+	saysProgram            // the program could not be started
+	saysEnd                // the program has ended
+)
+
+const recordSize = unsafe.Sizeof(record{})
+
+// fork makes the child. Only the calling thread exists in it; all signals are
+// blocked on the way, so that no handler of the Go runtime ever runs there.
+//
+//go:norace
+//go:noinline
+func (f *family) fork() (pid int, err error) {
+	for i := range f.mask {
+		f.mask[i] = 0xff
+	}
+	f.child[2] = 1 << (uint(unix.SIGCHLD) - 1 - 16)
+	_, _, e := syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&f.mask)), uintptr(unsafe.Pointer(&f.before)), 8, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	r, _, e := syscall.RawSyscall6(unix.SYS_CLONE, f.flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if e == 0 && r == 0 {
+		if f.ns {
+			f.beInit()
+		}
+		f.beProgram()
+	}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&f.before)), 0, 8, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(r), nil
+}
+
+// beProgram confines the child and becomes the program.
+//
+//go:nosplit
+//go:norace
+func (f *family) beProgram() {
+	failed, errno := f.program.run()
+	f.say(saysProgram, failed, errno)
+	exit(1)
+}
+
+// beInit sets up the namespaces, starts the program, and is then the process to
+// which all others of the namespace fall: it reaps them. When it ends, the
+// kernel kills them.
+//
+//go:nosplit
+//go:norace
+func (f *family) beInit() {
+	if failed, errno := f.setup.run(); failed >= 0 {
+		f.say(saysSetup, failed, errno)
+		exit(1)
+	}
+	fd, _, e := syscall.RawSyscall6(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&f.child)), 8, unix.SFD_CLOEXEC, 0, 0)
+	if e != 0 {
+		f.say(saysSetup, 0, uintptr(e))
+		exit(1)
+	}
+	program, _, e := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if e != 0 {
+		f.say(saysSetup, 0, uintptr(e))
+		exit(1)
+	}
+	if program == 0 {
+		f.beProgram()
+	}
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdin, fdStderr, 0)
+	f.poll[0].Fd, f.poll[0].Events = fdOrders, unix.POLLIN
+	f.poll[1].Fd, f.poll[1].Events = int32(fd), unix.POLLIN
+	for {
+		// The signals stay blocked, so nothing interrupts.
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&f.poll)), 2, 0, 0, 0, 0)
+		if f.poll[0].Revents != 0 {
+			n, _, _ := syscall.RawSyscall(unix.SYS_READ, fdOrders, uintptr(unsafe.Pointer(&f.one)), 1)
+			if n != 1 {
+				exit(0) // the helper is gone, or wants us to be
+			}
+			_, _, _ = syscall.RawSyscall(unix.SYS_KILL, ^uintptr(0), uintptr(unix.SIGTERM), 0)
+		}
+		if f.poll[1].Revents == 0 {
+			continue
+		}
+		_, _, _ = syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&f.info)), 128)
+		for {
+			pid, _, e := syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&f.status)),
+				unix.WNOHANG|unix.WALL, uintptr(unsafe.Pointer(&f.usage)), 0, 0)
+			if e != 0 || pid == 0 {
+				break
+			}
+			if pid == program {
+				f.record.wait = f.status
+				f.record.usage = f.usage
+				f.say(saysEnd, 0, 0)
+				exit(0)
+			}
+		}
+	}
+}
+
+// say writes a record to the helper.
+//
+//go:nosplit
+//go:norace
+func (f *family) say(kind int32, index int, errno uintptr) {
+	f.record.kind, f.record.index, f.record.errno = kind, int32(index), int32(errno)
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fdReport, uintptr(unsafe.Pointer(&f.record)), recordSize)
+}
+
+//go:nosplit
+//go:norace
+func exit(code uintptr) {
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, code, 0, 0)
+	}
+}

@@ -1,0 +1,170 @@
+package confine
+
+import (
+	"os"
+	"runtime/debug"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// lifeline is the helper's descriptor of the socket to the server.
+const lifeline = 3
+
+// Stdio is how many descriptors come with a job: the program's standard input,
+// output and error.
+const Stdio = 3
+
+func init() {
+	if len(os.Args) < 2 {
+		return
+	}
+	switch os.Args[1] {
+	case Arg:
+		os.Exit(help())
+	case CheckArg:
+		os.Exit(check(os.Args[2:]))
+	}
+}
+
+// help is the helper's whole life. It runs on the process's first thread, to
+// which Go ties the initialisation of packages.
+func help() int {
+	// The child works on the memory as it is; it is small, and short-lived.
+	debug.SetGCPercent(-1)
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	job, stdio, err := receive()
+	if err != nil {
+		return 1 // there is nobody to tell
+	}
+	r := carryOut(job, stdio)
+	for message := r.Message(); len(message) > 0; {
+		n, err := unix.Write(lifeline, message)
+		if err != nil {
+			return 1
+		}
+		message = message[n:]
+	}
+	return 0
+}
+
+// receive waits for the job.
+func receive() (*Job, []int, error) {
+	var head [HeadSize]byte
+	control := make([]byte, unix.CmsgSpace(4*Stdio))
+	var n, cn int
+	for {
+		var err error
+		n, cn, _, _, err = unix.Recvmsg(lifeline, head[:], control, unix.MSG_WAITALL|unix.MSG_CMSG_CLOEXEC)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		break
+	}
+	if n != HeadSize {
+		return nil, nil, errMalformed
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:cn])
+	if err != nil || len(messages) != 1 {
+		return nil, nil, errMalformed
+	}
+	stdio, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(stdio) != Stdio {
+		return nil, nil, errMalformed
+	}
+	body := make([]byte, Length(head))
+	for got := 0; got < len(body); {
+		n, err := unix.Read(lifeline, body[got:])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, nil, err
+		case n == 0:
+			return nil, nil, errMalformed
+		default:
+			got += n
+		}
+	}
+	job, err := ParseJob(body)
+	return job, stdio, err
+}
+
+// carryOut starts the program and returns when nothing of it is left.
+func carryOut(job *Job, stdio []int) *Report {
+	orders, report, err := pipes()
+	if err != nil {
+		return failure("make pipes for the program", err)
+	}
+	f := &family{}
+	uid, gid := os.Getuid(), os.Getgid()
+	fds := map[int]int{fdReport: report[1], fdStdin: stdio[0], fdStdout: stdio[1], fdStderr: stdio[2]}
+	if job.Namespaces {
+		f.ns = true
+		f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWUTS
+		if !job.HostNet {
+			f.flags |= unix.CLONE_NEWNET
+		}
+		fds[fdOrders] = orders[0]
+		f.setup.descriptors(fds)
+		f.setup.signals()
+		f.setup.namespaces(job, uid, gid)
+		f.setup.unprivileged(true)
+	} else {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return failure("become the one to whom orphans fall", err)
+		}
+		f.program.descriptors(fds)
+		f.program.signals()
+		f.program.unprivileged(false)
+	}
+	f.program.program(job)
+
+	pid, err := f.fork()
+	if err != nil {
+		step := "start a process"
+		if f.ns {
+			step = "make namespaces"
+		}
+		r := failure(step, err)
+		r.Mount = f.ns
+		return r
+	}
+	for _, fd := range append(stdio, report[1], orders[0]) {
+		_ = unix.Close(fd)
+	}
+	s := &supervisor{family: f, job: job, pid: pid, orders: orders[1], reports: report[0]}
+	return s.watch()
+}
+
+// pipes makes the pipe for orders to an init, and the one for records.
+func pipes() (orders, report [2]int, err error) {
+	for _, p := range []*[2]int{&orders, &report} {
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			return orders, report, err
+		}
+	}
+	return orders, report, nil
+}
+
+func failure(step string, err error) *Report {
+	r := &Report{Failed: true, Step: step}
+	if errno, ok := err.(unix.Errno); ok { // as the calls of package unix return it
+		r.Errno = uint64(errno)
+	}
+	return r
+}
+
+// readRecord reads what a child said; false is the end.
+func readRecord(fd int, rec *record) bool {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(rec)), recordSize)
+	for {
+		n, err := unix.Read(fd, b)
+		if err == unix.EINTR {
+			continue
+		}
+		return err == nil && n == int(recordSize)
+	}
+}

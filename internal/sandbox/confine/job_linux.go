@@ -1,0 +1,283 @@
+package confine
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// A Job is one program with everything that confines it.
+type Job struct {
+	Path      string // absolute; of the program
+	Args, Env []string
+	Dir       string // absolute; the working folder
+	DirID     ID
+
+	Namespaces bool   // user, PID, network, IPC, mount and UTS namespaces, and a file tree of its own
+	HostNet    bool   // with Namespaces: all but the network's
+	Loopback   bool   // with Namespaces and without HostNet: bring up the loopback interface
+	Binds      []Bind // of the tree, parents before what is below them
+	Links      []Link // of the tree
+	TmpSize    int64  // bytes of /tmp, and of /dev/shm
+
+	Landlock Ruleset // its zero value is none
+	Filter   Filter
+	Limits   Limits
+}
+
+// An ID tells one folder from others; the zero value is any.
+type ID struct{ Dev, Ino uint64 }
+
+// A Bind is a folder or file that is found at the same path inside.
+type Bind struct {
+	Path     string // absolute, clean, no symbolic link at its end
+	Writable bool
+	File     bool // not a folder
+	Optional bool // it is no failure when it is not there
+	Device   bool // a file that is a device
+	ID       ID   // that it must be
+}
+
+// A Link is a symbolic link of the tree.
+type Link struct{ Path, Target string }
+
+// A Ruleset is what Landlock allows.
+type Ruleset struct {
+	FS, Net, Scoped uint64 // what is refused but for the rules, as in struct landlock_ruleset_attr
+	Rules           []Rule
+}
+
+// A Rule allows something below a path.
+type Rule struct {
+	Path   string // as it is found inside, without symbolic links
+	Access uint64 // as in struct landlock_path_beneath_attr; of a file, only what files have
+	ID     ID     // that it must be
+}
+
+// Network says which sockets a program may make.
+type Network uint64
+
+const (
+	NetworkNone  Network = iota // none of any family, but for connected pairs
+	NetworkOwn                  // in a network namespace of its own: Internet, local, and netlink's routes
+	NetworkHost                 // the same in the host's network
+	NetworkHostX                // the same, without local sockets, since the host's are in reach
+)
+
+// A Filter is what seccomp refuses beside what it always refuses.
+type Filter struct {
+	Network Network
+	Alone   bool    // no PID namespace: other processes can be named, and must not be
+	NoScope bool    // with Alone: nothing else keeps signals from others
+	Keep    []int64 // with NoScope: processes that must not get signals
+}
+
+// Limits are the program's; zero sets none.
+type Limits struct {
+	CPU       int64 // seconds
+	Data      int64 // bytes
+	Processes int64
+	Files     int64 // open at one time
+	FileSize  int64 // bytes
+}
+
+// An orderByte is what the server sends after the job.
+type orderByte = byte
+
+const (
+	OrderTerminate orderByte = 'T' // SIGTERM to everything
+	OrderKill      orderByte = 'K' // SIGKILL to everything
+)
+
+// A Report is what the helper says when nothing of the job is left.
+type Report struct {
+	Failed bool   // the program was not started
+	Step   string // with Failed: what was being done, as "mount /usr"
+	Errno  uint64 // with Failed
+	Mount  bool   // with Failed: it was about the tree or a namespace, and not about the program
+
+	Status    uint64 // of the program, as wait(2) gives it
+	CPU       int64  // microseconds, user and system
+	MaxRSS    int64  // KiB
+	TooMany   bool   // killed for having more processes than Limits.Processes
+	Abandoned bool   // killed by an order, or because the server was gone
+}
+
+// Steps that a report may name and that are about the program, and not about
+// its confinement.
+const (
+	StepStart  = "start the program"
+	StepFolder = "enter the working folder"
+)
+
+var errMalformed = errors.New("malformed message")
+
+// A codec writes values, or reads them back in the same order. One function
+// for both keeps the two from disagreeing.
+type codec struct {
+	out     []byte
+	in      []byte
+	reading bool
+	bad     bool
+}
+
+func (c *codec) uint(v *uint64) {
+	if !c.reading {
+		c.out = binary.AppendUvarint(c.out, *v)
+		return
+	}
+	x, n := binary.Uvarint(c.in)
+	if n <= 0 {
+		c.bad, c.in = true, nil
+		return
+	}
+	*v, c.in = x, c.in[n:]
+}
+
+func (c *codec) int(v *int64) {
+	u := uint64(*v)
+	c.uint(&u)
+	*v = int64(u)
+}
+
+func (c *codec) bool(v *bool) {
+	var u uint64
+	if *v {
+		u = 1
+	}
+	c.uint(&u)
+	*v = u == 1
+}
+
+func (c *codec) string(v *string) {
+	n := uint64(len(*v))
+	c.uint(&n)
+	if !c.reading {
+		c.out = append(c.out, *v...)
+		return
+	}
+	if n > uint64(len(c.in)) {
+		c.bad, c.in = true, nil
+		return
+	}
+	*v, c.in = string(c.in[:n]), c.in[n:]
+}
+
+// list codes the elements of v one by one.
+func list[T any](c *codec, v *[]T, element func(*T)) {
+	n := uint64(len(*v))
+	c.uint(&n)
+	if c.reading {
+		if n > uint64(len(c.in)) { // each takes a byte at least
+			c.bad, c.in = true, nil
+			return
+		}
+		*v = make([]T, n)
+	}
+	for i := range *v {
+		element(&(*v)[i])
+	}
+}
+
+func (c *codec) id(v *ID) {
+	c.uint(&v.Dev)
+	c.uint(&v.Ino)
+}
+
+func (c *codec) job(j *Job) {
+	c.string(&j.Path)
+	list(c, &j.Args, c.string)
+	list(c, &j.Env, c.string)
+	c.string(&j.Dir)
+	c.id(&j.DirID)
+	c.bool(&j.Namespaces)
+	c.bool(&j.HostNet)
+	c.bool(&j.Loopback)
+	list(c, &j.Binds, func(b *Bind) {
+		c.string(&b.Path)
+		c.bool(&b.Writable)
+		c.bool(&b.File)
+		c.bool(&b.Optional)
+		c.bool(&b.Device)
+		c.id(&b.ID)
+	})
+	list(c, &j.Links, func(l *Link) {
+		c.string(&l.Path)
+		c.string(&l.Target)
+	})
+	c.int(&j.TmpSize)
+	c.uint(&j.Landlock.FS)
+	c.uint(&j.Landlock.Net)
+	c.uint(&j.Landlock.Scoped)
+	list(c, &j.Landlock.Rules, func(r *Rule) {
+		c.string(&r.Path)
+		c.uint(&r.Access)
+		c.id(&r.ID)
+	})
+	c.uint((*uint64)(&j.Filter.Network))
+	c.bool(&j.Filter.Alone)
+	c.bool(&j.Filter.NoScope)
+	list(c, &j.Filter.Keep, c.int)
+	c.int(&j.Limits.CPU)
+	c.int(&j.Limits.Data)
+	c.int(&j.Limits.Processes)
+	c.int(&j.Limits.Files)
+	c.int(&j.Limits.FileSize)
+}
+
+func (c *codec) report(r *Report) {
+	c.bool(&r.Failed)
+	c.string(&r.Step)
+	c.uint(&r.Errno)
+	c.bool(&r.Mount)
+	c.uint(&r.Status)
+	c.int(&r.CPU)
+	c.int(&r.MaxRSS)
+	c.bool(&r.TooMany)
+	c.bool(&r.Abandoned)
+}
+
+// HeadSize is the size in bytes of what precedes a message: its length.
+const HeadSize = 4
+
+// Length returns how many bytes follow a message's head.
+func Length(head [HeadSize]byte) uint32 { return binary.LittleEndian.Uint32(head[:]) }
+
+func framed(write func(*codec)) []byte {
+	c := codec{out: make([]byte, HeadSize, 4096)}
+	write(&c)
+	n := len(c.out) - HeadSize
+	if n > math.MaxUint32 {
+		return nil // nobody has that much memory for arguments; the reader says malformed
+	}
+	binary.LittleEndian.PutUint32(c.out, uint32(n))
+	return c.out
+}
+
+func parsed(message []byte, read func(*codec)) error {
+	c := codec{in: message, reading: true}
+	read(&c)
+	if c.bad || len(c.in) > 0 {
+		return errMalformed
+	}
+	return nil
+}
+
+// Message returns j as the helper reads it: its length in HeadSize bytes, and
+// then the job.
+func (j *Job) Message() []byte { return framed(func(c *codec) { c.job(j) }) }
+
+// ParseJob is the inverse of [Job.Message], without the length.
+func ParseJob(message []byte) (*Job, error) {
+	var j Job
+	return &j, parsed(message, func(c *codec) { c.job(&j) })
+}
+
+// Message returns r as the server reads it.
+func (r *Report) Message() []byte { return framed(func(c *codec) { c.report(r) }) }
+
+// ParseReport is the inverse of [Report.Message], without the length.
+func ParseReport(message []byte) (*Report, error) {
+	var r Report
+	return &r, parsed(message, func(c *codec) { c.report(&r) })
+}

@@ -1,0 +1,153 @@
+package confine
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A step is one system call of a plan, with what its arguments are when the
+// plan is made, or which earlier step gives them.
+type step struct {
+	kind   stepKind
+	out    uint8    // slot that gets the result; 0: nobody needs it
+	from   [6]uint8 // slots that give the arguments; 0: arg does
+	nr     uintptr
+	arg    [6]uintptr
+	ignore [2]uintptr // errnos that are as good as success, and end a group
+	skip   int        // steps to pass over after an ignored errno
+}
+
+type stepKind uint8
+
+const (
+	doCall   stepKind = iota
+	doParent          // put the descriptor of slot from[0] into rule arg[0]
+	doExpect          // fail unless the folder that was just looked at has the id of arg[0] and arg[1]
+)
+
+const slots = 8
+
+// A plan is what a child does between being forked and executing a program.
+// It is made beforehand, with everything it refers to, since the child can
+// allocate nothing.
+type plan struct {
+	steps []step
+	what  []string // what each step is for
+	rules []pathBeneath
+	stat  unix.Statx_t // that doExpect looks at
+	slot  [slots]uintptr
+
+	keep []any // what the arguments point to
+}
+
+// pathBeneath is struct landlock_path_beneath_attr, which is packed; the
+// kernel reads 12 bytes.
+type pathBeneath struct {
+	access uint64
+	parent int32
+	_      int32
+}
+
+// fdCWD is AT_FDCWD as an argument.
+const fdCWD = ^uintptr(99)
+
+// A ref is an argument that an earlier step gives.
+type ref uint8
+
+// call adds a system call. Its arguments are uintptr, int, string, ref, or
+// pointers to what the plan then keeps alive.
+func (p *plan) call(what string, nr uintptr, args ...any) *step {
+	p.steps = append(p.steps, step{nr: nr})
+	p.what = append(p.what, what)
+	s := &p.steps[len(p.steps)-1]
+	for i, a := range args {
+		switch a := a.(type) {
+		case uintptr:
+			s.arg[i] = a
+		case int:
+			s.arg[i] = uintptr(a)
+		case uint64:
+			s.arg[i] = uintptr(a)
+		case ref:
+			s.from[i] = uint8(a)
+		case string:
+			s.arg[i] = p.cstring(a)
+		case unsafe.Pointer:
+			p.keep = append(p.keep, a)
+			s.arg[i] = uintptr(a)
+		default:
+			panic("confine: an argument of a plan has an unknown type")
+		}
+	}
+	return s
+}
+
+func (p *plan) cstring(s string) uintptr {
+	b := append([]byte(s), 0)
+	p.keep = append(p.keep, b)
+	return uintptr(unsafe.Pointer(&b[0]))
+}
+
+// cstrings returns the address of a list of strings as execve(2) takes it.
+func (p *plan) cstrings(list []string) uintptr {
+	addrs := make([]uintptr, len(list)+1)
+	for i, s := range list {
+		addrs[i] = p.cstring(s)
+	}
+	p.keep = append(p.keep, addrs)
+	return uintptr(unsafe.Pointer(&addrs[0]))
+}
+
+// expect adds a look at the folder of an open descriptor.
+func (p *plan) expect(what string, fd ref, id ID) {
+	if id == (ID{}) {
+		return
+	}
+	p.call(what, unix.SYS_STATX, fd, "", unix.AT_EMPTY_PATH, unix.STATX_INO, unsafe.Pointer(&p.stat))
+	s := p.call(what, 0)
+	s.kind, s.arg[0], s.arg[1] = doExpect, uintptr(id.Dev), uintptr(id.Ino)
+}
+
+// run goes through the plan. It returns -1, or the step that failed and why.
+//
+// It runs in a forked child, of which only this thread is left: nothing that it
+// calls may allocate, grow the stack, take a lock, or be instrumented.
+//
+//go:nosplit
+//go:norace
+func (p *plan) run() (failed int, errno uintptr) {
+	for i := 0; i < len(p.steps); i++ {
+		s := &p.steps[i]
+		var a [6]uintptr
+		for j := range a {
+			a[j] = s.arg[j]
+			if n := s.from[j]; n != 0 {
+				a[j] = p.slot[n%slots]
+			}
+		}
+		switch s.kind {
+		case doParent:
+			p.rules[s.arg[0]].parent = int32(p.slot[s.from[1]%slots])
+			continue
+		case doExpect:
+			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != uint64(a[0]) || p.stat.Ino != uint64(a[1]) {
+				return i, uintptr(unix.ESTALE)
+			}
+			continue
+		}
+		r, _, e := syscall.RawSyscall6(s.nr, a[0], a[1], a[2], a[3], a[4], a[5])
+		if e != 0 {
+			if uintptr(e) != s.ignore[0] && uintptr(e) != s.ignore[1] {
+				return i, uintptr(e)
+			}
+			i += s.skip
+			continue
+		}
+		if s.out != 0 {
+			p.slot[s.out%slots] = r
+		}
+	}
+	return -1, 0
+}

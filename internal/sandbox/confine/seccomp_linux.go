@@ -1,0 +1,248 @@
+package confine
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in struct seccomp_data. Arguments are compared by their low half
+// only, which is all that the kernel looks at in those that are compared here.
+const (
+	offNr   = 0
+	offArch = 4
+	offArgs = 16
+)
+
+const (
+	retAllow = unix.SECCOMP_RET_ALLOW
+	retPerm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retKill  = unix.SECCOMP_RET_KILL_PROCESS
+)
+
+// newNamespaces are the flags of clone(2) and unshare(2) that make namespaces.
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | 0x80 // CLONE_NEWTIME
+
+// A filterWriter writes a filter of instructions that jump forward only.
+type filterWriter struct{ code []unix.SockFilter }
+
+func (w *filterWriter) add(code uint16, jt, jf uint8, k uint32) {
+	w.code = append(w.code, unix.SockFilter{Code: code, Jt: jt, Jf: jf, K: k})
+}
+
+func (w *filterWriter) load(off uint32) { w.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, off) }
+func (w *filterWriter) ret(v uint32)    { w.add(unix.BPF_RET|unix.BPF_K, 0, 0, v) }
+
+func arg(n uint32) uint32 { return offArgs + 8*n }
+
+// refuse makes a system call fail.
+func (w *filterWriter) refuse(nr int, v uint32) {
+	w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 1, uint32(nr))
+	w.ret(v)
+}
+
+// when adds what decides about a system call. What decide adds must end in a
+// return whatever happens, and may load what it likes.
+func (w *filterWriter) when(nr int, decide func(*filterWriter)) {
+	var inner filterWriter
+	decide(&inner)
+	w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, uint32(nr))
+	w.add(unix.BPF_JMP|unix.BPF_JA, 0, 0, uint32(len(inner.code)))
+	w.code = append(w.code, inner.code...)
+}
+
+// oneOf returns v when the loaded value is one of values.
+func (w *filterWriter) oneOf(v uint32, values ...uint32) {
+	for _, k := range values {
+		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 1, k)
+		w.ret(v)
+	}
+}
+
+// anyBit returns v when the loaded value has a bit of mask.
+func (w *filterWriter) anyBit(v, mask uint32) {
+	w.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 0, 1, mask)
+	w.ret(v)
+}
+
+// seccomp installs the filter.
+func (p *plan) seccomp(f Filter) {
+	code := f.program()
+	p.keep = append(p.keep, code)
+	p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}))
+}
+
+// program returns the filter's instructions.
+func (f Filter) program() []unix.SockFilter {
+	var w filterWriter
+	w.load(offArch)
+	w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, auditArch)
+	w.ret(retKill)
+	w.load(offNr)
+	if runtime.GOARCH == "amd64" {
+		const x32 = 0x40000000
+		w.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 0, 1, x32)
+		w.ret(retNoSys)
+	}
+	// Nobody has judged what came after this.
+	w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, lastJudged)
+	w.ret(retNoSys)
+	// The flags of clone3 are out of a filter's reach; programs fall back to clone.
+	w.refuse(unix.SYS_CLONE3, retNoSys)
+	for _, nr := range refused() {
+		w.refuse(nr, retPerm)
+	}
+	for _, nr := range []int{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		w.when(nr, func(w *filterWriter) {
+			w.load(arg(0))
+			w.anyBit(retPerm, newNamespaces&^extraFlag(nr))
+			w.ret(retAllow)
+		})
+	}
+	w.when(unix.SYS_IOCTL, func(w *filterWriter) {
+		const tiocLinux = 0x541c
+		w.load(arg(1))
+		w.oneOf(retPerm, unix.TIOCSTI, tiocLinux, unix.TIOCSETD)
+		w.ret(retAllow)
+	})
+	w.when(unix.SYS_PERSONALITY, func(w *filterWriter) {
+		// PER_LINUX, ADDR_NO_RANDOMIZE, UNAME26, both, and "tell me".
+		w.load(arg(0))
+		w.oneOf(retAllow, 0, 0x0040000, 0x0020000, 0x0060000, 0xffffffff)
+		w.ret(retPerm)
+	})
+	// Limits of other processes of the same user: a processor time of one
+	// second would kill the server.
+	w.when(unix.SYS_PRLIMIT64, onlySelf)
+	f.sockets(&w)
+	if f.Alone {
+		f.others(&w)
+	}
+	w.ret(retAllow)
+	return w.code
+}
+
+// extraFlag is a bit that means a namespace to unshare, and to clone a part of
+// the signal number.
+func extraFlag(nr int) uint32 {
+	if nr == unix.SYS_CLONE {
+		return 0x80
+	}
+	return 0
+}
+
+func onlySelf(w *filterWriter) {
+	w.load(arg(0))
+	w.oneOf(retAllow, 0)
+	w.ret(retPerm)
+}
+
+// sockets decides about the network.
+func (f Filter) sockets(w *filterWriter) {
+	// A datagram socket of a connected pair can still send to any path.
+	w.when(unix.SYS_SOCKETPAIR, func(w *filterWriter) {
+		w.load(arg(0))
+		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, unix.AF_UNIX)
+		w.ret(retPerm)
+		w.socketType()
+		w.oneOf(retAllow, unix.SOCK_STREAM, unix.SOCK_SEQPACKET)
+		w.ret(retPerm)
+	})
+	if f.Network == NetworkNone {
+		for _, nr := range []int{unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4} {
+			w.refuse(nr, retPerm)
+		}
+		return
+	}
+	w.when(unix.SYS_SOCKET, func(w *filterWriter) {
+		w.load(arg(0))
+		// Netlink for routes only, which getaddrinfo and others read.
+		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 4, unix.AF_NETLINK)
+		w.load(arg(2))
+		w.oneOf(retAllow, unix.NETLINK_ROUTE)
+		w.ret(retPerm)
+		internet := []uint32{unix.AF_INET, unix.AF_INET6}
+		if f.Network != NetworkHostX {
+			internet = append(internet, unix.AF_UNIX)
+		}
+		for _, family := range internet {
+			w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 9, family)
+			w.socketType()
+			w.oneOf(retAllow, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET)
+			w.ret(retPerm)
+		}
+		w.ret(retPerm)
+	})
+}
+
+// socketType loads argument 1 without the flags that may be or'ed to it.
+func (w *filterWriter) socketType() {
+	w.load(arg(1))
+	w.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xf)
+}
+
+// others keeps the program from other processes of the same user.
+func (f Filter) others(w *filterWriter) {
+	for _, nr := range []int{unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
+		unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES} {
+		w.when(nr, onlySelf)
+	}
+	for _, nr := range []int{unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET} {
+		w.when(nr, func(w *filterWriter) {
+			const processOnly, ioProcess = unix.PRIO_PROCESS, 1
+			w.load(arg(1))
+			w.oneOf(retAllow, 0)
+			w.ret(retPerm)
+		})
+	}
+	w.refuse(unix.SYS_PROCESS_MADVISE, retPerm)
+	w.refuse(unix.SYS_PROCESS_MRELEASE, retPerm)
+	if !f.NoScope {
+		return
+	}
+	// Without Landlock's scope for signals, at least these must not get one.
+	keep := []uint32{^uint32(0)} // -1 is everybody
+	for _, pid := range f.Keep {
+		keep = append(keep, uint32(pid), uint32(-pid))
+	}
+	for _, nr := range []int{unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO} {
+		w.when(nr, func(w *filterWriter) {
+			w.load(arg(0))
+			w.oneOf(retPerm, keep...)
+			w.ret(retAllow)
+		})
+	}
+	w.refuse(unix.SYS_PIDFD_SEND_SIGNAL, retNoSys)
+}
+
+// refused are the system calls that nothing we want to run needs, and that
+// reach beyond a process, into the kernel, or around the other filters.
+func refused() []int {
+	return append([]int{
+		// other processes
+		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD,
+		// ways around a filter of system calls
+		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+		// the kernel's insides
+		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
+		unix.SYS_LOOKUP_DCOOKIE, unix.SYS_SYSLOG,
+		// keys are not in a namespace
+		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+		// mounts and roots
+		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT,
+		unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR,
+		unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT,
+		// the machine
+		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
+		unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
+		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
+		unix.SYS_NFSSERVCTL,
+	}, refusedHere()...)
+}
+
+// lastJudged is the highest system call that was looked at for refused.
+const lastJudged = unix.SYS_FILE_SETATTR

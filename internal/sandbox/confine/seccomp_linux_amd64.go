@@ -1,0 +1,13 @@
+package confine
+
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_X86_64
+
+// refusedHere are those that only this architecture has.
+func refusedHere() []int {
+	return []int{
+		unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_CREATE_MODULE, unix.SYS_GET_KERNEL_SYMS,
+		unix.SYS_QUERY_MODULE, unix.SYS_USELIB, unix.SYS_SYSFS, unix.SYS__SYSCTL, unix.SYS_USTAT,
+	}
+}

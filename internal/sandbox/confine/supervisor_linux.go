@@ -1,0 +1,313 @@
+package confine
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A supervisor watches over what the helper forked, and carries out orders.
+type supervisor struct {
+	family  *family
+	job     *Job
+	pid     int // of the child: the init, or the program
+	orders  int // to the init
+	reports int // from the children
+
+	report  Report
+	killing bool // everything is to end now
+	reaped  bool // the child was waited for
+}
+
+// countEvery is how often processes are counted, when the kernel's own limit
+// does not hold: for root, and where it would count all of a user's.
+const countEvery = 25 * time.Millisecond
+
+// watch returns when nothing is left.
+func (s *supervisor) watch() *Report {
+	if s.job.Namespaces {
+		s.watchInit()
+	} else {
+		s.watchProgram()
+	}
+	return &s.report
+}
+
+// watchInit waits for the init of a PID namespace, with which everything in the
+// namespace ends.
+func (s *supervisor) watchInit() {
+	const lifelineAt, reportsAt = 0, 1
+	fds := []unix.PollFd{{Fd: lifeline, Events: unix.POLLIN}, {Fd: int32(s.reports), Events: unix.POLLIN}}
+	timeout := -1
+	count := s.job.Limits.Processes > 0 && os.Getuid() == 0
+	if count {
+		timeout = int(countEvery / time.Millisecond)
+	}
+	heard := false
+	for {
+		if _, err := unix.Poll(fds, timeout); err != nil && err != unix.EINTR {
+			break
+		}
+		if fds[lifelineAt].Revents != 0 && s.obey() {
+			fds[lifelineAt].Fd = -1
+		}
+		if count && !s.killing && !s.hasRoom() {
+			s.tooMany()
+		}
+		if fds[reportsAt].Revents == 0 {
+			continue
+		}
+		var rec record
+		if !readRecord(s.reports, &rec) {
+			break // the init is gone, or has nothing more to say
+		}
+		heard = s.note(&rec) || heard
+	}
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(s.pid, &status, unix.WALL, nil); err != unix.EINTR {
+			break
+		}
+	}
+	s.reaped = true
+	if !heard {
+		s.report.Status = uint64(unix.SIGKILL)
+	}
+}
+
+// note takes in what a child said.
+func (s *supervisor) note(rec *record) bool {
+	switch rec.kind {
+	case saysSetup, saysProgram:
+		what := s.family.program.what
+		if rec.kind == saysSetup {
+			what = s.family.setup.what
+		}
+		step := "set up"
+		if i := int(rec.index); i >= 0 && i < len(what) {
+			step = what[i]
+		}
+		s.report.Failed, s.report.Step, s.report.Errno = true, step, uint64(rec.errno)
+		s.report.Mount = rec.kind == saysSetup
+	case saysEnd:
+		if s.report.Failed {
+			return true
+		}
+		s.report.Status = uint64(uint32(rec.wait))
+		s.use(int64(rec.usage.Utime.Sec)+int64(rec.usage.Stime.Sec), int64(rec.usage.Utime.Usec)+int64(rec.usage.Stime.Usec), rec.usage.Maxrss)
+	}
+	return true
+}
+
+func (s *supervisor) use(sec, usec, maxRSS int64) {
+	s.report.CPU, s.report.MaxRSS = sec*1e6+usec, maxRSS
+}
+
+// obey carries out what the server says, and reports whether that was its last
+// word.
+func (s *supervisor) obey() bool {
+	var b [1]byte
+	n, err := unix.Read(lifeline, b[:])
+	switch {
+	case err == unix.EINTR || err == unix.EAGAIN:
+		return false
+	case err == nil && n == 1 && b[0] == OrderTerminate:
+		s.terminate()
+		return false
+	}
+	s.report.Abandoned = true
+	s.kill()
+	return true
+}
+
+func (s *supervisor) terminate() {
+	if s.job.Namespaces {
+		_, _ = unix.Write(s.orders, []byte{OrderTerminate})
+		return
+	}
+	for _, pid := range descendants() {
+		_ = unix.Kill(pid, unix.SIGTERM)
+	}
+}
+
+func (s *supervisor) kill() {
+	s.killing = true
+	if s.job.Namespaces && !s.reaped {
+		_ = unix.Kill(s.pid, unix.SIGKILL)
+	}
+}
+
+func (s *supervisor) tooMany() {
+	s.report.TooMany = true
+	s.kill()
+}
+
+// hasRoom reports whether the PID namespace has no more processes than it may
+// have. The init counts as none.
+func (s *supervisor) hasRoom() bool {
+	d, err := os.Open("/proc/" + strconv.Itoa(s.pid) + "/root/proc")
+	if err != nil {
+		return true // it is not set up yet, or gone
+	}
+	defer d.Close()
+	var n int64
+	for {
+		names, err := d.Readdirnames(1024)
+		for _, name := range names {
+			if name[0] >= '1' && name[0] <= '9' {
+				n++
+			}
+		}
+		if err != nil {
+			return n-1 <= s.job.Limits.Processes
+		}
+	}
+}
+
+// watchProgram waits for the program, and then kills what it has left: all of
+// its descendants are ours, since their orphans fall to us.
+func (s *supervisor) watchProgram() {
+	const lifelineAt, reportsAt, programAt = 0, 1, 2
+	fds := []unix.PollFd{
+		{Fd: lifeline, Events: unix.POLLIN},
+		{Fd: int32(s.reports), Events: unix.POLLIN},
+		{Fd: -1, Events: unix.POLLIN},
+	}
+	if pidfd, err := unix.PidfdOpen(s.pid, 0); err == nil {
+		fds[programAt].Fd = int32(pidfd)
+	}
+	for !s.reaped && !s.killing {
+		// Orphans are reaped, and processes counted, between events.
+		if _, err := unix.Poll(fds, int(countEvery/time.Millisecond)); err != nil && err != unix.EINTR {
+			break
+		}
+		if fds[reportsAt].Revents != 0 {
+			var rec record
+			if !readRecord(s.reports, &rec) {
+				fds[reportsAt].Fd = -1 // the program was started
+			} else {
+				s.note(&rec)
+			}
+		}
+		if fds[lifelineAt].Revents != 0 && s.obey() {
+			fds[lifelineAt].Fd = -1
+		}
+		s.reap(unix.WNOHANG)
+		if most := s.job.Limits.Processes; most > 0 && !s.reaped && int64(len(descendants())) > most {
+			s.tooMany()
+		}
+	}
+	s.killAll()
+}
+
+// reap waits for children, and reports whether there are none.
+func (s *supervisor) reap(options int) (none bool) {
+	for {
+		var status unix.WaitStatus
+		var usage unix.Rusage
+		pid, err := unix.Wait4(-1, &status, options|unix.WALL, &usage)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return true
+		case pid == 0:
+			return false
+		case pid == s.pid:
+			s.reaped = true
+			if !s.report.Failed {
+				s.report.Status = uint64(status)
+				s.use(int64(usage.Utime.Sec)+int64(usage.Stime.Sec), int64(usage.Utime.Usec)+int64(usage.Stime.Usec), int64(usage.Maxrss))
+			}
+			if options == 0 {
+				options = unix.WNOHANG
+			}
+		}
+	}
+}
+
+// killAll kills until nobody is left. They are all stopped first, so that none
+// can start another while others are being killed.
+func (s *supervisor) killAll() {
+	pause := 50 * time.Microsecond
+	for {
+		pids := descendants()
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGSTOP)
+		}
+		for _, pid := range descendants() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		if s.reap(unix.WNOHANG) {
+			return
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, 5*time.Millisecond)
+	}
+}
+
+// descendants returns the processes below this one, parents before their
+// children.
+func descendants() []int {
+	children := childrenOf
+	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
+		children = childrenByParent() // a kernel without CONFIG_PROC_CHILDREN
+	}
+	all := children(os.Getpid())
+	for i := 0; i < len(all); i++ {
+		all = append(all, children(all[i])...)
+	}
+	return all
+}
+
+// childrenOf returns the children of a process, as far as it still has any.
+func childrenOf(pid int) []int {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	tasks, _ := readNames(dir)
+	var pids []int
+	for _, task := range tasks {
+		list, _ := os.ReadFile(dir + "/" + task + "/children")
+		for field := range strings.FieldsSeq(string(list)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// childrenByParent asks every process for its parent.
+func childrenByParent() func(int) []int {
+	parents := map[int][]int{}
+	names, _ := readNames("/proc")
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue // gone
+		}
+		// pid (command) state ppid …; the command may hold anything.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) > 1 {
+			if ppid, err := strconv.Atoi(fields[1]); err == nil {
+				parents[ppid] = append(parents[ppid], pid)
+			}
+		}
+	}
+	return func(pid int) []int { return parents[pid] }
+}
+
+func readNames(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}

@@ -1,0 +1,182 @@
+package confine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Descriptors of a child, which it moves to there first. They are above what a
+// helper has open by itself.
+const (
+	fdOrders = 100 + iota // a byte is a SIGTERM for everybody, the end is the end of all
+	fdReport              // takes records
+	fdStdin
+	fdStdout
+	fdStderr
+	fdFirstFree
+)
+
+// A capHeader and two capData are what capset(2) takes. Zeroes are no
+// capability at all.
+type capData struct{ effective, permitted, inheritable uint32 }
+
+// descriptors moves a child's descriptors to where they belong, and closes
+// everything else.
+func (p *plan) descriptors(fds map[int]int) {
+	for to, from := range fds {
+		p.call("place a descriptor", unix.SYS_DUP3, from, to, unix.O_CLOEXEC)
+	}
+	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, 3, fdOrders-1, 0)
+	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, fdFirstFree, ^uintptr(0)>>32, 0)
+}
+
+// signals gives every signal its default disposition. All are blocked.
+func (p *plan) signals() {
+	const size = 32 // struct sigaction of the kernel, all zero: SIG_DFL
+	none := new([size]byte)
+	for sig := 1; sig <= 64; sig++ {
+		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) {
+			p.call("reset signals", unix.SYS_RT_SIGACTION, sig, unsafe.Pointer(none), 0, 8)
+		}
+	}
+}
+
+// unprivileged drops every capability for good, and keeps programs that carry
+// privileges from granting them. In a user namespace of our own nothing of it
+// can fail; outside, who has no privileges cannot drop them.
+func (p *plan) unprivileged(own bool) {
+	const ( // capabilities(7), "The securebits flags"; each has a lock beside it
+		noRoot      = 1<<0 | 1<<1
+		fixupLocked = 1 << 3
+		keepLocked  = 1 << 5
+		noRaise     = 1<<6 | 1<<7
+		secureBits  = noRoot | fixupLocked | keepLocked | noRaise
+	)
+	s := p.call("lock the secure bits", unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
+	if !own {
+		s.ignore[0] = uintptr(unix.EPERM)
+	}
+	for c := range lastCap() + 1 {
+		s := p.call("drop a capability from the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if !own {
+			s.ignore[0] = uintptr(unix.EPERM)
+		}
+	}
+	p.call("clear the ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	p.call("drop the capabilities", unix.SYS_CAPSET,
+		unsafe.Pointer(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), unsafe.Pointer(new([2]capData)))
+	p.call("set no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	p.call("hide from ptrace", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// lastCap is the highest capability that the kernel knows.
+func lastCap() int {
+	c := 0
+	for {
+		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c+1), 0, 0, 0); err != nil {
+			return c
+		}
+		c++
+	}
+}
+
+// program turns the child into the program, confined.
+func (p *plan) program(j *Job) {
+	p.call("begin a session", unix.SYS_SETSID)
+	if !j.Namespaces {
+		// Nothing but its supervisor would kill it, should that be killed.
+		p.call("die with the supervisor", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	}
+	for std, fd := range []int{fdStdin, fdStdout, fdStderr} {
+		p.call("place a standard stream", unix.SYS_DUP3, fd, std, 0)
+	}
+	p.limits(j)
+	p.call(StepFolder, unix.SYS_OPENAT2, fdCWD, j.Dir,
+		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotFrom)
+	p.expect("the working folder is not the folder it was", slotFrom, j.DirID)
+	p.call(StepFolder, unix.SYS_FCHDIR, slotFrom)
+	p.landlock(j.Landlock)
+	p.call("close descriptors in the program", unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
+	p.call("unblock signals", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, unsafe.Pointer(new([8]byte)), 0, 8)
+	p.seccomp(j.Filter)
+	args := append([]string{j.Path}, j.Args...)
+	p.call(StepStart, unix.SYS_EXECVE, j.Path, p.cstrings(args), p.cstrings(j.Env))
+}
+
+// limits sets what the kernel holds each process to.
+func (p *plan) limits(j *Job) {
+	set := func(name string, resource int, soft, hard int64) {
+		p.call("limit "+name, unix.SYS_PRLIMIT64, 0, resource, unsafe.Pointer(&unix.Rlimit{Cur: uint64(soft), Max: uint64(hard)}), 0)
+	}
+	set("core files", unix.RLIMIT_CORE, 0, 0)
+	set("message queues", unix.RLIMIT_MSGQUEUE, 0, 0)
+	l := j.Limits
+	if l.CPU > 0 {
+		const respite = 5 // seconds from SIGXCPU to SIGKILL
+		set("processor time", unix.RLIMIT_CPU, l.CPU, l.CPU+respite)
+	}
+	for _, r := range []struct {
+		name     string
+		resource int
+		value    int64
+	}{
+		{"memory", unix.RLIMIT_DATA, l.Data},
+		{"open files", unix.RLIMIT_NOFILE, l.Files},
+		{"file size", unix.RLIMIT_FSIZE, l.FileSize},
+	} {
+		if r.value > 0 {
+			most := unix.Rlimit{}
+			if unix.Getrlimit(r.resource, &most) == nil && most.Max < uint64(r.value) {
+				r.value = int64(most.Max) // nobody may raise it
+			}
+			set(r.name, r.resource, r.value, r.value)
+		}
+	}
+	// Outside of a user namespace of its own, the limit would count everything
+	// of the user's.
+	if l.Processes > 0 && j.Namespaces {
+		set("processes", unix.RLIMIT_NPROC, l.Processes+1, l.Processes+1) // our init is one
+	}
+}
+
+// landlock confines the thread to what rules allow.
+func (p *plan) landlock(r Ruleset) {
+	if r.FS == 0 {
+		return
+	}
+	attr := &unix.LandlockRulesetAttr{Handled_access_fs: r.FS, Handled_access_net: r.Net, Scoped: r.Scoped}
+	p.call("make a Landlock ruleset", unix.SYS_LANDLOCK_CREATE_RULESET, unsafe.Pointer(attr), rulesetSize(r), 0).out = uint8(slotTree)
+	p.rules = make([]pathBeneath, len(r.Rules))
+	for i, rule := range r.Rules {
+		p.rules[i].access = rule.Access & r.FS
+		if p.rules[i].access == 0 {
+			continue
+		}
+		first := len(p.steps)
+		p.call("open "+rule.Path, unix.SYS_OPENAT2, fdCWD, rule.Path,
+			p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotFrom)
+		p.expect(fmt.Sprintf("folder %q is not the folder it was", rule.Path), slotFrom, rule.ID)
+		parent := p.call("allow "+rule.Path, 0)
+		parent.kind, parent.arg[0], parent.from[1] = doParent, uintptr(i), uint8(slotFrom)
+		p.call("allow "+rule.Path, unix.SYS_LANDLOCK_ADD_RULE, slotTree, unix.LANDLOCK_RULE_PATH_BENEATH,
+			unsafe.Pointer(&p.rules[i]), 0)
+		p.call("close "+rule.Path, unix.SYS_CLOSE, slotFrom)
+		s := &p.steps[first] // what is not there needs no rule
+		s.ignore, s.skip = [2]uintptr{uintptr(unix.ENOENT), uintptr(unix.EACCES)}, len(p.steps)-first-1
+	}
+	p.call("restrict by Landlock", unix.SYS_LANDLOCK_RESTRICT_SELF, slotTree, 0)
+}
+
+// rulesetSize is how much of the attributes a kernel that knows no more can be
+// given.
+func rulesetSize(r Ruleset) int {
+	switch {
+	case r.Scoped != 0:
+		return 24
+	case r.Net != 0:
+		return 16
+	}
+	return 8
+}

@@ -1,0 +1,198 @@
+package confine
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Slots of a plan. What a slot holds lasts until the next step that sets it.
+const (
+	slotRoot ref = iota + 1 // the root of the new tree, for the whole plan
+	slotFrom                // what is bound, or being configured
+	slotTree                // a mount that is nowhere yet
+	slotAt                  // where it goes
+)
+
+const (
+	resolve    = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+	readOnly   = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	writable   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	device     = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+	emptyPaths = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
+)
+
+const sizeofMountAttr = int(unsafe.Sizeof(unix.MountAttr{}))
+
+// maxFiles bounds the files of a tmpfs, each of which takes memory.
+const maxFiles = "200000"
+
+// namespaces gives the child its own user, with the ids it had, and its own
+// file tree, which it moves into.
+func (p *plan) namespaces(j *Job, uid, gid int) {
+	p.write("/proc/self/setgroups", "deny")
+	p.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid))
+	p.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid))
+	p.call("keep mounts to ourselves", unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
+
+	// The folders on the way to what is bound are made first, so that the
+	// binds below each other can be made in order.
+	p.tmpfs("/", 16<<20, "0755", writable)
+	made := map[string]bool{"/": true}
+	for _, dir := range []string{"/proc", "/dev/shm", "/tmp", "/var", "/run"} {
+		p.folder(made, dir)
+	}
+	p.proc()
+	p.tmpfs("/tmp", j.TmpSize, "1777", writable)
+	p.tmpfs("/dev/shm", j.TmpSize, "1777", writable|unix.MOUNT_ATTR_NOEXEC)
+	for _, l := range j.Links {
+		p.folder(made, path.Dir(l.Path))
+		p.call("link "+l.Path, unix.SYS_SYMLINKAT, l.Target, slotRoot, relative(l.Path)).ignore[0] = uintptr(unix.EEXIST)
+	}
+	for i, b := range j.Binds {
+		p.bind(b, made, covered(j.Binds[:i], b.Path))
+	}
+	p.call("make the root read-only", unix.SYS_MOUNT_SETATTR, slotRoot, "", unix.AT_EMPTY_PATH,
+		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
+
+	// pivot_root(2), "pivot_root(".", ".")": the old root ends up on top of the
+	// new one, and is taken away with everything below it.
+	p.call("enter the root", unix.SYS_FCHDIR, slotRoot)
+	p.call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
+	p.call("leave the old root", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
+	p.call("enter the new root", unix.SYS_CHDIR, "/")
+
+	const host = "sandbox"
+	p.call("set the host name", unix.SYS_SETHOSTNAME, host, len(host))
+	if j.Loopback && !j.HostNet {
+		p.loopback()
+	}
+}
+
+// write writes a file of /proc at once, as these need it.
+func (p *plan) write(name, text string) {
+	p.call("open "+name, unix.SYS_OPENAT, fdCWD, name, unix.O_WRONLY|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
+	p.call("write "+name, unix.SYS_WRITE, slotFrom, text, len(text))
+	p.call("close "+name, unix.SYS_CLOSE, slotFrom)
+}
+
+func (p *plan) attr(set uint64) unsafe.Pointer {
+	return unsafe.Pointer(&unix.MountAttr{Attr_set: set})
+}
+
+// tmpfs mounts an empty folder in memory at a folder of the new tree, or as its
+// root.
+func (p *plan) tmpfs(at string, size int64, mode string, attrs int) {
+	p.call("make a tmpfs for "+at, unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
+	for _, kv := range [][2]string{{"size", fmt.Sprint(size)}, {"nr_inodes", maxFiles}, {"mode", mode}} {
+		p.call(fmt.Sprintf("set %s of the tmpfs for %s", kv[0], at), unix.SYS_FSCONFIG,
+			slotFrom, unix.FSCONFIG_SET_STRING, kv[0], kv[1], 0)
+	}
+	p.place(at, attrs)
+}
+
+// proc mounts the processes of the new PID namespace.
+func (p *plan) proc() {
+	p.call("make /proc", unix.SYS_FSOPEN, "proc", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
+	p.place("/proc", readOnly|unix.MOUNT_ATTR_NOEXEC)
+}
+
+// place mounts the file system that is being configured.
+func (p *plan) place(at string, attrs int) {
+	p.call("create the file system for "+at, unix.SYS_FSCONFIG, slotFrom, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
+	if at == "/" {
+		p.call("mount the root", unix.SYS_FSMOUNT, slotFrom, unix.FSMOUNT_CLOEXEC, attrs).out = uint8(slotRoot)
+		p.call("attach the root", unix.SYS_MOVE_MOUNT, slotRoot, "", fdCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH)
+		return
+	}
+	p.call("mount "+at, unix.SYS_FSMOUNT, slotFrom, unix.FSMOUNT_CLOEXEC, attrs).out = uint8(slotTree)
+	p.call("attach "+at, unix.SYS_MOVE_MOUNT, slotTree, "", slotRoot, relative(at), unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// folder makes a folder of the new root, with those on the way to it.
+func (p *plan) folder(made map[string]bool, dir string) {
+	if made[dir] {
+		return
+	}
+	p.folder(made, path.Dir(dir))
+	made[dir] = true
+	p.call("make folder "+dir, unix.SYS_MKDIRAT, slotRoot, relative(dir), 0o755).ignore[0] = uintptr(unix.EEXIST)
+}
+
+// bind puts what is at a path of the host at the same path of the new tree. No
+// symbolic link is followed, neither here nor there: what is inside of a bind
+// may be of a program's making.
+func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
+	if !covered {
+		// Below a folder that is bound already, the place to bind at is there.
+		if b.File {
+			p.folder(made, path.Dir(b.Path))
+			p.call("make file "+b.Path, unix.SYS_MKNODAT, slotRoot, relative(b.Path), unix.S_IFREG|0o444, 0).ignore[0] = uintptr(unix.EEXIST)
+		} else {
+			p.folder(made, b.Path)
+		}
+	}
+	first := len(p.steps)
+	p.call("open "+b.Path, unix.SYS_OPENAT2, fdCWD, b.Path,
+		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotFrom)
+	p.expect(fmt.Sprintf("folder %q is not the folder it was", b.Path), slotFrom, b.ID)
+	flags := unix.AT_EMPTY_PATH | unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
+	if !b.File {
+		flags |= unix.AT_RECURSIVE
+	}
+	p.call("take "+b.Path, unix.SYS_OPEN_TREE, slotFrom, "", flags).out = uint8(slotTree)
+	set := uint64(readOnly)
+	switch {
+	case b.Device:
+		set = device
+	case b.Writable:
+		set = writable
+	}
+	p.call("restrict "+b.Path, unix.SYS_MOUNT_SETATTR, slotTree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+		p.attr(set), sizeofMountAttr)
+	p.call("find the place of "+b.Path, unix.SYS_OPENAT2, slotRoot, relative(b.Path),
+		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotAt)
+	p.call("mount "+b.Path, unix.SYS_MOVE_MOUNT, slotTree, "", slotAt, "", emptyPaths)
+	if b.Optional {
+		s := &p.steps[first]
+		s.ignore = [2]uintptr{uintptr(unix.ENOENT), uintptr(unix.EACCES)}
+		s.skip = len(p.steps) - first - 1
+	}
+}
+
+func (p *plan) how(flags uint64) unsafe.Pointer {
+	return unsafe.Pointer(&unix.OpenHow{Flags: flags, Resolve: resolve})
+}
+
+// loopback brings up the interface lo, the only one of a new network.
+func (p *plan) loopback() {
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		panic(err) // the name is short enough
+	}
+	ifr.SetUint16(unix.IFF_UP)
+	p.call("make a socket for loopback", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).out = uint8(slotFrom)
+	p.call("bring up loopback", unix.SYS_IOCTL, slotFrom, unix.SIOCSIFFLAGS, unsafe.Pointer(ifr))
+	p.call("close the socket for loopback", unix.SYS_CLOSE, slotFrom)
+}
+
+// relative is an absolute path as seen from the root's descriptor.
+func relative(p string) string {
+	if p == "/" {
+		return "."
+	}
+	return strings.TrimPrefix(p, "/")
+}
+
+// covered reports whether p is below one of binds.
+func covered(binds []Bind, p string) bool {
+	for _, b := range binds {
+		if !b.File && (b.Path == p || strings.HasPrefix(p, strings.TrimSuffix(b.Path, "/")+"/")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,199 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+)
+
+// A helper is the process that starts and supervises one program.
+type helper struct {
+	cmd    *exec.Cmd
+	socket *os.File // the helper takes its end for the end of us
+}
+
+// helperExit bounds how long a helper that has said its last word takes to end.
+const helperExit = time.Second
+
+func startHelper() (*helper, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "sandbox helper")
+	defer theirs.Close()
+	cmd := &exec.Cmd{
+		Path:        "/proc/self/exe", // what runs now, whatever is at its path by now
+		Args:        []string{"packs-mcp", confine.Arg},
+		Env:         []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"},
+		Dir:         "/",
+		ExtraFiles:  []*os.File{theirs},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		WaitDelay:   helperExit,
+	}
+	if err := cmd.Start(); err != nil {
+		_ = unix.Close(pair[0])
+		return nil, err
+	}
+	_ = unix.SetNonblock(pair[0], true) // so that a read can be ended by closing
+	return &helper{cmd, os.NewFile(uintptr(pair[0]), "sandbox helper")}, nil
+}
+
+// send gives the helper its job and the program's standard streams.
+func (h *helper) send(message []byte, l *launch) error {
+	stdin := l.stdin
+	if stdin == nil {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		defer null.Close()
+		stdin = null
+	}
+	rights := unix.UnixRights(int(stdin.Fd()), int(l.stdout.Fd()), int(l.stderr.Fd()))
+	conn, err := h.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	const head = confine.HeadSize
+	var sent error
+	err = conn.Write(func(fd uintptr) bool {
+		_, sent = unix.SendmsgN(int(fd), message[:head], rights, nil, unix.MSG_NOSIGNAL)
+		return sent != unix.EAGAIN
+	})
+	if err = errors.Join(err, sent); err != nil {
+		return err
+	}
+	_, err = h.socket.Write(message[head:])
+	return err
+}
+
+// answer returns what the helper says in the end.
+func (h *helper) answer() (*confine.Report, error) {
+	var head [confine.HeadSize]byte
+	if _, err := io.ReadFull(h.socket, head[:]); err != nil {
+		return nil, err
+	}
+	const most = 64 << 10
+	n := confine.Length(head)
+	if n > most {
+		return nil, fmt.Errorf("the helper's answer has %d bytes", n)
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(h.socket, body); err != nil {
+		return nil, err
+	}
+	return confine.ParseReport(body)
+}
+
+// listens reports whether the helper, which has no job yet, is still there.
+func (h *helper) listens() bool {
+	conn, err := h.socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	alive := false
+	err = conn.Control(func(fd uintptr) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		alive = err == nil && n == 0
+	})
+	return err == nil && alive
+}
+
+// close waits for the helper to end, and makes it.
+func (h *helper) close() {
+	_ = h.socket.Close()
+	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
+	_ = h.cmd.Wait()
+	late.Stop()
+}
+
+// spareFor is how long a helper waits for a job before it is let go. It takes
+// some 4 MB.
+const spareFor = 30 * time.Second
+
+// spares has a helper ready for the next run, so that no run but the first
+// waits for one to start, which is the larger part of a confined start. The
+// zero value is ready. Safe for concurrent use.
+type spares struct {
+	mu     sync.Mutex
+	ready  *helper     // guarded by mu; nil: none
+	idle   *time.Timer // lets ready go; guarded by mu
+	closed bool        // guarded by mu
+	making sync.WaitGroup
+}
+
+// take returns a helper for one job.
+func (s *spares) take() (*helper, error) {
+	if h := s.swap(nil); h != nil {
+		if h.listens() {
+			return h, nil
+		}
+		h.close()
+	}
+	return startHelper()
+}
+
+// refill begins to have a helper ready, unless there is one.
+func (s *spares) refill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready != nil || s.closed {
+		return
+	}
+	s.making.Go(func() {
+		h, err := startHelper()
+		if err != nil {
+			return // the next run tries for itself, and says why not
+		}
+		if other := s.swap(h); other != nil {
+			other.close()
+		}
+	})
+}
+
+// swap makes h the one that is ready, and returns the one that was. With none,
+// nobody waits any more.
+func (s *spares) swap(h *helper) *helper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed && h != nil {
+		return h
+	}
+	old := s.ready
+	s.ready = h
+	if s.idle != nil {
+		s.idle.Stop()
+		s.idle = nil
+	}
+	if h != nil {
+		s.idle = time.AfterFunc(spareFor, func() {
+			if old := s.swap(nil); old != nil {
+				old.close()
+			}
+		})
+	}
+	return old
+}
+
+// close lets the helper that waits go, and no other begin to wait.
+func (s *spares) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.making.Wait()
+	if h := s.swap(nil); h != nil {
+		h.close()
+	}
+}

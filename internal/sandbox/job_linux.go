@@ -1,0 +1,307 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+)
+
+// What Landlock is asked to allow. Nobody may make devices.
+const (
+	accessRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+
+	accessWrite = accessRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REFER |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO
+
+	accessDevice = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+
+	// accessFile are the rights that a file has; with others, a rule for one is
+	// refused.
+	accessFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+)
+
+// devices are those that every program may use.
+func devices() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+}
+
+// job writes down what the helper needs to know.
+func (s *confiner) job(l *launch) (*confine.Job, error) {
+	c, policy := l.command, l.policy
+	if policy.Network == NetworkLoopback && !s.namespaces {
+		return nil, &ConfineError{Level: s.level, Step: "giving the program a loopback network of its own",
+			Err: errors.New("that takes level full")}
+	}
+	limits := policy.Limits
+	j := &confine.Job{
+		Path: l.argv[0], Args: l.argv[1:], Env: l.env,
+		Namespaces: s.namespaces, HostNet: policy.Network == NetworkFull, Loopback: policy.Network == NetworkLoopback,
+		TmpSize: limits.Workspace,
+		Limits: confine.Limits{
+			CPU: int64((limits.CPU + time.Second - 1) / time.Second), Data: limits.Memory,
+			Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,
+		},
+		Filter: confine.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6},
+	}
+	switch {
+	case policy.Network == NetworkNone:
+	case policy.Network == NetworkLoopback:
+		j.Filter.Network = confine.NetworkOwn
+	case s.namespaces:
+		j.Filter.Network = confine.NetworkHost
+	default:
+		j.Filter.Network = confine.NetworkHostX
+	}
+	if j.Filter.Alone && j.Filter.NoScope {
+		j.Filter.Keep = []int64{int64(os.Getpid()), int64(unix.Getpgrp()), int64(os.Getppid())}
+	}
+	t := view{confined: s, job: j}
+	t.system(policy.Network)
+	for _, path := range c.Program.Needs {
+		t.add(path, false, true)
+	}
+	for _, l := range c.Program.Links {
+		t.link(l.Path, l.Target)
+	}
+	for _, path := range policy.ReadOnly {
+		t.add(path, false, false)
+	}
+	for _, path := range policy.Writable {
+		t.add(path, true, false)
+	}
+	if !s.namespaces {
+		t.add(l.tmp, true, false)
+	}
+	if t.missing != "" {
+		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("folder %q", t.missing), Err: fs.ErrNotExist}
+	}
+	if !t.reaches(c.Dir) {
+		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q is in none of the folders that the run may read", c.Dir)}
+	}
+	t.protect(policy.Writable, policy.Protected)
+	var err error
+	if j.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
+		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
+	}
+	j.DirID = confineID(c.DirID)
+	if c.WorkspaceID != nil {
+		t.identify(c.Workspace, confineID(c.WorkspaceID))
+	}
+	t.finish()
+	return j, nil
+}
+
+// A view collects what a run can reach.
+type view struct {
+	confined *confiner
+	job      *confine.Job
+	missing  string // the first path that must be there and is not
+}
+
+// system adds what every program needs of the system.
+func (t *view) system(network Network) {
+	for _, dir := range systemDirs() {
+		t.add(dir, false, true)
+	}
+	if target, err := os.Readlink("/run/current-system"); err == nil { // NixOS
+		t.link("/run/current-system", target)
+	}
+	t.add("/sys/devices/system/cpu", false, true)
+	if network == NetworkFull {
+		// It is often a link to a file that a service keeps elsewhere.
+		t.add("/etc/resolv.conf", false, true)
+	}
+	j := t.job
+	for _, path := range devices() {
+		j.Binds = append(j.Binds, confine.Bind{Path: path, File: true, Device: true, Optional: true})
+		t.allow(path, accessDevice)
+	}
+	for _, l := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "fd/0"}, {"stdout", "fd/1"}, {"stderr", "fd/2"}} {
+		t.link("/dev/"+l[0], l[1])
+	}
+	t.link("/var/tmp", "/tmp")
+	t.link("/var/run", "/run")
+	t.allow("/proc", accessRead)
+	t.allow("/dev/shm", accessWrite)
+	if t.confined.namespaces {
+		t.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR)
+		t.allow("/tmp", accessWrite)
+	}
+}
+
+// add makes what is at path, and where it leads to, reachable at the same
+// paths.
+func (t *view) add(path string, writable, optional bool) {
+	stops, links := trail(path)
+	if len(stops) == 0 {
+		if !optional && t.missing == "" {
+			t.missing = path
+		}
+		return
+	}
+	for _, l := range links {
+		t.link(l.Path, l.Target)
+	}
+	end := stops[len(stops)-1]
+	info, err := os.Lstat(end)
+	if err != nil {
+		return
+	}
+	b := confine.Bind{Path: end, Writable: writable, File: !info.IsDir(), Optional: optional}
+	if i := slices.IndexFunc(t.job.Binds, func(have confine.Bind) bool { return have.Path == end }); i >= 0 {
+		t.job.Binds[i].Writable = t.job.Binds[i].Writable || writable
+		t.job.Binds[i].Optional = t.job.Binds[i].Optional && optional
+	} else {
+		t.job.Binds = append(t.job.Binds, b)
+	}
+	access := uint64(accessRead)
+	if writable {
+		access = accessWrite
+	}
+	if b.File {
+		access &= accessFile
+	}
+	if end == "/etc" && os.Getuid() == 0 {
+		t.job.Landlock.Rules = append(t.job.Landlock.Rules, t.confined.etc.rules(end)...)
+		return
+	}
+	t.allow(end, access)
+}
+
+func (t *view) link(path, target string) {
+	t.job.Links = append(t.job.Links, confine.Link{Path: path, Target: target})
+}
+
+func (t *view) allow(path string, access uint64) {
+	t.job.Landlock.Rules = append(t.job.Landlock.Rules, confine.Rule{Path: path, Access: access})
+}
+
+// reaches reports whether something that was added holds dir.
+func (t *view) reaches(dir string) bool {
+	resolved, err := filepath.EvalSymlinks(dir)
+	return err == nil && (resolved == "/" || slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool {
+		return insideAny([]string{b.Path}, resolved)
+	}))
+}
+
+// protect makes existing protected paths read-only, where there are mounts to
+// do that with. The folders on the way to them become mounts as well, so that
+// none can be renamed, and others put in its place.
+func (t *view) protect(writable, protected []string) {
+	for _, path := range protected {
+		stops, links := trail(path)
+		if len(stops) == 0 || len(links) > 0 {
+			continue // what is not there, or is a link, is looked after when the run is over
+		}
+		for _, root := range writable {
+			rel, err := filepath.Rel(root, path)
+			if err != nil || !filepath.IsLocal(rel) || rel == "." {
+				continue
+			}
+			at := root
+			parts := strings.Split(rel, "/")
+			for i, part := range parts {
+				at = filepath.Join(at, part)
+				info, err := os.Lstat(at)
+				if err != nil || slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == at }) {
+					continue
+				}
+				t.job.Binds = append(t.job.Binds, confine.Bind{
+					Path: at, File: !info.IsDir(), Optional: true, Writable: i < len(parts)-1,
+				})
+			}
+		}
+	}
+}
+
+// identify says which folder must be at a path.
+func (t *view) identify(path string, id confine.ID) {
+	for i := range t.job.Binds {
+		if t.job.Binds[i].Path == path {
+			t.job.Binds[i].ID = id
+		}
+	}
+	for i := range t.job.Landlock.Rules {
+		if t.job.Landlock.Rules[i].Path == path {
+			t.job.Landlock.Rules[i].ID = id
+		}
+	}
+}
+
+// finish puts everything in order, and leaves out what the kernel does not know
+// or the level does not use.
+func (t *view) finish() {
+	j := t.job
+	slices.SortStableFunc(j.Binds, func(a, b confine.Bind) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(j.Links, func(a, b confine.Link) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Target, b.Target))
+	})
+	j.Links = slices.Compact(j.Links)
+	// A link inside of something that is bound is there already.
+	j.Links = slices.DeleteFunc(j.Links, func(l confine.Link) bool {
+		return slices.ContainsFunc(j.Binds, func(b confine.Bind) bool { return !b.File && insideAny([]string{b.Path}, l.Path) })
+	})
+	if !t.confined.namespaces {
+		j.Binds, j.Links = nil, nil
+	}
+	abi := t.confined.landlock
+	if abi == 0 {
+		j.Landlock = confine.Ruleset{}
+		return
+	}
+	const first = 1<<13 - 1 // EXECUTE to MAKE_SYM, of ABI 1
+	r := &j.Landlock
+	r.FS = first
+	for _, later := range []struct {
+		abi    int
+		fs     uint64
+		net    uint64
+		scoped uint64
+	}{
+		{abi: 2, fs: unix.LANDLOCK_ACCESS_FS_REFER},
+		{abi: 3, fs: unix.LANDLOCK_ACCESS_FS_TRUNCATE},
+		{abi: 4, net: unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
+		{abi: 5, fs: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
+		{abi: 6, scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL},
+		{abi: 9, fs: unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX},
+		{abi: 10, net: unix.LANDLOCK_ACCESS_NET_BIND_UDP | unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP},
+	} {
+		if abi < later.abi {
+			break
+		}
+		r.FS |= later.fs
+		r.Scoped |= later.scoped
+		if j.Filter.Network == confine.NetworkNone {
+			r.Net |= later.net
+		}
+	}
+}
+
+func confineID(info os.FileInfo) confine.ID {
+	if info == nil {
+		return confine.ID{}
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return confine.ID{}
+	}
+	dev := uint64(st.Dev)
+	return confine.ID{Dev: uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev)), Ino: st.Ino}
+}

@@ -1,0 +1,233 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+)
+
+// A confiner starts programs by a helper (package confine), confined by
+// namespaces, by Landlock, or by both, and always by seccomp.
+type confiner struct {
+	level      Level
+	namespaces bool
+	landlock   int // the kernel's ABI; 0: not used
+
+	etc    publicRules
+	spares spares
+}
+
+func (s *confiner) tempDir() string {
+	if s.namespaces {
+		return "/tmp"
+	}
+	return ""
+}
+
+func (s *confiner) close() { s.spares.close() }
+
+func (s *confiner) start(l *launch) (process, error) {
+	job, err := s.job(l)
+	if err != nil {
+		return nil, err
+	}
+	message := job.Message()
+	if message == nil {
+		return nil, &TooLargeError{What: allStrings, Size: spaceOf(l.argv, l.env)}
+	}
+	h, err := s.spares.take()
+	if err != nil {
+		return nil, &ConfineError{Level: s.level, Step: "starting the helper", Err: err}
+	}
+	if err := h.send(message, l); err != nil {
+		h.close()
+		return nil, &ConfineError{Level: s.level, Step: "telling the helper", Err: err}
+	}
+	s.spares.refill()
+	p := &confined{helper: h, level: s.level, launch: l, done: make(chan struct{})}
+	go func() {
+		p.report, p.err = h.answer()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// A confined is a program under a helper.
+type confined struct {
+	helper *helper
+	level  Level
+	launch *launch
+	done   chan struct{} // closed by the goroutine that reads the answer
+
+	report *confine.Report // when done is closed; nil: the helper said nothing
+	err    error
+}
+
+func (p *confined) ended() <-chan struct{} { return p.done }
+func (p *confined) terminate()             { p.order(confine.OrderTerminate) }
+func (p *confined) kill()                  { p.order(confine.OrderKill) }
+
+// order does not wait: a helper that does not listen is killed by reap.
+func (p *confined) order(b byte) { _, _ = p.helper.socket.Write([]byte{b}) }
+
+func (p *confined) reap() ending {
+	p.helper.close()
+	if p.report == nil {
+		// Only somebody outside of the run can have killed the helper; with it,
+		// the run ended.
+		return ending{code: -1, signal: "SIGKILL"}
+	}
+	if p.report.Failed {
+		return ending{code: -1, err: p.failure()}
+	}
+	return endOfReport(p.report)
+}
+
+// failure sorts out why the program was not started.
+func (p *confined) failure() error {
+	r, c := p.report, p.launch.command
+	errno := syscall.Errno(r.Errno)
+	switch {
+	case r.Step == confine.StepStart && errno == syscall.E2BIG:
+		return &TooLargeError{What: allStrings, Size: spaceOf(p.launch.argv, p.launch.env)}
+	case r.Step == confine.StepStart:
+		return &StartError{Program: c.Program, Err: errno}
+	case r.Step == confine.StepFolder:
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: errno}
+	case errno == syscall.ESTALE:
+		return &CommandError{Folder: true, Problem: r.Step}
+	}
+	return &ConfineError{Level: p.level, Step: r.Step, Err: errno}
+}
+
+func endOfReport(r *confine.Report) ending {
+	status := syscall.WaitStatus(r.Status)
+	e := ending{code: -1, usage: Usage{CPU: time.Duration(r.CPU) * time.Microsecond, MaxRSS: r.MaxRSS << 10}}
+	if status.Exited() {
+		e.code = status.ExitStatus()
+	}
+	if status.Signaled() {
+		e.signal = signalName(status.Signal())
+		switch status.Signal() {
+		case unix.SIGXCPU:
+			e.cause = CauseCPULimit
+		case unix.SIGXFSZ:
+			e.cause = CauseFileSizeLimit
+		}
+	}
+	if r.TooMany {
+		e.cause = CauseProcessLimit
+	}
+	return e
+}
+
+// candidates are the ways to confine a program on Linux.
+func candidates(Options) []candidate {
+	abi := landlockABI()
+	const spaces = "namespaces for users, processes, network, IPC, host name and mounts"
+	landlock := fmt.Sprintf("Landlock ABI %d", abi)
+	alone := []string{
+		"attributes of the user's files can be seen and changed: modes, owners, times",
+		"names and command lines of other processes can be seen",
+		"shared memory of the user's other programs can be reached",
+		"no network of its own: loopback is not available",
+	}
+	if abi < 6 {
+		alone = append(alone, "signals to the user's other processes are not all held back, and a program that tries can outlive its run")
+	}
+	if abi == 0 {
+		return []candidate{
+			{level: LevelFull, err: errors.New("the kernel has no Landlock, or it is switched off")},
+			{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: true, landlock: 0}, means: []string{spaces, "seccomp"},
+				gaps: []string{"no Landlock: the mounts alone keep the program to its folders"}},
+		}
+	}
+	return []candidate{
+		{level: LevelFull, starter: &confiner{level: LevelFull, namespaces: true, landlock: abi}, means: []string{spaces, landlock, "seccomp"}},
+		{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: false, landlock: abi}, means: []string{landlock, "seccomp", "a supervisor"}, gaps: alone},
+	}
+}
+
+// landlockABI asks the kernel what it has of Landlock; 0 is nothing.
+func landlockABI() int {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(abi)
+}
+
+// tryTime bounds a trial: it takes some milliseconds.
+const tryTime = 10 * time.Second
+
+// try runs this program itself under s, which looks around and says what is
+// amiss.
+func try(ctx context.Context, s starter) error {
+	c, ok := s.(*confiner)
+	if !ok {
+		return nil
+	}
+	exe, err := filepath.EvalSymlinks("/proc/self/exe")
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	tmp := s.tempDir()
+	if tmp == "" {
+		if tmp, err = os.MkdirTemp("", "packs-run-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(tmp)
+	}
+	args := []string{exe, confine.CheckArg}
+	if c.namespaces {
+		args = append(args, confine.CheckNamespaces)
+	}
+	if c.landlock > 0 {
+		args = append(args, confine.CheckLandlock)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	p, err := s.start(&launch{
+		policy:  Policy{ReadOnly: []string{exe}, Limits: DefaultLimits()},
+		command: &Command{Program: Program{Name: "packs-mcp", Path: exe, Resolved: exe}, Dir: "/"},
+		argv:    args, env: []string{"TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, tmp: tmp, stdout: w, stderr: w,
+	})
+	_ = w.Close()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.ended():
+	case <-ctx.Done():
+		p.kill()
+	case <-time.After(tryTime):
+		p.kill()
+	}
+	end := p.reap()
+	text, _ := io.ReadAll(io.LimitReader(r, 1<<10))
+	switch {
+	case end.err != nil:
+		if ce, ok := errors.AsType[*ConfineError](end.err); ok {
+			return fmt.Errorf("%s: %w", ce.Step, ce.Err)
+		}
+		return end.err
+	case end.code != 0:
+		return fmt.Errorf("a trial run was not confined as it should be: %s", strings.TrimSpace(string(text)))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+//go:build unix
+
+package seatbelt
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors of the confined helper: standard input and output are the
+// program's, where standard error will be is the pipe to the supervisor.
+const (
+	fdStatus = 2
+	fdStderr = 3
+)
+
+// cpuGrace is how many seconds a program has between SIGXCPU and SIGKILL.
+const cpuGrace = 5
+
+// confined sets the limits and becomes the program of argv. It returns an exit
+// status only when that did not happen.
+func confined(limits string, argv []string) int {
+	// The pipe closes by itself when this process becomes the program.
+	status, err := unix.FcntlInt(fdStatus, unix.F_DUPFD_CLOEXEC, fdStderr+1)
+	if err != nil {
+		return 125
+	}
+	fail := func(step Step, err error) int {
+		errno, _ := errors.AsType[syscall.Errno](err)
+		_, _ = unix.Write(status, []byte(failedFor+string(step)+"\x00"+strconv.Itoa(int(errno))))
+		return 125
+	}
+	if err := dup(fdStderr, fdStatus); err != nil {
+		return fail(StepLimits, err)
+	}
+	_ = unix.Close(fdStderr)
+	var l Limits
+	if err := json.Unmarshal([]byte(limits), &l); err != nil {
+		return fail(StepLimits, err)
+	}
+	if err := l.set(); err != nil {
+		return fail(StepLimits, err)
+	}
+	if _, err := unix.Write(status, []byte(ready)); err != nil {
+		return 125 // without the supervisor, the program must not run
+	}
+	return fail(StepExec, syscall.Exec(argv[0], argv, os.Environ()))
+}
+
+// dup makes the descriptor to a copy of from. Nothing else of the process may
+// open a file meanwhile. (There is no dup2 that all systems have.)
+func dup(from, to int) error {
+	_ = unix.Close(to)
+	got, err := unix.FcntlInt(uintptr(from), unix.F_DUPFD, to)
+	if err == nil && got != to {
+		_ = unix.Close(got)
+		err = unix.EBUSY
+	}
+	return err
+}
+
+// set sets the limits of this process, which the program keeps. Memory is not
+// among them: the system counts what is only reserved, and common programs
+// reserve much more than they use.
+func (l Limits) set() error {
+	for _, r := range []struct {
+		which      int
+		soft, hard int64
+		zero       bool // 0 is a limit
+	}{
+		{unix.RLIMIT_CORE, 0, 0, true},
+		{unix.RLIMIT_CPU, l.CPU, l.CPU + cpuGrace, false},
+		{unix.RLIMIT_FSIZE, l.FileSize, l.FileSize, false},
+		{unix.RLIMIT_NPROC, int64(l.Processes), int64(l.Processes), false},
+		{unix.RLIMIT_NOFILE, int64(l.OpenFiles), int64(l.OpenFiles), false},
+	} {
+		if r.soft == 0 && !r.zero {
+			continue
+		}
+		var old syscall.Rlimit
+		if err := syscall.Getrlimit(r.which, &old); err != nil {
+			return err
+		}
+		hard := min(uint64(r.hard), old.Max) // only root may raise it
+		// The syscall package puts a limit of open files that it raised itself
+		// back when a program is executed, unless it was set through it.
+		if err := syscall.Setrlimit(r.which, &syscall.Rlimit{Cur: min(uint64(r.soft), hard), Max: hard}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

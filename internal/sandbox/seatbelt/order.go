@@ -1,0 +1,82 @@
+package seatbelt
+
+import "time"
+
+// An Order is one program to be started and watched over.
+type Order struct {
+	SandboxExec string // absolute path; empty: the system's
+	Profile     Profile
+
+	Argv, Env [][]byte // whole; Argv[0] is the program's path
+	Dir       []byte   // absolute; the working folder
+	Mark      []byte   // an entry of Env, KEY=value, that only this run has
+
+	Limits Limits
+}
+
+// Limits are the program's; zero sets none. What a limit is of is one process,
+// but for Processes.
+type Limits struct {
+	CPU       int64 // seconds
+	FileSize  int64 // bytes
+	OpenFiles int
+	Processes int // at one time; with more, all are killed
+}
+
+// An Ending says what came of an Order.
+type Ending struct {
+	Failure *Failure // the program was not started, or nobody knows how it ended; nil: neither
+
+	ExitCode int // -1 when a signal ended it
+	Signal   int // 0: none
+	CPU      time.Duration
+	MaxRSS   int64 // as the system counts: bytes on macOS
+
+	TooMany bool // it was killed for more than Limits.Processes
+}
+
+// A Failure says why there is nothing to say of a program.
+type Failure struct {
+	Step  Step
+	Errno int    // of the system, or 0
+	Text  string // what sandbox-exec printed, or what is known otherwise
+}
+
+// A Step is something that has to be done before a program runs.
+type Step string
+
+const (
+	StepHelper  Step = "starting the supervisor"
+	StepChdir   Step = "entering the working folder"
+	StepConfine Step = "sandbox-exec"
+	StepLimits  Step = "setting the limits"
+	StepExec    Step = "starting the program"
+	StepWatch   Step = "watching the program" // it was started, and killed when its supervisor was lost
+)
+
+// A report is a line from the supervisor to the server.
+type report struct {
+	PID    int     // a program is being started, with this pid
+	Exited bool    // it has ended
+	Ending *Ending // nothing is left; this is the last line
+}
+
+// What the server sends after the line of an Order. When it closes the pipe,
+// everything is killed.
+const orderTerminate = 'T'
+
+// What the confined helper writes to its pipe, which sandbox-exec has as its
+// standard error, after whatever that printed.
+const (
+	ready     = "\x00ready"  // the next step is the program itself
+	failedFor = "\x00failed" // then the step, a NUL byte, and the number of an error
+)
+
+// Modes of a helper: the argument after the one that makes this program one.
+const (
+	modeSupervise = "supervise"
+	modeExec      = "exec"
+)
+
+// SandboxExec is the system's own, which nothing on PATH can replace.
+const SandboxExec = "/usr/bin/sandbox-exec"

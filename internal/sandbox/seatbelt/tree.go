@@ -1,0 +1,109 @@
+package seatbelt
+
+import "slices"
+
+// A proc is a process as the system lists it.
+type proc struct {
+	pid, ppid, pgid, sid int
+	uid                  int
+	start                int64 // a time that tells it from others with the same pid
+	zombie               bool  // it has ended, and nobody has asked how
+}
+
+// A tree is what is known of one program and everything it started.
+//
+// Who belongs to it can be told from a parent, a process group or a session
+// that belongs to it. A process that had none of them left when it was first
+// seen, because it was started and left alone by one that was never seen, is
+// not found.
+type tree struct {
+	root    int
+	since   int64 // when root started; 0: not seen yet
+	exclude []int // processes, groups and sessions that are not of the tree
+
+	members  map[int]int64 // :: pid → start
+	groups   map[int]bool  // of members, that somebody is still in
+	sessions map[int]bool  // likewise
+}
+
+// newTree returns the tree of the program root, which leads a group and a
+// session of its own.
+func newTree(root int, exclude ...int) *tree {
+	return &tree{
+		root:     root,
+		exclude:  append(exclude, 0, 1),
+		members:  map[int]int64{},
+		groups:   map[int]bool{root: true},
+		sessions: map[int]bool{root: true},
+	}
+}
+
+// see learns from a list of all processes, and returns those of the tree. A
+// process for which also reports true belongs to it as well; nil: none does.
+func (t *tree) see(all []proc, also func(proc) bool) []proc {
+	t.forget(all)
+	var found []proc
+	for again := true; again; {
+		again = false
+		for _, p := range all {
+			if _, known := t.members[p.pid]; known || !t.belongs(p) && (also == nil || !t.may(p) || !also(p)) {
+				continue
+			}
+			again = true
+			t.members[p.pid] = p.start
+			if p.pid == t.root {
+				t.since = p.start
+			}
+			if !slices.Contains(t.exclude, p.pgid) {
+				t.groups[p.pgid] = true
+			}
+			if !slices.Contains(t.exclude, p.sid) {
+				t.sessions[p.sid] = true
+			}
+		}
+		also = nil // what it says does not change
+	}
+	for _, p := range all {
+		if _, ok := t.members[p.pid]; ok {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// forget drops what is gone, so that a number that is given to somebody else
+// does not draw him in.
+func (t *tree) forget(all []proc) {
+	starts, groups, sessions := map[int]int64{}, map[int]bool{}, map[int]bool{}
+	for _, p := range all {
+		starts[p.pid], groups[p.pgid], sessions[p.sid] = p.start, true, true
+	}
+	for pid, start := range t.members {
+		if now, ok := starts[pid]; !ok || now != start {
+			delete(t.members, pid)
+		}
+	}
+	for id := range t.groups {
+		if !groups[id] {
+			delete(t.groups, id)
+		}
+	}
+	for id := range t.sessions {
+		if !sessions[id] {
+			delete(t.sessions, id)
+		}
+	}
+}
+
+func (t *tree) belongs(p proc) bool {
+	if !t.may(p) {
+		return false
+	}
+	_, child := t.members[p.ppid]
+	return p.pid == t.root || child || t.groups[p.pgid] || t.sessions[p.sid]
+}
+
+// may reports whether p may belong to the tree at all.
+func (t *tree) may(p proc) bool {
+	return p.start >= t.since && !slices.Contains(t.exclude, p.pid)
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A Grant opens something of the user's own to tools that would not get it
+// otherwise. It is the user's word: a pack has no part in it.
+type Grant struct {
+	// Pack and Tool are patterns, as path.Match has them, of a pack's id and of a
+	// tool's declared name; "*" alone matches everything. Commands that the model
+	// writes are the tool "exec_best_effort".
+	Pack, Tool string
+
+	Env   []string // names of variables that get the server's own value
+	Read  []string // absolute files and folders
+	Write []string // absolute folders
+	Home  bool     // HOME is the user's own
+}
+
+// covers reports whether g is about a tool of a pack.
+func (g *Grant) covers(pack, tool string) bool { return globs(g.Pack, pack) && globs(g.Tool, tool) }
+
+// globs reports whether name is what a pattern of a grant means.
+func globs(pattern, name string) bool {
+	if pattern == "*" {
+		return true
+	}
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// grant adds what the user's configuration opens to a tool.
+func (s *Server) grant(m *permissions, pack *packs.Pack, tool string) {
+	for _, g := range s.opts.Grants {
+		if !g.covers(pack.ID, tool) {
+			continue
+		}
+		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {
+			// Whoever made it chose its name too.
+			m.leaveOut("sandbox.grants", "do not hold for a pack that is not trusted")
+			return
+		}
+		for _, name := range g.Env {
+			s.grantVariable(m, name)
+		}
+		for _, path := range g.Write {
+			s.grantPath(m, pack, path, true)
+		}
+		for _, path := range g.Read {
+			s.grantPath(m, pack, path, false)
+		}
+		switch {
+		case g.Home && len(s.homes) > 0:
+			m.granted.Home = s.homes[0]
+		case g.Home:
+			m.leaveOut("home", "is not known: HOME is not set")
+		}
+	}
+	// What may be changed may be read, whichever grant came first.
+	m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool {
+		return slices.Contains(m.granted.Folders, path) && slices.Contains(m.policy.Writable, path)
+	})
+}
+
+func (m *permissions) leaveOut(what, why string) {
+	if missing := (gate.Missing{What: what, Why: why}); !slices.Contains(m.granted.LeftOut, missing) {
+		m.granted.LeftOut = append(m.granted.LeftOut, missing)
+	}
+}
+
+func (s *Server) grantVariable(m *permissions, name string) {
+	has := func(names []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return sameVariable(n, name) })
+	}
+	if has(m.granted.Env) || has(m.granted.Unset) {
+		return
+	}
+	value, ok := findVariable(s.opts.Environ, name)
+	if !ok {
+		m.granted.Unset = append(m.granted.Unset, name)
+		return
+	}
+	m.granted.Env = append(m.granted.Env, name)
+	m.env = append(m.env, name+"="+value)
+}
+
+// grantPath adds a file or folder as it is now: where a link leads is what a
+// person is shown, and what the run gets.
+func (s *Server) grantPath(m *permissions, pack *packs.Pack, path string, write bool) {
+	resolved, err := filepath.EvalSymlinks(path)
+	var info os.FileInfo
+	if err == nil {
+		info, err = os.Lstat(resolved)
+	}
+	if err != nil {
+		why := "cannot be looked at"
+		if errors.Is(err, fs.ErrNotExist) {
+			why = "is not there"
+		}
+		m.leaveOut(path, why)
+		return
+	}
+	if why := s.refuses(pack, resolved, info, write); why != "" {
+		m.leaveOut(path, why)
+		return
+	}
+	to := &m.policy.ReadOnly
+	if write {
+		to = &m.policy.Writable
+	}
+	if !slices.Contains(*to, resolved) {
+		*to = append(*to, resolved)
+	}
+	if !slices.Contains(m.granted.Folders, resolved) {
+		m.granted.Folders = append(m.granted.Folders, resolved)
+	}
+	link := sandbox.Link{Path: filepath.Clean(path), Target: resolved}
+	if link.Path != resolved && !slices.Contains(m.policy.Links, link) {
+		m.policy.Links = append(m.policy.Links, link)
+	}
+}
+
+// refuses says why what a grant leads to is not given; empty when it is.
+func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write bool) string {
+	switch {
+	case holdsHome(s.homes, path):
+		return "leads to your whole home folder"
+	case runtime.GOOS != "windows" && insideAny([]string{"/proc", "/dev"}, path):
+		return "leads to the system's own"
+	case write && !info.IsDir():
+		return "is not a folder"
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return "is neither a file nor a folder"
+	case !write:
+		return ""
+	case within(path, pack.Dir):
+		return "is in the pack, which stays as it is"
+	case slices.ContainsFunc(append(slices.Clone(s.opts.Own), s.opts.AuditLog), func(own string) bool {
+		return own != "" && (within(own, path) || within(path, own))
+	}):
+		return "is what packs-mcp itself goes by"
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"cmp"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// permissions are what one run may touch.
+type permissions struct {
+	policy  sandbox.Policy
+	project string // the project's folder, when policy has it or a part of it
+	granted gate.Granted
+	env     []string // granted variables as K=V
+}
+
+// permissions finds out what a tool may touch: its pack, the workspace, the
+// folder it runs in, which it may change unless it says that it only reads, and
+// what the user grants it.
+func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tools.Policy) (*permissions, error) {
+	if holdsHome(s.homes, pack.Dir) {
+		return nil, failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
+			"the folder of pack %q holds the user's whole home folder, so no program may read it", pack.ID)
+	}
+	limits := s.limits.Run
+	if p.Timeout > 0 {
+		limits.Timeout = p.Timeout
+	}
+	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
+	limits.CPU = cmp.Or(s.cpu, limits.Timeout)
+	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.chat.workspace}, Limits: limits}}
+	// An unknown word is no network, the zero value.
+	m.policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
+
+	if !within(dir, pack.Dir) && !within(dir, c.chat.workspace) {
+		m.project = s.opts.Project
+		// A tool's own placeholders may choose the folder.
+		if p.ReadOnly || insideAny(protectedIn(m.project), dir) {
+			m.policy.ReadOnly = append(m.policy.ReadOnly, dir)
+		} else {
+			m.policy.Writable = append(m.policy.Writable, dir)
+		}
+	}
+	s.grant(m, pack, tool)
+	m.policy.Protected = s.protected(c, m, pack)
+	return m, nil
+}
+
+// secrets are the values that must not be in results and logs.
+func (m *permissions) secrets() []string {
+	var values []string
+	for _, kv := range m.env {
+		_, value, _ := strings.Cut(kv, "=")
+		values = append(values, value)
+	}
+	return values
+}
+
+// shown returns the variables that a tool sets, without those of which the
+// user's own value counts.
+func (m *permissions) shown(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.ContainsFunc(m.granted.Env, func(granted string) bool { return sameVariable(name, granted) })
+	})
+}
+
+// insideAny reports whether path is one of dirs or below one.
+func insideAny(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
+}
+
+// homeFolders returns the user's home folder as it is spelled and as it is
+// without links, or nothing when it is not known.
+func homeFolders(environ []string) []string {
+	name := "HOME"
+	if runtime.GOOS == "windows" {
+		name = "USERPROFILE"
+	}
+	home := variable(environ, name)
+	if !filepath.IsAbs(home) {
+		return nil
+	}
+	homes := []string{filepath.Clean(home)}
+	if resolved, err := filepath.EvalSymlinks(home); err == nil && resolved != homes[0] {
+		homes = append(homes, resolved)
+	}
+	return homes
+}
+
+// withoutLinks is path without symbolic links, as far as it is there.
+func withoutLinks(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	if parent := filepath.Dir(path); filepath.IsAbs(path) && parent != path {
+		return filepath.Join(withoutLinks(parent), filepath.Base(path))
+	}
+	return path
+}
+
+// holdsHome reports whether dir is a home folder or has it in it, or is the top
+// of a file system.
+func holdsHome(homes []string, dir string) bool {
+	dir = filepath.Clean(dir)
+	return filepath.Dir(dir) == dir || slices.ContainsFunc(homes, func(home string) bool { return within(home, dir) })
+}
+
+// environ is the value of one of the server's own environment variables.
+func (s *Server) environ(name string) string { return variable(s.opts.Environ, name) }
+
+// variable is the value of a variable, empty when there is none.
+func variable(environ []string, name string) string {
+	value, _ := findVariable(environ, name)
+	return value
+}
+
+func findVariable(environ []string, name string) (value string, ok bool) {
+	for _, kv := range slices.Backward(environ) {
+		if n, value, ok := strings.Cut(kv, "="); ok && sameVariable(n, name) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// sameVariable compares names as the system does.
+func sameVariable(a, b string) bool {
+	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
+}

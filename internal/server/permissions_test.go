@@ -1,0 +1,553 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+const deploy = `
+-- acme/deploy/SKILL.md --
+---
+name: deploy
+description: Deploys.
+---
+-- acme/deploy/tools.json --
+{"tools": [
+  {"name": "sh", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
+   "command": {"program": "./sh", "args": ["{{script}}"], "env": {"STAGE": "pack's"}}},
+  {"name": "in_project", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
+   "command": {"program": "./sh", "args": ["{{script}}"], "cwd": "project"}},
+  {"name": "only_reads", "inputSchema": {"type": "object"},
+   "command": {"program": "./sh", "args": ["ls"], "cwd": "project"}, "policy": {"read_only": true}},
+  {"name": "alone", "inputSchema": {"type": "object"}, "command": ["true"], "policy": {"network": "loopback"}}
+]}
+-- acme/deploy/sh* --
+#!/bin/sh
+eval "$1"
+`
+
+// A house is a home folder, with a project and other things in it.
+type house struct{ home, project string }
+
+func newHouse(t *testing.T) house {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := house{filepath.Join(dir, "home", "ada"), filepath.Join(dir, "home", "ada", "site")}
+	plant(t, h.home, `
+-- .ssh/id_rsa --
+private
+-- .config/gh/hosts.yml --
+hosts
+-- dotfiles/gitconfig --
+[user] name = Ada
+-- cache/x --
+-- site/README.md --
+-- site/.git/config --
+-- site/.git/HEAD --
+-- site/docs/index.md --
+`)
+	if err := os.Symlink("dotfiles/gitconfig", filepath.Join(h.home, ".gitconfig")); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h house) in(elems ...string) string {
+	return filepath.Join(append([]string{h.home}, elems...)...)
+}
+
+// lives has the server started by whoever lives there.
+func (h house) lives(grants ...Grant) option {
+	return func(s *setup) {
+		s.server.Environ = []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "GITHUB_TOKEN=hunter2+and/more?", "STAGE=user's", "LD_DEBUG_OUTPUT=granted",
+		}
+		s.server.Project, s.server.Grants = h.project, grants
+	}
+}
+
+// deployWorld is a world with the pack enabled.
+func deployWorld(t *testing.T, options ...option) *world {
+	t.Helper()
+	needShell(t)
+	w := newWorld(t, deploy, options...)
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("acme/deploy")
+	return w
+}
+
+func (w *world) lastQuestion() string { return w.asked[len(w.asked)-1] }
+
+func TestGrantedVariables(t *testing.T) {
+	h := newHouse(t)
+	w := deployWorld(t, h.lives(
+		Grant{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "GH_HOST"}},
+		Grant{Pack: "*", Tool: "sh", Env: []string{"STAGE", "LD_DEBUG_OUTPUT", "GITHUB_TOKEN"}},
+		Grant{Pack: "other", Tool: "*", Env: []string{"PATH"}},
+	))
+	got := w.ok("deploy__sh", map[string]any{"script": `
+		[ "$GITHUB_TOKEN" = "$(printf 'hun%s+and/more?' ter2)" ] && echo same
+		echo "$GITHUB_TOKEN" "$STAGE" "$LD_DEBUG_OUTPUT" "${GH_HOST-unset}" "$HOME"
+		printf %s "x$GITHUB_TOKEN" | base64
+		printf 'https://x?t=hun%s%%2Band%%2Fmore%%3F\n' ter2
+	`})
+	lines := strings.Split(got["stdout"].(string), "\n")
+	if lines[0] != "same" {
+		t.Errorf("the run does not have the server's own value: %q", got["stdout"])
+	}
+	if want := "[redacted] [redacted] [redacted] unset " + workspaceOf(t, w); lines[1] != want {
+		t.Errorf("variables = %q, want %q", lines[1], want)
+	}
+	if !strings.Contains(lines[2], "[redacted]") {
+		t.Errorf("in base64 = %q, want it taken out", lines[2])
+	}
+	if lines[3] != "https://x?t=[redacted]" {
+		t.Errorf("in a URL = %q, want it taken out", lines[3])
+	}
+	question := w.lastQuestion()
+	for _, want := range []string{
+		"variables GITHUB_TOKEN (yours, by your configuration)", "STAGE (yours, by your configuration)",
+		"LD_DEBUG_OUTPUT (yours, by your configuration)", "GH_HOST (granted by you, but not set)",
+	} {
+		if !says(question, want) {
+			t.Errorf("the question does not have %q:\n%s", want, question)
+		}
+	}
+	// The pack's own value of a variable does not count, so it is not shown.
+	for _, not := range []string{"pack's", "user's", "hunter2"} {
+		if says(question, not) {
+			t.Errorf("the question has %q:\n%s", not, question)
+		}
+	}
+	if log, err := os.ReadFile(w.audit); err != nil || strings.Contains(string(log), "hunter2+and") || strings.Contains(w.log.String(), "hunter2") {
+		t.Errorf("the value is in a log (%v)", err)
+	}
+
+	// A grant for another tool is none; a command that the model writes has its
+	// own name.
+	got = w.ok("deploy__in_project", map[string]any{"script": `echo "${STAGE-unset}"`})
+	if got["stdout"] != "unset\n" {
+		t.Errorf("STAGE of another tool = %q, want it unset", got["stdout"])
+	}
+	w = deployWorld(t, h.lives(Grant{Pack: "acme/deploy", Tool: "exec_best_effort", Env: []string{"STAGE"}}))
+	got = w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "acme/deploy", "command": "printenv", "args": []string{"STAGE"}})
+	if got["stdout"] != "[redacted]\n" || !says(w.lastQuestion(), "STAGE (yours") {
+		t.Errorf("printenv = %v, want the granted value taken out\n%s", got, w.lastQuestion())
+	}
+	got = w.ok("deploy__sh", map[string]any{"script": `echo "$STAGE"`})
+	if got["stdout"] != "pack's\n" || !says(w.lastQuestion(), `"STAGE=pack's"`) {
+		t.Errorf("STAGE without a grant = %v, want the pack's", got)
+	}
+}
+
+// Names of packs are whoever's made them: those that nobody vouches for get
+// nothing.
+func TestGrantsAreForTrustedPacks(t *testing.T) {
+	h := newHouse(t)
+	grant := Grant{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.in(".config", "gh")}, Home: true}
+	w := deployWorld(t, h.lives(grant), func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted })
+	got := w.ok("deploy__sh", map[string]any{"script": `echo "${GITHUB_TOKEN-unset}" "$HOME"`})
+	if want := "unset " + workspaceOf(t, w) + "\n"; got["stdout"] != want {
+		t.Errorf("stdout = %q, want %q", got["stdout"], want)
+	}
+	question := w.lastQuestion()
+	if !says(question, `left out "sandbox.grants": do not hold for a pack that is not trusted`) || says(question, "by your configuration") {
+		t.Errorf("the question does not say that grants do not hold:\n%s", question)
+	}
+}
+
+// asks finds out what a tool may touch.
+func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions {
+	t.Helper()
+	ch, err := w.srv.newChat("test", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.srv.endChat(ch) })
+	c := &call{chat: ch, catalog: w.lib.Catalog(t.Context())}
+	pack, err := c.catalog.Lookup("acme/deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir == "" {
+		dir = ch.workspace
+	}
+	m, err := w.srv.permissions(c, pack, tool, dir, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is the same every time.
+	if m.policy.ReadOnly[0] != pack.Dir || m.policy.Writable[0] != ch.workspace {
+		t.Errorf("permissions: the pack and the workspace are not the first of %q and %q", m.policy.ReadOnly, m.policy.Writable)
+	}
+	m.policy.ReadOnly, m.policy.Writable = m.policy.ReadOnly[1:], m.policy.Writable[1:]
+	return m
+}
+
+func TestGrantedFolders(t *testing.T) {
+	h := newHouse(t)
+	fifo := h.in("fifo")
+	for _, link := range [][2]string{{"/", "root"}, {"..", "up"}, {"nowhere", "dangling"}, {h.home, "me"}, {"loop", "loop"}} {
+		if err := os.Symlink(link[0], h.in(link[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(h.in("cache"), h.in(".config", "linked")); err != nil {
+		t.Fatal(err)
+	}
+	own := h.in("own", "state")
+	plant(t, own, "-- attached.json --\n")
+	w := newWorld(t, deploy, h.lives(
+		Grant{Pack: "acme/deploy", Tool: "sh", Read: []string{
+			h.in(".config", "gh"), h.in(".gitconfig"), h.in("nothing"), h.in("cache"), h.in("own"),
+			h.in("root"), h.in("up"), h.in("dangling"), h.in("me"), h.in("loop"), fifo,
+		}, Home: true},
+		Grant{Pack: "acme/deploy", Tool: "sh", Write: []string{
+			h.in("cache"), h.in(".config", "linked"), h.in("dotfiles", "gitconfig"), h.in("own"), own, filepath.Join(own, ".."), h.in("log"),
+		}},
+		Grant{Pack: "acme/deploy", Tool: "other", Read: []string{h.in(".ssh")}},
+	), func(s *setup) {
+		plant(t, h.home, "-- log/audit.jsonl --\n")
+		s.server.Own, s.server.AuditLog = []string{own}, h.in("log", "audit.jsonl")
+	})
+	plant(t, filepath.Dir(w.root), "")
+	m := w.may(t, "sh", "", tools.Policy{})
+	if diff := cmp.Diff([]string{h.in(".config", "gh"), h.in("dotfiles", "gitconfig"), h.in("own")}, m.policy.ReadOnly); diff != "" {
+		t.Errorf("may read (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{h.in("cache")}, m.policy.Writable); diff != "" {
+		t.Errorf("may change (-want +got):\n%s", diff)
+	}
+	links := []sandbox.Link{{Path: h.in(".gitconfig"), Target: h.in("dotfiles", "gitconfig")}, {Path: h.in(".config", "linked"), Target: h.in("cache")}}
+	if diff := cmp.Diff(links, m.policy.Links); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	var left []string
+	for _, missing := range m.granted.LeftOut {
+		rel, _ := filepath.Rel(h.home, missing.What)
+		left = append(left, rel+" "+missing.Why)
+	}
+	want := []string{
+		"nothing is not there", "root leads to your whole home folder", "up leads to your whole home folder", "dangling is not there",
+		"me leads to your whole home folder", "loop cannot be looked at", "fifo is not there",
+		"dotfiles/gitconfig is not a folder", "own is what packs-mcp itself goes by", "own/state is what packs-mcp itself goes by",
+		"log is what packs-mcp itself goes by",
+	}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	if m.granted.Home != h.home {
+		t.Errorf("home = %q, want %q", m.granted.Home, h.home)
+	}
+	if m := w.may(t, "in_project", h.project, tools.Policy{}); len(m.granted.Folders) > 0 || m.granted.Home != "" {
+		t.Errorf("another tool was granted %+v", m.granted)
+	}
+}
+
+func TestProtected(t *testing.T) {
+	h := newHouse(t)
+	plant(t, h.project, `
+-- packs/inner/SKILL.md --
+---
+name: inner
+description: Lies in the project.
+---
+-- state/attached.json --
+`)
+	w := newWorld(t, deploy, h.lives(
+		Grant{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", ".claude")}},
+		Grant{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}},
+	), func(s *setup) {
+		s.server.Own = []string{filepath.Join(h.project, "state"), h.in(".config", "packs-mcp")}
+		s.packs.Roots = append(s.packs.Roots, packs.Root{Dir: filepath.Join(h.project, "packs"), Trust: packs.TrustUser})
+	})
+	if err := os.Mkdir(h.in("site", ".claude"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, tool, dir string
+		readOnly        bool
+		has, hasNot     []string // below the project
+	}{
+		{"workspace", "x", "", false, nil, []string{".git/hooks", "CLAUDE.md"}},
+		{"project", "x", h.project, false,
+			[]string{".git/hooks", ".git/config", ".git/modules", ".git/commondir", ".gitmodules", "CLAUDE.md", "AGENTS.md", ".vscode", ".envrc",
+				".mcp.json", ".claude", ".husky", ".github/copilot-instructions.md", ".tool-versions", ".packs", "packs", "state"},
+			[]string{".git", ".github", ".", "packs/inner", "README.md"}},
+		{"project, only read", "x", h.project, true, nil, []string{".git/hooks", "packs", "state"}},
+		{"a folder of it", "x", h.in("site", "docs"), false,
+			[]string{"docs/.git", "docs/CLAUDE.md", "docs/.vscode"}, []string{".git/hooks", "CLAUDE.md", "packs"}},
+		{"git's own", "x", h.in("site", ".git"), false, []string{".git/hooks", ".git/config", ".git/.git"}, nil},
+		{"granted by itself", "sh", h.project, false, []string{".git/hooks", "CLAUDE.md", ".claude/CLAUDE.md"}, []string{".claude"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := w.may(t, c.tool, c.dir, tools.Policy{ReadOnly: c.readOnly})
+			for _, name := range c.has {
+				if !slices.Contains(m.policy.Protected, h.in("site", name)) {
+					t.Errorf("%s is not protected", name)
+				}
+			}
+			for _, name := range c.hasNot {
+				if slices.Contains(m.policy.Protected, h.in("site", name)) {
+					t.Errorf("%s is protected", name)
+				}
+			}
+			if c.readOnly && !slices.Contains(m.policy.ReadOnly, c.dir) {
+				t.Errorf("%s is not in %q", c.dir, m.policy.ReadOnly)
+			}
+		})
+	}
+	t.Run("no repository", func(t *testing.T) {
+		m := w.may(t, "gh", "", tools.Policy{})
+		for _, name := range []string{".git", "CLAUDE.md"} {
+			if !slices.Contains(m.policy.Protected, h.in("cache", name)) {
+				t.Errorf("%s of a granted folder is not protected", name)
+			}
+		}
+		if first := m.policy.Protected[:2]; !slices.Equal(first, []string{h.in("cache", ".git"), h.in("cache", "CLAUDE.md")}) {
+			t.Errorf("examples = %q", first)
+		}
+	})
+	t.Run("in what is protected", func(t *testing.T) {
+		for _, dir := range []string{h.in("site", ".git", "hooks"), h.in("site", ".vscode"), h.in("site", ".github", "instructions", "x")} {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			m := w.may(t, "x", dir, tools.Policy{})
+			if !slices.Equal(m.policy.ReadOnly, []string{dir}) || len(m.policy.Writable) > 0 {
+				t.Errorf("%s: may read %q and change %q, want only to read it", dir, m.policy.ReadOnly, m.policy.Writable)
+			}
+		}
+	})
+	t.Run("the user's own workspace", func(t *testing.T) {
+		w := newWorld(t, deploy, h.lives(), func(s *setup) { s.server.Workspace = h.in("cache") })
+		if m := w.may(t, "x", "", tools.Policy{}); !slices.Contains(m.policy.Protected, h.in("cache", ".vscode")) {
+			t.Errorf("protected = %q, want what an editor trusts in it", m.policy.Protected)
+		}
+	})
+	t.Run("the pack in the project", func(t *testing.T) {
+		w := newWorld(t, deploy, func(s *setup) { s.server.Project = s.packs.Roots[0].Dir })
+		m := w.may(t, "x", w.srv.opts.Project, tools.Policy{})
+		if pack := filepath.Join(w.srv.opts.Project, "acme", "deploy"); !slices.Contains(m.policy.Protected, pack) {
+			t.Errorf("protected = %q, want the pack %q in it", m.policy.Protected, pack)
+		}
+		// In the pack, and in a folder of it, nothing may be written.
+		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
+			m := w.may(t, "x", filepath.Join(w.srv.opts.Project, dir), tools.Policy{})
+			if len(m.policy.Writable) > 0 {
+				t.Errorf("in %s: may change %q", dir, m.policy.Writable)
+			}
+		}
+	})
+}
+
+// Nothing that holds the whole home is a project, a workspace or a pack that
+// runs something.
+func TestHomeIsNoProject(t *testing.T) {
+	h := newHouse(t)
+	for _, dir := range []string{h.home, filepath.Dir(h.home), "/"} {
+		for _, change := range []func(*Options){
+			func(o *Options) { o.Project = dir },
+			func(o *Options) { o.Workspace = dir },
+		} {
+			o := Options{Library: new(packs.Library), Gate: new(gate.Gate), Workspaces: t.TempDir(), Environ: []string{"HOME=" + h.home, "USERPROFILE=" + h.home}}
+			change(&o)
+			if s, err := New(o); err == nil || !strings.Contains(err.Error(), "holds your whole home folder") {
+				t.Errorf("New with %q = %v, %v, want an error", dir, s, err)
+			}
+		}
+	}
+	w := newWorld(t, strings.ReplaceAll(deploy, "acme/deploy/", "deploy/"), func(s *setup) {
+		s.server.Environ = append(slices.Clone(s.server.Environ), "HOME="+filepath.Join(s.packs.Roots[0].Dir, "deploy", "x"))
+	})
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("deploy")
+	e := w.fails("path_denied", "deploy__sh", map[string]any{"script": "true"})
+	if !strings.Contains(e["message"].(string), "whole home folder") {
+		t.Errorf("error = %v", e)
+	}
+}
+
+// The limit on processor time is the timeout of each tool, unless it is
+// configured.
+func TestProcessorTime(t *testing.T) {
+	for _, c := range []struct{ configured, tool, want time.Duration }{
+		{0, 0, 30 * time.Second}, {0, 5 * time.Second, 5 * time.Second}, {7 * time.Second, 0, 7 * time.Second}, {7 * time.Second, time.Minute, 7 * time.Second},
+	} {
+		w := newWorld(t, deploy, limited(Limits{Run: sandbox.Limits{CPU: c.configured}}))
+		if m := w.may(t, "sh", "", tools.Policy{Timeout: c.tool}); m.policy.Limits.CPU != c.want {
+			t.Errorf("configured %v, tool %v: %v, want %v", c.configured, c.tool, m.policy.Limits.CPU, c.want)
+		}
+	}
+}
+
+// A boxer is a runner with any level, which runs nothing.
+type boxer struct {
+	box    sandbox.Report
+	result *sandbox.Result
+	err    error
+}
+
+func (b *boxer) Probe(context.Context) sandbox.Report { return b.box }
+
+func (b *boxer) Run(context.Context, sandbox.Policy, sandbox.Command) (*sandbox.Result, error) {
+	return b.result, b.err
+}
+
+// What cannot be confined as it must be is refused before anybody is asked,
+// with what would help.
+func TestSandboxUnavailable(t *testing.T) {
+	const help = "set kernel.unprivileged_userns_clone to 1"
+	for _, c := range []struct {
+		name, tool    string
+		have, require sandbox.Level
+		message, hint string
+	}{
+		{"below what is required", "sh", sandbox.LevelNone, sandbox.LevelPartial,
+			`the sandbox level here is "none", and the configuration requires "partial"`, "lowers sandbox.require"},
+		{"just below", "sh", sandbox.LevelPartial, sandbox.LevelFull,
+			`the sandbox level here is "partial", and the configuration requires "full"`, "lowers sandbox.require"},
+		{"loopback", "alone", sandbox.LevelPartial, sandbox.LevelPartial,
+			`it needs the network "loopback", which takes the sandbox level "full", and the level here is "partial"`, "Do without this tool"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := deployWorld(t, func(s *setup) {
+				s.gate.Runner, s.gate.Require = &boxer{box: sandbox.Report{Level: c.have, Hint: help}}, c.require
+			})
+			asked := len(w.asked)
+			e := w.fails("sandbox_unavailable", "deploy__"+c.tool, map[string]any{})
+			if hint, _ := e["hint"].(string); e["message"] != c.message || !strings.Contains(hint, c.hint) || !strings.Contains(hint, help) {
+				t.Errorf("error = %v, want %q with %q and %q", e, c.message, c.hint, help)
+			}
+			if len(w.asked) != asked {
+				t.Errorf("somebody was asked: %s", w.lastQuestion())
+			}
+			all := w.entries()
+			if last := all[len(all)-1]; last.Event != audit.EventDecision || last.Decision != "deny" || last.Sandbox != c.have.String() || last.Reason != c.message {
+				t.Errorf("the last line = %+v, want the denial with level %v", last, c.have)
+			}
+		})
+	}
+	t.Run("setting it up fails", func(t *testing.T) {
+		err := &sandbox.ConfineError{Level: sandbox.LevelFull, Step: "mounting /usr", Err: os.ErrPermission}
+		w := deployWorld(t, func(s *setup) { s.gate.Runner = &boxer{box: sandbox.Report{Level: sandbox.LevelFull}, err: err} })
+		e := w.fails("sandbox_unavailable", "deploy__sh", map[string]any{})
+		if !strings.Contains(e["message"].(string), "mounting /usr") || !strings.Contains(e["hint"].(string), "packs-mcp doctor") {
+			t.Errorf("error = %v, want the step and what to do", e)
+		}
+		all := w.entries()
+		if last := all[len(all)-1]; last.Event != audit.EventRunEnd || last.Sandbox != "full" || !strings.Contains(last.Error, "mounting /usr") {
+			t.Errorf("the last line = %+v, want the end of the run with the step", last)
+		}
+	})
+}
+
+// What a level does to a run reaches the model, the person and the log.
+func TestResultOfAConfinedRun(t *testing.T) {
+	for _, c := range []struct {
+		result        sandbox.Result
+		code, message string
+		hint          string
+	}{
+		{sandbox.Result{Cause: sandbox.CauseCPULimit, ExitCode: -1, Signal: "SIGXCPU"}, "timeout", "processor time", "limits.cpu"},
+		{sandbox.Result{Cause: sandbox.CauseFileSizeLimit, ExitCode: -1, Signal: "SIGXFSZ"}, "file_size_limit", "by SIGXFSZ", "limits.file_size"},
+		{sandbox.Result{Cause: sandbox.CauseProcessLimit, ExitCode: 1}, "process_limit", "more than 256 processes", "limits.processes"},
+	} {
+		c.result.Level = sandbox.LevelPartial
+		c.result.Usage = sandbox.Usage{CPU: 1500 * time.Millisecond, MaxRSS: 1 << 20}
+		c.result.Protected = []sandbox.ProtectedChange{{Path: "/site/CLAUDE.md\x1b[2J", Done: "put back"}}
+		w := deployWorld(t, func(s *setup) {
+			s.gate.Runner = &boxer{box: sandbox.Report{Level: sandbox.LevelPartial}, result: &c.result}
+		})
+		e := w.fails(c.code, "deploy__sh", map[string]any{})
+		if hint, _ := e["hint"].(string); !strings.Contains(e["message"].(string), c.message) || !strings.Contains(hint, c.hint) {
+			t.Errorf("%s: error = %v, want %q and %q", c.result.Cause, e, c.message, c.hint)
+		}
+		got, _ := w.tool("deploy__sh", map[string]any{})
+		if got["ok"] != false || got["sandbox"] != "partial" {
+			t.Errorf("%s: the envelope = %v, want it not ok, and partial", c.result.Cause, got)
+		}
+		if notes := texts(got["notes"]); len(notes) != 1 || notes[0] != `changed while the program ran, though it may not: "/site/CLAUDE.md\x1b[2J": put back` {
+			t.Errorf("notes = %q", notes)
+		}
+		if !strings.Contains(w.log.String(), "a protected file changed during a run") {
+			t.Errorf("the server's log says nothing of it: %s", w.log.String())
+		}
+		all := w.entries()
+		last := all[len(all)-1]
+		if last.Cause != string(c.result.Cause) || last.Sandbox != "partial" || last.CPUMS != 1500 || last.MaxRSS != 1<<20 || len(last.Protected) != 1 {
+			t.Errorf("the last line = %+v", last)
+		}
+	}
+}
+
+// At each level that this machine has: what is granted is there, and what is
+// not granted is not.
+func TestConfinedRuns(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the test's packs are POSIX scripts")
+	}
+	for _, level := range []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull} {
+		t.Run(level.String(), func(t *testing.T) {
+			box := confined(t, level)
+			h := newHouse(t)
+			w := deployWorld(t, box, h.lives(
+				Grant{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}, Write: []string{h.in("cache")}, Home: true},
+			))
+			got := w.ok("deploy__sh", map[string]any{"script": `
+				cat ~/.config/gh/hosts.yml ~/.gitconfig
+				echo x > ~/cache/y && echo wrote
+				cat ~/.ssh/id_rsa || echo no key
+				(echo x > ~/.config/gh/z) || echo no write
+				(echo x > "$PACKS_PACK_DIR/z") || echo no pack
+			`})
+			if want := "hosts\n[user] name = Ada\nwrote\nno key\nno write\nno pack\n"; got["stdout"] != want || got["sandbox"] != level.String() {
+				t.Errorf("stdout = %q at %v, want %q\n%v", got["stdout"], got["sandbox"], want, got["stderr"])
+			}
+			if question := w.lastQuestion(); !says(question, "sandbox "+level.String()+":") || !says(question, `gh" (by your configuration)`) {
+				t.Errorf("the question does not say how it is confined:\n%s", question)
+			}
+			// Another tool has none of it, and the project.
+			got = w.ok("deploy__in_project", map[string]any{"script": `
+				echo x > made && echo wrote
+				cat ~/.config/gh/hosts.yml "$OLDPWD" ../.config/gh/hosts.yml || echo no hosts
+				echo x > .envrc; (echo x > .git/config) || true
+			`})
+			if want := "wrote\nno hosts\n"; got["stdout"] != want {
+				t.Errorf("stdout = %q, want %q\n%v", got["stdout"], want, got["stderr"])
+			}
+			if notes := fmt.Sprint(texts(got["notes"])); !strings.Contains(notes, ".envrc") {
+				t.Errorf("notes = %v, want one about .envrc", notes)
+			}
+			if data, err := os.ReadFile(filepath.Join(h.project, ".git", "config")); err != nil || len(data) > 0 {
+				t.Errorf(".git/config = %q, %v, want it as it was", data, err)
+			}
+			if _, err := os.Lstat(filepath.Join(h.project, ".envrc")); err == nil {
+				t.Error("a new .envrc is still there")
+			}
+			if got := w.ok("deploy__only_reads", map[string]any{}); !strings.Contains(got["stdout"].(string), "README.md") {
+				t.Errorf("the listing of the project = %v", got)
+			}
+		})
+	}
+}

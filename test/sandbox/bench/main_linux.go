@@ -1,0 +1,273 @@
+// Command bench measures what a confined start costs, beside a plain one and
+// beside bubblewrap with the same folders, and prints medians and ratios. All
+// of them take turns in one loop, since machines differ and are shared; ratios
+// last longer than milliseconds.
+//
+// What is measured of ours is a whole [sandbox.Runner.Run]: the program's bytes
+// are read and compared with their digest, its output is kept, and the workspace
+// is looked at before and afterwards, which the others do not do. The row
+// "runner, level none" says how much that is. The gate and its audit log have no
+// part in it, nor has looking the program up.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	// A helper is this program again. It shall have as much to initialise as the
+	// server's has.
+	_ "github.com/packs-mcp/packs-mcp/internal/server"
+)
+
+func main() {
+	n := flag.Int("n", 200, "how often each is started")
+	resident := flag.String("resident", "10,1024", "sizes of this process in MiB, in rising order")
+	flag.Parse()
+	if err := run(os.Stdout, *n, *resident); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, n int, resident string) error {
+	dir, err := os.MkdirTemp("", "bench-sandbox-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	b := &bench{n: n, pack: filepath.Join(dir, "pack"), workspace: filepath.Join(dir, "workspace")}
+	for _, d := range []string{b.pack, b.workspace} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return err
+		}
+	}
+	b.env = sandbox.BaseEnv(os.Environ(), sandbox.EnvOptions{Home: b.workspace, Exclude: []string{b.pack, b.workspace}})
+	ways, notes := b.ways()
+	fmt.Fprintf(w, "%d processors, n = %d each, in turns; medians\n", runtime.NumCPU(), n)
+	for _, note := range notes {
+		fmt.Fprintln(w, note)
+	}
+
+	var ballast [][]byte
+	defer func() {
+		for _, m := range ballast {
+			_ = unix.Munmap(m)
+		}
+	}()
+	for field := range strings.SplitSeq(resident, ",") {
+		mib, err := strconv.Atoi(field)
+		if err != nil {
+			return fmt.Errorf("size %q: %w", field, err)
+		}
+		if ballast, err = grow(ballast, mib<<20); err != nil {
+			return err
+		}
+		for _, target := range [][]string{{"true"}, {"/usr/bin/python3", "-c", "pass"}} {
+			if _, err := exec.LookPath(target[0]); err != nil {
+				fmt.Fprintf(w, "\nskipped: %s is not on this machine\n", target[0])
+				continue
+			}
+			if err := b.measure(w, ways, target); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// grow makes this process as large as that, in pages of the ordinary size, as
+// those of a heap that was used for a while are.
+func grow(ballast [][]byte, size int) ([][]byte, error) {
+	have, err := residentSize()
+	if err != nil || have >= size {
+		return ballast, err
+	}
+	m, err := unix.Mmap(-1, 0, size-have, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return ballast, err
+	}
+	_ = unix.Madvise(m, unix.MADV_NOHUGEPAGE) // a kernel without huge pages does not know it
+	for i := 0; i < len(m); i += os.Getpagesize() {
+		m[i] = 1
+	}
+	return append(ballast, m), nil
+}
+
+// residentSize is how many bytes of this process are in memory.
+func residentSize() (int, error) {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(statm))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("/proc/self/statm is %q", statm)
+	}
+	pages, err := strconv.Atoi(fields[1])
+	return pages * os.Getpagesize(), err
+}
+
+type bench struct {
+	n               int
+	pack, workspace string
+	env             []string
+}
+
+// A way starts a program and returns when it has ended.
+type way struct {
+	name  string
+	start func(sandbox.Program, []string) error // with its argv
+}
+
+// ways are those that this machine has, and what is to be said of them.
+func (b *bench) ways() (ways []way, notes []string) {
+	ways = []way{{"plain exec", b.plain}}
+	lookup := new(sandbox.Lookuper)
+	levels := []sandbox.Level{sandbox.LevelNone, sandbox.LevelPartial, sandbox.LevelFull}
+	for i, level := range levels {
+		r := sandbox.New(sandbox.Options{Lookuper: lookup, Skip: levels[i+1:]})
+		report := r.Probe(context.Background())
+		name := "runner, level " + level.String()
+		if report.Level != level {
+			notes = append(notes, fmt.Sprintf("skipped: %s is not on this machine", name))
+			for _, trial := range report.Trials {
+				if trial.Problem != "" && trial.Level == level {
+					notes = append(notes, "  "+trial.Problem)
+				}
+			}
+			continue
+		}
+		for _, trial := range report.Trials {
+			if trial.Level == level && trial.Problem == "" && len(trial.Means) > 0 {
+				notes = append(notes, fmt.Sprintf("%s: %s", name, strings.Join(trial.Means, ", ")))
+			}
+		}
+		ways = append(ways, way{name, func(p sandbox.Program, argv []string) error { return b.confined(r, level, p, argv) }})
+	}
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		return ways, append(notes, "skipped: bubblewrap is not on this machine (the package is called bubblewrap)")
+	}
+	bubble := func(_ sandbox.Program, argv []string) error { return b.bubblewrap(bwrap, argv) }
+	if err := bubble(sandbox.Program{}, []string{"true"}); err != nil {
+		return ways, append(notes, fmt.Sprintf("skipped: bubblewrap does not work on this machine: %v", err))
+	}
+	return append(ways, way{bubblewrap, bubble}), notes
+}
+
+const bubblewrap = "bubblewrap, same mounts"
+
+// exec starts a program as the runner does at level none: two pipes, a session
+// of its own, an end of file on standard input.
+func (b *bench) exec(argv []string) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = b.workspace, b.env, &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", argv[0], err, stderr.Bytes())
+	}
+	return nil
+}
+
+func (b *bench) plain(_ sandbox.Program, argv []string) error { return b.exec(argv) }
+
+func (b *bench) confined(r *sandbox.Runner, level sandbox.Level, program sandbox.Program, argv []string) error {
+	res, err := r.Run(context.Background(),
+		sandbox.Policy{ReadOnly: []string{b.pack}, Writable: []string{b.workspace}},
+		sandbox.Command{Program: program, Args: argv[1:], Dir: b.workspace, Env: b.env, Workspace: b.workspace, RunID: "bench"})
+	switch {
+	case err != nil:
+		return err
+	case res.ExitCode != 0 || res.Level != level:
+		return fmt.Errorf("%s ended with status %d at level %v: %s", argv[0], res.ExitCode, res.Level, res.Stderr.Bytes())
+	}
+	return nil
+}
+
+// bubblewrap starts a program with all namespaces, and the folders and devices
+// that level full has.
+func (b *bench) bubblewrap(bwrap string, argv []string) error {
+	args := []string{
+		bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox",
+		"--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--ro-bind-try", "/opt", "/opt",
+	}
+	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+		if target, err := os.Readlink(dir); err == nil {
+			args = append(args, "--symlink", target, dir)
+		} else if _, err := os.Stat(dir); err == nil {
+			args = append(args, "--ro-bind", dir, dir)
+		}
+	}
+	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/dev/shm",
+		"--ro-bind", b.pack, b.pack, "--bind", b.workspace, b.workspace, "--chdir", b.workspace,
+		"--setenv", "TMPDIR", "/tmp", "--")
+	return b.exec(append(args, argv...))
+}
+
+// measure starts argv in every way, one after the other, n times.
+func (b *bench) measure(w io.Writer, ways []way, argv []string) error {
+	program, err := sandbox.Lookup(argv[0], sandbox.LookupOptions{Path: os.Getenv("PATH")})
+	if err != nil {
+		return err
+	}
+	took := make([][]time.Duration, len(ways))
+	const warm = 5
+	for i := range warm + b.n {
+		for k := range ways {
+			k = (k + i) % len(ways) // nobody always comes after the same one
+			begin := time.Now()
+			if err := ways[k].start(program, argv); err != nil {
+				return fmt.Errorf("%s: %w", ways[k].name, err)
+			}
+			if i >= warm {
+				took[k] = append(took[k], time.Since(begin))
+			}
+		}
+	}
+	size, err := residentSize()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%s, from a process of %d MiB\n", strings.Join(argv, " "), size>>20)
+	medians := make([]time.Duration, len(ways))
+	bubble := -1
+	for k := range ways {
+		slices.Sort(took[k])
+		medians[k] = took[k][len(took[k])/2]
+		if ways[k].name == bubblewrap {
+			bubble = k
+		}
+	}
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tab, "median\t90 of 100\tadded\tto plain\tto bubblewrap\t \t")
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
+	for k, way := range ways {
+		toBubble := "-"
+		if bubble >= 0 {
+			toBubble = fmt.Sprintf("%.2f", float64(medians[k])/float64(medians[bubble]))
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%.2f\t%s\t  %s\n", ms(medians[k]), ms(took[k][len(took[k])*9/10]),
+			ms(medians[k]-medians[0]), float64(medians[k])/float64(medians[0]), toBubble, way.name)
+	}
+	return tab.Flush()
+}

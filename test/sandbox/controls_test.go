@@ -1,0 +1,165 @@
+//go:build unix
+
+package sandbox_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A control is an ordinary program that must succeed under every level: its
+// status is 0, and it prints and leaves what is wanted.
+type control struct {
+	name     string
+	programs []string // that must be on the PATH
+	run      string   // as a pack's tool names it; empty: programs[0]
+	args     []string
+	stdin    string
+	env      []string
+	network  sandbox.Network
+	limits   sandbox.Limits
+
+	pack      map[string]string // files of the pack
+	workspace map[string]string // files that are in the workspace before
+	prepare   func(*testing.T, *place)
+
+	prints  string            // all of standard output, without space at its ends; or:
+	matches string            // a regular expression for it
+	leaves  map[string]string // files in the workspace afterwards
+	check   func(*testing.T, *place, *sandbox.Result)
+}
+
+// enoughControls is how many must have succeeded under a level for its
+// refusals to mean something.
+const enoughControls = 20
+
+// HM-03: what packs ordinarily do works under each level.
+func TestControls(t *testing.T) {
+	controls := slices.Concat(pythonControls(), nodeControls(), toolControls(), shellControls(), compilerControls(), networkControls())
+	eachVariant(t, func(t *testing.T, v variant) {
+		r := v.runner(t, sandbox.Options{TempDir: t.TempDir(), Grace: time.Second})
+		passed := 0
+		for _, c := range controls {
+			t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+				c.try(t, v, r)
+				passed++ // not reached by one that failed or was skipped
+			})
+		}
+		t.Logf("%d of %d ordinary programs ran at level %s (%s)", passed, len(controls), v.name, strings.Join(means(r.Probe(t.Context())), ", "))
+		if passed < enoughControls && required("controls") {
+			t.Errorf("%d controls ran, want at least %d", passed, enoughControls)
+		}
+	})
+}
+
+func (c *control) try(t *testing.T, v variant, r *sandbox.Runner) {
+	need(t, c.programs...)
+	if c.network == sandbox.NetworkLoopback && v.level == sandbox.LevelPartial {
+		t.Skip("level partial has no network of a run's own")
+	}
+	p := newPlace(t)
+	write(t, p.pack, c.pack)
+	write(t, p.workspace, c.workspace)
+	if c.prepare != nil {
+		c.prepare(t, p)
+	}
+	run := c.run
+	if run == "" {
+		run = c.programs[0]
+	}
+	command := p.command(t, run, c.args, c.env)
+	command.Stdin = []byte(c.stdin)
+	policy := p.policy()
+	policy.Network, policy.Limits = c.network, c.limits
+	if policy.Limits.Timeout == 0 {
+		policy.Limits.Timeout = 2 * time.Minute // for machines that do much else; nothing here takes so long
+	}
+
+	res, err := r.Run(t.Context(), policy, command)
+	if err != nil {
+		t.Fatalf("Run(%q) = %v, want a result", run, err)
+	}
+	stdout := strings.TrimSpace(string(res.Stdout.Bytes()))
+	failed := res.ExitCode != 0 || res.Cause != sandbox.CauseExit
+	if failed {
+		t.Errorf("Run(%q) ended with status %d %s %s, want 0", run, res.ExitCode, res.Signal, res.Cause)
+	}
+	if res.Level != v.level {
+		t.Errorf("Run(%q) ran at level %v, want %v", run, res.Level, v.level)
+	}
+	if c.prints != "" && stdout != c.prints {
+		t.Errorf("Run(%q) printed other than it should (-want +got):\n%s", run, cmp.Diff(c.prints, stdout))
+		failed = true
+	}
+	if c.matches != "" && !regexp.MustCompile(c.matches).MatchString(stdout) {
+		t.Errorf("Run(%q) printed %q, want a match of %q", run, stdout, c.matches)
+		failed = true
+	}
+	for name, want := range c.leaves {
+		got, err := os.ReadFile(filepath.Join(p.workspace, filepath.FromSlash(name)))
+		if err != nil || string(got) != want {
+			t.Errorf("after Run(%q), %q holds %.200q, %v, want %.200q", run, name, got, err, want)
+			failed = true
+		}
+	}
+	if c.check != nil {
+		c.check(t, p, res)
+	}
+	if failed {
+		t.Logf("standard output: %.4000s\nstandard error: %.4000s", stdout, res.Stderr.Bytes())
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// Each control is a real one: under no level does it succeed when the program
+// does not.
+func TestControlsCanFail(t *testing.T) {
+	need(t, "sh")
+	p := newPlace(t)
+	r := sandbox.New(sandbox.Options{Skip: []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial}})
+	res, err := r.Run(t.Context(), p.policy(), p.command(t, "sh", []string{"-c", "exit 9"}, nil))
+	if err != nil || res.ExitCode != 9 {
+		t.Fatalf("Run(sh -c 'exit 9') = %+v, %v, want status 9", res, err)
+	}
+}
+
+// artifact is a check that the run left a file of at least that many bytes.
+func artifact(name string, size int64) func(*testing.T, *place, *sandbox.Result) {
+	return func(t *testing.T, _ *place, res *sandbox.Result) {
+		for _, a := range res.Artifacts {
+			if a.Path == name && a.Size >= size {
+				return
+			}
+		}
+		t.Errorf("the run left %v and skipped %v, want %q of at least %d bytes", res.Artifacts, res.Skipped, name, size)
+	}
+}
+
+// all is a check of several things.
+func all(checks ...func(*testing.T, *place, *sandbox.Result)) func(*testing.T, *place, *sandbox.Result) {
+	return func(t *testing.T, p *place, res *sandbox.Result) {
+		for _, check := range checks {
+			check(t, p, res)
+		}
+	}
+}
+
+func count(n int, line string) string {
+	var b strings.Builder
+	for range n {
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}
