@@ -42,6 +42,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("PACKS_MCP_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			// Programs run at the best level of this machine, which may be none.
+			env.Setenv("PACKS_MCP_SANDBOX_REQUIRE", "none")
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

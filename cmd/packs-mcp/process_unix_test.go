@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +26,8 @@ import (
 func home(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
-	return dir, append(os.Environ(), "HOME="+dir, "PACKS_MCP_HOME="+filepath.Join(dir, "state"))
+	return dir, append(os.Environ(), "HOME="+dir, "PACKS_MCP_HOME="+filepath.Join(dir, "state"),
+		"PACKS_MCP_SANDBOX_REQUIRE=none") // programs run at the best level of this machine, which may be none
 }
 
 // plantPack writes a pack with one tool, which runs a script.
@@ -84,8 +84,9 @@ func TestSignals(t *testing.T) {
 func testSignal(t *testing.T, sig syscall.Signal) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
-	plantPack(t, packs, "hold", "echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.05; done\n")
+	plantPack(t, packs, "hold", "exec 9> alive; while :; do sleep 0.05; done\n")
 	work := filepath.Join(dir, "work")
+	alive := watch(t, filepath.Join(work, "alive"))
 	cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--workspace", work)
 	cmd.Env = env
 	var stderr bytes.Buffer
@@ -130,7 +131,7 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 		t.Fatalf("the server sent %v, want a question", ask)
 	}
 	send(`{"jsonrpc":"2.0","id":%v,"result":{"action":"accept","content":{"decision":"once"}}}`, ask["id"])
-	pid := awaitPID(t, filepath.Join(work, "pid"))
+	alive.begins()
 	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
@@ -142,34 +143,63 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the server ended with %v, want status 0; it said %s", err, stderr.String())
 	}
-	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the program that was running is still there: kill = %v", err)
-	}
+	alive.ends()
 	all := events(t, dir)
 	if len(all["run.end"]) != 1 || all["run.end"][0]["cause"] != "cancelled" || len(all["server.stop"]) != 1 {
 		t.Errorf("the log has %v, want the end of the run and of the server", all)
 	}
 }
 
-// awaitPID reads the file that a program writes its id to.
-func awaitPID(t *testing.T, path string) int {
+// A vigil is a pipe with a name, which a program holds open as long as it, or
+// anything that it started, lives. It tells that in every sandbox, where the
+// ids of processes may mean nothing outside.
+type vigil struct {
+	t      *testing.T
+	opened chan *os.File
+	pipe   *os.File
+}
+
+func watch(t *testing.T, path string) *vigil {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	timeout := time.After(20 * time.Second)
-	for {
-		if data, err := os.ReadFile(path); err == nil {
-			pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return pid
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := &vigil{t: t, opened: make(chan *os.File, 1)}
+	go func() {
+		f, _ := os.Open(path) // waits for somebody who writes
+		v.opened <- f
+	}()
+	return v
+}
+
+func (v *vigil) begins() {
+	v.t.Helper()
+	select {
+	case v.pipe = <-v.opened:
+	case <-time.After(20 * time.Second):
+		v.t.Fatal("the program does not begin")
+	}
+}
+
+// ends fails unless nobody holds the pipe any more.
+func (v *vigil) ends() {
+	v.t.Helper()
+	defer v.pipe.Close()
+	end := make(chan error, 1)
+	go func() {
+		_, err := v.pipe.Read(make([]byte, 1))
+		end <- err
+	}()
+	select {
+	case err := <-end:
+		if !errors.Is(err, io.EOF) {
+			v.t.Errorf("reading what the program holds open: %v, want its end", err)
 		}
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("%s did not appear", path)
-		}
+	case <-time.After(2 * time.Second):
+		v.t.Error("the program that was running is still there")
 	}
 }
 
@@ -309,7 +339,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s.until("walk__go")
 
 	question = s.until(prompt)
-	for _, want := range []string{"go.sh", "sandbox", "none: it can do everything you can do"} {
+	for _, want := range []string{"go.sh", "sandbox", "stops      after 30 seconds"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question about the run does not have %q:\n%s", want, question)
 		}

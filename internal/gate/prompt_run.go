@@ -129,6 +129,12 @@ func below(dirs []string, path string) string {
 func (r *Request) reason(path string) string {
 	switch {
 	case slices.Contains(r.Run.Granted.Folders, path):
+		for _, l := range r.Run.Policy.Links {
+			if l.Target == path {
+				// What was granted is a link, and may lead elsewhere by now.
+				return " (by your configuration, where " + safetext.Quote(l.Path) + " leads)"
+			}
+		}
 		return " (by your configuration)"
 	case path == r.Pack.Dir:
 		return " (the pack)"

@@ -16,10 +16,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
-// What is here, and in the other files for Windows, is compiled, vetted and
-// tested in its portable parts (package winjob) by those who wrote it, who have
-// no Windows to run it on. That is why the probe, which runs wherever somebody
-// has one, does what must fail, and believes nothing else.
+// What is here, and in the other files for Windows, was never run on Windows by
+// those who wrote it: it is compiled and vetted, its portable parts (package
+// winjob) are tested, and jobs, handles and command lines were tried under Wine,
+// which knows no integrity. That is why the probe, which runs wherever somebody
+// has a Windows, does what must fail, and believes nothing else.
 //
 // A run at [LevelPartial] is born into a job object of its own, which nothing
 // that it starts can leave, and which is killed when this process closes it or

@@ -51,6 +51,7 @@ func systemChild(mode string, args []string) int {
 			return 1
 		}
 		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+		time.Sleep(time.Hour) // another thread may take the signal, a moment later
 	case "deaf": // FIFO: does not end on SIGTERM, says so there, then stays
 		signal.Ignore(syscall.SIGTERM)
 		return systemChild("ready", args)

@@ -69,7 +69,11 @@ func (h *helper) send(message []byte, l *launch) error {
 	const head = confine.HeadSize
 	var sent error
 	err = conn.Write(func(fd uintptr) bool {
-		_, sent = unix.SendmsgN(int(fd), message[:head], rights, nil, unix.MSG_NOSIGNAL)
+		var n int
+		n, sent = unix.SendmsgN(int(fd), message[:head], rights, nil, unix.MSG_NOSIGNAL)
+		if sent == nil && n != head {
+			sent = io.ErrShortWrite
+		}
 		return sent != unix.EAGAIN
 	})
 	if err = errors.Join(err, sent); err != nil {

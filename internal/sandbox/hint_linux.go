@@ -112,14 +112,15 @@ func (m *machine) aboutNamespaces(problems []string) []string {
 		}
 		hints = append(hints, hint+"`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"+on)
 	}
-	proc := slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "/proc") })
-	if where.words != "" {
-		if proc && where.unmask != "" {
-			return append(hints, fmt.Sprintf("%s covers parts of /proc, so that no new one can be had: %s", where.words, where.unmask))
-		}
+	covered := m.covered()
+	proc := len(covered) > 0 && slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "/proc:") })
+	confined := label != "" && !strings.HasPrefix(label, "unconfined")
+	switch {
+	case where.words != "" && proc && where.unmask != "":
+		return append(hints, fmt.Sprintf("%s covers parts of /proc, so that no new one can be had: %s", where.words, where.unmask))
+	case where.words != "" && (m.filtered() || confined || len(covered) > 0):
 		return append(hints, fmt.Sprintf("%s keeps programs from making namespaces or mounts: %s (the container itself is then less closed)", where.words, where.open))
-	}
-	if covered := m.covered(); proc && len(covered) > 0 {
+	case where.words == "" && proc:
 		return append(hints, fmt.Sprintf("parts of /proc are covered by other mounts (%s), and no new /proc can be had as long as they are: unmount them", strings.Join(covered, ", ")))
 	}
 	if len(hints) > 0 {

@@ -11,6 +11,8 @@ import (
 func TestHint(t *testing.T) {
 	const denied = "make namespaces: operation not permitted"
 	full := []Trial{{Level: LevelFull, Problem: denied}, {Level: LevelPartial}}
+	const masked = "22 1 0:20 / /proc rw - proc proc rw\n23 22 0:21 / /proc/sys/fs/binfmt_misc rw - autofs x rw\n" +
+		"24 22 0:22 / /proc/kcore rw - tmpfs x rw\n25 22 0:22 / /proc/kcore rw - tmpfs x rw\n"
 	type files map[string]string
 	tests := []struct {
 		name     string
@@ -66,29 +68,33 @@ func TestHint(t *testing.T) {
 		},
 		{
 			name: "Docker, without a filter, on Ubuntu", trials: []Trial{{Level: LevelFull, Problem: "create the file system for /proc: operation not permitted"}, {Level: LevelPartial}}, level: LevelPartial, exe: "/packs-mcp",
-			files: files{".dockerenv": "", "proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n", "proc/self/attr/current": "unconfined\n"},
+			files: files{".dockerenv": "", "proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n", "proc/self/attr/current": "unconfined\n", "proc/self/mountinfo": masked},
 			want: "AppArmor keeps programs from using user namespaces: allow it for every program with `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` on the machine that the container runs on; also, " +
 				"this Docker container covers parts of /proc, so that no new one can be had: start it with `--security-opt systempaths=unconfined`",
 		},
 		{
-			name: "Podman", trials: full, level: LevelPartial, env: map[string]string{"container": "podman"},
+			name: "an image of Docker's that is no container any more", trials: []Trial{{Level: LevelFull, Problem: "open /proc/self/setgroups: permission denied"}, {Level: LevelPartial}}, level: LevelPartial,
+			files: files{".dockerenv": "", "proc/self/status": "NoNewPrivs:\t0\nSeccomp:\t0\n", "proc/self/mountinfo": "22 1 0:20 / /proc rw - proc proc rw\n"},
+		},
+		{
+			name: "Podman", trials: full, level: LevelPartial, env: map[string]string{"container": "podman"}, files: files{"proc/self/status": "Seccomp:\t2\n"},
 			want: "this Podman container keeps programs from making namespaces or mounts: start it with `--security-opt seccomp=unconfined --security-opt unmask=ALL` (the container itself is then less closed)",
 		},
 		{
-			name: "Kubernetes", trials: full, level: LevelPartial, files: files{"proc/1/cgroup": "0::/kubepods/burstable/pod1\n"},
+			name: "Kubernetes", trials: full, level: LevelPartial, files: files{"proc/1/cgroup": "0::/kubepods/burstable/pod1\n", "proc/self/mountinfo": masked},
 			want: "this Kubernetes container keeps programs from making namespaces or mounts: give it `hostUsers: false` and `securityContext: {seccompProfile: {type: Unconfined}, appArmorProfile: {type: Unconfined}, procMount: Unmasked}` (the container itself is then less closed)",
 		},
 		{
-			name: "LXC", trials: full, level: LevelPartial, env: map[string]string{"container": "lxc"},
+			name: "LXC", trials: full, level: LevelPartial, env: map[string]string{"container": "lxc"}, files: files{"proc/self/attr/current": "lxc-container-default-cgns (enforce)"},
 			want: "this LXC container keeps programs from making namespaces or mounts: allow nesting in it, as with `lxc config set NAME security.nesting true` (the container itself is then less closed)",
 		},
 		{
-			name: "some container", trials: full, level: LevelPartial, env: map[string]string{"container": "oci"},
+			name: "some container", trials: full, level: LevelPartial, env: map[string]string{"container": "oci"}, files: files{"proc/self/status": "Seccomp:\t2\n"},
 			want: "this container keeps programs from making namespaces or mounts: let its seccomp filter and its security module allow namespaces and mounts, and show it all of /proc (the container itself is then less closed)",
 		},
 		{
 			name: "a covered /proc", trials: []Trial{{Level: LevelFull, Problem: "create the file system for /proc: operation not permitted"}, {Level: LevelPartial}}, level: LevelPartial,
-			files: files{"proc/self/mountinfo": "22 1 0:20 / /proc rw - proc proc rw\n23 22 0:21 / /proc/sys/fs/binfmt_misc rw - autofs x rw\n24 22 0:22 / /proc/kcore rw - tmpfs x rw\n25 22 0:22 / /proc/kcore rw - tmpfs x rw\n"},
+			files: files{"proc/self/mountinfo": masked},
 			want:  "parts of /proc are covered by other mounts (/proc/kcore), and no new /proc can be had as long as they are: unmount them",
 		},
 		{

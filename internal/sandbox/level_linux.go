@@ -87,6 +87,7 @@ func (p *confined) reap() ending {
 	if p.report == nil {
 		// Only somebody outside of the run can have killed the helper; with it,
 		// the run ended.
+		confine.RemoveGroup(p.helper.cmd.Process.Pid)
 		return ending{code: -1, signal: "SIGKILL"}
 	}
 	if p.report.Failed {
@@ -150,13 +151,13 @@ func candidates(Options) []candidate {
 	if abi == 0 {
 		return []candidate{
 			{level: LevelFull, err: errors.New("the kernel has no Landlock, or it is switched off")},
-			{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: true, landlock: 0}, means: []string{spaces, "seccomp"},
+			{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: true, landlock: 0}, network: true, means: []string{spaces, "seccomp"},
 				gaps: []string{"no Landlock: the mounts alone keep the program to its folders"}},
 		}
 	}
 	return []candidate{
-		{level: LevelFull, starter: &confiner{level: LevelFull, namespaces: true, landlock: abi}, means: []string{spaces, landlock, "seccomp"}},
-		{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: false, landlock: abi}, means: []string{landlock, "seccomp", "a supervisor"}, gaps: alone},
+		{level: LevelFull, starter: &confiner{level: LevelFull, namespaces: true, landlock: abi}, network: true, means: []string{spaces, landlock, "seccomp"}},
+		{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: false, landlock: abi}, network: true, means: []string{landlock, "seccomp", "a supervisor"}, gaps: alone},
 	}
 }
 

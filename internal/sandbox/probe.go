@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type candidate struct {
 	starter starter
 	means   []string // see Trial
 	gaps    []string // see Trial
+	network bool     // see Report.NetworkEnforced
 	err     error    // it cannot work, so it is not even tried
 }
 
@@ -27,7 +29,7 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 		begin := time.Now()
 		err := c.err
 		switch {
-		case r.skips(c.level):
+		case slices.Contains(r.o.Skip, c.level):
 			err = errSkipped
 		case err == nil:
 			err = try(ctx, c.starter)
@@ -41,7 +43,7 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 			report.Trials = append(report.Trials, trial)
 			continue
 		}
-		report.Level = c.level
+		report.Level, report.NetworkEnforced = c.level, c.network
 		report.Trials = append(report.Trials, trial)
 		report.Hint = hint(report)
 		return report, c.starter
@@ -49,13 +51,4 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 	report.Trials = append(report.Trials, Trial{Level: LevelNone})
 	report.Hint = hint(report)
 	return report, plainStarter{}
-}
-
-func (r *Runner) skips(level Level) bool {
-	for _, l := range r.o.Skip {
-		if l == level {
-			return true
-		}
-	}
-	return false
 }

@@ -335,3 +335,37 @@ func TestProtected(t *testing.T) {
 		})
 	}
 }
+
+// A folder that leads to something read-only can still be renamed: what then
+// is at the protected path is put right afterwards, at every level.
+func TestRunProtectsUnderAMovedParent(t *testing.T) {
+	sh, err := Lookup("/bin/sh", LookupOptions{})
+	if err != nil {
+		t.Skipf("sh: %v", err)
+	}
+	const script = "mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo evil > .git/hooks/post-merge; ln -s /etc .vscode; exit 0"
+	for _, skip := range [][]Level{nil, {LevelFull}, {LevelFull, LevelPartial}} {
+		r := New(Options{TempDir: t.TempDir(), Skip: skip})
+		t.Cleanup(r.Close)
+		level := r.Level()
+		t.Run(level.String(), func(t *testing.T) {
+			p := newProject(t, ".git/hooks/pre-commit* good", ".git/HEAD x")
+			c := Command{Program: sh, Args: []string{"-c", script}, Dir: p.dir, Workspace: p.ws, RunID: "r1", Env: []string{"PATH=/usr/bin:/bin"}}
+			pol := allow(Limits{}, c)
+			pol.Protected = []string{p.path(".git/hooks"), p.path(".vscode")}
+			res, err := r.Run(t.Context(), pol, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range map[string]string{".git/hooks/pre-commit": "good", ".git/hooks/post-merge": "", ".vscode": ""} {
+				data, err := os.ReadFile(p.path(name))
+				if string(data) != want || (err == nil) != (want != "") {
+					t.Errorf("after Run(), %s is %q, %v, want %q\nchanges: %q\nstderr: %s", name, data, err, want, res.Protected, res.Stderr.Bytes())
+				}
+			}
+			if len(res.Protected) == 0 {
+				t.Error("Run() reports no change")
+			}
+		})
+	}
+}

@@ -515,18 +515,27 @@ func TestConfinedRuns(t *testing.T) {
 				Grant{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}, Write: []string{h.in("cache")}, Home: true},
 			))
 			got := w.ok("deploy__sh", map[string]any{"script": `
-				cat ~/.config/gh/hosts.yml ~/.gitconfig
+				cat ~/.config/gh/hosts.yml
 				echo x > ~/cache/y && echo wrote
 				cat ~/.ssh/id_rsa || echo no key
 				(echo x > ~/.config/gh/z) || echo no write
 				(echo x > "$PACKS_PACK_DIR/z") || echo no pack
 			`})
-			if want := "hosts\n[user] name = Ada\nwrote\nno key\nno write\nno pack\n"; got["stdout"] != want || got["sandbox"] != level.String() {
+			if want := "hosts\nwrote\nno key\nno write\nno pack\n"; got["stdout"] != want || got["sandbox"] != level.String() {
 				t.Errorf("stdout = %q at %v, want %q\n%v", got["stdout"], got["sandbox"], want, got["stderr"])
 			}
 			if question := w.lastQuestion(); !says(question, "sandbox "+level.String()+":") || !says(question, `gh" (by your configuration)`) {
 				t.Errorf("the question does not say how it is confined:\n%s", question)
 			}
+			t.Run("a link", func(t *testing.T) {
+				got := w.ok("deploy__sh", map[string]any{"script": "cat ~/.gitconfig ~/dotfiles/gitconfig || true"})
+				if want := "[user] name = Ada\n[user] name = Ada\n"; got["stdout"] != want {
+					t.Errorf("through a link that is granted = %q, want %q\n%v", got["stdout"], want, got["stderr"])
+				}
+				if !says(w.lastQuestion(), `gitconfig" (by your configuration, where "`) {
+					t.Errorf("the question does not say where the link leads:\n%s", w.lastQuestion())
+				}
+			})
 			// Another tool has none of it, and the project.
 			got = w.ok("deploy__in_project", map[string]any{"script": `
 				echo x > made && echo wrote

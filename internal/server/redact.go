@@ -44,11 +44,13 @@ func variants(secrets []string) []string {
 	return slices.Compact(all)
 }
 
-// inBase64 returns what is the same in every base64 text that has secret in
-// it, for each of the three places where it can begin, in both alphabets.
+// inBase64 returns secret in base64, and what is the same in every base64 text
+// that has it in it, for each of the three places where it can begin, in both
+// alphabets.
 func inBase64(secret string) []string {
 	const shortest = 8 // characters: fewer occur by chance
-	var all []string
+	// By itself, it leaves no character behind.
+	all := []string{base64.StdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret))}
 	for before := range 3 {
 		// The characters at both ends depend on what is around, too.
 		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", before) + secret))

@@ -29,7 +29,7 @@ class World {
     this.root = root;
     this.packs = path.join(root, 'packs');
     this.workspace = path.join(root, 'workspace');
-    this.env = { PATH: process.env.PATH, HOME: root, PACKS_MCP_HOME: path.join(root, 'home'), SOME_API_KEY: 'never-in-a-run' };
+    this.env = { PATH: process.env.PATH, HOME: root, PACKS_MCP_HOME: path.join(root, 'home'), PACKS_MCP_SANDBOX_REQUIRE: 'none', SOME_API_KEY: 'never-in-a-run' };
     const archive = fs.readFileSync(new URL('testdata/packs.txtar', import.meta.url), 'utf8');
     const [, ...parts] = archive.split(/^-- (.+) --\n/m);
     for (let i = 0; i < parts.length; i += 2) {

@@ -83,10 +83,15 @@ with open("f", "w+b") as f:
 os.link("f", "g"); os.symlink("f", "h"); os.mkfifo("p"); os.replace("g", "i"); os.chmod("i", 0o600); os.utime("i", (1, 1))
 print(open("h", "rb").read(3).decode(), os.stat("i").st_nlink, os.stat("i").st_mode & 0o777, int(os.stat("i").st_mtime))
 `, "abc 2 384 1"),
-		python("terminal", `
-import pty, os
-ours, theirs = pty.openpty(); os.write(theirs, b"hello\n"); print(os.read(ours, 100).decode().strip(), os.isatty(theirs))
-`, "hello True"),
+		{
+			name: "python multiprocessing spawn", programs: []string{"python3"}, args: []string{"main.py"}, prints: "[1, 4, 9]",
+			workspace: map[string]string{"main.py": `
+import multiprocessing as mp
+def work(n): return n * n
+if __name__ == "__main__":
+    with mp.get_context("spawn").Pool(2) as pool: print(pool.map(work, [1, 2, 3]))
+`},
+		},
 		{
 			name: "python venv", programs: []string{"python3"}, run: "python3",
 			args:   []string{"-c", `import subprocess, venv; venv.create("env"); print(subprocess.check_output(["env/bin/python", "-c", "import sys; print(sys.prefix != sys.base_prefix)"], text=True).strip())`},

@@ -41,6 +41,17 @@ import multiprocessing as mp
 if __name__ == "__main__":
     with mp.Manager() as m: d = m.dict(a=1); print(d["a"])
 `, "1"),
+		{
+			name: "loopback multiprocessing forkserver", programs: []string{"python3"}, args: []string{"main.py"}, prints: "42",
+			workspace: map[string]string{"main.py": `
+import multiprocessing as mp
+def work(c): c.send(42)
+if __name__ == "__main__":
+    context = mp.get_context("forkserver")
+    ours, theirs = context.Pipe()
+    p = context.Process(target=work, args=(theirs,)); p.start(); print(ours.recv()); p.join()
+`},
+		},
 		node("loopback server and client", `
 const http = require("http");
 const s = http.createServer((q, r) => r.end("served " + q.url)).listen(0, "127.0.0.1", () =>

@@ -70,12 +70,12 @@ func allowed() Want { return everywhere("ok", "ok") }
 // Sections returns the list. Its order is that of the documentation.
 func Sections() []Section {
 	return []Section{
-		{"Files", "", fileRows()},
-		{"Network: none", "", networkRows()},
-		{"Network: loopback", "", loopbackRows()},
-		{"Network: full", "", openRows()},
-		{"Other processes", "", processRows()},
+		{"Files", "The key stands for anything of yours that the run was not given.", fileRows()},
+		{"Network: none", "The default. Nothing that talks to anybody can be made.", networkRows()},
+		{"Network: loopback", "The run has a network to itself: its own programs reach each other, and nobody else. That takes namespaces.", loopbackRows()},
+		{"Network: full", "The Internet, and this machine's own ports. Local sockets stay closed.", openRows()},
+		{"Other processes", "\"It\" is another process of yours, as the server or your shell.", processRows()},
 		{"The kernel", "", kernelRows()},
-		{"What stays possible", "", allowedRows()},
+		{"What stays possible", "These work on purpose. That a program may run what it wrote means that looking at a pack's files does not tell all that will run.", allowedRows()},
 	}
 }

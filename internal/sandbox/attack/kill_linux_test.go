@@ -35,22 +35,43 @@ func (v variant) allowance() time.Duration {
 	return time.Second
 }
 
-// tries is how often a limit of time may be missed on a machine that has other
-// things to do.
-const tries = 3
-
-// inTime runs attempt until it takes no longer than the allowance.
+// inTime runs attempt until it takes no longer than the allowance. A machine
+// that has other things to do may be late; what counts is then how long it
+// needs for one plain process.
 func (v variant) inTime(t *testing.T, attempt func(t *testing.T) (late time.Duration)) {
 	t.Helper()
+	const tries, most = 3, 12
 	var lates []time.Duration
-	for range tries {
+	for range most {
 		late := attempt(t)
-		if late <= v.allowance() {
+		if late <= v.allowance() || t.Failed() {
 			return
 		}
-		lates = append(lates, late)
+		if plainKill(t) < v.allowance()/10 {
+			if lates = append(lates, late); len(lates) == tries {
+				t.Errorf("everything was gone after %v, want %v at most", lates, v.allowance())
+				return
+			}
+		}
 	}
-	t.Errorf("everything was gone after %v, want %v at most", lates, v.allowance())
+	t.Skip("this machine is too busy to tell how long it takes")
+}
+
+// plainKill returns how long one process without any confinement takes to be
+// gone.
+func plainKill(t *testing.T) time.Duration {
+	t.Helper()
+	w := newWorld(t)
+	pid := w.startVictim(t)
+	begin := time.Now()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(healthOf(pid), "alive false") {
+		<-time.After(100 * time.Microsecond)
+	}
+	_ = running(w.base) // a look is part of it
+	return time.Since(begin)
 }
 
 // PK-01 to PK-08: whatever a program starts is gone after a timeout, a
@@ -194,7 +215,7 @@ func awaitNone(t *testing.T, marker string, from time.Time) time.Time {
 			}
 			return time.Now()
 		}
-		_ = exec.Command("true").Run() // as good a pause as any
+		<-time.After(time.Millisecond)
 	}
 }
 

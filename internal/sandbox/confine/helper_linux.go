@@ -32,7 +32,6 @@ func init() {
 func help() int {
 	// The child works on the memory as it is; it is small, and short-lived.
 	debug.SetGCPercent(-1)
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	job, stdio, err := receive()
 	if err != nil {
 		return 1 // there is nobody to tell
@@ -99,6 +98,16 @@ func carryOut(job *Job, stdio []int) *Report {
 		return failure("make pipes for the program", err)
 	}
 	f := &family{}
+	var group *pidsGroup
+	if job.Limits.Processes > 0 && os.Getuid() == 0 {
+		limit := job.Limits.Processes
+		if job.Namespaces {
+			limit++ // our init
+		}
+		if group = newPidsGroup(limit); group != nil {
+			defer group.remove()
+		}
+	}
 	uid, gid := os.Getuid(), os.Getgid()
 	fds := map[int]int{fdReport: report[1], fdStdin: stdio[0], fdStdout: stdio[1], fdStderr: stdio[2]}
 	if job.Namespaces {
@@ -110,6 +119,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		fds[fdOrders] = orders[0]
 		f.setup.descriptors(fds)
 		f.setup.signals()
+		f.setup.join(group)
 		f.setup.namespaces(job, uid, gid)
 		f.setup.unprivileged(true)
 	} else {
@@ -118,6 +128,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		}
 		f.program.descriptors(fds)
 		f.program.signals()
+		f.program.join(group)
 		f.program.unprivileged(false)
 	}
 	f.program.program(job)
@@ -132,6 +143,9 @@ func carryOut(job *Job, stdio []int) *Report {
 		r.Mount = f.ns
 		return r
 	}
+	// Only now: who cannot be dumped does not own his files in /proc, and the
+	// child needs one of them to map its user.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	for _, fd := range append(stdio, report[1], orders[0]) {
 		_ = unix.Close(fd)
 	}

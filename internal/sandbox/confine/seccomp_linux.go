@@ -191,9 +191,12 @@ func (f Filter) others(w *filterWriter) {
 		unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES} {
 		w.when(nr, onlySelf)
 	}
-	for _, nr := range []int{unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET} {
+	const ioProcess = 1 // IOPRIO_WHO_PROCESS
+	for nr, process := range map[int]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: ioProcess} {
 		w.when(nr, func(w *filterWriter) {
-			const processOnly, ioProcess = unix.PRIO_PROCESS, 1
+			w.load(arg(0))
+			w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, process)
+			w.ret(retPerm)
 			w.load(arg(1))
 			w.oneOf(retAllow, 0)
 			w.ret(retPerm)

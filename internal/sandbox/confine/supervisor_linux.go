@@ -180,8 +180,8 @@ func (s *supervisor) watchProgram() {
 		fds[programAt].Fd = int32(pidfd)
 	}
 	for !s.reaped && !s.killing {
-		// Orphans are reaped, and processes counted, between events.
-		if _, err := unix.Poll(fds, int(countEvery/time.Millisecond)); err != nil && err != unix.EINTR {
+		n, err := unix.Poll(fds, int(countEvery/time.Millisecond))
+		if err != nil && err != unix.EINTR {
 			break
 		}
 		if fds[reportsAt].Revents != 0 {
@@ -195,8 +195,8 @@ func (s *supervisor) watchProgram() {
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
 		}
-		s.reap(unix.WNOHANG)
-		if most := s.job.Limits.Processes; most > 0 && !s.reaped && int64(len(descendants())) > most {
+		s.reap(unix.WNOHANG) // orphans as well
+		if most := s.job.Limits.Processes; n == 0 && most > 0 && !s.reaped && int64(len(descendants())) > most {
 			s.tooMany()
 		}
 	}
@@ -233,16 +233,12 @@ func (s *supervisor) reap(options int) (none bool) {
 // can start another while others are being killed.
 func (s *supervisor) killAll() {
 	pause := 50 * time.Microsecond
-	for {
-		pids := descendants()
-		for _, pid := range pids {
+	for !s.reap(unix.WNOHANG) {
+		for _, pid := range descendants() {
 			_ = unix.Kill(pid, unix.SIGSTOP)
 		}
 		for _, pid := range descendants() {
 			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-		if s.reap(unix.WNOHANG) {
-			return
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, 5*time.Millisecond)

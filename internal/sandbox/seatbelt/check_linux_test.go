@@ -43,7 +43,7 @@ func TestCheckUnconfined(t *testing.T) {
 }
 
 func TestCheckNothingThere(t *testing.T) {
-	s := &Scene{Inside: "/nonexistent/a", Pack: "/nonexistent/b", Outside: "/nonexistent/c", Protected: "/nonexistent/d", HardLinks: true, Server: -1, Port: 1}
+	s := &Scene{Inside: "/nonexistent/a", Pack: "/nonexistent/b", Outside: "/nonexistent/c", Protected: "/nonexistent/d", HardLinks: true, Server: 1 << 30, Port: 1}
 	var out bytes.Buffer
 	if code := check(&out, s.Args(), nil); code != 1 {
 		t.Errorf("check = %d, want 1", code)

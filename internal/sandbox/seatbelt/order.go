@@ -9,10 +9,15 @@ type Order struct {
 
 	Argv, Env [][]byte // whole; Argv[0] is the program's path
 	Dir       []byte   // absolute; the working folder
+	DirID     ID       // that Dir must be
 	Mark      []byte   // an entry of Env, KEY=value, that only this run has
 
 	Limits Limits
 }
+
+// An ID tells one folder from others, by its device and its number there. The
+// zero ID is any folder.
+type ID struct{ Dev, Ino uint64 }
 
 // Limits are the program's; zero sets none. What a limit is of is one process,
 // but for Processes.

@@ -3,7 +3,7 @@ package seatbelt
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	slashpath "path"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +19,7 @@ import (
 type Rules struct {
 	System    []string // folders and files of the system: read and executed
 	Read      []string // folders and files of the run: read and executed
+	Names     []string // symbolic links: read themselves, and not what they lead to
 	Write     []string // folders of the run: read, executed and changed
 	Protected []string // files and folders in Write that stay as they are, there or not
 
@@ -50,8 +51,8 @@ const maxPaths = 250
 func (r Rules) Profile() (Profile, error) {
 	w := &writer{names: map[string]string{}}
 	own := slices.Concat(r.Read, r.Write)
-	for _, path := range slices.Concat(r.System, own, r.Protected) {
-		if err := check(path); err != nil {
+	for _, path := range slices.Concat(r.System, own, r.Names, r.Protected) {
+		if err := checkPath(path); err != nil {
 			return Profile{}, err
 		}
 	}
@@ -60,7 +61,8 @@ func (r Rules) Profile() (Profile, error) {
 	w.rule("allow", "file-read* file-test-existence file-map-executable process-exec*", w.below(r.System))
 	w.text.WriteString(afterSystem)
 	w.rule("allow", "file-read* file-test-existence file-map-executable process-exec*", w.below(own))
-	w.rule("allow", "file-read-metadata file-test-existence", w.exactly(ancestors(slices.Concat(r.System, own))))
+	w.rule("allow", "file-read* file-test-existence", w.exactly(r.Names))
+	w.rule("allow", "file-read-metadata file-test-existence", w.exactly(ancestors(slices.Concat(r.System, own, r.Names))))
 	w.rule("allow", "file-write*", w.below(r.Write))
 	if r.HardLinks {
 		w.rule("allow", "file-link", w.below(r.Write))
@@ -95,11 +97,11 @@ func (p Profile) Args(sandboxExec string, argv ...string) []string {
 	return append(append(args, "--"), argv...)
 }
 
-// check says why path cannot be part of a profile.
-func check(path string) error {
+// checkPath says why path cannot be part of a profile.
+func checkPath(path string) error {
 	problem := ""
 	switch {
-	case !filepath.IsAbs(path) || filepath.Clean(path) != path:
+	case !slashpath.IsAbs(path) || slashpath.Clean(path) != path:
 		problem = "is not absolute and clean"
 	case path == "/":
 		problem = "would be everything"
@@ -117,7 +119,7 @@ func check(path string) error {
 func ancestors(paths []string) []string {
 	var all []string
 	for _, path := range paths {
-		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		for dir := slashpath.Dir(path); dir != "/"; dir = slashpath.Dir(dir) {
 			all = append(all, dir)
 		}
 	}
@@ -130,7 +132,7 @@ func ancestors(paths []string) []string {
 func between(roots, paths []string) []string {
 	all := slices.Clone(roots)
 	for _, path := range paths {
-		for dir := filepath.Dir(path); inside(roots, dir); dir = filepath.Dir(dir) {
+		for dir := slashpath.Dir(path); inside(roots, dir); dir = slashpath.Dir(dir) {
 			all = append(all, dir)
 		}
 	}

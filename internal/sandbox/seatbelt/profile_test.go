@@ -18,6 +18,7 @@ func rules() Rules {
 	return Rules{
 		System:    []string{"/usr", "/bin", "/System"},
 		Read:      []string{"/Users/ada/packs/lint", "/opt/homebrew/Cellar/jq/1.7"},
+		Names:     []string{"/Users/ada/bin/lint"},
 		Write:     []string{"/Users/ada/project", "/private/tmp/packs-run-1"},
 		Protected: []string{"/Users/ada/project/.git/hooks", "/Users/ada/project/CLAUDE.md"},
 		HardLinks: true,
@@ -121,7 +122,7 @@ func TestProfileHostileNames(t *testing.T) {
 	build := func(name string) Profile {
 		t.Helper()
 		p, err := Rules{
-			System: at("/usr", name), Read: at("/r/"+name, name), Write: at("/w", name), HardLinks: true,
+			System: at("/usr", name), Read: at("/r/"+name, name), Names: at("/n", name), Write: at("/w", name), HardLinks: true,
 			Protected: at("/w/"+name+"/"+name, name),
 		}.Profile()
 		if err != nil {
@@ -146,7 +147,7 @@ func TestProfileHostileNames(t *testing.T) {
 
 func TestProfileRefuses(t *testing.T) {
 	for _, path := range []string{"", "relative", "/", "/a/", "/a/../b", "//a", "/a\x00b", "/\xff", "."} {
-		for _, r := range []Rules{{System: []string{path}}, {Read: []string{path}}, {Write: []string{path}}, {Protected: []string{path}}} {
+		for _, r := range []Rules{{System: []string{path}}, {Read: []string{path}}, {Names: []string{path}}, {Write: []string{path}}, {Protected: []string{path}}} {
 			if p, err := r.Profile(); err == nil {
 				t.Errorf("Profile of %+v = %q, want an error", r, p.Params)
 			}
@@ -213,6 +214,10 @@ func TestProfileVerdicts(t *testing.T) {
 		{"file-write-data", "/Users/ada/packs/lint/SKILL.md", false},
 		{"file-write-mode", "/Users/ada/packs/lint/SKILL.md", false},
 		{"process-exec*", "/Users/ada/packs/lint/run", true},
+		{"file-read-metadata", "/Users/ada/bin/lint", true},
+		{"file-read-metadata", "/Users/ada/bin", true},
+		{"file-read-data", "/Users/ada/bin/lint/x", false},
+		{"process-exec*", "/Users/ada/bin/lint", false},
 		{"file-link", "/Users/ada/packs/lint/SKILL.md", false},
 		{"file-clone", "/Users/ada/packs/lint/SKILL.md", true},
 		{"file-clone", "/Users/ada/.ssh/id_ed25519", false},

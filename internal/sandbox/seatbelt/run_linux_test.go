@@ -97,6 +97,11 @@ func (r *testRun) finish() (e Ending, stdout, stderr string) {
 
 func TestRunReports(t *testing.T) {
 	o := order(t, "report", "a b", "\xff", "", "--", strings.Repeat("x", 100_000))
+	info, err := os.Stat(string(o.Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.DirID = IDOf(info)
 	o.Limits = Limits{CPU: 7, FileSize: 1 << 20, OpenFiles: 99, Processes: 50}
 	e, out, stderr := launch(t, o, false).finish()
 	if e.Failure != nil || e.ExitCode != 0 || stderr != "" {
@@ -153,7 +158,7 @@ func TestRunLimits(t *testing.T) {
 	o := order(t, "")
 	o.Argv = [][]byte{[]byte("/bin/sh"), []byte("-c"), []byte("while :; do :; done")}
 	o.Limits.CPU = 1
-	if e, _, _ := launch(t, o, false).finish(); e.Signal != int(unix.SIGXCPU) || e.CPU < 900*time.Millisecond {
+	if e, _, _ := launch(t, o, false).finish(); e.Signal != int(unix.SIGXCPU) || e.CPU < 500*time.Millisecond {
 		t.Errorf("with a CPU limit: Ending = %+v, want SIGXCPU", e)
 	}
 	o = order(t, "write", filepath.Join(t.TempDir(), "file"))
@@ -193,6 +198,7 @@ func TestRunFailures(t *testing.T) {
 			Failure{StepConfine, int(unix.ENOENT), "no such file or directory"}},
 		{"no folder", func(o *Order) { o.Dir = []byte("/nonexistent") },
 			Failure{StepChdir, int(unix.ENOENT), "chdir /nonexistent: no such file or directory"}},
+		{"another folder", func(o *Order) { o.DirID = ID{1, 1} }, Failure{StepChdir, int(unix.ESTALE), unix.ESTALE.Error()}},
 		{"no program", func(o *Order) { o.Argv[0] = []byte("/nonexistent") },
 			Failure{StepExec, int(unix.ENOENT), "no such file or directory"}},
 		{"not a program", func(o *Order) { o.Argv[0] = []byte(text) }, Failure{StepExec, int(unix.ENOEXEC), "exec format error"}},

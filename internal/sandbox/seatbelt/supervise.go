@@ -1,4 +1,4 @@
-//go:build unix
+//go:build darwin || linux
 
 package seatbelt
 
@@ -108,6 +108,15 @@ func (s *supervisor) start(arg string) *Failure {
 	if err := os.Chdir(string(o.Dir)); err != nil {
 		return failure(StepChdir, err)
 	}
+	if o.DirID != (ID{}) {
+		info, err := os.Stat(".")
+		if err != nil {
+			return failure(StepChdir, err)
+		}
+		if IDOf(info) != o.DirID {
+			return failure(StepChdir, unix.ESTALE)
+		}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return failure(StepHelper, err)
@@ -170,6 +179,15 @@ func (s *supervisor) start(arg string) *Failure {
 	}()
 	s.status = status
 	return nil
+}
+
+// IDOf returns the ID of a folder.
+func IDOf(info os.FileInfo) ID {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ID{}
+	}
+	return ID{uint64(st.Dev), uint64(st.Ino)}
 }
 
 func failure(step Step, err error) *Failure {

@@ -245,15 +245,15 @@ func litter(args []string) int {
 // the output names one that could not be made.
 func odd([]string) int {
 	for name, err := range map[string]error{
-		"fifo":                  unix.Mkfifo("fifo", 0o600),
-		"device":                unix.Mknod("device", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))),
-		"link":                  os.Symlink("/etc/passwd", "link"),
-		"loop":                  os.Symlink("loop", "loop"),
-		"hard":                  twoNames("hard", "hard2"),
-		"sparse":                sparse("sparse"),
-		"new\nline\x1b[31m":     os.WriteFile("new\nline\x1b[31m", []byte("x"), 0o600),
-		"bad\xff\xfeutf8":       os.WriteFile("bad\xff\xfeutf8", []byte("x"), 0o600),
-		strings.Repeat("n", 25): os.WriteFile(strings.Repeat("n", 255), nil, 0o600),
+		"fifo":              unix.Mkfifo("fifo", 0o600),
+		"device":            unix.Mknod("device", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))),
+		"link":              os.Symlink("/etc/passwd", "link"),
+		"loop":              os.Symlink("loop", "loop"),
+		"hard":              twoNames("hard", "hard2"),
+		"sparse":            sparse("sparse"),
+		"new\nline\x1b[31m": os.WriteFile("new\nline\x1b[31m", []byte("x"), 0o600),
+		"bad\xff\xfeutf8":   os.WriteFile("bad\xff\xfeutf8", []byte("x"), 0o600),
+		"a long name":       os.WriteFile(strings.Repeat("n", 255), nil, 0o600),
 	} {
 		if err != nil {
 			say(fmt.Sprintf("%s: %v\n", name, err))
@@ -275,5 +275,5 @@ func sparse(name string) error {
 		return err
 	}
 	defer f.Close()
-	return f.Truncate(512 << 20)
+	return f.Truncate(10 << 30)
 }

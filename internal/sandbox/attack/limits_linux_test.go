@@ -1,0 +1,383 @@
+package attack_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// run runs the probe in w and fails when it is not started.
+func (v variant) run(t *testing.T, w *world, limits sandbox.Limits, args ...string) *sandbox.Result {
+	t.Helper()
+	cmd, err := w.command(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Workspace, cmd.RunID = w.dir("ws"), "r1"
+	policy := w.policy(sandbox.NetworkNone)
+	policy.Limits = limits
+	res, err := v.runner.Run(t.Context(), policy, cmd)
+	if err != nil {
+		t.Fatalf("probe %q = %v", args, err)
+	}
+	return res
+}
+
+// each runs a test under every variant that confines, in a world of its own.
+func each(t *testing.T, test func(t *testing.T, v variant, w *world)) {
+	t.Helper()
+	for _, v := range confined(t) {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, v, newWorld(t))
+		})
+	}
+}
+
+// PK-10, PK-12, PK-13, PK-14: what a program can use up, with what ends it.
+func TestLimits(t *testing.T) {
+	const mib = 1 << 20
+	tests := []struct {
+		name   string
+		args   []string
+		limits sandbox.Limits
+		cause  sandbox.Cause
+		signal string // any of them, with "|" between; empty: it ends by itself
+	}{
+		{"sleeps", []string{"stray", "plain", "/dev/null"}, sandbox.Limits{Timeout: 100 * time.Millisecond}, sandbox.CauseTimeout, "SIGKILL"},
+		{"burns the processor", []string{"spin"}, sandbox.Limits{CPU: time.Second}, sandbox.CauseCPULimit, "SIGXCPU"},
+		{"writes a large file", []string{"fill", "big", fmt.Sprint(8 * mib)}, sandbox.Limits{FileSize: 4 * mib}, sandbox.CauseFileSizeLimit, "SIGXFSZ"},
+		{"fills the workspace", []string{"fill", "big", fmt.Sprint(8 * mib)}, sandbox.Limits{Workspace: 4 * mib}, sandbox.CauseWorkspaceLimit, ""},
+		{"floods standard output", []string{"flood", "out", "-1", "y\n"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
+		{"floods standard error", []string{"flood", "err", "1073741824", "e"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
+		{"floods both", []string{"flood", "both", "-1", "\xff\x1b[2J"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
+		{"drips for ever", []string{"drip"}, sandbox.Limits{Timeout: 200 * time.Millisecond}, sandbox.CauseTimeout, "SIGTERM"},
+	}
+	for _, v := range confined(t) {
+		for _, tt := range tests {
+			t.Run(v.name+"/"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				res := v.run(t, newWorld(t), tt.limits, tt.args...)
+				if res.Cause != tt.cause || !strings.Contains(tt.signal, res.Signal) || (res.Signal == "") != (tt.signal == "") {
+					t.Errorf("Cause, Signal, ExitCode = %q, %q, %d, want %q, %q (stderr %.200q)",
+						res.Cause, res.Signal, res.ExitCode, tt.cause, tt.signal, res.Stderr.Bytes())
+				}
+				for name, c := range map[string]sandbox.Capture{"stdout": res.Stdout, "stderr": res.Stderr} {
+					if kept := int64(len(c.Head) + len(c.Tail)); kept > 16<<10 || c.Dropped != c.Total-kept {
+						t.Errorf("%s: %d bytes are kept and %d dropped, of %d", name, kept, c.Dropped, c.Total)
+					}
+				}
+			})
+		}
+	}
+}
+
+// PK-14: memory is refused, and not only promised.
+func TestMemoryLimit(t *testing.T) {
+	each(t, func(t *testing.T, v variant, w *world) {
+		r := replyOf(v.run(t, w, sandbox.Limits{Memory: 256 << 20}, "alloc", "512"), nil)
+		if r.Outcome != "ENOMEM" {
+			t.Errorf("512 MiB with a limit of 256 MiB = %s %s, want ENOMEM", r.Outcome, r.Detail)
+		}
+	})
+	if r := replyOf(unconfined(t).run(t, newWorld(t), sandbox.Limits{}, "alloc", "512"), nil); r.Outcome != "ok" {
+		t.Errorf("unconfined, 512 MiB = %s, want ok", r.Outcome)
+	}
+}
+
+// PK-10: a fork bomb stops at the limit, or is killed for it, and nothing of it
+// is left.
+func TestForkBomb(t *testing.T) {
+	const limit, wanted = 64, "400"
+	each(t, func(t *testing.T, v variant, w *world) {
+		begin := time.Now()
+		res := v.run(t, w, sandbox.Limits{Processes: limit, Timeout: 20 * time.Second}, "forks", wanted, w.base)
+		r := replyOf(res, nil)
+		if res.Cause != sandbox.CauseProcessLimit && r.Outcome != "EAGAIN" {
+			t.Errorf("Cause, outcome = %q, %s %s, want one that says that there were too many", res.Cause, r.Outcome, r.Detail)
+		}
+		if gone := awaitNone(t, w.base, time.Now()); gone.Sub(begin) > 15*time.Second {
+			t.Errorf("the last of it was there after %v", gone.Sub(begin))
+		}
+	})
+	w := newWorld(t)
+	if r := replyOf(unconfined(t).run(t, w, sandbox.Limits{Processes: limit}, "forks", wanted, w.base), nil); r.Outcome != "ok" {
+		t.Skipf("unconfined, %s processes = %s: this machine's own limit is lower", wanted, r.Outcome)
+	}
+}
+
+// PK-13: very many files do not hold up the run's end.
+func TestManyFiles(t *testing.T) {
+	each(t, func(t *testing.T, v variant, w *world) {
+		res := v.run(t, w, sandbox.Limits{}, "litter", "20000")
+		if res.ExitCode != 0 || !res.Incomplete {
+			t.Errorf("ExitCode, Incomplete = %d, %v (stderr %q), want 0, true", res.ExitCode, res.Incomplete, res.Stderr.Bytes())
+		}
+	})
+}
+
+// The kernel's own limits, as they arrive in the program.
+func TestResourceLimits(t *testing.T) {
+	each(t, func(t *testing.T, v variant, w *world) {
+		res := v.run(t, w, sandbox.Limits{CPU: 7 * time.Second, Memory: 300 << 20, OpenFiles: 77, FileSize: 1 << 20, Processes: 50}, "rlimits")
+		got := map[string]uint64{}
+		if err := json.Unmarshal([]byte(replyOf(res, nil).Detail), &got); err != nil {
+			t.Fatalf("%v (%q)", err, res.Stderr.Bytes())
+		}
+		delete(got, "as")
+		if v.level == sandbox.LevelFull { // elsewhere it would count all of the user's processes
+			if got["nproc"] < 50 || got["nproc"] > 52 {
+				t.Errorf("nproc = %d, want 50, or a little more for the sandbox itself", got["nproc"])
+			}
+		}
+		delete(got, "nproc")
+		want := map[string]uint64{"core": 0, "cpu": 7, "data": 300 << 20, "nofile": 77, "fsize": 1 << 20}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("limits differ (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// PK-16: statuses that a sandbox's helper might use are the program's own; and
+// what cannot be started is no status.
+func TestStatus(t *testing.T) {
+	each(t, func(t *testing.T, v variant, w *world) {
+		for _, code := range []int{0, 1, 2, 99, 125, 126, 127, 128, 137, 143, 255} {
+			if res := v.run(t, w, sandbox.Limits{}, "exit", fmt.Sprint(code)); res.ExitCode != code || res.Signal != "" || res.Cause != sandbox.CauseExit {
+				t.Errorf("exit %d: ExitCode, Signal, Cause = %d, %q, %q", code, res.ExitCode, res.Signal, res.Cause)
+			}
+		}
+		for name, text := range map[string]string{"no-interpreter": "#!/no/such/program\n", "no-program": "\x7fELF, or not"} {
+			path := filepath.Join(w.dir("pack"), name)
+			if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd, err := w.command(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cmd.Program, err = sandbox.Lookup(path, sandbox.LookupOptions{}); err != nil {
+				continue // it is refused even before
+			}
+			res, err := v.runner.Run(t.Context(), w.policy(sandbox.NetworkNone), cmd)
+			if _, ok := errors.AsType[*sandbox.StartError](err); !ok {
+				t.Errorf("Run(%q) = %+v, %v, want a StartError", name, res, err)
+			}
+		}
+	})
+}
+
+// PK-20, PK-15: what a program has been given, and what not.
+func TestGiven(t *testing.T) {
+	// One that a program would inherit, as this process may have got from its
+	// own parent.
+	fd, err := unix.Open(os.DevNull, unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	each(t, func(t *testing.T, v variant, w *world) {
+		for probe, want := range map[string]string{
+			"fds":      `ok 0 1 2`,
+			"stdin":    `EOF 0`,
+			"session":  `ok `,
+			"confined": `ok `,
+			"ids":      fmt.Sprintf("ok %d %d", os.Getuid(), os.Getgid()),
+		} {
+			r := replyOf(v.run(t, w, sandbox.Limits{}, probe), nil)
+			if got := r.Outcome + " " + r.Detail; got != want {
+				t.Errorf("probe %q = %q, want %q", probe, got, want)
+			}
+		}
+	})
+}
+
+// EN-01: nothing of the server's environment gets to a program.
+func TestEnvironment(t *testing.T) {
+	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "ANTHROPIC_API_KEY", "GODEBUG_X"} {
+		t.Setenv(name, "canary-value")
+	}
+	for _, v := range confined(t) { // not in parallel: it sets variables
+		t.Run(v.name, func(t *testing.T) {
+			w := newWorld(t)
+			var env []string
+			if err := json.Unmarshal([]byte(replyOf(v.run(t, w, sandbox.Limits{}, "environ"), nil).Detail), &env); err != nil {
+				t.Fatal(err)
+			}
+			for _, kv := range env {
+				switch name, _, _ := strings.Cut(kv, "="); name {
+				case "HOME", "TMPDIR", "GODEBUG":
+				default:
+					t.Errorf("the environment has %q", kv)
+				}
+			}
+		})
+	}
+}
+
+// FS-05: what is no artifact is left out with a reason, at once.
+func TestOddArtifacts(t *testing.T) {
+	each(t, func(t *testing.T, v variant, w *world) {
+		res := v.run(t, w, sandbox.Limits{}, "odd")
+		got := lines(res.Stdout.Bytes())
+		slices.Sort(got)
+		// A device takes a right that nobody has; a sparse file is as large as it
+		// says.
+		if len(got) != 2 || !strings.HasPrefix(got[0], "device: ") || got[1] != "sparse: truncate sparse: file too large" {
+			t.Errorf("what could not be made: %q, want the device and the sparse file", got)
+		}
+		reasons := map[string]string{}
+		for _, s := range res.Skipped {
+			reasons[s.Path] = s.Reason
+		}
+		want := map[string]string{
+			"fifo": "is a FIFO", "link": "is a symbolic link", "loop": "is a symbolic link",
+			"hard": "has more than one name (hard links)", "hard2": "has more than one name (hard links)",
+		}
+		if diff := cmp.Diff(want, reasons); diff != "" {
+			t.Errorf("Skipped differs (-want +got):\n%s", diff)
+		}
+		var paths []string
+		for _, a := range res.Artifacts {
+			paths = append(paths, a.Path)
+		}
+		if diff := cmp.Diff([]string{"bad\xff\xfeutf8", "new\nline\x1b[31m", strings.Repeat("n", 255), "sparse"}, paths); diff != "" {
+			t.Errorf("Artifacts differ (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func lines(p []byte) []string { return strings.Split(strings.TrimSpace(string(p)), "\n") }
+
+// FS-07: what other programs trust and run is as it was after a run, whatever
+// the program did to it, and the result says so.
+func TestProtected(t *testing.T) {
+	const before = "[core]\n"
+	tests := []struct {
+		name string
+		args []string // below the workspace
+		file string   // that the operation is about
+		was  string   // its text before the run; empty: it was not there
+	}{
+		{"write", []string{"write", ".git/config"}, ".git/config", before},
+		{"truncate", []string{"truncate", ".git/config"}, ".git/config", before},
+		{"unlink", []string{"unlink", ".git/config"}, ".git/config", before},
+		{"rename over it", []string{"rename", "file", ".git/config"}, ".git/config", before},
+		{"rename its folder", []string{"rename", ".git", "git"}, ".git/config", before},
+		{"create a hook", []string{"create", ".git/hooks/pre-commit"}, ".git/hooks/pre-commit", ""},
+		{"create what was not there", []string{"create", ".envrc"}, ".envrc", ""},
+		{"create a folder that was not there", []string{"mkdir", ".vscode"}, ".vscode", ""},
+		{"make it a link", []string{"symlink", "file", ".mcp.json"}, ".mcp.json", ""},
+	}
+	protected := []string{".git/config", ".git/hooks", ".envrc", ".vscode", ".mcp.json", "CLAUDE.md"}
+	for _, v := range confined(t) {
+		for _, tt := range tests {
+			t.Run(v.name+"/"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				if err := os.MkdirAll(w.dir("ws/.git/hooks"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(w.dir("ws/.git/config"), []byte(before), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				cmd, err := w.command(tt.args)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Another folder is the workspace: a project is not one.
+				chat := w.dir("chat")
+				if err := os.Mkdir(chat, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				cmd.Workspace, cmd.RunID = chat, "r1"
+				policy := w.policy(sandbox.NetworkNone)
+				policy.Writable = append(policy.Writable, chat)
+				for _, name := range protected {
+					policy.Protected = append(policy.Protected, w.dir("ws/"+name))
+				}
+				res, err := v.runner.Run(t.Context(), policy, cmd)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := replyOf(res, nil)
+				if text, err := os.ReadFile(w.dir("ws/" + tt.file)); string(text) != tt.was || tt.was == "" && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("probe %q = %s: %s is %q, %v afterwards, want %q", tt.args, r.Outcome, tt.file, text, err, tt.was)
+				}
+				switch {
+				case r.Outcome == "ok" && len(res.Protected) == 0:
+					t.Errorf("probe %q = ok, and the result does not say that something was put back", tt.args)
+				case r.Outcome != "ok" && len(res.Protected) > 0:
+					t.Errorf("probe %q = %s, and the result says %v", tt.args, r.Outcome, res.Protected)
+				case r.Outcome == "ok" && tt.was != "" && v.level == sandbox.LevelFull:
+					t.Errorf("probe %q = ok, want it read-only", tt.args)
+				}
+			})
+		}
+	}
+}
+
+// alwaysRuns is how many runs TestAlwaysConfined looks at under each level.
+var alwaysRuns = flag.Int("runs", 50, "runs of TestAlwaysConfined; 500 take half a minute")
+
+// PK-19: under load, no program is ever started without its confinement.
+func TestAlwaysConfined(t *testing.T) {
+	const atOnce = 4
+	runs := *alwaysRuns
+	for _, v := range confined(t) {
+		t.Run(v.name, func(t *testing.T) {
+			w := newWorld(t)
+			stop := make(chan struct{})
+			defer close(stop)
+			for range 2 { // that many processors are busy with something else
+				go func() {
+					for n := 0; ; n++ {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+					}
+				}()
+			}
+			cmd, err := w.command([]string{"confined"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			replies := make(chan reply)
+			work := make(chan struct{}, runs)
+			for range runs {
+				work <- struct{}{}
+			}
+			close(work)
+			for range atOnce {
+				go func() {
+					for range work {
+						replies <- replyOf(v.runner.Run(t.Context(), w.policy(sandbox.NetworkNone), cmd))
+					}
+				}()
+			}
+			got := map[string]int{}
+			for range runs {
+				r := <-replies
+				got[r.Outcome+" "+r.Detail]++
+			}
+			if diff := cmp.Diff(map[string]int{"ok ": runs}, got); diff != "" {
+				t.Errorf("replies differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

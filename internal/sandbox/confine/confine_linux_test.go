@@ -1,0 +1,219 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func example() *Job {
+	return &Job{
+		Path: "/bin/x", Args: []string{"", "a\xff\x01", "b"}, Env: []string{"A=b"}, Dir: "/w", DirID: ID{1, 2},
+		Namespaces: true, HostNet: true, Loopback: true,
+		Binds:    []Bind{{Path: "/usr"}, {Path: "/w", Writable: true, File: true, Optional: true, Device: true, ID: ID{3, 1 << 63}}},
+		Links:    []Link{{"/bin", "usr/bin"}},
+		TmpSize:  1 << 40,
+		Landlock: Ruleset{FS: 1, Net: 2, Scoped: 3, Rules: []Rule{{"/usr", 13, ID{}}, {"/w", 1<<16 - 1, ID{5, 6}}}},
+		Filter:   Filter{Network: NetworkHostX, Alone: true, NoScope: true, Keep: []int64{1, -7}},
+		Limits:   Limits{1, 2, 3, 4, 5},
+	}
+}
+
+func TestMessages(t *testing.T) {
+	for _, j := range []*Job{example(), {}} {
+		got, err := ParseJob(j.Message()[HeadSize:])
+		if err != nil {
+			t.Fatalf("ParseJob(%+v) = %v", j, err)
+		}
+		// An empty list and none are the same.
+		if diff := cmp.Diff(j, got, cmp.Transformer("", func(l []string) string { return strings.Join(l, "\x00") }),
+			cmp.FilterValues(func(a, b []Bind) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
+			cmp.FilterValues(func(a, b []Link) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
+			cmp.FilterValues(func(a, b []Rule) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
+			cmp.FilterValues(func(a, b []int64) bool { return len(a)+len(b) == 0 }, cmp.Ignore())); diff != "" {
+			t.Errorf("ParseJob of Message differs (-want +got):\n%s", diff)
+		}
+	}
+	r := &Report{Failed: true, Step: "mount /usr", Errno: 1, Mount: true, Status: 9, CPU: -1, MaxRSS: 7, TooMany: true, Abandoned: true}
+	got, err := ParseReport(r.Message()[HeadSize:])
+	if diff := cmp.Diff(r, got); err != nil || diff != "" {
+		t.Errorf("ParseReport of Message = %v, differs (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestMessagesCutShort(t *testing.T) {
+	whole := example().Message()[HeadSize:]
+	for n := range whole {
+		if _, err := ParseJob(whole[:n]); err == nil {
+			t.Errorf("ParseJob of the first %d of %d bytes = nil, want an error", n, len(whole))
+		}
+	}
+	if _, err := ParseJob(append(whole, 0)); err == nil {
+		t.Error("ParseJob of a byte too many = nil, want an error")
+	}
+}
+
+func FuzzParseJob(f *testing.F) {
+	f.Add(example().Message()[HeadSize:])
+	f.Fuzz(func(t *testing.T, message []byte) {
+		j, err := ParseJob(message)
+		if err != nil {
+			return
+		}
+		if again, err := ParseJob(j.Message()[HeadSize:]); err != nil || !cmp.Equal(j, again) {
+			t.Errorf("ParseJob(Message()) = %v", err)
+		}
+	})
+}
+
+// A helper must do its work before packages are initialised that take their
+// time, the worst of which compiles JSON schemas.
+func TestHelperIsEarly(t *testing.T) {
+	binary := t.TempDir() + "/packs-mcp"
+	build := exec.Command("go", "build", "-o", binary, "../../../cmd/packs-mcp")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building packs-mcp: %v\n%s", err, out)
+	}
+	for _, arg := range []string{Arg, CheckArg} {
+		cmd := exec.Command(binary, arg)
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		out, err := cmd.CombinedOutput()
+		if _, ran := err.(*exec.ExitError); !ran {
+			t.Fatalf("packs-mcp %s = %v, want it to fail without a job, outside of a sandbox", arg, err)
+		}
+		if !strings.Contains(string(out), "init runtime ") {
+			t.Fatalf("no trace of initialisations:\n%s", out)
+		}
+		for _, late := range []string{"santhosh-tekuri/jsonschema", "mark3labs/mcp-go", "init net/http ", "yuin/goldmark", "spf13/cobra"} {
+			if strings.Contains(string(out), late) {
+				t.Errorf("packs-mcp %s initialises %q first", arg, late)
+			}
+		}
+	}
+}
+
+// The filter is run here as the kernel runs it, for what cannot be called from
+// a test without harm.
+func TestFilter(t *testing.T) {
+	const allowed = "allowed"
+	tests := []struct {
+		name   string
+		filter Filter
+		nr     int
+		args   []uint64
+		want   string
+	}{
+		{"read", Filter{}, unix.SYS_READ, nil, allowed},
+		{"clone3", Filter{}, unix.SYS_CLONE3, nil, "ENOSYS"},
+		{"reboot", Filter{}, unix.SYS_REBOOT, nil, "EPERM"},
+		{"kexec", Filter{}, unix.SYS_KEXEC_LOAD, nil, "EPERM"},
+		{"a call that is newer than the filter", Filter{}, lastJudged + 1, nil, "ENOSYS"},
+		{"x32", Filter{}, 0x40000000 | unix.SYS_READ, nil, "ENOSYS"},
+		{"fork", Filter{}, unix.SYS_CLONE, []uint64{uint64(unix.SIGCHLD)}, allowed},
+		{"a user namespace", Filter{}, unix.SYS_CLONE, []uint64{unix.CLONE_NEWUSER}, "EPERM"},
+		{"a user namespace and garbage above", Filter{}, unix.SYS_CLONE, []uint64{1<<40 | unix.CLONE_NEWUSER}, "EPERM"},
+		{"a time namespace", Filter{}, unix.SYS_UNSHARE, []uint64{0x80}, "EPERM"},
+		{"unshare files", Filter{}, unix.SYS_UNSHARE, []uint64{unix.CLONE_FILES}, allowed},
+		{"type into a terminal", Filter{}, unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, "EPERM"},
+		{"the same with garbage above", Filter{}, unix.SYS_IOCTL, []uint64{0, 1<<32 | unix.TIOCSTI}, "EPERM"},
+		{"ask a terminal", Filter{}, unix.SYS_IOCTL, []uint64{0, unix.TCGETS}, allowed},
+		{"own limits", Filter{}, unix.SYS_PRLIMIT64, []uint64{0}, allowed},
+		{"limits of others", Filter{}, unix.SYS_PRLIMIT64, []uint64{4711}, "EPERM"},
+
+		{"none: inet", Filter{}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, "EPERM"},
+		{"none: unix", Filter{}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
+		{"none: connect", Filter{}, unix.SYS_CONNECT, nil, "EPERM"},
+		{"none: a pair", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, allowed},
+		{"none: a pair that can send elsewhere", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, "EPERM"},
+		{"none: a pair of TIPC", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC, unix.SOCK_STREAM}, "EPERM"},
+		{"own: inet", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
+		{"own: inet6", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}, allowed},
+		{"own: unix", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allowed},
+		{"own: raw", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW}, "EPERM"},
+		{"own: SOCK_PACKET", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_PACKET}, "EPERM"},
+		{"own: routes", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allowed},
+		{"own: netfilter", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, "EPERM"},
+		{"host: packet", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_PACKET, unix.SOCK_RAW}, "EPERM"},
+		{"host: vsock", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, "EPERM"},
+		{"host: alg", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, "EPERM"},
+		{"host: unix", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allowed},
+		{"host, no mounts: unix", Filter{Network: NetworkHostX}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
+		{"host, no mounts: inet", Filter{Network: NetworkHostX}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
+
+		{"alone: another's scheduler", Filter{Alone: true}, unix.SYS_SCHED_SETSCHEDULER, []uint64{4711}, "EPERM"},
+		{"alone: own scheduler", Filter{Alone: true}, unix.SYS_SCHED_SETSCHEDULER, []uint64{0}, allowed},
+		{"alone: priority of a user", Filter{Alone: true}, unix.SYS_SETPRIORITY, []uint64{unix.PRIO_USER, 0}, "EPERM"},
+		{"alone: another's priority", Filter{Alone: true}, unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, 4711}, "EPERM"},
+		{"alone: own priority", Filter{Alone: true}, unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, 0}, allowed},
+		{"no scope: everybody", Filter{Alone: true, NoScope: true, Keep: []int64{4711}}, unix.SYS_KILL, []uint64{^uint64(0)}, "EPERM"},
+		{"no scope: the server", Filter{Alone: true, NoScope: true, Keep: []int64{4711}}, unix.SYS_KILL, []uint64{4711}, "EPERM"},
+		{"no scope: the server's group", Filter{Alone: true, NoScope: true, Keep: []int64{4711}}, unix.SYS_KILL, []uint64{1<<32 - 4711}, "EPERM"},
+		{"no scope: own child", Filter{Alone: true, NoScope: true, Keep: []int64{4711}}, unix.SYS_KILL, []uint64{4712}, allowed},
+		{"no scope: by descriptor", Filter{Alone: true, NoScope: true}, unix.SYS_PIDFD_SEND_SIGNAL, nil, "ENOSYS"},
+	}
+	for _, tt := range tests {
+		if got := decide(t, tt.filter.program(), auditArch, uint32(tt.nr), tt.args); got != tt.want {
+			t.Errorf("%s: %+v decides %q, want %q", tt.name, tt.filter, got, tt.want)
+		}
+	}
+	for _, f := range []Filter{{}, {Network: NetworkOwn}, {Network: NetworkHostX, Alone: true, NoScope: true, Keep: []int64{1, 2}}} {
+		if got := decide(t, f.program(), unix.AUDIT_ARCH_I386, unix.SYS_READ, nil); got != "killed" {
+			t.Errorf("%+v decides %q about another architecture's call, want it killed", f, got)
+		}
+	}
+}
+
+// decide runs a filter.
+func decide(t *testing.T, code []unix.SockFilter, arch, nr uint32, args []uint64) string {
+	t.Helper()
+	data := map[uint32]uint32{offNr: nr, offArch: arch}
+	for i, a := range args {
+		data[offArgs+8*uint32(i)] = uint32(a)
+	}
+	var acc uint32
+	for pc := 0; pc < len(code); {
+		in := code[pc]
+		pc++
+		jump := func(cond bool) {
+			if cond {
+				pc += int(in.Jt)
+			} else {
+				pc += int(in.Jf)
+			}
+		}
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			acc = data[in.K]
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			acc &= in.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			jump(acc == in.K)
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			jump(acc >= in.K)
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			jump(acc > in.K)
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump(acc&in.K != 0)
+		case unix.BPF_JMP | unix.BPF_JA:
+			pc += int(in.K)
+		case unix.BPF_RET | unix.BPF_K:
+			switch in.K {
+			case retAllow:
+				return "allowed"
+			case retKill:
+				return "killed"
+			}
+			return unix.ErrnoName(unix.Errno(in.K & unix.SECCOMP_RET_DATA))
+		default:
+			t.Fatalf("instruction %d has the unknown code %#x", pc-1, in.Code)
+		}
+	}
+	t.Fatal("the filter runs off its end")
+	return ""
+}

@@ -1,0 +1,21 @@
+package confine
+
+import (
+	"os"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/seatbelt"
+)
+
+// On macOS, both helpers of a run are those of package seatbelt, which imports
+// no more than this package may.
+func init() {
+	if len(os.Args) < 2 {
+		return
+	}
+	switch os.Args[1] {
+	case Arg:
+		os.Exit(seatbelt.Main(os.Args[2:]))
+	case CheckArg:
+		os.Exit(seatbelt.Check(os.Stdout, os.Args[2:]))
+	}
+}

@@ -1,0 +1,69 @@
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// A pidsGroup is a control group that bounds how many processes and threads it
+// has. Root's own number of processes has no limit otherwise.
+type pidsGroup struct{ dir string }
+
+// newPidsGroup makes a group of at most limit members, where this process may
+// do so and the system counts them; otherwise it returns nil.
+func newPidsGroup(limit int64) *pidsGroup {
+	for _, base := range groupBases() {
+		if !countsPids(base) {
+			continue
+		}
+		g := &pidsGroup{groupDir(base, os.Getpid())}
+		if os.Mkdir(g.dir, 0o700) != nil {
+			continue
+		}
+		if os.WriteFile(filepath.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(limit, 10)), 0) == nil {
+			return g
+		}
+		g.remove()
+	}
+	return nil
+}
+
+// countsPids reports whether the groups in a group are counted: in version 2 it
+// says which controllers they have, in version 1 each controller has its tree.
+func countsPids(base string) bool {
+	if list, err := os.ReadFile(filepath.Join(base, "cgroup.subtree_control")); err == nil {
+		for name := range strings.FieldsSeq(string(list)) {
+			if name == "pids" {
+				return true
+			}
+		}
+		return false
+	}
+	_, err := os.Stat(filepath.Join(base, "cgroup.procs"))
+	return err == nil && filepath.Base(base) == "pids"
+}
+
+// RemoveGroup removes what a helper that was killed may have left. A group that
+// has members cannot be removed.
+func RemoveGroup(helper int) {
+	for _, base := range groupBases() {
+		_ = os.Remove(groupDir(base, helper))
+	}
+}
+
+// groupBases are where groups may be made: version 2, 1, and both at once.
+func groupBases() []string {
+	return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"}
+}
+
+func groupDir(base string, helper int) string {
+	return filepath.Join(base, "packs-mcp-"+strconv.Itoa(helper))
+}
+
+// members is the file to write a process's number to.
+func (g *pidsGroup) members() string { return filepath.Join(g.dir, "cgroup.procs") }
+
+// remove is called when no member is left.
+func (g *pidsGroup) remove() { _ = os.Remove(g.dir) }

@@ -1,0 +1,27 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// What this package promises of a run it promises at every level: the tests of
+// runs are run again with the best levels left out.
+func TestEveryLevel(t *testing.T) {
+	if os.Getenv(skipVar) != "" {
+		t.Skip("this is the run with a level left out")
+	}
+	for _, skip := range []string{"full", "full partial"} {
+		t.Run("without "+skip, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.run=^(TestRun|TestArtifacts|TestWorkspace|TestServer|TestShutdown|Example)")
+			cmd.Env = append(os.Environ(), skipVar+"="+skip, "GORACE=atexit_sleep_ms=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("the tests of runs = %v\n%s", err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,50 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A program cannot have more processes than it may: the kernel refuses them, or
+// the run is ended, where only we can count.
+func TestRunProcesses(t *testing.T) { // PK-10
+	sh, err := Lookup("/bin/sh", LookupOptions{})
+	if err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	for _, skip := range [][]Level{nil, {LevelFull}} {
+		r := New(Options{Skip: skip, TempDir: t.TempDir()})
+		defer r.Close()
+		t.Run(r.Level().String(), func(t *testing.T) {
+			if r.Level() == LevelNone {
+				t.Skip("no confinement here")
+			}
+			// At most 300, should nothing hold it back.
+			const script = `i=0; while [ $i -lt 300 ]; do sleep 20 & i=$((i+1)); echo $i; done; wait`
+			ws := behave(t, "").Dir
+			c := Command{Program: sh, Args: []string{"-c", script}, Dir: ws, Env: BaseEnv(os.Environ(), EnvOptions{Home: ws})}
+			begin := time.Now()
+			res, err := r.Run(t.Context(), allow(Limits{Processes: 20, Timeout: 10 * time.Second}, c), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			started := 0
+			for line := range strings.Lines(string(res.Stdout.Bytes())) {
+				if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+					started = max(started, n)
+				}
+			}
+			t.Logf("%d started in %v, %q, status %d: %s", started, time.Since(begin), res.Cause, res.ExitCode, res.Stderr.Head)
+			refused := res.ExitCode != 0 && started < 20
+			ended := res.Cause == CauseProcessLimit
+			if !refused && !ended {
+				t.Errorf("the program started %d processes, want at most 20, or its end", started)
+			}
+		})
+	}
+}
