@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -147,6 +148,39 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 	all := events(t, dir)
 	if len(all["run.end"]) != 1 || all["run.end"][0]["cause"] != "cancelled" || len(all["server.stop"]) != 1 {
 		t.Errorf("the log has %v, want the end of the run and of the server", all)
+	}
+}
+
+// The server's log says once how programs are confined, without any having run.
+func TestSandboxIsLogged(t *testing.T) {
+	_, env := home(t)
+	cmd := exec.Command("packs-mcp", "serve")
+	cmd.Env = env
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	var said []string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if strings.Contains(lines.Text(), "programs are confined\"") {
+			said = append(said, lines.Text())
+			in.Close() // and there may be more until the end
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "level=INFO") || !regexp.MustCompile(` level=(full|partial|none)\b`).MatchString(said[0]) {
+		t.Errorf("the log says %q, want one line with the level", said)
 	}
 }
 

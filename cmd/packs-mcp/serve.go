@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -32,6 +33,10 @@ it ends when the client closes its input. Messages for people go to standard err
 	return cmd
 }
 
+// firstAnswer is how long a server lets its client have the whole machine before
+// it finds out how programs are confined. A run before that finds out itself.
+const firstAnswer = 250 * time.Millisecond
+
 func (a *app) serve(ctx context.Context) (err error) {
 	if a.flags.workspace != "" {
 		if a.flags.workspace, err = filepath.Abs(a.flags.workspace); err != nil {
@@ -58,12 +63,15 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if isTerminal(a.stdin) {
 		fmt.Fprintln(a.stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")
 	}
-	// Nobody waits for this: a client wants its first answer, which runs nothing.
 	probed := make(chan struct{})
-	go func() {
+	probe := time.AfterFunc(firstAnswer, func() {
 		defer close(probed)
 		s.reportSandbox(ctx, logger)
+	})
+	defer func() {
+		if !probe.Stop() {
+			<-probed
+		}
 	}()
-	defer func() { <-probed }()
 	return s.server.ServeStdio(ctx, a.stdin, out)
 }

@@ -10,7 +10,6 @@ import (
 
 func TestGrantProblems(t *testing.T) {
 	const home = "that holds your whole home folder, with keys and passwords: name what the tool needs in it"
-	const root = "that is the whole file system: name what the tool needs in it"
 	const variable = "want the name of one variable, such as GITHUB_TOKEN; its value is the one that this program was started with"
 	const ownTool = "a program gets one of its own: remove it"
 	for _, tc := range []struct{ name, grant, want string }{

@@ -32,15 +32,15 @@ func (e *DeniedError) Is(target error) bool { return target == ErrDenied }
 // here as strongly as it takes.
 type WeakSandboxError struct {
 	Have, Require sandbox.Level
-	// Network is the one that only level Require can give; none when it is the
-	// configuration that requires the level.
+	// Network is the one that cannot be had at level Have; none when it is the
+	// configuration that requires more.
 	Network sandbox.Network
 	Hint    string // what would give this machine a better level, or empty
 }
 
 func (e *WeakSandboxError) Error() string {
 	if e.Network != sandbox.NetworkNone {
-		return fmt.Sprintf("it needs the network %q, which takes the sandbox level %q, and the level here is %q", e.Network, e.Require, e.Have)
+		return fmt.Sprintf("it needs the network %q, which the sandbox here, of level %q, cannot give it", e.Network, e.Have)
 	}
 	return fmt.Sprintf("the sandbox level here is %q, and the configuration requires %q", e.Have, e.Require)
 }
@@ -186,9 +186,9 @@ func (c *check) tooWeak() *WeakSandboxError {
 	switch {
 	case have < c.require:
 		return &WeakSandboxError{Have: have, Require: c.require, Hint: c.box.Hint}
-	case have == sandbox.LevelPartial && c.req.Run.Policy.Network == sandbox.NetworkLoopback:
+	case have > sandbox.LevelNone && !c.box.Loopback && c.req.Run.Policy.Network == sandbox.NetworkLoopback:
 		// Only a network of its own tells the run's processes from all others.
-		return &WeakSandboxError{Have: have, Require: sandbox.LevelFull, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
+		return &WeakSandboxError{Have: have, Require: c.require, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
 	}
 	return nil
 }

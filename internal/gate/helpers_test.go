@@ -40,6 +40,7 @@ func (r *runner) setLevel(l sandbox.Level) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.level = l
+	r.box.Loopback = l == sandbox.LevelFull
 }
 
 func (r *runner) Run(_ context.Context, _ sandbox.Policy, c sandbox.Command) (*sandbox.Result, error) {

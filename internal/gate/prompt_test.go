@@ -125,7 +125,7 @@ func TestPrompts(t *testing.T) {
 		t.Run(c.file, func(t *testing.T) {
 			b := newBench(t)
 			b.runner.setLevel(c.level)
-			b.runner.box = sandbox.Report{NetworkEnforced: true, Trials: []sandbox.Trial{
+			b.runner.box = sandbox.Report{NetworkEnforced: true, Loopback: true, Trials: []sandbox.Trial{
 				{Level: sandbox.LevelFull, Means: []string{"namespaces"}},
 				{Level: sandbox.LevelPartial, Means: []string{"Landlock"}, Gaps: []string{"times, modes and names of files"}},
 			}}

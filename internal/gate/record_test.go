@@ -120,7 +120,7 @@ func TestWeakSandbox(t *testing.T) {
 		req := with(toolRun(), func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback })
 		for level, want := range map[sandbox.Level]string{
 			sandbox.LevelNone: asks, sandbox.LevelFull: asks,
-			sandbox.LevelPartial: `it needs the network "loopback", which takes the sandbox level "full", and the level here is "partial"`,
+			sandbox.LevelPartial: `it needs the network "loopback", which the sandbox here, of level "partial", cannot give it`,
 		} {
 			b := newBench(t)
 			b.runner.setLevel(level)

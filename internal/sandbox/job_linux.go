@@ -77,7 +77,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	for _, path := range c.Program.Needs {
 		t.add(path, false, true)
 	}
-	for _, l := range c.Program.Links {
+	for _, l := range slices.Concat(c.Program.Links, policy.Links) {
 		t.link(l.Path, l.Target)
 	}
 	for _, path := range policy.ReadOnly {
@@ -94,6 +94,9 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	}
 	if !t.reaches(c.Dir) {
 		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q is in none of the folders that the run may read", c.Dir)}
+	}
+	if !s.namespaces {
+		j.Env = t.withoutHidden(l.env)
 	}
 	t.protect(policy.Writable, policy.Protected)
 	var err error
@@ -199,6 +202,20 @@ func (t *view) reaches(dir string) bool {
 	return err == nil && (resolved == "/" || slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool {
 		return insideAny([]string{b.Path}, resolved)
 	}))
+}
+
+// withoutHidden leaves those folders off PATH that cannot be reached. They can
+// be looked into without namespaces, though nothing in them can be started, and
+// a shell takes the first program that it sees.
+func (t *view) withoutHidden(env []string) []string {
+	env = slices.Clone(env)
+	for i, kv := range env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			dirs := slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool { return !t.reaches(dir) })
+			env[i] = "PATH=" + strings.Join(dirs, string(filepath.ListSeparator))
+		}
+	}
+	return env
 }
 
 // protect makes existing protected paths read-only, where there are mounts to

@@ -66,6 +66,10 @@ type Report struct {
 	// NetworkEnforced says that Level keeps a run to its Policy's Network. Where
 	// it is false, a run reaches whatever the machine can.
 	NetworkEnforced bool
+
+	// Loopback says that Level can give a run a network of its own with nothing
+	// but the run's processes on it.
+	Loopback bool
 }
 
 // A Trial is what became of trying one level by running a program under it.

@@ -151,13 +151,13 @@ func candidates(Options) []candidate {
 	if abi == 0 {
 		return []candidate{
 			{level: LevelFull, err: errors.New("the kernel has no Landlock, or it is switched off")},
-			{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: true, landlock: 0}, network: true, means: []string{spaces, "seccomp"},
+			{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: true}, network: true, alone: true, means: []string{spaces, "seccomp"},
 				gaps: []string{"no Landlock: the mounts alone keep the program to its folders"}},
 		}
 	}
 	return []candidate{
-		{level: LevelFull, starter: &confiner{level: LevelFull, namespaces: true, landlock: abi}, network: true, means: []string{spaces, landlock, "seccomp"}},
-		{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: false, landlock: abi}, network: true, means: []string{landlock, "seccomp", "a supervisor"}, gaps: alone},
+		{level: LevelFull, starter: &confiner{level: LevelFull, namespaces: true, landlock: abi}, network: true, alone: true, means: []string{spaces, landlock, "seccomp"}},
+		{level: LevelPartial, starter: &confiner{level: LevelPartial, landlock: abi}, network: true, means: []string{landlock, "seccomp", "a supervisor"}, gaps: alone},
 	}
 }
 

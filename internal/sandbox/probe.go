@@ -15,6 +15,7 @@ type candidate struct {
 	means   []string // see Trial
 	gaps    []string // see Trial
 	network bool     // see Report.NetworkEnforced
+	alone   bool     // see Report.Loopback
 	err     error    // it cannot work, so it is not even tried
 }
 
@@ -43,7 +44,7 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 			report.Trials = append(report.Trials, trial)
 			continue
 		}
-		report.Level, report.NetworkEnforced = c.level, c.network
+		report.Level, report.NetworkEnforced, report.Loopback = c.level, c.network, c.alone
 		report.Trials = append(report.Trials, trial)
 		report.Hint = hint(report)
 		return report, c.starter

@@ -6,17 +6,17 @@
 // It is started without a shell, in a session of its own without a controlling
 // terminal, with exactly the environment it is given and no descriptors but its
 // three standard ones. Time and output are bounded, and when the program ends,
-// or is made to, what is left of its process group is killed.
+// or is made to, what is left of the run is killed.
 //
 // The package does not decide whether a program may run (package gate does),
 // and it does not make text safe to show: output and file names are the
 // program's own bytes.
 //
-// Confinement by the kernel is what a [Level] states. At [LevelNone], the only
-// one this package has so far, there is none: of the Policy, the time, output
-// and workspace limits hold, while the folders, the network and the limits on
-// CPU, memory, processes, open files and file size are not enforced, and a
-// child that leaves its process group (setsid, a daemon) is not killed.
+// How far the operating system confines a run is its [Level], which
+// [Runner.Probe] finds out by trying. At [LevelNone], of the Policy the time,
+// output and workspace limits hold, while the folders, the network and the
+// limits on CPU, memory, processes, open files and file size are not enforced,
+// and a child that leaves its process group (setsid, a daemon) is not killed.
 package sandbox
 
 import (
@@ -34,8 +34,8 @@ type Level int
 
 const (
 	LevelNone    Level = iota // not confined at all
-	LevelPartial              // files and network confined; metadata and strays may not be
-	LevelFull                 // nothing reachable but what the Policy names
+	LevelPartial              // less than that; the Gaps of the Report say what is open
+	LevelFull                 // nothing can be reached but what the Policy names
 )
 
 var levelNames = []string{"none", "partial", "full"}
@@ -218,6 +218,11 @@ func (p *Policy) check() error {
 			}
 		}
 	}
+	for _, l := range p.Links {
+		if !filepath.IsAbs(l.Path) || strings.ContainsRune(l.Path, 0) || strings.ContainsRune(l.Target, 0) || l.Target == "" {
+			return &CommandError{Problem: fmt.Sprintf("link %q to %q is not one from an absolute path", l.Path, l.Target)}
+		}
+	}
 	return p.Limits.check()
 }
 
@@ -226,8 +231,11 @@ type Command struct {
 	Program Program
 	Args    []string // without argv[0], which is Program.Path; passed byte for byte
 	Dir     string   // absolute working folder; it must exist, and no symbolic link may lead to it
-	Env     []string // KEY=value, the whole environment but TMPDIR, which Run sets; see [BaseEnv]
 	Stdin   []byte   // what the program reads; empty gives it an end of file at once
+
+	// Env is the whole environment, as KEY=value, but for TMPDIR, which Run
+	// sets, and folders on PATH that the level hides. See [BaseEnv].
+	Env []string
 
 	// Workspace is the absolute folder whose changes are artifacts, and where
 	// output is kept that does not fit the limits. Empty: neither.

@@ -428,7 +428,7 @@ func TestSandboxUnavailable(t *testing.T) {
 		{"just below", "sh", sandbox.LevelPartial, sandbox.LevelFull,
 			`the sandbox level here is "partial", and the configuration requires "full"`, "lowers sandbox.require"},
 		{"loopback", "alone", sandbox.LevelPartial, sandbox.LevelPartial,
-			`it needs the network "loopback", which takes the sandbox level "full", and the level here is "partial"`, "Do without this tool"},
+			`it needs the network "loopback", which the sandbox here, of level "partial", cannot give it`, "Do without this tool"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := deployWorld(t, func(s *setup) {

@@ -80,8 +80,8 @@ const (
 )
 
 // Thousands of runs, with everything that goes wrong for them, leave no
-// process, zombie, mount, namespace, descriptor, temporary file, goroutine or
-// confined thread behind.
+// process, zombie, mount, namespace, control group, descriptor, temporary file,
+// goroutine or confined thread behind.
 func TestSoak(t *testing.T) {
 	need(t, "sh", "sleep", "setsid", "mkfifo")
 	runs := 50
@@ -334,8 +334,7 @@ func (s *soak) survivors() map[int]string {
 	return left
 }
 
-// An inventory is what this process holds. What it maps from is the thing, what
-// to is how many there are of it.
+// inventory counts what this process holds, by what it is.
 func inventory(t *testing.T) map[string]int {
 	t.Helper()
 	held := map[string]int{"goroutines": runtime.NumGoroutine()}
@@ -354,6 +353,19 @@ func inventory(t *testing.T) map[string]int {
 		t.Fatal(err)
 	}
 	held["mounts"] = bytes.Count(mounts, []byte("\n"))
+
+	var groups []string
+	for _, base := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"} {
+		more, _ := filepath.Glob(base + "/packs-mcp-*")
+		groups = append(groups, more...)
+	}
+	for _, group := range groups {
+		// One of a helper that lives is somebody else's, or has its time still.
+		_, pid, _ := strings.Cut(filepath.Base(group), "packs-mcp-")
+		if _, err := os.Stat("/proc/" + pid); err != nil {
+			held["control groups of nobody"]++
+		}
+	}
 
 	// A thread that was confined, or moved to a namespace, and went on as one of
 	// everybody's would be a property that some later work has and some not.

@@ -149,7 +149,7 @@ func carryOut(job *Job, stdio []int) *Report {
 	for _, fd := range append(stdio, report[1], orders[0]) {
 		_ = unix.Close(fd)
 	}
-	s := &supervisor{family: f, job: job, pid: pid, orders: orders[1], reports: report[0]}
+	s := &supervisor{family: f, job: job, pid: pid, orders: orders[1], reports: report[0], limited: group != nil}
 	return s.watch()
 }
 

@@ -13,9 +13,10 @@ import (
 type supervisor struct {
 	family  *family
 	job     *Job
-	pid     int // of the child: the init, or the program
-	orders  int // to the init
-	reports int // from the children
+	pid     int  // of the child: the init, or the program
+	orders  int  // to the init
+	reports int  // from the children
+	limited bool // a control group counts processes
 
 	report  Report
 	killing bool // everything is to end now
@@ -42,7 +43,7 @@ func (s *supervisor) watchInit() {
 	const lifelineAt, reportsAt = 0, 1
 	fds := []unix.PollFd{{Fd: lifeline, Events: unix.POLLIN}, {Fd: int32(s.reports), Events: unix.POLLIN}}
 	timeout := -1
-	count := s.job.Limits.Processes > 0 && os.Getuid() == 0
+	count := s.job.Limits.Processes > 0 && os.Getuid() == 0 && !s.limited
 	if count {
 		timeout = int(countEvery / time.Millisecond)
 	}
@@ -150,9 +151,13 @@ func (s *supervisor) tooMany() {
 func (s *supervisor) hasRoom() bool {
 	d, err := os.Open("/proc/" + strconv.Itoa(s.pid) + "/root/proc")
 	if err != nil {
-		return true // it is not set up yet, or gone
+		return true // it is gone
 	}
 	defer d.Close()
+	var theirs, ours unix.Stat_t
+	if unix.Fstat(int(d.Fd()), &theirs) != nil || unix.Stat("/proc", &ours) != nil || theirs.Dev == ours.Dev {
+		return true // it is still on its way there
+	}
 	var n int64
 	for {
 		names, err := d.Readdirnames(1024)

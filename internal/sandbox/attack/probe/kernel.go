@@ -63,7 +63,7 @@ func kernelOps() map[string]op {
 		"tiocsti":        func([]string) (string, error) { return "", terminal(unix.TIOCSTI) },
 		"tioclinux":      func([]string) (string, error) { return "", terminal(0x541C) },
 		"setuid":         setuid,
-		"set-uid-0":      plain(setResUID),
+		"become":         plain(become),
 	}
 }
 
@@ -169,11 +169,10 @@ func setuid(args []string) (string, error) {
 	return string(out[:n]), nil
 }
 
-// setResUID becomes another user where that is allowed, in a thread of its own
-// that is then thrown away.
-func setResUID() error {
-	const nobody = 65534
-	err := apart(unix.SYS_SETRESUID, nobody, nobody, nobody)
+// become becomes another user where that is allowed, in a child that then ends.
+func become() error {
+	const other = 65533
+	err := apart(unix.SYS_SETRESUID, other, other, other)
 	if errors.Is(err, unix.EINVAL) { // the namespace has no such user
 		return unix.EPERM
 	}

@@ -1,0 +1,317 @@
+package attack_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/attack"
+)
+
+// program is packs-mcp itself, once somebody needed it.
+var program struct {
+	sync.Once
+	path string
+	err  error
+}
+
+// packsMCP builds the real program.
+func packsMCP(t *testing.T) string {
+	t.Helper()
+	if os.Getenv(blockedVar) != "" {
+		t.Skip("something is blocked already")
+	}
+	dir := filepath.Dir(probe(t))
+	program.Do(func() {
+		program.path = filepath.Join(dir, "packs-mcp")
+		cmd := exec.Command("go", "build", "-o", program.path, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			program.err = fmt.Errorf("building packs-mcp: %w\n%s", err, out)
+		}
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	return program.path
+}
+
+// A client talks to the real program, whose only pack is the world's, and says
+// yes to every question.
+type client struct {
+	t     *testing.T
+	w     *world
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+	log   bytes.Buffer
+	next  int
+	asked int
+}
+
+// serve starts the program, with what comes before it on the command line.
+func (w *world) serve(t *testing.T, before ...string) *client {
+	t.Helper()
+	text := []byte("---\nname: attack\ndescription: Tries what it should not.\n---\nNothing.\n")
+	if err := os.WriteFile(w.dir("pack/SKILL.md"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bytes, err := os.ReadFile(probe(t))
+	if err == nil {
+		err = os.WriteFile(w.dir("pack/probe"), bytes, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Concat(before, []string{packsMCP(t), "serve", "--packs", w.dir("pack"), "--workspace", w.dir("ws")})
+	c := &client{t: t, w: w, cmd: exec.Command(args[0], args[1:]...)}
+	c.cmd.Env = []string{"HOME=" + w.dir("home"), "PATH=/usr/bin:/bin", "PACKS_MCP_HOME=" + w.dir("state"), "API_KEY=canary in environ"}
+	c.cmd.Dir = w.dir("outside")
+	c.cmd.Stderr = &c.log
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
+	c.lines = bufio.NewScanner(out)
+	c.lines.Buffer(nil, 1<<20)
+	c.request("initialize", map[string]any{
+		"protocolVersion": "2025-11-25", "capabilities": map[string]any{"elicitation": map[string]any{}},
+		"clientInfo": map[string]any{"name": "attack", "version": "1"},
+	})
+	c.send(map[string]any{"method": "notifications/initialized"})
+	return c
+}
+
+func (c *client) send(m map[string]any) {
+	c.t.Helper()
+	m["jsonrpc"] = "2.0"
+	line, err := json.Marshal(m)
+	if err == nil {
+		_, err = c.in.Write(append(line, '\n'))
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// request returns the reply to a request; questions on the way are answered.
+// It is nil when the server ends instead.
+func (c *client) request(method string, params any) map[string]any {
+	c.t.Helper()
+	c.next++
+	c.send(map[string]any{"id": c.next, "method": method, "params": params})
+	for c.lines.Scan() {
+		var m map[string]any
+		if err := json.Unmarshal(c.lines.Bytes(), &m); err != nil {
+			c.t.Fatalf("the server wrote %q: %v", c.lines.Text(), err)
+		}
+		switch {
+		case m["method"] == "elicitation/create":
+			c.asked++
+			c.send(map[string]any{"id": m["id"], "result": map[string]any{
+				"action": "accept", "content": map[string]any{"decision": "once"},
+			}})
+		case m["id"] == float64(c.next):
+			return m
+		}
+	}
+	return nil
+}
+
+// An envelope is what comes of a call.
+type envelope struct {
+	Stdout  string `json:"stdout"`
+	Sandbox string `json:"sandbox"`
+	Error   struct {
+		Code, Message, Hint string
+	} `json:"error"`
+}
+
+// exec runs the pack's probe.
+func (c *client) exec(args ...string) envelope {
+	c.t.Helper()
+	m := c.request("tools/call", map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{
+		"pack_id": "attack", "command": "./probe", "args": args,
+	}})
+	result, _ := m["result"].(map[string]any)
+	text, err := json.Marshal(result["structuredContent"])
+	var e envelope
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	if err != nil || result == nil {
+		c.t.Fatalf("reply %v: %v (log %s)", m, err, c.log.String())
+	}
+	return e
+}
+
+// events returns the audit log's lines, by event.
+func (c *client) events() map[string][]map[string]any {
+	c.t.Helper()
+	data, err := os.ReadFile(c.w.dir("state/audit.jsonl"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	all := map[string][]map[string]any{}
+	for line := range bytes.Lines(data) {
+		var e map[string]any
+		if err := json.Unmarshal(line, &e); err != nil {
+			c.t.Fatalf("audit line %q: %v", line, err)
+		}
+		name, _ := e["event"].(string)
+		all[name] = append(all[name], e)
+	}
+	return all
+}
+
+// verify has the program check its log.
+func (c *client) verify() {
+	c.t.Helper()
+	cmd := exec.Command(packsMCP(c.t), "audit", "verify")
+	cmd.Env = c.cmd.Env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.t.Errorf("audit verify: %v\n%s", err, out)
+	}
+}
+
+// What the table refuses, through the real program and with its own policy: the
+// same outcomes, and a decision, a start and an end in the log for each.
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	variants := confined(t)
+	if len(variants) == 0 {
+		t.Skip("this machine has no level that confines")
+	}
+	best := variants[0]
+	w := newWorld(t)
+	c := w.serve(t)
+	var calls int
+	for _, section := range attack.Sections() {
+		for _, row := range section.Rows {
+			want := best.want(row)
+			if row.Network != sandbox.NetworkNone || row.Unsafe || slices.Contains(want, "ok") || slices.Contains(row.Probe, "{setuid}") {
+				continue
+			}
+			t.Run(row.Case+" "+row.Does, func(t *testing.T) {
+				args := w.fill(t, row.Probe)
+				before := w.state(t)
+				e := c.exec(args...)
+				calls++
+				if e.Sandbox != best.level.String() {
+					t.Fatalf("sandbox = %q, %+v, want %s", e.Sandbox, e.Error, best.level)
+				}
+				var r reply
+				if json.Unmarshal([]byte(e.Stdout), &r) != nil {
+					r.Outcome = e.Error.Message // of a signal
+				}
+				// What the machine lacks has another outcome, which TestTable names.
+				if r.Outcome == "ok" {
+					t.Errorf("probe %q = ok %s, want %q", args, r.Detail, want)
+				}
+				if diff := cmp.Diff(before, w.state(t)); diff != "" {
+					t.Errorf("probe %q = %s, and it changed something (-before +after):\n%s", args, r.Outcome, diff)
+				}
+			})
+		}
+	}
+	_ = c.in.Close()
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("the server ends with %v: %s", err, c.log.String())
+	}
+	if c.asked != calls {
+		t.Errorf("%d questions for %d calls", c.asked, calls)
+	}
+	events := c.events()
+	for _, name := range []string{"decision", "run.start", "run.end"} {
+		if len(events[name]) != calls {
+			t.Errorf("the log has %d of %q for %d calls", len(events[name]), name, calls)
+		}
+	}
+	c.verify()
+}
+
+// The end of the real program: nothing that it ran is left, and the log says
+// as much as it can.
+func TestBinaryEnds(t *testing.T) {
+	t.Parallel()
+	variants := confined(t)
+	for _, v := range variants[:min(1, len(variants))] {
+		for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+			for _, how := range []string{"daemon", "hydra", "subreaper", "stopped"} {
+				t.Run(unix.SignalName(sig)+"/"+how, func(t *testing.T) {
+					w := newWorld(t)
+					ready := fifo(t, w.dir("ws/ready"))
+					c := w.serve(t)
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						c.request("tools/call", map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{
+							"pack_id": "attack", "command": "./probe", "args": []string{"stray", how, ready},
+						}})
+						releaseFIFO(ready)
+					}()
+					awaitFIFO(ready)
+					if len(running(ready)) == 0 {
+						t.Errorf("nothing runs: %s", c.log.String())
+					}
+					_ = c.cmd.Process.Signal(sig)
+					<-done
+					_ = c.cmd.Wait()
+					ended := time.Now()
+					// What has the server's name is its helpers.
+					if gone := awaitNone(t, ready, ended); gone.Sub(ended) > 10*v.allowance() {
+						t.Errorf("everything was gone after %v", gone.Sub(ended))
+					}
+					events := c.events()
+					if ends := len(events["run.end"]); len(events["run.start"]) != 1 || (ends == 1) != (sig == unix.SIGTERM) {
+						t.Errorf("the log has %d starts and %d ends", len(events["run.start"]), ends)
+					}
+					c.verify()
+				})
+			}
+		}
+	}
+}
+
+// NW-16: where nothing confines, the default configuration runs nothing, asks
+// nobody, and says what to do.
+func TestBinaryRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.serve(t, probe(t), "block", "landlock,userns", "--")
+	e := c.exec("exit", "0")
+	if e.Error.Code != "sandbox_unavailable" || c.asked != 0 {
+		t.Errorf("error = %+v after %d questions, want sandbox_unavailable and none", e.Error, c.asked)
+	}
+	if !strings.Contains(e.Error.Message, "none") || e.Error.Hint == "" {
+		t.Errorf("error = %+v, want one that names the level, with a hint", e.Error)
+	}
+	if events := c.events(); len(events["decision"]) != 1 || len(events["run.start"]) != 0 {
+		t.Errorf("the log has %d decisions and %d starts, want one denial", len(events["decision"]), len(events["run.start"]))
+	}
+	c.verify()
+}
