@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
+.PHONY: build test check bench bench-sandbox soak-sandbox unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -29,10 +29,21 @@ test:
 	race=$$(scripts/race.sh) && go test $$race $(if $(V),-v) ./...
 
 check:
-	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh docker
+	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross unprivileged fuzz e2e fresh docker
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# A run of a program, plain, at each level, and under bubblewrap, in one run.
+bench-sandbox:
+	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o .cache/bench-sandbox ./test/sandbox/bench && .cache/bench-sandbox -n 200
+
+# 2,000 runs at each level, with random kills; nothing may be left.
+soak-sandbox:
+	SANDBOX_SOAK=2000 go test -count=1 -timeout 30m -run '^TestSoak$$' -v ./test/sandbox
+
+unprivileged:
+	@scripts/unprivileged.sh
 
 # The README's first command, in an empty home.
 fresh:

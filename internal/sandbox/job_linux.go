@@ -37,9 +37,10 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// devices are those that every program may use.
+// devices are those that every program may use. A program has no controlling
+// terminal but one that it made itself.
 func devices() []string {
-	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 }
 
 // job writes down what the helper needs to know.
@@ -64,7 +65,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	case policy.Network == NetworkNone:
 	case policy.Network == NetworkLoopback:
 		j.Filter.Network = confine.NetworkOwn
-	case s.namespaces:
+	case s.namespaces && s.landlock >= 6:
 		j.Filter.Network = confine.NetworkHost
 	default:
 		j.Filter.Network = confine.NetworkHostX
@@ -139,6 +140,7 @@ func (t *view) system(network Network) {
 	for _, l := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "fd/0"}, {"stdout", "fd/1"}, {"stderr", "fd/2"}} {
 		t.link("/dev/"+l[0], l[1])
 	}
+	t.link("/dev/ptmx", "pts/ptmx")
 	t.link("/var/tmp", "/tmp")
 	t.link("/var/run", "/run")
 	t.allow("/proc", accessRead)
@@ -146,6 +148,7 @@ func (t *view) system(network Network) {
 	if t.confined.namespaces {
 		t.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR)
 		t.allow("/tmp", accessWrite)
+		t.allow("/dev/pts", accessDevice|unix.LANDLOCK_ACCESS_FS_READ_DIR)
 	}
 }
 

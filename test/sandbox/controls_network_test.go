@@ -18,7 +18,7 @@ func networkControls() []control {
 		{
 			name: "loopback interfaces", programs: []string{"go"}, run: "./interfaces",
 			prepare: func(t *testing.T, p *place) {
-				cmd := exec.Command("go", "build", "-o", filepath.Join(p.pack, "interfaces"), "./testdata/net")
+				cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(p.pack, "interfaces"), "./testdata/net")
 				cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("building testdata/net: %v\n%s", err, out)

@@ -338,7 +338,7 @@ var theProgram = sync.OnceValues(func() (string, error) {
 		}
 	}
 	file := filepath.Join(binDir, "packs-mcp")
-	cmd := exec.Command("go", "build", "-o", file, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", file, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the program: %w\n%s", err, out)

@@ -38,6 +38,9 @@ func packsMCP(t *testing.T) string {
 	dir := filepath.Dir(probe(t))
 	program.Do(func() {
 		program.path = filepath.Join(dir, "packs-mcp")
+		if _, err := os.Stat(program.path); err == nil {
+			return // it came with the probe
+		}
 		cmd := exec.Command("go", "build", "-o", program.path, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -2,6 +2,7 @@ package attack_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -277,12 +278,20 @@ func (v variant) endServer(t *testing.T, exe, how string, sig unix.Signal) time.
 	if err := copyProgram(exe, own); err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command(own, w.base, "stray", how, ready)
-	server.Env = append(os.Environ(), serverVar+"="+v.level.String(), probeVar+"="+probe(t), "GORACE=atexit_sleep_ms=0")
+	var server *exec.Cmd
 	var complaints strings.Builder
-	server.Stderr = &complaints
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
+	for {
+		server = exec.Command(own, w.base, "stray", how, ready)
+		server.Env = append(os.Environ(), serverVar+"="+v.level.String(), probeVar+"="+probe(t), "GORACE=atexit_sleep_ms=0")
+		server.Stderr = &complaints
+		err := server.Start()
+		if errors.Is(err, unix.ETXTBSY) {
+			continue // a program that another test starts still has our copy open, for a moment
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
 	}
 	exited := make(chan error, 1)
 	go func() {

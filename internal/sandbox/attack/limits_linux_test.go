@@ -104,7 +104,7 @@ func TestForkBomb(t *testing.T) {
 	const limit, wanted = 64, "400"
 	each(t, func(t *testing.T, v variant, w *world) {
 		begin := time.Now()
-		res := v.run(t, w, sandbox.Limits{Processes: limit, Timeout: 20 * time.Second}, "forks", wanted, w.base)
+		res := v.run(t, w, sandbox.Limits{Processes: limit, Timeout: 20 * time.Second}, "forks", wanted, w.base, "stay")
 		r := replyOf(res, nil)
 		if res.Cause != sandbox.CauseProcessLimit && r.Outcome != "EAGAIN" {
 			t.Errorf("Cause, outcome = %q, %s %s, want one that says that there were too many", res.Cause, r.Outcome, r.Detail)

@@ -61,7 +61,7 @@ const (
 	NetworkNone  Network = iota // none of any family, but for connected pairs
 	NetworkOwn                  // in a network namespace of its own: Internet, local, and netlink's routes
 	NetworkHost                 // the same in the host's network
-	NetworkHostX                // the same, without local sockets, since the host's are in reach
+	NetworkHostX                // the same, without local sockets, since somebody else's are in reach
 )
 
 // A Filter is what seccomp refuses beside what it always refuses.

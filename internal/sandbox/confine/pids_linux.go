@@ -1,10 +1,14 @@
 package confine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A pidsGroup is a control group that bounds how many processes and threads it
@@ -45,11 +49,22 @@ func countsPids(base string) bool {
 	return err == nil && filepath.Base(base) == "pids"
 }
 
-// RemoveGroup removes what a helper that was killed may have left. A group that
-// has members cannot be removed.
+// RemoveGroup removes what a helper that was killed may have left.
 func RemoveGroup(helper int) {
 	for _, base := range groupBases() {
-		_ = os.Remove(groupDir(base, helper))
+		removeGroup(groupDir(base, helper))
+	}
+}
+
+// removeGroup removes a group whose members were killed. They count for a
+// moment longer.
+func removeGroup(dir string) {
+	const most = 100 * time.Millisecond
+	for pause := time.Millisecond; pause < most; pause *= 2 {
+		if err := os.Remove(dir); !errors.Is(err, unix.EBUSY) {
+			return
+		}
+		time.Sleep(pause)
 	}
 }
 
@@ -66,4 +81,4 @@ func groupDir(base string, helper int) string {
 func (g *pidsGroup) members() string { return filepath.Join(g.dir, "cgroup.procs") }
 
 // remove is called when no member is left.
-func (g *pidsGroup) remove() { _ = os.Remove(g.dir) }
+func (g *pidsGroup) remove() { removeGroup(g.dir) }

@@ -201,7 +201,7 @@ func (s *supervisor) watchProgram() {
 			fds[lifelineAt].Fd = -1
 		}
 		s.reap(unix.WNOHANG) // orphans as well
-		if most := s.job.Limits.Processes; n == 0 && most > 0 && !s.reaped && int64(len(descendants())) > most {
+		if most := s.job.Limits.Processes; n == 0 && most > 0 && !s.limited && !s.reaped && int64(len(descendants())) > most {
 			s.tooMany()
 		}
 	}

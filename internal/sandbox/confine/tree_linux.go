@@ -42,12 +42,13 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	// binds below each other can be made in order.
 	p.tmpfs("/", 16<<20, "0755", writable)
 	made := map[string]bool{"/": true}
-	for _, dir := range []string{"/proc", "/dev/shm", "/tmp", "/var", "/run"} {
+	for _, dir := range []string{"/proc", "/dev/shm", "/dev/pts", "/tmp", "/var", "/run"} {
 		p.folder(made, dir)
 	}
 	p.proc()
 	p.tmpfs("/tmp", j.TmpSize, "1777", writable)
 	p.tmpfs("/dev/shm", j.TmpSize, "1777", writable|unix.MOUNT_ATTR_NOEXEC)
+	p.terminals()
 	for _, l := range j.Links {
 		p.folder(made, path.Dir(l.Path))
 		p.call("link "+l.Path, unix.SYS_SYMLINKAT, l.Target, slotRoot, relative(l.Path)).ignore[0] = uintptr(unix.EEXIST)
@@ -98,6 +99,16 @@ func (p *plan) tmpfs(at string, size int64, mode string, attrs int) {
 func (p *plan) proc() {
 	p.call("make /proc", unix.SYS_FSOPEN, "proc", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
 	p.place("/proc", readOnly|unix.MOUNT_ATTR_NOEXEC)
+}
+
+// terminals mounts an empty set of pseudo terminals, for programs that run
+// others in one. None of them is a terminal of the user's.
+func (p *plan) terminals() {
+	p.call("make /dev/pts", unix.SYS_FSOPEN, "devpts", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
+	for _, kv := range [][2]string{{"ptmxmode", "0666"}, {"mode", "0600"}} {
+		p.call("set "+kv[0]+" of /dev/pts", unix.SYS_FSCONFIG, slotFrom, unix.FSCONFIG_SET_STRING, kv[0], kv[1], 0)
+	}
+	p.place("/dev/pts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 }
 
 // place mounts the file system that is being configured.

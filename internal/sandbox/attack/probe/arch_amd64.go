@@ -11,14 +11,15 @@ func int80(number uintptr) (result uintptr)
 
 // i386 asks for its pid with the number that only i386 has for it: by any
 // other count, 20 is writev(2).
-func i386() error {
-	return inChild(func() unix.Errno {
-		pid, _, _ := unix.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
-		if int80(20) != pid {
-			return unix.ENOSYS
-		}
-		return 0
-	})
+func i386() error { return inChild(pid80) }
+
+//go:nosplit
+func pid80(*[6]uintptr) unix.Errno {
+	pid, _, _ := unix.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
+	if int80(20) != pid {
+		return unix.ENOSYS
+	}
+	return 0
 }
 
 // x32 asks for its pid with the bit that says that pointers are short.
@@ -28,6 +29,7 @@ func x32() error {
 	return errno(e)
 }
 
+//go:nosplit
 func nanosleep(ts *unix.Timespec) {
 	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(ts)), 0, 0)
 }

@@ -14,6 +14,7 @@ func i386() error { return unix.ENOSYS }
 // x32 is one as well.
 func x32() error { return unix.ENOSYS }
 
+//go:nosplit
 func nanosleep(ts *unix.Timespec) {
 	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(ts)), 0, 0)
 }

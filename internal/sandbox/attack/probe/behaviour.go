@@ -56,52 +56,29 @@ func stray(args []string) int {
 	switch how {
 	case "plain":
 	case "fork":
-		child(stay)
+		child(asChild)
 	case "setpgid":
-		child(func() { unix.RawSyscall(unix.SYS_SETPGID, 0, 0, 0); stay() })
+		child(asGroup)
 	case "setsid", "holder":
-		child(func() { unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); stay() })
+		child(asSession)
 		leave = how == "holder"
 	case "daemon", "daemon-leave":
 		devnull, err := unix.Open("/dev/null", unix.O_RDWR, 0)
 		if err != nil {
 			fail(err.Error())
 		}
-		child(func() {
-			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-			if pid, _ := fork(); pid != 0 {
-				quit(0)
-			}
-			for fd := range uintptr(3) {
-				unix.RawSyscall(unix.SYS_DUP3, uintptr(devnull), fd, 0)
-			}
-			stay()
-		})
+		child(asDaemon, uintptr(devnull))
 		leave = how == "daemon-leave"
 	case "subreaper":
-		child(func() {
-			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-			unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0)
-			if pid, _ := fork(); pid == 0 {
-				if pid, _ := fork(); pid != 0 {
-					quit(0)
-				}
-			}
-			stay()
-		})
+		child(asSubreaper)
 	case "hydra":
-		child(hydra)
+		child(asHydra)
 	case "many":
 		for range 40 {
-			child(func() { unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0); stay() })
+			child(asSession)
 		}
 	case "stopped":
-		child(func() {
-			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-			pid, _, _ := unix.RawSyscall(unix.SYS_GETPID, 0, 0, 0)
-			unix.RawSyscall(unix.SYS_KILL, pid, uintptr(unix.SIGSTOP), 0)
-			stay()
-		})
+		child(asStopped)
 	case "kill-parent":
 		killAgain(os.Getppid())
 	case "kill-all": // everybody it can: only ever started where that is little
@@ -132,34 +109,12 @@ func killAgain(pid int) {
 	}
 }
 
-// child runs do in a child of fork.
-func child(do func()) {
-	pid, err := fork()
-	if err != nil {
-		fail(err.Error())
-	}
-	if pid == 0 {
-		do()
-		quit(0)
-	}
-}
-
-// pause waits, with nothing but the kernel.
-func pause(nanoseconds int64) {
-	ts := unix.Timespec{Nsec: nanoseconds}
-	nanosleep(&ts)
-}
-
-// hydra is gone whenever somebody looks: each of it lives for 0.3 ms, and has
-// started the next before it ends.
-func hydra() {
-	for {
-		unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
-		pid, _ := fork()
-		if pid > 0 {
-			quit(0)
-		}
-		pause(300_000)
+// child has a child of fork do something.
+func child(do childFunc, args ...uintptr) {
+	var a [6]uintptr
+	copy(a[:], args)
+	if _, e := forkDo(do, &a); e != 0 {
+		fail(e.Error())
 	}
 }
 

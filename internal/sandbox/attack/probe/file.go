@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"unsafe"
 
@@ -190,13 +191,18 @@ func executeMemory(string) error {
 		return err
 	}
 	argv := [...]*byte{cstring("probe"), cstring("exit"), cstring("0"), nil}
-	empty := cstring("")
-	envp := [...]*byte{nil}
-	return inChild(func() unix.Errno {
-		_, _, e := unix.RawSyscall6(unix.SYS_EXECVEAT, uintptr(fd), uintptr(unsafe.Pointer(empty)),
-			uintptr(unsafe.Pointer(&argv)), uintptr(unsafe.Pointer(&envp)), unix.AT_EMPTY_PATH, 0)
-		return e
-	})
+	empty, envp := cstring(""), [...]*byte{nil}
+	err = inChild(execveat, uintptr(fd), uintptr(unsafe.Pointer(empty)), uintptr(unsafe.Pointer(&argv)), uintptr(unsafe.Pointer(&envp)))
+	runtime.KeepAlive([]any{empty, &argv, &envp})
+	return err
+}
+
+// execveat becomes the program of a descriptor.
+//
+//go:nosplit
+func execveat(a *[6]uintptr) unix.Errno {
+	_, _, e := unix.RawSyscall6(unix.SYS_EXECVEAT, a[0], a[1], a[2], a[3], unix.AT_EMPTY_PATH, 0)
+	return e
 }
 
 func start(path string) error {

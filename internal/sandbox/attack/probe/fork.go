@@ -8,46 +8,81 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fork is fork(2) as the kernel has it. The child has this thread alone, so it
-// may do nothing but system calls, and must not return into Go's world.
-func fork() (pid int, err error) {
+// What runs in a child of fork has one thread and Go's locks as they happened
+// to be. So it may do nothing but system calls, and must not give Go's
+// scheduler a chance, which a function that can grow its stack does: all of it
+// is marked nosplit.
+
+// A childFunc is what a child does.
+type childFunc func(a *[6]uintptr) unix.Errno
+
+// fork is fork(2) as the kernel has it.
+//
+//go:nosplit
+func fork() (pid int, e unix.Errno) {
 	n, _, e := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	return int(n), errno(e)
+	return int(n), e
 }
 
-// quit ends a child of fork.
+// forkDo has a child do something and end with the errno that comes of it.
+//
+//go:nosplit
+func forkDo(do childFunc, a *[6]uintptr) (pid int, e unix.Errno) {
+	if pid, e = fork(); e == 0 && pid == 0 {
+		quit(int(do(a)))
+	}
+	return pid, e
+}
+
+// quit ends a child.
+//
+//go:nosplit
 func quit(code int) {
 	for {
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, uintptr(code), 0, 0)
 	}
 }
 
-// stay never returns, and needs nothing but the kernel.
+// stay never returns.
+//
+//go:nosplit
 func stay() {
 	for {
 		unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 	}
 }
 
+// pause waits.
+//
+//go:nosplit
+func pause(nanoseconds int64) {
+	ts := unix.Timespec{Nsec: nanoseconds}
+	nanosleep(&ts)
+}
+
+// call is one system call.
+//
+//go:nosplit
+func call(a *[6]uintptr) unix.Errno {
+	_, _, e := unix.RawSyscall6(a[0], a[1], a[2], a[3], a[4], a[5], 0)
+	return e
+}
+
 // apart does one system call in a child of its own, which has a single thread
 // as some calls want, and whose end undoes what it did.
 func apart(trap, a, b, c uintptr) error {
-	return inChild(func() unix.Errno {
-		_, _, e := unix.RawSyscall6(trap, a, b, c, 0, 0, 0)
-		return e
-	})
+	return inChild(call, trap, a, b, c)
 }
 
-// inChild runs do, which obeys the rules of fork, and returns its answer.
-func inChild(do func() unix.Errno) error {
+// inChild returns what comes of do in a child.
+func inChild(do childFunc, args ...uintptr) error {
+	var a [6]uintptr
+	copy(a[:], args)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	pid, err := fork()
-	if err != nil {
-		return err
-	}
-	if pid == 0 {
-		quit(int(do()))
+	pid, e := forkDo(do, &a)
+	if e != 0 {
+		return e
 	}
 	return ended(pid)
 }

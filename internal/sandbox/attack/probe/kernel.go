@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,16 +19,16 @@ const nowhere = ^uintptr(0)
 // have been the way out of other sandboxes. Those that would change the machine
 // are given something that the kernel refuses once it looks.
 func kernelOps() map[string]op {
-	call := func(trap, a, b, c uintptr) op {
+	sys := func(trap, a, b, c uintptr) op {
 		return func([]string) (string, error) { return "", apart(trap, a, b, c) }
 	}
 	null := uintptr(0)
 	return map[string]op{
-		"unshare-user":   call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0),
-		"unshare-mount":  call(unix.SYS_UNSHARE, unix.CLONE_NEWNS, 0, 0),
+		"unshare-user":   sys(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0),
+		"unshare-mount":  sys(unix.SYS_UNSHARE, unix.CLONE_NEWNS, 0, 0),
 		"clone-user":     plain(cloneUser),
 		"clone3-user":    plain(clone3User),
-		"setns":          call(unix.SYS_SETNS, nowhere, 0, 0),
+		"setns":          sys(unix.SYS_SETNS, nowhere, 0, 0),
 		"mount":          func(args []string) (string, error) { return "", mount(args[0]) },
 		"umount":         func(args []string) (string, error) { return "", unix.Unmount(args[0], 0) },
 		"pivot-root":     func(args []string) (string, error) { return "", unix.PivotRoot(args[0], args[0]) },
@@ -35,28 +36,28 @@ func kernelOps() map[string]op {
 		"fsopen":         plain(fsopen),
 		"move-mount":     plain(moveMount),
 		"mount-setattr":  plain(mountSetattr),
-		"ptrace-me":      call(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0),
-		"bpf":            call(unix.SYS_BPF, 0xffff, null, 0),
-		"perf":           call(unix.SYS_PERF_EVENT_OPEN, null, 0, 0),
-		"userfaultfd":    call(unix.SYS_USERFAULTFD, 1, 0, 0),
+		"ptrace-me":      sys(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0),
+		"bpf":            sys(unix.SYS_BPF, 0xffff, null, 0),
+		"perf":           sys(unix.SYS_PERF_EVENT_OPEN, null, 0, 0),
+		"userfaultfd":    sys(unix.SYS_USERFAULTFD, 1, 0, 0),
 		"keyctl":         plain(keyctl),
 		"add-key":        plain(addKey),
 		"request-key":    plain(requestKey),
-		"kexec":          call(unix.SYS_KEXEC_LOAD, 0, 0xffff, null),
-		"reboot":         call(unix.SYS_REBOOT, 0, 0, 0),
-		"init-module":    call(unix.SYS_INIT_MODULE, null, 0, null),
-		"finit-module":   call(unix.SYS_FINIT_MODULE, nowhere, null, 0),
-		"delete-module":  call(unix.SYS_DELETE_MODULE, null, 0, 0),
-		"swapon":         call(unix.SYS_SWAPON, null, 0, 0),
-		"swapoff":        call(unix.SYS_SWAPOFF, null, 0, 0),
+		"kexec":          sys(unix.SYS_KEXEC_LOAD, 0, 0xffff, null),
+		"reboot":         sys(unix.SYS_REBOOT, 0, 0, 0),
+		"init-module":    sys(unix.SYS_INIT_MODULE, null, 0, null),
+		"finit-module":   sys(unix.SYS_FINIT_MODULE, nowhere, null, 0),
+		"delete-module":  sys(unix.SYS_DELETE_MODULE, null, 0, 0),
+		"swapon":         sys(unix.SYS_SWAPON, null, 0, 0),
+		"swapoff":        sys(unix.SYS_SWAPOFF, null, 0, 0),
 		"acct":           plain(acct),
-		"clock-set":      call(unix.SYS_CLOCK_SETTIME, 9999, null, 0),
-		"set-hostname":   call(unix.SYS_SETHOSTNAME, null, nowhere, 0),
-		"quotactl":       call(unix.SYS_QUOTACTL, nowhere, null, 0),
-		"syslog":         call(unix.SYS_SYSLOG, 3, null, 0),
-		"fanotify":       call(unix.SYS_FANOTIFY_INIT, 0, 0, 0),
-		"pidfd-getfd":    call(unix.SYS_PIDFD_GETFD, nowhere, 0, 0),
-		"open-by-handle": call(unix.SYS_OPEN_BY_HANDLE_AT, nowhere, null, 0),
+		"clock-set":      sys(unix.SYS_CLOCK_SETTIME, 9999, null, 0),
+		"set-hostname":   sys(unix.SYS_SETHOSTNAME, null, nowhere, 0),
+		"quotactl":       sys(unix.SYS_QUOTACTL, nowhere, null, 0),
+		"syslog":         sys(unix.SYS_SYSLOG, 3, null, 0),
+		"fanotify":       sys(unix.SYS_FANOTIFY_INIT, 0, 0, 0),
+		"pidfd-getfd":    sys(unix.SYS_PIDFD_GETFD, nowhere, 0, 0),
+		"open-by-handle": sys(unix.SYS_OPEN_BY_HANDLE_AT, nowhere, null, 0),
 		"io-setup":       plain(ioSetup),
 		"x32":            plain(x32),
 		"i386":           plain(i386),
@@ -69,25 +70,26 @@ func kernelOps() map[string]op {
 
 // cloneUser asks for a user namespace with clone(2).
 func cloneUser() error {
-	return inChild(func() unix.Errno {
-		pid, _, e := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_NEWUSER, 0, 0, 0, 0, 0)
-		if e == 0 && pid == 0 {
-			quit(0)
-		}
-		return e
-	})
+	return inChild(thenQuit, unix.SYS_CLONE, uintptr(unix.SIGCHLD)|unix.CLONE_NEWUSER)
 }
 
 // clone3User asks for it with the call whose flags a filter cannot see.
 func clone3User() error {
 	args := [8]uint64{0: unix.CLONE_NEWUSER, 4: uint64(unix.SIGCHLD)}
-	return inChild(func() unix.Errno {
-		pid, _, e := unix.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)
-		if e == 0 && pid == 0 {
-			quit(0)
-		}
-		return e
-	})
+	err := inChild(thenQuit, unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
+	runtime.KeepAlive(&args)
+	return err
+}
+
+// thenQuit makes a process that ends at once.
+//
+//go:nosplit
+func thenQuit(a *[6]uintptr) unix.Errno {
+	pid, _, e := unix.RawSyscall6(a[0], a[1], a[2], 0, 0, 0, 0)
+	if e == 0 && pid == 0 {
+		quit(0)
+	}
+	return e
 }
 
 func fsopen() error {
@@ -126,7 +128,10 @@ func mount(path string) error {
 }
 
 func chroot() error {
-	return apart(unix.SYS_CHROOT, uintptr(unsafe.Pointer(cstring("/"))), 0, 0)
+	root := cstring("/")
+	err := apart(unix.SYS_CHROOT, uintptr(unsafe.Pointer(root)), 0, 0)
+	runtime.KeepAlive(root)
+	return err
 }
 
 // acct names a file that is not there, so that nothing is switched on.

@@ -134,16 +134,16 @@ func alloc(args []string) (string, error) {
 	return "", nil
 }
 
-// forks starts at most COUNT processes that stay.
+// forks COUNT MARKER [stay] starts as many processes, which stay; with the last
+// argument, this one does so as well when it could start them all.
 func forks(args []string) (string, error) {
 	for n := range number(args, 0) {
-		pid, err := fork()
-		if err != nil {
-			return fmt.Sprint(n), err
+		if _, e := forkDo(asChild, nil); e != 0 {
+			return fmt.Sprint(n), e
 		}
-		if pid == 0 {
-			stay()
-		}
+	}
+	if len(args) > 2 {
+		stay()
 	}
 	return "", nil
 }

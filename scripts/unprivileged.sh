@@ -1,0 +1,38 @@
+#!/bin/sh
+# unprivileged.sh
+#
+# Runs the tests of the sandbox once more, as somebody without privileges, when
+# it is root who runs the others: most people are not root, and what the kernel
+# allows differs.
+set -eu
+. scripts/lib.sh
+
+if [ "$(id -u)" != 0 ]; then
+	echo "the tests ran without privileges already"
+	exit 0
+fi
+command -v setpriv >/dev/null || skip setpriv "there is no setpriv to give up root's privileges with"
+
+dir=$(mktemp -d)
+trap 'chmod -R u+rwx "$dir" && rm -rf "$dir"' EXIT
+chmod 755 "$dir"
+mkdir -m 777 "$dir/tmp"
+export CGO_ENABLED=0
+go test -c -o "$dir/sandbox" ./internal/sandbox
+go test -c -o "$dir/attack" ./internal/sandbox/attack
+go test -c -o "$dir/controls" ./test/sandbox
+go build -o "$dir/probe" ./internal/sandbox/attack/probe
+
+cd "$dir/tmp"
+# nobody NAME ARGUMENT... runs one of them. The repository need not be readable.
+nobody() {
+	name=$1
+	shift
+	echo "$name, as nobody"
+	setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \
+		env -i PATH="$PATH" HOME="$dir/tmp" TMPDIR="$dir/tmp" PACKS_MCP_REQUIRE="${PACKS_MCP_REQUIRE:-}" \
+		ATTACK_TEST_PROBE="$dir/probe" "$dir/$name" "$@"
+}
+nobody sandbox
+nobody attack -test.skip '^(TestDocs|TestBinary)'
+nobody controls -test.skip '^TestRecipes'
