@@ -119,8 +119,11 @@ func (h *helper) listens() bool {
 func (h *helper) close() {
 	_ = h.socket.Close()
 	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
-	_ = h.cmd.Wait()
+	err := h.cmd.Wait()
 	late.Stop()
+	if err != nil {
+		confine.RemoveGroup(h.cmd.Process.Pid)
+	}
 }
 
 // spareFor is how long a helper waits for a job before it is let go. It takes

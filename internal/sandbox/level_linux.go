@@ -36,9 +36,17 @@ func (s *confiner) tempDir() string {
 	return ""
 }
 
-func (s *confiner) close() { s.spares.close() }
+func (s *confiner) close() {
+	s.spares.close()
+	if !s.namespaces {
+		adoptOrphans(false)
+	}
+}
 
 func (s *confiner) start(l *launch) (process, error) {
+	if !s.namespaces {
+		adoptOrphans(true)
+	}
 	job, err := s.job(l)
 	if err != nil {
 		return nil, err
@@ -56,7 +64,7 @@ func (s *confiner) start(l *launch) (process, error) {
 		return nil, &ConfineError{Level: s.level, Step: "telling the helper", Err: err}
 	}
 	s.spares.refill()
-	p := &confined{helper: h, level: s.level, launch: l, done: make(chan struct{})}
+	p := &confined{helper: h, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
 	go func() {
 		p.report, p.err = h.answer()
 		close(p.done)
@@ -69,7 +77,10 @@ type confined struct {
 	helper *helper
 	level  Level
 	launch *launch
-	done   chan struct{} // closed by the goroutine that reads the answer
+
+	namespaces bool // everything ends with the init, which ends with the helper
+
+	done chan struct{} // closed by the goroutine that reads the answer
 
 	report *confine.Report // when done is closed; nil: the helper said nothing
 	err    error
@@ -87,7 +98,9 @@ func (p *confined) reap() ending {
 	if p.report == nil {
 		// Only somebody outside of the run can have killed the helper; with it,
 		// the run ended.
-		confine.RemoveGroup(p.helper.cmd.Process.Pid)
+		if !p.namespaces {
+			killOrphans()
+		}
 		return ending{code: -1, signal: "SIGKILL"}
 	}
 	if p.report.Failed {

@@ -123,21 +123,16 @@ type variant struct {
 	skip  []sandbox.Level
 	hide  string // what the test binary takes away from itself first; see hideVar
 	needs string // its name in PACKS_MCP_REQUIRE
-
-	// endsTogether says that a run ends whichever of its processes is killed from
-	// outside. At level partial on Landlock, only the supervisor knows what the
-	// program has started; who kills that leaves the rest.
-	endsTogether bool
 }
 
 // variants are the levels, and both ways of having partial on Linux, best first.
 func variants() []variant {
 	full, partial, none := sandbox.LevelFull, sandbox.LevelPartial, sandbox.LevelNone
 	return []variant{
-		{name: "full", level: full, needs: "userns", endsTogether: true},
+		{name: "full", level: full, needs: "userns"},
 		{name: "partial", level: partial, skip: []sandbox.Level{full}, needs: "landlock"},
-		{name: "partial-without-landlock", level: partial, hide: "landlock", needs: "userns", endsTogether: true},
-		{name: "none", level: none, skip: []sandbox.Level{full, partial}, endsTogether: true},
+		{name: "partial-without-landlock", level: partial, hide: "landlock", needs: "userns"},
+		{name: "none", level: none, skip: []sandbox.Level{full, partial}},
 	}
 }
 

@@ -217,9 +217,6 @@ func (s *soak) one(t *testing.T, place *room, i int, h habit, d disturbance, aft
 		disturbing.Go(func() {
 			for wait() {
 				chain := chainOf(mark)
-				if len(chain) > 0 && !s.v.endsTogether {
-					chain = chain[:len(chain)-1]
-				}
 				if len(chain) > 0 {
 					_ = syscall.Kill(chain[int(after)%len(chain)], syscall.SIGKILL)
 					return

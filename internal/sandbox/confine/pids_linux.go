@@ -59,7 +59,7 @@ func RemoveGroup(helper int) {
 // removeGroup removes a group whose members were killed. They count for a
 // moment longer.
 func removeGroup(dir string) {
-	const most = 100 * time.Millisecond
+	const most = 500 * time.Millisecond
 	for pause := time.Millisecond; pause < most; pause *= 2 {
 		if err := os.Remove(dir); !errors.Is(err, unix.EBUSY) {
 			return
