@@ -21,6 +21,7 @@ type supervisor struct {
 	report  Report
 	killing bool // everything is to end now
 	reaped  bool // the child was waited for
+	buried  int  // how many processes were waited for
 }
 
 // countEvery is how often processes are counted, when the kernel's own limit
@@ -184,8 +185,9 @@ func (s *supervisor) watchProgram() {
 	if pidfd, err := unix.PidfdOpen(s.pid, 0); err == nil {
 		fds[programAt].Fd = int32(pidfd)
 	}
+	pause := countEvery
 	for !s.reaped && !s.killing {
-		n, err := unix.Poll(fds, int(countEvery/time.Millisecond))
+		n, err := unix.Poll(fds, int(pause/time.Millisecond))
 		if err != nil && err != unix.EINTR {
 			break
 		}
@@ -200,7 +202,14 @@ func (s *supervisor) watchProgram() {
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
 		}
-		s.reap(unix.WNOHANG) // orphans as well
+		// A program that makes orphans by the thousand must not fill the system
+		// with what is left of them.
+		before := s.buried
+		s.reap()
+		pause = countEvery
+		if s.buried > before {
+			pause = time.Millisecond
+		}
 		if most := s.job.Limits.Processes; n == 0 && most > 0 && !s.limited && !s.reaped && int64(len(descendants())) > most {
 			s.tooMany()
 		}
@@ -208,12 +217,12 @@ func (s *supervisor) watchProgram() {
 	s.killAll()
 }
 
-// reap waits for children, and reports whether there are none.
-func (s *supervisor) reap(options int) (none bool) {
+// reap buries the dead, and reports whether there are no children at all.
+func (s *supervisor) reap() (none bool) {
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
-		pid, err := unix.Wait4(-1, &status, options|unix.WALL, &usage)
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, &usage)
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -221,14 +230,13 @@ func (s *supervisor) reap(options int) (none bool) {
 			return true
 		case pid == 0:
 			return false
-		case pid == s.pid:
+		}
+		s.buried++
+		if pid == s.pid {
 			s.reaped = true
 			if !s.report.Failed {
 				s.report.Status = uint64(status)
 				s.use(int64(usage.Utime.Sec)+int64(usage.Stime.Sec), int64(usage.Utime.Usec)+int64(usage.Stime.Usec), int64(usage.Maxrss))
-			}
-			if options == 0 {
-				options = unix.WNOHANG
 			}
 		}
 	}
@@ -238,7 +246,7 @@ func (s *supervisor) reap(options int) (none bool) {
 // can start another while others are being killed.
 func (s *supervisor) killAll() {
 	pause := 50 * time.Microsecond
-	for !s.reap(unix.WNOHANG) {
+	for !s.reap() {
 		for _, pid := range descendants() {
 			_ = unix.Kill(pid, unix.SIGSTOP)
 		}
