@@ -21,6 +21,7 @@ import (
 type helper struct {
 	cmd    *exec.Cmd
 	socket *os.File // the helper takes its end for the end of us
+	group  string   // the control group of its job; empty: none
 }
 
 // helperExit bounds how long a helper that has said its last word takes to end.
@@ -47,7 +48,7 @@ func startHelper() (*helper, error) {
 		return nil, err
 	}
 	_ = unix.SetNonblock(pair[0], true) // so that a read can be ended by closing
-	return &helper{cmd, os.NewFile(uintptr(pair[0]), "sandbox helper")}, nil
+	return &helper{cmd: cmd, socket: os.NewFile(uintptr(pair[0]), "sandbox helper")}, nil
 }
 
 // send gives the helper its job and the program's standard streams.
@@ -121,8 +122,8 @@ func (h *helper) close() {
 	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
 	err := h.cmd.Wait()
 	late.Stop()
-	if err != nil {
-		confine.RemoveGroup(h.cmd.Process.Pid)
+	if err != nil && h.group != "" {
+		confine.RemoveGroup(h.group)
 	}
 }
 

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,6 +61,10 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 			Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,
 		},
 		Filter: confine.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6},
+	}
+	if os.Getuid() == 0 {
+		// The kernel's own limit on processes is not for root.
+		j.Group = "packs-mcp-" + rand.Text()
 	}
 	switch {
 	case policy.Network == NetworkNone:

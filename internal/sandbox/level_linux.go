@@ -59,6 +59,7 @@ func (s *confiner) start(l *launch) (process, error) {
 	if err != nil {
 		return nil, &ConfineError{Level: s.level, Step: "starting the helper", Err: err}
 	}
+	h.group = job.Group
 	if err := h.send(message, l); err != nil {
 		h.close()
 		return nil, &ConfineError{Level: s.level, Step: "telling the helper", Err: err}
@@ -155,7 +156,7 @@ func candidates(Options) []candidate {
 	alone := []string{
 		"attributes of the user's files can be seen and changed: modes, owners, times",
 		"names and command lines of other processes can be seen",
-		"shared memory of the user's other programs can be reached",
+		"what the user's other programs share in /dev/shm can be reached",
 		"no network of its own: loopback is not available",
 	}
 	if abi < 6 {

@@ -48,3 +48,35 @@ func TestRunProcesses(t *testing.T) { // PK-10
 		})
 	}
 }
+
+// Devices are the host's own: a program that root's server runs owns them, and
+// must not change who may use them.
+func TestRunDevices(t *testing.T) {
+	sh, err := Lookup("/bin/sh", LookupOptions{})
+	if err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	ws := behave(t, "").Dir
+	// What is tried would change nothing.
+	const script = `
+for d in / /dev /dev/null /dev/tty /proc /etc /usr; do
+	chmod "$(stat -c %a "$d")" "$d" 2>/dev/null && echo "changed the mode of $d"
+done
+echo written >/dev/null || echo "cannot write to /dev/null"
+exec 3<>/dev/ptmx || echo "no terminal of its own"
+true >/dev/tty && echo "has a terminal"
+exit 0`
+	c := Command{Program: sh, Args: []string{"-c", script}, Dir: ws, Env: BaseEnv(os.Environ(), EnvOptions{Home: ws})}
+	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
+	defer r.Close()
+	if r.Level() != LevelFull {
+		t.Skip("only level full has a file tree of its own")
+	}
+	res, err := r.Run(t.Context(), allow(Limits{}, c), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(res.Stdout.Bytes())); res.ExitCode != 0 || got != "" {
+		t.Errorf("the program ended with status %d and found:\n%s\n%s", res.ExitCode, got, res.Stderr.Bytes())
+	}
+}

@@ -141,11 +141,6 @@ func TestControlsCanFail(t *testing.T) {
 // under the confined levels; when it is not any more, the page is wrong.
 func TestMissing(t *testing.T) {
 	missing := []control{
-		python("pseudo-terminal", `
-import pty
-try: pty.openpty()
-except OSError: print("none")
-`, "none"),
 		python("local socket", `
 import socket
 try: socket.socket(socket.AF_UNIX)

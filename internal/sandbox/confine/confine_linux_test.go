@@ -22,6 +22,7 @@ func example() *Job {
 		Landlock: Ruleset{FS: 1, Net: 2, Scoped: 3, Rules: []Rule{{"/usr", 13, ID{}}, {"/w", 1<<16 - 1, ID{5, 6}}}},
 		Filter:   Filter{Network: NetworkHostX, Alone: true, NoScope: true, Keep: []int64{1, -7}},
 		Limits:   Limits{1, 2, 3, 4, 5},
+		Group:    "g",
 	}
 }
 

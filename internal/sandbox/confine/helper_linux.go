@@ -99,12 +99,12 @@ func carryOut(job *Job, stdio []int) *Report {
 	}
 	f := &family{}
 	var group *pidsGroup
-	if job.Limits.Processes > 0 && os.Getuid() == 0 {
+	if job.Limits.Processes > 0 && job.Group != "" {
 		limit := job.Limits.Processes
 		if job.Namespaces {
 			limit++ // our init
 		}
-		if group = newPidsGroup(limit); group != nil {
+		if group = newPidsGroup(job.Group, limit); group != nil {
 			defer group.remove()
 		}
 	}

@@ -23,6 +23,7 @@ type Job struct {
 	Landlock Ruleset // its zero value is none
 	Filter   Filter
 	Limits   Limits
+	Group    string // the name of a control group to bound the number of processes with; empty: none
 }
 
 // An ID tells one folder from others; the zero value is any.
@@ -223,6 +224,7 @@ func (c *codec) job(j *Job) {
 	c.int(&j.Limits.Processes)
 	c.int(&j.Limits.Files)
 	c.int(&j.Limits.FileSize)
+	c.string(&j.Group)
 }
 
 func (c *codec) report(r *Report) {

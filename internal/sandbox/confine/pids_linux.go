@@ -17,12 +17,12 @@ type pidsGroup struct{ dir string }
 
 // newPidsGroup makes a group of at most limit members, where this process may
 // do so and the system counts them; otherwise it returns nil.
-func newPidsGroup(limit int64) *pidsGroup {
+func newPidsGroup(name string, limit int64) *pidsGroup {
 	for _, base := range groupBases() {
 		if !countsPids(base) {
 			continue
 		}
-		g := &pidsGroup{groupDir(base, os.Getpid())}
+		g := &pidsGroup{filepath.Join(base, name)}
 		if os.Mkdir(g.dir, 0o700) != nil {
 			continue
 		}
@@ -49,10 +49,10 @@ func countsPids(base string) bool {
 	return err == nil && filepath.Base(base) == "pids"
 }
 
-// RemoveGroup removes what a helper that was killed may have left.
-func RemoveGroup(helper int) {
+// RemoveGroup removes the group of a [Job] whose helper was killed.
+func RemoveGroup(name string) {
 	for _, base := range groupBases() {
-		removeGroup(groupDir(base, helper))
+		removeGroup(filepath.Join(base, name))
 	}
 }
 
@@ -71,10 +71,6 @@ func removeGroup(dir string) {
 // groupBases are where groups may be made: version 2, 1, and both at once.
 func groupBases() []string {
 	return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"}
-}
-
-func groupDir(base string, helper int) string {
-	return filepath.Join(base, "packs-mcp-"+strconv.Itoa(helper))
 }
 
 // members is the file to write a process's number to.

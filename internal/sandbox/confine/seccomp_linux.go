@@ -187,7 +187,7 @@ func (w *filterWriter) socketType() {
 
 // others keeps the program from other processes of the same user.
 func (f Filter) others(w *filterWriter) {
-	for _, nr := range []int{unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
+	for _, nr := range []int{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
 		unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES} {
 		w.when(nr, onlySelf)
 	}
@@ -202,7 +202,14 @@ func (f Filter) others(w *filterWriter) {
 			w.ret(retPerm)
 		})
 	}
-	w.refuse(unix.SYS_PROCESS_MADVISE, retPerm)
+	for _, nr := range []int{
+		unix.SYS_PROCESS_MADVISE,
+		// memory, messages and semaphores that all of a user's programs share
+		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+		unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+	} {
+		w.refuse(nr, retPerm)
+	}
 	w.refuse(unix.SYS_PROCESS_MRELEASE, retPerm)
 	if !f.NoScope {
 		return

@@ -21,7 +21,7 @@ const (
 	resolve    = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 	readOnly   = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	writable   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	device     = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+	device     = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC // writing to a device is no change of its file
 	emptyPaths = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
 )
 
