@@ -101,6 +101,28 @@ func TestDoctorPartial(t *testing.T) {
 	}
 }
 
+// NW-17: where the network is not kept from what runs, doctor says so, and only
+// there.
+func TestDoctorNetworkOpen(t *testing.T) {
+	const gap = "\n            gap: the network is not kept from runs;"
+	for _, tt := range []struct {
+		level sandbox.Level
+		kept  bool
+		want  bool
+	}{
+		{sandbox.LevelPartial, false, true}, {sandbox.LevelPartial, true, false}, {sandbox.LevelFull, true, false},
+	} {
+		c := &checkup{Sandbox: checkedSandbox{Level: tt.level, Met: true, NetworkEnforced: tt.kept, Trials: []trial{{Level: tt.level, Works: true}}}}
+		var out bytes.Buffer
+		if err := printCheckup(&out, c); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), gap); got != tt.want {
+			t.Errorf("printCheckup(%+v) has the gap: %v, want %v:\n%s", c.Sandbox, got, tt.want, &out)
+		}
+	}
+}
+
 func TestDoctorKeepsCommandsOnOneLine(t *testing.T) {
 	long := "`" + strings.Repeat("sudo sysctl ", 12) + "`"
 	for _, tt := range []struct {

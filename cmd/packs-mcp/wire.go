@@ -156,6 +156,7 @@ type service struct {
 	log     *audit.Log
 	name    string // of this process, in the audit log
 	require sandbox.Level
+	runner  *sandbox.Runner // the gate's; nil until it is there
 }
 
 // start wires a service together. Whoever calls it closes it.
@@ -192,8 +193,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		return nil, err
 	}
 	programs := new(sandbox.Lookuper)
+	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger})
 	s.gate, err = gate.New(gate.Options{
-		Runner: sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger}), Log: s.log, Logger: logger, Server: s.name,
+		Runner: s.runner, Log: s.log, Logger: logger, Server: s.name,
 		Require: s.require, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	})
 	if err != nil {
@@ -283,5 +285,8 @@ func closeLog(l *audit.Log) error {
 
 // close writes the last line of the log.
 func (s *service) close() error {
+	if s.runner != nil {
+		s.runner.Close()
+	}
 	return errors.Join(s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
 }

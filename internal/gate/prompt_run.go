@@ -43,7 +43,7 @@ func (p *prompt) run(req *Request, box sandbox.Report) {
 	p.granted(r.Granted, box.Level)
 	limits := r.Policy.Limits.WithDefaults()
 	if box.Level != sandbox.LevelNone {
-		p.fact("limits", fmt.Sprintf("%s of memory, %d processes", size(limits.Memory), limits.Processes))
+		p.fact("limits", fmt.Sprintf("%d processes, %s of memory each", limits.Processes, size(limits.Memory)))
 	}
 	p.fact("stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
 	if r.ReadOnly {
@@ -189,7 +189,7 @@ func networkWords(n sandbox.Network, enforced bool) string {
 	case n == sandbox.NetworkFull:
 		return "full: it can send data anywhere"
 	case !enforced:
-		return "NOT confined here: it can send data anywhere"
+		return "NOT kept from it: it can send data anywhere"
 	case n == sandbox.NetworkLoopback:
 		return "loopback: only its own processes"
 	default:

@@ -133,20 +133,37 @@ func TestPrompts(t *testing.T) {
 			if c.change != nil {
 				req = with(req, c.change)
 			}
-			q := b.ask(req)
-			if title, _, _ := strings.Cut(q.Text, "\n"); title != q.Title {
-				t.Errorf("the first line is %q, want the title %q", title, q.Title)
-			}
-			checkShown(t, q.Text)
-			var shown strings.Builder
-			shown.WriteString(q.Text)
-			for _, choice := range q.Choices {
-				checkShown(t, choice.Title+"\n")
-				fmt.Fprintf(&shown, "[%s] %s\n", choice.Value, choice.Title)
-			}
-			golden(t, filepath.Join("testdata", "prompts", c.file+".txt"), shown.String())
+			showsAs(t, c.file, b.ask(req))
 		})
 	}
+}
+
+// NW-17: where the network is not kept from what runs, the question says so,
+// although the pack asks for none.
+func TestPromptNetworkOpen(t *testing.T) {
+	b := newBench(t)
+	b.runner.setLevel(sandbox.LevelPartial)
+	b.runner.box = sandbox.Report{Trials: []sandbox.Trial{
+		{Level: sandbox.LevelFull, Problem: "this system has none"},
+		{Level: sandbox.LevelPartial, Means: []string{"job object"}, Gaps: []string{"the network is NOT closed"}},
+	}}
+	showsAs(t, "run_network_open", b.ask(toolRun()))
+}
+
+// showsAs compares what people see of a question with a file.
+func showsAs(t *testing.T, file string, q *Question) {
+	t.Helper()
+	if title, _, _ := strings.Cut(q.Text, "\n"); title != q.Title {
+		t.Errorf("the first line is %q, want the title %q", title, q.Title)
+	}
+	checkShown(t, q.Text)
+	var shown strings.Builder
+	shown.WriteString(q.Text)
+	for _, choice := range q.Choices {
+		checkShown(t, choice.Title+"\n")
+		fmt.Fprintf(&shown, "[%s] %s\n", choice.Value, choice.Title)
+	}
+	golden(t, filepath.Join("testdata", "prompts", file+".txt"), shown.String())
 }
 
 func golden(t *testing.T, path, got string) {

@@ -28,6 +28,7 @@ type helper struct {
 const helperExit = time.Second
 
 func startHelper() (*helper, error) {
+	keepDescriptors()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -35,13 +36,13 @@ func startHelper() (*helper, error) {
 	theirs := os.NewFile(uintptr(pair[1]), "sandbox helper")
 	defer theirs.Close()
 	cmd := &exec.Cmd{
-		Path:        "/proc/self/exe", // what runs now, whatever is at its path by now
-		Args:        []string{"packs-mcp", confine.Arg},
+		Path: "/proc/self/exe", // what runs now, whatever is at its path by now
+		Args: []string{"packs-mcp", confine.Arg},
+		// It waits more than it works, and fewer threads start sooner.
 		Env:         []string{"GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"},
 		Dir:         "/",
 		ExtraFiles:  []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-		WaitDelay:   helperExit,
 	}
 	if err := cmd.Start(); err != nil {
 		_ = unix.Close(pair[0])

@@ -258,6 +258,9 @@ func (t *view) protect(writable, protected []string) {
 
 // identify says which folder must be at a path.
 func (t *view) identify(path string, id confine.ID) {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
 	for i := range t.job.Binds {
 		if t.job.Binds[i].Path == path {
 			t.job.Binds[i].ID = id
@@ -279,9 +282,12 @@ func (t *view) finish() {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Target, b.Target))
 	})
 	j.Links = slices.Compact(j.Links)
-	// A link inside of something that is bound is there already.
+	// A link inside of something that is bound is there already; one on the way
+	// to something that is bound is no link on this machine.
 	j.Links = slices.DeleteFunc(j.Links, func(l confine.Link) bool {
-		return slices.ContainsFunc(j.Binds, func(b confine.Bind) bool { return !b.File && insideAny([]string{b.Path}, l.Path) })
+		return slices.ContainsFunc(j.Binds, func(b confine.Bind) bool {
+			return !b.File && insideAny([]string{b.Path}, l.Path) || insideAny([]string{l.Path}, b.Path)
+		})
 	})
 	if !t.confined.namespaces {
 		j.Binds, j.Links = nil, nil

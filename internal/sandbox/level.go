@@ -91,6 +91,8 @@ func (r *Runner) Probe(ctx context.Context) Report {
 	r.probing.Lock()
 	defer r.probing.Unlock()
 	if r.report == nil {
+		// What is found is kept, and must not depend on who is in a hurry.
+		ctx := context.WithoutCancel(ctx)
 		r.report, r.starter = r.probe(ctx)
 	}
 	return *r.report

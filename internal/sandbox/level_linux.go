@@ -55,22 +55,37 @@ func (s *confiner) start(l *launch) (process, error) {
 	if message == nil {
 		return nil, &TooLargeError{What: allStrings, Size: spaceOf(l.argv, l.env)}
 	}
-	h, err := s.spares.take()
+	h, err := s.tell(job.Group, message, l)
 	if err != nil {
 		return nil, &ConfineError{Level: s.level, Step: "starting the helper", Err: err}
-	}
-	h.group = job.Group
-	if err := h.send(message, l); err != nil {
-		h.close()
-		return nil, &ConfineError{Level: s.level, Step: "telling the helper", Err: err}
 	}
 	s.spares.refill()
 	p := &confined{helper: h, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
 	go func() {
-		p.report, p.err = h.answer()
+		p.report, _ = h.answer() // whatever is wrong with it, nobody knows how the run ended
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// tell gives a helper its job. One that waited may have been killed meanwhile;
+// then another one gets it.
+func (s *confiner) tell(group string, message []byte, l *launch) (*helper, error) {
+	for attempt := 0; ; attempt++ {
+		h, err := s.spares.take()
+		if err != nil {
+			return nil, err
+		}
+		h.group = group
+		err = h.send(message, l)
+		if err == nil {
+			return h, nil
+		}
+		h.close()
+		if attempt > 0 {
+			return nil, err
+		}
+	}
 }
 
 // A confined is a program under a helper.
@@ -83,22 +98,36 @@ type confined struct {
 
 	done chan struct{} // closed by the goroutine that reads the answer
 
+	late   *time.Timer     // kills a helper that does not obey
 	report *confine.Report // when done is closed; nil: the helper said nothing
-	err    error
 }
 
 func (p *confined) ended() <-chan struct{} { return p.done }
 func (p *confined) terminate()             { p.order(confine.OrderTerminate) }
-func (p *confined) kill()                  { p.order(confine.OrderKill) }
 
-// order does not wait: a helper that does not listen is killed by reap.
+// obeyTime bounds how long a helper that is to kill everything takes. When it
+// is killed itself, everything goes with it, or falls to us.
+const obeyTime = 5 * time.Second
+
+func (p *confined) kill() {
+	p.order(confine.OrderKill)
+	if p.late == nil {
+		p.late = time.AfterFunc(obeyTime, func() { _ = p.helper.cmd.Process.Kill() })
+	}
+}
+
+// order does not wait. What cannot be said goes without saying: the socket is
+// full of orders, or the helper is gone.
 func (p *confined) order(b byte) { _, _ = p.helper.socket.Write([]byte{b}) }
 
 func (p *confined) reap() ending {
 	p.helper.close()
+	<-p.done // a socket that is closed has no more to say
+	if p.late != nil {
+		p.late.Stop()
+	}
 	if p.report == nil {
-		// Only somebody outside of the run can have killed the helper; with it,
-		// the run ended.
+		// The helper was killed. In namespaces that was the end of the run.
 		if !p.namespaces {
 			killOrphans()
 		}
@@ -121,7 +150,7 @@ func (p *confined) failure() error {
 		return &StartError{Program: c.Program, Err: errno}
 	case r.Step == confine.StepFolder:
 		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: errno}
-	case errno == syscall.ESTALE:
+	case errno == syscall.ESTALE && strings.HasSuffix(r.Step, confine.Replaced):
 		return &CommandError{Folder: true, Problem: r.Step}
 	}
 	return &ConfineError{Level: p.level, Step: r.Step, Err: errno}
@@ -163,8 +192,13 @@ func candidates(Options) []candidate {
 		alone = append(alone, "signals to the user's other processes are not all held back, and a program that tries can outlive its run")
 	}
 	if abi == 0 {
+		missing := errors.New("the kernel has no Landlock, or it is switched off")
+		if os.Getuid() == 0 {
+			// Nothing else keeps root's programs from what only root may read.
+			return []candidate{{level: LevelFull, err: missing}, {level: LevelPartial, err: missing}}
+		}
 		return []candidate{
-			{level: LevelFull, err: errors.New("the kernel has no Landlock, or it is switched off")},
+			{level: LevelFull, err: missing},
 			{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: true}, network: true, alone: true, means: []string{spaces, "seccomp"},
 				gaps: []string{"no Landlock: the mounts alone keep the program to its folders"}},
 		}
@@ -194,6 +228,27 @@ func try(ctx context.Context, s starter) error {
 	if !ok {
 		return nil
 	}
+	var checks []string
+	if c.namespaces {
+		checks = append(checks, confine.CheckNamespaces)
+	}
+	if c.landlock > 0 {
+		checks = append(checks, confine.CheckLandlock)
+	}
+	return c.try(ctx, NetworkNone, checks)
+}
+
+// tryLoopback runs this program under s with a network of its own, which it
+// uses.
+func tryLoopback(ctx context.Context, s starter) error {
+	c, ok := s.(*confiner)
+	if !ok {
+		return nil
+	}
+	return c.try(ctx, NetworkLoopback, []string{confine.CheckLoopback})
+}
+
+func (s *confiner) try(ctx context.Context, network Network, checks []string) error {
 	exe, err := filepath.EvalSymlinks("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -205,33 +260,28 @@ func try(ctx context.Context, s starter) error {
 		}
 		defer os.RemoveAll(tmp)
 	}
-	args := []string{exe, confine.CheckArg}
-	if c.namespaces {
-		args = append(args, confine.CheckNamespaces)
-	}
-	if c.landlock > 0 {
-		args = append(args, confine.CheckLandlock)
-	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	p, err := s.start(&launch{
-		policy:  Policy{ReadOnly: []string{exe}, Limits: DefaultLimits()},
+		policy:  Policy{ReadOnly: []string{exe}, Network: network, Limits: DefaultLimits()},
 		command: &Command{Program: Program{Name: "packs-mcp", Path: exe, Resolved: exe}, Dir: "/"},
-		argv:    args, env: []string{"TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, tmp: tmp, stdout: w, stderr: w,
+		argv:    append([]string{exe, confine.CheckArg}, checks...),
+		env:     []string{"TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, tmp: tmp, stdout: w, stderr: w,
 	})
 	_ = w.Close()
 	if err != nil {
 		return err
 	}
+	late := false
 	select {
 	case <-p.ended():
 	case <-ctx.Done():
-		p.kill()
+		late = true
 	case <-time.After(tryTime):
-		p.kill()
+		late = true
 	}
 	end := p.reap()
 	text, _ := io.ReadAll(io.LimitReader(r, 1<<10))
@@ -241,8 +291,12 @@ func try(ctx context.Context, s starter) error {
 			return fmt.Errorf("%s: %w", ce.Step, ce.Err)
 		}
 		return end.err
-	case end.code != 0:
+	case late:
+		return fmt.Errorf("a trial run did not end within %v", tryTime)
+	case end.code != 0 && len(text) > 0:
 		return fmt.Errorf("a trial run was not confined as it should be: %s", strings.TrimSpace(string(text)))
+	case end.code != 0:
+		return fmt.Errorf("a trial run ended with status %d %s", end.code, end.signal)
 	}
 	return nil
 }

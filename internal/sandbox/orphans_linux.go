@@ -13,7 +13,8 @@ import (
 )
 
 // adoptOrphans makes this process the one to whom the children of a killed
-// supervisor fall, or no longer. Nobody else would know them.
+// supervisor fall, or no longer. Nobody else would know them. It is a property
+// of the whole process: daemons that others start below it fall to it as well.
 func adoptOrphans(yes bool) {
 	var v uintptr
 	if yes {

@@ -44,7 +44,8 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 			report.Trials = append(report.Trials, trial)
 			continue
 		}
-		report.Level, report.NetworkEnforced, report.Loopback = c.level, c.network, c.alone
+		report.Level, report.NetworkEnforced = c.level, c.network
+		report.Loopback = c.alone && tryLoopback(ctx, c.starter) == nil
 		report.Trials = append(report.Trials, trial)
 		report.Hint = hint(report)
 		return report, c.starter

@@ -7,37 +7,31 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 )
 
-// publicFor is how long what publicRules found is taken to be still so. A look
-// at all of /etc takes some milliseconds.
-const publicFor = time.Minute
-
 // publicRules are Landlock rules for what everybody may read in a folder. A
 // server that root runs needs them: with root's own rights, a program would see
-// the passwords and keys of the whole machine. The zero value is ready.
+// the passwords and keys of the whole machine. They are found once: where modes
+// can be changed, a run must not open a file for the next one. The zero value is
+// ready.
 type publicRules struct {
-	mu    sync.Mutex
-	at    time.Time      // when known was found; guarded by mu
-	known []confine.Rule // guarded by mu
+	once  sync.Once
+	known []confine.Rule
 }
 
 func (p *publicRules) rules(dir string) []confine.Rule {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil || time.Since(p.at) > publicFor {
-		p.known, p.at = []confine.Rule{{Path: dir, Access: unix.LANDLOCK_ACCESS_FS_READ_DIR}}, time.Now()
-		if rules, all := publicIn(dir); all {
+	p.once.Do(func() {
+		rules, all := publicIn(dir)
+		if all {
 			p.known = []confine.Rule{{Path: dir, Access: accessRead}}
-		} else {
-			p.known = append(p.known, rules...)
+			return
 		}
-	}
+		p.known = append(rules, confine.Rule{Path: dir, Access: unix.LANDLOCK_ACCESS_FS_READ_DIR})
+	})
 	return p.known
 }
 

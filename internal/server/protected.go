@@ -117,7 +117,7 @@ func gitNames(dir string) []string {
 		return []string{".git", ".gitmodules"}
 	}
 	return []string{
-		".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/modules", ".git/worktrees", ".git/info/attributes",
+		".git/hooks", ".git/rebase-merge", ".git/rebase-apply", ".git/sequencer", ".git/config", ".git/config.worktree", ".git/commondir", ".git/modules", ".git/worktrees", ".git/info/attributes",
 		".gitmodules",
 	}
 }

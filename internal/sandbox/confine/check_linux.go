@@ -1,8 +1,11 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -10,8 +13,9 @@ import (
 
 // Checks that can be asked of a probe's program, as arguments after [CheckArg].
 const (
-	CheckNamespaces = "namespaces" // it is in a PID namespace and sees no folder but those it was given
+	CheckNamespaces = "namespaces" // it is in a PID namespace, and in a file tree that is new
 	CheckLandlock   = "landlock"   // Landlock refuses what nothing else does
+	CheckLoopback   = "loopback"   // it can connect to itself by way of a loopback interface
 )
 
 // check looks whether this process is confined as it was meant to be, by doing
@@ -33,9 +37,11 @@ func check(args []string) int {
 			return amiss("the process has not %q", want)
 		}
 	}
-	if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0); err == nil {
-		_ = unix.Close(fd)
-		return amiss("the process can make a socket")
+	if !slices.Contains(args, CheckLoopback) {
+		if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0); err == nil {
+			_ = unix.Close(fd)
+			return amiss("the process can make a socket")
+		}
 	}
 	for len(args) > 0 {
 		switch args[0] {
@@ -46,6 +52,16 @@ func check(args []string) int {
 			if os.Getppid() != 1 {
 				return amiss("the process has another parent than the init of its namespace")
 			}
+			var root unix.Statfs_t
+			if err := unix.Statfs("/", &root); err != nil || root.Type != unix.TMPFS_MAGIC || root.Flags&unix.ST_RDONLY == 0 {
+				return amiss("the root folder is not a new, read-only one (%v)", err)
+			}
+			if _, err := os.Lstat("/proc/1/cwd/sys/kernel"); err == nil {
+				return amiss("the process can look around by way of the init")
+			}
+			if err := unix.Chmod("/etc", 0o755); err != unix.EROFS && err != unix.EPERM && err != unix.ENOENT {
+				return amiss("changing the mode of /etc gives %v", err)
+			}
 		case CheckLandlock:
 			// Anybody may make the device 0:0 where he may make files.
 			name := os.Getenv("TMPDIR") + "/device"
@@ -54,10 +70,40 @@ func check(args []string) int {
 				_ = os.Remove(name)
 				return amiss("making a device gives %v", err)
 			}
+		case CheckLoopback:
+			if err := callSelf(); err != nil {
+				return amiss("a connection of the process to itself: %v", err)
+			}
 		default:
 			return amiss("no such check: %q", args[0])
 		}
 		args = args[1:]
 	}
 	return 0
+}
+
+// callSelf connects to a port of its own.
+func callSelf() error {
+	server, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(server)
+	here := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	if err := unix.Bind(server, here); err != nil {
+		return err
+	}
+	if err := unix.Listen(server, 1); err != nil {
+		return err
+	}
+	at, err := unix.Getsockname(server)
+	if err != nil {
+		return err
+	}
+	client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(client)
+	return unix.Connect(client, at)
 }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -16,16 +18,15 @@ type family struct {
 	program plan // of the program
 
 	// What follows is used by the children, who can allocate nothing.
-	mask    [8]byte // all signals
-	before  [8]byte // the helper's own blocked signals
-	child   [8]byte // SIGCHLD
-	record  record
-	poll    [2]unix.PollFd
-	info    [128]byte // struct signalfd_siginfo
-	one     [1]byte
-	status  int32
-	usage   syscall.Rusage
-	signals uintptr
+	mask   [8]byte // all signals
+	before [8]byte // the helper's own blocked signals
+	child  [8]byte // SIGCHLD
+	record record
+	poll   [2]unix.PollFd
+	info   [128]byte // struct signalfd_siginfo
+	one    [1]byte
+	status int32
+	usage  syscall.Rusage
 }
 
 // A record is what a child tells the helper.
@@ -43,10 +44,20 @@ const (
 	saysEnd                // the program has ended
 )
 
+const noStep = -1 // the index of a record that is about no step of a plan
+
 const recordSize = unsafe.Sizeof(record{})
 
-// fork makes the child. Only the calling thread exists in it; all signals are
-// blocked on the way, so that no handler of the Go runtime ever runs there.
+// fork makes the child: the program, or the init that starts it. The init sets
+// up the namespaces, starts the program, and is then the process to which all
+// others of the namespace fall: it reaps them. When it ends, the kernel kills
+// them.
+//
+// Only the calling thread exists in a child. All signals are blocked on the way,
+// so that no handler of the Go runtime ever runs there. What a child does is in
+// this one function, whose stack was seen to be large enough before, and in
+// leaves that do not look: a child that wanted more stack, or that somebody
+// asked to make way for another goroutine, would be lost.
 //
 //go:norace
 //go:noinline
@@ -61,53 +72,36 @@ func (f *family) fork() (pid int, err error) {
 		return 0, e
 	}
 	r, _, e := syscall.RawSyscall6(unix.SYS_CLONE, f.flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if e == 0 && r == 0 {
-		if f.ns {
-			f.beInit()
+	if e != 0 || r != 0 {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+			uintptr(unsafe.Pointer(&f.before)), 0, 8, 0, 0)
+		if e != 0 {
+			return 0, e
 		}
-		f.beProgram()
+		return int(r), nil
 	}
-	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
-		uintptr(unsafe.Pointer(&f.before)), 0, 8, 0, 0)
-	if e != 0 {
-		return 0, e
+
+	var failed int
+	var errno, fd, program, n uintptr
+	if !f.ns {
+		goto program
 	}
-	return int(r), nil
-}
-
-// beProgram confines the child and becomes the program.
-//
-//go:nosplit
-//go:norace
-func (f *family) beProgram() {
-	failed, errno := f.program.run()
-	f.say(saysProgram, failed, errno)
-	exit(1)
-}
-
-// beInit sets up the namespaces, starts the program, and is then the process to
-// which all others of the namespace fall: it reaps them. When it ends, the
-// kernel kills them.
-//
-//go:nosplit
-//go:norace
-func (f *family) beInit() {
-	if failed, errno := f.setup.run(); failed >= 0 {
+	if failed, errno = f.setup.run(); failed >= 0 {
 		f.say(saysSetup, failed, errno)
 		exit(1)
 	}
-	fd, _, e := syscall.RawSyscall6(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&f.child)), 8, unix.SFD_CLOEXEC, 0, 0)
+	fd, _, e = syscall.RawSyscall6(unix.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&f.child)), 8, unix.SFD_CLOEXEC, 0, 0)
 	if e != 0 {
-		f.say(saysSetup, 0, uintptr(e))
+		f.say(saysSetup, noStep, uintptr(e))
 		exit(1)
 	}
-	program, _, e := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	program, _, e = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e != 0 {
-		f.say(saysSetup, 0, uintptr(e))
+		f.say(saysSetup, noStep, uintptr(e))
 		exit(1)
 	}
 	if program == 0 {
-		f.beProgram()
+		goto program
 	}
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdin, fdStderr, 0)
 	f.poll[0].Fd, f.poll[0].Events = fdOrders, unix.POLLIN
@@ -116,7 +110,7 @@ func (f *family) beInit() {
 		// The signals stay blocked, so nothing interrupts.
 		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&f.poll)), 2, 0, 0, 0, 0)
 		if f.poll[0].Revents != 0 {
-			n, _, _ := syscall.RawSyscall(unix.SYS_READ, fdOrders, uintptr(unsafe.Pointer(&f.one)), 1)
+			n, _, _ = syscall.RawSyscall(unix.SYS_READ, fdOrders, uintptr(unsafe.Pointer(&f.one)), 1)
 			if n != 1 {
 				exit(0) // the helper is gone, or wants us to be
 			}
@@ -127,19 +121,25 @@ func (f *family) beInit() {
 		}
 		_, _, _ = syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&f.info)), 128)
 		for {
-			pid, _, e := syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&f.status)),
+			n, _, e = syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), uintptr(unsafe.Pointer(&f.status)),
 				unix.WNOHANG|unix.WALL, uintptr(unsafe.Pointer(&f.usage)), 0, 0)
-			if e != 0 || pid == 0 {
+			if e != 0 || n == 0 {
 				break
 			}
-			if pid == program {
+			if n == program {
 				f.record.wait = f.status
 				f.record.usage = f.usage
-				f.say(saysEnd, 0, 0)
+				f.say(saysEnd, noStep, 0)
 				exit(0)
 			}
 		}
 	}
+
+program:
+	failed, errno = f.program.run()
+	f.say(saysProgram, failed, errno)
+	exit(1)
+	return 0, nil
 }
 
 // say writes a record to the helper.

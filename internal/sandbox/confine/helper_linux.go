@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -97,6 +99,11 @@ func carryOut(job *Job, stdio []int) *Report {
 	if err != nil {
 		return failure("make pipes for the program", err)
 	}
+	for _, fd := range []*int{&stdio[0], &stdio[1], &stdio[2], &report[1], &orders[0]} {
+		if err := moveAway(fd); err != nil {
+			return failure("move descriptors out of the way", err)
+		}
+	}
 	f := &family{}
 	var group *pidsGroup
 	if job.Limits.Processes > 0 && job.Group != "" {
@@ -109,15 +116,14 @@ func carryOut(job *Job, stdio []int) *Report {
 		}
 	}
 	uid, gid := os.Getuid(), os.Getgid()
-	fds := map[int]int{fdReport: report[1], fdStdin: stdio[0], fdStdout: stdio[1], fdStderr: stdio[2]}
+	moves := []move{{report[1], fdReport}, {stdio[0], fdStdin}, {stdio[1], fdStdout}, {stdio[2], fdStderr}}
 	if job.Namespaces {
 		f.ns = true
 		f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWUTS
 		if !job.HostNet {
 			f.flags |= unix.CLONE_NEWNET
 		}
-		fds[fdOrders] = orders[0]
-		f.setup.descriptors(fds)
+		f.setup.descriptors(append(moves, move{orders[0], fdOrders}))
 		f.setup.signals()
 		f.setup.join(group)
 		f.setup.namespaces(job, uid, gid)
@@ -126,10 +132,13 @@ func carryOut(job *Job, stdio []int) *Report {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return failure("become the one to whom orphans fall", err)
 		}
-		f.program.descriptors(fds)
+		f.program.descriptors(moves)
 		f.program.signals()
 		f.program.join(group)
 		f.program.unprivileged(false)
+	}
+	if job.Filter.NoScope {
+		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))
 	}
 	f.program.program(job)
 
@@ -143,6 +152,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		r.Mount = f.ns
 		return r
 	}
+	debug.SetGCPercent(100) // from here on, the helper may live for long
 	// Only now: who cannot be dumped does not own his files in /proc, and the
 	// child needs one of them to map its user.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -151,6 +161,18 @@ func carryOut(job *Job, stdio []int) *Report {
 	}
 	s := &supervisor{family: f, job: job, pid: pid, orders: orders[1], reports: report[0], limited: group != nil}
 	return s.watch()
+}
+
+// moveAway gives a descriptor a number at which a child needs nothing.
+func moveAway(fd *int) error {
+	const clear = 2 * fdFirstFree
+	moved, err := unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, clear)
+	if err != nil {
+		return err
+	}
+	_ = unix.Close(*fd)
+	*fd = moved
+	return nil
 }
 
 // pipes makes the pipe for orders to an init, and the one for records.

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -97,11 +99,10 @@ type Report struct {
 	Errno  uint64 // with Failed
 	Mount  bool   // with Failed: it was about the tree or a namespace, and not about the program
 
-	Status    uint64 // of the program, as wait(2) gives it
-	CPU       int64  // microseconds, user and system
-	MaxRSS    int64  // KiB
-	TooMany   bool   // killed for having more processes than Limits.Processes
-	Abandoned bool   // killed by an order, or because the server was gone
+	Status  uint64 // of the program, as wait(2) gives it
+	CPU     int64  // microseconds, user and system
+	MaxRSS  int64  // KiB
+	TooMany bool   // killed for having more processes than Limits.Processes
 }
 
 // Steps that a report may name and that are about the program, and not about
@@ -109,6 +110,9 @@ type Report struct {
 const (
 	StepStart  = "start the program"
 	StepFolder = "enter the working folder"
+
+	// Replaced is how a step ends that met another folder than it was to.
+	Replaced = "is not the folder it was"
 )
 
 var errMalformed = errors.New("malformed message")
@@ -236,7 +240,6 @@ func (c *codec) report(r *Report) {
 	c.int(&r.CPU)
 	c.int(&r.MaxRSS)
 	c.bool(&r.TooMany)
-	c.bool(&r.Abandoned)
 }
 
 // HeadSize is the size in bytes of what precedes a message: its length.

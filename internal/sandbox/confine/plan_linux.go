@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -110,7 +112,8 @@ func (p *plan) expect(what string, fd ref, id ID) {
 	s.kind, s.arg[0], s.arg[1] = doExpect, uintptr(id.Dev), uintptr(id.Ino)
 }
 
-// run goes through the plan. It returns -1, or the step that failed and why.
+// run goes through the plan, once. It returns -1, or the step that failed and
+// why.
 //
 // It runs in a forked child, of which only this thread is left: nothing that it
 // calls may allocate, grow the stack, take a lock, or be instrumented.
@@ -120,24 +123,22 @@ func (p *plan) expect(what string, fd ref, id ID) {
 func (p *plan) run() (failed int, errno uintptr) {
 	for i := 0; i < len(p.steps); i++ {
 		s := &p.steps[i]
-		var a [6]uintptr
-		for j := range a {
-			a[j] = s.arg[j]
+		for j := range s.arg {
 			if n := s.from[j]; n != 0 {
-				a[j] = p.slot[n%slots]
+				s.arg[j] = p.slot[n%slots]
 			}
 		}
 		switch s.kind {
 		case doParent:
-			p.rules[s.arg[0]].parent = int32(p.slot[s.from[1]%slots])
+			p.rules[s.arg[0]].parent = int32(s.arg[1])
 			continue
 		case doExpect:
-			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != uint64(a[0]) || p.stat.Ino != uint64(a[1]) {
+			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != uint64(s.arg[0]) || p.stat.Ino != uint64(s.arg[1]) {
 				return i, uintptr(unix.ESTALE)
 			}
 			continue
 		}
-		r, _, e := syscall.RawSyscall6(s.nr, a[0], a[1], a[2], a[3], a[4], a[5])
+		r, _, e := syscall.RawSyscall6(s.nr, s.arg[0], s.arg[1], s.arg[2], s.arg[3], s.arg[4], s.arg[5])
 		if e != 0 {
 			if uintptr(e) != s.ignore[0] && uintptr(e) != s.ignore[1] {
 				return i, uintptr(e)

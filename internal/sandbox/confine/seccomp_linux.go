@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -115,6 +117,7 @@ func (f Filter) program() []unix.SockFilter {
 		w.oneOf(retAllow, 0, 0x0040000, 0x0020000, 0x0060000, 0xffffffff)
 		w.ret(retPerm)
 	})
+	w.setID()
 	// Limits of other processes of the same user: a processor time of one
 	// second would kill the server.
 	w.when(unix.SYS_PRLIMIT64, onlySelf)
@@ -124,6 +127,41 @@ func (f Filter) program() []unix.SockFilter {
 	}
 	w.ret(retAllow)
 	return w.code
+}
+
+// setID keeps the program from leaving files behind that give its user's rights
+// to whoever runs them. The mode is out of reach in openat2; programs fall back
+// to openat.
+func (w *filterWriter) setID() {
+	const bits = unix.S_ISUID | unix.S_ISGID
+	for _, c := range modeCalls() {
+		w.when(c.nr, func(w *filterWriter) {
+			if c.creates > 0 {
+				w.load(arg(c.creates))
+				w.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 1, 0, unix.O_CREAT)
+				w.ret(retAllow)
+			}
+			w.load(arg(c.mode))
+			w.anyBit(retPerm, bits)
+			w.ret(retAllow)
+		})
+	}
+	w.refuse(unix.SYS_OPENAT2, retNoSys)
+}
+
+// A modeCall is a system call that takes a mode. Where creates is not 0, it
+// does so only when that argument has O_CREAT.
+type modeCall struct {
+	nr            int
+	mode, creates uint32 // arguments
+}
+
+func modeCalls() []modeCall {
+	return append([]modeCall{
+		{nr: unix.SYS_FCHMOD, mode: 1}, {nr: unix.SYS_FCHMODAT, mode: 2}, {nr: unix.SYS_FCHMODAT2, mode: 2},
+		{nr: unix.SYS_MKDIRAT, mode: 2}, {nr: unix.SYS_MKNODAT, mode: 2},
+		{nr: unix.SYS_OPENAT, mode: 3, creates: 2},
+	}, modeCallsHere()...)
 }
 
 // extraFlag is a bit that means a namespace to unshare, and to clone a part of
@@ -227,6 +265,12 @@ func (f Filter) others(w *filterWriter) {
 		})
 	}
 	w.refuse(unix.SYS_PIDFD_SEND_SIGNAL, retNoSys)
+	w.when(unix.SYS_FCNTL, func(w *filterWriter) {
+		// Who owns a file gets a signal when there is something to read.
+		w.load(arg(1))
+		w.oneOf(retPerm, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)
+		w.ret(retAllow)
+	})
 }
 
 // refused are the system calls that nothing we want to run needs, and that

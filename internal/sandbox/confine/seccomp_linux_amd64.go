@@ -11,3 +11,10 @@ func refusedHere() []int {
 		unix.SYS_QUERY_MODULE, unix.SYS_USELIB, unix.SYS_SYSFS, unix.SYS__SYSCTL, unix.SYS_USTAT,
 	}
 }
+
+func modeCallsHere() []modeCall {
+	return []modeCall{
+		{nr: unix.SYS_CHMOD, mode: 1}, {nr: unix.SYS_MKDIR, mode: 1}, {nr: unix.SYS_MKNOD, mode: 1}, {nr: unix.SYS_CREAT, mode: 1},
+		{nr: unix.SYS_OPEN, mode: 2, creates: 1},
+	}
+}

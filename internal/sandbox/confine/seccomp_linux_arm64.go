@@ -6,3 +6,5 @@ const auditArch = unix.AUDIT_ARCH_AARCH64
 
 // refusedHere are those that only this architecture has.
 func refusedHere() []int { return nil }
+
+func modeCallsHere() []modeCall { return nil }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -66,7 +68,8 @@ func (s *supervisor) watchInit() {
 		if !readRecord(s.reports, &rec) {
 			break // the init is gone, or has nothing more to say
 		}
-		heard = s.note(&rec) || heard
+		s.note(&rec)
+		heard = true
 	}
 	var status unix.WaitStatus
 	for {
@@ -81,7 +84,7 @@ func (s *supervisor) watchInit() {
 }
 
 // note takes in what a child said.
-func (s *supervisor) note(rec *record) bool {
+func (s *supervisor) note(rec *record) {
 	switch rec.kind {
 	case saysSetup, saysProgram:
 		what := s.family.program.what
@@ -96,12 +99,11 @@ func (s *supervisor) note(rec *record) bool {
 		s.report.Mount = rec.kind == saysSetup
 	case saysEnd:
 		if s.report.Failed {
-			return true
+			return
 		}
 		s.report.Status = uint64(uint32(rec.wait))
 		s.use(int64(rec.usage.Utime.Sec)+int64(rec.usage.Stime.Sec), int64(rec.usage.Utime.Usec)+int64(rec.usage.Stime.Usec), rec.usage.Maxrss)
 	}
-	return true
 }
 
 func (s *supervisor) use(sec, usec, maxRSS int64) {
@@ -120,7 +122,6 @@ func (s *supervisor) obey() bool {
 		s.terminate()
 		return false
 	}
-	s.report.Abandoned = true
 	s.kill()
 	return true
 }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -21,15 +23,17 @@ const (
 	fdFirstFree
 )
 
-// A capHeader and two capData are what capset(2) takes. Zeroes are no
-// capability at all.
+// A move is a descriptor and where it belongs. None is from where another goes.
+type move struct{ from, to int }
+
+// capData is half of what capset(2) takes. Zeroes are no capability at all.
 type capData struct{ effective, permitted, inheritable uint32 }
 
 // descriptors moves a child's descriptors to where they belong, and closes
 // everything else.
-func (p *plan) descriptors(fds map[int]int) {
-	for to, from := range fds {
-		p.call("place a descriptor", unix.SYS_DUP3, from, to, unix.O_CLOEXEC)
+func (p *plan) descriptors(moves []move) {
+	for _, m := range moves {
+		p.call("place a descriptor", unix.SYS_DUP3, m.from, m.to, unix.O_CLOEXEC)
 	}
 	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, 3, fdOrders-1, 0)
 	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, fdFirstFree, ^uintptr(0)>>32, 0)
@@ -96,6 +100,7 @@ func lastCap() int {
 func (p *plan) program(j *Job) {
 	p.call("begin a session", unix.SYS_SETSID)
 	if !j.Namespaces {
+		p.sacrifice()
 		// Nothing but its supervisor would kill it, should that be killed.
 		p.call("die with the supervisor", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	}
@@ -105,7 +110,7 @@ func (p *plan) program(j *Job) {
 	p.limits(j)
 	p.call(StepFolder, unix.SYS_OPENAT2, fdCWD, j.Dir,
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotFrom)
-	p.expect("the working folder is not the folder it was", slotFrom, j.DirID)
+	p.expect("the working folder "+Replaced, slotFrom, j.DirID)
 	p.call(StepFolder, unix.SYS_FCHDIR, slotFrom)
 	p.landlock(j.Landlock)
 	p.call("close descriptors in the program", unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
@@ -123,10 +128,6 @@ func (p *plan) limits(j *Job) {
 	set("core files", unix.RLIMIT_CORE, 0, 0)
 	set("message queues", unix.RLIMIT_MSGQUEUE, 0, 0)
 	l := j.Limits
-	if l.CPU > 0 {
-		const respite = 5 // seconds from SIGXCPU to SIGKILL
-		set("processor time", unix.RLIMIT_CPU, l.CPU, l.CPU+respite)
-	}
 	processes := int64(0)
 	if l.Processes > 0 {
 		processes = l.Processes + 1 // our init is one
@@ -136,25 +137,35 @@ func (p *plan) limits(j *Job) {
 			processes += tasks()
 		}
 	}
+	const respite = 5 // seconds from SIGXCPU to SIGKILL
 	for _, r := range []struct {
 		name     string
 		resource int
 		value    int64
+		respite  int64
 	}{
-		{"memory", unix.RLIMIT_DATA, l.Data},
-		{"open files", unix.RLIMIT_NOFILE, l.Files},
-		{"file size", unix.RLIMIT_FSIZE, l.FileSize},
-		{"processes", unix.RLIMIT_NPROC, processes},
+		{"processor time", unix.RLIMIT_CPU, l.CPU, respite},
+		{"memory", unix.RLIMIT_DATA, l.Data, 0},
+		{"open files", unix.RLIMIT_NOFILE, l.Files, 0},
+		{"file size", unix.RLIMIT_FSIZE, l.FileSize, 0},
+		{"processes", unix.RLIMIT_NPROC, processes, 0},
 	} {
-		if r.value > 0 {
-			most := unix.Rlimit{}
-			if unix.Getrlimit(r.resource, &most) == nil && most.Max < uint64(r.value) {
-				r.value = int64(most.Max) // nobody may raise it
-			}
-			set(r.name, r.resource, r.value, r.value)
+		if r.value <= 0 {
+			continue
 		}
+		soft, hard := r.value, r.value+r.respite
+		// The user's own limits may be lower, and nobody may raise them.
+		if own := (unix.Rlimit{}); unix.Getrlimit(r.resource, &own) == nil && own.Max < uint64(hard) {
+			hard = int64(own.Max)
+			soft = min(soft, hard)
+		}
+		set(r.name, r.resource, soft, hard)
 	}
 }
+
+// sacrifice makes the program the first to go when memory runs out: what it
+// shares, in /dev/shm as elsewhere, counts for no process's limit.
+func (p *plan) sacrifice() { p.write("/proc/self/oom_score_adj", "1000") }
 
 // tasks is how many processes and threads the system has.
 func tasks() int64 {
@@ -189,7 +200,7 @@ func (p *plan) landlock(r Ruleset) {
 		first := len(p.steps)
 		p.call("open "+rule.Path, unix.SYS_OPENAT2, fdCWD, rule.Path,
 			p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotFrom)
-		p.expect(fmt.Sprintf("folder %q is not the folder it was", rule.Path), slotFrom, rule.ID)
+		p.expect(fmt.Sprintf("folder %q %s", rule.Path, Replaced), slotFrom, rule.ID)
 		parent := p.call("allow "+rule.Path, 0)
 		parent.kind, parent.arg[0], parent.from[1] = doParent, uintptr(i), uint8(slotFrom)
 		p.call("allow "+rule.Path, unix.SYS_LANDLOCK_ADD_RULE, slotTree, unix.LANDLOCK_RULE_PATH_BENEATH,

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package confine
 
 import (
@@ -33,6 +35,7 @@ const maxFiles = "200000"
 // namespaces gives the child its own user, with the ids it had, and its own
 // file tree, which it moves into.
 func (p *plan) namespaces(j *Job, uid, gid int) {
+	p.sacrifice()
 	p.write("/proc/self/setgroups", "deny")
 	p.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid))
 	p.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid))
@@ -51,7 +54,8 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	p.terminals()
 	for _, l := range j.Links {
 		p.folder(made, path.Dir(l.Path))
-		p.call("link "+l.Path, unix.SYS_SYMLINKAT, l.Target, slotRoot, relative(l.Path)).ignore[0] = uintptr(unix.EEXIST)
+		p.in(path.Dir(l.Path))
+		p.call("link "+l.Path, unix.SYS_SYMLINKAT, l.Target, slotAt, path.Base(l.Path)).ignore[0] = uintptr(unix.EEXIST)
 	}
 	for i, b := range j.Binds {
 		p.bind(b, made, covered(j.Binds[:i], b.Path))
@@ -65,6 +69,7 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	p.call("pivot_root", unix.SYS_PIVOT_ROOT, ".", ".")
 	p.call("leave the old root", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
 	p.call("enter the new root", unix.SYS_CHDIR, "/")
+	p.call("close what leads to the host", unix.SYS_CLOSE_RANGE, 3, fdOrders-1, 0)
 
 	const host = "sandbox"
 	p.call("set the host name", unix.SYS_SETHOSTNAME, host, len(host))
@@ -130,7 +135,15 @@ func (p *plan) folder(made map[string]bool, dir string) {
 	}
 	p.folder(made, path.Dir(dir))
 	made[dir] = true
-	p.call("make folder "+dir, unix.SYS_MKDIRAT, slotRoot, relative(dir), 0o755).ignore[0] = uintptr(unix.EEXIST)
+	p.in(path.Dir(dir))
+	p.call("make folder "+dir, unix.SYS_MKDIRAT, slotAt, path.Base(dir), 0o755).ignore[0] = uintptr(unix.EEXIST)
+}
+
+// in opens a folder of the new root, in which something is to be made. A
+// symbolic link on the way would lead to the host, whose root is still ours.
+func (p *plan) in(dir string) {
+	p.call("open folder "+dir+" of the new root", unix.SYS_OPENAT2, slotRoot, relative(dir),
+		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotAt)
 }
 
 // bind puts what is at a path of the host at the same path of the new tree. No
@@ -141,7 +154,8 @@ func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
 		// Below a folder that is bound already, the place to bind at is there.
 		if b.File {
 			p.folder(made, path.Dir(b.Path))
-			p.call("make file "+b.Path, unix.SYS_MKNODAT, slotRoot, relative(b.Path), unix.S_IFREG|0o444, 0).ignore[0] = uintptr(unix.EEXIST)
+			p.in(path.Dir(b.Path))
+			p.call("make file "+b.Path, unix.SYS_MKNODAT, slotAt, path.Base(b.Path), unix.S_IFREG|0o444, 0).ignore[0] = uintptr(unix.EEXIST)
 		} else {
 			p.folder(made, b.Path)
 		}
@@ -149,7 +163,7 @@ func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
 	first := len(p.steps)
 	p.call("open "+b.Path, unix.SYS_OPENAT2, fdCWD, b.Path,
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotFrom)
-	p.expect(fmt.Sprintf("folder %q is not the folder it was", b.Path), slotFrom, b.ID)
+	p.expect(fmt.Sprintf("folder %q %s", b.Path, Replaced), slotFrom, b.ID)
 	flags := unix.AT_EMPTY_PATH | unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
 	if !b.File {
 		flags |= unix.AT_RECURSIVE
