@@ -1,0 +1,113 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shell is a command of sh in dir, which is its workspace too.
+func shell(t *testing.T, dir, script string) Command {
+	t.Helper()
+	sh, err := Lookup("/bin/sh", LookupOptions{})
+	if err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	env := BaseEnv(os.Environ(), EnvOptions{Home: dir})
+	return Command{Program: sh, Args: []string{"-c", script}, Dir: dir, Workspace: dir, Env: env}
+}
+
+// The new file tree has links of its own, /var/tmp among them. What is given to
+// a run may be below one of these, and nothing of making the tree may happen on
+// the host.
+func TestRunBelowALinkOfTheTree(t *testing.T) {
+	for _, parent := range []string{"/var/tmp", "/dev/shm", "/tmp"} {
+		t.Run(parent, func(t *testing.T) {
+			ws, err := os.MkdirTemp(parent, "sandbox-test-")
+			if err != nil {
+				t.Skip(err)
+			}
+			defer os.RemoveAll(ws)
+			c := shell(t, ws, "echo x >new; ls")
+			r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
+			defer r.Close()
+			res, err := r.Run(t.Context(), allow(Limits{}, c), c)
+			if err != nil || string(res.Stdout.Bytes()) != "new\n" {
+				t.Fatalf("Run in %q = %+v, %v, want it to write there", ws, res, err)
+			}
+			for _, elsewhere := range []string{"/tmp", "/run", "/proc"} {
+				if elsewhere == parent {
+					continue
+				}
+				if _, err := os.Lstat(filepath.Join(elsewhere, filepath.Base(ws))); err == nil {
+					t.Errorf("something was made in %s", elsewhere)
+				}
+			}
+		})
+	}
+}
+
+// Kernels whose Landlock cannot hold signals back leave it to the filter to
+// protect at least the helper and the server.
+func TestRunWithoutSignalScope(t *testing.T) {
+	if landlockABI() < 3 {
+		t.Skip("no Landlock here")
+	}
+	ws := behave(t, "").Dir
+	old := &confiner{level: LevelPartial, landlock: 5}
+	defer old.close()
+	r := New(Options{Grace: 100 * time.Millisecond, TempDir: t.TempDir()})
+	r.report, r.starter = &Report{Level: LevelPartial}, old
+	for _, script := range []string{"kill -STOP $PPID", "kill -0 $PPID", "kill -0 -$PPID", "kill -0 -1"} {
+		c := shell(t, ws, script+" 2>/dev/null && echo done; echo alive")
+		begin := time.Now()
+		res, err := r.Run(t.Context(), allow(Limits{Timeout: 10 * time.Second}, c), c)
+		if err != nil {
+			t.Fatalf("%s: %v", script, err)
+		}
+		if got := strings.TrimSpace(string(res.Stdout.Bytes())); got != "alive" || time.Since(begin) > 5*time.Second {
+			t.Errorf("%s: the program printed %q after %v, want the signal refused", script, got, time.Since(begin))
+		}
+	}
+}
+
+// What whoever started the server made of its limits and descriptors takes no
+// level away.
+func TestProbeInOddProcesses(t *testing.T) {
+	r := New(Options{Skip: skipped()})
+	want := r.Level()
+	r.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	many := make([]*os.File, 150)
+	for i := range many {
+		many[i] = null
+	}
+	for _, tt := range []struct {
+		name string
+		how  []string
+		open []*os.File
+	}{
+		{"as it is", nil, nil},
+		{"low limits", []string{"cpu", "nproc", "fsize"}, nil},
+		{"many descriptors", nil, many},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0], tt.how...)
+			cmd.Env = append(os.Environ(), childVar+"=level", "GORACE=atexit_sleep_ms=0")
+			cmd.ExtraFiles = tt.open
+			out, err := cmd.Output()
+			if got := strings.TrimSpace(string(out)); err != nil || got != want.String() {
+				t.Errorf("the level is %q (%v), want %q", got, err, want)
+			}
+		})
+	}
+}
