@@ -75,6 +75,11 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	default:
 		j.Filter.Network = confine.NetworkHostX
 	}
+	if j.Filter.Network != confine.NetworkNone && s.landlock < 9 && len(policy.ReadOnly)+len(policy.Writable) > 2 {
+		// A folder besides pack and workspace may have sockets of the user's other
+		// programs, to which no other mechanism closes the way.
+		j.Filter.Network = confine.NetworkHostX
+	}
 	if j.Filter.Alone && j.Filter.NoScope {
 		j.Filter.Keep = []int64{int64(os.Getpid()), int64(unix.Getpgrp()), int64(os.Getppid())}
 	}

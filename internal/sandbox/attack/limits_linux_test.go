@@ -61,17 +61,19 @@ func TestLimits(t *testing.T) {
 		{"burns the processor", []string{"spin"}, sandbox.Limits{CPU: time.Second}, sandbox.CauseCPULimit, "SIGXCPU"},
 		{"writes a large file", []string{"fill", "big", fmt.Sprint(8 * mib)}, sandbox.Limits{FileSize: 4 * mib}, sandbox.CauseFileSizeLimit, "SIGXFSZ"},
 		{"fills the workspace", []string{"fill", "big", fmt.Sprint(8 * mib)}, sandbox.Limits{Workspace: 4 * mib}, sandbox.CauseWorkspaceLimit, ""},
-		{"floods standard output", []string{"flood", "out", "-1", "y\n"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
-		{"floods standard error", []string{"flood", "err", "1073741824", "e"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
-		{"floods both", []string{"flood", "both", "-1", "\xff\x1b[2J"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
+		{"prints a lot", []string{"flood", "both", "3000000", "yes\n", "counts"}, sandbox.Limits{}, sandbox.CauseExit, ""},
+		{"floods standard output", []string{"flood", "out", "-1", "y\n", "counts"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
+		{"floods standard error", []string{"flood", "err", "1073741824", "e", "counts"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
+		{"floods both", []string{"flood", "both", "-1", "\xff\x1b[2J", "counts"}, sandbox.Limits{OutputTotal: 2 * mib}, sandbox.CauseOutputLimit, "SIGTERM|SIGKILL"},
 		{"drips for ever", []string{"drip"}, sandbox.Limits{Timeout: 200 * time.Millisecond}, sandbox.CauseTimeout, "SIGTERM"},
 	}
 	for _, v := range confined(t) {
 		for _, tt := range tests {
 			t.Run(v.name+"/"+tt.name, func(t *testing.T) {
 				t.Parallel()
-				res := v.run(t, newWorld(t), tt.limits, tt.args...)
-				if res.Cause != tt.cause || !strings.Contains(tt.signal, res.Signal) || (res.Signal == "") != (tt.signal == "") {
+				w := newWorld(t)
+				res := v.run(t, w, tt.limits, tt.args...)
+				if res.Cause != tt.cause || !slices.Contains(strings.Split(tt.signal, "|"), res.Signal) {
 					t.Errorf("Cause, Signal, ExitCode = %q, %q, %d, want %q, %q (stderr %.200q)",
 						res.Cause, res.Signal, res.ExitCode, tt.cause, tt.signal, res.Stderr.Bytes())
 				}
@@ -80,7 +82,42 @@ func TestLimits(t *testing.T) {
 						t.Errorf("%s: %d bytes are kept and %d dropped, of %d", name, kept, c.Dropped, c.Total)
 					}
 				}
+				if tt.args[0] == "flood" {
+					checkTotals(t, w, res, tt.limits.OutputTotal)
+				}
 			})
+		}
+	}
+}
+
+// checkTotals compares what a result says that was printed with what the
+// program says that it printed, of which a budget may be all that counts.
+func checkTotals(t *testing.T, w *world, res *sandbox.Result, budget int64) {
+	t.Helper()
+	text, err := os.ReadFile(w.dir("ws/counts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrote [2]int64
+	if _, err := fmt.Sscan(string(text), &wrote[0], &wrote[1]); err != nil {
+		t.Fatalf("the program's counts %q: %v", text, err)
+	}
+	got := [2]int64{res.Stdout.Total, res.Stderr.Total}
+	if res.Cause == sandbox.CauseExit {
+		if got != wrote {
+			t.Errorf("Total of both streams = %v, want %v", got, wrote)
+		}
+		return
+	}
+	if got[0]+got[1] != budget {
+		t.Errorf("Total of both streams = %v, want %d together", got, budget)
+	}
+	// It may have been killed between a write and its note of it, and what is on
+	// its way when the budget is used up is in pipes, or was read in vain.
+	const write, way = 64 << 10, 256 << 10
+	for i := range got {
+		if got[i] > wrote[i]+write || got[i] < wrote[i]-way {
+			t.Errorf("Total of both streams = %v, and the program wrote %v", got, wrote)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func carryOut(job *Job, stdio []int) *Report {
 	for _, fd := range append(stdio, report[1], orders[0]) {
 		_ = unix.Close(fd)
 	}
-	s := &supervisor{family: f, job: job, pid: pid, orders: orders[1], reports: report[0], limited: group != nil}
+	s := &supervisor{family: f, job: job, pid: pid, orders: orders[1], reports: report[0], group: group}
 	return s.watch()
 }
 

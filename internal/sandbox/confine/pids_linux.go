@@ -28,7 +28,7 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 		if os.Mkdir(g.dir, 0o700) != nil {
 			continue
 		}
-		if os.WriteFile(filepath.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(limit, 10)), 0) == nil {
+		if g.limit(limit) == nil {
 			return g
 		}
 		g.remove()
@@ -73,6 +73,11 @@ func removeGroup(dir string) {
 // groupBases are where groups may be made: version 2, 1, and both at once.
 func groupBases() []string {
 	return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"}
+}
+
+// limit sets how many members the group may have. Those it has stay.
+func (g *pidsGroup) limit(most int64) error {
+	return os.WriteFile(filepath.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(most, 10)), 0)
 }
 
 // members is the file to write a process's number to.

@@ -15,10 +15,10 @@ import (
 type supervisor struct {
 	family  *family
 	job     *Job
-	pid     int  // of the child: the init, or the program
-	orders  int  // to the init
-	reports int  // from the children
-	limited bool // a control group counts processes
+	pid     int        // of the child: the init, or the program
+	orders  int        // to the init
+	reports int        // from the children
+	group   *pidsGroup // counts processes; nil: we do
 
 	report  Report
 	killing bool // everything is to end now
@@ -46,7 +46,7 @@ func (s *supervisor) watchInit() {
 	const lifelineAt, reportsAt = 0, 1
 	fds := []unix.PollFd{{Fd: lifeline, Events: unix.POLLIN}, {Fd: int32(s.reports), Events: unix.POLLIN}}
 	timeout := -1
-	count := s.job.Limits.Processes > 0 && os.Getuid() == 0 && !s.limited
+	count := s.job.Limits.Processes > 0 && os.Getuid() == 0 && s.group == nil
 	if count {
 		timeout = int(countEvery / time.Millisecond)
 	}
@@ -186,10 +186,9 @@ func (s *supervisor) watchProgram() {
 	if pidfd, err := unix.PidfdOpen(s.pid, 0); err == nil {
 		fds[programAt].Fd = int32(pidfd)
 	}
-	pause := countEvery
+	pause, counted := countEvery, time.Now()
 	for !s.reaped && !s.killing {
-		n, err := unix.Poll(fds, int(pause/time.Millisecond))
-		if err != nil && err != unix.EINTR {
+		if _, err := unix.Poll(fds, int(pause/time.Millisecond)); err != nil && err != unix.EINTR {
 			break
 		}
 		if fds[reportsAt].Revents != 0 {
@@ -211,7 +210,12 @@ func (s *supervisor) watchProgram() {
 		if s.buried > before {
 			pause = time.Millisecond
 		}
-		if most := s.job.Limits.Processes; n == 0 && most > 0 && !s.limited && !s.reaped && int64(len(descendants())) > most {
+		most := s.job.Limits.Processes
+		if most <= 0 || s.group != nil || s.reaped || time.Since(counted) < countEvery {
+			continue
+		}
+		counted = time.Now()
+		if int64(len(descendants())) > most {
 			s.tooMany()
 		}
 	}
@@ -243,12 +247,16 @@ func (s *supervisor) reap() (none bool) {
 	}
 }
 
-// killAll kills until nobody is left. They are all stopped first, so that none
-// can start another while others are being killed.
+// killAll kills until nobody is left. They may start no more, and are all
+// stopped first, so that none can start another while others are being killed.
 func (s *supervisor) killAll() {
+	if s.group != nil {
+		_ = s.group.limit(0)
+	}
 	pause := 50 * time.Microsecond
 	for !s.reap() {
 		for _, pid := range descendants() {
+			_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{}, nil) // its children inherit it
 			_ = unix.Kill(pid, unix.SIGSTOP)
 		}
 		for _, pid := range descendants() {

@@ -21,6 +21,8 @@ func behaviours() map[string]func(args []string) int {
 		"victim":    victim,
 		"stray":     stray,
 		"flood":     flood,
+		"swap":      swap,
+		"mess":      mess,
 		"drip":      drip,
 		"spin":      func([]string) int { return spin() },
 		"fill":      fill,
@@ -118,14 +120,22 @@ func child(do childFunc, args ...uintptr) {
 	}
 }
 
-// flood STREAM BYTES TEXT writes TEXT until that many bytes are written, or for
-// ever when BYTES is negative.
+// flood STREAM BYTES TEXT [COUNTS] writes TEXT until that many bytes are
+// written, or for ever when BYTES is negative. The file COUNTS says at any time
+// how many bytes the two streams took.
 func flood(args []string) int {
 	fd := map[string]int{"out": 1, "err": 2}
 	n, err := strconv.ParseInt(args[1], 10, 64)
 	if err != nil {
 		fail(err.Error())
 	}
+	counts := -1
+	if len(args) > 3 {
+		if counts, err = unix.Open(args[3], unix.O_WRONLY|unix.O_CREAT, 0o600); err != nil {
+			fail(err.Error())
+		}
+	}
+	var wrote [3]int64
 	block := bytes.Repeat([]byte(args[2]), max(1, 64<<10/len(args[2])))
 	for i := 0; n != 0; i++ {
 		part := block
@@ -142,6 +152,9 @@ func flood(args []string) int {
 		}
 		if n > 0 {
 			n -= int64(w)
+		}
+		if wrote[to] += int64(w); counts >= 0 {
+			_, _ = unix.Pwrite(counts, fmt.Appendf(nil, "%d %d\n", wrote[1], wrote[2]), 0)
 		}
 	}
 	return 0
