@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -222,6 +223,7 @@ func throughBinary(t *testing.T, v variant) {
 	case "partial":
 		before = []string{probe(t), "block", "userns", "--"}
 	case withoutLandlock.name:
+		notAsRoot(t)
 		before = []string{probe(t), "block", "landlock", "--"}
 	}
 	w := newWorld(t)
@@ -237,6 +239,7 @@ func throughBinary(t *testing.T, v variant) {
 				continue
 			}
 			t.Run(row.Case+" "+row.Does, func(t *testing.T) {
+				defer w.forget(maps.Clone(w.names))
 				args := w.fill(t, row.Probe)
 				before := w.state(t)
 				e := c.exec(args...)

@@ -18,6 +18,14 @@ const blockedVar = "ATTACK_TEST_BLOCKED"
 // withoutLandlock is the way to confine on a machine that has none.
 var withoutLandlock = variant{name: "partial without Landlock", level: sandbox.LevelPartial, needs: "userns"}
 
+// notAsRoot ends the test for whom nothing confines without Landlock.
+func notAsRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() == 0 {
+		t.Skip("without Landlock, nothing keeps root's programs from what only root may read")
+	}
+}
+
 var endLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)`)
 
 // again runs a test of this binary where something is blocked. It counts as
@@ -55,6 +63,7 @@ func again(t *testing.T, blocked, test, part string) {
 // The table once more, on a machine without Landlock.
 func TestTableWithoutLandlock(t *testing.T) {
 	t.Parallel()
+	notAsRoot(t)
 	again(t, "landlock", "TestTable", "/partial_without_Landlock")
 }
 
@@ -72,7 +81,7 @@ func TestLevelWhenBlocked(t *testing.T) {
 	}
 	report := sandbox.New(sandbox.Options{TempDir: t.TempDir()}).Probe(context.Background())
 	want := sandbox.LevelPartial
-	if strings.Contains(blocked, ",") {
+	if strings.Contains(blocked, ",") || blocked == "landlock" && os.Getuid() == 0 {
 		want = sandbox.LevelNone
 	}
 	if report.Level != want {

@@ -48,6 +48,8 @@ func fileRows() []Row {
 		{Case: "FS-06", Does: "change the owner of a file of the pack", Probe: []string{"chown", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
 		{Case: "FS-06", Does: "change the times of a file of the pack", Probe: []string{"utimes", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
 		{Case: "FS-06", Does: "change the extended attributes of a file of the pack", Probe: []string{"setxattr", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
+		{Case: "FS-06", Does: "let a file of its own run with your rights, whoever starts it (setuid)", Probe: []string{"chmod-setuid", "{ws}/file"}, Want: everywhere("EPERM", "ok")},
+		{Case: "FS-06", Does: "create such a file", Probe: []string{"create-setuid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
 		{Case: "FS-06", Does: "open a file in /etc to write", Probe: []string{"open-write", "/etc/hostname"}, Want: Want{"EROFS|EACCES", "EACCES", "EROFS|EACCES", "ok"}},
 		{Case: "FS-06", Does: "open a program of the system to write", Probe: []string{"open-write", "/usr/bin/env"}, Want: Want{"EROFS|EACCES", "EACCES", "EROFS|EACCES", "ok"}},
 		{Case: "FS-06", Does: "open a setting of the kernel to write", Probe: []string{"open-write", "/proc/sys/kernel/core_pattern"}, Want: Want{"EROFS|EACCES", "EACCES", "EROFS|EACCES", "ok"}},

@@ -114,6 +114,11 @@ func (w *world) fill(t *testing.T, args []string) []string {
 	return filled
 }
 
+// forget leaves the names that are given: the rest is gone with a test.
+func (w *world) forget(names map[string]string) {
+	w.names, w.listen, w.victim = names, map[string]int{}, nil
+}
+
 // make makes one of the things that a row can name.
 func (w *world) make(t *testing.T, name string) string {
 	t.Helper()
@@ -187,6 +192,9 @@ func (w *world) socket(t *testing.T, name string, family, kind int, at unix.Sock
 	if err != nil {
 		t.Fatalf("making {%s}: %v", name, err)
 	}
+	if at, ok := at.(*unix.SockaddrUnix); ok {
+		t.Cleanup(func() { _ = os.Remove(at.Name) })
+	}
 	w.listen[name] = fd
 	return fd
 }
@@ -204,29 +212,30 @@ func port(t *testing.T, fd int) string {
 // secrets in its environment and its memory.
 func (w *world) startVictim(t *testing.T) int {
 	t.Helper()
-	w.victim = exec.Command(probe(t), "victim")
-	w.victim.Env = []string{"API_KEY=canary in environ"}
-	w.victim.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := w.victim.StdinPipe()
+	victim := exec.Command(probe(t), "victim")
+	victim.Env = []string{"API_KEY=canary in environ"}
+	victim.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := victim.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.victim.StdoutPipe()
+	out, err := victim.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.victim.Start(); err != nil {
+	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
+	w.victim = victim
 	t.Cleanup(func() {
 		_ = in.Close()
-		_ = w.victim.Process.Kill()
-		_ = w.victim.Wait()
+		_ = victim.Process.Kill()
+		_ = victim.Wait()
 	})
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("the victim is not ready: %v", err)
 	}
-	return w.victim.Process.Pid
+	return victim.Process.Pid
 }
 
 func messageQueue(t *testing.T) string {

@@ -135,6 +135,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		f.program.descriptors(moves)
 		f.program.signals()
 		f.program.join(group)
+		f.program.sacrifice() // while its files in /proc are its own
 		f.program.unprivileged(false)
 	}
 	if job.Filter.NoScope {

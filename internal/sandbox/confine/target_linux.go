@@ -100,7 +100,6 @@ func lastCap() int {
 func (p *plan) program(j *Job) {
 	p.call("begin a session", unix.SYS_SETSID)
 	if !j.Namespaces {
-		p.sacrifice()
 		// Nothing but its supervisor would kill it, should that be killed.
 		p.call("die with the supervisor", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	}
