@@ -291,6 +291,7 @@ func TestBinaryEnds(t *testing.T) {
 		for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 			for _, how := range []string{"daemon", "hydra", "subreaper", "stopped"} {
 				t.Run(unix.SignalName(sig)+"/"+how, func(t *testing.T) {
+					t.Parallel()
 					w := newWorld(t)
 					ready := fifo(t, w.dir("ws/ready"))
 					c := w.serve(t)

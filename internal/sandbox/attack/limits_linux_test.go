@@ -159,7 +159,7 @@ func TestForkBomb(t *testing.T) {
 // PK-13: very many files do not hold up the run's end.
 func TestManyFiles(t *testing.T) {
 	each(t, func(t *testing.T, v variant, w *world) {
-		res := v.run(t, w, sandbox.Limits{}, "litter", "20000")
+		res := v.run(t, w, sandbox.Limits{}, "litter", "12000")
 		if res.ExitCode != 0 || !res.Incomplete {
 			t.Errorf("ExitCode, Incomplete = %d, %v (stderr %q), want 0, true", res.ExitCode, res.Incomplete, res.Stderr.Bytes())
 		}

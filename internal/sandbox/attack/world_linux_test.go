@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -326,13 +327,27 @@ func describe(path string) string {
 	}
 	text := ""
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
-		b, err := os.ReadFile(path)
-		text = fmt.Sprintf("%.20q %v", b, err)
+		text = fmt.Sprintf("%d bytes %s", st.Size, beginning(path))
 	}
 	attrs := make([]byte, 256)
 	n, _ := unix.Llistxattr(path, attrs)
 	return fmt.Sprintf("mode %o owner %d:%d names %d times %v %v attributes %q %s",
 		st.Mode, st.Uid, st.Gid, st.Nlink, st.Mtim, st.Ctim, attrs[:max(n, 0)], text)
+}
+
+// beginning is how a file begins; that the rest changed is seen by its times.
+func beginning(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	b := make([]byte, 20)
+	n, err := io.ReadFull(f, b)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return fmt.Sprintf("%q %v", b[:n], err)
 }
 
 // heard says whether somebody came to a socket, and forgets it.
@@ -362,8 +377,8 @@ func healthOf(pid int) string {
 	var cpus unix.CPUSet
 	_ = unix.SchedGetaffinity(pid, &cpus)
 	policy, _, _ := unix.Syscall(unix.SYS_SCHED_GETSCHEDULER, uintptr(pid), 0, 0)
-	io, _, _ := unix.Syscall(unix.SYS_IOPRIO_GET, 1, uintptr(pid), 0)
-	return fmt.Sprintf("alive %v files %d nice %d processors %d scheduler %d io %d", alive, files.Cur, nice, cpus.Count(), int(policy), int(io))
+	ioprio, _, _ := unix.Syscall(unix.SYS_IOPRIO_GET, 1, uintptr(pid), 0)
+	return fmt.Sprintf("alive %v files %d nice %d processors %d scheduler %d io %d", alive, files.Cur, nice, cpus.Count(), int(policy), int(ioprio))
 }
 
 // A reply is what the probe says that came of an operation.
