@@ -41,7 +41,8 @@ bench-sandbox:
 # 2,000 runs at each level, with random kills; nothing may be left.
 soak-sandbox:
 	SANDBOX_SOAK=2000 go test -count=1 -timeout 30m -run '^TestSoak$$' -v ./test/sandbox
-	go test -count=1 -timeout 10m -run '^TestAlwaysConfined$$' ./internal/sandbox/attack -args -runs 500
+	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./internal/sandbox/attack -args -runs 500 -swap 2s
+	scripts/unprivileged.sh all
 
 unprivileged:
 	@scripts/unprivileged.sh

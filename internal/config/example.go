@@ -62,11 +62,11 @@ limits:
   output_markdown: 2KiB     # of a Markdown tool: head, and again tail
   output_total: 64MiB       # what a run may write before it is stopped
   timeout: 30s              # of a run whose tool names none
-  cpu: timeout              # processor time, or the timeout; holds from the confined levels on
-  memory: 2GiB              # of a run; holds from the confined levels on
-  processes: 256            # of a run; holds from the confined levels on
-  open_files: 1024          # of a process; holds from the confined levels on
-  file_size: 256MiB         # of a file that a run writes; holds from the confined levels on
+  cpu: timeout              # processor time of each process; where runs are confined
+  memory: 2GiB              # of each process; where runs are confined
+  processes: 256            # of a run; where runs are confined
+  open_files: 1024          # of each process; where runs are confined
+  file_size: 256MiB         # of a file that a run writes; where runs are confined
   workspace: 1GiB           # of a workspace
   enabled_tools: 60         # of a chat
   runs: 4                   # of a chat at the same time; others wait

@@ -200,7 +200,7 @@ func TestPagesJoin(t *testing.T) {
 	}
 }
 
-// The workspace is read under its own name; every call of it asks, as any.
+// FS-08: the workspace is read under its own name; every call of it asks, as any.
 func TestReadWorkspace(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)

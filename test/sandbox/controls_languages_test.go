@@ -84,6 +84,15 @@ os.link("f", "g"); os.symlink("f", "h"); os.mkfifo("p"); os.replace("g", "i"); o
 print(open("h", "rb").read(3).decode(), os.stat("i").st_nlink, os.stat("i").st_mode & 0o777, int(os.stat("i").st_mtime))
 `, "abc 2 384 1"),
 		{
+			name: "python pseudo terminal", programs: []string{"python3"}, terminal: true, prints: "True\nfrom a terminal",
+			args: []string{"-c", `
+import os, pty, subprocess
+ours, theirs = pty.openpty(); print(os.isatty(theirs))
+subprocess.run(["sh", "-c", "test -t 1 && echo from a terminal"], stdin=theirs, stdout=theirs, check=True)
+print(os.read(ours, 100).decode().strip())
+`},
+		},
+		{
 			name: "python multiprocessing spawn", programs: []string{"python3"}, args: []string{"main.py"}, prints: "[1, 4, 9]",
 			workspace: map[string]string{"main.py": `
 import multiprocessing as mp
@@ -177,7 +186,8 @@ func compilerControls() []control {
 		{
 			name: "go build", programs: []string{"go", "sh"}, run: "sh", args: []string{"-c", "go build -o hello . && ./hello"},
 			workspace: map[string]string{"go.mod": "module hello\n\ngo 1.21\n", "main.go": "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"hello\\n\") }\n"},
-			env:       []string{"GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod -buildvcs=false", "GOTELEMETRY=off", "CGO_ENABLED=0"},
+			env:       []string{"GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=mod -buildvcs=false", "GOTELEMETRY=off", "CGO_ENABLED=0", "GOCACHE=" + goCache},
+			granted:   []string{goCache},
 			prints:    "hello",
 		},
 		{

@@ -57,7 +57,7 @@ const http = require("http");
 const s = http.createServer((q, r) => r.end("served " + q.url)).listen(0, "127.0.0.1", () =>
   http.get({ host: "127.0.0.1", port: s.address().port, path: "/x" }, r => { r.on("data", d => console.log(d.toString())); r.on("end", () => s.close()); }));
 `, "served /x"),
-		shell("loopback curl", `python3 -m http.server --bind 127.0.0.1 0 > log 2>&1 & p=$!
+		shell("loopback curl", `: > log; python3 -m http.server --bind 127.0.0.1 0 > log 2>&1 & p=$!
 for i in $(seq 100); do port=$(sed -n 's/.*port \([0-9]*\).*/\1/p' log); [ -n "$port" ] && break; sleep 0.05; done
 echo page > f; curl -sS --noproxy '*' "http://127.0.0.1:$port/f"; kill $p`, "page", "python3", "curl", "sed", "seq"),
 	}

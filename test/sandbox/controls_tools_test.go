@@ -94,11 +94,11 @@ func zones() control {
 // largeSort sorts more than fits what sort keeps in memory, so that it needs
 // its files below TMPDIR.
 func largeSort() control {
-	size := 200 << 20
+	size := 96 << 20
 	if testing.Short() {
 		size = 8 << 20
 	}
-	c := shell("sort of a large file", `LC_ALL=C sort -S 32M -o sorted "$PACKS_PACK_DIR/large"; LC_ALL=C sort -c sorted; wc -c < sorted | tr -d ' '`, fmt.Sprint(size), "sort")
+	c := shell("sort of a large file", `LC_ALL=C sort -S 16M -o sorted "$PACKS_PACK_DIR/large"; LC_ALL=C sort -c sorted; wc -c < sorted | tr -d ' '`, fmt.Sprint(size), "sort")
 	c.limits = sandbox.Limits{Timeout: 5 * time.Minute}
 	c.prepare = func(t *testing.T, p *place) {
 		f, err := os.Create(filepath.Join(p.pack, "large"))

@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,8 +29,18 @@ const (
 	doVar = "SANDBOX_TEST_DO"
 )
 
-// binDir is where programs are built; TestMain makes and removes it.
-var binDir string
+// goCacheVar is in the environment of a process of the test binary that shares
+// the folder of another one's goCache.
+const goCacheVar = "SANDBOX_TEST_GOCACHE"
+
+var (
+	// binDir is where programs are built; TestMain makes and removes it.
+	binDir string
+
+	// goCache is what Go has compiled under one of the levels: the others need
+	// not do it again.
+	goCache string
+)
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(hideVar); what != "" {
@@ -51,6 +62,14 @@ func TestMain(m *testing.M) {
 	}
 	var err error
 	if binDir, err = os.MkdirTemp("", "packs-mcp-sandbox-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if goCache = os.Getenv(goCacheVar); goCache == "" {
+		goCache = filepath.Join(binDir, "go-cache")
+		err = os.Mkdir(goCache, 0o700)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -146,11 +165,20 @@ func eachVariant(t *testing.T, test func(*testing.T, variant)) {
 			case hidden != "" && hidden != v.hide:
 				t.Skip("this process is for another variant")
 			case hidden == "" && v.hide != "":
+				v.mustConfine(t)
 				again(t, v.hide)
 			default:
 				test(t, v)
 			}
 		})
+	}
+}
+
+// mustConfine skips what nobody can have.
+func (v variant) mustConfine(t *testing.T) {
+	t.Helper()
+	if v.hide == "landlock" && os.Getuid() == 0 {
+		t.Skip("without Landlock, nothing keeps root's programs from what only root may read")
 	}
 }
 
@@ -171,11 +199,14 @@ func again(t *testing.T, what string) {
 		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
 	}
 	args := []string{"-test.v", "-test.run=" + strings.Join(parts, "/"), fmt.Sprintf("-test.short=%v", testing.Short())}
+	if skipped := flag.Lookup("test.skip").Value.String(); skipped != "" {
+		args = append(args, "-test.skip="+skipped)
+	}
 	if deadline, ok := t.Deadline(); ok {
 		args = append(args, "-test.timeout="+time.Until(deadline).String())
 	}
 	cmd := exec.CommandContext(t.Context(), exe, args...)
-	cmd.Env = append(os.Environ(), hideVar+"="+what)
+	cmd.Env = append(os.Environ(), hideVar+"="+what, goCacheVar+"="+goCache)
 	out, err := cmd.CombinedOutput()
 	ended := ""
 	for _, m := range endLine.FindAllStringSubmatch(string(out), -1) {
@@ -303,7 +334,8 @@ func (p *place) command(t testing.TB, name string, args, env []string) sandbox.C
 	}
 }
 
-// policy is what the server lets a tool touch.
-func (p *place) policy() sandbox.Policy {
-	return sandbox.Policy{ReadOnly: []string{p.pack}, Writable: []string{p.workspace}}
+// policy is what the server lets a tool touch, with the folders that are
+// granted.
+func (p *place) policy(granted ...string) sandbox.Policy {
+	return sandbox.Policy{ReadOnly: []string{p.pack}, Writable: append([]string{p.workspace}, granted...)}
 }

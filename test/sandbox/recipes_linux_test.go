@@ -157,6 +157,7 @@ func TestRecipes(t *testing.T) {
 		{"partial-without-landlock", "partial", "landlock", "userns"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
+			variant{hide: w.hide}.mustConfine(t)
 			if level := levelWithout(t, w.hide); level != w.level {
 				skip(t, w.needs, "this machine has level %s and not %s", level, w.name)
 			}
@@ -166,6 +167,7 @@ func TestRecipes(t *testing.T) {
 					name += "-stand-in"
 				}
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					need(t, r.programs...)
 					r.try(t, w.hide, w.level, blocks[r.heading])
 				})

@@ -297,6 +297,7 @@ func TestNamesToldApart(t *testing.T) {
 	}
 }
 
+// EN-02: what no pack may set, since it changes what other programs run.
 func TestEnvForbidden(t *testing.T) {
 	for _, name := range []string{
 		"LD_PRELOAD", "ld_preload", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PERL5LIB", "PERL5OPT",

@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"errors"
 	"go/build"
 	"os"
 	"os/exec"
@@ -104,7 +105,7 @@ func TestHelperIsEarly(t *testing.T) {
 		cmd := exec.Command(binary, arg)
 		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 		out, err := cmd.CombinedOutput()
-		if _, ran := err.(*exec.ExitError); !ran {
+		if _, ran := errors.AsType[*exec.ExitError](err); !ran {
 			t.Fatalf("packs-mcp %s = %v, want it to fail without a job, outside of a sandbox", arg, err)
 		}
 		if !strings.Contains(string(out), "init runtime ") {

@@ -3,8 +3,8 @@
 package confine
 
 import (
+	"errors"
 	"os"
-	"runtime/debug"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,8 +32,6 @@ func init() {
 // help is the helper's whole life. It runs on the process's first thread, to
 // which Go ties the initialisation of packages.
 func help() int {
-	// The child works on the memory as it is; it is small, and short-lived.
-	debug.SetGCPercent(-1)
 	job, stdio, err := receive()
 	if err != nil {
 		return 1 // there is nobody to tell
@@ -153,7 +151,6 @@ func carryOut(job *Job, stdio []int) *Report {
 		r.Mount = f.ns
 		return r
 	}
-	debug.SetGCPercent(100) // from here on, the helper may live for long
 	// Only now: who cannot be dumped does not own his files in /proc, and the
 	// child needs one of them to map its user.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -188,7 +185,7 @@ func pipes() (orders, report [2]int, err error) {
 
 func failure(step string, err error) *Report {
 	r := &Report{Failed: true, Step: step}
-	if errno, ok := err.(unix.Errno); ok { // as the calls of package unix return it
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		r.Errno = uint64(errno)
 	}
 	return r

@@ -5,7 +5,7 @@ package confine
 import (
 	"errors"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +24,7 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 		if !countsPids(base) {
 			continue
 		}
-		g := &pidsGroup{filepath.Join(base, name)}
+		g := &pidsGroup{path.Join(base, name)}
 		if os.Mkdir(g.dir, 0o700) != nil {
 			continue
 		}
@@ -39,7 +39,7 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 // countsPids reports whether the groups in a group are counted: in version 2 it
 // says which controllers they have, in version 1 each controller has its tree.
 func countsPids(base string) bool {
-	if list, err := os.ReadFile(filepath.Join(base, "cgroup.subtree_control")); err == nil {
+	if list, err := os.ReadFile(path.Join(base, "cgroup.subtree_control")); err == nil {
 		for name := range strings.FieldsSeq(string(list)) {
 			if name == "pids" {
 				return true
@@ -47,14 +47,14 @@ func countsPids(base string) bool {
 		}
 		return false
 	}
-	_, err := os.Stat(filepath.Join(base, "cgroup.procs"))
-	return err == nil && filepath.Base(base) == "pids"
+	_, err := os.Stat(path.Join(base, "cgroup.procs"))
+	return err == nil && path.Base(base) == "pids"
 }
 
 // RemoveGroup removes the group of a [Job] whose helper was killed.
 func RemoveGroup(name string) {
 	for _, base := range groupBases() {
-		removeGroup(filepath.Join(base, name))
+		removeGroup(path.Join(base, name))
 	}
 }
 
@@ -77,11 +77,11 @@ func groupBases() []string {
 
 // limit sets how many members the group may have. Those it has stay.
 func (g *pidsGroup) limit(most int64) error {
-	return os.WriteFile(filepath.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(most, 10)), 0)
+	return os.WriteFile(path.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(most, 10)), 0)
 }
 
 // members is the file to write a process's number to.
-func (g *pidsGroup) members() string { return filepath.Join(g.dir, "cgroup.procs") }
+func (g *pidsGroup) members() string { return path.Join(g.dir, "cgroup.procs") }
 
 // remove is called when no member is left.
 func (g *pidsGroup) remove() { removeGroup(g.dir) }

@@ -26,9 +26,6 @@ const (
 // A move is a descriptor and where it belongs. None is from where another goes.
 type move struct{ from, to int }
 
-// capData is half of what capset(2) takes. Zeroes are no capability at all.
-type capData struct{ effective, permitted, inheritable uint32 }
-
 // descriptors moves a child's descriptors to where they belong, and closes
 // everything else.
 func (p *plan) descriptors(moves []move) {
@@ -80,7 +77,7 @@ func (p *plan) unprivileged(own bool) {
 	}
 	p.call("clear the ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	p.call("drop the capabilities", unix.SYS_CAPSET,
-		unsafe.Pointer(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), unsafe.Pointer(new([2]capData)))
+		unsafe.Pointer(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), unsafe.Pointer(new([2]unix.CapUserData)))
 	p.call("set no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	p.call("hide from ptrace", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }

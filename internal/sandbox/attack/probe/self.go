@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -21,7 +22,7 @@ func selfOps() map[string]op {
 		"confined": func([]string) (string, error) { return confined() },
 		"environ":  func([]string) (string, error) { return asJSON(os.Environ()) },
 		"stdin": func([]string) (string, error) {
-			n, err := os.Stdin.Read(make([]byte, 16))
+			n, err := unix.Read(0, make([]byte, 16))
 			return fmt.Sprint(n), endOfFile(n, err)
 		},
 		"tty":      func([]string) (string, error) { _, err := unix.Open("/dev/tty", unix.O_RDWR, 0); return "", err },
@@ -40,8 +41,8 @@ func asJSON(v any) (string, error) {
 }
 
 func endOfFile(n int, err error) error {
-	if n == 0 && err != nil {
-		return answer(err.Error())
+	if n == 0 && err == nil {
+		return answer("EOF")
 	}
 	return err
 }
@@ -100,7 +101,7 @@ func confined() (string, error) {
 			missing = append(missing, fmt.Sprintf("ambient capability %d", c))
 		}
 	}
-	if err := open(unix.AF_VSOCK, unix.SOCK_STREAM, 0); err != unix.EPERM {
+	if err := open(unix.AF_VSOCK, unix.SOCK_STREAM, 0); !errors.Is(err, unix.EPERM) {
 		missing = append(missing, fmt.Sprintf("socket: %v", err))
 	}
 	if len(missing) > 0 {
