@@ -22,6 +22,7 @@ type helper struct {
 	cmd    *exec.Cmd
 	socket *os.File // the helper takes its end for the end of us
 	group  string   // the control group of its job; empty: none
+	failed bool     // it did not end by itself; known when it was closed
 }
 
 // helperExit bounds how long a helper that has said its last word takes to end.
@@ -117,15 +118,20 @@ func (h *helper) listens() bool {
 	return err == nil && alive
 }
 
+// tidy removes what a helper that was closed could not remove itself. Nothing of
+// its job is left.
+func (h *helper) tidy() {
+	if h.failed && h.group != "" {
+		confine.RemoveGroup(h.group)
+	}
+}
+
 // close waits for the helper to end, and makes it.
 func (h *helper) close() {
 	_ = h.socket.Close()
 	late := time.AfterFunc(helperExit, func() { _ = h.cmd.Process.Kill() })
-	err := h.cmd.Wait()
+	h.failed = h.cmd.Wait() != nil
 	late.Stop()
-	if err != nil && h.group != "" {
-		confine.RemoveGroup(h.group)
-	}
 }
 
 // spareFor is how long a helper waits for a job before it is let go. It takes

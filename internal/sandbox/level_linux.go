@@ -82,6 +82,7 @@ func (s *confiner) tell(group string, message []byte, l *launch) (*helper, error
 			return h, nil
 		}
 		h.close()
+		h.tidy()
 		if attempt > 0 {
 			return nil, err
 		}
@@ -131,6 +132,7 @@ func (p *confined) reap() ending {
 		if !p.namespaces {
 			killOrphans()
 		}
+		p.helper.tidy()
 		return ending{code: -1, signal: "SIGKILL"}
 	}
 	if p.report.Failed {
