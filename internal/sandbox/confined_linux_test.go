@@ -3,12 +3,15 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // shell is a command of sh in dir, which is its workspace too.
@@ -73,6 +76,47 @@ func TestRunWithoutSignalScope(t *testing.T) {
 		if got := strings.TrimSpace(string(res.Stdout.Bytes())); got != "alive" || time.Since(begin) > 5*time.Second {
 			t.Errorf("%s: the program printed %q after %v, want the signal refused", script, got, time.Since(begin))
 		}
+	}
+}
+
+// Whoever kills the supervisor does not set free what it watched over: that falls
+// to the server.
+func TestRunWithoutItsSupervisor(t *testing.T) {
+	r := New(Options{Skip: []Level{LevelFull}, TempDir: t.TempDir()})
+	defer r.Close()
+	if r.Level() != LevelPartial {
+		t.Skip("level partial is not to be had here")
+	}
+	ws := behave(t, "").Dir
+	c := shell(t, ws, "sleep 300 & echo $PPID $! >pids.new; mv pids.new pids; wait")
+	type answer struct {
+		res *Result
+		err error
+	}
+	ended := make(chan answer, 1)
+	go func() {
+		res, err := r.Run(t.Context(), allow(Limits{Timeout: 20 * time.Second}, c), c)
+		ended <- answer{res, err}
+	}()
+	var supervisor, child int
+	for supervisor == 0 {
+		select {
+		case a := <-ended:
+			t.Fatalf("Run ended before its time: %+v, %v", a.res, a.err)
+		case <-time.After(time.Millisecond):
+			text, _ := os.ReadFile(filepath.Join(ws, "pids"))
+			_, _ = fmt.Sscan(string(text), &supervisor, &child)
+		}
+	}
+	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	a := <-ended
+	if a.err != nil || a.res.Signal != "SIGKILL" || a.res.Cause != CauseExit {
+		t.Errorf("Run = %+v, %v, want the end of a program that was killed", a.res, a.err)
+	}
+	if alive(child) {
+		t.Errorf("the program's child %d outlives its supervisor", child)
 	}
 }
 

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"testing"
@@ -17,10 +18,11 @@ func TestEveryLevel(t *testing.T) {
 	for _, skip := range []string{"full", "full partial"} {
 		t.Run("without "+skip, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=^(TestRun|TestArtifacts|TestWorkspace|TestServer|TestShutdown|Example)")
+			cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^(TestRun|TestArtifacts|TestWorkspace|TestServer|TestShutdown|Example)")
 			cmd.Env = append(os.Environ(), skipVar+"="+skip, "GORACE=atexit_sleep_ms=0")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("the tests of runs = %v\n%s", err, out)
+			out, err := cmd.CombinedOutput()
+			if passed := bytes.Count(out, []byte("\n--- PASS: TestRun")); err != nil || passed < 20 {
+				t.Errorf("the tests of runs = %v, %d passed\n%s", err, passed, out)
 			}
 		})
 	}

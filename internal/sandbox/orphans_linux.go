@@ -4,12 +4,13 @@ package sandbox
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 )
 
 // adoptOrphans makes this process the one to whom the children of a killed
@@ -33,7 +34,7 @@ func killOrphans() {
 	pause := 100 * time.Microsecond
 	for deadline := time.Now().Add(orphanTime); time.Now().Before(deadline); pause = min(2*pause, 10*time.Millisecond) {
 		var orphans []int
-		for _, pid := range ownChildren() {
+		for _, pid := range confine.Children(os.Getpid()) {
 			if filters(pid) > own {
 				orphans = append(orphans, pid)
 			}
@@ -51,21 +52,6 @@ func killOrphans() {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 	}
-}
-
-// ownChildren are the processes whose parent is this one.
-func ownChildren() []int {
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	var pids []int
-	for _, name := range lists {
-		list, _ := os.ReadFile(name)
-		for field := range strings.FieldsSeq(string(list)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
 }
 
 // filters is how many seccomp filters a process has; kernels before 5.9 do not

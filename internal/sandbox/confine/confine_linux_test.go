@@ -43,7 +43,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("ParseJob of Message differs (-want +got):\n%s", diff)
 		}
 	}
-	r := &Report{Failed: true, Step: "mount /usr", Errno: 1, Mount: true, Status: 9, CPU: -1, MaxRSS: 7, TooMany: true}
+	r := &Report{Failed: true, Step: "mount /usr", Errno: 1, Status: 9, CPU: -1, MaxRSS: 7, TooMany: true}
 	got, err := ParseReport(r.Message()[HeadSize:])
 	if diff := cmp.Diff(r, got); err != nil || diff != "" {
 		t.Errorf("ParseReport of Message = %v, differs (-want +got):\n%s", err, diff)

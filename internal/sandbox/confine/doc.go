@@ -4,8 +4,8 @@
 // A program that imports this package and finds [Arg] as its first argument is
 // such a helper: it does its work in this package's init function and exits,
 // before any other package with a costly initialisation, and before main. To
-// stay that early, this package imports the standard library and golang.org/x/sys
-// only.
+// stay that early, it imports the standard library and golang.org/x/sys only, and
+// on macOS the package seatbelt, which does the same.
 //
 // On Linux the helper is given a [Job] over a socket, its descriptor 3, with the
 // program's three standard streams. It makes a list of system calls of it (see
@@ -15,6 +15,9 @@
 // done can be read, and printed when it fails. The socket is the helper's
 // lifeline: when the other end is closed, by an order or because the server was
 // killed, everything that the job started is killed.
+//
+// On macOS the helper supervises one program under sandbox-exec (package
+// seatbelt); on Windows there is no helper, only the probe's program.
 //
 // The package does not decide what a program may touch; package sandbox does.
 package confine

@@ -13,9 +13,9 @@ import (
 // lifeline is the helper's descriptor of the socket to the server.
 const lifeline = 3
 
-// Stdio is how many descriptors come with a job: the program's standard input,
-// output and error.
-const Stdio = 3
+// stdioCount is how many descriptors come with a job: the program's standard
+// input, output and error.
+const stdioCount = 3
 
 func init() {
 	if len(os.Args) < 2 {
@@ -50,7 +50,7 @@ func help() int {
 // receive waits for the job.
 func receive() (*Job, []int, error) {
 	var head [HeadSize]byte
-	control := make([]byte, unix.CmsgSpace(4*Stdio))
+	control := make([]byte, unix.CmsgSpace(4*stdioCount))
 	var n, cn int
 	for {
 		var err error
@@ -71,7 +71,7 @@ func receive() (*Job, []int, error) {
 		return nil, nil, errMalformed
 	}
 	stdio, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(stdio) != Stdio {
+	if err != nil || len(stdio) != stdioCount {
 		return nil, nil, errMalformed
 	}
 	body := make([]byte, Length(head))
@@ -147,9 +147,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		if f.ns {
 			step = "make namespaces"
 		}
-		r := failure(step, err)
-		r.Mount = f.ns
-		return r
+		return failure(step, err)
 	}
 	// Only now: who cannot be dumped does not own his files in /proc, and the
 	// child needs one of them to map its user.

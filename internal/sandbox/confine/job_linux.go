@@ -97,7 +97,6 @@ type Report struct {
 	Failed bool   // the program was not started
 	Step   string // with Failed: what was being done, as "mount /usr"
 	Errno  uint64 // with Failed
-	Mount  bool   // with Failed: it was about the tree or a namespace, and not about the program
 
 	Status  uint64 // of the program, as wait(2) gives it
 	CPU     int64  // microseconds, user and system
@@ -235,7 +234,6 @@ func (c *codec) report(r *Report) {
 	c.bool(&r.Failed)
 	c.string(&r.Step)
 	c.uint(&r.Errno)
-	c.bool(&r.Mount)
 	c.uint(&r.Status)
 	c.int(&r.CPU)
 	c.int(&r.MaxRSS)

@@ -4,6 +4,7 @@ package confine
 
 import (
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,6 @@ func (s *supervisor) note(rec *record) {
 			step = what[i]
 		}
 		s.report.Failed, s.report.Step, s.report.Errno = true, step, uint64(rec.errno)
-		s.report.Mount = rec.kind == saysSetup
 	case saysEnd:
 		if s.report.Failed {
 			return
@@ -151,7 +151,8 @@ func (s *supervisor) tooMany() {
 // hasRoom reports whether the PID namespace has no more processes than it may
 // have. The init counts as none.
 func (s *supervisor) hasRoom() bool {
-	d, err := os.Open("/proc/" + strconv.Itoa(s.pid) + "/root/proc")
+	// Its root folder, and in it the processes as it sees them.
+	d, err := os.Open(path.Join("/proc", strconv.Itoa(s.pid), "root", "proc"))
 	if err != nil {
 		return true // it is gone
 	}
@@ -270,7 +271,7 @@ func (s *supervisor) killAll() {
 // descendants returns the processes below this one, parents before their
 // children.
 func descendants() []int {
-	children := childrenOf
+	children := Children
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
 		children = childrenByParent() // a kernel without CONFIG_PROC_CHILDREN
 	}
@@ -281,8 +282,9 @@ func descendants() []int {
 	return all
 }
 
-// childrenOf returns the children of a process, as far as it still has any.
-func childrenOf(pid int) []int {
+// Children returns the children of a process, as far as it still has any and the
+// kernel keeps a list of them (CONFIG_PROC_CHILDREN).
+func Children(pid int) []int {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	tasks, _ := readNames(dir)
 	var pids []int
