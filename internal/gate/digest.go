@@ -85,6 +85,9 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	for _, l := range p.Links {
 		s.add("link", l.Path, l.Target)
 	}
+	for _, i := range p.Images {
+		s.add("image", i.At, i.From)
+	}
 	s.add("project", r.Project)
 	s.add("granted variables", r.Granted.Env...)
 	s.add("granted variables without a value", r.Granted.Unset...)

@@ -9,6 +9,8 @@ const (
 	Deny Decision = ""     // this call does not happen
 	Once Decision = "once" // this exact call, one time
 	Chat Decision = "chat" // and the like of it, until the chat ends
+	// Always is the like of it in every chat, until anything about it changes.
+	Always Decision = "always"
 )
 
 // denyWord is how a denial is spelled on the wire and in the log.
@@ -23,7 +25,7 @@ func (d Decision) String() string {
 
 // A Choice is one answer a person may give, in the words shown beside it.
 type Choice struct {
-	Value string // "once", "chat" or "deny"
+	Value string // "once", "chat", "always" or "deny"
 	Title string
 }
 

@@ -189,6 +189,7 @@ func (r Request) clone() Request {
 		run.Policy.Writable = slices.Clone(run.Policy.Writable)
 		run.Policy.Protected = slices.Clone(run.Policy.Protected)
 		run.Policy.Links = slices.Clone(run.Policy.Links)
+		run.Policy.Images = slices.Clone(run.Policy.Images)
 		run.Command.Program.Needs = slices.Clone(run.Command.Program.Needs)
 		run.Command.Program.Links = slices.Clone(run.Command.Program.Links)
 		run.Granted.Env = slices.Clone(run.Granted.Env)

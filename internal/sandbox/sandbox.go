@@ -199,9 +199,20 @@ type Policy struct {
 	// Writable, where the level shows it a file system of its own.
 	Links []Link
 
+	// Images are folders of which the run gets a copy in the place of what is
+	// there: a private one, which nobody can change between a check and the run.
+	Images []Image
+
 	Network Network
 	Limits  Limits
 }
+
+// An Image says that what a run finds at the absolute folder At is what is in
+// the absolute folder From. At itself must be there, and is not read. A level
+// that cannot show the run a file system of its own starts it with From in the
+// place of At wherever a path below At is named: in the program's path, the
+// arguments, the environment, the input and the working folder.
+type Image struct{ At, From string }
 
 // check reports, as a [*CommandError], what no run can be given.
 func (p *Policy) check() error {

@@ -1,0 +1,108 @@
+package approvals
+
+import (
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// An Announcement tells other programs of the same user how to reach a running
+// server: one file in the run folder, mode 0600, named PID-RANDOM.json.
+type Announcement struct {
+	Version int       `json:"version"` // 1
+	PID     int       `json:"pid"`
+	Server  string    `json:"server"`  // names the process, as in the audit log
+	Address string    `json:"address"` // host:port on the loopback interface
+	Key     string    `json:"key"`     // 256 random bits; whoever has it may decide
+	Started time.Time `json:"started"`
+	Project string    `json:"project,omitempty"` // the project's folder, to tell servers apart
+}
+
+// The paths under /control are for other programs of the same user: each
+// request carries "Authorization: Bearer KEY", and none may come from a browser.
+const (
+	controlPending = "/control/pending" // GET → Queue
+	controlEvents  = "/control/events"  // GET → server-sent events, each "event: pending" with a Queue
+	controlDecide  = "/control/decide"  // POST Decision → Decided
+	controlOpen    = "/control/open"    // POST {} → Opened
+)
+
+// A Queue is the calls of one server that wait, oldest first.
+type Queue struct {
+	Pending []Call `json:"pending"`
+}
+
+// A Call is a [gate.Pending] as it is sent.
+type Call struct {
+	Code     string    `json:"code"`
+	Chat     string    `json:"chat"`
+	Client   string    `json:"client,omitempty"`
+	Person   string    `json:"person,omitempty"`
+	Kind     string    `json:"kind"`
+	Pack     string    `json:"pack"`
+	Title    string    `json:"title"`
+	Text     string    `json:"text"`
+	Choices  []Choice  `json:"choices"`
+	Fields   []Field   `json:"fields,omitempty"`
+	Asked    time.Time `json:"asked"`
+	Waits    time.Time `json:"waits,omitzero"` // until when the call itself waits; absent: it has returned
+	Expires  time.Time `json:"expires"`
+	Note     string    `json:"note,omitempty"`
+	Answered string    `json:"answered,omitempty"` // once, chat or always: allowed, and not made again yet
+}
+
+// A Choice is a [gate.Choice] as it is sent.
+type Choice struct {
+	Value string `json:"value"`
+	Title string `json:"title"`
+}
+
+// A Field is a [gate.Field] as it is sent.
+type Field struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+// A Decision is what a person decided about a call.
+type Decision struct {
+	Code     string            `json:"code"`
+	Decision string            `json:"decision"` // the value of a choice
+	Values   map[string]string `json:"values,omitempty"`
+	Note     string            `json:"note,omitempty"`
+}
+
+// Decided is the answer to a [Decision] that counted.
+type Decided struct {
+	Title string `json:"title"` // of the call
+	// Held says that the call has returned: the decision holds for the same
+	// call, made again, until Expires.
+	Held    bool      `json:"held"`
+	Expires time.Time `json:"expires"`
+}
+
+// Opened names the file that leads a browser to the page, once.
+type Opened struct {
+	File string `json:"file"`
+}
+
+// A Failure is the body of every response that is not 200.
+type Failure struct {
+	Error struct {
+		Problem string `json:"problem"` // a gate.CodeProblem, or "forbidden", "invalid", "internal"
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func callOf(p gate.Pending) Call {
+	c := Call{
+		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
+		Title: p.Title, Text: p.Text, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Answered: string(p.Answered),
+	}
+	for _, ch := range p.Choices {
+		c.Choices = append(c.Choices, Choice(ch))
+	}
+	for _, f := range p.Fields {
+		c.Fields = append(c.Fields, Field(f))
+	}
+	return c
+}

@@ -1,0 +1,57 @@
+package gate
+
+import "time"
+
+// A Grant is an answer that holds for more than one call: "for this chat" and
+// "always". It is bound to everything that the person was shown, as facts, and
+// allows nothing once one of them differs.
+type Grant struct {
+	ID      string    `json:"id"`      // names it for a person
+	Digest  string    `json:"digest"`  // of Facts; a call that has the same is allowed
+	Subject string    `json:"subject"` // digest of what it is about: two grants with the same are the same thing, then and now
+	Since   time.Time `json:"since"`
+	Covers  string    `json:"covers"` // what it allows, in the words the person chose
+	Channel string    `json:"channel,omitempty"`
+
+	Person string   `json:"person,omitempty"` // whose answer it is, over HTTP
+	Kind   Kind     `json:"kind"`
+	Pack   string   `json:"pack"`           // pack id
+	Dir    string   `json:"dir,omitempty"`  // of the pack
+	Tool   string   `json:"tool,omitempty"` // declared name; empty when the model wrote the command
+	Argv   []string `json:"argv,omitempty"` // of a command the model wrote, the program's path first
+
+	Facts []Fact `json:"facts"`
+	Files []File `json:"files,omitempty"` // of the pack, when there are few enough to name what changed
+	// Void is set when the pack, the tool or the program was found changed. The
+	// grant allows nothing any more, and only tells what changed.
+	Void *Void `json:"void,omitempty"`
+}
+
+// A Void says when a grant came to an end, and why.
+type Void struct {
+	At      time.Time `json:"at"`
+	Changes []string  `json:"changes"` // in words, one line each
+}
+
+// A Fact is one thing that a person was shown and that a grant depends on.
+type Fact struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+}
+
+// A File is a file of a pack, as it was when something was approved.
+type File struct {
+	Path   string `json:"path"`   // with slashes
+	Digest string `json:"digest"` // "sha256:" and hex
+}
+
+// A GrantStore keeps the grants that hold in every chat and after a restart.
+// It is grantfile.Store.
+type GrantStore interface {
+	// Load returns the grants. An error means that what is kept does not check
+	// out, or cannot be read: then nothing is allowed.
+	Load() ([]Grant, error)
+	// Update lets change edit the grants and keeps what it returns, whole or not
+	// at all, while no other process does the same. With an error nothing changed.
+	Update(change func([]Grant) ([]Grant, error)) error
+}
