@@ -24,6 +24,9 @@ func (r *Request) callDigest(level sandbox.Level) string {
 	s.add("path", r.Path)
 	s.add("hidden", r.Hidden)
 	s.add("tools", r.Tools...)
+	for _, f := range r.Fields {
+		s.add("field", f.Name, f.Title)
+	}
 	s.add("arguments", string(canonical(r.Arguments)))
 	s.add("always ask", fmt.Sprint(r.AlwaysAsk))
 	if r.Run != nil {
@@ -34,25 +37,7 @@ func (r *Request) callDigest(level sandbox.Level) string {
 		s.add("input", string(r.Run.Command.Stdin))
 		s.add("run id", r.Run.Command.RunID)
 		s.add("about the tool", r.Run.About)
-	}
-	return s.String()
-}
-
-// grantDigest names what an answer "for this chat" covers: the pack for open
-// and enable, the pack's files for read, the tool with any valid arguments for
-// a run, and the exact argv and folder for a command the model wrote.
-func (r *Request) grantDigest(level sandbox.Level) string {
-	s := newSum("grant")
-	r.addSubject(s)
-	if r.Run != nil {
-		r.Run.addPlan(s, level)
-		if r.Run.Tool == "" {
-			s.add("arguments of the program", r.Run.Command.Args...)
-			s.add("environment", r.Run.Command.Env...)
-			s.add("input", string(r.Run.Command.Stdin))
-		} else {
-			s.add("environment names", envNames(r.Run.Command.Env)...)
-		}
+		s.add("made for the chat", fmt.Sprint(r.Run.Scratch))
 	}
 	return s.String()
 }
@@ -62,10 +47,11 @@ func (r *Request) addSubject(s sum) {
 	s.add("chat", r.Caller.Chat)
 	s.add("person", r.Caller.Person)
 	s.add("kind", string(r.Kind))
-	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust), r.Pack.Attached)
+	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust), r.Pack.Attached, fmt.Sprint(r.Pack.Loose))
 }
 
 // addPlan adds what is started and under which rules, without the arguments.
+// What is added here is a fact of grants too; see [Request.facts].
 func (r *Run) addPlan(s sum, level sandbox.Level) {
 	c, p := r.Command, r.Policy
 	s.add("tool", r.Tool, r.Definition)
@@ -99,14 +85,6 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	s.add("network", p.Network.String())
 	s.add("limits", fmt.Sprintf("%+v", p.Limits)) // numbers only
 	s.add("level", level.String())
-}
-
-func envNames(env []string) []string {
-	names := make([]string, len(env))
-	for i, kv := range env {
-		names[i], _, _ = strings.Cut(kv, "=")
-	}
-	return names
 }
 
 // A sum digests facts byte for byte. Every value has its length before it and

@@ -76,10 +76,13 @@ func unbound(of func() Request, digest func(*Request, sandbox.Level) string) []s
 	return free
 }
 
+// grantDigest is what a grant for the like of r is bound to.
+func grantDigest(r *Request, level sandbox.Level) string { return digestOf(r.facts(level)) }
+
 // TestEveryFieldIsBound: a field that is added to a request, a command or a
 // policy has to be added to the digests, or to these lists on purpose.
 func TestEveryFieldIsBound(t *testing.T) {
-	free := []string{"Caller.Client", "Caller.Call", "Caller.CanAsk", "Logged"}
+	free := []string{"Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Pack.Files", "Logged"}
 	for name, of := range map[string]func() Request{"tool": toolRun, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
 		free := free
 		if of().Run != nil {
@@ -91,8 +94,8 @@ func TestEveryFieldIsBound(t *testing.T) {
 	}
 	// What a grant leaves open, which is what its choice says.
 	call := []string{
-		"Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.ChatEnd", "Method", "Pack.About",
-		"Path", "Hidden", "Tools", "Arguments", "Logged", "AlwaysAsk",
+		"Caller.Chat", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Caller.ChatEnd", "Method",
+		"Pack.About", "Pack.Files", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
 	}
 	words := []string{"Run.About", "Run.Command.RunID", "Run.Env", "Run.Logged"}
 	for _, c := range []struct {
@@ -107,7 +110,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 		{"tool", toolRun, slices.Concat(call, words, []string{"Run.Command.Args", "Run.Command.Stdin"})},
 		{"granted", grantedRun, slices.Concat(call, words, []string{"Run.Command.Args", "Run.Command.Stdin"})},
 	} {
-		got := unbound(c.of, (*Request).grantDigest)
+		got := unbound(c.of, grantDigest)
 		slices.Sort(got)
 		slices.Sort(c.want)
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -138,7 +141,7 @@ func TestDigestsAreUnambiguous(t *testing.T) {
 			default:
 				r.Run.Command.Args, r.Run.Command.Env = a, a
 			}
-			for kind, digest := range map[string]string{"call": r.callDigest(0), "grant": r.grantDigest(0)} {
+			for kind, digest := range map[string]string{"call": r.callDigest(0), "grant": grantDigest(&r, 0)} {
 				says := fmt.Sprintf("%s of %s %q", kind, field, a)
 				if other, ok := seen[digest]; ok {
 					t.Errorf("%s and %s have the same digest", says, other)

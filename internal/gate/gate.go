@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -22,11 +24,28 @@ var ErrDenied = errors.New("denied")
 type DeniedError struct {
 	Reason string // what happened
 	Hint   string // what to do now
+	// Code is the one under which a person can still allow the call when it is
+	// made again; empty when nobody can.
+	Code string
 }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Reason }
 
 func (e *DeniedError) Is(target error) bool { return target == ErrDenied }
+
+// A PendingError says that nobody has answered yet, and that the answer will
+// hold for the same call, made again. Nothing happened.
+type PendingError struct {
+	Code    string
+	Expires time.Time
+	Hint    string // what to do now
+}
+
+func (e *PendingError) Error() string {
+	return fmt.Sprintf("nobody has answered yet; the question stays open under the code %s until %s", e.Code, clock(e.Expires))
+}
+
+func (e *PendingError) Is(target error) bool { return target == ErrDenied }
 
 // A WeakSandboxError is the denial of a run because programs cannot be confined
 // here as strongly as it takes.
@@ -72,8 +91,22 @@ type Options struct {
 	// Require is the weakest level of confinement under which a program may
 	// start.
 	Require sandbox.Level
-	// Pending is how long a state may travel before its answer is worth
-	// nothing; 0 is ten minutes.
+	// Policy is PolicyEveryCall or PolicyFirstRun; empty is the former.
+	Policy string
+	// Rules are the user's own.
+	Rules []rules.Rule
+	// Grants keeps the answers that hold in every chat; nil: there are none.
+	Grants GrantStore
+	// Copies makes the private copies of packs that programs are started from;
+	// nil: they are started from the pack's own folder.
+	Copies Copier
+	// Channels are the ways in which a person can be asked: ChannelElicitation,
+	// ChannelPage, ChannelTerminal. Nil is elicitation alone.
+	Channels []string
+	// Wait is how long a call waits for its answer; 0 is 45 seconds.
+	Wait time.Duration
+	// Pending is how long a question may be answered, and how long an answer
+	// holds for a call that has returned; 0 is ten minutes.
 	Pending time.Duration
 	// FullArguments writes arguments into the audit log as they came; otherwise
 	// secret values are taken out.
@@ -90,13 +123,20 @@ type Gate struct {
 	logger  *slog.Logger
 	server  string
 	require sandbox.Level
+	policy  string
+	rules   []rules.Rule
+	store   GrantStore // nil: nothing holds in every chat
+	copies  Copier     // nil: packs are not copied
+	ask     []string   // the channels
+	wait    time.Duration
 	pending time.Duration
 	full    bool
 	now     func() time.Time
 	states  *states
+	queue   *queue
 
-	mu     sync.Mutex
-	grants map[string]map[string]time.Time // chat → grant digest → when it was given
+	mu    sync.Mutex
+	chats map[string][]Grant // :: chat → what was allowed in it
 }
 
 // New returns a gate with no grants. Everything in o that is an interface is
@@ -114,14 +154,28 @@ func New(o Options) (*Gate, error) {
 	if o.Pending <= 0 {
 		o.Pending = 10 * time.Minute
 	}
+	if o.Wait <= 0 {
+		o.Wait = 45 * time.Second
+	}
+	if o.Channels == nil {
+		o.Channels = []string{ChannelElicitation}
+	}
+	switch o.Policy {
+	case "":
+		o.Policy = PolicyEveryCall
+	case PolicyEveryCall, PolicyFirstRun:
+	default:
+		return nil, fmt.Errorf("gate: the policy %q is unknown", o.Policy)
+	}
 	st, err := newStates(o.Now)
 	if err != nil {
 		return nil, err
 	}
 	return &Gate{
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, pending: o.Pending, full: o.FullArguments, now: o.Now, states: st,
-		grants: make(map[string]map[string]time.Time),
+		require: o.Require, policy: o.Policy, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
+		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
+		states: st, queue: newQueue(o.Now), chats: make(map[string][]Grant),
 	}, nil
 }
 
@@ -135,9 +189,10 @@ func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
 	g.states.forget(chat)
+	g.queue.forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.grants, chat)
+	delete(g.chats, chat)
 }
 
 // Check decides about one request. Exactly one of its results is not nil: a
@@ -155,16 +210,17 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 	var stale error
 	if answer != nil {
 		// First of all: whatever is decided, the state is spent.
-		stale = g.states.redeem(answer.State, req.callDigest(c.box.Level))
+		c.nonce, stale = g.states.redeem(answer.State, req.callDigest(c.box.Level))
 	}
 	if ctx.Err() != nil {
+		c.queue.finish(c.nonce, CodeWithdrawn, "the client cancelled the call")
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
 	if reason := req.invalid(); reason != "" {
 		return nil, nil, c.deny(reason, "")
 	}
 	if weak := c.tooWeak(); weak != nil {
-		if err := c.record(Deny, weak.Error(), ""); err != nil {
+		if err := c.record(Deny, ChannelPolicy, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, weak
@@ -201,9 +257,11 @@ func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
 	if req.Run != nil {
 		c.box = g.Sandbox(context.Background())
 	}
-	if err := g.states.redeem(answer.State, req.callDigest(c.box.Level)); err != nil {
+	nonce, err := g.states.redeem(answer.State, req.callDigest(c.box.Level))
+	if err != nil {
 		reason += "; " + err.Error()
 	}
+	g.queue.finish(nonce, CodeWithdrawn, "the call cannot be made any more")
 	return c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
 }
 
@@ -213,93 +271,55 @@ type check struct {
 	box    sandbox.Report // how the runner confines, asked once, when the request is a run
 	req    Request
 	answer *Answer
+	nonce  string // of the answer's state, when that is authentic
+	always bool   // a rule says to ask each time
+	would  *Grant // see like
+	grant  string // id of the grant that the decision rests on or makes
+	ruled  string // where the rule is written that the decision rests on
+	// changed says what differs from what was allowed before.
+	changed []string
 }
 
 // first decides about a request that comes without an answer.
 func (c *check) first() (*Permit, *Question, error) {
 	if c.req.Kind == KindList {
-		permit, err := c.permit(Once, "metadata never asks")
+		permit, err := c.permit(Once, ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
-	if !c.req.onceOnly() && c.granted() {
-		permit, err := c.permit(Chat, "allowed for this chat before")
+	verdict := c.rule()
+	if verdict.Effect != 0 {
+		c.ruled = verdict.Rule.Where
+	}
+	if verdict.Effect == rules.Deny {
+		return nil, nil, c.denyBy(ChannelRule, "a rule of the user's forbids it: "+verdict.Rule.Where,
+			"Do not try it in another way. Tell the user what you wanted to do and why.")
+	}
+	c.always = verdict.Effect == rules.Ask
+	if held, v := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level)); v != nil {
+		permit, err := c.held(held, v)
 		return permit, nil, err
+	} else if held != nil {
+		return c.askAgain(held)
 	}
-	if !c.req.Caller.CanAsk {
-		return nil, nil, c.deny("this client cannot show questions, so nobody could be asked",
-			"Tell the user: every call needs a person's approval, and this client does not support MCP elicitation. "+
-				"They can use a client that does, or try the pack in a terminal with: packs-mcp try PACK_DIR")
+	stored, refused := c.loadGrants()
+	if refused != nil {
+		return nil, nil, c.deny(refused.Reason, refused.Hint)
 	}
-	text, err := render(&c.req, c.box)
-	if err != nil {
-		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
+	if !c.req.onceOnly() && !c.always {
+		if verdict.Effect == rules.Allow {
+			permit, err := c.permit(Once, ChannelRule, "allowed by the rule "+verdict.Rule.Where)
+			return permit, nil, err
+		}
+		if d, grant, ok := c.granted(stored); ok {
+			c.grant = grant.ID
+			permit, err := c.permit(d, ChannelGrant, "allowed before, on "+day(grant.Since))
+			return permit, nil, err
+		}
+		if reason := c.unasked(); reason != "" {
+			permit, err := c.permit(Once, ChannelPolicy, reason)
+			return permit, nil, err
+		}
 	}
-	expires := c.now().Add(c.pending)
-	state, err := c.states.mint(c.req.Caller.Chat, c.req.callDigest(c.box.Level), expires)
-	if err != nil {
-		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
-	}
-	return nil, &Question{Title: c.req.title(), Text: text, Choices: c.req.choices(), State: state, Expires: expires}, nil
+	return c.question(stored)
 }
-
-// answered applies the answer to a question. stale says why the answer's state
-// is not that of a question about this very request; nil when it is.
-func (c *check) answered(stale error) (*Permit, error) {
-	if stale != nil {
-		return nil, c.deny(stale.Error(), "Make the call again, without an answer or a state; the user will then be asked.")
-	}
-	decision, reason := c.answer.decision(c.req.choices())
-	if decision == Deny {
-		return nil, c.deny(reason,
-			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
-	}
-	permit, err := c.permit(decision, "")
-	if err == nil && decision == Chat {
-		c.grant()
-	}
-	return permit, err
-}
-
-// permit records the decision and then, only if that worked, allows the call.
-func (c *check) permit(d Decision, reason string) (*Permit, error) {
-	// A copy: what is done with the request from here on changes nothing.
-	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone()}
-	if p.req.Kind == KindRun {
-		p.run = newRunID()
-	}
-	if err := c.record(d, reason, p.run); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// deny records a denial and returns it.
-func (c *check) deny(reason, hint string) error {
-	if err := c.record(Deny, reason, ""); err != nil {
-		return err
-	}
-	return &DeniedError{Reason: reason, Hint: hint}
-}
-
-// granted reports whether a person allowed the like of the request for the
-// chat.
-func (c *check) granted() bool {
-	key := c.req.grantDigest(c.box.Level)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.grants[c.req.Caller.Chat][key]
-	return ok
-}
-
-func (c *check) grant() {
-	key := c.req.grantDigest(c.box.Level)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	chat := c.req.Caller.Chat
-	if c.grants[chat] == nil {
-		c.grants[chat] = make(map[string]time.Time)
-	}
-	c.grants[chat][key] = c.now()
-}
-
 func newRunID() string { return "run-" + rand.Text()[:16] }

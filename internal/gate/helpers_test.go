@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,6 +105,35 @@ func (l *recorder) last() audit.Entry {
 	}
 	return all[len(all)-1]
 }
+
+// A memory keeps grants as a file would, and refuses them like one.
+type memory struct {
+	mu     sync.Mutex
+	grants []Grant
+	err    error // of both methods
+}
+
+func (m *memory) Load() ([]Grant, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.grants), m.err
+}
+
+func (m *memory) Update(change func([]Grant) ([]Grant, error)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	now, err := change(slices.Clone(m.grants))
+	if err == nil {
+		m.grants = now
+	}
+	return err
+}
+
+// remembers gives a gate a place for answers that always hold.
+func remembers(o *Options) { o.Grants = new(memory) }
 
 // A bench is a gate with everything around it in reach of a test.
 type bench struct {

@@ -1,14 +1,17 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -20,6 +23,36 @@ type Permit struct {
 	req  Request
 	run  string
 	used atomic.Bool
+	// values are what the person filled in.
+	values map[string]string
+}
+
+// A Copier makes private copies of packs. It is copies.Store.
+type Copier interface {
+	// Copy returns a folder with exactly the tree of this digest, made from the
+	// pack's folder dir, that only this user can change. It stays until release
+	// is called. An error means that the pack is not, or no longer, that tree, or
+	// that it cannot be copied.
+	Copy(ctx context.Context, dir, digest string) (folder string, release func(), err error)
+}
+
+// Values are what the person filled in, by the names of the request's Fields.
+func (p *Permit) Values() map[string]string { return maps.Clone(p.values) }
+
+// Fill takes the request as it is with the person's values in the places of the
+// stand-ins, and returns the permit for it. Nothing else may differ but the
+// program's arguments and input. Without Fields the permit itself is returned.
+func (p *Permit) Fill(req Request) (*Permit, error) {
+	if len(p.req.Fields) == 0 {
+		return p, nil
+	}
+	level := p.box.Level
+	same := len(req.Fields) == 0 && req.Caller.Chat == p.req.Caller.Chat && req.subject() == p.req.subject() &&
+		digestOf(req.facts(level)) == digestOf(p.req.facts(level)) && bytes.Equal(req.Arguments, p.req.Arguments)
+	if !same || p.used.Swap(true) {
+		return nil, p.Withhold("something about the call changed after it was allowed", "Call again; the user will be asked about it as it is now.")
+	}
+	return &Permit{gate: p.gate, box: p.box, req: req.clone(), run: p.run}, nil
 }
 
 // Digest is the pack digest that was approved. Whoever hands out content
@@ -66,6 +99,11 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		return nil, c.deny(fmt.Sprintf("the sandbox level was %q when this was approved, and is %q", p.box.Level, now.Level),
 			"Call again; the user will be asked about the run as it is now.")
 	}
+	policy, release, err := p.image(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	command := p.req.Run.Command
 	command.RunID = p.run
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
@@ -73,7 +111,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if err := g.append(p.runEntry(audit.EventRunStart)); err != nil {
 		return nil, err
 	}
-	result, err := g.start(ctx, p.req.Run.Policy, command)
+	result, err := g.start(ctx, policy, command)
 	end := p.runEntry(audit.EventRunEnd)
 	if result != nil {
 		code := result.ExitCode
@@ -96,7 +134,42 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if logErr := g.append(end); logErr != nil {
 		return nil, logErr
 	}
+	g.queue.outcome(p.run, outcome(result, err))
 	return result, err
+}
+
+// image returns the run's policy with a private copy of the pack in the place
+// of the pack: the bytes that were approved, which nobody exchanges between the
+// copy's check and their use. A loose tool's folder is no pack, and its program
+// is checked as any other.
+func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func(), err error) {
+	policy = p.req.Run.Policy
+	pack := p.req.Pack
+	if p.gate.copies == nil || pack.Loose || pack.Dir == "" {
+		return policy, func() {}, nil
+	}
+	folder, release, err := p.gate.copies.Copy(ctx, pack.Dir, pack.Digest)
+	if err != nil {
+		p.gate.logger.Warn("the pack could not be copied; nothing was started", "pack", pack.ID, "run", p.run, "err", err)
+		return policy, nil, p.Withhold("the pack could not be copied as it was approved: "+safetext.Line(err.Error()),
+			"Call again; the user will be asked about the pack as it is now. If it is said again, tell the user to look at the server's log.")
+	}
+	policy.Images = append(slices.Clone(policy.Images), sandbox.Image{At: pack.Dir, From: folder})
+	return policy, release, nil
+}
+
+// outcome says how a run ended, for people.
+func outcome(result *sandbox.Result, err error) string {
+	switch {
+	case err != nil || result == nil:
+		return "was not started"
+	case result.Cause != sandbox.CauseExit:
+		return "stopped: " + string(result.Cause)
+	case result.Signal != "":
+		return "ended by " + result.Signal
+	default:
+		return fmt.Sprintf("exit code %d", result.ExitCode)
+	}
 }
 
 // start runs the program. A runner that panics has still to be recorded.

@@ -19,25 +19,15 @@ const maxPrompt = 16_000
 
 var errPromptTooLong = errors.New("the call is too long to be shown in full, so it cannot be approved")
 
-// choices are the answers offered for r, in the order in which people know
-// them: this once, more than once, no. None is preselected.
-func (r *Request) choices() []Choice {
-	once := Choice{Value: string(Once), Title: "Allow once: this exact call"}
-	if r.Kind == KindRun {
-		once.Title = "Run once: this exact call"
+// until says when the chat ends.
+func (r *Request) until() string {
+	if until := safetext.Line(r.Caller.ChatEnd); until != "" {
+		return until
 	}
-	deny := Choice{Value: denyWord, Title: "Deny"}
-	if r.onceOnly() {
-		return []Choice{once, deny}
-	}
-	until := safetext.Line(r.Caller.ChatEnd)
-	if until == "" {
-		until = "until this chat ends"
-	}
-	return []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), until)}, deny}
+	return "until this chat ends"
 }
 
-// scope says what an answer for the chat covers.
+// scope says what an answer for more than this call covers.
 func (r *Request) scope() string {
 	switch r.Kind {
 	case KindOpen:
@@ -77,6 +67,9 @@ func (r *Request) title() string {
 	case KindEnable:
 		return fmt.Sprintf("Enable %s of pack %s?", plural(len(r.Tools), "tool"), pack)
 	case KindRun:
+		if r.Run == nil {
+			return fmt.Sprintf("Run something of pack %s?", pack) // refused; told in the history
+		}
 		if r.Run.Tool != "" {
 			return fmt.Sprintf("Run tool %s of pack %s?", name(r.Run.Tool), pack)
 		}
@@ -110,7 +103,8 @@ func (r *Run) commandLine() string {
 
 // render writes the whole question: facts, then the pack's own words, marked
 // as such. Every value that did not come from this program is escaped.
-func render(r *Request, box sandbox.Report) (string, error) {
+// changed are the differences to what was allowed before, and since says when.
+func render(r *Request, box sandbox.Report, since string, changed []string) (string, error) {
 	var p prompt
 	p.line(r.title())
 	p.line("")
@@ -118,6 +112,15 @@ func render(r *Request, box sandbox.Report) (string, error) {
 		p.line("WARNING: this pack is NOT trusted. It came with a project")
 		p.line("or from elsewhere. Allow only what you understand.")
 		p.line("")
+	}
+	if len(changed) > 0 {
+		p.fact("CHANGED", since+":")
+		for _, c := range changed {
+			p.fact("", "- "+c)
+		}
+	}
+	for i, f := range r.Fields {
+		p.fact(first(i, "fill in"), safetext.Line(f.Title)+", shown as "+quoted(StandIn(f.Name)))
 	}
 	switch r.Kind {
 	case KindRead:

@@ -123,7 +123,7 @@ func TestPrompts(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			b := newBench(t)
+			b := newBench(t, remembers)
 			b.runner.setLevel(c.level)
 			b.runner.box = sandbox.Report{NetworkEnforced: true, Loopback: true, Trials: []sandbox.Trial{
 				{Level: sandbox.LevelFull, Means: []string{"namespaces"}},
@@ -305,7 +305,7 @@ func TestDifferentCallsLookDifferent(t *testing.T) {
 		for _, stdin := range []string{"", `{"a":"b"}`, `"{\"a\":\"b\"}"`, `{"a":"p\u0430y"}`, "{\"a\":\"p\u0430y\"}", "{", `{"a":1,"a":2}`, "x\n"} {
 			text, err := render(new(with(execRun(), func(r *Request) {
 				r.Run.Command.Args, r.Run.Command.Stdin = args, []byte(stdin)
-			})), sandbox.Report{})
+			})), sandbox.Report{}, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -377,7 +377,11 @@ func FuzzPrompt(f *testing.F) {
 		for _, of := range []func() Request{toolRun, execRun, openCall, readCall, enableCall} {
 			req := with(of(), change)
 			for _, level := range []sandbox.Level{sandbox.LevelNone, sandbox.LevelFull} {
-				text, err := render(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}})
+				// What changed is told of files and folders whose names are somebody's.
+				was, req := of(), with(req, func(r *Request) { r.Fields = []Field{{Name: about, Title: value}} })
+				was.Pack.Files, req.Pack.Files = []File{{value, "a"}}, []File{{value, "b"}, {tool, "c"}}
+				before, now := was.grant(level), req.grant(level)
+				text, err := render(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now))
 				if err != nil {
 					continue
 				}
@@ -395,7 +399,7 @@ func FuzzPrompt(f *testing.F) {
 					}
 				}
 			}
-			for _, c := range req.choices() {
+			for _, c := range (&check{Gate: &Gate{store: new(memory)}, req: req}).choices() {
 				checkShown(t, strings.ReplaceAll(c.Title, "\ufe0f", ""))
 			}
 		}

@@ -1,6 +1,9 @@
 package gate
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Decision is a person's answer. The zero Decision is a denial.
 type Decision string
@@ -37,9 +40,20 @@ type Question struct {
 	// lines, the first of which is Title.
 	Text    string
 	Choices []Choice
+	Fields  []Field // to be filled in by whoever allows the call
+	// Code names the question for a person, on the page and in the terminal.
+	Code string
+	// Elicit says that the client is to ask. Otherwise the person is asked
+	// elsewhere only.
+	Elicit bool
+	// Decided is closed when a person answered on the page or in the terminal;
+	// see [Gate.Answered].
+	Decided <-chan struct{}
 	// State must come back with the answer, unchanged.
 	State   string
 	Expires time.Time
+
+	nonce string
 }
 
 // An Answer is what came back for a question. Nothing in it is trusted.
@@ -56,41 +70,61 @@ type Answer struct {
 	// Reason says why there is no answer, when the channel knows: "no answer
 	// within 45s". It goes into the log and the denial.
 	Reason string
+	// Note is how the answer was given, for the log.
+	Note string
+}
+
+// decisionField is the form's field that every answer needs.
+const decisionField = "decision"
+
+// A decided answer is what a form comes to.
+type decided struct {
+	Decision
+	values   map[string]string // of the fields, when the call is allowed
+	explicit bool              // a person chose it; a denial may also be the client's own
+	reason   string            // of a denial
 }
 
 // decision reads the form. Whatever is not one of the choices that were offered
-// is a denial, and then reason says why.
-func (a *Answer) decision(offered []Choice) (d Decision, reason string) {
+// is a denial.
+func (a *Answer) decision(offered []Choice, fields []Field) decided {
+	no := func(reason string) decided { return decided{Decision: Deny, reason: reason} }
 	switch a.Action {
 	case "accept":
 	case "decline":
-		return Deny, "the person declined"
+		return no("the person declined")
 	case "cancel":
-		return Deny, "the question was closed without an answer"
+		return no("the question was closed without an answer")
 	case "":
 		if a.Reason != "" {
-			return Deny, a.Reason
+			return no(a.Reason)
 		}
-		return Deny, "there was no answer"
+		return no("there was no answer")
 	default:
-		return Deny, "the answer was malformed"
+		return no("the answer was malformed")
 	}
 	form, ok := a.Content.(map[string]any)
 	if !ok {
-		return Deny, "the answer was malformed: no form was filled in"
+		return no("the answer was malformed: no form was filled in")
 	}
-	value, ok := form["decision"].(string)
+	value, ok := form[decisionField].(string)
 	if !ok {
-		return Deny, `the answer was malformed: no "decision"`
+		return no(`the answer was malformed: no "decision"`)
 	}
-	for _, c := range offered {
-		if c.Value != value {
-			continue
-		}
-		if value == denyWord {
-			return Deny, "the person chose to deny"
-		}
-		return Decision(value), ""
+	if !slices.ContainsFunc(offered, func(c Choice) bool { return c.Value == value }) {
+		return no(`the answer was malformed: "decision" is none of the choices`)
 	}
-	return Deny, `the answer was malformed: "decision" is none of the choices`
+	if value == denyWord {
+		return decided{Decision: Deny, explicit: true, reason: "the person chose to deny"}
+	}
+	values := make(map[string]string)
+	for _, f := range fields {
+		if text, ok := form[f.Name].(string); ok {
+			values[f.Name] = text
+		}
+	}
+	if problem := missingValue(fields, values); problem != "" {
+		return no("the answer was malformed: " + problem)
+	}
+	return decided{Decision: Decision(value), values: values, explicit: true}
 }

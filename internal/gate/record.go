@@ -6,23 +6,43 @@ import (
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // record writes one decision. Denials, and everything that was asked, are on
-// disk when it returns; what a grant or the nature of metadata allows is
+// disk when it returns; what a grant, a rule or the nature of metadata allows is
 // written at once and on disk within a second, except runs.
-func (c *check) record(d Decision, reason, run string) error {
+func (c *check) record(d Decision, channel, reason, run string) error {
+	return c.write(d.String(), channel, reason, run, d != Deny && c.answer == nil && c.req.Kind != KindRun)
+}
+
+// recordPending writes that a call returned without an answer.
+func (c *check) recordPending(reason string) error {
+	return c.write(pendingWord, "", reason, "", false)
+}
+
+// pendingWord is how the log calls a call that returned without an answer.
+const pendingWord = "pending"
+
+func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	e := c.entry(&c.req, c.box.Level, audit.EventDecision)
-	e.Decision, e.Reason, e.Run = d.String(), reason, run
-	if c.answer != nil {
-		e.Channel = c.answer.Channel
-	}
+	e.Decision, e.Channel, e.Reason, e.Run = decision, channel, reason, run
+	e.Grant, e.Rule, e.Changed = c.grant, c.ruled, c.changed
 	write := c.log.Append
-	if d != Deny && c.answer == nil && c.req.Kind != KindRun {
+	if lazy {
 		write = c.log.AppendLazy
 	}
-	return c.failed(e, shorter(e, write))
+	if err := c.failed(e, shorter(e, write)); err != nil {
+		return err
+	}
+	if c.req.Kind != KindList {
+		c.queue.remember(Past{
+			Time: c.now(), Chat: c.req.Caller.Chat, Call: c.req.Caller.Call, Kind: c.req.Kind, Pack: name(c.req.Pack.ID),
+			Title: c.req.title(), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
+		})
+	}
+	return nil
 }
 
 // append writes an entry that must be on disk before anything goes on.

@@ -342,7 +342,7 @@ func TestSyncedLines(t *testing.T) {
 		e := b.log.last()
 		switch {
 		case c.first().Kind == KindList:
-		case c.asked && (e.Decision != "chat" || e.Channel == ""), !c.asked && (e.Decision != "chat" || e.Reason == "" || e.Channel != ""):
+		case c.asked && (e.Decision != "chat" || e.Channel == ""), !c.asked && (e.Decision != "chat" || e.Reason == "" || e.Channel != "grant"):
 			t.Errorf("%s, asked %v: line = %+v", c.first().Kind, c.asked, e)
 		}
 	}

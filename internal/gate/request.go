@@ -43,6 +43,7 @@ type Caller struct {
 	Client  string // the client's own name and version
 	Call    string // id of this call, for the audit log
 	CanAsk  bool   // the client declared that it can show a form
+	Carries bool   // a question goes to the client as the call's result, and comes back with another call
 	ChatEnd string // when the chat ends, in words: "until this client closes"
 }
 
@@ -53,15 +54,20 @@ type Pack struct {
 	Trust  Trust
 	Digest string // of the pack's tree, "sha256:" and hex; empty for the workspace
 	About  string // the pack's own description; shown as a quotation only
+	// Loose says that Digest covers one file of Dir, and not what else is there.
+	Loose bool
+	// Files are what Digest covers, so that a person can be told what changed.
+	// They may be left out.
+	Files []File
 	// Attached tells one attachment from a later one of the same pack: a grant
 	// ends when the pack is detached, and attaching it again does not bring it
 	// back.
 	Attached string
 }
 
-// A Request is one call, described by facts. Everything in it except Logged and
-// Caller's Client, Call and CanAsk is bound by the approval: when any of it
-// differs the next time, it is another question.
+// A Request is one call, described by facts. Everything in it except Logged,
+// Pack's Files and Caller's Client, Call and CanAsk is bound by the approval:
+// when any of it differs the next time, it is another question.
 type Request struct {
 	Caller Caller
 	Kind   Kind
@@ -80,6 +86,10 @@ type Request struct {
 	// Logged is what the audit log keeps of the arguments: Arguments with
 	// secret values taken out. Nil keeps nothing.
 	Logged json.RawMessage
+	// Fields are values that the call needs and nobody has given: the person is
+	// asked for them, and in their places the request has stand-ins. See
+	// [Permit.Fill].
+	Fields []Field
 	// AlwaysAsk offers only "once" and "deny", as a pack can demand.
 	AlwaysAsk bool
 	// Run is what a request of KindRun would start.
@@ -98,6 +108,10 @@ type Run struct {
 	About   string
 	Command sandbox.Command
 	Policy  sandbox.Policy
+	// Scratch says that the workspace was made for this chat and is another one
+	// in the next. A grant for every chat is then about "the workspace",
+	// wherever that is.
+	Scratch bool
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
@@ -168,8 +182,8 @@ func (r *Request) invalid() string {
 }
 
 // onceOnly reports whether only this exact call can be approved, never the
-// like of it.
-func (r *Request) onceOnly() bool { return r.AlwaysAsk || !r.Pack.trusted() }
+// like of it. Values that the person fills in are for one call.
+func (r *Request) onceOnly() bool { return r.AlwaysAsk || !r.Pack.trusted() || len(r.Fields) > 0 }
 
 // trusted reports whether a person vouched for the pack. A word that is not
 // known is no trust.
@@ -177,7 +191,7 @@ func (p *Pack) trusted() bool { return p.Trust == TrustBundled || p.Trust == Tru
 
 // clone returns a copy that shares nothing that could be changed.
 func (r Request) clone() Request {
-	r.Tools = slices.Clone(r.Tools)
+	r.Tools, r.Fields, r.Pack.Files = slices.Clone(r.Tools), slices.Clone(r.Fields), slices.Clone(r.Pack.Files)
 	r.Arguments, r.Logged = slices.Clone(r.Arguments), slices.Clone(r.Logged)
 	if r.Run != nil {
 		run := *r.Run
@@ -200,3 +214,7 @@ func (r Request) clone() Request {
 	}
 	return r
 }
+
+// StandIn is what a request has in the place of a value that the person is to
+// fill in.
+func StandIn(field string) string { return "<" + field + ">" }

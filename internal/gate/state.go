@@ -55,12 +55,12 @@ func newStates(now func() time.Time) (*states, error) {
 }
 
 // mint returns a state for the chat's call with this digest, good until
-// expires.
-func (s *states) mint(chat, call string, expires time.Time) (string, error) {
-	nonce := rand.Text()
+// expires, and what names its question.
+func (s *states) mint(chat, call string, expires time.Time) (state, nonce string, err error) {
+	nonce = rand.Text()
 	raw, err := json.Marshal(token{Nonce: nonce, Call: call, Expires: expires.Unix()})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *states) mint(chat, call string, expires time.Time) (string, error) {
 	}
 	s.open[nonce] = waiting{chat, expires}
 	body := base64.RawURLEncoding.EncodeToString(raw)
-	return body + "." + s.mac(body), nil
+	return body + "." + s.mac(body), nonce, nil
 }
 
 // makeRoom drops what is too old, and when nothing is, the oldest question of
@@ -115,24 +115,25 @@ func (s *states) forget(chat string) {
 }
 
 // redeem spends a state. Whatever it returns, an authentic state cannot be
-// used again.
-func (s *states) redeem(state, call string) error {
+// used again; nonce names its question, and is empty when it is not authentic
+// or was spent.
+func (s *states) redeem(state, call string) (nonce string, err error) {
 	if state == "" {
-		return errStateMissing
+		return "", errStateMissing
 	}
 	// The text is authenticated, not what it decodes to: base64 has several
 	// texts for the same bytes.
 	body, mac, ok := strings.Cut(state, ".")
 	if !ok || !hmac.Equal([]byte(mac), []byte(s.mac(body))) {
-		return errStateForged
+		return "", errStateForged
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil {
-		return errStateForged
+		return "", errStateForged
 	}
 	var t token
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return errStateForged
+		return "", errStateForged
 	}
 	s.mu.Lock()
 	w, open := s.open[t.Nonce]
@@ -144,11 +145,18 @@ func (s *states) redeem(state, call string) error {
 	now := s.now()
 	switch {
 	case !open, now.After(w.expires), now.Unix() > t.Expires:
-		return errStateSpent
+		return "", errStateSpent
 	case !hmac.Equal([]byte(t.Call), []byte(call)):
-		return errStateOther
+		return t.Nonce, errStateOther
 	}
-	return nil
+	return t.Nonce, nil
+}
+
+// spend voids a state whose question nobody carries any more.
+func (s *states) spend(nonce string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, nonce)
 }
 
 func (s *states) mac(body string) string {

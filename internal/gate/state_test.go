@@ -23,7 +23,7 @@ func TestGreedyChat(t *testing.T) {
 	s := newTestStates(t, &now)
 	mint := func(chat string) string {
 		t.Helper()
-		state, err := s.mint(chat, "call", now.Add(10*time.Minute))
+		state, _, err := s.mint(chat, "call", now.Add(10*time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +41,11 @@ func TestGreedyChat(t *testing.T) {
 		t.Errorf("%d questions wait, want at most %d", n, maxOpen)
 	}
 	for name, state := range map[string]string{"honest": honest, "late": later, "greedy, the last": last} {
-		if err := s.redeem(state, "call"); err != nil {
+		if _, err := s.redeem(state, "call"); err != nil {
 			t.Errorf("%s: redeem() = %v", name, err)
 		}
 	}
-	if err := s.redeem(first, "call"); !errors.Is(err, errStateSpent) {
+	if _, err := s.redeem(first, "call"); !errors.Is(err, errStateSpent) {
 		t.Errorf("greedy, the first: redeem() = %v, want %v", err, errStateSpent)
 	}
 }
@@ -55,12 +55,12 @@ func TestOldQuestionsMakeRoom(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newTestStates(t, &now)
 	for i := range maxOpen {
-		if _, err := s.mint(fmt.Sprint("chat ", i), "call", now.Add(time.Minute)); err != nil {
+		if _, _, err := s.mint(fmt.Sprint("chat ", i), "call", now.Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	now = now.Add(time.Minute + time.Second)
-	if _, err := s.mint("chat", "call", now.Add(time.Minute)); err != nil {
+	if _, _, err := s.mint("chat", "call", now.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(s.open); n != 1 {
@@ -73,11 +73,11 @@ func TestSpentStatesAreForgotten(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newTestStates(t, &now)
 	for range maxOpen + 100 {
-		state, err := s.mint("chat", "call", now.Add(time.Minute))
+		state, _, err := s.mint("chat", "call", now.Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.redeem(state, "call"); err != nil {
+		if _, err := s.redeem(state, "call"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,12 +92,12 @@ func TestMachineSlept(t *testing.T) {
 	start := time.Now() // with a monotonic reading
 	now := start
 	s := newTestStates(t, &now)
-	state, err := s.mint("chat", "call", start.Add(10*time.Minute))
+	state, _, err := s.mint("chat", "call", start.Add(10*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
 	now = start.Round(0).Add(11 * time.Minute)
-	if err := s.redeem(state, "call"); !errors.Is(err, errStateSpent) {
+	if _, err := s.redeem(state, "call"); !errors.Is(err, errStateSpent) {
 		t.Errorf("redeem() = %v, want %v", err, errStateSpent)
 	}
 }
@@ -112,11 +112,11 @@ func FuzzRedeem(f *testing.F) {
 	f.Fuzz(func(t *testing.T, forged, facts string, at int, flip byte) {
 		call := hexSum([]byte(facts))
 		s := newTestStates(t, &now)
-		state, err := s.mint("chat", call, now.Add(time.Minute))
+		state, _, err := s.mint("chat", call, now.Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.redeem(forged, call); err == nil {
+		if _, err := s.redeem(forged, call); err == nil {
 			t.Fatalf("redeem(%q) accepts", forged)
 		}
 		changed := []byte(state)
@@ -124,13 +124,13 @@ func FuzzRedeem(f *testing.F) {
 			at = -(at + 1)
 		}
 		changed[at%len(changed)] ^= flip
-		if err := s.redeem(string(changed), call); (err == nil) != (flip == 0) {
+		if _, err := s.redeem(string(changed), call); (err == nil) != (flip == 0) {
 			t.Fatalf("redeem(%q), changed from %q, = %v", changed, state, err)
 		}
-		if err := s.redeem(state, call); (err == nil) != (flip != 0) {
+		if _, err := s.redeem(state, call); (err == nil) != (flip != 0) {
 			t.Fatalf("redeem(%q) = %v after a flip of %#x", state, err, flip)
 		}
-		if err := s.redeem(state, call); !errors.Is(err, errStateSpent) {
+		if _, err := s.redeem(state, call); !errors.Is(err, errStateSpent) {
 			t.Fatalf("redeem(%q) again = %v, want %v", state, err, errStateSpent)
 		}
 	})

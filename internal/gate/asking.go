@@ -1,0 +1,302 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+)
+
+// elsewhere reports whether a person can be asked without the client.
+func (g *Gate) elsewhere() bool {
+	return slices.Contains(g.ask, ChannelPage) || slices.Contains(g.ask, ChannelTerminal)
+}
+
+// where tells a model what its user can do about a call with this code.
+func (g *Gate) where(code string) string {
+	text := ""
+	if slices.Contains(g.ask, ChannelPage) {
+		text = "on the approval page (packs-mcp approvals open shows it), or "
+	}
+	return text + "in a terminal with: packs-mcp approvals approve " + code
+}
+
+// question asks about the request: it becomes an entry of the queue, and a
+// question that the client can carry.
+func (c *check) question(stored []Grant) (*Permit, *Question, error) {
+	elicits := c.req.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
+	if !elicits && !c.elsewhere() {
+		return nil, nil, c.deny("this client cannot show questions, so nobody could be asked",
+			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
+				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR")
+	}
+	was, changed := c.was(stored)
+	c.changed = changed
+	text, err := render(&c.req, c.box, sinceWords(was), changed)
+	if err != nil {
+		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
+	}
+	now := c.now()
+	e := &entry{
+		chat: c.req.Caller.Chat, call: c.req.callDigest(c.box.Level), req: c.req.clone(), box: c.box,
+		asking: !elicits || !c.req.Caller.Carries, decided: make(chan struct{}),
+		shown: Pending{
+			Chat: c.req.Caller.Chat, Client: name(c.req.Caller.Client), Person: name(c.req.Caller.Person), Kind: c.req.Kind,
+			Pack: name(c.req.Pack.ID), Title: c.req.title(), Text: text, Choices: c.choices(), Fields: c.req.clone().Fields, Asked: now,
+		},
+	}
+	if c.req.Caller.Client == "" {
+		e.shown.Client = ""
+	}
+	if c.req.Caller.Person == "" {
+		e.shown.Person = ""
+	}
+	if !e.asking {
+		e.shown.Note = "The client shows this question, too."
+	}
+	q, err := c.mint(e, now, elicits)
+	if err != nil {
+		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
+	}
+	if !c.queue.add(e) {
+		return nil, nil, c.deny("too many calls wait for an answer", "Wait until the user has answered some, and call again.")
+	}
+	q.Code = e.shown.Code
+	return nil, q, nil
+}
+
+// mint gives an entry a state, and makes the question that carries it.
+func (c *check) mint(e *entry, now time.Time, elicits bool) (*Question, error) {
+	expires := now.Add(c.pending)
+	state, nonce, err := c.states.mint(e.chat, e.call, expires)
+	if err != nil {
+		return nil, err
+	}
+	e.nonce, e.shown.Expires = nonce, expires
+	if e.asking {
+		e.shown.Waits = now.Add(c.wait)
+	}
+	return &Question{
+		Title: e.shown.Title, Text: e.shown.Text, Choices: e.shown.Choices, Fields: e.shown.Fields,
+		State: state, Expires: expires, Code: e.shown.Code, Elicit: elicits, Decided: e.decided, nonce: nonce,
+	}, nil
+}
+
+// askAgain has the call wait for the answer to a question that an earlier call
+// left behind.
+func (c *check) askAgain(e *entry) (*Permit, *Question, error) {
+	elicits := c.req.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
+	unlock := c.queue.lock()
+	e.asking, e.shown.Note = true, ""
+	q, err := c.mint(e, c.now(), elicits)
+	c.queue.change()
+	unlock()
+	if err != nil {
+		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
+	}
+	return nil, q, nil
+}
+
+// Answered returns what was decided about a question on the page or in the
+// terminal; nil when nothing was yet. It goes to Check like any other answer.
+func (g *Gate) Answered(q *Question) *Answer {
+	v := g.queue.verdictOf(q.nonce)
+	if v == nil {
+		return nil
+	}
+	return answerOf(q.State, v)
+}
+
+// answerOf spells a verdict as a client would.
+func answerOf(state string, v *Verdict) *Answer {
+	content := map[string]any{decisionField: v.Decision.String()}
+	for name, value := range v.Values {
+		content[name] = value
+	}
+	return &Answer{State: state, Action: "accept", Content: content, Channel: v.Channel, Note: v.Note}
+}
+
+// Postpone is called when a call has waited long enough. The question stays
+// open without it. It returns the answer when there is one after all, otherwise
+// a [*PendingError], or a denial when that could not be recorded.
+func (g *Gate) Postpone(q *Question) (*Answer, error) {
+	e, answered := g.queue.leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
+	switch {
+	case e == nil:
+		return nil, &DeniedError{Reason: "the question is no longer open", Hint: "Make the call again; the user will then be asked."}
+	case answered:
+		return g.Answered(q), nil
+	}
+	g.states.spend(q.nonce)
+	c := &check{Gate: g, box: e.box, req: e.req}
+	p := &PendingError{Code: q.Code, Expires: e.shown.Expires}
+	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, clock(p.Expires))); err != nil {
+		g.queue.finish(q.nonce, CodeWithdrawn, "the question could not be recorded")
+		return nil, err
+	}
+	p.Hint = "Tell the user that this waits for them: they can answer " + g.where(q.Code) +
+		" (or deny). Then make exactly the same call again; their answer holds for it. Do not call again before."
+	return nil, p
+}
+
+// answered applies the answer to a question. stale says why the answer's state
+// is not that of a question about this very request; nil when it is.
+func (c *check) answered(stale error) (*Permit, error) {
+	const again = "Make the call again, without an answer or a state; the user will then be asked."
+	if stale != nil {
+		c.queue.finish(c.nonce, CodeWithdrawn, "something about the call changed since the question")
+		return nil, c.deny(stale.Error(), again)
+	}
+	c.always = c.rule().Effect == rules.Ask
+	d := c.answer.decision(c.choices(), c.req.Fields)
+	if d.Decision == Deny && !d.explicit && c.elsewhere() {
+		// It may have been the client on its own. A person can still allow the
+		// call, for when it is made again.
+		e, answered := c.queue.leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
+		if e != nil && !answered {
+			err := c.deny(d.reason, "Tell the user that the call was declined. If it was not them, they can allow it "+c.where(e.shown.Code)+
+				" and ask you to make exactly the same call again. Otherwise go on without it.")
+			if denied, ok := err.(*DeniedError); ok { //nolint:errorlint // deny returns it bare
+				denied.Code = e.shown.Code
+			}
+			return nil, err
+		}
+	}
+	channel := c.answer.Channel
+	other := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s", spoken(d.Decision), spokenChannel(channel), clock(c.now())))
+	if other != nil && (other.Decision == Deny || d.Decision != Deny) {
+		// The first answer counts, and a denial anywhere wins.
+		d = answerOf("", other).decision(c.choices(), c.req.Fields)
+		c.answer = &Answer{Channel: other.Channel, Note: other.Note}
+	}
+	if d.Decision == Deny {
+		return nil, c.deny(d.reason,
+			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
+	}
+	return c.allow(d.Decision, d.values)
+}
+
+// allow records a person's answer, keeps it for later calls when it says so,
+// and only then allows the call.
+func (c *check) allow(d Decision, values map[string]string) (*Permit, error) {
+	p := c.newPermit()
+	p.values = values
+	if err := c.keepAnswer(d, c.answer.Channel, func(d Decision, reason string) error {
+		return c.record(d, c.answer.Channel, withNote(reason, c.answer.Note), p.run)
+	}); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// keepAnswer records an answer by record, and makes it hold for as long as it
+// says.
+func (c *check) keepAnswer(d Decision, channel string, record func(d Decision, reason string) error) error {
+	g := c.like().clone()
+	g.Channel = channel
+	keep := d
+	switch {
+	case d == Chat:
+		g.Covers = fmt.Sprintf("%s, %s", c.req.scope(), c.req.until())
+	case d == Always:
+		g.Covers = c.req.scope()
+	case c.firstRunOnly() && c.store != nil:
+		keep = Always
+		g.Policy = PolicyFirstRun
+		g.Covers = c.req.scope() + ", which says that it changes nothing"
+	default:
+		return record(d, "")
+	}
+	return c.keep(g, c.req.Caller.Chat, keep, func(g Grant, kept Decision, reason string) error {
+		c.grant = g.ID
+		if kept == keep {
+			kept = d // "once" of a first run is recorded as what was chosen
+		} else {
+			c.grant = ""
+		}
+		return record(kept, reason)
+	})
+}
+
+// held applies a verdict that was given after the call had returned to the same
+// call, made again.
+func (c *check) held(e *entry, v *Verdict) (*Permit, error) {
+	c.answer = &Answer{Channel: v.Channel, Note: v.Note}
+	if v.Decision == Deny {
+		return nil, c.deny(fmt.Sprintf("the person denied it at %s", clock(e.at)),
+			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
+	}
+	p := c.newPermit()
+	p.values = v.Values
+	reason := fmt.Sprintf("the person answered at %s, before the call was made again", clock(e.at))
+	if err := c.record(Once, v.Channel, reason, p.run); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// decideLate records a verdict on a call that has returned, and keeps it for
+// later calls when it says so.
+func (g *Gate) decideLate(e *entry, v Verdict) error {
+	c := &check{Gate: g, box: e.box, req: e.req, answer: &Answer{Channel: v.Channel, Note: v.Note}}
+	if v.Decision == Deny {
+		if err := g.ungrant(*c.like(), e.chat); err != nil {
+			g.logger.Warn("an answer that was taken back may still be kept", "err", err)
+		}
+		return c.record(Deny, v.Channel, withNote("the call had returned; it is denied when it is made again", v.Note), "")
+	}
+	return c.keepAnswer(v.Decision, v.Channel, func(d Decision, reason string) error {
+		if reason == "" {
+			reason = "the call had returned; it is allowed when it is made again before " + clock(e.shown.Expires)
+		}
+		return c.record(d, v.Channel, withNote(reason, v.Note), "")
+	})
+}
+
+// withNote puts how an answer was given behind why.
+func withNote(reason, note string) string {
+	switch {
+	case note == "":
+		return reason
+	case reason == "":
+		return note
+	default:
+		return reason + "; " + note
+	}
+}
+
+// permit records a decision that no person had to make now, and then, only if
+// that worked, allows the call.
+func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
+	p := c.newPermit()
+	if err := c.record(d, channel, reason, p.run); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (c *check) newPermit() *Permit {
+	// A copy: what is done with the request from here on changes nothing.
+	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone()}
+	if p.req.Kind == KindRun {
+		p.run = newRunID()
+	}
+	return p
+}
+
+// deny records a denial and returns it.
+func (c *check) deny(reason, hint string) error {
+	channel := ""
+	if c.answer != nil {
+		channel = c.answer.Channel
+	}
+	return c.denyBy(channel, reason, hint)
+}
+
+func (c *check) denyBy(channel, reason, hint string) error {
+	if err := c.record(Deny, channel, reason, ""); err != nil {
+		return err
+	}
+	return &DeniedError{Reason: reason, Hint: hint}
+}

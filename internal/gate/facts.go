@@ -1,0 +1,346 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// The facts by whose names others are found.
+const (
+	factPack        = "pack digest"
+	factDefinition  = "definition"
+	factProgram     = "program"
+	factInterpreter = "interpreter"
+	factNetwork     = "network"
+	factEnviron     = "environment"
+	factArgs        = "arguments"
+)
+
+// maxFiles is how many files of a pack a grant remembers, so that it can name
+// the ones that changed.
+const maxFiles = 2000
+
+// facts are what an answer for more than this call is bound to: the pack for
+// open and enable, the pack's files for read, the tool with any valid arguments
+// for a run, and the exact argv and folder for a command that the model wrote.
+func (r *Request) facts(level sandbox.Level) []Fact {
+	f := []Fact{
+		{"person", []string{r.Caller.Person}},
+		{"kind", []string{string(r.Kind)}},
+		{"pack", []string{r.Pack.ID, r.Pack.Dir}},
+		{factPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose)}},
+		{"trust", []string{string(r.Pack.Trust)}},
+		{"attached", []string{r.Pack.Attached}},
+	}
+	if r.Run == nil {
+		return f
+	}
+	return append(f, r.Run.facts(level)...)
+}
+
+func (r *Run) facts(level sandbox.Level) []Fact {
+	c, p := r.Command, r.Policy
+	f := []Fact{
+		{"tool", []string{r.Tool}},
+		{factDefinition, []string{r.Definition, fmt.Sprint(r.ReadOnly)}},
+		{factProgram, []string{c.Program.Path, c.Program.Resolved, c.Program.Digest, c.Program.Name, c.Program.Shim}},
+		{factInterpreter, []string{c.Program.Interpreter, c.Program.InterpreterDigest}},
+		{"installation", slices.Concat(c.Program.Needs, links(c.Program.Links))},
+		{"folder", r.masked(c.Dir)},
+		{"workspace", r.masked(c.Workspace)},
+		{"output", []string{fmt.Sprint(c.Join)}},
+		{"may read", r.masked(p.ReadOnly...)},
+		{"may change", r.masked(p.Writable...)},
+		{"may not change", r.masked(p.Protected...)},
+		{"links", links(p.Links)},
+		{"images", images(p.Images)},
+		{"project", []string{r.Project}},
+		{"granted variables", r.Granted.Env},
+		{"granted variables without a value", r.Granted.Unset},
+		{"granted folders", r.Granted.Folders},
+		{"left out", missing(r.Granted.LeftOut)},
+		{"home", []string{r.Granted.Home}},
+		{factNetwork, []string{p.Network.String()}},
+		{"limits", []string{fmt.Sprintf("%+v", p.Limits)}}, // numbers only
+		{"sandbox", []string{level.String()}},
+		{"made for the chat", []string{fmt.Sprint(r.Scratch)}},
+	}
+	if r.Tool == "" {
+		return append(f, Fact{factArgs, c.Args}, Fact{factEnviron, r.hashed(c.Env)}, Fact{"input", []string{hexSum(c.Stdin)}})
+	}
+	return append(f, Fact{"variables", envNames(c.Env)})
+}
+
+// ownWorkspace stands for a workspace that was made for the chat. No path
+// begins like it.
+const ownWorkspace = "the chat's workspace"
+
+// masked returns paths, with the same word for a workspace that is another one
+// in each chat.
+func (r *Run) masked(paths ...string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = r.mask(p)
+	}
+	return out
+}
+
+func (r *Run) mask(path string) string {
+	ws := r.Command.Workspace
+	if !r.Scratch || ws == "" {
+		return path
+	}
+	if path == ws {
+		return ownWorkspace
+	}
+	if rest, ok := strings.CutPrefix(path, ws); ok && (rest[0] == '/' || rest[0] == '\\') {
+		return ownWorkspace + rest
+	}
+	return path
+}
+
+// hashed returns variables as "NAME=" and a digest of the value, which may be
+// a secret: facts are kept in a file.
+func (r *Run) hashed(env []string) []string {
+	out := make([]string, len(env))
+	for i, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		out[i] = name + "=" + hexSum([]byte(r.mask(value)))
+	}
+	return out
+}
+
+func envNames(env []string) []string {
+	names := make([]string, len(env))
+	for i, kv := range env {
+		names[i], _, _ = strings.Cut(kv, "=")
+	}
+	return names
+}
+
+func links(all []sandbox.Link) []string {
+	var out []string
+	for _, l := range all {
+		out = append(out, l.Path, l.Target)
+	}
+	return out
+}
+
+func images(all []sandbox.Image) []string {
+	var out []string
+	for _, i := range all {
+		out = append(out, i.At, i.From)
+	}
+	return out
+}
+
+func missing(all []Missing) []string {
+	var out []string
+	for _, m := range all {
+		out = append(out, m.What, m.Why)
+	}
+	return out
+}
+
+// digestOf names facts: those of a grant, and those of a call it may cover.
+func digestOf(facts []Fact) string {
+	s := newSum("grant")
+	for _, f := range facts {
+		s.add(f.Name, f.Values...)
+	}
+	return s.String()
+}
+
+// subject names what a grant is about, whatever becomes of it: whose answer,
+// which pack in which folder, and which tool or command.
+func (r *Request) subject() string {
+	s := newSum("subject")
+	s.add("person", r.Caller.Person)
+	s.add("kind", string(r.Kind))
+	s.add("pack", r.Pack.ID, r.Pack.Dir)
+	if r.Run != nil {
+		s.add("tool", r.Run.Tool)
+		if r.Run.Tool == "" {
+			s.add("program", r.Run.Command.Program.Path)
+			s.add("arguments", r.Run.Command.Args...)
+			s.add("folder", r.Run.mask(r.Run.Command.Dir))
+		}
+	}
+	return s.String()
+}
+
+// grant is what "for this chat" or "always" would leave behind.
+func (r *Request) grant(level sandbox.Level) Grant {
+	g := Grant{
+		Person: r.Caller.Person, Kind: r.Kind, Pack: r.Pack.ID, Dir: r.Pack.Dir,
+		Subject: r.subject(), Facts: r.facts(level),
+	}
+	g.Digest = digestOf(g.Facts)
+	g.ID = g.Digest[:8]
+	if len(r.Pack.Files) <= maxFiles {
+		g.Files = slices.Clone(r.Pack.Files)
+	}
+	if r.Run != nil {
+		g.Tool = r.Run.Tool
+		if g.Tool == "" {
+			g.Argv = append([]string{r.Run.Command.Program.Path}, r.Run.Command.Args...)
+		}
+	}
+	return g
+}
+
+// clone returns a copy of g that shares nothing that could be changed.
+func (g Grant) clone() Grant {
+	raw, err := json.Marshal(g)
+	var out Grant
+	if err != nil || json.Unmarshal(raw, &out) != nil {
+		return Grant{} // unreachable: it is data; the zero Grant allows nothing
+	}
+	return out
+}
+
+func (g *Grant) fact(name string) []string {
+	i := slices.IndexFunc(g.Facts, func(f Fact) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return g.Facts[i].Values
+}
+
+// contentChanged reports whether what was approved is no longer there: the
+// pack, the declaration of the tool, or the bytes of a program at the same
+// path. Other facts may differ from one server to the next, as another project
+// does, and change back.
+func (g *Grant) contentChanged(now *Grant) bool {
+	if !slices.Equal(g.fact(factPack), now.fact(factPack)) || !slices.Equal(g.fact(factDefinition), now.fact(factDefinition)) {
+		return true
+	}
+	then, is := g.fact(factProgram), now.fact(factProgram)
+	if len(then) > 2 && len(is) > 2 && then[1] == is[1] && then[2] != is[2] {
+		return true
+	}
+	then, is = g.fact(factInterpreter), now.fact(factInterpreter)
+	return len(then) > 1 && len(is) > 1 && then[0] == is[0] && then[1] != is[1]
+}
+
+// maxChanges is how many changes a question names.
+const maxChanges = 12
+
+// changes says what differs between a grant and a call that is about the same,
+// one line each, escaped.
+func (g *Grant) changes(now *Grant) []string {
+	lines := fileChanges(g.Files, now.Files)
+	for _, f := range now.Facts {
+		then := g.fact(f.Name)
+		if slices.Equal(then, f.Values) {
+			continue
+		}
+		if f.Name == factPack && len(lines) > 0 {
+			continue // its files say more
+		}
+		lines = append(lines, factChange(f.Name, then, f.Values)...)
+	}
+	if extra := len(lines) - maxChanges; extra > 0 {
+		lines = append(lines[:maxChanges:maxChanges], fmt.Sprintf("and %d more", extra))
+	}
+	return lines
+}
+
+// fileChanges names the files that differ. Both lists are empty when there
+// were too many.
+func fileChanges(then, now []File) []string {
+	if len(then) == 0 || len(now) == 0 {
+		return nil
+	}
+	index := func(files []File) map[string]string {
+		m := make(map[string]string, len(files))
+		for _, f := range files {
+			m[f.Path] = f.Digest
+		}
+		return m
+	}
+	before, after := index(then), index(now)
+	var lines []string
+	for _, f := range now {
+		switch old, ok := before[f.Path]; {
+		case !ok:
+			lines = append(lines, "the file "+name(f.Path)+" is new")
+		case old != f.Digest:
+			lines = append(lines, "the file "+name(f.Path)+" changed")
+		}
+	}
+	for _, f := range then {
+		if _, ok := after[f.Path]; !ok {
+			lines = append(lines, "the file "+name(f.Path)+" is gone")
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// factChange says how one fact differs.
+func factChange(fact string, then, now []string) []string {
+	value := func(values []string) string {
+		if len(values) == 0 || values[0] == "" {
+			return "none"
+		}
+		return name(values[0])
+	}
+	switch fact {
+	case factPack:
+		return []string{"the pack's files changed"}
+	case factDefinition:
+		return []string{"what the tool declares changed"}
+	case factProgram, factInterpreter:
+		if len(then) > 1 && len(now) > 1 && slices.Equal(then[:1], now[:1]) {
+			return []string{fmt.Sprintf("the bytes of the %s changed", fact)}
+		}
+		return []string{fmt.Sprintf("the %s was %s, is %s", fact, value(then), value(now))}
+	case "attached":
+		return []string{"the pack was detached and attached again"}
+	case factNetwork, "folder", "workspace", "sandbox", "project", "home", "trust", "person":
+		return []string{fmt.Sprintf("%s was %s, is %s", fact, value(then), value(now))}
+	case "limits":
+		return []string{"the limits changed"}
+	case factEnviron:
+		then, now = envNames(differing(then, now)), envNames(differing(now, then))
+		both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(then, now))))
+		return []string{"variables differ: " + names(both)}
+	}
+	more, fewer := differing(now, then), differing(then, now)
+	var lines []string
+	if len(more) > 0 {
+		lines = append(lines, fmt.Sprintf("%s: now also %s", fact, names(more)))
+	}
+	if len(fewer) > 0 {
+		lines = append(lines, fmt.Sprintf("%s: no longer %s", fact, names(fewer)))
+	}
+	if lines == nil {
+		lines = []string{fact + " changed"} // their order, or how often one is there
+	}
+	return lines
+}
+
+// differing returns what a has and b has not.
+func differing(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return slices.Contains(b, v) })
+}
+
+// names shows a few values.
+func names(values []string) string {
+	const enough = 4
+	var shown []string
+	for _, v := range values[:min(len(values), enough)] {
+		shown = append(shown, safetext.Quote(v))
+	}
+	text := strings.Join(shown, ", ")
+	if len(values) > enough {
+		text += fmt.Sprintf(" and %d more", len(values)-enough)
+	}
+	return text
+}

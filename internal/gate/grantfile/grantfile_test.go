@@ -1,0 +1,591 @@
+package grantfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/private"
+)
+
+var since = time.Date(2025, 1, 2, 3, 4, 5, 6, time.UTC)
+
+func grant(id string) gate.Grant {
+	return gate.Grant{
+		ID: id, Digest: "d-" + id, Subject: "s-" + id, Since: since, Covers: "the tool hello, with any valid arguments",
+		Kind: gate.KindRun, Pack: "tools", Dir: "/packs/tools", Tool: "hello",
+		Facts: []gate.Fact{{Name: "tool", Values: []string{"hello", "sha256:1"}}, {Name: "none", Values: []string{}}, {Name: "folder", Values: []string{"/work"}}},
+		Files: []gate.File{{Path: "a.py", Digest: "sha256:2"}},
+	}
+}
+
+// folder is one that only this user may write to, whatever the umask.
+func folder(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func add(s *Store, grants ...gate.Grant) error {
+	return s.Update(func(have []gate.Grant) ([]gate.Grant, error) { return append(have, grants...), nil })
+}
+
+func mustAdd(t *testing.T, s *Store, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if err := add(s, grant(id)); err != nil {
+			t.Fatalf("Update(add %q) = %v", id, err)
+		}
+	}
+}
+
+func ids(t *testing.T, s *Store) []string {
+	t.Helper()
+	grants, err := s.Load()
+	if err != nil {
+		t.Fatalf("Load = %v", err)
+	}
+	return idsOf(grants)
+}
+
+func idsOf(grants []gate.Grant) []string {
+	var ids []string
+	for _, g := range grants {
+		ids = append(ids, g.ID)
+	}
+	return ids
+}
+
+func TestStore(t *testing.T) {
+	path := filepath.Join(folder(t), "state", "grants.json")
+	s, other := Open(path), Open(path) // as two servers
+	if got, err := s.Load(); err != nil || len(got) > 0 {
+		t.Fatalf("Load = %v, %v, want none", got, err)
+	}
+	if err := s.Update(func(g []gate.Grant) ([]gate.Grant, error) { return g, nil }); err != nil || exists(path) {
+		t.Fatalf("Update with nothing to keep = %v, made the file: %v", err, exists(path))
+	}
+	a, b := grant("a"), grant("b")
+	b.Void = &gate.Void{At: since, Changes: []string{"the script x changed"}}
+	b.Argv, b.Tool = []string{"/bin/echo", "\u202e<&> é", "\U000e0041\x1b"}, ""
+	if err := add(s, a); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(other, b); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Store{s, other, Open(path)} {
+		got, err := s.Load()
+		if diff := cmp.Diff([]gate.Grant{a, b}, got); err != nil || diff != "" {
+			t.Errorf("Load = %v (-want +got):\n%s", err, diff)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsFunc(string(data), func(r rune) bool { return r != '\n' && hidden(r) }) || !strings.Contains(string(data), "<&> é") {
+		t.Errorf("the file is not safe to look at, or not readable: %q", data)
+	}
+	if lines := strings.Count(string(data), "\n"); lines != 4 || !json.Valid(data) {
+		t.Errorf("the file has %d lines, valid JSON: %v; want 4, true:\n%s", lines, json.Valid(data), data)
+	}
+
+	sentinel := errors.New("no")
+	for _, change := range []func([]gate.Grant) ([]gate.Grant, error){
+		func([]gate.Grant) ([]gate.Grant, error) { return nil, sentinel },
+		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, grant("a")), nil },
+		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, gate.Grant{ID: "x", Kind: "run"}), nil },
+		func(g []gate.Grant) ([]gate.Grant, error) {
+			return append(g, gate.Grant{Digest: "x", Kind: "run"}), nil
+		},
+		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, gate.Grant{ID: "x", Digest: "x"}), nil },
+	} {
+		if err := s.Update(change); err == nil {
+			t.Error("Update with what cannot be kept = nil, want an error")
+		}
+	}
+	before, _ := os.Lstat(path)
+	if err := s.Update(func(g []gate.Grant) ([]gate.Grant, error) { return g, nil }); err != nil {
+		t.Errorf("Update without a change = %v", err)
+	}
+	if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("Update without a change wrote the file again, %v", err)
+	}
+
+	// All are taken away; the file stays, and says so.
+	if err := s.Update(func([]gate.Grant) ([]gate.Grant, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, other); len(got) > 0 {
+		t.Errorf("Load after all were taken away = %q", got)
+	}
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(files) != 3 { // the file, its key, and the lock
+		t.Errorf("%v in the folder, want nothing left over", files)
+	}
+	if runtime.GOOS != "windows" {
+		for _, f := range files {
+			if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s has mode %v, %v, want 0600", f.Name(), info.Mode(), err)
+			}
+		}
+	}
+}
+
+// Whatever a caller does with what it was given, the next one sees the file.
+func TestLoadIsTheCallersOwn(t *testing.T) {
+	path := filepath.Join(folder(t), "grants.json")
+	s := Open(path)
+	mustAdd(t, s, "a")
+	g := grant("b")
+	g.Argv, g.Void = []string{"x"}, &gate.Void{At: since, Changes: []string{"x"}}
+	if err := add(s, g); err != nil {
+		t.Fatal(err)
+	}
+	later(s)
+	want, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoil := func(grants []gate.Grant) {
+		for i := range grants {
+			g := &grants[i]
+			for j := range g.Facts {
+				g.Facts[j].Values = append(g.Facts[j].Values, "spoiled") // must not run into the next
+				g.Facts[j].Values[0] = "spoiled"
+				g.Facts[j].Name = "spoiled"
+			}
+			for j := range g.Files {
+				g.Files[j].Path = "spoiled"
+			}
+			for j := range g.Argv {
+				g.Argv[j] = "spoiled"
+			}
+			if g.Void != nil {
+				g.Void.Changes[0] = "spoiled"
+				g.Void = nil
+			}
+			g.Digest = "spoiled"
+		}
+	}
+	for range 2 {
+		got, err := s.Load()
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Fatalf("Load = %v (-want +got):\n%s", err, diff)
+		}
+		spoil(got)
+		sentinel := errors.New("no")
+		if err := s.Update(func(g []gate.Grant) ([]gate.Grant, error) { spoil(g); return nil, sentinel }); !errors.Is(err, sentinel) {
+			t.Fatalf("Update = %v", err)
+		}
+	}
+}
+
+// later makes s read files as if they had not changed for long, so that it need
+// not read them again.
+func later(s *Store) {
+	now := func() time.Time { return time.Now().Add(time.Hour) }
+	s.file.Now, s.key.Now = now, now
+}
+
+// AP-10 of the hostile cases: whatever is wrong, nothing is allowed, nothing is
+// written over, and a person is told why.
+func TestRefused(t *testing.T) {
+	type place struct{ file, key, dir string }
+	read := func(t *testing.T, path string) string {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	write := func(t *testing.T, path, data string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func(old, new string) func(*testing.T, place) {
+		return func(t *testing.T, p place) {
+			data := read(t, p.file)
+			if !strings.Contains(data, old) {
+				t.Fatalf("no %q in %s", old, data)
+			}
+			write(t, p.file, strings.Replace(data, old, new, 1))
+		}
+	}
+	// sealed is a content with the right seal that this program would not write.
+	sealed := func(body string) func(*testing.T, place) {
+		return func(t *testing.T, p place) {
+			key, _, err := Open(p.file).readKey()
+			check(t, err)
+			write(t, p.file, body+sealOf(key, []byte(body))+end)
+		}
+	}
+	mode := func(key bool, mode os.FileMode) func(*testing.T, place) {
+		return func(t *testing.T, p place) {
+			path := p.file
+			if key {
+				path = p.key
+			}
+			check(t, os.Chmod(path, mode))
+		}
+	}
+	const (
+		unix = 1 + iota // modes, links and pipes
+		root            // gives a file to somebody else
+	)
+	tests := []struct {
+		name  string
+		needs int
+		spoil func(*testing.T, place)
+		want  string // in the reason; empty: loads
+	}{
+		{"whole", 0, func(*testing.T, place) {}, ""},
+		{"copied back", 0, func(t *testing.T, p place) {
+			write(t, p.file+"x", read(t, p.file))
+			check(t, os.Rename(p.file+"x", p.file))
+		}, ""},
+		{"readable by others", unix, mode(false, 0o644), ""},
+
+		{"symlink", unix, func(t *testing.T, p place) {
+			check(t, os.Rename(p.file, p.file+".real"))
+			check(t, os.Symlink(p.file+".real", p.file))
+		}, "symbolic link"},
+		{"symlink to nothing", unix, func(t *testing.T, p place) {
+			check(t, os.Remove(p.file))
+			check(t, os.Symlink(p.file+".none", p.file))
+		}, "symbolic link"},
+		{"world-writable", unix, mode(false, 0o602), "other users may write"},
+		{"group-writable", unix, mode(false, 0o660), "other users may write"},
+		{"another user's", root, func(t *testing.T, p place) { check(t, os.Chown(p.file, 12345, -1)) }, "another user"},
+		{"folder", 0, func(t *testing.T, p place) { check(t, os.Remove(p.file)); check(t, os.Mkdir(p.file, 0o700)) }, "not a regular file"},
+		{"pipe", unix, func(t *testing.T, p place) { check(t, os.Remove(p.file)); check(t, mkfifo(p.file)) }, "not a regular file"},
+		{"huge", 0, func(t *testing.T, p place) { check(t, os.Truncate(p.file, maxFile+1)) }, "larger"},
+		{"its folder is open to all", unix, func(t *testing.T, p place) { check(t, os.Chmod(p.dir, 0o777)) }, "may write to this folder"},
+		{"its folder is open to all, and sticky", unix, func(t *testing.T, p place) { check(t, os.Chmod(p.dir, 0o777|os.ModeSticky)) }, "may write to this folder"},
+		{"its folder is open to a group", root, func(t *testing.T, p place) {
+			check(t, os.Chown(p.dir, -1, 12345))
+			check(t, os.Chmod(p.dir, 0o770))
+		}, "may write to this folder"},
+		{"its folder is another user's", root, func(t *testing.T, p place) { check(t, os.Chown(p.dir, 12345, -1)) }, "another user"},
+
+		{"empty", 0, func(t *testing.T, p place) { write(t, p.file, "") }, "empty"},
+		{"truncated", 0, func(t *testing.T, p place) { data := read(t, p.file); write(t, p.file, data[:len(data)/2]) }, "cut off"},
+		{"truncated by one byte", 0, func(t *testing.T, p place) { data := read(t, p.file); write(t, p.file, data[:len(data)-1]) }, "seal"},
+		{"only a seal", 0, func(t *testing.T, p place) {
+			data := read(t, p.file)
+			write(t, p.file, data[len(data)-sealSize-len(end):])
+		}, "cut off"},
+		{"zeros", 0, func(t *testing.T, p place) { write(t, p.file, string(make([]byte, len(read(t, p.file))))) }, "cut off"},
+		{"a byte more", 0, func(t *testing.T, p place) { write(t, p.file, read(t, p.file)+"\n") }, "seal does not fit"},
+		{"an object more", 0, func(t *testing.T, p place) { write(t, p.file, read(t, p.file)+"{}") }, "cut off or was not written"},
+		{"edited", 0, edit(`"tool":"hello"`, `"tool":"other"`), "seal does not fit"},
+		{"edited, no meaning changed", 0, edit(`{"id"`, `{ "id"`), "seal does not fit"},
+		{"a digest edited", 0, edit(`"digest":"d-a"`, `"digest":"d-b"`), "seal does not fit"},
+		{"a grant dropped", 0, func(t *testing.T, p place) {
+			lines := strings.SplitAfter(read(t, p.file), "\n")
+			write(t, p.file, strings.Join(slices.Delete(lines, 1, 2), ""))
+		}, "seal does not fit"},
+		{"the seal edited", 0, func(t *testing.T, p place) {
+			data := []byte(read(t, p.file))
+			data[len(data)-len(end)-1] ^= 1
+			write(t, p.file, string(data))
+		}, "seal"},
+		{"the seal in capitals", 0, func(t *testing.T, p place) {
+			data := read(t, p.file)
+			cut := len(data) - sealSize - len(end)
+			write(t, p.file, data[:cut]+strings.ToUpper(data[cut:]))
+		}, "seal does not fit"},
+		{"no seal", 0, func(t *testing.T, p place) { write(t, p.file, `{"version":1,"grants":[]}`) }, "seal"},
+		{"an empty seal", 0, func(t *testing.T, p place) { write(t, p.file, head+foot+end) }, "seal does not fit"},
+		{"version", 0, edit(`"version":1`, `"version":2`), "version is 2, and this program knows 1"},
+		{"null", 0, func(t *testing.T, p place) { write(t, p.file, "null") }, "version is 0"},
+
+		// These have the right seal.
+		{"unknown member", 0, sealed(`{"version":1,"allow":"all","seal":"`), "unknown field"},
+		{"unknown member of a grant", 0, sealed(head + `{"id":"a","digest":"d","kind":"run","allow":"all"}` + foot), "unknown field"},
+		{"ids twice", 0, sealed(head + `{"id":"a","digest":"d","kind":"run"},{"id":"a","digest":"e","kind":"run"}` + foot), `the id "a" is there twice`},
+		{"no id", 0, sealed(head + `{"digest":"d","kind":"run"}` + foot), "has no id"},
+		{"no digest", 0, sealed(head + `{"id":"a","kind":"run"}` + foot), "has no digest"},
+		{"no kind", 0, sealed(head + `{"id":"a","digest":"d"}` + foot), "has no kind"},
+		{"sealed version", 0, sealed(`{"version":2,"grants":[],"seal":"`), "version is 2"},
+		{"sealed and not JSON", 0, sealed(head + "x" + foot), "not what was written"},
+
+		{"no key", 0, func(t *testing.T, p place) { check(t, os.Remove(p.key)) }, "is missing"},
+		{"another key", 0, func(t *testing.T, p place) { write(t, p.key, strings.Repeat("0", 2*keySize)+"\n") }, "seal does not fit"},
+		{"empty key", 0, func(t *testing.T, p place) { write(t, p.key, "") }, "not 32 bytes"},
+		{"short key", 0, func(t *testing.T, p place) { write(t, p.key, read(t, p.key)[2:]) }, "not 32 bytes"},
+		{"long key", 0, func(t *testing.T, p place) { write(t, p.key, read(t, p.key)+"00") }, "larger"},
+		{"world-writable key", unix, mode(true, 0o602), "other users may write"},
+		{"world-readable key", unix, mode(true, 0o604), "other users may read"},
+		{"group-readable key", unix, mode(true, 0o640), "other users may read"},
+		{"symlinked key", unix, func(t *testing.T, p place) {
+			check(t, os.Rename(p.key, p.key+".real"))
+			check(t, os.Symlink(p.key+".real", p.key))
+		}, "symbolic link"},
+		{"another user's key", root, func(t *testing.T, p place) { check(t, os.Chown(p.key, 12345, -1)) }, "another user"},
+		{"a pipe as key", unix, func(t *testing.T, p place) { check(t, os.Remove(p.key)); check(t, mkfifo(p.key)) }, "not a regular file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.needs >= unix && runtime.GOOS == "windows" {
+				t.Skip("windows: it has no modes, links and pipes of Unix")
+			}
+			if tt.needs == root && os.Geteuid() != 0 {
+				t.Skip("root: only it can give a file away")
+			}
+			p := place{dir: folder(t)}
+			p.file, p.key = filepath.Join(p.dir, "grants.json"), filepath.Join(p.dir, "grants.key")
+			s := Open(p.file)
+			mustAdd(t, s, "a", "b")
+			later(s)
+			if got := ids(t, s); len(got) != 2 {
+				t.Fatalf("Load = %q, want a and b", got)
+			}
+			tt.spoil(t, p)
+			before := look(t, p.dir)
+
+			// The store that has read it before, and one that has not.
+			for _, s := range []*Store{s, Open(p.file)} {
+				got, err := s.Load()
+				if tt.want == "" {
+					if err != nil || len(got) != 2 {
+						t.Errorf("Load = %v, %v, want a and b", got, err)
+					}
+					continue
+				}
+				refused, ok := errors.AsType[*private.RefusedError](err)
+				if !ok || !strings.Contains(refused.Reason, tt.want) || len(got) > 0 {
+					t.Errorf("Load = %v, %v, want refused: %q", got, err, tt.want)
+				}
+				if err := add(s, grant("c")); !errors.As(err, new(*private.RefusedError)) {
+					t.Errorf("Update = %v, want refused", err)
+				}
+			}
+			if diff := cmp.Diff(before, look(t, p.dir)); diff != "" {
+				t.Errorf("something was changed (-before +after):\n%s", diff)
+			}
+			if tt.want == "" {
+				return
+			}
+
+			// A person starts over; nothing is lost. A folder is theirs to mend.
+			moved, err := s.SetAside(since)
+			if strings.Contains(tt.name, "its folder") {
+				if !errors.As(err, new(*private.RefusedError)) || len(moved) > 0 {
+					t.Errorf("SetAside = %q, %v, want refused", moved, err)
+				}
+				return
+			}
+			if err != nil || len(moved) == 0 || moved[0] != p.file+".refused-20250102T030405Z" {
+				t.Fatalf("SetAside = %q, %v, want the file moved", moved, err)
+			}
+			for name, was := range before {
+				if name == "grants.json" || name == "grants.key" {
+					name += ".refused-20250102T030405Z"
+				}
+				if now := look(t, p.dir)[name]; now != was {
+					t.Errorf("%s is %s now, and was %s", name, now, was)
+				}
+			}
+			mustAdd(t, s, "new")
+			if got := ids(t, Open(p.file)); !slices.Equal(got, []string{"new"}) {
+				t.Errorf("Load after a new start = %q, want only the new grant", got)
+			}
+		})
+	}
+}
+
+// look says what is in a folder, contents and modes.
+func look(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := info.Mode().String()
+		if info.Mode().IsRegular() && info.Size() < 1<<20 {
+			data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			what += " " + string(data)
+		}
+		found[e.Name()] = what
+	}
+	return found
+}
+
+func TestSetAside(t *testing.T) {
+	path := filepath.Join(folder(t), "grants.json")
+	s := Open(path)
+	if moved, err := s.SetAside(since); err != nil || len(moved) > 0 {
+		t.Errorf("SetAside of nothing = %q, %v", moved, err)
+	}
+	mustAdd(t, s, "a")
+	if moved, err := s.SetAside(since); err != nil || len(moved) > 0 || len(ids(t, s)) != 1 {
+		t.Errorf("SetAside of a good file = %q, %v, want nothing done", moved, err)
+	}
+	// Twice in one second: the first is not lost.
+	seen := map[string]bool{}
+	for i := range 3 {
+		if err := os.WriteFile(path, fmt.Append(nil, i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		moved, err := s.SetAside(since)
+		if err != nil || len(moved) == 0 || seen[moved[0]] {
+			t.Fatalf("SetAside = %q, %v, want a new name", moved, err)
+		}
+		seen[moved[0]] = true
+		if data, err := os.ReadFile(moved[0]); err != nil || string(data) != fmt.Sprint(i) {
+			t.Errorf("%s holds %q, %v, want %d", moved[0], data, err, i)
+		}
+	}
+}
+
+// What is read again, and what is not.
+func TestLoadNoticesChanges(t *testing.T) {
+	path := filepath.Join(folder(t), "grants.json")
+	s := Open(path)
+	mustAdd(t, s, "a")
+	later(s)
+	first := ids(t, s)
+	s.last.grants[0].Pack = "read before"
+	if got, err := s.Load(); err != nil || got[0].Pack != "read before" {
+		t.Errorf("Load of a file that did not change = %v, %v, want what was read before", got, err)
+	}
+
+	// In place, of the same size, with the old time: still noticed.
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.Replace(string(data), "d-a", "d-b", 1)
+	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Load(); err == nil {
+		t.Errorf("Load of an edited file = %q, want refused", idsOf(got))
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, s); !slices.Equal(got, first) {
+		t.Errorf("Load of the file as it was = %q, want %q", got, first)
+	}
+	for _, p := range []string{path, s.key.Path} {
+		if err := os.Rename(p, p+".x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := ids(t, s); len(got) > 0 {
+		t.Errorf("Load without the file = %q, want none", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	path := filepath.Join(folder(t), "grants.json")
+	s := Open(path)
+	small := func(i int) gate.Grant {
+		return gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: gate.KindOpen, Since: since}
+	}
+	void := func(i, day int) gate.Grant {
+		g := small(i)
+		g.Void = &gate.Void{At: since.AddDate(0, 0, day), Changes: []string{"x"}}
+		return g
+	}
+	all := []gate.Grant{void(0, 3), void(1, 1), void(2, 2)}
+	for i := len(all); i < maxGrants; i++ {
+		all = append(all, small(i))
+	}
+	if err := add(s, all...); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, s); len(got) != maxGrants {
+		t.Fatalf("Load = %d grants, want %d", len(got), maxGrants)
+	}
+	for i, gone := range []string{"1", "2", "0"} {
+		if err := add(s, small(maxGrants+i)); err != nil {
+			t.Fatalf("Update with void grants to forget = %v", err)
+		}
+		if got := ids(t, s); len(got) != maxGrants || slices.Contains(got, gone) {
+			t.Errorf("Load = %d grants, %q among them: %v", len(got), gone, slices.Contains(got, gone))
+		}
+	}
+	if err := add(s, small(9999)); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "revoke") {
+		t.Errorf("Update with one too many = %v, want ErrFull and what to do", err)
+	}
+	if got := ids(t, s); len(got) != maxGrants || slices.Contains(got, "9999") {
+		t.Errorf("Load = %d grants, want what was there", len(got))
+	}
+
+	big := small(1)
+	big.Covers = strings.Repeat("x", maxFile/2)
+	big.Void = &gate.Void{At: since}
+	if err := s.Update(func([]gate.Grant) ([]gate.Grant, error) { return []gate.Grant{big}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	big.ID, big.Void = "2", nil
+	if err := add(s, big); err != nil || !slices.Equal(ids(t, s), []string{"2"}) {
+		t.Errorf("Update with too many bytes = %v, %q, want the void one forgotten", err, ids(t, s))
+	}
+	big.ID = "3"
+	if err := add(s, big); !errors.Is(err, ErrFull) {
+		t.Errorf("Update with too many bytes = %v, want ErrFull", err)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for _, n := range []int{10, 2000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := Open(filepath.Join(b.TempDir(), "grants.json"))
+			var all []gate.Grant
+			for i := range n {
+				all = append(all, grant(fmt.Sprint(i)))
+			}
+			if err := add(s, all...); err != nil {
+				b.Fatal(err)
+			}
+			later(s)
+			for b.Loop() {
+				if got, err := s.Load(); err != nil || len(got) != n {
+					b.Fatal(len(got), err)
+				}
+			}
+		})
+	}
+}

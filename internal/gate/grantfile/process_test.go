@@ -1,0 +1,144 @@
+package grantfile
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// childVar names the file to add grants to, in processes that are one of
+// several. Its arguments are the grants' common prefix and how many to add.
+const childVar = "PACKS_MCP_TEST_GRANTS"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childVar); path != "" {
+		os.Exit(child(path, os.Args[1], os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+// child prints the id of each grant as soon as it is kept.
+func child(path, prefix, count string) int {
+	var n int
+	fmt.Sscan(count, &n)
+	s := Open(path)
+	for i := range n {
+		id := fmt.Sprintf("%s-%d", prefix, i)
+		if err := add(s, gate.Grant{ID: id, Digest: id, Kind: gate.KindRun, Since: since}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(id)
+	}
+	return 0
+}
+
+func childCommand(t *testing.T, path, prefix string, count int) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, exe, prefix, fmt.Sprint(count))
+	cmd.Env = append(os.Environ(), childVar+"="+path)
+	return cmd
+}
+
+// Several servers share the file: no grant is lost, none is there twice.
+func TestManyProcesses(t *testing.T) {
+	const processes, each = 10, 100
+	path := filepath.Join(folder(t), "grants.json")
+	var wg sync.WaitGroup
+	for p := range processes {
+		cmd := childCommand(t, path, fmt.Sprint(p), each)
+		wg.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("process %d: %v: %s", p, err, out)
+			}
+		})
+	}
+	wg.Wait()
+	got := ids(t, Open(path))
+	var want []string
+	for p := range processes {
+		for i := range each {
+			want = append(want, fmt.Sprintf("%d-%d", p, i))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d grants are kept, want each of %d once", len(got), len(want))
+	}
+}
+
+// A process that is killed while it writes leaves the old file or the new one:
+// what it said is kept is there, and nothing is refused.
+func TestKilled(t *testing.T) {
+	const rounds = 50
+	var path string
+	var want []string
+	for round := range rounds {
+		if round%10 == 0 { // begin with no key and no file, at times
+			path, want = filepath.Join(folder(t), "grants.json"), nil
+		}
+		cmd := childCommand(t, path, fmt.Sprint(round), 1000)
+		var problem bytes.Buffer
+		cmd.Stderr = &problem
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// Some die with the first one, some after a few.
+		kill := func() { cmd.Process.Kill() }
+		delay := time.Duration(rand.IntN(8000)) * time.Microsecond
+		var timer *time.Timer
+		if round%2 == 0 {
+			timer = time.AfterFunc(delay, kill)
+		}
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			want = append(want, lines.Text())
+			if timer == nil {
+				timer = time.AfterFunc(delay, kill)
+			}
+		}
+		cmd.Wait()
+		if timer != nil {
+			timer.Stop()
+		}
+		if problem.Len() > 0 {
+			t.Fatalf("round %d: %s", round, &problem)
+		}
+		got := ids(t, Open(path))
+		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Fatalf("round %d: %d grants are kept, want the %d that were acknowledged first", round, len(got), len(want))
+		}
+		// One may be kept and not acknowledged.
+		if more := got[len(want):]; len(more) > 1 || len(more) == 1 && !strings.HasPrefix(more[0], fmt.Sprint(round)+"-") {
+			t.Fatalf("round %d: nobody added %q", round, more)
+		}
+		want = got
+		if err := add(Open(path), grant(fmt.Sprintf("after-%d", round))); err != nil {
+			t.Fatalf("round %d: Update = %v", round, err)
+		}
+		want = append(want, fmt.Sprintf("after-%d", round))
+	}
+}

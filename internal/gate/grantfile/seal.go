@@ -1,0 +1,216 @@
+package grantfile
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// The file is one JSON object: the version, a grant a line, and the seal, which
+// is the HMAC-SHA-256 of every byte before its own hexadecimal digits.
+//
+//	{"version":1,"grants":[
+//	{"id":…},
+//	{"id":…}
+//	],"seal":"…"}
+const (
+	version = 1
+	head    = `{"version":1,"grants":[` + "\n"
+	foot    = `],"seal":"`
+	end     = "\"}\n"
+
+	sealSize = 2 * sha256.Size
+	frame    = len(head) + len(foot) + sealSize + len(end)
+)
+
+// kept is the shape of the file.
+type kept struct {
+	Version int          `json:"version"`
+	Grants  []gate.Grant `json:"grants"`
+	Seal    string       `json:"seal"`
+}
+
+func sealOf(key, body []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// checkSeal returns the seal of data, the content of the file, when it is the
+// right one.
+func (s *Store) checkSeal(key, data []byte) (string, error) {
+	body, tail := data, []byte(nil)
+	if cut := len(data) - sealSize - len(end); cut > 0 {
+		body, tail = data[:cut], data[cut:]
+	}
+	seal := sealOf(key, body)
+	if hmac.Equal(tail, []byte(seal+end)) {
+		return seal, nil
+	}
+	// It is refused; what is left is to say why.
+	var v struct {
+		Version int `json:"version"`
+	}
+	err := json.Unmarshal(data, &v)
+	switch {
+	case len(data) == 0:
+		return "", s.file.Refuse("it is empty")
+	case err == nil && v.Version != version:
+		return "", s.file.Refuse("its version is %d, and this program knows %d", v.Version, version)
+	case !bytes.HasPrefix(data, []byte(head)) || err != nil:
+		return "", s.file.Refuse("it is cut off or was not written by this program: its seal is missing")
+	default:
+		return "", s.file.Refuse("it was changed after it was written, or its key %q was: its seal does not fit", s.key.Path)
+	}
+}
+
+// parse reads data, whose seal is right.
+func (s *Store) parse(data []byte) ([]gate.Grant, error) {
+	var k kept
+	if err := s.file.Decode(data, &k); err != nil {
+		return nil, err
+	}
+	if k.Version != version {
+		return nil, s.file.Refuse("its version is %d, and this program knows %d", k.Version, version)
+	}
+	if problem := invalid(k.Grants); problem != "" {
+		return nil, s.file.Refuse("%s", problem)
+	}
+	return k.Grants, nil
+}
+
+// invalid says why these grants are none that can be kept; empty when they can.
+func invalid(grants []gate.Grant) string {
+	ids := make(map[string]bool, len(grants))
+	for i, g := range grants {
+		switch {
+		case g.ID == "":
+			return fmt.Sprintf("grant %d has no id", i+1)
+		case ids[g.ID]:
+			return fmt.Sprintf("the id %q is there twice", g.ID)
+		case g.Digest == "":
+			return fmt.Sprintf("the grant %q has no digest", g.ID)
+		case g.Kind == "":
+			return fmt.Sprintf("the grant %q has no kind", g.ID)
+		}
+		ids[g.ID] = true
+	}
+	return ""
+}
+
+// encode returns the file that holds the grants, and its seal. It leaves out the
+// ones that have been void for longest, as many as it takes.
+func encode(key []byte, grants []gate.Grant) (data []byte, seal string, err error) {
+	lines := make([][]byte, len(grants)) // nil for one that is left out
+	size, count := frame, len(grants)
+	for i := range grants {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(&grants[i]); err != nil {
+			return nil, "", fmt.Errorf("writing %s: %w", what, err)
+		}
+		lines[i] = visible(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+		size += len(lines[i]) + len(",\n")
+	}
+	for _, i := range longestVoid(grants) {
+		if count <= maxGrants && size <= maxFile {
+			break
+		}
+		size -= len(lines[i]) + len(",\n")
+		count--
+		lines[i] = nil
+	}
+	if count > maxGrants {
+		return nil, "", fmt.Errorf("%w: at most %d are kept; revoke some with: packs-mcp approvals revoke", ErrFull, maxGrants)
+	}
+	if size > maxFile {
+		return nil, "", fmt.Errorf("%w: at most %d bytes of them are kept; revoke some with: packs-mcp approvals revoke", ErrFull, maxFile)
+	}
+	lines = slices.DeleteFunc(lines, func(line []byte) bool { return line == nil })
+	b := bytes.NewBuffer(make([]byte, 0, size))
+	b.WriteString(head)
+	for i, line := range lines {
+		b.Write(line)
+		if i < len(lines)-1 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(foot)
+	seal = sealOf(key, b.Bytes())
+	b.WriteString(seal + end)
+	return b.Bytes(), seal, nil
+}
+
+// longestVoid returns the places of the void grants, the longest void first.
+func longestVoid(grants []gate.Grant) []int {
+	var places []int
+	for i, g := range grants {
+		if g.Void != nil {
+			places = append(places, i)
+		}
+	}
+	slices.SortStableFunc(places, func(a, b int) int {
+		return cmp.Or(grants[a].Void.At.Compare(grants[b].Void.At), grants[a].Since.Compare(grants[b].Since))
+	})
+	return places
+}
+
+// visible writes characters that cannot be seen, or that reorder others, as \u
+// escapes: people are told to look at the file, and a pack's text in it must not
+// be able to drive their terminal. In JSON they can only stand in a string.
+func visible(line []byte) []byte {
+	if !bytes.ContainsFunc(line, hidden) {
+		return line
+	}
+	var out []byte
+	for _, r := range string(line) {
+		switch {
+		case !hidden(r):
+			out = append(out, string(r)...)
+		case r > 0xffff:
+			r -= 0x10000
+			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}
+
+func hidden(r rune) bool { return !unicode.IsPrint(r) }
+
+// clone copies grants, so that nobody's change is seen by anybody else.
+func clone(grants []gate.Grant) []gate.Grant {
+	grants = slices.Clone(grants)
+	for i := range grants {
+		g := &grants[i]
+		g.Argv, g.Facts, g.Files = slices.Clone(g.Argv), slices.Clone(g.Facts), slices.Clone(g.Files)
+		var all []string // one allocation for the values of all facts
+		for _, f := range g.Facts {
+			all = append(all, f.Values...)
+		}
+		for j := range g.Facts {
+			n := len(g.Facts[j].Values)
+			if g.Facts[j].Values != nil {
+				g.Facts[j].Values = all[:n:n]
+			}
+			all = all[n:]
+		}
+		if g.Void != nil {
+			v := *g.Void
+			v.Changes = slices.Clone(v.Changes)
+			g.Void = &v
+		}
+	}
+	return grants
+}

@@ -1,0 +1,196 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// maxChatGrants bounds what one chat remembers. The oldest goes first, and the
+// next such call asks.
+const maxChatGrants = 1000
+
+// loadGrants reads what holds in every chat. Its error is a denial: where
+// nobody can tell what was allowed, nothing is.
+func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
+	if g.store == nil {
+		return nil, nil
+	}
+	all, err := g.store.Load()
+	if err == nil {
+		return all, nil
+	}
+	g.logger.Error("the file of grants is refused; every call is denied", "err", err)
+	return nil, &DeniedError{
+		Reason: "the user's remembered approvals cannot be trusted: " + safetext.Line(err.Error()),
+		Hint: "Nothing may happen until the user has looked at that file. Tell them: packs-mcp approvals grants says what is wrong, " +
+			"and packs-mcp approvals revoke --all starts over.",
+	}
+}
+
+// granted finds the answer of a person that covers the request: one for the
+// chat, or one for every chat. stored are the latter.
+func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
+	key := c.like().Digest
+	holds := func(g Grant) bool {
+		return g.Void == nil && g.Digest == key && key == digestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
+	}
+	c.mu.Lock()
+	chat := c.chats[c.req.Caller.Chat]
+	i := slices.IndexFunc(chat, holds)
+	if i >= 0 {
+		grant = chat[i]
+	}
+	c.mu.Unlock()
+	if i >= 0 {
+		return Chat, grant, true
+	}
+	if i := slices.IndexFunc(stored, holds); i >= 0 && c.rememberable() {
+		return Always, stored[i], true
+	}
+	return Deny, Grant{}, false
+}
+
+// like is the grant that would cover the request. It is made once.
+func (c *check) like() *Grant {
+	if c.would == nil {
+		g := c.req.grant(c.box.Level)
+		c.would = &g
+	}
+	return c.would
+}
+
+// was finds the newest grant about the same as the request that does not cover
+// it, and voids those whose pack, tool or program is no longer what was
+// approved. It returns when it was given and what changed since, in words.
+func (c *check) was(stored []Grant) (since Grant, changes []string) {
+	now := c.like()
+	about := func(g Grant) bool { return g.Subject == now.Subject && g.Digest != now.Digest }
+	var newest Grant
+	look := func(g Grant) {
+		if about(g) && g.Since.After(newest.Since) {
+			newest = g
+		}
+	}
+	c.mu.Lock()
+	for i, g := range c.chats[c.req.Caller.Chat] {
+		look(g)
+		if about(g) && g.Void == nil && g.contentChanged(now) {
+			c.chats[c.req.Caller.Chat][i].Void = &Void{At: c.now(), Changes: g.changes(now)}
+		}
+	}
+	c.mu.Unlock()
+	voids := false
+	for _, g := range stored {
+		look(g)
+		voids = voids || about(g) && g.Void == nil && g.contentChanged(now)
+	}
+	if voids {
+		c.void(now)
+	}
+	if newest.Since.IsZero() {
+		return Grant{}, nil
+	}
+	return newest, newest.changes(now)
+}
+
+// void marks the stored grants about the same as now whose content changed.
+func (c *check) void(now *Grant) {
+	err := c.store.Update(func(all []Grant) ([]Grant, error) {
+		for i, g := range all {
+			if g.Subject == now.Subject && g.Void == nil && g.contentChanged(now) {
+				all[i].Void = &Void{At: c.now().UTC(), Changes: g.changes(now)}
+			}
+		}
+		return all, nil
+	})
+	if err != nil {
+		// They are bound to what changed, and allow nothing as it is now.
+		c.logger.Warn("grants that no longer hold could not be marked", "err", err)
+	}
+}
+
+// errNotRecorded is a decision that the log did not take.
+var errNotRecorded = errors.New("the decision could not be recorded")
+
+// keep makes a person's answer hold for more than the call, and records it by
+// record. What cannot be kept holds for this call alone.
+func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Decision, string) error) error {
+	grant.Since = g.now().UTC()
+	if d == Chat {
+		if err := record(grant, d, ""); err != nil {
+			return err
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		all := slices.DeleteFunc(g.chats[chat], func(have Grant) bool { return replaces(grant, have) })
+		all = append(all, grant)
+		g.chats[chat] = all[max(0, len(all)-maxChatGrants):]
+		return nil
+	}
+	recorded := false
+	err := g.store.Update(func(all []Grant) ([]Grant, error) {
+		all = slices.DeleteFunc(all, func(have Grant) bool { return replaces(grant, have) })
+		for slices.ContainsFunc(all, func(have Grant) bool { return have.ID == grant.ID }) && len(grant.ID) < len(grant.Digest) {
+			grant.ID = grant.Digest[:len(grant.ID)+1]
+		}
+		// The log first: nothing holds that is not in it.
+		if err := record(grant, d, ""); err != nil {
+			return nil, errors.Join(errNotRecorded, err)
+		}
+		recorded = true
+		return append(all, grant), nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errNotRecorded):
+		if denied, ok := errors.AsType[*DeniedError](err); ok {
+			return denied
+		}
+		return err
+	}
+	g.logger.Warn("an answer could not be kept, and holds for this call alone", "err", err)
+	if recorded {
+		return nil
+	}
+	return record(grant, Once, "it could not be kept for later calls: "+safetext.Line(err.Error()))
+}
+
+// replaces reports whether a new grant takes the place of one that is kept: the
+// same once more, or what became void of it.
+func replaces(grant, have Grant) bool {
+	return have.Digest == grant.Digest || have.Subject == grant.Subject && have.Void != nil
+}
+
+// ungrant takes back what an answer left behind, when a denial follows it.
+func (g *Gate) ungrant(grant Grant, chat string) error {
+	g.mu.Lock()
+	g.chats[chat] = slices.DeleteFunc(g.chats[chat], func(have Grant) bool { return have.Digest == grant.Digest })
+	g.mu.Unlock()
+	if g.store == nil {
+		return nil
+	}
+	stored, err := g.store.Load()
+	if err != nil || !slices.ContainsFunc(stored, func(have Grant) bool { return have.Digest == grant.Digest }) {
+		return err
+	}
+	return g.store.Update(func(all []Grant) ([]Grant, error) {
+		return slices.DeleteFunc(all, func(have Grant) bool { return have.Digest == grant.Digest }), nil
+	})
+}
+
+// sinceWords says when a grant was given, for a question.
+func sinceWords(g Grant) string {
+	when := "since you allowed this"
+	if g.Covers != "" && g.Policy == "" {
+		when = "since you allowed this and more"
+	}
+	return fmt.Sprintf("%s on %s", when, day(g.Since))
+}
+
+// day is a point in time as people read it.
+func day(t time.Time) string { return t.Local().Format("2 January 2006, 15:04") }

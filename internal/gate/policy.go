@@ -1,0 +1,101 @@
+package gate
+
+import (
+	"fmt"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// The policies: which calls a person is asked about when no grant and no rule
+// says more.
+const (
+	// PolicyEveryCall asks about every call.
+	PolicyEveryCall = "every-call"
+	// PolicyFirstRun asks about the first run of a tool, and about later ones
+	// unless the tool says that it only reads. Documents, files and enabling are
+	// asked about for packs that are not trusted.
+	PolicyFirstRun = "first-run"
+)
+
+// rule says what the user's rules make of the request.
+func (c *check) rule() rules.Verdict {
+	if len(c.rules) == 0 {
+		return rules.Verdict{}
+	}
+	r := &c.req
+	call := rules.Call{Pack: r.Pack.ID, Kind: string(r.Kind)}
+	if r.Run != nil {
+		p := r.Run.Command.Program
+		call.Tool = r.Run.Tool
+		if call.Tool == "" {
+			call.Tool = "exec_best_effort"
+		}
+		call.Program = []string{p.Name, p.Path, p.Resolved}
+		call.Bare = isBare(p)
+		call.Args = r.Run.Command.Args
+	}
+	return rules.Decide(c.rules, call)
+}
+
+// isBare reports whether a program was asked for by its name alone.
+func isBare(p sandbox.Program) bool {
+	for _, r := range p.Name {
+		if r == '/' || r == '\\' || r == ':' {
+			return false
+		}
+	}
+	return p.Name != ""
+}
+
+// unasked decides, under the policy, about a request that no person, grant or
+// rule has decided about. reason is empty when somebody has to be asked.
+func (c *check) unasked() (reason string) {
+	r := &c.req
+	if c.policy != PolicyFirstRun || r.onceOnly() {
+		return ""
+	}
+	switch {
+	case r.Kind == KindOpen || r.Kind == KindRead || r.Kind == KindEnable:
+		return "the policy first-run asks about this only for packs that are not trusted"
+	case r.Pack.Trust == TrustBundled && c.firstRunOnly():
+		return "the policy first-run does not ask about read-only tools that come with this program"
+	}
+	return ""
+}
+
+// firstRunOnly reports whether, under the policy, one answer is enough for all
+// runs of the tool until something about it changes.
+func (c *check) firstRunOnly() bool {
+	r := &c.req
+	return c.policy == PolicyFirstRun && !r.onceOnly() && r.Kind == KindRun && r.Run.Tool != "" && r.Run.ReadOnly && c.rememberable()
+}
+
+// rememberable reports whether an answer may hold in every chat. What can send
+// data anywhere is asked about in each.
+func (c *check) rememberable() bool {
+	r := &c.req
+	return !r.onceOnly() && (r.Run == nil || r.Run.Policy.Network != sandbox.NetworkFull)
+}
+
+// choices are the answers offered, in the order in which people know them: this
+// once, more than once, no. None is preselected.
+func (c *check) choices() []Choice {
+	r := &c.req
+	once := Choice{Value: string(Once), Title: "Allow once: this exact call"}
+	if r.Kind == KindRun {
+		once.Title = "Run once: this exact call"
+	}
+	if c.firstRunOnly() && c.store != nil {
+		once.Title = "Run, and run this tool unasked from now on: it says that it changes nothing, and it asks again when anything about it changes"
+	}
+	deny := Choice{Value: denyWord, Title: "Deny"}
+	if r.onceOnly() || c.always {
+		return []Choice{once, deny}
+	}
+	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), r.until())}}
+	if c.store != nil && c.rememberable() {
+		all = append(all, Choice{Value: string(Always), Title: fmt.Sprintf("Always allow %s, in every client, until anything about it changes", r.scope())})
+	}
+	return append(all, deny)
+}
