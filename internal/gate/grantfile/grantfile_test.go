@@ -347,6 +347,10 @@ func TestRefused(t *testing.T) {
 		{"another user's key", root, func(t *testing.T, p place) { check(t, os.Chown(p.key, 12345, -1)) }, "another user"},
 		{"a pipe as key", unix, func(t *testing.T, p place) { check(t, os.Remove(p.key)); check(t, mkfifo(p.key)) }, "not a regular file"},
 	}
+	good := filepath.Join(folder(t), "grants.json")
+	if err := add(Open(good), grant("a"), grant("b")); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.needs >= unix && runtime.GOOS == "windows" {
@@ -357,8 +361,10 @@ func TestRefused(t *testing.T) {
 			}
 			p := place{dir: folder(t)}
 			p.file, p.key = filepath.Join(p.dir, "grants.json"), filepath.Join(p.dir, "grants.key")
+			for name := range look(t, filepath.Dir(good)) {
+				write(t, filepath.Join(p.dir, name), read(t, filepath.Join(filepath.Dir(good), name)))
+			}
 			s := Open(p.file)
-			mustAdd(t, s, "a", "b")
 			later(s)
 			if got := ids(t, s); len(got) != 2 {
 				t.Fatalf("Load = %q, want a and b", got)
@@ -409,9 +415,8 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%s is %s now, and was %s", name, now, was)
 				}
 			}
-			mustAdd(t, s, "new")
-			if got := ids(t, Open(p.file)); !slices.Equal(got, []string{"new"}) {
-				t.Errorf("Load after a new start = %q, want only the new grant", got)
+			if got := ids(t, Open(p.file)); len(got) > 0 {
+				t.Errorf("Load after a new start = %q, want none", got)
 			}
 		})
 	}
@@ -467,6 +472,10 @@ func TestSetAside(t *testing.T) {
 		if data, err := os.ReadFile(moved[0]); err != nil || string(data) != fmt.Sprint(i) {
 			t.Errorf("%s holds %q, %v, want %d", moved[0], data, err, i)
 		}
+	}
+	mustAdd(t, s, "new")
+	if got := ids(t, Open(path)); !slices.Equal(got, []string{"new"}) {
+		t.Errorf("Load after a new start = %q, want only the new grant", got)
 	}
 }
 
@@ -529,43 +538,32 @@ func TestLimits(t *testing.T) {
 		return g
 	}
 	all := []gate.Grant{void(0, 3), void(1, 1), void(2, 2)}
-	for i := len(all); i < maxGrants; i++ {
+	for i := len(all); i < maxGrants+2; i++ {
 		all = append(all, small(i))
 	}
 	if err := add(s, all...); err != nil {
-		t.Fatal(err)
+		t.Fatalf("Update with void grants to forget = %v", err)
 	}
-	if got := ids(t, s); len(got) != maxGrants {
-		t.Fatalf("Load = %d grants, want %d", len(got), maxGrants)
+	want := append([]string{"0"}, idsOf(all[3:])...)
+	if diff := cmp.Diff(want, ids(t, s)); diff != "" {
+		t.Errorf("those that have been void for longest are not forgotten (-want +got):\n%s", diff)
 	}
-	for i, gone := range []string{"1", "2", "0"} {
-		if err := add(s, small(maxGrants+i)); err != nil {
-			t.Fatalf("Update with void grants to forget = %v", err)
-		}
-		if got := ids(t, s); len(got) != maxGrants || slices.Contains(got, gone) {
-			t.Errorf("Load = %d grants, %q among them: %v", len(got), gone, slices.Contains(got, gone))
-		}
-	}
-	if err := add(s, small(9999)); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "revoke") {
+	if err := add(s, small(9998), small(9999)); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "revoke") {
 		t.Errorf("Update with one too many = %v, want ErrFull and what to do", err)
 	}
-	if got := ids(t, s); len(got) != maxGrants || slices.Contains(got, "9999") {
+	if got := ids(t, s); !slices.Equal(got, want) {
 		t.Errorf("Load = %d grants, want what was there", len(got))
 	}
 
-	big := small(1)
-	big.Covers = strings.Repeat("x", maxFile/2)
-	big.Void = &gate.Void{At: since}
-	if err := s.Update(func([]gate.Grant) ([]gate.Grant, error) { return []gate.Grant{big}, nil }); err != nil {
-		t.Fatal(err)
+	first, second := void(1, 0), small(2)
+	first.Covers, second.Covers = strings.Repeat("x", maxFile/2), strings.Repeat("x", maxFile/2)
+	data, _, err := encode(make([]byte, keySize), []gate.Grant{first, second})
+	if err != nil || len(data) > maxFile || strings.Contains(string(data), `"void"`) {
+		t.Errorf("encode of too many bytes = %d bytes, %v, want the void grant forgotten", len(data), err)
 	}
-	big.ID, big.Void = "2", nil
-	if err := add(s, big); err != nil || !slices.Equal(ids(t, s), []string{"2"}) {
-		t.Errorf("Update with too many bytes = %v, %q, want the void one forgotten", err, ids(t, s))
-	}
-	big.ID = "3"
-	if err := add(s, big); !errors.Is(err, ErrFull) {
-		t.Errorf("Update with too many bytes = %v, want ErrFull", err)
+	first.Void = nil
+	if _, _, err := encode(make([]byte, keySize), []gate.Grant{first, second}); !errors.Is(err, ErrFull) {
+		t.Errorf("encode of too many bytes = %v, want ErrFull", err)
 	}
 }
 
@@ -587,5 +585,43 @@ func BenchmarkLoad(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Whatever a killed process left behind, the next one goes on.
+func TestCrashPoints(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		left map[string]string // :: name → content; KEY is a good key
+		keep bool              // a whole file and its key are there too
+	}{
+		{"in the key", map[string]string{".grants.key.new": "0123"}, false},
+		{"after the key", map[string]string{"grants.key": "KEY"}, false},
+		{"in the first file", map[string]string{"grants.key": "KEY", ".grants.json.new": head}, false},
+		{"in the next file", map[string]string{".grants.json.new": head}, true},
+	} {
+		dir := folder(t)
+		s := Open(filepath.Join(dir, "grants.json"))
+		var want []string
+		if tt.keep {
+			mustAdd(t, s, "a")
+			want = []string{"a"}
+		}
+		for name, content := range tt.left {
+			content = strings.ReplaceAll(content, "KEY", strings.Repeat("5a", keySize)+"\n")
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := ids(t, s); !slices.Equal(got, want) {
+			t.Errorf("killed %s: Load = %q, want %q", tt.name, got, want)
+		}
+		mustAdd(t, s, "b")
+		if got := ids(t, Open(s.Path())); !slices.Equal(got, append(want, "b")) {
+			t.Errorf("killed %s: Load after an Update = %q, want %q and b", tt.name, got, want)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+			t.Errorf("killed %s: %v in the folder, want nothing left over", tt.name, entries)
+		}
 	}
 }

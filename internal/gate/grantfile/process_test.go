@@ -19,33 +19,38 @@ import (
 )
 
 // childVar names the file to add grants to, in processes that are one of
-// several. Its arguments are the grants' common prefix and how many to add.
+// several. Its arguments are the grants' common prefix, how many times it adds
+// some, and how many at once.
 const childVar = "PACKS_MCP_TEST_GRANTS"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childVar); path != "" {
-		os.Exit(child(path, os.Args[1], os.Args[2]))
+		os.Exit(child(path, os.Args[1], os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
 
-// child prints the id of each grant as soon as it is kept.
-func child(path, prefix, count string) int {
-	var n int
-	fmt.Sscan(count, &n)
+// child prints the ids of the grants as soon as they are kept.
+func child(path, prefix string, numbers []string) int {
+	var times, atOnce int
+	fmt.Sscan(strings.Join(numbers, " "), &times, &atOnce)
 	s := Open(path)
-	for i := range n {
-		id := fmt.Sprintf("%s-%d", prefix, i)
-		if err := add(s, gate.Grant{ID: id, Digest: id, Kind: gate.KindRun, Since: since}); err != nil {
+	for i := range times {
+		var grants []gate.Grant
+		for j := range atOnce {
+			id := fmt.Sprintf("%s-%d", prefix, i*atOnce+j)
+			grants = append(grants, gate.Grant{ID: id, Digest: id, Kind: gate.KindRun, Since: since})
+		}
+		if err := add(s, grants...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		fmt.Println(id)
+		fmt.Println(strings.Join(idsOf(grants), "\n"))
 	}
 	return 0
 }
 
-func childCommand(t *testing.T, path, prefix string, count int) *exec.Cmd {
+func childCommand(t *testing.T, path, prefix string, times, atOnce int) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -53,18 +58,18 @@ func childCommand(t *testing.T, path, prefix string, count int) *exec.Cmd {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, exe, prefix, fmt.Sprint(count))
+	cmd := exec.CommandContext(ctx, exe, prefix, fmt.Sprint(times), fmt.Sprint(atOnce))
 	cmd.Env = append(os.Environ(), childVar+"="+path)
 	return cmd
 }
 
 // Several servers share the file: no grant is lost, none is there twice.
 func TestManyProcesses(t *testing.T) {
-	const processes, each = 10, 100
+	const processes, times, atOnce = 10, 10, 10
 	path := filepath.Join(folder(t), "grants.json")
 	var wg sync.WaitGroup
 	for p := range processes {
-		cmd := childCommand(t, path, fmt.Sprint(p), each)
+		cmd := childCommand(t, path, fmt.Sprint(p), times, atOnce)
 		wg.Go(func() {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("process %d: %v: %s", p, err, out)
@@ -75,7 +80,7 @@ func TestManyProcesses(t *testing.T) {
 	got := ids(t, Open(path))
 	var want []string
 	for p := range processes {
-		for i := range each {
+		for i := range times * atOnce {
 			want = append(want, fmt.Sprintf("%d-%d", p, i))
 		}
 	}
@@ -96,7 +101,7 @@ func TestKilled(t *testing.T) {
 		if round%10 == 0 { // begin with no key and no file, at times
 			path, want = filepath.Join(folder(t), "grants.json"), nil
 		}
-		cmd := childCommand(t, path, fmt.Sprint(round), 1000)
+		cmd := childCommand(t, path, fmt.Sprint(round), 1000, 1)
 		var problem bytes.Buffer
 		cmd.Stderr = &problem
 		out, err := cmd.StdoutPipe()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package attach
+package private
 
 import (
 	"io/fs"
@@ -10,13 +10,24 @@ import (
 
 const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
-func writableByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
+const (
+	writableByOthers fs.FileMode = 0o022
+	readableByOthers fs.FileMode = 0o044
+)
 
 // ownedByUs reports whether the file belongs to this user or to root, who can
 // write what they like anyway.
 func ownedByUs(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (int(st.Uid) == os.Geteuid() || st.Uid == 0)
+}
+
+// folderOpen reports whether others may put files into a folder. A group with
+// the number of the owner is his private one, as many systems make for each
+// user, together with a umask that lets it write.
+func folderOpen(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && st.Gid != st.Uid
 }
 
 // syncDir makes a rename in dir last.

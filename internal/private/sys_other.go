@@ -1,0 +1,21 @@
+//go:build !unix
+
+package private
+
+import "io/fs"
+
+const openFlags = 0
+
+// Nothing is known from modes here: they say nothing about access lists, and the
+// folder of state is the user's own.
+const (
+	writableByOthers fs.FileMode = 0
+	readableByOthers fs.FileMode = 0
+)
+
+func ownedByUs(fs.FileInfo) bool { return true }
+
+func folderOpen(fs.FileInfo) bool { return false }
+
+// syncDir does nothing: a directory cannot be synced.
+func syncDir(string) error { return nil }
