@@ -58,6 +58,8 @@ type jobStarter struct {
 // tempDir is empty: a folder of the run's own is labelled like the others.
 func (*jobStarter) tempDir() string { return "" }
 
+func (*jobStarter) shows(*Policy, *Command, images) bool { return false }
+
 // close has nothing to give back: each run has a job and a token of its own.
 func (*jobStarter) close() {}
 

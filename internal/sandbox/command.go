@@ -15,7 +15,7 @@ const maxString = 128<<10 - 1
 
 // check reports, as a [*CommandError] or a [*TooLargeError], why c cannot be
 // started. It does not look at the program's file.
-func (c *Command) check() error {
+func (c Command) check() error {
 	if c.Program.Path == "" || c.Program.Resolved == "" || c.Program.Digest == "" {
 		return &CommandError{Problem: fmt.Sprintf("program %q was not looked up", c.Program.Name)}
 	}
@@ -69,7 +69,7 @@ func (c *Command) check() error {
 }
 
 // checkDirID reports that another folder than DirID is at Dir.
-func (c *Command) checkDirID() error {
+func (c Command) checkDirID() error {
 	if c.DirID == nil {
 		return nil
 	}

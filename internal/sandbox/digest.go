@@ -51,17 +51,24 @@ type digestEntry struct {
 // file returns the SHA-256 of the regular file at path in hex, and its first
 // bytes, at most headSize.
 func (c *digestCache) file(path string) (digest string, head []byte, err error) {
+	e, err := c.entry(path)
+	return e.digest, e.head, err
+}
+
+// entry is file with the stamp that the file had when it was read.
+func (c *digestCache) entry(path string) (digestEntry, error) {
+	none := digestEntry{}
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0) // a FIFO would keep us waiting
 	if err != nil {
-		return "", nil, err
+		return none, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", nil, err
+		return none, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", nil, errors.New("not a regular file")
+		return none, errors.New("not a regular file")
 	}
 	before := stampOf(info)
 	large := info.Size() > alwaysRead
@@ -70,7 +77,7 @@ func (c *digestCache) file(path string) (digest string, head []byte, err error) 
 		e, ok := c.known[path]
 		c.mu.Unlock()
 		if ok && e.stamp == before {
-			return e.digest, e.head, nil
+			return e, nil
 		}
 	}
 
@@ -78,16 +85,16 @@ func (c *digestCache) file(path string) (digest string, head []byte, err error) 
 	first := make([]byte, headSize)
 	n, err := io.ReadFull(f, first)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return "", nil, err
+		return none, err
 	}
 	first = first[:n]
 	if _, err := io.Copy(hash, io.MultiReader(bytes.NewReader(first), f)); err != nil {
-		return "", nil, err
+		return none, err
 	}
 	if info, err = f.Stat(); err != nil {
-		return "", nil, err
+		return none, err
 	} else if stampOf(info) != before {
-		return "", nil, errChanging
+		return none, errChanging
 	}
 	e := digestEntry{before, hex.EncodeToString(hash.Sum(nil)), first}
 	if large && before.exact && time.Since(before.changed) > settled {
@@ -98,7 +105,7 @@ func (c *digestCache) file(path string) (digest string, head []byte, err error) 
 		c.known[path] = e
 		c.mu.Unlock()
 	}
-	return e.digest, e.head, nil
+	return e, nil
 }
 
 // A stamp tells whether a file is the one it was, without reading it.

@@ -227,7 +227,7 @@ func TestNeeds(t *testing.T) {
 			if diff := cmp.Diff(links, p.Links, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("Links of %q differ (-want +got):\n%s", tt.name, diff)
 			}
-			if err := new(Lookuper).verify(p); err != nil {
+			if _, err := new(Lookuper).verify(p); err != nil {
 				t.Errorf("verify = %v, want nil", err)
 			}
 		})
@@ -336,13 +336,13 @@ func TestVerifyNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := new(Lookuper).verify(p); err != nil {
+		if _, err := new(Lookuper).verify(p); err != nil {
 			t.Fatal(err)
 		}
 		if err := change(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := new(Lookuper).verify(p); !errors.As(err, new(*ChangedError)) {
+		if _, err := new(Lookuper).verify(p); !errors.As(err, new(*ChangedError)) {
 			t.Errorf("verify after %q = %v, want a *ChangedError", about, err)
 		}
 	}

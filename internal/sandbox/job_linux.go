@@ -83,7 +83,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	if j.Filter.Alone && j.Filter.NoScope {
 		j.Filter.Keep = []int64{int64(os.Getpid()), int64(unix.Getpgrp()), int64(os.Getppid())}
 	}
-	t := view{confined: s, job: j}
+	t := view{confined: s, job: j, images: l.images}
 	t.system(policy.Network)
 	for _, path := range c.Program.Needs {
 		t.add(path, false, true)
@@ -92,10 +92,15 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 		t.link(l.Path, l.Target)
 	}
 	for _, path := range policy.ReadOnly {
-		t.add(path, false, false)
+		if !l.images.covers(path) { // what is there instead is added below
+			t.add(path, false, false)
+		}
 	}
 	for _, path := range policy.Writable {
 		t.add(path, true, false)
+	}
+	for _, i := range l.images {
+		t.show(i)
 	}
 	if !s.namespaces {
 		t.add(l.tmp, true, false)
@@ -110,11 +115,23 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 		j.Env = t.withoutHidden(l.env)
 	}
 	t.protect(policy.Writable, policy.Protected)
-	var err error
-	if j.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
-		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
+	if l.images.covers(c.Dir) {
+		j.Dir = c.Dir // in the image, where it was looked at, no link leads there
+	} else {
+		var err error
+		if j.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
+			return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
+		}
+		j.DirID = confineID(c.DirID)
 	}
-	j.DirID = confineID(c.DirID)
+	for i, f := range l.checked {
+		// They are where the run finds them, in the order of verify.
+		path := c.Program.Path
+		if i > 0 {
+			path = c.Program.Interpreter
+		}
+		j.Files = append(j.Files, confine.File{Path: path, State: stateOf(f.stamp)})
+	}
 	if c.WorkspaceID != nil {
 		t.identify(c.Workspace, confineID(c.WorkspaceID))
 	}
@@ -126,6 +143,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 type view struct {
 	confined *confiner
 	job      *confine.Job
+	images   images
 	missing  string // the first path that must be there and is not
 }
 
@@ -176,6 +194,9 @@ func (t *view) add(path string, writable, optional bool) {
 		t.link(l.Path, l.Target)
 	}
 	end := stops[len(stops)-1]
+	if t.images.covers(end) {
+		return // only the image is to be there
+	}
 	info, err := os.Lstat(end)
 	if err != nil {
 		return
@@ -201,6 +222,21 @@ func (t *view) add(path string, writable, optional bool) {
 	t.allow(end, access)
 }
 
+// show puts an image in its place, after everything that it is in. Without
+// mounts, its From is among what the run may read.
+func (t *view) show(i Image) {
+	if !t.confined.namespaces {
+		return
+	}
+	file := isFile(i.From)
+	t.job.Binds = append(t.job.Binds, confine.Bind{Path: i.At, From: i.From, File: file})
+	access := uint64(accessRead)
+	if file {
+		access &= accessFile
+	}
+	t.allow(i.At, access)
+}
+
 func (t *view) link(path, target string) {
 	t.job.Links = append(t.job.Links, confine.Link{Path: path, Target: target})
 }
@@ -211,6 +247,9 @@ func (t *view) allow(path string, access uint64) {
 
 // reaches reports whether something that was added holds dir.
 func (t *view) reaches(dir string) bool {
+	if t.images.covers(dir) {
+		return t.confined.namespaces
+	}
 	resolved, err := filepath.EvalSymlinks(dir)
 	return err == nil && (resolved == "/" || slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool {
 		return insideAny([]string{b.Path}, resolved)
@@ -237,7 +276,7 @@ func (t *view) withoutHidden(env []string) []string {
 func (t *view) protect(writable, protected []string) {
 	for _, path := range protected {
 		stops, links := trail(path)
-		if len(stops) == 0 || len(links) > 0 {
+		if len(stops) == 0 || len(links) > 0 || t.images.covers(path) {
 			continue // what is not there, or is a link, is looked after when the run is over
 		}
 		for _, root := range writable {
@@ -330,6 +369,22 @@ func (t *view) finish() {
 	}
 }
 
+// stateOf is what the kernel says of a file with that stamp; nothing when the
+// stamp could be another file's.
+func stateOf(s stamp) confine.State {
+	if !s.exact {
+		return confine.State{}
+	}
+	return confine.State{
+		ID: idOfNumbers(s.dev, s.ino), Size: uint64(s.size),
+		Seconds: uint64(s.changed.Unix()), Nanoseconds: uint64(s.changed.Nanosecond()),
+	}
+}
+
+func idOfNumbers(dev, ino uint64) confine.ID {
+	return confine.ID{Dev: uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev)), Ino: ino}
+}
+
 func confineID(info os.FileInfo) confine.ID {
 	if info == nil {
 		return confine.ID{}
@@ -338,6 +393,5 @@ func confineID(info os.FileInfo) confine.ID {
 	if !ok {
 		return confine.ID{}
 	}
-	dev := uint64(st.Dev)
-	return confine.ID{Dev: uint64(unix.Major(dev))<<32 | uint64(unix.Minor(dev)), Ino: st.Ino}
+	return idOfNumbers(uint64(st.Dev), st.Ino)
 }

@@ -13,6 +13,11 @@ type starter interface {
 	// otherwise it is empty.
 	tempDir() string
 
+	// shows reports whether the program of l finds each of im at its At, and
+	// nobody can change that while it runs. Otherwise it is started with other
+	// paths.
+	shows(p *Policy, c *Command, im images) bool
+
 	// start starts the program of l. Its error means that nothing was started,
 	// and is one that [Runner.Run] documents. It keeps none of l's files.
 	start(l *launch) (process, error)
@@ -26,9 +31,11 @@ type starter interface {
 type launch struct {
 	policy                Policy // with its limits filled in
 	command               *Command
-	argv, env             []string // both whole, argv[0] is the program's path
-	tmp                   string   // what TMPDIR is
-	stdin, stdout, stderr *os.File // the program's own ends; a nil stdin is at its end
+	images                images
+	checked               []checkedFile // that were verified
+	argv, env             []string      // both whole, argv[0] is the program's path
+	tmp                   string        // what TMPDIR is
+	stdin, stdout, stderr *os.File      // the program's own ends; a nil stdin is at its end
 }
 
 // A process is a program that was started, with everything it starts in turn.

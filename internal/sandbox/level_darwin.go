@@ -32,6 +32,8 @@ type seatbeltStarter struct {
 
 func (*seatbeltStarter) tempDir() string { return "" }
 
+func (*seatbeltStarter) shows(*Policy, *Command, images) bool { return false }
+
 func (*seatbeltStarter) close() {}
 
 func (s *seatbeltStarter) start(l *launch) (process, error) {

@@ -36,6 +36,10 @@ func (s *confiner) tempDir() string {
 	return ""
 }
 
+func (s *confiner) shows(p *Policy, c *Command, im images) bool {
+	return s.namespaces && !im.live(p, c)
+}
+
 func (s *confiner) close() {
 	s.spares.close()
 	if !s.namespaces {
@@ -146,6 +150,10 @@ func (p *confined) failure() error {
 	r, c := p.report, p.launch.command
 	errno := syscall.Errno(r.Errno)
 	switch {
+	case errno == syscall.ESTALE && r.Step == confine.StepProgram:
+		return &ChangedError{Name: c.Program.Name, Path: c.Program.Path}
+	case errno == syscall.ESTALE && r.Step == confine.StepInterpreter:
+		return &ChangedError{Name: c.Program.Name, Path: c.Program.Interpreter}
 	case r.Step == confine.StepStart && errno == syscall.E2BIG:
 		return &TooLargeError{What: allStrings, Size: spaceOf(p.launch.argv, p.launch.env)}
 	case r.Step == confine.StepStart:

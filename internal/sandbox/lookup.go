@@ -380,10 +380,18 @@ func scriptLine(head []byte) (string, bool) {
 	return line, true
 }
 
-// verify reports, as a [*ChangedError], that p is no longer what it was. What
-// is written to its file after that, until the system has started it, is not
-// seen, nor is a change that digestCache says it misses.
-func (l *Lookuper) verify(p Program) error {
+// A checkedFile is a file whose bytes are those that were approved.
+type checkedFile struct {
+	path  string
+	stamp stamp
+}
+
+// verify reports, as a [*ChangedError], that p is no longer what it was, and
+// otherwise what it looked at: the program's file, and the interpreter's if it
+// is a script. What is written to these after that is not seen, nor is a change
+// that digestCache says it misses; that others are in their place by the time
+// that the system starts them is seen where the level can compare.
+func (l *Lookuper) verify(p Program) (checked []checkedFile, err error) {
 	check := func(path, wantResolved, wantDigest string) error {
 		resolved, err := filepath.EvalSymlinks(path)
 		if err != nil {
@@ -392,20 +400,22 @@ func (l *Lookuper) verify(p Program) error {
 		if wantResolved != "" && resolved != wantResolved {
 			return &ChangedError{Name: p.Name, Path: path}
 		}
-		switch digest, _, err := l.digests.file(resolved); {
+		switch e, err := l.digests.entry(resolved); {
 		case err != nil:
 			return &ChangedError{Name: p.Name, Path: path, Err: err}
-		case digest != wantDigest:
+		case e.digest != wantDigest:
 			return &ChangedError{Name: p.Name, Path: path}
+		default:
+			checked = append(checked, checkedFile{path, e.stamp})
 		}
 		return nil
 	}
 	if err := check(p.Path, p.Resolved, p.Digest); err != nil {
-		return err
+		return nil, err
 	}
 	if p.Interpreter != "" {
 		if err := check(p.Interpreter, "", p.InterpreterDigest); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// What a person was told that the run may read must still be what is there
@@ -413,13 +423,13 @@ func (l *Lookuper) verify(p Program) error {
 	// what is started.
 	for _, path := range p.Needs {
 		if resolved, err := filepath.EvalSymlinks(path); err != nil || !samePath(resolved, path) {
-			return &ChangedError{Name: p.Name, Path: path, Err: err}
+			return nil, &ChangedError{Name: p.Name, Path: path, Err: err}
 		}
 	}
 	for _, link := range p.Links {
 		if target, err := os.Readlink(link.Path); err != nil || target != link.Target {
-			return &ChangedError{Name: p.Name, Path: link.Path, Err: err}
+			return nil, &ChangedError{Name: p.Name, Path: link.Path, Err: err}
 		}
 	}
-	return nil
+	return checked, nil
 }

@@ -259,7 +259,7 @@ func TestDigestIsComputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Program{Name: "f", Path: path, Resolved: resolved, Digest: sum("other")}
-	if err := l.verify(p); !errors.As(err, new(*ChangedError)) {
+	if _, err := l.verify(p); !errors.As(err, new(*ChangedError)) {
 		t.Errorf("verify = %v, want a *ChangedError", err)
 	}
 }

@@ -15,6 +15,8 @@ type plainStarter struct{}
 
 func (plainStarter) tempDir() string { return "" }
 
+func (plainStarter) shows(*Policy, *Command, images) bool { return false }
+
 func (plainStarter) close() {}
 
 func (plainStarter) start(l *launch) (process, error) {

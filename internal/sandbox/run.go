@@ -87,7 +87,19 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if err := c.check(); err != nil {
+	im, err := p.openImages()
+	if err != nil {
+		return nil, err
+	}
+	level, s := LevelNone, starter(nil)
+	if im != nil {
+		if level, s = r.best(ctx); !s.shows(&p, &c, im) {
+			if p, c, err = im.rename(p, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := im.files(c).check(); err != nil {
 		return nil, err
 	}
 	p.Limits = p.Limits.WithDefaults()
@@ -101,10 +113,11 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		defer root.Close()
 		ws = &workspace{root: root, before: scan(root)}
 	}
-	level, s := r.best(ctx)
+	if s == nil {
+		level, s = r.best(ctx)
+	}
 	tmp := s.tempDir()
 	if tmp == "" {
-		var err error
 		if tmp, err = os.MkdirTemp(r.o.TempDir, "packs-run-"); err != nil {
 			return nil, fmt.Errorf("making a temporary folder for the run: %w", err)
 		}
@@ -116,7 +129,7 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		return nil, err
 	}
 	defer guarded.release()
-	res, err := r.run(ctx, s, &launch{policy: p, command: &c, tmp: tmp}, ws)
+	res, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, tmp: tmp}, ws)
 	changes := guarded.settle(ws, c.RunID)
 	if err != nil {
 		return nil, err
@@ -148,10 +161,11 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
 	}
-	if err := r.o.Lookuper.verify(c.Program); err != nil {
+	here := l.images.files(*c)
+	if l.checked, err = r.o.Lookuper.verify(here.Program); err != nil {
 		return nil, err
 	}
-	if err := c.checkDirID(); err != nil { // looking at the workspace may have taken its time
+	if err := here.checkDirID(); err != nil { // looking at the workspace may have taken its time
 		return nil, err
 	}
 	keepDescriptors()

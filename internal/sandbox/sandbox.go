@@ -207,11 +207,17 @@ type Policy struct {
 	Limits  Limits
 }
 
-// An Image says that what a run finds at the absolute folder At is what is in
-// the absolute folder From. At itself must be there, and is not read. A level
-// that cannot show the run a file system of its own starts it with From in the
-// place of At wherever a path below At is named: in the program's path, the
-// arguments, the environment, the input and the working folder.
+// An Image says that what a run finds at the absolute folder or file At is what
+// is at the absolute path From, which is read-only. At itself must be there, no
+// symbolic link may lead to it, and it is not read.
+//
+// A level that cannot show the run a file system of its own starts it with From
+// in the place of At wherever At, or a path below it, is named: in the program's
+// path, the arguments, the environment, the input, the working folder, and the
+// Policy. So does every level when the run sees a folder that At is in, since
+// what is mounted there goes where others move the folder under it. In both
+// cases, a program that has At from elsewhere finds nothing there, or what is
+// at At itself when the run may read a folder around it.
 type Image struct{ At, From string }
 
 // check reports, as a [*CommandError], what no run can be given.

@@ -110,7 +110,7 @@ func testShims(t *testing.T, bins []string, base map[string]string, cases []shim
 			if want := filepath.Dir(p.Path); p.Shim != "" && !slices.Equal(p.PathDirs(), []string{want}) {
 				t.Errorf("Lookup(%q).PathDirs() = %q, want %q", name, p.PathDirs(), want)
 			}
-			if err := new(Lookuper).verify(p); err != nil {
+			if _, err := new(Lookuper).verify(p); err != nil {
 				t.Errorf("verify = %v, want nil", err)
 			}
 		})

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -132,12 +131,17 @@ func (c *DigestCache) clock() time.Time {
 // holds a line break (two different trees could have one digest), beyond
 // 200,000 files and links, 4 GiB, or 64 levels, and when ctx ends.
 func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
+	return d.walkTree(ctx, cache, nil)
+}
+
+// walkTree is Digest, and [Dir.CopyTo] when there is a directory to copy to.
+func (d *Dir) walkTree(ctx context.Context, cache *DigestCache, to *os.Root) (*Tree, error) {
 	w := &treeWalk{ctx: ctx, cache: cache, tree: &Tree{}, buffer: make([]byte, 64<<10)}
 	var err error
 	if d.only == "" {
-		err = w.dir(d.root, "", 0)
+		err = w.dir(d.root, to, "", 0)
 	} else {
-		err = w.entry(d.root, "", d.only, 0)
+		err = w.entry(d.root, to, "", d.only, 0)
 	}
 	if err != nil {
 		return nil, err
@@ -164,7 +168,8 @@ type treeWalk struct {
 	buffer  []byte
 }
 
-func (w *treeWalk) dir(root *os.Root, rel string, depth int) error {
+// dir walks one directory. What is in it is copied to to, unless that is nil.
+func (w *treeWalk) dir(root, to *os.Root, rel string, depth int) error {
 	if depth > maxTreeDepth {
 		return &PathError{rel, &TooLargeError{Size: int64(depth), Limit: maxTreeDepth, Unit: "levels"}}
 	}
@@ -176,7 +181,7 @@ func (w *treeWalk) dir(root *os.Root, rel string, depth int) error {
 	for {
 		names, err := f.Readdirnames(1000)
 		for _, name := range names {
-			if err := w.entry(root, rel, name, depth); err != nil {
+			if err := w.entry(root, to, rel, name, depth); err != nil {
 				return err
 			}
 		}
@@ -189,7 +194,7 @@ func (w *treeWalk) dir(root *os.Root, rel string, depth int) error {
 	}
 }
 
-func (w *treeWalk) entry(root *os.Root, rel, name string, depth int) error {
+func (w *treeWalk) entry(root, to *os.Root, rel, name string, depth int) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
@@ -208,7 +213,10 @@ func (w *treeWalk) entry(root *os.Root, rel, name string, depth int) error {
 			return &PathError{at, reason(err)}
 		}
 		defer sub.Close()
-		return w.dir(sub, at, depth+1)
+		if to != nil {
+			return w.copyDir(sub, to, at, name, depth+1)
+		}
+		return w.dir(sub, nil, at, depth+1)
 	case mode&fs.ModeSymlink != 0:
 		target, err := root.Readlink(name)
 		if err != nil {
@@ -219,27 +227,38 @@ func (w *treeWalk) entry(root *os.Root, rel, name string, depth int) error {
 				return &PathError{at, ErrLineBreak}
 			}
 		}
+		if to != nil {
+			if err := to.Symlink(target, name); err != nil {
+				return &WriteError{at, bare(err)}
+			}
+		}
 		w.lines = append(w.lines, at+"\x00link\x00"+filepath.ToSlash(target)+"\n")
 		return nil
 	case mode.IsRegular():
-		return w.file(root, at, name, info)
+		return w.file(root, to, at, name, info)
 	}
 	return nil
 }
 
-func (w *treeWalk) file(root *os.Root, at, name string, info fs.FileInfo) error {
+func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) error {
 	var sum [sha256.Size]byte
 	known := false
-	if w.read+info.Size() <= alwaysRead {
+	switch {
+	case to != nil: // what is copied is read
+	case w.read+info.Size() <= alwaysRead:
 		w.read += info.Size()
-	} else {
+	default:
 		sum, known = w.cache.get(identify(info))
 	}
 	if !known {
 		var err error
-		if sum, info, err = w.hash(root, name); err != nil {
+		if sum, info, err = w.hash(root, to, name); err != nil {
 			if w.ctx.Err() != nil {
 				return w.ctx.Err()
+			}
+			if we, ok := errors.AsType[*WriteError](err); ok {
+				we.Path = at
+				return we
 			}
 			return &PathError{at, err}
 		}
@@ -258,8 +277,9 @@ func (w *treeWalk) file(root *os.Root, at, name string, info fs.FileInfo) error 
 	return nil
 }
 
-// hash reads the file and returns the state in which it was read.
-func (w *treeWalk) hash(root *os.Root, name string) (sum [sha256.Size]byte, info fs.FileInfo, err error) {
+// hash reads the file, into a copy unless to is nil, and returns the state in
+// which it was read.
+func (w *treeWalk) hash(root, to *os.Root, name string) (sum [sha256.Size]byte, info fs.FileInfo, err error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return sum, nil, reason(err)
@@ -277,7 +297,17 @@ func (w *treeWalk) hash(root *os.Root, name string) (sum [sha256.Size]byte, info
 	}
 	now := w.cache.clock()
 	h := sha256.New()
-	n, err := w.copy(h, f, info.Size()+1)
+	sink, done := io.Writer(h), func() error { return nil }
+	if to != nil {
+		// The very bytes that are written are those that are hashed.
+		if sink, done, err = copyFile(h, to, name, info); err != nil {
+			return sum, nil, err
+		}
+	}
+	n, err := w.copy(sink, f, info.Size()+1)
+	if ended := done(); err == nil {
+		err = ended
+	}
 	if err != nil {
 		return sum, nil, err
 	}
@@ -293,14 +323,16 @@ func (w *treeWalk) hash(root *os.Root, name string) (sum [sha256.Size]byte, info
 	return sum, info, nil
 }
 
-// copy hashes at most limit bytes, and looks now and then whether to stop.
-func (w *treeWalk) copy(h hash.Hash, r io.Reader, limit int64) (n int64, err error) {
+// copy writes at most limit bytes, and looks now and then whether to stop.
+func (w *treeWalk) copy(to io.Writer, r io.Reader, limit int64) (n int64, err error) {
 	for n < limit {
 		if err := w.ctx.Err(); err != nil {
 			return n, err
 		}
 		got, err := r.Read(w.buffer[:min(int64(len(w.buffer)), limit-n)])
-		h.Write(w.buffer[:got])
+		if _, err := to.Write(w.buffer[:got]); err != nil {
+			return n, err
+		}
 		n += int64(got)
 		if errors.Is(err, io.EOF) {
 			break

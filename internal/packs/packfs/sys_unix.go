@@ -18,3 +18,10 @@ func linkCount(_ *os.File, info fs.FileInfo) uint64 {
 	}
 	return 1
 }
+
+// Modes of what is in a copy.
+const (
+	copiedFile    = 0o400
+	copiedProgram = 0o500
+	copiedDir     = 0o500
+)

@@ -23,3 +23,11 @@ func linkCount(f *os.File, _ fs.FileInfo) uint64 {
 func identify(info fs.FileInfo) identity {
 	return identity{size: info.Size(), modified: info.ModTime().UnixNano()}
 }
+
+// Modes of what is in a copy. They have all a right to write: without it, a file
+// would be read-only, and then neither be replaced nor removed.
+const (
+	copiedFile    = 0o600
+	copiedProgram = 0o700
+	copiedDir     = 0o700
+)

@@ -16,9 +16,11 @@ import (
 
 func example() *Job {
 	return &Job{
-		Path: "/bin/x", Args: []string{"", "a\xff\x01", "b"}, Env: []string{"A=b"}, Dir: "/w", DirID: ID{1, 2},
+		Path: "/bin/x", Args: []string{"", "a\xff\x01", "b"}, Env: []string{"A=b"},
+		Files: []File{{"/bin/x", State{ID{7, 8}, 9, 10, 11}}},
+		Dir:   "/w", DirID: ID{1, 2},
 		Namespaces: true, HostNet: true, Loopback: true,
-		Binds:    []Bind{{Path: "/usr"}, {Path: "/w", Writable: true, File: true, Optional: true, Device: true, ID: ID{3, 1 << 63}}},
+		Binds:    []Bind{{Path: "/usr", From: "/y"}, {Path: "/w", Writable: true, File: true, Optional: true, Device: true, ID: ID{3, 1 << 63}}},
 		Links:    []Link{{"/bin", "usr/bin"}},
 		TmpSize:  1 << 40,
 		Landlock: Ruleset{FS: 1, Net: 2, Scoped: 3, Rules: []Rule{{"/usr", 13, ID{}}, {"/w", 1<<16 - 1, ID{5, 6}}}},
@@ -36,6 +38,7 @@ func TestMessages(t *testing.T) {
 		}
 		// An empty list and none are the same.
 		if diff := cmp.Diff(j, got, cmp.Transformer("", func(l []string) string { return strings.Join(l, "\x00") }),
+			cmp.FilterValues(func(a, b []File) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 			cmp.FilterValues(func(a, b []Bind) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 			cmp.FilterValues(func(a, b []Link) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
 			cmp.FilterValues(func(a, b []Rule) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),

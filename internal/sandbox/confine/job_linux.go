@@ -12,6 +12,7 @@ import (
 type Job struct {
 	Path      string // absolute; of the program
 	Args, Env []string
+	Files     []File // that must be what they were when the program is started
 	Dir       string // absolute; the working folder
 	DirID     ID
 
@@ -31,9 +32,26 @@ type Job struct {
 // An ID tells one folder from others; the zero value is any.
 type ID struct{ Dev, Ino uint64 }
 
-// A Bind is a folder or file that is found at the same path inside.
+// A File is the program, or the interpreter of a script, with what it was when
+// its bytes were looked at.
+type File struct {
+	Path  string // absolute
+	State State
+}
+
+// A State tells one file, with the bytes that it has, from others; the zero
+// value is any. A file that is written to gets another.
+type State struct {
+	ID
+	Size                 uint64
+	Seconds, Nanoseconds uint64 // of the last change of anything about it
+}
+
+// A Bind is a folder or file that is found at the same path inside, unless From
+// says where it is.
 type Bind struct {
 	Path     string // absolute, clean, no symbolic link at its end
+	From     string // absolute, without symbolic links; empty: Path
 	Writable bool
 	File     bool // not a folder
 	Optional bool // it is no failure when it is not there
@@ -109,6 +127,10 @@ type Report struct {
 const (
 	StepStart  = "start the program"
 	StepFolder = "enter the working folder"
+
+	// Those that met another file than it was to be.
+	StepProgram     = "find the program as it was"
+	StepInterpreter = "find the interpreter as it was"
 
 	// Replaced is how a step ends that met another folder than it was to.
 	Replaced = "is not the folder it was"
@@ -192,6 +214,13 @@ func (c *codec) job(j *Job) {
 	c.string(&j.Path)
 	list(c, &j.Args, c.string)
 	list(c, &j.Env, c.string)
+	list(c, &j.Files, func(f *File) {
+		c.string(&f.Path)
+		c.id(&f.State.ID)
+		c.uint(&f.State.Size)
+		c.uint(&f.State.Seconds)
+		c.uint(&f.State.Nanoseconds)
+	})
 	c.string(&j.Dir)
 	c.id(&j.DirID)
 	c.bool(&j.Namespaces)
@@ -199,6 +228,7 @@ func (c *codec) job(j *Job) {
 	c.bool(&j.Loopback)
 	list(c, &j.Binds, func(b *Bind) {
 		c.string(&b.Path)
+		c.string(&b.From)
 		c.bool(&b.Writable)
 		c.bool(&b.File)
 		c.bool(&b.Optional)

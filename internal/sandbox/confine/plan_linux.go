@@ -27,6 +27,7 @@ const (
 	doCall   stepKind = iota
 	doParent          // put the descriptor of slot from[0] into rule arg[0]
 	doExpect          // fail unless the folder that was just looked at has the id of arg[0] and arg[1]
+	doSame            // fail unless the file that was just looked at has the state state[arg[0]]
 )
 
 const slots = 8
@@ -38,7 +39,8 @@ type plan struct {
 	steps []step
 	what  []string // what each step is for
 	rules []pathBeneath
-	stat  unix.Statx_t // that doExpect looks at
+	stat  unix.Statx_t // that doExpect and doSame look at
+	state []State
 	slot  [slots]uintptr
 
 	keep []any // what the arguments point to
@@ -112,6 +114,16 @@ func (p *plan) expect(what string, fd ref, id ID) {
 	s.kind, s.arg[0], s.arg[1] = doExpect, uintptr(id.Dev), uintptr(id.Ino)
 }
 
+// same adds a comparison with the file that was just looked at into p.stat.
+func (p *plan) same(what string, state State) {
+	p.state = append(p.state, state)
+	s := p.call(what, 0)
+	s.kind, s.arg[0] = doSame, uintptr(len(p.state)-1)
+}
+
+// stateMask is what of a file same looks at.
+const stateMask = unix.STATX_INO | unix.STATX_SIZE | unix.STATX_CTIME
+
 // run goes through the plan, once. It returns -1, or the step that failed and
 // why.
 //
@@ -134,6 +146,14 @@ func (p *plan) run() (failed int, errno uintptr) {
 			continue
 		case doExpect:
 			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != uint64(s.arg[0]) || p.stat.Ino != uint64(s.arg[1]) {
+				return i, uintptr(unix.ESTALE)
+			}
+			continue
+		}
+		if s.kind == doSame {
+			want := &p.state[s.arg[0]]
+			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != want.Dev || p.stat.Ino != want.Ino || p.stat.Size != want.Size ||
+				uint64(p.stat.Ctime.Sec) != want.Seconds || uint64(p.stat.Ctime.Nsec) != want.Nanoseconds {
 				return i, uintptr(unix.ESTALE)
 			}
 			continue

@@ -112,8 +112,41 @@ func (p *plan) program(j *Job) {
 	p.call("close descriptors in the program", unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
 	p.call("unblock signals", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, unsafe.Pointer(new([8]byte)), 0, 8)
 	p.seccomp(j.Filter)
-	args := append([]string{j.Path}, j.Args...)
-	p.call(StepStart, unix.SYS_EXECVE, j.Path, p.cstrings(args), p.cstrings(j.Env))
+	p.start(j)
+}
+
+// start executes the program, if it and its interpreter are still the files
+// whose bytes were looked at.
+//
+// A program that is no script is executed by the descriptor that was compared,
+// so that nothing can come between. The rest is compared by path, at the last
+// moment, and an exchange after that is not seen: of an interpreter until the
+// kernel has opened it, which is next, and of a script until its interpreter has
+// opened it, some milliseconds later, since that gets a path and nothing else.
+// Who can do that has the user's rights on the folder that the program is in. A
+// pack's own scripts are copies in a private folder, where nobody can.
+func (p *plan) start(j *Job) {
+	for i, f := range j.Files {
+		if f.State == (State{}) || len(j.Files) == 1 {
+			continue
+		}
+		what := StepProgram
+		if i > 0 {
+			what = StepInterpreter
+		}
+		p.call(StepStart, unix.SYS_STATX, fdCWD, f.Path, 0, stateMask, unsafe.Pointer(&p.stat))
+		p.same(what, f.State)
+	}
+	argv, env := p.cstrings(append([]string{j.Path}, j.Args...)), p.cstrings(j.Env)
+	if len(j.Files) == 1 && j.Files[0].State != (State{}) {
+		p.call(StepStart, unix.SYS_OPENAT, fdCWD, j.Path, unix.O_PATH|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
+		p.call(StepStart, unix.SYS_STATX, slotFrom, "", unix.AT_EMPTY_PATH, stateMask, unsafe.Pointer(&p.stat))
+		p.same(StepProgram, j.Files[0].State)
+		// What another program has to read (binfmt_misc) cannot be started so: it
+		// would be given a descriptor that is closed by then.
+		p.call(StepStart, unix.SYS_EXECVEAT, slotFrom, "", argv, env, unix.AT_EMPTY_PATH).ignore[0] = uintptr(unix.ENOENT)
+	}
+	p.call(StepStart, unix.SYS_EXECVE, j.Path, argv, env)
 }
 
 // limits sets what the kernel holds each process to.

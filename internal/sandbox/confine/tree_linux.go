@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -146,7 +147,8 @@ func (p *plan) in(dir string) {
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotAt)
 }
 
-// bind puts what is at a path of the host at the same path of the new tree. No
+// bind puts what is at a path of the host at a path of the new tree, the same
+// one but for an image. No
 // symbolic link is followed, neither here nor there: what is inside of a bind
 // may be of a program's making.
 func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
@@ -161,7 +163,7 @@ func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
 		}
 	}
 	first := len(p.steps)
-	p.call("open "+b.Path, unix.SYS_OPENAT2, fdCWD, b.Path,
+	p.call("open "+b.Path, unix.SYS_OPENAT2, fdCWD, cmp.Or(b.From, b.Path),
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotFrom)
 	p.expect(fmt.Sprintf("folder %q %s", b.Path, Replaced), slotFrom, b.ID)
 	flags := unix.AT_EMPTY_PATH | unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC

@@ -1,0 +1,202 @@
+// Package copies keeps private copies of packs, so that what a person approved
+// is what runs: a program is started from a copy that has the approved digest,
+// whatever happens to the pack itself between the question and the run, and
+// while it runs.
+//
+// Copies are in one folder of the user's, which several servers share, and which
+// no run is to be given. The package does not know what is approved; it gives
+// out a tree with the digest that it is asked for, or none. It keeps out nobody
+// who has all of the user's rights: such a program can change a copy after it
+// was looked at, as it can change everything else.
+package copies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// ErrChanged says that a pack no longer has the digest that a copy of it was to
+// have.
+var ErrChanged = errors.New("the pack changed after it was approved")
+
+// A FolderError says why the folder of copies cannot be used. Nothing in it
+// was changed.
+type FolderError struct {
+	Dir     string
+	Problem string // "is a symbolic link"
+}
+
+func (e *FolderError) Error() string {
+	return fmt.Sprintf("the folder %q for private copies of packs %s", e.Dir, e.Problem)
+}
+
+// Options bound a [Store]. The zero value is ready.
+type Options struct {
+	// Copies is how many there may be; 0 stands for 64.
+	Copies int
+	// Bytes is how large they may be, taken together; 0 stands for 4 GiB.
+	//
+	// Beyond either, those go that were not used for longest. What is in use is
+	// kept, so that a run never loses its pack.
+	Bytes int64
+}
+
+// A Store is a folder of copies. Safe for concurrent use, by several processes
+// as well.
+type Store struct {
+	dir   string
+	o     Options
+	cache packfs.DigestCache
+
+	mu sync.Mutex // guards the short times in which the folder's own entries change, before its lock
+}
+
+// Open returns the Store in the absolute folder dir, which is made when
+// something is copied.
+func Open(dir string, o Options) *Store {
+	if o.Copies <= 0 {
+		o.Copies = 64
+	}
+	if o.Bytes <= 0 {
+		o.Bytes = 4 << 30
+	}
+	return &Store{dir: dir, o: o}
+}
+
+// treeName is the name of the tree in the folder of a copy.
+const treeName = "pack"
+
+// Copy returns the absolute path, without symbolic links, of a folder that
+// holds exactly the tree whose digest is digest, as [packfs.Dir.Digest] has it:
+// one that is kept already, or a new copy of the pack at packDir, which is a
+// folder, or the one file of a loose tool; of that, the path is the copied
+// file's. The folder stays until release is called, which is never nil when
+// there is no error, and may be called more than once.
+//
+// Nobody may write in the folder. It can still have been changed by a program
+// with the user's own rights, so it is looked at again each time, as the pack
+// itself is: all files, but of those for which there is no room in the first
+// 8 MiB only their stamps.
+//
+// The error is [ErrChanged], possibly wrapped, when the pack has another digest
+// now; a [*packfs.PathError] when the pack cannot be read; a [*FolderError]; a
+// [*packfs.WriteError] when the copy cannot be written; or ctx's own.
+func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string, release func(), err error) {
+	name, err := nameOf(digest)
+	if err != nil {
+		return "", nil, err
+	}
+	pack, file, err := openPack(packDir)
+	if errors.Is(err, packfs.ErrNotFound) {
+		return "", nil, fmt.Errorf("%w: there is nothing at %q", ErrChanged, packDir)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("copying the pack %q for the run: %w", packDir, err)
+	}
+	defer pack.Close()
+	root, err := s.open()
+	if err != nil {
+		return "", nil, err
+	}
+	defer root.Close()
+
+	held, err := s.kept(ctx, root, name, digest)
+	if err != nil {
+		return "", nil, err
+	}
+	if held == nil {
+		if held, err = s.make(ctx, root, pack, name, digest); err != nil {
+			return "", nil, fmt.Errorf("copying the pack %q for the run: %w", packDir, said(err))
+		}
+	}
+	folder = filepath.Join(root.Name(), held.name, treeName, file)
+	return folder, sync.OnceFunc(func() { s.release(held) }), nil
+}
+
+// said puts into words what most often keeps a copy from being written.
+func said(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the disk with the private copies is full; free some space and call again: %w", err)
+	}
+	return err
+}
+
+// nameOf returns the hexadecimal digits of a digest.
+func nameOf(digest string) (string, error) {
+	name, ok := strings.CutPrefix(digest, "sha256:")
+	if !ok || !isName(name) {
+		return "", fmt.Errorf("copying a pack: %q is not the digest of one", digest)
+	}
+	return name, nil
+}
+
+func isName(name string) bool {
+	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// openPack opens the folder of a pack, or a folder that has nothing but the
+// file of a loose tool, which is then called file.
+func openPack(path string) (pack *packfs.Dir, file string, err error) {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().IsRegular() {
+		pack, err = packfs.OpenFile(path)
+		return pack, filepath.Base(path), err
+	}
+	pack, err = packfs.Open(path)
+	return pack, "", err
+}
+
+// open opens the folder of the copies, and makes it when it is not there. The
+// Root's name is its path without symbolic links.
+func (s *Store) open() (*os.Root, error) {
+	bad := func(problem string) (*os.Root, error) { return nil, &FolderError{Dir: s.dir, Problem: problem} }
+	if !filepath.IsAbs(s.dir) {
+		return bad("is not an absolute path")
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return bad("cannot be made: " + cause(err))
+	}
+	at, err := os.Lstat(s.dir)
+	switch {
+	case err != nil:
+		return bad("cannot be looked at: " + cause(err))
+	case at.Mode()&fs.ModeSymlink != 0:
+		return bad("is a symbolic link")
+	case !at.IsDir():
+		return bad("is not a folder")
+	case !ownedByUs(at):
+		return bad("belongs to another user")
+	case openToOthers(at):
+		return bad("is open to other users; with chmod 700 it is not")
+	}
+	path, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		return bad("cannot be looked at: " + cause(err))
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return bad("cannot be opened: " + cause(err))
+	}
+	if info, err := root.Stat("."); err != nil || !os.SameFile(info, at) {
+		_ = root.Close()
+		return bad("changed while it was opened")
+	}
+	return root, nil
+}
+
+// cause returns the text of err without the path that the caller names itself.
+func cause(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

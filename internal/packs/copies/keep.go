@@ -1,0 +1,326 @@
+package copies
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// What is in the folder of a Store, NAME being the digits of a digest:
+//
+//	lock        is locked while entries come, go, or are taken into use
+//	NAME/       one copy: its tree, and its size in bytes; when it was used last
+//	            is its time
+//	NAME.X/     a copy for one run only, when NAME is in use and not what it was
+//	NAME.lock   is locked, shared, by whoever uses NAME; the same for NAME.X
+//	making-X/   a copy that is being made, or one that is being removed
+const (
+	lockName = "lock"
+	sizeName = "size"
+	making   = "making-"
+	lockEnd  = ".lock"
+)
+
+// maxMaking is how long something may be in the making. What is older was left
+// by a process that ended.
+const maxMaking = time.Hour
+
+// lockWait is how long until a lock is tried again, and lockMax when nobody
+// waits any longer: it is held for moments.
+const (
+	lockWait = time.Millisecond
+	lockMax  = 10 * time.Second
+)
+
+// errBusy says that a lock cannot be had.
+var errBusy = errors.New("another server does not let go of the private copies")
+
+// A held is a copy in use.
+type held struct {
+	name string // of its folder
+	once bool   // nobody else will use it
+	lock *flock.Flock
+}
+
+// alone calls do while nobody else, in any process, does the same. It must be
+// short.
+func (s *Store) alone(ctx context.Context, root *os.Root, do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, lockMax, errBusy)
+	defer cancel()
+	lock := newLock(root, lockName)
+	if _, err := lock.TryLockContext(ctx, lockWait); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &FolderError{Dir: s.dir, Problem: "cannot be locked: " + cause(err)}
+	}
+	defer lock.Close()
+	return do()
+}
+
+func newLock(root *os.Root, name string) *flock.Flock {
+	return flock.New(filepath.Join(root.Name(), name), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+}
+
+// take takes the copy called name into use. It is called by alone.
+func (s *Store) take(root *os.Root, name string) (*held, error) {
+	h := &held{name: name, lock: newLock(root, name+lockEnd)}
+	ok, err := h.lock.TryRLock()
+	if err == nil && !ok {
+		err = errBusy // who removes it has the lock of the folder, too
+	}
+	if err != nil {
+		_ = h.lock.Close()
+		return nil, &FolderError{Dir: s.dir, Problem: "cannot be locked: " + cause(err)}
+	}
+	return h, nil
+}
+
+// unused calls do when nobody uses the copy called name, and reports that. It is
+// called by alone, so that nobody begins to use it.
+func (s *Store) unused(root *os.Root, name string, do func()) bool {
+	lock := newLock(root, name+lockEnd)
+	ok, err := lock.TryLock()
+	if err != nil || !ok {
+		_ = lock.Close()
+		return false
+	}
+	do()
+	_ = lock.Close()
+	_ = root.Remove(name + lockEnd)
+	return true
+}
+
+// kept returns the copy that is there, in use and looked at, or nil.
+func (s *Store) kept(ctx context.Context, root *os.Root, name, digest string) (h *held, err error) {
+	err = s.alone(ctx, root, func() (err error) {
+		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
+			return nil
+		}
+		now := time.Now()
+		_ = root.Chtimes(name, now, now) // an old time only makes it go sooner
+		h, err = s.take(root, name)
+		return err
+	})
+	if err != nil || h == nil {
+		return nil, err
+	}
+	if s.holds(ctx, root, name, digest) {
+		return h, nil
+	}
+	_ = h.lock.Close()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, s.drop(ctx, root, name)
+}
+
+// holds reports whether the copy called name is what it is to be.
+func (s *Store) holds(ctx context.Context, root *os.Root, name, digest string) bool {
+	info, err := root.Lstat(filepath.Join(name, treeName))
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	dir, err := packfs.Open(filepath.Join(root.Name(), name, treeName))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	tree, err := dir.Digest(ctx, &s.cache)
+	return err == nil && tree.Digest == digest
+}
+
+// drop removes the copy called name, unless it is in use.
+func (s *Store) drop(ctx context.Context, root *os.Root, name string) error {
+	aside := making + rand.Text()
+	gone := false
+	err := s.alone(ctx, root, func() error {
+		s.unused(root, name, func() { gone = root.Rename(name, aside) == nil })
+		return nil
+	})
+	if gone {
+		remove(root, aside)
+	}
+	return err
+}
+
+// make makes a copy of the pack and takes it into use.
+func (s *Store) make(ctx context.Context, root *os.Root, pack *packfs.Dir, name, digest string) (h *held, err error) {
+	temp := making + rand.Text()
+	if err := root.Mkdir(temp, 0o700); err != nil {
+		return nil, &packfs.WriteError{Path: temp, Err: err}
+	}
+	if err := fill(ctx, root, temp, pack, digest); err != nil {
+		remove(root, temp)
+		return nil, err
+	}
+	var gone []string
+	err = s.alone(ctx, root, func() error {
+		to, once := name, false
+		if _, err := root.Lstat(name); err == nil {
+			// Somebody else made the same meanwhile, or what is there is not what it
+			// was and is in use. Looking at it would take time; ours is good.
+			to, once = name+"."+rand.Text(), true
+			if s.unused(root, name, func() {
+				aside := making + rand.Text()
+				if root.Rename(name, aside) == nil {
+					gone = append(gone, aside)
+				}
+			}) && len(gone) > 0 {
+				to, once = name, false
+			}
+		}
+		if err := root.Rename(temp, to); err != nil {
+			return &packfs.WriteError{Path: to, Err: err}
+		}
+		if h, err = s.take(root, to); err != nil {
+			return err
+		}
+		h.once = once
+		gone = append(gone, s.surplus(root)...)
+		return nil
+	})
+	if err != nil {
+		gone = append(gone, temp)
+	}
+	for _, name := range gone {
+		remove(root, name)
+	}
+	return h, err
+}
+
+// fill copies the pack into a folder of ours.
+func fill(ctx context.Context, root *os.Root, temp string, pack *packfs.Dir, digest string) error {
+	at := filepath.Join(temp, treeName)
+	if err := root.Mkdir(at, 0o700); err != nil {
+		return &packfs.WriteError{Path: at, Err: err}
+	}
+	to, err := root.OpenRoot(at)
+	if err != nil {
+		return &packfs.WriteError{Path: at, Err: err}
+	}
+	defer to.Close()
+	tree, err := pack.CopyTo(ctx, to)
+	switch {
+	case errors.Is(err, packfs.ErrChanged), errors.Is(err, packfs.ErrNotFound):
+		return fmt.Errorf("%w: %w", ErrChanged, err) // while it was copied
+	case err != nil:
+		return err
+	case tree.Digest != digest:
+		return ErrChanged
+	}
+	if err := root.Chmod(at, copyMode); err != nil {
+		return &packfs.WriteError{Path: at, Err: err}
+	}
+	size := filepath.Join(temp, sizeName)
+	if err := root.WriteFile(size, []byte(strconv.FormatInt(tree.Bytes, 10)), 0o600); err != nil {
+		return &packfs.WriteError{Path: size, Err: err}
+	}
+	return nil
+}
+
+// release ends the use of a copy.
+func (s *Store) release(h *held) {
+	_ = h.lock.Close()
+	if !h.once {
+		return
+	}
+	if root, err := s.open(); err == nil {
+		// The run that needed it is over, whoever waited for it.
+		_ = s.drop(context.Background(), root, h.name)
+		_ = root.Close()
+	}
+}
+
+// surplus puts aside what is more than the Store keeps, and what others left.
+// It returns the names of what is to be removed, and is called by alone.
+func (s *Store) surplus(root *os.Root) (gone []string) {
+	type entry struct {
+		name string
+		used time.Time
+		size int64
+	}
+	var copies []entry
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil
+	}
+	names, _ := dir.Readdirnames(-1)
+	_ = dir.Close()
+	for _, name := range names {
+		info, err := root.Lstat(name)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		if strings.HasPrefix(name, making) {
+			if time.Since(info.ModTime()) > maxMaking {
+				gone = append(gone, name)
+			}
+			continue
+		}
+		base, once, _ := strings.Cut(name, ".")
+		if !isName(base) {
+			continue // nothing of ours
+		}
+		e := entry{name: name, used: info.ModTime(), size: sizeOf(root, name)}
+		if once != "" {
+			e.used = time.Time{} // when it is not in use, its time is over
+		}
+		copies = append(copies, e)
+	}
+	keep, room := s.o.Copies, s.o.Bytes
+	slices.SortFunc(copies, func(a, b entry) int { return b.used.Compare(a.used) }) // what is to stay first
+	for _, e := range copies {
+		if keep, room = keep-1, room-e.size; keep >= 0 && room >= 0 && !e.used.IsZero() {
+			continue
+		}
+		aside := making + rand.Text()
+		moved := false
+		s.unused(root, e.name, func() { moved = root.Rename(e.name, aside) == nil })
+		if moved {
+			gone = append(gone, aside)
+			keep, room = keep+1, room+e.size
+		}
+	}
+	return gone
+}
+
+// sizeOf is how many bytes a copy says it has; without a word, as many as there
+// are, so that it goes first.
+func sizeOf(root *os.Root, name string) int64 {
+	text, err := root.ReadFile(filepath.Join(name, sizeName))
+	if err != nil {
+		return 1 << 50
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < 0 || n > 1<<50 {
+		return 1 << 50
+	}
+	return n
+}
+
+// remove removes what nobody uses any more. What is left goes another time.
+func remove(root *os.Root, name string) {
+	// Who may not write in a folder cannot remove what is in it either.
+	_ = filepath.WalkDir(filepath.Join(root.Name(), name), func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = root.RemoveAll(name)
+}
