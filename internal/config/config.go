@@ -11,6 +11,8 @@ package config
 import (
 	"log/slog"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
 // Config is the whole configuration. What [Load] returns is complete and
@@ -26,6 +28,7 @@ type Config struct {
 	Project   string            // absolute; "": the git root of the working folder, if any
 	ToolNames string            // Underscore or Dotted
 	Approval  Approval          //
+	Rules     []rules.Rule      // of the file, in its order; all of them are checked
 	Sandbox   Sandbox           //
 	Context   map[string]string // values that tools may use, by name
 	Limits    Limits            //
@@ -77,17 +80,24 @@ type Attach struct {
 
 // Approval is about who is asked, and for how long.
 type Approval struct {
-	Policy   string        // PolicyEveryCall
-	Channels []string      // ChannelElicitation; at least one
-	Wait     time.Duration // how long a call waits for the answer
+	Policy   string        // PolicyEveryCall or PolicyFirstRun
+	Channels []string      // ChannelElicitation, ChannelPage, ChannelTerminal; at least one
+	Wait     time.Duration // how long a call waits for the answer; less than Pending
 	Pending  time.Duration // how long an answer that came later is kept for the call
 }
 
-// PolicyEveryCall asks for every call.
-const PolicyEveryCall = "every-call"
+// The values of Approval.Policy: what is asked when no rule says.
+const (
+	PolicyEveryCall = "every-call" // every call
+	PolicyFirstRun  = "first-run"  // the first run of each tool, and what is not trusted
+)
 
-// ChannelElicitation asks through the client.
-const ChannelElicitation = "elicitation"
+// The values of Approval.Channels: who shows a question.
+const (
+	ChannelElicitation = "elicitation" // the client, if it can
+	ChannelPage        = "page"        // the approval page in the browser
+	ChannelTerminal    = "terminal"    // packs-mcp approvals
+)
 
 // Sandbox is about how programs are confined.
 type Sandbox struct {
@@ -166,7 +176,7 @@ func Default() *Config {
 		ToolNames: Underscore,
 		Approval: Approval{
 			Policy:   PolicyEveryCall,
-			Channels: []string{ChannelElicitation},
+			Channels: []string{ChannelElicitation, ChannelPage, ChannelTerminal},
 			Wait:     45 * time.Second, // some clients give up at 60
 			Pending:  10 * time.Minute,
 		},

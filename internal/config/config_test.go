@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
 // load loads a file with the given content. Home is /home/ann, the working
@@ -52,7 +54,15 @@ compat: [stakpak, claude]
 mode: Work
 project: ../project
 tool_names: dotted
-approval: {policy: every-call, channels: [elicitation], wait: 1m30s, pending: 1h}
+approval: {policy: first-run, channels: [terminal, page], wait: 1m30s, pending: 1h}
+rules:
+  - deny: {argv: [git, push, "**"]}
+    match: [[git, push, -f], {pack: a, kind: run, tool: t, argv: [/usr/bin/git, push]}]
+    not_match: [[git, status], {kind: open}]
+  - match: [{pack: acme/docs, kind: open}]
+    allow: {pack: acme/*, kind: [open, read]}
+  - ask: {tool: "*_prod", kind: run}
+  - allow: {argv: [~/bin/x, -n, 5, 1.0, true, 2020-01-01]}
 sandbox:
   require: full
   timeout_max: 10m
@@ -89,7 +99,13 @@ log: {level: debug, format: json}
 	want.Mode = "Work"
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
 	want.ToolNames = Dotted
-	want.Approval.Wait, want.Approval.Pending = 90*time.Second, time.Hour
+	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, 90 * time.Second, time.Hour}
+	want.Rules = []rules.Rule{
+		{Effect: rules.Deny, Argv: []string{"git", "push", "**"}, Where: "config.yaml:19"},
+		{Effect: rules.Allow, Pack: "acme/*", Kinds: []string{"open", "read"}, Where: "config.yaml:22"},
+		{Effect: rules.Ask, Tool: "*_prod", Kinds: []string{"run"}, Where: "config.yaml:24"},
+		{Effect: rules.Allow, Argv: []string{"/home/ann/bin/x", "-n", "5", "1.0", "true", "2020-01-01"}, Where: "config.yaml:25"},
+	}
 	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Grant{
 		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
 		{Pack: "*", Tool: "exec_best_effort", Write: []string{"/home/ann/.cache/gh"}},
@@ -110,7 +126,7 @@ func TestExampleIsDefault(t *testing.T) {
 	want.Context = map[string]string{}
 	for name, content := range map[string]string{
 		"example": Example(), "empty": "", "comments": "# nothing\n", "null": "~\n", "only marker": "---\n",
-		"empty sections": "approval:\nlimits: # none\npacks:\ncontext:\nsandbox:\n  grants:\n", "BOM": "\ufeffmode: Global\n", "CRLF": "mode: Global\r\nlog:\r\n  level: info\r\n",
+		"empty sections": "approval:\nlimits: # none\npacks:\ncontext:\nsandbox:\n  grants:\nrules:\n", "BOM": "\ufeffmode: Global\n", "CRLF": "mode: Global\r\nlog:\r\n  level: info\r\n",
 	} {
 		got, _, err := load(t, content, nil)
 		if err != nil {
@@ -152,16 +168,15 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, context, compat, mode, project, tool_names, approval, sandbox, limits, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, approval, sandbox, limits, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
 		{"later key", "http: {addr: \":80\"}\n", `FILE:1:1: http: not available in this version`},
-		{"later rules", "rules: []\n", "FILE:1:1: rules: not available in this version"},
 		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},
 		{"program twice", "compat: [claude, claude]\n", `FILE:1:18: compat[1]: is "claude"; name it once`},
-		{"later policy", "approval: {policy: first-run}\n", `FILE:1:20: approval.policy: is "first-run"; not available in this version; want every-call`},
-		{"later channel", "approval: {channels: [elicitation, page]}\n", `FILE:1:36: approval.channels[1]: is "page"; not available in this version; want elicitation`},
+		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call or first-run`},
+		{"channel", "approval: {channels: [elicitation, mail]}\n", `FILE:1:36: approval.channels[1]: is "mail"; want elicitation, page or terminal`},
 		{"no channel", "approval: {channels: []}\n", `FILE:1:22: approval.channels: is an empty list; name at least one`},
 		{"channel twice", "approval: {channels: [elicitation, elicitation]}\n", `FILE:1:36: approval.channels[1]: is "elicitation"; name it once`},
 		{"channel no list", "approval: {channels: elicitation}\n", `FILE:1:22: approval.channels: is "elicitation"; want a list`},
@@ -201,6 +216,9 @@ func TestFileProblems(t *testing.T) {
 		{"context value", "context: {token: [s3cret]}\n", `FILE:1:18: context.token: want text, a number, or true or false`},
 		{"two documents", "mode: a\n---\nmode: b\n", `FILE:2:1: a second document begins here; one file is one document`},
 		{"no YAML", "mode: a\n  x: y\n", `FILE:2: is not YAML: mapping values are not allowed in this context`},
+		{"a star without quotes", "rules:\n  - deny: {argv: [git, **]}\n", `FILE:2: is not YAML: did not find expected alphabetic or numeric character; a word that begins with * or & needs quotes, such as "*"`},
+		{"wait as long as pending", "approval: {wait: 10m}\n", `FILE:1:18: approval.wait: is 10m, which is not less than the 10m of approval.pending`},
+		{"pending as short as wait", "approval: {pending: 45s}\n", `FILE:1:21: approval.pending: is 45s, which is not more than the 45s of approval.wait`},
 		{"unknown anchor", "mode: *a\n", `FILE: is not YAML: unknown anchor 'a' referenced`},
 		{"not UTF-8", "mode: a\nlog: \xff\n", `FILE:2:6: is not UTF-8 text; save the file as UTF-8`},
 		{"too large", strings.Repeat("#\n", mib/2+1), `FILE: is larger than 1MiB`},
@@ -241,7 +259,7 @@ func TestPrecedence(t *testing.T) {
 	file := "packs: [/file]\nlog: {level: error, format: json}\nlimits: {runs: 1, processes: 1}\napproval: {wait: 1s}\nproject: p\n"
 	got, dir, err := load(t, file, func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=warn", "PACKS_MCP_LIMITS_RUNS=2", "PACKS_MCP_PACKS=env1::~/env2",
-			"PACKS_MCP_APPROVAL_CHANNELS=elicitation", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
+			"PACKS_MCP_APPROVAL_CHANNELS=page, terminal", "PACKS_MCP_APPROVAL_POLICY=first-run", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
 			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret", "PACKS_MCP_HTTP_ADDR=x", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
 		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true"}
 		o.Packs = []string{"flag", "/a:b"}
@@ -257,7 +275,7 @@ func TestPrecedence(t *testing.T) {
 	want.Packs = []Root{user("/desk/flag", FromFlag), user("/a:b", FromFlag), user("/desk/env1", FromEnv), user("/home/ann/env2", FromEnv), user("/file", FromFile)}
 	want.Log = Log{slog.LevelDebug, FormatJSON}
 	want.Limits.Runs, want.Limits.Processes = 2, 1
-	want.Approval.Wait = time.Second
+	want.Approval = Approval{PolicyFirstRun, []string{ChannelPage, ChannelTerminal}, time.Second, 10 * time.Minute}
 	want.Audit.Path, want.Audit.FullArguments = "/desk/a.jsonl", true
 	want.Project = filepath.Join(dir, "p")
 	want.Warnings = []string{
@@ -273,16 +291,18 @@ func TestPrecedence(t *testing.T) {
 func TestEnvironmentAndFlagProblems(t *testing.T) {
 	_, dir, err := load(t, "mode: 5\n", func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=s3cret", "PACKS_MCP_LIMITS_READ_PAGE=2MiB", "PACKS_MCP_PACKS=~bob",
-			"PACKS_MCP_APPROVAL_CHANNELS=elicitation, page")
+			"PACKS_MCP_APPROVAL_CHANNELS=elicitation, mail", "PACKS_MCP_RULES=[]", "PACKS_MCP_RULES_ALLOW=x")
 		o.Flags = map[string]string{"log.format": "loud", "limits.cpu": "x", "log.lvel": "x", "http": "x", "sandbox.timeout_max": "5s"}
 		o.Packs = []string{""}
 	})
 	want := strings.Join([]string{
 		filepath.Join(dir, "config.yaml") + `:1:7: mode: is the number "5"; want text, in quotes`,
 		`--packs: is ""; want a path`,
-		`PACKS_MCP_APPROVAL_CHANNELS: not available in this version; want elicitation`,
+		`PACKS_MCP_APPROVAL_CHANNELS: want elicitation, page or terminal`,
 		`PACKS_MCP_LOG_LEVEL: want debug, info, warn or error`,
 		`PACKS_MCP_PACKS: only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name`,
+		`PACKS_MCP_RULES: rules are read from the configuration file only; write them there`,
+		`PACKS_MCP_RULES_ALLOW: rules are read from the configuration file only; write them there`,
 		`--http: not available in this version`,
 		`--limits-cpu: is "x"; want a time from 1s to 24h with its unit, such as 45s or 5m, or timeout`,
 		`--log-format: is "loud"; want auto, text, json or pretty`,
@@ -352,28 +372,32 @@ func TestResolvePaths(t *testing.T) {
 		{"home", "linux", []string{"HOME=/home/ann"}, Paths{
 			Home: "/home/ann", Config: "/home/ann/.config/packs-mcp/config.yaml", Packs: "/home/ann/.local/share/packs-mcp/packs",
 			State: "/home/ann/.local/state/packs-mcp", Workspaces: "/home/ann/.local/share/packs-mcp/workspaces",
-			Audit: "/home/ann/.local/state/packs-mcp/audit.jsonl", Run: "/home/ann/.local/state/packs-mcp/run"}},
-		{"XDG", "freebsd", []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_DATA_HOME=/d", "XDG_STATE_HOME=/s", "XDG_RUNTIME_DIR=/r"}, Paths{
+			Audit: "/home/ann/.local/state/packs-mcp/audit.jsonl", Run: "/home/ann/.local/state/packs-mcp/run",
+			Copies: "/home/ann/.cache/packs-mcp/copies"}},
+		{"XDG", "freebsd", []string{"HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_DATA_HOME=/d", "XDG_STATE_HOME=/s", "XDG_CACHE_HOME=/k", "XDG_RUNTIME_DIR=/r"}, Paths{
 			Home: "/h", Config: "/c/packs-mcp/config.yaml", Packs: "/d/packs-mcp/packs", State: "/s/packs-mcp",
-			Workspaces: "/d/packs-mcp/workspaces", Audit: "/s/packs-mcp/audit.jsonl", Run: "/r/packs-mcp"}},
-		{"relative XDG", "linux", []string{"HOME=/h", "XDG_CONFIG_HOME=c", "XDG_RUNTIME_DIR=r"}, Paths{
+			Workspaces: "/d/packs-mcp/workspaces", Audit: "/s/packs-mcp/audit.jsonl", Run: "/r/packs-mcp", Copies: "/k/packs-mcp/copies"}},
+		{"relative XDG", "linux", []string{"HOME=/h", "XDG_CONFIG_HOME=c", "XDG_CACHE_HOME=k", "XDG_RUNTIME_DIR=r"}, Paths{
 			Home: "/h", Config: "/h/.config/packs-mcp/config.yaml", Packs: "/h/.local/share/packs-mcp/packs", State: "/h/.local/state/packs-mcp",
-			Workspaces: "/h/.local/share/packs-mcp/workspaces", Audit: "/h/.local/state/packs-mcp/audit.jsonl", Run: "/h/.local/state/packs-mcp/run"}},
+			Workspaces: "/h/.local/share/packs-mcp/workspaces", Audit: "/h/.local/state/packs-mcp/audit.jsonl", Run: "/h/.local/state/packs-mcp/run",
+			Copies: "/h/.cache/packs-mcp/copies"}},
 		{"own home", "linux", []string{"HOME=/h", "PACKS_MCP_HOME=~/p", "XDG_CONFIG_HOME=/c"}, Paths{
 			Home: "/h", Config: "/h/p/config.yaml", Packs: "/h/p/packs", State: "/h/p/state", Workspaces: "/h/p/workspaces",
-			Audit: "/h/p/audit.jsonl", Run: "/h/p/run"}},
+			Audit: "/h/p/audit.jsonl", Run: "/h/p/run", Copies: "/h/p/copies"}},
 		{"nothing but own home", "linux", []string{"PACKS_MCP_HOME=/data"}, Paths{
 			Config: "/data/config.yaml", Packs: "/data/packs", State: "/data/state", Workspaces: "/data/workspaces",
-			Audit: "/data/audit.jsonl", Run: "/data/run"}},
+			Audit: "/data/audit.jsonl", Run: "/data/run", Copies: "/data/copies"}},
 		{"macOS", "darwin", []string{"HOME=/Users/ann"}, Paths{
 			Home: "/Users/ann", Config: "/Users/ann/Library/Application Support/packs-mcp/config.yaml",
 			Packs: "/Users/ann/Library/Application Support/packs-mcp/packs", State: "/Users/ann/Library/Application Support/packs-mcp/state",
 			Workspaces: "/Users/ann/Library/Application Support/packs-mcp/workspaces",
-			Audit:      "/Users/ann/Library/Application Support/packs-mcp/audit.jsonl", Run: "/Users/ann/Library/Application Support/packs-mcp/run"}},
+			Audit:      "/Users/ann/Library/Application Support/packs-mcp/audit.jsonl", Run: "/Users/ann/Library/Application Support/packs-mcp/run",
+			Copies: "/Users/ann/Library/Caches/packs-mcp/copies"}},
 		{"Windows", "windows", []string{`UserProfile=C:\Users\ann`, `AppData=D:\Roaming`}, Paths{
 			Home: `C:\Users\ann`, Config: `D:\Roaming\packs-mcp\config.yaml`, Packs: `C:\Users\ann\AppData\Local\packs-mcp\packs`,
 			State: `C:\Users\ann\AppData\Local\packs-mcp\state`, Workspaces: `C:\Users\ann\AppData\Local\packs-mcp\workspaces`,
-			Audit: `C:\Users\ann\AppData\Local\packs-mcp\audit.jsonl`, Run: `C:\Users\ann\AppData\Local\packs-mcp\run`}},
+			Audit: `C:\Users\ann\AppData\Local\packs-mcp\audit.jsonl`, Run: `C:\Users\ann\AppData\Local\packs-mcp\run`,
+			Copies: `C:\Users\ann\AppData\Local\packs-mcp\copies`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := ResolvePaths(tc.environ, tc.goos)
@@ -448,6 +472,7 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte("mode: a\nlog: {level: info}\naudit:\n  max_size: 1MiB # x\n"))
 	f.Add([]byte("packs: [&a {path: x, attach: [b], entry: {c: d}, docs: {e: [f]}}, *a]\ncontext: {a: 1}\n"))
 	f.Add([]byte("sandbox: {grants: [{pack: a, tool: '*', env: [B], read: [/c], home: true}]}\n"))
+	f.Add([]byte("rules: [{deny: {kind: [run], argv: [b, '**']}, match: [[b]], not_match: [{kind: open}]}, {allow: {tool: c}}]\n"))
 	f.Add([]byte("a: &a [*a]\n? [b]\n: c\n<<: {}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		read := func() *loader {

@@ -28,10 +28,18 @@ project: ""               # the project's folder; empty: the git root of the wor
 tool_names: underscore    # underscore or dotted; some clients refuse a server whose names have dots
 
 approval:
-  policy: every-call        # every call asks
-  channels: [elicitation]   # who is asked: the client
-  wait: 45s                 # how long a call waits for the answer
+  policy: every-call        # every call asks; first-run: the first run of a tool, and untrusted packs
+  channels: [elicitation, page, terminal]   # who asks: the client, a page in the browser, packs-mcp approvals
+  wait: 45s                 # how long a call waits for the answer; less than pending
   pending: 10m              # how long a question may be answered
+
+# What you decide beforehand. Of all rules that match a call the strictest counts: deny, then ask, then allow.
+#   - deny: {argv: [git, push, "**"]}           # "*" is any text, "**" any number of arguments
+#     match: [[git, push, -f]]                  # examples, tried when this file is read
+#     not_match: [[git, status]]
+#   - ask: {pack: "acme/*", tool: deploy_prod}  # patterns, as in sandbox.grants
+#   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run
+rules: []
 
 sandbox:
   require: partial          # none, partial or full: what this machine must be able to do, or nothing runs

@@ -95,6 +95,8 @@ func (l *loader) file(name, dir string, data []byte) {
 		switch {
 		case name == "packs":
 			f.packs(v)
+		case name == rulesKey:
+			f.rules(v)
 		case name == "context":
 			f.context(v)
 		case slices.Contains(sections(), name):
@@ -150,6 +152,9 @@ func (f *fileReader) syntax(err error) {
 				p.line, message = n, rest
 			}
 		}
+	}
+	if strings.Contains(message, "expected alphabetic or numeric character") {
+		message += "; a word that begins with * or & needs quotes, such as \"*\""
 	}
 	f.problem(p, "", "is not YAML: "+message)
 }

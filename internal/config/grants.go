@@ -155,7 +155,7 @@ func (f *fileReader) grantedPath(s string, write bool) (string, string) {
 		return p, ""
 	}
 	own := f.cfg.Paths
-	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run} {
+	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run, own.Copies} {
 		if ours != "" && (f.base.within(ours, p) || f.base.within(p, ours)) {
 			return "", "whoever writes there could change what packs-mcp does, which keeps " + show(ours) + ": name another folder"
 		}

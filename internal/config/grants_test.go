@@ -49,6 +49,8 @@ func TestGrantProblems(t *testing.T) {
 		{"processes", `[{pack: a, read: [/proc/1]}]`, `FILE:3:23: sandbox.grants[0].read[0]: is "/proc/1"; a program gets a /proc and a /dev of its own: remove it`},
 		{"our packs", `[{pack: a, write: [~/.local/share]}]`,
 			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.local/share"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.local/share/packs-mcp/packs": name another folder`},
+		{"our copies of packs", `[{pack: a, write: [~/.cache]}]`,
+			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.cache"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.cache/packs-mcp/copies": name another folder`},
 		{"in our state", `[{pack: a, write: [~/.local/state/packs-mcp/x]}]`,
 			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.local/state/packs-mcp/x"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.local/state/packs-mcp": name another folder`},
 	} {

@@ -33,13 +33,16 @@ func sections() []string {
 
 // structured are the keys that only the file has, or that have a form of their
 // own.
-func structured() []string { return []string{"packs", "context", grantsKey} }
+func structured() []string { return []string{"packs", rulesKey, "context", grantsKey} }
 
-const grantsKey = "sandbox.grants"
+const (
+	rulesKey  = "rules"
+	grantsKey = "sandbox.grants"
+)
 
 // laterKeys are known, and do nothing yet. To refuse them is better than to
 // let somebody believe that a rule holds.
-func laterKeys() []string { return []string{"rules", "http"} }
+func laterKeys() []string { return []string{"http"} }
 
 // paths returns every key of this version, by whole path.
 func paths() []string {
@@ -58,7 +61,7 @@ func keys() []key {
 		path("project", func(c *Config) *string { return &c.Project }),
 		word("tool_names", []string{Underscore, Dotted}, nil, func(c *Config, w string) { c.ToolNames = w }),
 
-		word("approval.policy", []string{PolicyEveryCall}, []string{"first-run"}, func(c *Config, w string) { c.Approval.Policy = w }),
+		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun}, nil, func(c *Config, w string) { c.Approval.Policy = w }),
 		channels(),
 		duration("approval.wait", time.Second, 10*time.Minute, func(c *Config) *time.Duration { return &c.Approval.Wait }),
 		duration("approval.pending", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Approval.Pending }),
@@ -248,9 +251,9 @@ func maxSize() key {
 
 // channels is the list of who is asked: set adds one.
 func channels() key {
-	allowed := []string{ChannelElicitation}
+	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal}
 	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {
-		if wrong := checkWord(s, allowed, []string{"page", "terminal"}); wrong != "" {
+		if wrong := checkWord(s, allowed, nil); wrong != "" {
 			return wrong
 		}
 		if slices.Contains(c.Approval.Channels, s) {

@@ -36,7 +36,8 @@ type Options struct {
 //
 // Every key that holds one value, approval.channels and packs can be set by a
 // variable: PACKS_MCP_APPROVAL_WAIT is approval.wait. Channels are separated
-// by commas, folders as in PATH. Folders of packs add up: those of flags come
+// by commas, folders as in PATH. Rules and grants are in the file only, which is
+// never looked for in the working folder, a project or a pack. Folders of packs add up: those of flags come
 // first, then those of the environment, then those of the file. An empty
 // variable counts as none.
 func Load(o Options) (*Config, error) {
@@ -158,6 +159,8 @@ func (l *loader) environment(env map[string]string) {
 		case known:
 			l.setText(name, path, value, false)
 		case slices.Contains([]string{"PACKS_MCP_HOME", "PACKS_MCP_CONFIG", "PACKS_MCP_REQUIRE"}, name):
+		case name == envName(rulesKey), strings.HasPrefix(name, envName(rulesKey)+"_"):
+			l.add(name, "", "rules are read from the configuration file only; write them there")
 		case name == "PACKS_MCP_TOKEN", isLater(name):
 			l.warn("the variable %s is %s", name, notYet)
 		default:
@@ -250,9 +253,13 @@ func (l *loader) together() {
 		if ok {
 			return
 		}
-		where, key, message := l.origin[small], small, fmt.Sprintf("is %s, which is more than the %s of %s", smallText, largeText, large)
+		more, less := "more than", "less than"
+		if smallText == largeText {
+			more, less = "not less than", "not more than"
+		}
+		where, key, message := l.origin[small], small, fmt.Sprintf("is %s, which is %s the %s of %s", smallText, more, largeText, large)
 		if where == "" {
-			where, key, message = l.origin[large], large, fmt.Sprintf("is %s, which is less than the %s of %s", largeText, smallText, small)
+			where, key, message = l.origin[large], large, fmt.Sprintf("is %s, which is %s the %s of %s", largeText, less, smallText, small)
 		}
 		if !strings.Contains(where, ":") { // a flag or a variable, which names the key by itself
 			key = ""
@@ -266,6 +273,7 @@ func (l *loader) together() {
 	sizes("limits.read_page", c.Limits.ReadPage, "limits.read_page_max", c.Limits.ReadPageMax)
 	sizes("limits.output", c.Limits.Output, "limits.output_total", c.Limits.OutputTotal)
 	sizes("limits.output_markdown", c.Limits.OutputMarkdown, "limits.output_total", c.Limits.OutputTotal)
-	check(c.Approval.Wait <= c.Approval.Pending, "approval.wait", durationText(c.Approval.Wait), "approval.pending", durationText(c.Approval.Pending))
+	// Less, not as much: an answer that comes when the wait is over holds for the retry.
+	check(c.Approval.Wait < c.Approval.Pending, "approval.wait", durationText(c.Approval.Wait), "approval.pending", durationText(c.Approval.Pending))
 	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", durationText(c.Limits.Timeout), "sandbox.timeout_max", durationText(c.Sandbox.TimeoutMax))
 }

@@ -17,6 +17,7 @@ type Paths struct {
 	Workspaces string // one folder for each chat
 	Audit      string // audit.jsonl
 	Run        string // sockets and the like, of running servers
+	Copies     string // private copies of packs; what is there can be made again
 }
 
 // ResolvePaths returns the places for an environment, as os.Environ gives it,
@@ -52,6 +53,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		p.Workspaces = join(goos, root, "workspaces")
 		p.Audit = join(goos, root, "audit.jsonl")
 		p.Run = join(goos, root, "run")
+		p.Copies = join(goos, root, copies)
 		return p, nil
 	}
 
@@ -68,7 +70,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		return join(goos, append([]string{home}, inHome...)...), nil
 	}
 	const name = "packs-mcp"
-	var config, data, state string
+	var config, data, state, cache string
 	var err error
 	switch goos {
 	case "windows":
@@ -77,10 +79,14 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		}
 		data = join(goos, data, name)
 		state = data
+		cache = data
 		p.State = join(goos, state, "state")
 		p.Run = join(goos, state, "run")
 	case "darwin":
-		config, err = from("", "Library", "Application Support")
+		if config, err = from("", "Library", "Application Support"); err == nil {
+			cache, err = from("", "Library", "Caches")
+		}
+		cache = join(goos, cache, name)
 		data = join(goos, config, name)
 		state = data
 		p.State = join(goos, state, "state")
@@ -92,7 +98,10 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		if err == nil {
 			state, err = from("XDG_STATE_HOME", ".local", "state")
 		}
-		data, state = join(goos, data, name), join(goos, state, name)
+		if err == nil {
+			cache, err = from("XDG_CACHE_HOME", ".cache")
+		}
+		data, state, cache = join(goos, data, name), join(goos, state, name), join(goos, cache, name)
 		p.State = state
 		p.Run = join(goos, state, "run")
 		if run := env["XDG_RUNTIME_DIR"]; isAbs(goos, run) {
@@ -106,8 +115,12 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 	p.Packs = join(goos, data, "packs")
 	p.Workspaces = join(goos, data, "workspaces")
 	p.Audit = join(goos, state, "audit.jsonl")
+	p.Copies = join(goos, cache, copies)
 	return p, nil
 }
+
+// copies is the folder of private copies.
+const copies = "copies"
 
 func homeName(goos string) string {
 	if goos == "windows" {

@@ -1,0 +1,219 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+)
+
+// A selection is what a rule or an example says about calls, and where in the
+// file it says so.
+type selection struct {
+	pack, tool  string
+	kinds, argv []string
+	at          map[string]*yaml.Node // :: "pack", "kind", "tool", "argv", "argv[2]" → its value
+}
+
+// rules reads what the user decided beforehand, and runs the examples: a rule
+// that does not mean what its author thinks is no rule to start with.
+func (f *fileReader) rules(v *yaml.Node) {
+	if isNull(v) {
+		return
+	}
+	for i, item := range f.items(v, rulesKey) {
+		before := len(f.problems)
+		r := f.rule(item, fmt.Sprintf("%s[%d]", rulesKey, i))
+		if len(f.problems) == before {
+			f.cfg.Rules = append(f.cfg.Rules, r)
+		}
+	}
+}
+
+func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
+	r := rules.Rule{Where: fmt.Sprintf("%s:%d", filepath.Base(f.name), item.Line)}
+	if value(item).Kind != yaml.MappingNode {
+		f.problem(at(item), path, "is "+what(item)+`; want a mapping, such as deny: {argv: [git, push, "**"]}`)
+		return r
+	}
+	effects := map[string]rules.Effect{}
+	for _, e := range []rules.Effect{rules.Deny, rules.Ask, rules.Allow} {
+		effects[e.String()] = e
+	}
+	var s selection
+	var examples []func()
+	before := len(f.problems)
+	f.mapping(item, path, func(k, v *yaml.Node, path string) {
+		name := value(k).Value
+		switch effect, ok := effects[name]; {
+		case ok && r.Effect != 0:
+			f.problem(at(k), path, "is one too many: a rule is "+r.Effect.String()+" or "+name+"; make two of it")
+		case ok:
+			r.Effect = effect
+			s = f.selection(v, path, true)
+		case name == "match", name == "not_match":
+			// They are looked at when the whole rule is known.
+			examples = append(examples, func() { f.examples(r, v, path, name == "match") })
+		default:
+			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"deny", "ask", "allow", "match", "not_match"}, nil))
+		}
+	})
+	switch {
+	case len(f.problems) > before:
+		return r
+	case r.Effect == 0:
+		f.problem(at(item), path, "decides nothing; add deny, ask or allow")
+		return r
+	}
+	r.Pack, r.Kinds, r.Tool, r.Argv = s.pack, s.kinds, s.tool, s.argv
+	path += "." + r.Effect.String()
+	if f.refused(r.Check(), s, path) {
+		return r
+	}
+	for _, run := range examples {
+		run()
+	}
+	return r
+}
+
+// refused reports what package rules says is wrong, at its place.
+func (f *fileReader) refused(err error, s selection, path string) bool {
+	e, ok := errors.AsType[*rules.Error](err)
+	switch {
+	case err == nil:
+		return false
+	case !ok:
+		f.problem(at(s.at[""]), path, err.Error())
+		return true
+	}
+	n := s.at[e.At]
+	if n == nil {
+		n = s.at[""]
+	}
+	if e.At != "" {
+		path += "." + e.At
+	}
+	f.problem(at(n), path, e.Problem)
+	return true
+}
+
+// selection reads a mapping of selectors. In a rule they are patterns, and
+// kinds may be a list; in an example they are a call's.
+func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
+	s := selection{at: map[string]*yaml.Node{"": v}}
+	if isNull(v) {
+		f.problem(at(v), path, "has no value; write {} for every call")
+		return s
+	}
+	f.mapping(v, path, func(k, v *yaml.Node, path string) {
+		name := value(k).Value
+		s.at[name] = v
+		switch {
+		case name == "pack" && rule:
+			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &s.pack)
+		case name == "pack":
+			s.pack = f.exampleName(v, path)
+		case name == "tool" && rule:
+			f.pattern(v, path, `a tool's name or a pattern of names, such as open_ticket or "*"; exec_best_effort for commands`, &s.tool)
+		case name == "tool":
+			s.tool = f.exampleName(v, path)
+		case name == "kind" && rule && value(v).Kind == yaml.SequenceNode:
+			f.words(v, path, &s.kinds, kind)
+			if len(value(v).Content) == 0 {
+				f.problem(at(v), path, "is an empty list; name at least one, or remove it")
+			}
+		case name == "kind":
+			if text, ok := f.text(v, path); ok {
+				if _, wrong := kind(text); wrong != "" {
+					f.problem(at(v), path, "is "+show(text)+"; "+wrong)
+				}
+				s.kinds = []string{text}
+			}
+		case name == "argv":
+			s.argv = f.argv(v, path, s.at)
+		default:
+			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"pack", "kind", "tool", "argv"}, nil))
+		}
+	})
+	return s
+}
+
+func kind(s string) (word, wrong string) {
+	return s, checkWord(s, []string{"open", "read", "enable", "run"}, nil)
+}
+
+func (f *fileReader) exampleName(v *yaml.Node, path string) string {
+	s, ok := f.text(v, path)
+	if ok && strings.TrimSpace(s) == "" {
+		f.problem(at(v), path, "is empty; want a name")
+	}
+	return s
+}
+
+// argv reads a program and its arguments. What looks like a number is one as it
+// is written; the program may be in the user's home.
+func (f *fileReader) argv(v *yaml.Node, path string, nodes map[string]*yaml.Node) []string {
+	if n := value(v); n.Kind != yaml.SequenceNode {
+		f.problem(at(v), path, "is "+what(v)+`; want a list with the program and each of its arguments, such as [git, push, "**"]`)
+		return nil
+	}
+	argv := []string{}
+	for i, item := range f.items(v, path) {
+		element := fmt.Sprintf("argv[%d]", i)
+		path := fmt.Sprintf("%s[%d]", path, i)
+		nodes[element] = item
+		n := value(item)
+		if n.Kind != yaml.ScalarNode || !slices.Contains([]string{tagString, tagInt, tagBool, "!!float", "!!timestamp"}, n.ShortTag()) {
+			f.problem(at(item), path, "is "+what(item)+"; want text, in quotes")
+			continue
+		}
+		text := n.Value
+		if rest, ok := strings.CutPrefix(text, "~/"); ok && i == 0 {
+			if text = f.base.home + "/" + rest; f.base.home == "" {
+				f.problem(at(item), path, "the home folder is not known: write the path in full, or set "+homeName(f.base.goos))
+			}
+		}
+		argv = append(argv, text)
+	}
+	return argv
+}
+
+// examples runs what the file says that r matches, or does not.
+func (f *fileReader) examples(r rules.Rule, v *yaml.Node, path string, want bool) {
+	for i, item := range f.items(v, path) {
+		path := fmt.Sprintf("%s[%d]", path, i)
+		before := len(f.problems)
+		e, s := f.example(item, path)
+		if len(f.problems) > before || f.refused(e.Check(), s, path) {
+			continue
+		}
+		switch matches, why := r.Try(e); {
+		case want && !matches:
+			f.problem(at(item), path, "the rule does not match this call: "+why)
+		case !want && matches:
+			f.problem(at(item), path, "the rule matches this call: it is "+r.String())
+		}
+	}
+}
+
+func (f *fileReader) example(item *yaml.Node, path string) (rules.Example, selection) {
+	s := selection{at: map[string]*yaml.Node{"": item}}
+	switch value(item).Kind {
+	case yaml.MappingNode:
+		s = f.selection(item, path, false)
+	case yaml.SequenceNode:
+		s.argv = f.argv(item, path, s.at)
+	default:
+		f.problem(at(item), path, "is "+what(item)+`; want an argv, such as [git, push], or a mapping of pack, kind, tool and argv`)
+	}
+	e := rules.Example{Pack: s.pack, Tool: s.tool, Argv: s.argv}
+	if len(s.kinds) > 0 {
+		e.Kind = s.kinds[0]
+	}
+	return e, s
+}

@@ -1,0 +1,34 @@
+package rules
+
+import "strings"
+
+// anyNumber stands for any number of elements of an argv, also none.
+const anyNumber = "**"
+
+// glob reports whether pattern, in which "*" is any text, matches all of s. It
+// looks at each byte of s about once, whatever the pattern: the parts between
+// stars are found from left to right, and the first place for one is the best.
+func glob(pattern, s string) bool {
+	part, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return s == pattern
+	}
+	s, ok := strings.CutPrefix(s, part)
+	if !ok {
+		return false
+	}
+	for {
+		part, rest, star = strings.Cut(rest, "*")
+		if !star {
+			return strings.HasSuffix(s, part)
+		}
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(part):]
+	}
+}
+
+// fixed reports whether a pattern has more to it than stars.
+func fixed(pattern string) bool { return strings.Trim(pattern, "*") != "" }
