@@ -52,6 +52,7 @@ const (
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
 	EventAttach      Event = "attach"       // a pack was attached
 	EventDetach      Event = "detach"       // a pack was detached
+	EventRevoke      Event = "revoke"       // a grant was taken back: Grant, Channel
 	EventRecovered   Event = "recovered"    // the log found itself damaged and went on; only the log writes it
 )
 
@@ -87,9 +88,12 @@ type Entry struct {
 	ArgsDigest string          `json:"args_digest,omitempty"` // of the arguments as they came
 	Args       json.RawMessage `json:"args,omitempty"`        // redacted by the caller
 
-	Decision string `json:"decision,omitempty"` // once, chat, always, deny
-	Channel  string `json:"channel,omitempty"`  // who was asked, and how
-	Reason   string `json:"reason,omitempty"`
+	Decision string   `json:"decision,omitempty"` // once, chat, always, deny; pending: nobody has answered yet
+	Channel  string   `json:"channel,omitempty"`  // who was asked, and how
+	Reason   string   `json:"reason,omitempty"`   // in words
+	Grant    string   `json:"grant,omitempty"`    // id of the grant that allowed the call, that the answer made, or that was revoked
+	Rule     string   `json:"rule,omitempty"`     // where the rule is written that decided, as in "config.yaml:12"
+	Changed  []string `json:"changed,omitempty"`  // why an earlier grant did not count: what changed since, one fact each
 
 	Program       string   `json:"program,omitempty"` // absolute path
 	ProgramDigest string   `json:"program_digest,omitempty"`

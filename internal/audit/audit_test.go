@@ -125,7 +125,8 @@ func TestAppendLine(t *testing.T) {
 		}
 	}
 	r := verified(t, path)
-	want2 := Report{OK: true, Files: []string{path}, Entries: 2, First: 1, Last: 2, Hash: r.Hash}
+	at := testOptions(t).Now().UTC()
+	want2 := Report{OK: true, Files: []string{path}, Entries: 2, First: 1, Last: 2, From: at, To: at, Hash: r.Hash, Runs: r.Runs}
 	if diff := cmp.Diff(want2, r); diff != "" {
 		t.Errorf("Verify(%q) differs (-want +got):\n%s", path, diff)
 	}

@@ -61,20 +61,11 @@ func Read(path string) iter.Seq2[Line, error] {
 
 func yieldLines(r io.Reader, name string, yield func(Line, error) bool) (more bool) {
 	for raw, err := range readLines(r, name) {
-		at := Line{File: name, Number: raw.number}
 		if err != nil {
-			yield(at, fmt.Errorf("reading audit log %q: %w", name, err))
+			yield(Line{File: name, Number: raw.number}, fmt.Errorf("reading audit log %q: %w", name, err))
 			return false
 		}
-		err = raw.tooLong()
-		if err == nil {
-			err = json.Unmarshal(raw.text, &at.Entry)
-		}
-		if err != nil {
-			err = &LineError{name, raw.number, err}
-			at.Entry = Entry{}
-		}
-		if !yield(at, err) {
+		if !yield(raw.entry(name)) {
 			return false
 		}
 	}
@@ -123,6 +114,21 @@ func (l rawLine) tooLong() error {
 		return fmt.Errorf("the line has %d bytes, the limit is %d", l.size, maxLine)
 	}
 	return nil
+}
+
+// entry reads the line as an entry of the file called name; the error is a
+// [*LineError].
+func (l rawLine) entry(name string) (Line, error) {
+	at := Line{File: name, Number: l.number}
+	err := l.tooLong()
+	if err == nil {
+		err = json.Unmarshal(l.text, &at.Entry)
+	}
+	if err != nil {
+		at.Entry = Entry{}
+		return at, &LineError{name, l.number, err}
+	}
+	return at, nil
 }
 
 // readLines returns the lines of r, whose name is for errors.

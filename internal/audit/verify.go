@@ -56,9 +56,13 @@ type Report struct {
 	Entries  int       // intact lines
 	First    int64     // number of the first intact entry; 0 when there is none
 	Last     int64     // highest number
-	Hash     string    // of the entry with that number: note it elsewhere to pin the log down
+	From, To time.Time // of the first and of the last intact entry; zero when there is none
+	Hash     string    // of the entry with the highest number: note it elsewhere to pin the log down
 	Problems []Problem // in the order of files and lines; at most 1,000
 	More     int       // how many problems more there are
+	// Runs are those whose start or end is not in the log. That is no problem of
+	// the chain: it is what a crash leaves.
+	Runs []LooseRun
 }
 
 // maxProblems bounds a report about a file that is no log at all.
@@ -123,6 +127,7 @@ type verifier struct {
 	file    string // where the last line is
 	number  int
 	damaged int64 // lines since last that were entries once, most likely
+	runs    Runs  // of the intact entries
 	torn    torn  // lines that are no entries, which a recovered event may explain
 	gaps    []gap // numbers that were passed over, ascending
 }
@@ -219,8 +224,10 @@ func (v *verifier) entry(file string, raw rawLine, e Entry) {
 	v.endTorn(&e)
 	v.report.Entries++
 	if v.report.First == 0 {
-		v.report.First = e.Seq
+		v.report.First, v.report.From = e.Seq, e.Time
 	}
+	v.report.To = e.Time
+	v.runs.Add(Line{File: file, Number: raw.number, Entry: e})
 	if v.headErr == nil && e.Seq == v.head.seq && e.Hash != v.head.hash {
 		v.problem(file, raw.number, Changed, "the entry is not the one that the head file names")
 	}
@@ -344,6 +351,7 @@ func (v *verifier) finish() {
 			v.last.seq, v.head.seq)
 	}
 	r.Last, r.Hash = v.last.seq, v.last.hash
+	r.Runs = v.runs.Loose()
 	r.OK = r.More == 0
 	for _, p := range r.Problems {
 		r.OK = r.OK && p.Kind == Torn
