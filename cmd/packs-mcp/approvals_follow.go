@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+)
+
+// lookAgain is how often new servers are looked for.
+const lookAgain = time.Second
+
+// A bulletin is what a server told of its calls.
+type bulletin struct {
+	server *approvals.Server
+	calls  []approvals.Call // all that wait
+	ended  bool             // the server tells nothing any more
+	err    error            // why, when that is not its own end
+}
+
+// follow tells the calls of all running servers, those that start later
+// included, until ctx ends. Then the channel is closed, and nothing of it runs.
+func follow(ctx context.Context, runDir string) <-chan bulletin {
+	f := &follower{updates: make(chan bulletin), followed: make(map[string]bool)}
+	go func() {
+		defer close(f.updates)
+		defer f.wg.Wait()
+		again := time.NewTicker(lookAgain)
+		defer again.Stop()
+		for {
+			// What cannot be used was said when the command began.
+			if found, err := approvals.Find(ctx, runDir); err == nil {
+				for _, s := range found.Servers {
+					f.start(ctx, s)
+				}
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return f.updates
+}
+
+type follower struct {
+	updates chan bulletin
+	wg      sync.WaitGroup
+
+	mu       sync.Mutex
+	followed map[string]bool // :: id of a server → somebody listens to it
+}
+
+// start listens to a server, unless somebody does.
+func (f *follower) start(ctx context.Context, s *approvals.Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followed[s.ID()] {
+		return
+	}
+	f.followed[s.ID()] = true
+	f.wg.Go(func() {
+		defer func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.followed, s.ID())
+		}()
+		for calls, err := range s.Watch(ctx) {
+			u := bulletin{server: s, calls: calls}
+			if err != nil {
+				u.ended = true
+				if !errors.Is(err, io.EOF) {
+					u.err = err
+				}
+			}
+			select {
+			case f.updates <- u:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}

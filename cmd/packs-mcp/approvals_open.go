@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/browser"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+func (a *app) openCommand() *cobra.Command {
+	var pid int
+	cmd := &cobra.Command{
+		Use:   "open",
+		Short: "Open the approval page in your browser",
+		Long: `Open the approval page of a running server in your browser. Of several servers it is the
+first with a call that waits, else the newest. Where no browser can be opened, the file that
+leads to the page is named; it is for you alone, and works once, for two minutes.`,
+		Example: "  packs-mcp approvals open\n  packs-mcp approvals open --server 4711",
+		Args:    misuse(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.openPage(cmd.Context(), pid) },
+	}
+	cmd.Flags().IntVar(&pid, "server", 0, "the `PID` of the server (packs-mcp approvals list --json has it)")
+	return cmd
+}
+
+func (a *app) openPage(ctx context.Context, pid int) error {
+	servers, err := a.running(ctx)
+	if err != nil {
+		return err
+	}
+	if len(servers) == 0 {
+		return errNoServer()
+	}
+	s := a.whichServer(ctx, servers, pid)
+	if s == nil {
+		return withHint(fmt.Errorf("no server of yours has the pid %d", pid), "leave --server out, or take a pid of: packs-mcp approvals list --json")
+	}
+	file, err := s.OpenPage(ctx)
+	if err != nil {
+		return fmt.Errorf("opening the approval page of %s: %w", place(s), err)
+	}
+	if err := browser.Open(a.environ, file); err != nil {
+		fmt.Fprintf(a.stdout, "No browser could be opened here (%s).\n", safetext.Line(err.Error()))
+		fmt.Fprintf(a.stdout, "Open this file in a browser of this user; it works once, for two minutes:\n%s\n", safetext.Line(file))
+		return nil
+	}
+	fmt.Fprintf(a.stdout, "The approval page of %s opens in your browser.\n", place(s))
+	fmt.Fprintf(a.stdout, "If it does not, open this file there; it works once, for two minutes:\n%s\n", safetext.Line(file))
+	return nil
+}
+
+// whichServer chooses the server whose page a person means: the one with the
+// pid, or without one the first that has an open question, else the newest.
+func (a *app) whichServer(ctx context.Context, servers []*approvals.Server, pid int) *approvals.Server {
+	if pid != 0 {
+		for _, s := range servers {
+			if s.PID == pid {
+				return s
+			}
+		}
+		return nil
+	}
+	newest := servers[len(servers)-1]
+	if len(servers) == 1 {
+		return newest
+	}
+	for _, w := range callsOf(a.queues(ctx, servers)) {
+		if w.Answered == "" {
+			return w.server
+		}
+	}
+	return newest
+}

@@ -1,0 +1,287 @@
+package approvals
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+const (
+	dialTimeout = 2 * time.Second
+	// requestTimeout is for everything but the stream of events. A decision is
+	// on disk before it is answered.
+	requestTimeout = 15 * time.Second
+	// maxQueue is the longest answer that is read: a question has up to 16,000
+	// characters, and hundreds of them may wait.
+	maxQueue = 32 << 20
+)
+
+// A Server is a running server of this user, as the terminal sees it. All texts
+// that its methods return are safe to show. Safe for concurrent use.
+type Server struct {
+	PID     int
+	Name    string // as in the audit log
+	Project string // the project's folder; may be empty
+	Started time.Time
+
+	address string
+	key     string
+	runDir  string
+	client  *http.Client
+}
+
+func newServer(a Announcement, runDir string) *Server {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	return &Server{
+		PID: a.PID, Name: oneLine(a.Server), Project: oneLine(a.Project), Started: a.Started,
+		address: a.Address, key: a.Key, runDir: runDir,
+		client: &http.Client{
+			Transport: &http.Transport{
+				// The key goes to this address, whatever the environment says
+				// about proxies.
+				Proxy: nil,
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return dialer.DialContext(ctx, "tcp", a.Address)
+				},
+				DisableKeepAlives:      true, // nothing stays behind that somebody would have to close
+				DisableCompression:     true,
+				ResponseHeaderTimeout:  requestTimeout,
+				MaxResponseHeaderBytes: 64 << 10,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// ID tells this server from every other one, a later one with the same pid
+// included.
+func (s *Server) ID() string { return s.Name + " " + s.address }
+
+// A RefusedError says why a server did not do what it was asked.
+type RefusedError struct {
+	Status  int    // of HTTP
+	Problem string // a gate.CodeProblem, or "forbidden", "invalid", "internal"; empty when it did not say
+	Message string // one line, safe to show
+}
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// Pending returns the calls that wait, oldest first.
+func (s *Server) Pending(ctx context.Context) ([]Call, error) {
+	var q Queue
+	if err := s.do(ctx, http.MethodGet, controlPending, nil, &q); err != nil {
+		return nil, err
+	}
+	return safeCalls(q.Pending), nil
+}
+
+// Decide carries a decision to the server. It was not counted when an error is
+// returned: a *[RefusedError] when the server said why. An error that is none
+// leaves open whether the server got it.
+func (s *Server) Decide(ctx context.Context, d Decision) (Decided, error) {
+	var done Decided
+	err := s.do(ctx, http.MethodPost, controlDecide, d, &done)
+	done.Title = oneLine(done.Title)
+	return done, err
+}
+
+// Why asks why a code that is not among [Server.Pending] decides about nothing.
+// The answer is a *[RefusedError], or another error when there is none. It
+// decides nothing, not even when the call waits after all.
+func (s *Server) Why(ctx context.Context, code string) error {
+	// The server names the reason to whoever decides. What is sent fills in a
+	// field without a name, which no call has: it cannot count.
+	_, err := s.Decide(ctx, Decision{Code: code, Decision: string(gate.Once), Values: map[string]string{"": "?"}})
+	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem != string(gate.CodeInvalid) {
+		return err
+	}
+	return errors.Join(errors.New("the server does not say why"), err)
+}
+
+// OpenPage has the server write a file that leads a browser of this user to its
+// page, once, and returns the file's absolute path.
+func (s *Server) OpenPage(ctx context.Context) (string, error) {
+	var o Opened
+	if err := s.do(ctx, http.MethodPost, controlOpen, struct{}{}, &o); err != nil {
+		return "", err
+	}
+	// What a browser is sent to is a file of the run folder, and nothing else.
+	file := filepath.Join(s.runDir, filepath.Base(filepath.Clean(o.File)))
+	fi, err := os.Lstat(file)
+	if err != nil {
+		return "", fmt.Errorf("the server named a file that is not there: %w", err)
+	}
+	if !fi.Mode().IsRegular() {
+		return "", fmt.Errorf("the server named %q, which is no plain file", file)
+	}
+	if why := exposed(fi); why != "" {
+		return "", fmt.Errorf("the server named %q, which %s", file, why)
+	}
+	return file, nil
+}
+
+// Watch yields the calls that wait, oldest first, now and after every change.
+// It ends with ctx, or with the error that it yields last; that the server has
+// ended is io.EOF.
+func (s *Server) Watch(ctx context.Context) iter.Seq2[[]Call, error] {
+	return func(yield func([]Call, error) bool) {
+		err := s.watch(ctx, func(q Queue) bool { return yield(safeCalls(q.Pending), nil) })
+		if err != nil && ctx.Err() == nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// watch hands each event to use. It returns nil when use has enough.
+func (s *Server) watch(ctx context.Context, use func(Queue) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the request
+	res, err := s.send(ctx, http.MethodGet, controlEvents, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxQueue)
+	event, data := "", []byte(nil)
+	for lines.Scan() {
+		name, value, _ := bytes.Cut(lines.Bytes(), []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch {
+		case len(lines.Bytes()) == 0: // the end of one event
+			if event == "pending" && data != nil {
+				var q Queue
+				if err := json.Unmarshal(data, &q); err != nil {
+					return fmt.Errorf("the server's event is not right: %w", err)
+				}
+				if !use(q) {
+					return nil
+				}
+			}
+			event, data = "", nil
+		case string(name) == "event":
+			event = string(value)
+		case string(name) == "data":
+			if data != nil {
+				data = append(data, '\n')
+			}
+			if len(data)+len(value) > maxQueue {
+				return errors.New("the server's event is too long")
+			}
+			data = append(data, value...)
+		} // comments and other fields say nothing
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("listening to the server: %w", err)
+	}
+	return io.EOF
+}
+
+// do makes one request and reads its answer into out.
+func (s *Server) do(ctx context.Context, method, path string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	res, err := s.send(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	data, err := readAtMost(res.Body, maxQueue)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("the server's answer is not right: %w", err)
+	}
+	return nil
+}
+
+// send makes one request. A response that is not 200 is an error.
+func (s *Server) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("asking the server: %w", err)
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.address+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("asking the server: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking the server: %w", err)
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		return nil, refused(res)
+	}
+	return res, nil
+}
+
+// refused reads why a server did not do what it was asked.
+func refused(res *http.Response) error {
+	e := &RefusedError{Status: res.StatusCode}
+	var f Failure
+	if data, err := readAtMost(res.Body, 1<<20); err == nil && json.Unmarshal(data, &f) == nil {
+		e.Problem, e.Message = oneLine(f.Error.Problem), oneLine(f.Error.Message)
+	}
+	if e.Message == "" {
+		e.Message = fmt.Sprintf("the server answered with the status %d", res.StatusCode)
+	}
+	return e
+}
+
+func readAtMost(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the server's answer: %w", err)
+	}
+	if int64(len(data)) > limit {
+		return nil, errors.New("the server's answer is too long")
+	}
+	return data, nil
+}
+
+// oneLine is text of a server for one line of a terminal.
+func oneLine(s string) string { return safetext.Line(s) }
+
+// safeCalls makes calls safe to show. The server has escaped what others wrote;
+// a terminal must not depend on that.
+func safeCalls(calls []Call) []Call {
+	safe := make([]Call, len(calls))
+	for i, c := range calls {
+		c.Code, c.Chat, c.Client, c.Person = oneLine(c.Code), oneLine(c.Chat), oneLine(c.Client), oneLine(c.Person)
+		c.Kind, c.Pack, c.Title, c.Text = oneLine(c.Kind), oneLine(c.Pack), oneLine(c.Title), safetext.Text(c.Text)
+		c.Note, c.Answered = oneLine(c.Note), oneLine(c.Answered)
+		choices, fields := make([]Choice, len(c.Choices)), make([]Field, len(c.Fields))
+		for j, ch := range c.Choices {
+			choices[j] = Choice{oneLine(ch.Value), oneLine(ch.Title)}
+		}
+		for j, f := range c.Fields {
+			fields[j] = Field{oneLine(f.Name), oneLine(f.Title)}
+		}
+		c.Choices, c.Fields = choices, fields
+		safe[i] = c
+	}
+	return safe
+}

@@ -1,0 +1,71 @@
+package approvals
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// control answers other programs of the same user. What a browser adds to every
+// request it sends for a page is refused, key or not.
+func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
+	for _, name := range []string{"Origin", "Sec-Fetch-Site", "Cookie"} {
+		if _, there := r.Header[name]; there {
+			fail(w, http.StatusForbidden, problemForbidden, "this is not for browsers")
+			return
+		}
+	}
+	given, _ := only(r, "Authorization")
+	key, ok := strings.CutPrefix(given, "Bearer ")
+	if !ok || !same(key, d.key) {
+		fail(w, http.StatusForbidden, problemForbidden, "the key is missing or wrong")
+		return
+	}
+	switch r.URL.Path {
+	case controlPending:
+		if allow(w, r, http.MethodGet) {
+			answer(w, d.queue())
+		}
+	case controlEvents:
+		if allow(w, r, http.MethodGet) {
+			d.stream(w, r, nil, []part{{"pending", func() any { return d.queue() }}})
+		}
+	case controlDecide:
+		var in Decision
+		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
+			d.decide(w, in, gate.ChannelTerminal)
+		}
+	case controlOpen:
+		if allow(w, r, http.MethodPost) && readJSON(w, r, &struct{}{}) {
+			d.open(w)
+		}
+	default:
+		fail(w, http.StatusNotFound, problemInvalid, "there is nothing of that name")
+	}
+}
+
+// open makes a file that leads to the page; opening it is the caller's.
+func (d *Desk) open(w http.ResponseWriter) {
+	file, err := d.writeEntry()
+	switch {
+	case errors.Is(err, errNoPage):
+		fail(w, http.StatusNotFound, problemInvalid, err.Error())
+	case err != nil:
+		d.o.Logger.Error("the file that opens the approval page could not be made", "err", err)
+		fail(w, http.StatusInternalServerError, problemInternal, err.Error())
+	default:
+		answer(w, Opened{File: file})
+	}
+}
+
+// allow reports whether the method is the one there is; when not, it has answered.
+func allow(w http.ResponseWriter, r *http.Request, method string) bool {
+	if r.Method == method {
+		return true
+	}
+	w.Header().Set("Allow", method)
+	fail(w, http.StatusMethodNotAllowed, problemInvalid, "the method has to be "+method)
+	return false
+}

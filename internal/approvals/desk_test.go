@@ -1,0 +1,422 @@
+package approvals
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+func TestAnnouncement(t *testing.T) {
+	started := time.Unix(1_000, 0).UTC()
+	d, _ := testDesk(t, func(o *Options) {
+		o.Project, o.Now = "/home/ada/site", func() time.Time { return started }
+	})
+	names, err := os.ReadDir(d.folder.path)
+	if err != nil || len(names) != 1 {
+		t.Fatalf("the run folder has %v, %v, want one file", names, err)
+	}
+	name := names[0].Name()
+	if !strings.HasPrefix(name, fmt.Sprintf("%d-", os.Getpid())) || filepath.Ext(name) != ".json" {
+		t.Errorf("the announcement is %q, want PID-RANDOM.json", name)
+	}
+	if info, err := names[0].Info(); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("the announcement has the mode %v, %v, want 0600", info.Mode(), err)
+	}
+	text, err := os.ReadFile(filepath.Join(d.folder.path, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Announcement
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := Announcement{
+		Version: 1, PID: os.Getpid(), Server: "server-1", Address: d.Address(), Key: d.key, Started: started, Project: "/home/ada/site",
+	}
+	if got != want || len(got.Key) < 43 {
+		t.Errorf("the announcement is %+v, want %+v", got, want)
+	}
+	entryFile(t, d)
+	if err := d.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("Close() again = %v", err)
+	}
+	if names, err := os.ReadDir(d.folder.path); err != nil || len(names) != 0 {
+		t.Errorf("after Close the run folder has %v, %v", names, err)
+	}
+	if c, err := net.Dial("tcp", d.Address()); err == nil {
+		c.Close()
+		t.Error("after Close the port is open")
+	}
+	if err := d.OpenPage(); err == nil {
+		t.Error("OpenPage() after Close = nil, want an error")
+	}
+}
+
+func TestRunFolder(t *testing.T) {
+	open := func(path string) error {
+		f, err := openFolder(path)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a", "run")
+	if err := open(path); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(file); err == nil {
+		t.Error("openFolder of a file = nil, want an error")
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip("links cannot be made here:", err)
+	}
+	if err := open(link); err == nil || !strings.Contains(err.Error(), "is a link") {
+		t.Errorf("openFolder of a link = %v, want an error", err)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for _, mode := range []os.FileMode{0o755, 0o777, 0o500} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(path); err != nil {
+			t.Errorf("openFolder with the mode %o = %v", mode, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("then its mode is %v, %v, want 0700", info.Mode(), err)
+		}
+	}
+}
+
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{"open-old.html", ".part-old", "other-old", "open-new.html"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "new.html") {
+			continue
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if err != nil || !slices.Equal(left, []string{"open-new.html", "other-old"}) {
+		t.Errorf("after sweep there are %q, %v", left, err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
+		d, err := Open(Options{Calls: &calls{}, RunDir: t.TempDir(), Listen: address})
+		if err == nil {
+			d.Close()
+			t.Errorf("Open on %s = nil, want an error", address)
+		}
+	}
+	if _, err := Open(Options{RunDir: t.TempDir()}); err == nil {
+		t.Error("Open without a queue = nil, want an error")
+	}
+}
+
+func TestTheFileThatOpensThePage(t *testing.T) {
+	var files []string
+	var fails error
+	d, _ := testDesk(t, func(o *Options) {
+		o.OpenBrowser = func(file string) error { files = append(files, file); return fails }
+	})
+	if err := d.OpenOnce(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.OpenOnce(); err != nil || len(files) != 1 {
+		t.Errorf("OpenOnce() twice = %v, and opened %d files, want 1", err, len(files))
+	}
+	if info, err := os.Lstat(files[0]); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("the file is %v, %v, want mode 0600", info, err)
+	}
+	for _, s := range []string{d.key, d.cookie, d.pageKey} {
+		if strings.Contains(files[0], s) {
+			t.Errorf("the path %q has a secret", files[0])
+		}
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{d.key, d.cookie, d.pageKey} {
+		if strings.Contains(string(text), s) {
+			t.Errorf("the file has a secret that lasts:\n%s", text)
+		}
+	}
+	if err := d.OpenPage(); err != nil || len(files) != 2 {
+		t.Errorf("OpenPage() = %v, and opened %d files, want 2", err, len(files))
+	}
+	fails = errors.New("no browser here")
+	if err := d.OpenPage(); !errors.Is(err, fails) {
+		t.Errorf("OpenPage() = %v, want %v", err, fails)
+	}
+	if _, err := os.Lstat(files[2]); !os.IsNotExist(err) {
+		t.Errorf("the file that no browser opened is still there: %v", err)
+	}
+	none, _ := testDesk(t, nil)
+	if err := none.OpenPage(); err == nil {
+		t.Error("OpenPage() without a browser = nil, want an error")
+	}
+}
+
+// A reader is a stream of events that is read.
+type reader struct {
+	conn net.Conn
+	body *bufio.Reader
+}
+
+func listen(t *testing.T, d *Desk, r request) (*reader, *http.Response) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.Address()+strings.TrimPrefix(r.line, "GET "), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range r.headers {
+		if v != "" {
+			req.Header.Set(k, v)
+		}
+	}
+	conn, err := net.Dial("tcp", d.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if err := req.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close() // first: closing the body reads what is left of it
+		res.Body.Close()
+	})
+	return &reader{conn, bufio.NewReader(res.Body)}, res
+}
+
+// next returns the next event and its data.
+func (r *reader) next() (event, data string, err error) {
+	for {
+		line, err := r.body.ReadString('\n')
+		if err != nil {
+			return "", "", err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if v, ok := strings.CutPrefix(line, "event: "); ok {
+			event = v
+		}
+		if v, ok := strings.CutPrefix(line, "data: "); ok {
+			data = v
+		}
+		if line == "" && event != "" {
+			return event, data, nil
+		}
+	}
+}
+
+func TestStreams(t *testing.T) {
+	d, q := testDesk(t, nil)
+	page, res := listen(t, d, asPage(d, "GET /events", ""))
+	if got := res.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("Content-Type = %q", got)
+	}
+	checkHeaders(t, res)
+	for _, want := range []string{"hello", "rooms", "pending", "history"} {
+		if event, data, err := page.next(); event != want || err != nil {
+			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
+		}
+	}
+	terminal, _ := listen(t, d, asTerminal(d, "GET /control/events", ""))
+	if event, data, err := terminal.next(); event != "pending" || !strings.Contains(data, "K7QM-2F9X") || err != nil {
+		t.Errorf("next() = %s %s, %v", event, data, err)
+	}
+	q.set()
+	for _, r := range []*reader{page, terminal} {
+		if event, data, err := r.next(); event != "pending" || data != `{"pending":[]}` || err != nil {
+			t.Errorf("next() = %s %s, %v", event, data, err)
+		}
+	}
+	// While a page is open, no window is thrown at anybody.
+	if err := d.OpenOnce(); err != nil {
+		t.Errorf("OpenOnce() with an open page = %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	for _, r := range []*reader{page, terminal} {
+		if event, _, err := r.next(); err == nil {
+			t.Errorf("next() after Close = %s, want the end", event)
+		}
+	}
+}
+
+// Newer pages take the place of older ones, since browsers have few connections
+// for one address.
+func TestTooManyPages(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	var all []*reader
+	for range maxPages + 1 {
+		r, _ := listen(t, d, asPage(d, "GET /events", ""))
+		for {
+			if event, _, err := r.next(); err != nil {
+				t.Fatal(err)
+			} else if event == "history" {
+				break
+			}
+		}
+		all = append(all, r)
+	}
+	if event, _, err := all[0].next(); event != "superseded" || err != nil {
+		t.Errorf("the oldest page got %s, %v, want superseded", event, err)
+	}
+	if _, _, err := all[0].next(); !errors.Is(err, io.EOF) {
+		t.Errorf("then it got %v, want the end", err)
+	}
+}
+
+func TestTooManyStreams(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	var last *reader
+	for range maxStreams {
+		last, _ = listen(t, d, asTerminal(d, "GET /control/events", ""))
+		if _, _, err := last.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if res, body := asTerminal(d, "GET /control/events", "").send(t, d); res.StatusCode != 503 || !strings.Contains(body, "too many") {
+		t.Errorf("one stream more = %d %s, want 503", res.StatusCode, body)
+	}
+	if res, _ := asTerminal(d, "GET /control/pending", "").send(t, d); res.StatusCode != 200 {
+		t.Errorf("GET /control/pending beside the streams = %d, want 200", res.StatusCode)
+	}
+}
+
+// A stream that nobody reads is dropped.
+func TestStall(t *testing.T) {
+	d, q := testDesk(t, func(o *Options) { o.stall = 50 * time.Millisecond })
+	big := testCall
+	big.Text = strings.Repeat("x", 16<<20) // more than the sockets hold
+	q.set(big)
+	conn, err := net.Dial("tcp", d.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET /control/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", d.Address(), d.key)
+	until(t, func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.streams == 1 }, "the stream begins")
+	until(t, func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.streams == 0 }, "the stream is dropped")
+}
+
+// until looks for something that nobody announces.
+func until(t *testing.T, ok func() bool, what string) {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("in vain waited until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := limited(l, 1)
+	accepted := make(chan net.Conn)
+	go func() {
+		defer close(accepted)
+		for {
+			c, err := few.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	for range 2 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	first := <-accepted
+	select {
+	case <-accepted:
+		t.Error("the second connection was taken while the first is open")
+	case <-time.After(20 * time.Millisecond):
+	}
+	first.Close()
+	first.Close() // gives its place back once
+	second := <-accepted
+	defer second.Close()
+	if err := few.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	for range accepted {
+		t.Error("a connection was taken after Close")
+	}
+}
+
+func TestHistoryIsSent(t *testing.T) {
+	d, q := testDesk(t, nil)
+	q.history = []gate.Past{{Time: time.Unix(1, 0), Chat: "chat-1", Title: "Run tool greet of pack triage?", Decision: "once", Channel: gate.ChannelPage, Outcome: "exit code 0"}}
+	page, _ := listen(t, d, asPage(d, "GET /events", ""))
+	for {
+		event, data, err := page.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event == "history" {
+			if !strings.Contains(data, `"outcome":"exit code 0"`) {
+				t.Errorf("history = %s", data)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package approvals
+
+import (
+	"crypto/sha256"
+	"errors"
+	"html"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// entryTime is how long a file that leads to the page works.
+	entryTime = 2 * time.Minute
+	// maxEntries is how many such files there are at a time.
+	maxEntries = 16
+	// entryPrefix begins their names.
+	entryPrefix = "open-"
+)
+
+// entries are the files that lead a browser to the page. Each works once.
+type entries struct {
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]entry // :: digest of the token → entry
+}
+
+type entry struct {
+	name    string // of the file, in the run folder
+	expires time.Time
+	timer   *time.Timer // removes the file
+}
+
+// writeEntry writes a new file and returns its path. The token stands in the
+// file alone, which posts it: so it is in no address and in no process list.
+func (d *Desk) writeEntry() (file string, err error) {
+	if !d.o.Page {
+		return "", errNoPage
+	}
+	token := secret()
+	text, err := pageFiles.ReadFile("page/redirect.html")
+	if err != nil {
+		return "", err
+	}
+	content := strings.NewReplacer(
+		"{{action}}", html.EscapeString(d.origin+"/enter"),
+		"{{token}}", html.EscapeString(token),
+	).Replace(string(text))
+	e := entry{name: entryPrefix + secret() + ".html", expires: d.o.Now().Add(entryTime)}
+	digest := sha256.Sum256([]byte(token))
+
+	d.entries.mu.Lock()
+	defer d.entries.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return "", errors.New("the server is ending")
+	}
+	if len(d.entries.all) >= maxEntries {
+		return "", errors.New("too many files that open the page are waiting; use one of them, or try again in two minutes")
+	}
+	if err := d.folder.write(e.name, []byte(content)); err != nil {
+		return "", err
+	}
+	d.wg.Add(1)
+	e.timer = time.AfterFunc(entryTime, func() {
+		defer d.wg.Done()
+		d.entries.mu.Lock()
+		defer d.entries.mu.Unlock()
+		delete(d.entries.all, digest)
+		_ = d.folder.remove(e.name)
+	})
+	if d.entries.all == nil {
+		d.entries.all = make(map[[sha256.Size]byte]entry)
+	}
+	d.entries.all[digest] = e
+	return filepath.Join(d.folder.path, e.name), nil
+}
+
+// redeem reports whether the token is one that still works, and spends it.
+func (d *Desk) redeem(token string) bool {
+	d.entries.mu.Lock()
+	defer d.entries.mu.Unlock()
+	digest := sha256.Sum256([]byte(token))
+	e, ok := d.entries.all[digest]
+	if !ok {
+		return false
+	}
+	_ = d.drop(digest)
+	return d.o.Now().Before(e.expires)
+}
+
+// drop forgets an entry and removes its file; entries.mu is held.
+func (d *Desk) drop(digest [sha256.Size]byte) error {
+	e := d.entries.all[digest]
+	delete(d.entries.all, digest)
+	if e.timer.Stop() {
+		d.wg.Done()
+	}
+	return d.folder.remove(e.name)
+}
+
+// dropEntry takes back a file that writeEntry returned.
+func (d *Desk) dropEntry(file string) error {
+	d.entries.mu.Lock()
+	defer d.entries.mu.Unlock()
+	for digest, e := range d.entries.all {
+		if e.name == filepath.Base(file) {
+			return d.drop(digest)
+		}
+	}
+	return nil
+}
+
+// dropEntries takes all of them back, and lets no new ones come.
+func (d *Desk) dropEntries() error {
+	d.entries.mu.Lock()
+	defer d.entries.mu.Unlock()
+	d.stop()
+	var errs []error
+	for _, digest := range slices.Collect(maps.Keys(d.entries.all)) {
+		errs = append(errs, d.drop(digest))
+	}
+	return errors.Join(errs...)
+}
+
+// enter signs a browser in that brings the token of a file. The form is posted
+// from a file, so this is the only request that need not come from the page.
+func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || !fromFile(r) || !isType(r, "application/x-www-form-urlencoded") {
+		refusePage(w, "")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+	if r.ParseForm() != nil || len(r.PostForm["token"]) != 1 || !d.redeem(r.PostForm["token"][0]) {
+		refusePage(w, "This link was used already, or is too old.")
+		return
+	}
+	text, err := pageFiles.ReadFile("page/enter.html")
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: d.cookieName(), Value: d.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write([]byte(strings.ReplaceAll(string(text), "{{key}}", html.EscapeString(d.pageKey))))
+}
+
+// fromFile reports whether a browser sends the request for a page of its own
+// window that came from a file. Browsers say "null" for one, or nothing; WebKit
+// may name the scheme, which no page of the web can have.
+func fromFile(r *http.Request) bool {
+	switch o := r.Header["Origin"]; {
+	case len(o) > 1, len(o) == 1 && o[0] != "null" && o[0] != "file://":
+		return false
+	}
+	dest := r.Header["Sec-Fetch-Dest"]
+	return len(dest) == 0 || len(dest) == 1 && dest[0] == "document"
+}

@@ -1,0 +1,154 @@
+package approvals
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// calls is a queue that does what it is told.
+type calls struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	pending []gate.Pending
+	history []gate.Past
+	err     error // of Decide
+	got     []gate.Verdict
+	panics  bool // Decide does
+}
+
+func (c *calls) Pending() []gate.Pending { c.mu.Lock(); defer c.mu.Unlock(); return c.pending }
+func (c *calls) History() []gate.Past    { c.mu.Lock(); defer c.mu.Unlock(); return c.history }
+
+func (c *calls) Changes() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.changed
+}
+
+func (c *calls) set(p ...gate.Pending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = p
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+func (c *calls) Decide(code string, v gate.Verdict) (gate.Pending, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.panics {
+		panic("a bug")
+	}
+	if c.err != nil {
+		return gate.Pending{}, c.err
+	}
+	for _, p := range c.pending {
+		if p.Code == code {
+			c.got = append(c.got, v)
+			return p, nil
+		}
+	}
+	return gate.Pending{}, &gate.CodeError{Code: code, Problem: gate.CodeUnknown}
+}
+
+func (c *calls) verdicts() []gate.Verdict {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.got
+}
+
+// rooms are chats in memory. Their files are a map.
+type rooms struct {
+	mu    sync.Mutex
+	chats []Chat
+	files map[string]string // :: path → content
+	set   []string
+}
+
+func (r *rooms) Chats() []Chat            { r.mu.Lock(); defer r.mu.Unlock(); return r.chats }
+func (r *rooms) Changes() <-chan struct{} { return nil }
+
+func (r *rooms) SetAttached(chat, pack string, on bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if pack == "missing" {
+		return errors.New("there is no pack \x1b[2Jmissing")
+	}
+	s := "off"
+	if on {
+		s = "on"
+	}
+	r.set = append(r.set, chat+" "+pack+" "+s)
+	return nil
+}
+
+type file struct{ *bytes.Reader }
+
+func (file) Close() error { return nil }
+
+func (r *rooms) OpenArtifact(chat, path string) (io.ReadSeekCloser, Artifact, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	content, ok := r.files[path]
+	if chat != "chat-1" || !ok {
+		return nil, Artifact{}, &fs.PathError{Op: "open", Path: "/secret/place/" + path, Err: fs.ErrNotExist}
+	}
+	for _, c := range r.chats {
+		for _, a := range c.Artifacts {
+			if a.Path == path {
+				return file{bytes.NewReader([]byte(content))}, a, nil
+			}
+		}
+	}
+	return nil, Artifact{}, fs.ErrPermission
+}
+
+var testCall = gate.Pending{
+	Code: "K7QM-2F9X", Chat: "chat-1", Client: "test 1.0", Kind: gate.KindRun, Pack: "triage",
+	Title: "Run tool greet of pack triage?", Text: "Run tool greet of pack triage?\n\n    network    none\n",
+	Choices: []gate.Choice{{Value: "once", Title: "Run once: this exact call"}, {Value: "deny", Title: "Deny"}},
+	Asked:   time.Unix(1_000, 0), Waits: time.Unix(1_045, 0), Expires: time.Unix(1_600, 0),
+}
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.t }
+
+func (c *clock) move(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.t = c.t.Add(d) }
+
+// testDesk is a desk with one call that waits.
+func testDesk(t *testing.T, change func(*Options)) (*Desk, *calls) {
+	t.Helper()
+	q := &calls{}
+	q.set(testCall)
+	o := Options{Calls: q, RunDir: t.TempDir() + "/run", Server: "server-1", Page: true}
+	if change != nil {
+		change(&o)
+	}
+	d, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return d, q
+}

@@ -1,0 +1,205 @@
+package approvals
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	announcementVersion = 1
+	announcementSuffix  = ".json"
+	maxAnnouncement     = 16 << 10 // bytes; a real one has about 400
+
+	// findTimeout is how long a server may take to answer when it is looked
+	// for. It only has to write down what waits.
+	findTimeout = 3 * time.Second
+	// findAtOnce is how many servers are looked for at the same time.
+	findAtOnce = 8
+)
+
+// Found is what a look into the run folder gave.
+type Found struct {
+	Servers []*Server // that answer, oldest first
+	Skipped []Skipped // what looks like an announcement and leads to no server
+}
+
+// Skipped is a file of the run folder that was not used.
+type Skipped struct {
+	File   string // absolute
+	Reason string // one line, safe to show
+}
+
+// Find returns the running servers of this user: those that are announced in
+// runDir, an absolute path, and answer to the key that is written there. That
+// the folder is not there means that nothing was served yet, and is no error.
+//
+// A file that other users can read or write, that belongs to somebody else or
+// is no plain file is not used, and no key is ever sent to an address that is
+// not on the loopback interface. The file of a process that has ended is
+// removed; when that is not certain, as in a container, it stays.
+func Find(ctx context.Context, runDir string) (Found, error) {
+	return find(ctx, runDir, processGone)
+}
+
+// find is [Find] with a way to know that a process is certainly gone.
+func find(ctx context.Context, runDir string, gone func(pid int) bool) (Found, error) {
+	dir, err := openRunDir(runDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Found{}, nil
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	defer dir.Close()
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return Found{}, fmt.Errorf("looking for running servers: %w", err)
+	}
+	var (
+		mu    sync.Mutex // guards found
+		found Found
+		wg    sync.WaitGroup
+		slots = make(chan struct{}, findAtOnce)
+	)
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), announcementSuffix) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			s, err := reach(ctx, dir, runDir, e.Name(), gone)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				found.Skipped = append(found.Skipped, Skipped{filepath.Join(runDir, e.Name()), oneLine(err.Error())})
+			} else if s != nil {
+				found.Servers = append(found.Servers, s)
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(found.Servers, func(a, b *Server) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.PID, b.PID), cmp.Compare(a.address, b.address))
+	})
+	slices.SortFunc(found.Skipped, func(a, b Skipped) int { return cmp.Compare(a.File, b.File) })
+	return found, ctx.Err()
+}
+
+// openRunDir opens the run folder, unless others could put files there.
+func openRunDir(path string) (*os.Root, error) {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("looking for running servers: %w", err)
+	}
+	if !fi.IsDir() {
+		return nil, fmt.Errorf("the folder of running servers, %q, is no folder", path)
+	}
+	if why := exposed(fi); why != "" {
+		return nil, fmt.Errorf("the folder of running servers, %q, %s", path, why)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("looking for running servers: %w", err)
+	}
+	if now, err := root.Stat("."); err != nil || !os.SameFile(fi, now) {
+		return nil, errors.Join(fmt.Errorf("the folder of running servers, %q, was exchanged", path), err, root.Close())
+	}
+	return root, nil
+}
+
+// reach turns one announcement into a server. It returns none, and no error,
+// when the server has ended.
+func reach(ctx context.Context, dir *os.Root, runDir, name string, gone func(pid int) bool) (*Server, error) {
+	a, err := readAnnouncement(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // it ended just now
+	}
+	if err != nil {
+		return nil, err
+	}
+	if gone(a.PID) {
+		// The name has random letters: no other server can have taken it.
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("removing what an ended server left: %w", err)
+		}
+		return nil, nil
+	}
+	s := newServer(a, runDir)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	if _, err := s.Pending(ctx); err != nil {
+		if _, lost := dir.Lstat(name); errors.Is(lost, fs.ErrNotExist) {
+			return nil, nil // it ended while it was asked
+		}
+		return nil, fmt.Errorf("the server with pid %d does not answer here: %w", a.PID, err)
+	}
+	return s, nil
+}
+
+// readAnnouncement reads a file that this user alone can have written.
+func readAnnouncement(dir *os.Root, name string) (Announcement, error) {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return Announcement{}, fmt.Errorf("reading it: %w", err)
+	}
+	if !fi.Mode().IsRegular() {
+		return Announcement{}, errors.New("it is no plain file")
+	}
+	if why := exposed(fi); why != "" {
+		return Announcement{}, fmt.Errorf("it %s", why)
+	}
+	f, err := dir.OpenFile(name, openFlags, 0)
+	if err != nil {
+		return Announcement{}, fmt.Errorf("reading it: %w", err)
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(fi, now) {
+		return Announcement{}, errors.Join(errors.New("it was exchanged"), err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxAnnouncement+1))
+	if err != nil {
+		return Announcement{}, fmt.Errorf("reading it: %w", err)
+	}
+	if len(data) > maxAnnouncement {
+		return Announcement{}, fmt.Errorf("it is larger than %d bytes", maxAnnouncement)
+	}
+	var a Announcement
+	if err := json.Unmarshal(data, &a); err != nil {
+		return Announcement{}, fmt.Errorf("it is not what a server writes: %w", err)
+	}
+	return a, a.check()
+}
+
+// check says what is wrong with an announcement.
+func (a *Announcement) check() error {
+	if a.Version != announcementVersion {
+		return fmt.Errorf("it is of version %d, and this program knows version %d: use the packs-mcp that the server was started with", a.Version, announcementVersion)
+	}
+	if a.PID <= 0 {
+		return fmt.Errorf("it has the pid %d", a.PID)
+	}
+	// A name would have to be looked up, and whoever answers that look-up would
+	// get the key.
+	at, err := netip.ParseAddrPort(a.Address)
+	if err != nil || !at.Addr().Unmap().IsLoopback() || at.Addr().Zone() != "" || at.Port() == 0 {
+		return fmt.Errorf("its address %q is not on this machine's loopback interface", a.Address)
+	}
+	notInHeader := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(a.Key) < 32 || strings.ContainsFunc(a.Key, notInHeader) {
+		return errors.New("it has no key")
+	}
+	return nil
+}

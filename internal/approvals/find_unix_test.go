@@ -1,0 +1,108 @@
+//go:build unix
+
+package approvals
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A file that others had a hand in, or could have, is not used: whoever writes
+// an announcement chooses what a person is asked, and who gets the answer.
+func TestFindRefusesWhatOthersCanTouch(t *testing.T) {
+	good := serveControl(t, emptyQueue())
+	for _, tc := range []struct {
+		name  string
+		plant func(t *testing.T, dir, path string)
+		want  string
+	}{
+		{"readable by the group", func(t *testing.T, _, path string) { mustChmod(t, path, 0o640) }, "it can be accessed by other users (mode -rw-r-----)"},
+		{"writable by others", func(t *testing.T, _, path string) { mustChmod(t, path, 0o602) }, "it can be accessed by other users (mode -rw-----w-)"},
+		{"a link", func(t *testing.T, dir, path string) {
+			mustRename(t, path, filepath.Join(dir, "other"))
+			if err := os.Symlink("other", path); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is no plain file"},
+		{"a pipe", func(t *testing.T, dir, path string) {
+			mustRename(t, path, filepath.Join(dir, "other"))
+			if err := syscall.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is no plain file"},
+		{"a folder", func(t *testing.T, dir, path string) {
+			mustRename(t, path, filepath.Join(dir, "other"))
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is no plain file"},
+		{"another user's", func(t *testing.T, _, path string) {
+			if err := os.Chown(path, 1, -1); err != nil {
+				t.Skipf("chown: only root can give a file away: %v", err)
+			}
+		}, "it belongs to another user"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := runFolder(t)
+			tc.plant(t, dir, plantAnnouncement(t, dir, "1-a.json", good))
+			found, err := find(t.Context(), dir, neverGone)
+			if err != nil || len(found.Servers) != 0 || len(found.Skipped) != 1 || found.Skipped[0].Reason != tc.want {
+				t.Errorf("find() = %+v, %v; want it skipped with %q", found, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFindRefusesAFolderOthersCanTouch(t *testing.T) {
+	dir := runFolder(t)
+	plantAnnouncement(t, dir, "1-a.json", serveControl(t, emptyQueue()))
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := find(t.Context(), link, neverGone); err == nil || !strings.Contains(err.Error(), "is no folder") {
+		t.Errorf("find(a link) = %v, want an error", err)
+	}
+	mustChmod(t, dir, 0o770)
+	if _, err := find(t.Context(), dir, neverGone); err == nil || !strings.Contains(err.Error(), "can be accessed by other users") {
+		t.Errorf("find(a folder of the group) = %v, want an error", err)
+	}
+}
+
+// The process is a real one that has ended and was waited for.
+func TestProcessGone(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Skipf("true: %v", err)
+	}
+	if pid := cmd.Process.Pid; processGone(pid) != certain() {
+		t.Errorf("processGone(%d) = %v, want %v", pid, processGone(pid), certain())
+	}
+}
+
+// certain reports whether a process that is not seen here is nowhere.
+func certain() bool {
+	if _, err := os.Lstat("/proc/self/ns"); err != nil {
+		return true // no namespaces
+	}
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && ns == firstPIDs
+}
+
+func mustChmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustRename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}

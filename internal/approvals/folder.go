@@ -1,0 +1,132 @@
+package approvals
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A folder is the run folder. It is held open: what is written goes into the
+// folder that was checked, whatever its path leads to by then.
+type folder struct {
+	path string // absolute
+	root *os.Root
+}
+
+// openFolder makes the folder, if need be, and makes it the user's alone.
+func openFolder(path string) (*folder, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("the run folder: %w", err)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("making the run folder: %w", err)
+	}
+	before, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("the run folder: %w", err)
+	}
+	if before.Mode()&fs.ModeSymlink != 0 || !before.IsDir() {
+		return nil, fmt.Errorf("the run folder %q is a link, or no folder: remove it", path)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the run folder: %w", err)
+	}
+	f := &folder{path: path, root: root}
+	if err := f.check(before); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	f.sweep()
+	return f, nil
+}
+
+// check looks at what was opened, since only that cannot be exchanged.
+func (f *folder) check(before fs.FileInfo) error {
+	info, err := f.root.Stat(".")
+	if err != nil {
+		return fmt.Errorf("the run folder: %w", err)
+	}
+	if !os.SameFile(before, info) {
+		return fmt.Errorf("the run folder %q was exchanged while it was opened", f.path)
+	}
+	if why := foreign(info); why != "" {
+		return fmt.Errorf("the run folder %q %s: remove it, or set PACKS_MCP_HOME to a folder of yours", f.path, why)
+	}
+	if shared(info) {
+		// Its names are random and its files are 0600: what others did with it
+		// before changes nothing.
+		if err := f.root.Chmod(".", 0o700); err != nil {
+			return fmt.Errorf("closing the run folder to others: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweep removes what killed servers left: files that nobody accepts any more.
+func (f *folder) sweep() {
+	entries, err := fs.ReadDir(f.root.FS(), ".")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasPrefix(name, entryPrefix) && !strings.HasPrefix(name, partPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > 2*entryTime {
+			_ = f.root.Remove(name)
+		}
+	}
+}
+
+// partPrefix begins the names of files that are not complete.
+const partPrefix = ".part-"
+
+// write puts a whole new file into the folder, for the user alone. Whoever finds
+// it finds all of it.
+func (f *folder) write(name string, content []byte) error {
+	part := partPrefix + secret()
+	err := func() error {
+		file, err := f.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(content)
+		return errors.Join(err, file.Close())
+	}()
+	if err == nil {
+		err = f.root.Rename(part, name)
+	}
+	if err != nil {
+		_ = f.root.Remove(part)
+		return fmt.Errorf("writing into the run folder %q: %w", f.path, err)
+	}
+	return nil
+}
+
+// remove removes a file that may be gone already.
+func (f *folder) remove(name string) error {
+	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// announce writes the announcement and returns its name.
+func (f *folder) announce(a Announcement) (name string, err error) {
+	content, err := json.Marshal(a)
+	if err != nil {
+		return "", err
+	}
+	name = strconv.Itoa(a.PID) + "-" + secret() + ".json"
+	return name, f.write(name, append(content, '\n'))
+}
+
+func (f *folder) Close() error { return f.root.Close() }

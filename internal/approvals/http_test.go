@@ -1,0 +1,647 @@
+package approvals
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// A request is written byte by byte, so that nothing is added that a browser or
+// an attacker would not send.
+type request struct {
+	line    string            // "POST /decide"
+	headers map[string]string // "" takes one away
+	body    string
+}
+
+// with returns r with other headers.
+func (r request) with(kv ...string) request {
+	headers := map[string]string{}
+	for k, v := range r.headers {
+		headers[k] = v
+	}
+	for i := 0; i < len(kv); i += 2 {
+		headers[kv[i]] = kv[i+1]
+	}
+	r.headers = headers
+	return r
+}
+
+func (r request) as(line string) request { r.line = line; return r }
+
+// send makes the request and returns the response with its body.
+func (r request) send(t *testing.T, d *Desk) (*http.Response, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", d.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s HTTP/1.1\r\nConnection: close\r\n", r.line)
+	headers := r.with().headers
+	if _, ok := headers["Host"]; !ok {
+		headers["Host"] = d.Address()
+	}
+	for k, v := range headers {
+		for one := range strings.SplitSeq(v, "\n") { // several of one name
+			if one != "" {
+				fmt.Fprintf(&b, "%s: %s\r\n", k, one)
+			}
+		}
+	}
+	if r.body != "" {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(r.body))
+	}
+	if _, err := io.WriteString(conn, b.String()+"\r\n"+r.body); err != nil {
+		t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(r.line, " ")
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("%s: %v", r.line, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", r.line, err)
+	}
+	return res, string(body)
+}
+
+// A browser's requests, as it makes them for the page.
+func asPage(d *Desk, line, body string) request {
+	r := request{line: line, body: body, headers: map[string]string{
+		"Cookie": d.cookieName() + "=" + d.cookie, "X-Packs-Key": d.pageKey, "Sec-Fetch-Site": "same-origin",
+	}}
+	if strings.HasPrefix(line, "POST ") {
+		r = r.with("Origin", d.origin, "Content-Type", "application/json")
+	}
+	return r
+}
+
+// asTerminal is what packs-mcp approvals sends.
+func asTerminal(d *Desk, line, body string) request {
+	r := request{line: line, body: body, headers: map[string]string{"Authorization": "Bearer " + d.key}}
+	if body != "" {
+		r = r.with("Content-Type", "application/json")
+	}
+	return r
+}
+
+const decideOnce = `{"code":"K7QM-2F9X","decision":"once"}`
+
+func TestThePageIsForItselfAlone(t *testing.T) {
+	d, q := testDesk(t, nil)
+	other, _ := testDesk(t, nil)
+	decide := asPage(d, "POST /decide", decideOnce)
+	index := asPage(d, "GET /", "").with("X-Packs-Key", "", "Sec-Fetch-Site", "none")
+	control := asTerminal(d, "POST /control/decide", decideOnce)
+	wrong := secret()
+	for _, tc := range []struct {
+		name string
+		request
+	}{
+		{"Host: another name (DNS rebinding)", decide.with("Host", "evil.example")},
+		{"Host: another name with the port", decide.with("Host", "evil.example:"+strings.Split(d.address, ":")[1])},
+		{"Host: localhost", decide.with("Host", "localhost:"+strings.Split(d.address, ":")[1])},
+		{"Host: without the port", decide.with("Host", "127.0.0.1")},
+		{"Host: rebinding the first page", index.with("Host", "evil.example")},
+		{"Host: in the request line", decide.as("POST http://evil.example/decide")},
+		{"Origin: another", decide.with("Origin", "https://evil.example")},
+		{"Origin: another port", decide.with("Origin", other.origin)},
+		{"Origin: null", decide.with("Origin", "null")},
+		{"Origin: none", decide.with("Origin", "")},
+		{"Origin: two", decide.with("Origin", d.origin+"\nhttps://evil.example")},
+		{"Origin: another, of a GET", index.with("Origin", "https://evil.example")},
+		{"Sec-Fetch-Site: cross-site", decide.with("Sec-Fetch-Site", "cross-site")},
+		{"Sec-Fetch-Site: another port", decide.with("Sec-Fetch-Site", "same-site")},
+		{"Sec-Fetch-Site: typed, of a POST", decide.with("Sec-Fetch-Site", "none")},
+		{"Sec-Fetch-Site: a link to the page", index.with("Sec-Fetch-Site", "cross-site")},
+		{"Sec-Fetch-Site: a link from another port", index.with("Sec-Fetch-Site", "same-site")},
+		{"Sec-Fetch-Site: two", index.with("Sec-Fetch-Site", "same-origin\ncross-site")},
+		{"Cookie: none", decide.with("Cookie", "")},
+		{"Cookie: wrong", decide.with("Cookie", d.cookieName()+"="+wrong)},
+		{"Cookie: stale, of another server", decide.with("Cookie", other.cookieName()+"="+other.cookie)},
+		{"Cookie: of another server under our name", decide.with("Cookie", d.cookieName()+"="+other.cookie)},
+		{"Cookie: empty", decide.with("Cookie", d.cookieName()+"=")},
+		{"Cookie: none, of the first page", index.with("Cookie", "")},
+		{"Cookie: none, of a script", asPage(d, "GET /page.js", "").with("Cookie", "")},
+		{"Key: none", decide.with("X-Packs-Key", "")},
+		{"Key: the cookie", decide.with("X-Packs-Key", d.cookie)},
+		{"Key: wrong", decide.with("X-Packs-Key", wrong)},
+		{"Key: two", decide.with("X-Packs-Key", d.pageKey+"\n"+wrong)},
+		{"Key: none, of the stream", asPage(d, "GET /events", "").with("X-Packs-Key", "")},
+		{"Key: none, of attach", asPage(d, "POST /attach", `{"chat":"c","pack":"p","on":true}`).with("X-Packs-Key", "")},
+		{"Key: none, of a file", asPage(d, "POST /artifact", `{"chat":"c","key":"YQ"}`).with("X-Packs-Key", "")},
+		{"Key: the stream as a page", asPage(d, "GET /events", "").with("Sec-Fetch-Site", "none")},
+		{"Method: GET of a decision", decide.as("GET /decide")},
+		{"Method: PUT", decide.as("PUT /decide")},
+		{"Method: OPTIONS", decide.as("OPTIONS /decide")},
+		{"Method: HEAD", index.as("HEAD /")},
+		{"Method: POST of the page", decide.as("POST /")},
+		{"Method: POST of the stream", decide.as("POST /events")},
+		{"Method: GET of the entry", index.as("GET /enter")},
+		{"Path: unknown", index.as("GET /page/index.html")},
+		{"Path: climbing", index.as("GET /../page.js")},
+		{"Path: twice the slash", index.as("GET //")},
+		{"Path: the entry's template", index.as("GET /enter.html")},
+		{"Path: a file without a ticket", index.as("GET /artifact/x")},
+		{"Entry: no token", request{line: "POST /enter", headers: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}},
+		{"Entry: a wrong token", request{line: "POST /enter", headers: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, body: "token=" + wrong}},
+
+		{"control: no key", control.with("Authorization", "")},
+		{"control: wrong key", control.with("Authorization", "Bearer "+wrong)},
+		{"control: empty key", control.with("Authorization", "Bearer ")},
+		{"control: the page's key", control.with("Authorization", "Bearer "+d.pageKey)},
+		{"control: basic", control.with("Authorization", "Basic "+d.key)},
+		{"control: two keys", control.with("Authorization", "Bearer "+d.key+"\nBearer "+d.key)},
+		{"control: rebinding", control.with("Host", "evil.example")},
+		{"control: from a page", control.with("Origin", d.origin)},
+		{"control: from a file", control.with("Origin", "null")},
+		{"control: from a browser", control.with("Sec-Fetch-Site", "none")},
+		{"control: with a cookie", control.with("Cookie", "a=b")},
+		{"control: with the page's secrets only", decide.as("POST /control/decide")},
+		{"control: unknown path without a key", control.as("GET /control/x").with("Authorization", "")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			res, body := tc.send(t, d)
+			if res.StatusCode != http.StatusForbidden {
+				t.Errorf("%s = %d %s, want 403", tc.line, res.StatusCode, body)
+			}
+			if res.Header.Get("Set-Cookie") != "" || strings.Contains(body, d.pageKey) || strings.Contains(body, d.key) {
+				t.Errorf("%s gives a secret away: %v %s", tc.line, res.Header, body)
+			}
+			checkHeaders(t, res)
+		})
+	}
+	if got := q.verdicts(); len(got) > 0 {
+		t.Errorf("refused requests decided: %+v", got)
+	}
+}
+
+func checkHeaders(t *testing.T, res *http.Response) {
+	t.Helper()
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"X-Frame-Options":         "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Access-Control-Allow-Origin": "",
+	} {
+		if got := res.Header.Get(name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestTheRefusalIsKind(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	_, body := request{line: "GET /"}.send(t, d)
+	for _, want := range []string{"This page is not signed in", "packs-mcp approvals open"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("GET / without a cookie = %s, want %q in it", body, want)
+		}
+	}
+	_, body = request{line: "POST /decide"}.send(t, d)
+	if !strings.Contains(body, "This page is not signed in. Run: packs-mcp approvals open") {
+		t.Errorf("POST /decide without a cookie = %s", body)
+	}
+}
+
+func TestDeskDecides(t *testing.T) {
+	d, q := testDesk(t, nil)
+	for _, tc := range []struct {
+		name, decision string
+		want           gate.Verdict
+	}{
+		{"once", "once", gate.Verdict{Decision: gate.Once}},
+		{"chat", "chat", gate.Verdict{Decision: gate.Chat}},
+		{"always", "always", gate.Verdict{Decision: gate.Always}},
+		{"deny", "deny", gate.Verdict{Decision: gate.Deny}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q.mu.Lock()
+			q.got = nil
+			q.mu.Unlock()
+			body := fmt.Sprintf(`{"code":"K7QM-2F9X","decision":%q,"values":{"city":"Rome"}}`, tc.decision)
+			for _, r := range []request{asPage(d, "POST /decide", body), asTerminal(d, "POST /control/decide", body)} {
+				res, answer := r.send(t, d)
+				var got Decided
+				if err := json.Unmarshal([]byte(answer), &got); err != nil || res.StatusCode != 200 {
+					t.Fatalf("%s = %d %s", r.line, res.StatusCode, answer)
+				}
+				if got.Title != testCall.Title || got.Held || !got.Expires.Equal(testCall.Expires) {
+					t.Errorf("%s = %+v", r.line, got)
+				}
+			}
+			page, terminal := tc.want, tc.want
+			page.Channel, terminal.Channel = gate.ChannelPage, gate.ChannelTerminal
+			page.Values = map[string]string{"city": "Rome"}
+			terminal.Values = page.Values
+			if diff := cmp.Diff([]gate.Verdict{page, terminal}, q.verdicts()); diff != "" {
+				t.Errorf("the verdicts differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What decides nothing, and with which status.
+func TestDeskDecidesNothing(t *testing.T) {
+	d, q := testDesk(t, nil)
+	code := func(p gate.CodeProblem, detail string) error {
+		return &gate.CodeError{Code: "K7QM-2F9X", Problem: p, Detail: detail}
+	}
+	for _, tc := range []struct {
+		name    string
+		body    string
+		err     error // of the queue
+		status  int
+		problem string
+	}{
+		{"unknown", decideOnce, code(gate.CodeUnknown, ""), 404, "unknown"},
+		{"answered", decideOnce, code(gate.CodeAnswered, "denied in the terminal"), 409, "answered"},
+		{"expired", decideOnce, code(gate.CodeExpired, ""), 410, "expired"},
+		{"withdrawn", decideOnce, code(gate.CodeWithdrawn, ""), 410, "withdrawn"},
+		{"invalid", decideOnce, code(gate.CodeInvalid, "a field is missing"), 400, "invalid"},
+		{"broken", decideOnce, io.ErrShortWrite, 500, "internal"},
+		{"no decision", `{"code":"K7QM-2F9X"}`, nil, 400, "invalid"},
+		{"an empty decision", `{"code":"K7QM-2F9X","decision":""}`, nil, 400, "invalid"},
+		{"a decision that is none", `{"code":"K7QM-2F9X","decision":"pending"}`, nil, 400, "invalid"},
+		{"another letter case", `{"code":"K7QM-2F9X","decision":"Once"}`, nil, 400, "invalid"},
+		{"an unknown key", `{"code":"K7QM-2F9X","decision":"once","force":true}`, nil, 400, "invalid"},
+		{"two values", decideOnce + decideOnce, nil, 400, "invalid"},
+		{"a list", `["once"]`, nil, 400, "invalid"},
+		{"no JSON", `code=K7QM-2F9X&decision=once`, nil, 400, "invalid"},
+		{"a value that is no text", `{"code":"K7QM-2F9X","decision":"once","values":{"a":1}}`, nil, 400, "invalid"},
+		{"too large", `{"code":"` + strings.Repeat("x", maxRequest) + `"}`, nil, 413, "invalid"},
+		{"too large behind the value", decideOnce + strings.Repeat(" ", maxRequest), nil, 413, "invalid"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q.mu.Lock()
+			q.err = tc.err
+			q.mu.Unlock()
+			for _, r := range []request{asPage(d, "POST /decide", tc.body), asTerminal(d, "POST /control/decide", tc.body)} {
+				res, body := r.send(t, d)
+				var f Failure
+				if err := json.Unmarshal([]byte(body), &f); err != nil || res.StatusCode != tc.status || f.Error.Problem != tc.problem || f.Error.Message == "" {
+					t.Errorf("%s = %d %s, want %d %s", r.line, res.StatusCode, body, tc.status, tc.problem)
+				}
+			}
+		})
+	}
+	for _, r := range []request{
+		asPage(d, "POST /decide", decideOnce).with("Content-Type", "text/plain"),
+		asTerminal(d, "POST /control/decide", decideOnce).with("Content-Type", ""),
+	} {
+		if res, body := r.send(t, d); res.StatusCode != 415 {
+			t.Errorf("%s as another type = %d %s, want 415", r.line, res.StatusCode, body)
+		}
+	}
+	// The note is for the log; the page has none.
+	if res, body := asPage(d, "POST /decide", `{"code":"K7QM-2F9X","decision":"once","note":"x"}`).send(t, d); res.StatusCode != 400 {
+		t.Errorf("POST /decide with a note = %d %s, want 400", res.StatusCode, body)
+	}
+	if got := q.verdicts(); len(got) > 0 {
+		t.Errorf("bad requests decided: %+v", got)
+	}
+}
+
+func TestControl(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	res, body := asTerminal(d, "GET /control/pending", "").send(t, d)
+	var got Queue
+	if err := json.Unmarshal([]byte(body), &got); err != nil || res.StatusCode != 200 {
+		t.Fatalf("GET /control/pending = %d %s", res.StatusCode, body)
+	}
+	if diff := cmp.Diff(Queue{Pending: []Call{callOf(testCall)}}, got); diff != "" {
+		t.Errorf("GET /control/pending differs (-want +got):\n%s", diff)
+	}
+	for _, tc := range []struct {
+		line   string
+		body   string
+		status int
+	}{
+		{"POST /control/pending", "", 405},
+		{"POST /control/events", "", 405},
+		{"GET /control/decide", "", 405},
+		{"DELETE /control/decide", "", 405},
+		{"GET /control/open", "", 405},
+		{"GET /control/x", "", 404},
+		{"GET /control/", "", 404},
+		{"POST /control/open", `{"a":1}`, 400},
+	} {
+		if res, body := asTerminal(d, tc.line, tc.body).send(t, d); res.StatusCode != tc.status {
+			t.Errorf("%s = %d %s, want %d", tc.line, res.StatusCode, body, tc.status)
+		}
+	}
+}
+
+func TestWithoutThePage(t *testing.T) {
+	d, _ := testDesk(t, func(o *Options) { o.Page = false })
+	if res, body := asPage(d, "GET /", "").send(t, d); res.StatusCode != 403 || !strings.Contains(body, "its configuration leaves it out") {
+		t.Errorf("GET / = %d %s, want 403 and why", res.StatusCode, body)
+	}
+	if res, body := asTerminal(d, "POST /control/open", "{}").send(t, d); res.StatusCode != 404 || !strings.Contains(body, "leaves it out") {
+		t.Errorf("POST /control/open = %d %s, want 404 and why", res.StatusCode, body)
+	}
+	if res, body := asTerminal(d, "GET /control/pending", "").send(t, d); res.StatusCode != 200 {
+		t.Errorf("GET /control/pending = %d %s, want 200", res.StatusCode, body)
+	}
+	if err := d.OpenPage(); err == nil {
+		t.Error("OpenPage() = nil, want an error")
+	}
+}
+
+// entryFile asks for the file that opens the page and returns its path, and the
+// token and address in it.
+func entryFile(t *testing.T, d *Desk) (file, token string) {
+	t.Helper()
+	res, body := asTerminal(d, "POST /control/open", "{}").send(t, d)
+	var o Opened
+	if err := json.Unmarshal([]byte(body), &o); err != nil || res.StatusCode != 200 {
+		t.Fatalf("POST /control/open = %d %s", res.StatusCode, body)
+	}
+	text, err := os.ReadFile(o.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`name="token" value="([^"]{40,})"`).FindStringSubmatch(string(text))
+	if found == nil || !strings.Contains(string(text), `action="`+d.origin+`/enter"`) || strings.Contains(string(text), "{{") {
+		t.Fatalf("the file is\n%s", text)
+	}
+	return o.File, found[1]
+}
+
+func enterWith(token string) request {
+	return request{line: "POST /enter", body: "token=" + token, headers: map[string]string{
+		"Content-Type": "application/x-www-form-urlencoded", "Origin": "null", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document",
+	}}
+}
+
+func TestEnter(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	file, token := entryFile(t, d)
+	res, body := enterWith(token).send(t, d)
+	if res.StatusCode != 200 {
+		t.Fatalf("POST /enter = %d %s", res.StatusCode, body)
+	}
+	checkHeaders(t, res)
+	cookie := res.Header.Get("Set-Cookie")
+	port := strings.Split(d.address, ":")[1]
+	if want := "packs-mcp-" + port + "=" + d.cookie + "; Path=/; HttpOnly; SameSite=Strict"; cookie != want {
+		t.Errorf("Set-Cookie = %q, want %q", cookie, want)
+	}
+	if !strings.Contains(body, `content="`+d.pageKey+`"`) || strings.Contains(body, d.cookie) || strings.Contains(body, token) {
+		t.Errorf("POST /enter = %s", body)
+	}
+	if _, err := os.Lstat(file); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	if res, body := enterWith(token).send(t, d); res.StatusCode != 403 || !strings.Contains(body, "used already") {
+		t.Errorf("POST /enter with a spent token = %d %s, want 403", res.StatusCode, body)
+	}
+	for _, path := range []string{"/", "/page.css", "/page.js", "/enter.js"} {
+		res, body := asPage(d, "GET "+path, "").with("X-Packs-Key", "").send(t, d)
+		if res.StatusCode != 200 || body == "" {
+			t.Errorf("GET %s = %d", path, res.StatusCode)
+		}
+		checkHeaders(t, res)
+	}
+}
+
+// None of these is let in, and none spends the token.
+func TestEnterRefuses(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	_, token := entryFile(t, d)
+	enter := enterWith(token)
+	for _, tc := range []struct {
+		name string
+		request
+	}{
+		{"another origin", enter.with("Origin", "https://evil.example")},
+		{"our own origin", enter.with("Origin", d.origin)},
+		{"a frame", enter.with("Sec-Fetch-Dest", "iframe")},
+		{"a script", enter.with("Sec-Fetch-Dest", "empty")},
+		{"another type", enter.with("Content-Type", "text/plain")},
+		{"another host", enter.with("Host", "localhost")},
+		{"a GET", request{line: "GET /enter?token=" + token}},
+		{"in the address", request{line: "POST /enter?token=" + token, headers: enter.headers}},
+		{"twice", request{line: enter.line, headers: enter.headers, body: enter.body + "&" + enter.body}},
+		{"too long", request{line: enter.line, headers: enter.headers, body: enter.body + "&x=" + strings.Repeat("x", maxRequest)}},
+	} {
+		if res, body := tc.send(t, d); res.StatusCode != 403 || res.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: POST /enter = %d %s, want 403", tc.name, res.StatusCode, body)
+		}
+	}
+	for _, origin := range []string{"null", "", "file://"} {
+		_, token := entryFile(t, d)
+		if res, body := enterWith(token).with("Origin", origin).send(t, d); res.StatusCode != 200 {
+			t.Errorf("POST /enter with Origin %q = %d %s, want 200", origin, res.StatusCode, body)
+		}
+	}
+	if res, body := enter.send(t, d); res.StatusCode != 200 {
+		t.Errorf("POST /enter after refusals = %d %s, want 200", res.StatusCode, body)
+	}
+}
+
+func TestEnterExpires(t *testing.T) {
+	c := &clock{t: time.Unix(1_000, 0)}
+	d, _ := testDesk(t, func(o *Options) { o.Now = c.now })
+	_, inTime := entryFile(t, d)
+	file, late := entryFile(t, d)
+	c.move(entryTime - time.Second)
+	if res, body := enterWith(inTime).send(t, d); res.StatusCode != 200 {
+		t.Errorf("POST /enter in time = %d %s, want 200", res.StatusCode, body)
+	}
+	c.move(time.Second)
+	if res, body := enterWith(late).send(t, d); res.StatusCode != 403 {
+		t.Errorf("POST /enter too late = %d %s, want 403", res.StatusCode, body)
+	}
+	if _, err := os.Lstat(file); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	for range maxEntries {
+		entryFile(t, d)
+	}
+	if res, body := asTerminal(d, "POST /control/open", "{}").send(t, d); res.StatusCode != 500 || !strings.Contains(body, "too many") {
+		t.Errorf("POST /control/open, once too often = %d %s, want 500", res.StatusCode, body)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	r := &rooms{}
+	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	for _, tc := range []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{`{"chat":"chat-1","pack":"triage","on":true}`, 200, "{}"},
+		{`{"chat":"chat-1","pack":"triage","on":false}`, 200, "{}"},
+		{`{"chat":"chat-1","pack":"triage"}`, 400, "say which pack"},
+		{`{"chat":"chat-1","pack":"missing","on":true}`, 400, `there is no pack \\x1b[2Jmissing`},
+	} {
+		if res, body := asPage(d, "POST /attach", tc.body).send(t, d); res.StatusCode != tc.status || !strings.Contains(body, tc.want) {
+			t.Errorf("POST /attach %s = %d %s, want %d %s", tc.body, res.StatusCode, body, tc.status, tc.want)
+		}
+	}
+	if diff := cmp.Diff([]string{"chat-1 triage on", "chat-1 triage off"}, r.set); diff != "" {
+		t.Errorf("what was set differs (-want +got):\n%s", diff)
+	}
+	none, _ := testDesk(t, nil)
+	if res, body := asPage(none, "POST /attach", `{"chat":"c","pack":"p","on":true}`).send(t, none); res.StatusCode != 400 {
+		t.Errorf("POST /attach without rooms = %d %s, want 400", res.StatusCode, body)
+	}
+}
+
+func TestArtifacts(t *testing.T) {
+	odd := "a\u202e\xff\".png"
+	r := &rooms{files: map[string]string{}}
+	kinds := map[string]string{
+		"a.txt": "text/plain; charset=utf-16", "b.html": "text/html", "c.svg": "image/svg+xml", "d.pdf": "application/pdf", "e.png": "image/png",
+		"f.bin": "application/octet-stream", "g": "", "h.xhtml": "application/xhtml+xml", "i.js": "text/javascript", odd: "image/png", "sub/j.md": "text/markdown",
+	}
+	room := Chat{ID: "chat-1"}
+	for name, kind := range kinds {
+		r.files[name] = "<script>" + name
+		room.Artifacts = append(room.Artifacts, Artifact{Path: name, MIME: kind})
+	}
+	r.chats = []Chat{room}
+	c := &clock{t: time.Unix(1_000, 0)}
+	d, _ := testDesk(t, func(o *Options) { o.Rooms, o.Now = r, c.now })
+	mint := func(name string, download bool) string {
+		t.Helper()
+		body := fmt.Sprintf(`{"chat":"chat-1","key":%q,"download":%v}`, base64.RawURLEncoding.EncodeToString([]byte(name)), download)
+		res, got := asPage(d, "POST /artifact", body).send(t, d)
+		var v struct{ URL string }
+		if err := json.Unmarshal([]byte(got), &v); err != nil || res.StatusCode != 200 || !strings.HasPrefix(v.URL, "/artifact/") {
+			t.Fatalf("POST /artifact %q = %d %s", name, res.StatusCode, got)
+		}
+		return v.URL
+	}
+	get := func(url string) request { return asPage(d, "GET "+url, "").with("X-Packs-Key", "") }
+	const plain, other = "text/plain; charset=utf-8", "application/octet-stream"
+	for _, tc := range []struct {
+		name        string
+		download    bool
+		kind        string
+		disposition string
+	}{
+		{"a.txt", false, plain, `inline; filename=a.txt`},
+		{"a.txt", true, plain, `attachment; filename=a.txt`},
+		{"b.html", false, plain, `inline; filename=b.html`},
+		{"c.svg", false, plain, `inline; filename=c.svg`},
+		{"d.pdf", false, other, `attachment; filename=d.pdf`},
+		{"e.png", false, "image/png", `inline; filename=e.png`},
+		{"f.bin", false, other, `attachment; filename=f.bin`},
+		{"g", false, other, `attachment; filename=g`},
+		{"h.xhtml", false, plain, `inline; filename=h.xhtml`},
+		{"i.js", false, plain, `inline; filename=i.js`},
+		{odd, true, "image/png", `attachment; filename="a_u202e_xff\".png"`},
+		{"sub/j.md", true, plain, `attachment; filename=j.md`},
+	} {
+		url := mint(tc.name, tc.download)
+		res, body := get(url).send(t, d)
+		if res.StatusCode != 200 || body != "<script>"+tc.name {
+			t.Errorf("GET of %q = %d %q", tc.name, res.StatusCode, body)
+		}
+		for header, want := range map[string]string{
+			"Content-Type": tc.kind, "Content-Disposition": tc.disposition, "X-Content-Type-Options": "nosniff",
+			"Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'", "Cache-Control": "no-store",
+		} {
+			if got := res.Header.Get(header); got != want {
+				t.Errorf("%s of %q = %q, want %q", header, tc.name, got, want)
+			}
+		}
+		if res, _ := get(url).send(t, d); res.StatusCode != 403 {
+			t.Errorf("GET of %q again = %d, want 403", tc.name, res.StatusCode)
+		}
+	}
+	// The address alone is worth nothing, and not for long.
+	for name, change := range map[string]func(request) request{
+		"no cookie":      func(r request) request { return r.with("Cookie", "") },
+		"another origin": func(r request) request { return r.with("Sec-Fetch-Site", "cross-site") },
+		"another port":   func(r request) request { return r.with("Sec-Fetch-Site", "same-site") },
+		"too late":       func(r request) request { c.move(ticketTime); return r },
+	} {
+		if res, _ := change(get(mint("a.txt", false))).send(t, d); res.StatusCode != 403 {
+			t.Errorf("%s: GET = %d, want 403", name, res.StatusCode)
+		}
+	}
+	for _, key := range []string{"", "!", base64.RawURLEncoding.EncodeToString([]byte("missing"))} {
+		res, body := asPage(d, "POST /artifact", fmt.Sprintf(`{"chat":"chat-1","key":%q}`, key)).send(t, d)
+		if res.StatusCode != 404 || strings.Contains(body, "secret/place") {
+			t.Errorf("POST /artifact %q = %d %s, want 404 without a path", key, res.StatusCode, body)
+		}
+	}
+}
+
+func TestRoomsAreSafeToShow(t *testing.T) {
+	evil := "x\u202e\x1b[2J\xff"
+	got := pageChats([]Chat{{
+		ID: "chat-1", Client: evil, Ends: evil, Packs: []Pack{{ID: "a", Name: evil, Description: evil, Trust: evil, Problems: []string{evil}}},
+		Artifacts: []Artifact{{Path: evil, MIME: evil}},
+	}})
+	b, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(b), `x\\u202e\\x1b[2J\\xff`, "SAFE")
+	if n := strings.Count(text, "SAFE"); n != 8 || strings.ContainsAny(text, "\u202e\x1b\ufffd") || strings.Contains(text, `\u`) {
+		t.Errorf("pageChats = %s", text)
+	}
+	if key, err := artifactKey(got[0].Artifacts[0].Key); err != nil || key != evil {
+		t.Errorf("artifactKey = %q, %v, want %q", key, err, evil)
+	}
+}
+
+func TestPanic(t *testing.T) {
+	d, q := testDesk(t, nil)
+	q.panics = true
+	if res, body := asTerminal(d, "POST /control/decide", decideOnce).send(t, d); res.StatusCode != 500 || strings.Contains(body, "a bug") {
+		t.Errorf("POST /control/decide that panics = %d %s, want 500", res.StatusCode, body)
+	}
+	q.mu.Lock() // is not held by the one that panicked
+	q.panics = false
+	q.mu.Unlock()
+	if res, body := asTerminal(d, "POST /control/decide", decideOnce).send(t, d); res.StatusCode != 200 {
+		t.Errorf("POST /control/decide afterwards = %d %s, want 200", res.StatusCode, body)
+	}
+}
+
+// The assets have no reference to elsewhere and nothing inline.
+func TestAssets(t *testing.T) {
+	for name, bad := range map[string]string{
+		"page/index.html": `(?i)https?://|<style|style=|\son[a-z]+=|<script(?: defer)?>|innerHTML`,
+		"page/enter.html": `(?i)https?://|<style|style=|\son[a-z]+=|<script(?: defer)?>`,
+		"page/page.js":    `innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(|https?:`,
+		"page/page.css":   `url\(|@import|https?:`,
+	} {
+		text, err := pageFiles.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean := strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", "")
+		if found := regexp.MustCompile(bad).FindString(clean); found != "" {
+			t.Errorf("%s has %q", name, found)
+		}
+	}
+	entries, err := filepath.Glob("page/*")
+	if err != nil || len(entries) != 6+1 {
+		t.Errorf("page/ has %q, want seven files: everything in it is in the binary", entries)
+	}
+}

@@ -1,0 +1,214 @@
+package approvals
+
+import (
+	"embed"
+	"encoding/base64"
+	"errors"
+	"html"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// keyHeader carries the page's second secret. Another site cannot send it, and
+// another server of this host, which gets the cookie, does not know it.
+const keyHeader = "X-Packs-Key"
+
+// cookieName has the port, because cookies have none of their own.
+func (d *Desk) cookieName() string {
+	_, port, _ := net.SplitHostPort(d.address)
+	return "packs-mcp-" + port
+}
+
+// page answers the requests of the page. Without its cookie there is nothing.
+func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
+	route := r.Method + " " + r.URL.Path
+	ticket, isTicket := strings.CutPrefix(route, "GET /artifact/")
+	switch {
+	case !d.fromPage(r):
+		d.refuse(w, r)
+	case route == "GET /":
+		serveFile(w, "page/index.html")
+	case slices.Contains([]string{"GET /page.css", "GET /page.js", "GET /enter.js"}, route):
+		serveFile(w, "page"+r.URL.Path)
+	case isTicket:
+		d.artifact(w, r, ticket)
+	case !d.hasKey(r):
+		d.refuse(w, r)
+	case route == "GET /events":
+		d.events(w, r)
+	case route == "POST /decide":
+		var in struct {
+			Code     string            `json:"code"`
+			Decision string            `json:"decision"`
+			Values   map[string]string `json:"values"`
+		}
+		if readJSON(w, r, &in) {
+			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values}, gate.ChannelPage)
+		}
+	case route == "POST /attach":
+		d.attach(w, r)
+	case route == "POST /artifact":
+		d.mintTicket(w, r)
+	default:
+		d.refuse(w, r)
+	}
+}
+
+// fromPage reports whether the request can be the page's own: it has the cookie,
+// and nothing that the browser says of its origin speaks against it.
+func (d *Desk) fromPage(r *http.Request) bool {
+	origin, there := only(r, "Origin")
+	switch {
+	case len(r.Header.Values("Origin")) > 1, there && origin != d.origin:
+		return false
+	case !there && r.Method != http.MethodGet:
+		return false
+	}
+	if site, there := only(r, "Sec-Fetch-Site"); there && site != "same-origin" {
+		// A person's own doing, as typing the address, is "none".
+		if site != "none" || r.Method != http.MethodGet {
+			return false
+		}
+	} else if len(r.Header.Values("Sec-Fetch-Site")) > 1 {
+		return false
+	}
+	// Another server of this host can add cookies of that name; its values are wrong.
+	return slices.ContainsFunc(r.CookiesNamed(d.cookieName()), func(c *http.Cookie) bool { return same(c.Value, d.cookie) })
+}
+
+// hasKey reports whether the request was made by the page's own script.
+func (d *Desk) hasKey(r *http.Request) bool {
+	if site, there := only(r, "Sec-Fetch-Site"); there && site != "same-origin" {
+		return false
+	}
+	key, ok := only(r, keyHeader)
+	return ok && same(key, d.pageKey)
+}
+
+// refuse says no in the form that the asker reads: a script or a person.
+func (d *Desk) refuse(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost || r.URL.Path == "/events" {
+		fail(w, http.StatusForbidden, problemForbidden, notSignedIn)
+		return
+	}
+	refusePage(w, "")
+}
+
+const notSignedIn = "This page is not signed in. Run: packs-mcp approvals open"
+
+// refusePage is what a person sees who is not signed in.
+func refusePage(w http.ResponseWriter, why string) {
+	text, err := pageFiles.ReadFile("page/refused.html")
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(strings.ReplaceAll(string(text), "{{why}}", html.EscapeString(why))))
+}
+
+// serveFile sends a file of the binary.
+func serveFile(w http.ResponseWriter, name string) {
+	text, err := pageFiles.ReadFile(name)
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	kind := "text/html"
+	switch {
+	case strings.HasSuffix(name, ".css"):
+		kind = "text/css"
+	case strings.HasSuffix(name, ".js"):
+		kind = "text/javascript"
+	}
+	w.Header().Set("Content-Type", kind+"; charset=utf-8")
+	_, _ = w.Write(text)
+}
+
+// The shapes of what the page is sent.
+type (
+	pageHello struct {
+		Server  string    `json:"server"`
+		Project string    `json:"project"`
+		Version string    `json:"version"`
+		Now     time.Time `json:"now"`
+	}
+	pagePast struct {
+		Time     time.Time `json:"time"`
+		Chat     string    `json:"chat"`
+		Call     string    `json:"call"`
+		Title    string    `json:"title"`
+		Decision string    `json:"decision"`
+		Channel  string    `json:"channel"`
+		Reason   string    `json:"reason"`
+		Run      string    `json:"run"`
+		Outcome  string    `json:"outcome"`
+	}
+)
+
+// events is the page's stream.
+func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
+	hello := pageHello{
+		Server: safetext.Line(d.o.Server), Project: safetext.Line(d.o.Project), Version: safetext.Line(d.o.Version), Now: d.o.Now(),
+	}
+	done := d.beginPage()
+	defer d.endPage(done)
+	d.stream(w, r, done, []part{
+		{"hello", func() any { return hello }},
+		{"rooms", func() any {
+			if d.o.Rooms == nil {
+				return []pageChat{}
+			}
+			return pageChats(d.o.Rooms.Chats())
+		}},
+		{"pending", func() any { return d.queue() }},
+		{"history", func() any {
+			all := []pagePast{}
+			for _, p := range d.o.Calls.History() {
+				all = append(all, pagePast{
+					Time: p.Time, Chat: p.Chat, Call: p.Call, Title: p.Title, Decision: p.Decision,
+					Channel: p.Channel, Reason: p.Reason, Run: p.Run, Outcome: p.Outcome,
+				})
+			}
+			return all
+		}},
+	})
+}
+
+// attach attaches a pack to a chat, or detaches it.
+func (d *Desk) attach(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Chat string `json:"chat"`
+		Pack string `json:"pack"`
+		On   *bool  `json:"on"`
+	}
+	if !readJSON(w, r, &in) {
+		return
+	}
+	if d.o.Rooms == nil || in.On == nil {
+		fail(w, http.StatusBadRequest, problemInvalid, "say which pack, of which chat, and whether on or off")
+		return
+	}
+	if err := d.o.Rooms.SetAttached(in.Chat, in.Pack, *in.On); err != nil {
+		fail(w, http.StatusBadRequest, problemInvalid, safetext.Line(err.Error()))
+		return
+	}
+	answer(w, struct{}{})
+}
+
+// artifactKey is the path behind a key that the page was given.
+func artifactKey(key string) (path string, err error) {
+	b, err := base64.RawURLEncoding.DecodeString(key)
+	if err != nil || len(b) == 0 {
+		return "", errors.New("there is no such file")
+	}
+	return string(b), nil
+}

@@ -1,0 +1,107 @@
+package approvals
+
+import (
+	"encoding/base64"
+	"io"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// Rooms is what the page shows beside the calls. Its texts need not be safe to
+// show; the page escapes them.
+type Rooms interface {
+	Chats() []Chat
+	// SetAttached attaches a pack to a chat, or detaches it. Its error is shown.
+	SetAttached(chat, pack string, on bool) error
+	// OpenArtifact opens a file of a chat's workspace, and only such a file.
+	OpenArtifact(chat, path string) (io.ReadSeekCloser, Artifact, error)
+	// Changes returns a channel that is closed at the next change.
+	Changes() <-chan struct{}
+}
+
+// A Chat is one chat of the server.
+type Chat struct {
+	ID        string // opaque
+	Client    string // name and version that the client gave; may be empty
+	Ends      string // when it ends, in words; may be empty
+	Packs     []Pack
+	Artifacts []Artifact
+}
+
+// A Pack is one that is attached to a chat, or can be.
+type Pack struct {
+	ID          string
+	Name        string
+	Description string // the pack's own words
+	Trust       string // in words
+	Attached    bool
+	Problems    []string
+}
+
+// An Artifact is a file that a run left in a chat's workspace.
+type Artifact struct {
+	Path     string // with slashes, below the workspace
+	Size     int64  // bytes
+	MIME     string
+	Modified time.Time
+}
+
+// The shapes of what the page is sent about rooms.
+type (
+	pageChat struct {
+		ID        string         `json:"id"`
+		Client    string         `json:"client"`
+		Ends      string         `json:"ends"`
+		Packs     []pagePack     `json:"packs"`
+		Artifacts []pageArtifact `json:"artifacts"`
+	}
+	pagePack struct {
+		ID          string   `json:"id"`
+		Name        string   `json:"name"`
+		Description string   `json:"description"`
+		Trust       string   `json:"trust"`
+		Attached    bool     `json:"attached"`
+		Problems    []string `json:"problems"`
+	}
+	pageArtifact struct {
+		// Key is the path, in base64: a file's name need be neither UTF-8 nor
+		// safe to show.
+		Key      string    `json:"key"`
+		Path     string    `json:"path"`
+		Size     int64     `json:"size"`
+		MIME     string    `json:"mime"`
+		Modified time.Time `json:"modified"`
+		Inline   bool      `json:"inline"` // can be looked at in the browser
+	}
+)
+
+// pageChats makes chats safe to show.
+func pageChats(chats []Chat) []pageChat {
+	all := make([]pageChat, 0, len(chats))
+	for _, c := range chats {
+		p := pageChat{
+			ID: c.ID, Client: safetext.Line(c.Client), Ends: safetext.Line(c.Ends),
+			Packs: []pagePack{}, Artifacts: []pageArtifact{},
+		}
+		for _, k := range c.Packs {
+			problems := []string{}
+			for _, text := range k.Problems {
+				problems = append(problems, safetext.Line(text))
+			}
+			p.Packs = append(p.Packs, pagePack{
+				ID: k.ID, Name: safetext.Line(k.Name), Description: safetext.Line(k.Description),
+				Trust: safetext.Line(k.Trust), Attached: k.Attached, Problems: problems,
+			})
+		}
+		for _, a := range c.Artifacts {
+			_, inline := shownAs(a.MIME)
+			p.Artifacts = append(p.Artifacts, pageArtifact{
+				Key: base64.RawURLEncoding.EncodeToString([]byte(a.Path)), Path: safetext.Line(a.Path),
+				Size: a.Size, MIME: safetext.Line(a.MIME), Modified: a.Modified, Inline: inline,
+			})
+		}
+		all = append(all, p)
+	}
+	return all
+}

@@ -1,0 +1,179 @@
+package approvals
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// The problems of a [Failure] that are not those of a code.
+const (
+	problemForbidden = "forbidden"
+	problemInvalid   = "invalid"
+	problemInternal  = "internal"
+)
+
+// policy is the page's own: nothing from elsewhere, nothing inline, no frame
+// around it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// serve answers every request. What all of them have to fulfil is here.
+func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	if !d.begin() {
+		fail(w, http.StatusServiceUnavailable, problemInternal, "too many requests at once; try again in a moment")
+		return
+	}
+	defer d.end()
+	defer func() {
+		if err := recover(); err != nil {
+			d.o.Logger.Error("a request of the approval page panicked", "err", err, "stack", string(debug.Stack()))
+			// Fails when a part of the answer is out already: then the connection ends.
+			fail(w, http.StatusInternalServerError, problemInternal, "something broke; see the server's log")
+		}
+	}()
+
+	control := strings.HasPrefix(r.URL.Path, "/control/")
+	switch {
+	case r.Host != d.address:
+		// A name that leads to 127.0.0.1 is somebody else's idea: DNS rebinding.
+		if control {
+			fail(w, http.StatusForbidden, problemForbidden, "the Host header is not this server's address")
+			return
+		}
+		refusePage(w, "")
+	case control:
+		d.control(w, r)
+	case !d.o.Page:
+		refusePage(w, "This server does not have the page: its configuration leaves it out. Run: packs-mcp approvals")
+	case r.URL.Path == "/enter":
+		d.enter(w, r)
+	default:
+		d.page(w, r)
+	}
+}
+
+// decide passes a decision on and says what became of it.
+func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
+	v := gate.Verdict{Values: in.Values, Channel: channel, Note: safetext.Line(in.Note)}
+	switch in.Decision {
+	case gate.Deny.String():
+		v.Decision = gate.Deny
+	case string(gate.Once), string(gate.Chat), string(gate.Always):
+		v.Decision = gate.Decision(in.Decision)
+	default:
+		// Not even a denial: whoever sent it meant something else.
+		fail(w, http.StatusBadRequest, problemInvalid, "the decision is none of once, chat, always and deny")
+		return
+	}
+	p, err := d.o.Calls.Decide(in.Code, v)
+	if code, ok := errors.AsType[*gate.CodeError](err); ok {
+		fail(w, codeStatus(code.Problem), string(code.Problem), safetext.Line(code.Error()))
+		return
+	}
+	if err != nil {
+		d.o.Logger.Error("a decision could not be carried out", "err", err)
+		fail(w, http.StatusInternalServerError, problemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
+		return
+	}
+	answer(w, Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires})
+}
+
+func codeStatus(p gate.CodeProblem) int {
+	switch p {
+	case gate.CodeUnknown:
+		return http.StatusNotFound
+	case gate.CodeAnswered:
+		return http.StatusConflict
+	case gate.CodeExpired, gate.CodeWithdrawn:
+		return http.StatusGone
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// queue is the calls as they are sent.
+func (d *Desk) queue() Queue {
+	q := Queue{Pending: []Call{}}
+	for _, p := range d.o.Calls.Pending() {
+		q.Pending = append(q.Pending, callOf(p))
+	}
+	return q
+}
+
+// readJSON reads one JSON object with the keys of into, and nothing else. When it
+// reports false it has answered.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
+	if !isType(r, "application/json") {
+		fail(w, http.StatusUnsupportedMediaType, problemInvalid, "the body has to be application/json")
+		return false
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("more than one value")
+			if _, ok := errors.AsType[*http.MaxBytesError](more); ok {
+				err = more
+			}
+		}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		fail(w, http.StatusRequestEntityTooLarge, problemInvalid, "the body is too large")
+		return false
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, problemInvalid, "the body is not what is expected here: "+safetext.Line(err.Error()))
+		return false
+	}
+	return true
+}
+
+// isType reports whether the body has that media type.
+func isType(r *http.Request, want string) bool {
+	got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && got == want
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func fail(w http.ResponseWriter, status int, problem, message string) {
+	var f Failure
+	f.Error.Problem, f.Error.Message = problem, message
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(f)
+}
+
+// only returns the one value of a header; ok is false for several, and for none.
+func only(r *http.Request, name string) (value string, ok bool) {
+	v := r.Header.Values(name)
+	if len(v) != 1 {
+		return "", false
+	}
+	return v[0], true
+}
+
+// same compares secrets; how long it takes tells nothing about them.
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

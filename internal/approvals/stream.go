@@ -1,0 +1,138 @@
+package approvals
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// A part is one sort of event of a stream: sent at the start, and whenever it
+// differs from what was sent last.
+type part struct {
+	event string
+	read  func() any
+}
+
+// stream sends server-sent events until the reader goes, the desk ends, or done
+// is closed. A reader that does not read is dropped.
+func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct{}, parts []part) {
+	if !d.beginStream() {
+		fail(w, http.StatusServiceUnavailable, problemInternal, "too many pages and terminals are watching; close some")
+		return
+	}
+	defer d.endStream()
+	rc := http.NewResponseController(w)
+	// The server's own deadline for reading would end the stream.
+	_ = rc.SetReadDeadline(time.Time{})
+	w.Header().Set("Content-Type", "text/event-stream")
+
+	last := make([][]byte, len(parts))
+	beat := time.NewTicker(beatTime)
+	defer beat.Stop()
+	for {
+		// Taken before reading, so that no change falls between.
+		calls, rooms := d.o.Calls.Changes(), d.roomChanges()
+		var out bytes.Buffer
+		for i, p := range parts {
+			data, err := json.Marshal(p.read())
+			if err != nil {
+				d.o.Logger.Error("an event of the approval page could not be made", "err", err)
+				return
+			}
+			if bytes.Equal(data, last[i]) {
+				continue
+			}
+			last[i] = data
+			out.WriteString("event: " + p.event + "\ndata: ")
+			out.Write(data)
+			out.WriteString("\n\n")
+		}
+		if out.Len() > 0 && !d.send(w, rc, out.Bytes()) {
+			return
+		}
+		if !d.idle(w, r, rc, beat.C, done, calls, rooms) {
+			return
+		}
+	}
+}
+
+// idle waits for a change; it reports false when the stream is over.
+func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, beat <-chan time.Time, done, calls, rooms <-chan struct{}) bool {
+	for {
+		select {
+		case <-calls:
+			return true
+		case <-rooms:
+			return true
+		case <-beat:
+			if !d.send(w, rc, []byte(":\n\n")) {
+				return false
+			}
+		case <-done:
+			d.send(w, rc, []byte("event: superseded\ndata: {}\n\n"))
+			return false
+		case <-r.Context().Done():
+			return false
+		case <-d.ctx.Done():
+			return false
+		}
+	}
+}
+
+// send reports whether the reader took it in time.
+func (d *Desk) send(w http.ResponseWriter, rc *http.ResponseController, b []byte) bool {
+	if rc.SetWriteDeadline(time.Now().Add(d.o.stall)) != nil {
+		return false
+	}
+	if _, err := w.Write(b); err != nil {
+		return false
+	}
+	return rc.Flush() == nil
+}
+
+func (d *Desk) beginStream() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.streams >= maxStreams {
+		return false
+	}
+	d.streams++
+	return true
+}
+
+func (d *Desk) endStream() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.streams--
+}
+
+// beginPage counts an open page. done is closed when newer ones take its place.
+func (d *Desk) beginPage() (done chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.pages) >= maxPages {
+		close(d.pages[0])
+		d.pages = slices.Delete(d.pages, 0, 1)
+	}
+	done = make(chan struct{})
+	d.pages = append(d.pages, done)
+	return done
+}
+
+func (d *Desk) endPage(done chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(d.pages, done); i >= 0 {
+		d.pages = slices.Delete(d.pages, i, i+1)
+	}
+}
+
+// roomChanges is the rooms' Changes; without rooms it never comes.
+func (d *Desk) roomChanges() <-chan struct{} {
+	if d.o.Rooms == nil {
+		return nil
+	}
+	return d.o.Rooms.Changes()
+}
