@@ -64,7 +64,7 @@ which is how clients start it.`,
 	a.serveFlags(root)
 	root.AddCommand(
 		a.serveCommand(), a.tryCommand(), a.listCommand(), a.showCommand(),
-		a.attachCommand(), a.detachCommand(),
+		a.attachCommand(), a.detachCommand(), a.approvalsCommand(),
 		a.validateCommand(), a.convertCommand(), a.newCommand(),
 		a.auditCommand(), a.doctorCommand(), a.versionCommand(), a.promptCommand(),
 	)

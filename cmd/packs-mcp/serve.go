@@ -34,7 +34,8 @@ it ends when the client closes its input. Messages for people go to standard err
 }
 
 // firstAnswer is how long a server lets its client have the whole machine before
-// it finds out how programs are confined. A run before that finds out itself.
+// it opens its desk and finds out how programs are confined. A call before that
+// does it itself.
 const firstAnswer = 250 * time.Millisecond
 
 func (a *app) serve(ctx context.Context) (err error) {
@@ -54,7 +55,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if err := keepPrivate(); err != nil {
 		logger.Warn("other programs of this user may read the server's environment", "err", err)
 	}
-	s, err := a.start(ctx, cfg, logger)
+	s, err := a.start(ctx, cfg, logger, false)
 	if err != nil {
 		return err
 	}
@@ -66,6 +67,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	probed := make(chan struct{})
 	probe := time.AfterFunc(firstAnswer, func() {
 		defer close(probed)
+		s.counter.ready()
 		s.reportSandbox(ctx, logger)
 	})
 	defer func() {

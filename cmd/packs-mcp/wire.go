@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server"
@@ -157,10 +158,13 @@ type service struct {
 	name    string // of this process, in the audit log
 	require sandbox.Level
 	runner  *sandbox.Runner // the gate's; nil until it is there
+	counter *counter        // nil when the person is asked here and nowhere else
 }
 
-// start wires a service together. Whoever calls it closes it.
-func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, extra ...packs.Root) (_ *service, err error) {
+// start wires a service together. Whoever calls it closes it. With here, the
+// person who is asked sits in front of this program: there is no other channel,
+// and no answer is kept for later.
+func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, here bool, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
 	// A client waits for its first answer: what takes longest goes side by side.
 	files := toolFiles(cfg)
@@ -194,10 +198,16 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	programs := new(sandbox.Lookuper)
 	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger})
-	s.gate, err = gate.New(gate.Options{
-		Runner: s.runner, Log: s.log, Logger: logger, Server: s.name,
-		Require: s.require, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
-	})
+	asking := gate.Options{
+		Runner: s.runner, Log: s.log, Logger: logger, Server: s.name, Require: s.require,
+		Policy: cfg.Approval.Policy, Rules: cfg.Rules, Channels: cfg.Approval.Channels,
+		Copies: copies.Open(cfg.Paths.Copies, copies.Options{}), Grants: grantStore(cfg),
+		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
+	}
+	if here {
+		asking.Channels, asking.Grants = []string{gate.ChannelElicitation}, nil
+	}
+	s.gate, err = gate.New(asking)
 	if err != nil {
 		return nil, err
 	}
@@ -205,11 +215,16 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("looking for the working folder: %w", err)
 	}
+	var unseen func()
+	if !here {
+		s.counter = a.counter(s, cfg, logger)
+		unseen = s.counter.unseen
+	}
 	l := cfg.Limits
 	s.server, err = server.New(server.Options{
 		Version: versionName(), Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
-		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait,
+		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait, Unseen: unseen,
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -239,7 +254,7 @@ func grants(cfg *config.Config) []server.Grant {
 
 // own are the files and folders that this program goes by.
 func own(cfg *config.Config) []string {
-	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run}
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies}
 	if cfg.File != "" {
 		all = append(all, cfg.File)
 	}
@@ -285,8 +300,12 @@ func closeLog(l *audit.Log) error {
 
 // close writes the last line of the log.
 func (s *service) close() error {
+	var err error
+	if s.counter != nil {
+		err = s.counter.close()
+	}
 	if s.runner != nil {
 		s.runner.Close()
 	}
-	return errors.Join(s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
+	return errors.Join(err, s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
 }

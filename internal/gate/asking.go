@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // elsewhere reports whether a person can be asked without the client.
@@ -42,15 +43,9 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 		chat: c.req.Caller.Chat, call: c.req.callDigest(c.box.Level), req: c.req.clone(), box: c.box,
 		asking: !elicits || !c.req.Caller.Carries, decided: make(chan struct{}),
 		shown: Pending{
-			Chat: c.req.Caller.Chat, Client: name(c.req.Caller.Client), Person: name(c.req.Caller.Person), Kind: c.req.Kind,
+			Chat: c.req.Caller.Chat, Client: safetext.Line(c.req.Caller.Client), Person: safetext.Line(c.req.Caller.Person), Kind: c.req.Kind,
 			Pack: name(c.req.Pack.ID), Title: c.req.title(), Text: text, Choices: c.choices(), Fields: c.req.clone().Fields, Asked: now,
 		},
-	}
-	if c.req.Caller.Client == "" {
-		e.shown.Client = ""
-	}
-	if c.req.Caller.Person == "" {
-		e.shown.Person = ""
 	}
 	if !e.asking {
 		e.shown.Note = "The client shows this question, too."
@@ -117,10 +112,15 @@ func answerOf(state string, v *Verdict) *Answer {
 	return &Answer{State: state, Action: "accept", Content: content, Channel: v.Channel, Note: v.Note}
 }
 
-// Postpone is called when a call has waited long enough. The question stays
-// open without it. It returns the answer when there is one after all, otherwise
-// a [*PendingError], or a denial when that could not be recorded.
+// Postpone is called when a call has waited long enough. Where a person can
+// still answer on the page or in the terminal, the question stays open without
+// the call, and the error is a [*PendingError], or a denial when that could not
+// be recorded. Otherwise there is an answer: the one that came in this moment,
+// or none, which is a denial.
 func (g *Gate) Postpone(q *Question) (*Answer, error) {
+	if !g.elsewhere() {
+		return &Answer{State: q.State, Channel: ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
+	}
 	e, answered := g.queue.leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
 	case e == nil:

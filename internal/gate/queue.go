@@ -15,8 +15,8 @@ import (
 
 // Bounds of a queue.
 const (
-	maxPending = 256 // questions at one time
-	maxPast    = 200 // decisions remembered, and as many codes that came to an end
+	maxPending = 2048 // questions at one time
+	maxPast    = 200  // decisions remembered, and as many codes that came to an end
 )
 
 // A question that is open, or that was answered and whose call has not been

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
@@ -14,33 +15,33 @@ import (
 // inputID names our one question among the input requests of a call.
 const inputID = "approval"
 
-// channelElicitation is how the log names an answer that came through the
-// client's form, in either era.
-const channelElicitation = "elicitation"
-
-// form makes the elicitation that carries a question. The one field is an enum
-// with a title for each value, spelled as clients of every version read it.
+// form makes the elicitation that carries a question. The decision is an enum
+// with a title for each value, spelled as clients of every version read it; what
+// the person has to fill in are texts beside it, and not required, since nobody
+// fills in anything to deny.
 func form(q *gate.Question) mcp.ElicitationParams {
 	values := make([]string, len(q.Choices))
 	titles := make([]string, len(q.Choices))
 	for i, c := range q.Choices {
 		values[i], titles[i] = c.Value, c.Title
 	}
-	return mcp.ElicitationParams{
-		Message: q.Text,
-		RequestedSchema: map[string]any{
-			"type": "object",
-			"properties": map[string]any{
-				"decision": map[string]any{
-					"type":        "string",
-					"title":       "Your decision",
-					"description": "Nothing happens unless you allow it.",
-					"enum":        values,
-					"enumNames":   titles,
-				},
-			},
-			"required": []string{"decision"},
+	properties := map[string]any{
+		"decision": map[string]any{
+			"type":        "string",
+			"title":       "Your decision",
+			"description": "Nothing happens unless you allow it.",
+			"enum":        values,
+			"enumNames":   titles,
 		},
+	}
+	for _, f := range q.Fields {
+		properties[f.Name] = map[string]any{
+			"type": "string", "title": f.Title, "description": "Needed to allow the call.",
+		}
+	}
+	return mcp.ElicitationParams{
+		Message:         q.Text,
+		RequestedSchema: map[string]any{"type": "object", "properties": properties, "required": []string{"decision"}},
 	}
 }
 
@@ -58,34 +59,92 @@ func unaskedAnswer(req mcp.CallToolRequest) *gate.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
 	}
-	a := &gate.Answer{State: p.RequestState, Channel: channelElicitation}
+	a := &gate.Answer{State: p.RequestState, Channel: gate.ChannelElicitation}
 	if r := mcpserver.ElicitationResponse(p.InputResponses, inputID); r != nil {
 		a.Action, a.Content = string(r.Action), r.Content
 	}
 	return a
 }
 
-// elicit asks the user of an older client and waits for the answer, at most as
-// long as is configured. Whatever goes wrong is an answer that allows nothing.
-func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
-	a := &gate.Answer{State: q.State, Channel: channelElicitation}
-	asked, cancel := context.WithTimeoutCause(ctx, s.opts.Wait, errNoAnswer)
+// progressEvery is how often a client that wants to know is told that its call
+// waits for a person.
+const progressEvery = 5 * time.Second
+
+// ask waits until a person has answered, in the client's form or elsewhere, or
+// the call has waited long enough. The first answer is the one; the form is
+// withdrawn when it came from elsewhere. An error is the end of the call.
+func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *gate.Answer, err error) {
+	waiting, cancel := context.WithTimeoutCause(ctx, s.opts.Wait, errNoAnswer)
 	defer cancel()
-	var result *mcp.ElicitationResult
-	var err error
+	var form chan *gate.Answer // nil when the client does not ask
+	if q.Elicit {
+		form = make(chan *gate.Answer, 1)
+		go func() { form <- s.elicit(waiting, q) }()
+	}
 	aside(ctx, func() {
-		result, err = s.mcp.RequestElicitation(asked, mcp.ElicitationRequest{
-			Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
-			Params:  form(q),
-		})
+		beat := time.NewTicker(progressEvery)
+		defer beat.Stop()
+		for n := 1; ; n++ {
+			select {
+			case answer = <-form:
+				form = nil
+				if waiting.Err() == nil {
+					return // whoever answered: a person, or a client that could not ask
+				}
+			case <-q.Decided:
+				answer = s.opts.Gate.Answered(q)
+			case <-waiting.Done():
+			case <-beat.C:
+				s.waits(ctx, c, q, n)
+				continue
+			}
+			if answer == nil || answer.Action == "" {
+				answer, err = s.gaveUp(ctx, q)
+			}
+			return
+		}
+	})
+	cancel()
+	if form != nil {
+		<-form // it was withdrawn
+	}
+	return answer, err
+}
+
+// gaveUp is what a call does that nobody answered in time, or that its client
+// cancelled.
+func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, error) {
+	if ctx.Err() != nil {
+		return &gate.Answer{State: q.State, Reason: "the call was cancelled while the question was open"}, nil
+	}
+	return s.opts.Gate.Postpone(q)
+}
+
+// waits tells a client that asked for it that its call waits for a person.
+func (s *Server) waits(ctx context.Context, c *call, q *gate.Question, n int) {
+	_, sess, ok := chatOf(ctx)
+	if !ok || c.meta == nil || c.meta.ProgressToken == nil {
+		return
+	}
+	sess.notify("notifications/progress", map[string]any{
+		"progressToken": c.meta.ProgressToken, "progress": n,
+		"message": fmt.Sprintf("waiting for the user to allow this call (code %s)", q.Code),
+	})
+}
+
+// elicit asks the user of an older client and waits for the answer, until ctx
+// is done. Whatever goes wrong is an answer that allows nothing.
+func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
+	a := &gate.Answer{State: q.State, Channel: gate.ChannelElicitation}
+	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
+		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
+		Params:  form(q),
 	})
 	switch {
 	case err == nil && result != nil:
 		a.Action, a.Content = string(result.Action), result.Content
-	case errors.Is(err, errNoAnswer):
-		a.Reason = fmt.Sprintf("nobody answered within %s", s.opts.Wait)
 	case ctx.Err() != nil:
-		a.Reason = "the call was cancelled while the question was open"
+		a.Reason = "the question was withdrawn"
 	default:
 		s.logger.Warn("the client could not ask", "err", err)
 		a.Reason = "the client could not show the question"

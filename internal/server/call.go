@@ -40,6 +40,9 @@ type call struct {
 	catalog *packs.Catalog // the one this call keeps
 	args    json.RawMessage
 	meta    *mcp.Meta
+	// filled are the values that a person gave for what the tool needs to know of
+	// their context, by the names of the question's fields; nil before that.
+	filled map[string]string
 }
 
 // An action is a call that was understood: what a person is asked about it,
@@ -79,10 +82,16 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	}
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
 	if question != nil {
-		if mcpserver.IsModernRequest(ctx) {
+		if !question.Elicit && s.opts.Unseen != nil {
+			s.opts.Unseen()
+		}
+		if question.Elicit && c.caller.Carries {
 			return inputRequired(question), nil
 		}
 		act, permit, err = s.askAndCheck(ctx, c, question)
+	}
+	if err == nil && len(act.request.Fields) > 0 {
+		act, permit, err = s.fillIn(ctx, c, permit)
 	}
 	if err != nil {
 		return failure(s.explain(err, id)), nil
@@ -94,11 +103,14 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	return success(out)
 }
 
-// askAndCheck asks an older client's user and decides again. What the call
+// askAndCheck waits for a person and decides again. What the call
 // would do is found out anew: the answer counts only if that is still the same.
 func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, error) {
-	answer := s.elicit(ctx, q)
-	c.catalog = s.opts.Library.Catalog(ctx)
+	answer, err := s.ask(ctx, c, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.catalog = s.catalog(ctx, c.chat)
 	// A call that was cancelled meanwhile gets as far as the gate, which denies
 	// and records it.
 	act, err := c.tool.prepare(s, context.WithoutCancel(ctx), c)
@@ -110,6 +122,17 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 	if again != nil {
 		return nil, nil, errors.New("the gate answered an answer with a question")
 	}
+	return act, permit, err
+}
+
+// fillIn makes the call with the values that the person filled in.
+func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*action, *gate.Permit, error) {
+	c.filled = permit.Values()
+	act, err := c.tool.prepare(s, ctx, c)
+	if err != nil {
+		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
+	}
+	permit, err = permit.Fill(act.request)
 	return act, permit, err
 }
 
@@ -134,16 +157,18 @@ func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest
 	if err != nil {
 		return nil, err
 	}
-	catalog := s.opts.Library.Catalog(ctx)
+	catalog := s.catalog(ctx, ch)
 	s.follow(ch, catalog)
-	client := sess.GetClientInfo()
+	info := sess.GetClientInfo()
+	client := strings.TrimSpace(info.Name + " " + info.Version)
+	s.named(ch, client)
 	return &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
 		catalog: catalog,
 		caller: gate.Caller{
 			Chat: ch.id, ChatEnd: ch.ends, Call: id,
-			Client: strings.TrimSpace(client.Name + " " + client.Version),
-			CanAsk: canAsk(sess.GetClientCapabilities()),
+			Client: client,
+			CanAsk: canAsk(sess.GetClientCapabilities()), Carries: mcpserver.IsModernRequest(ctx),
 		},
 	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -30,9 +31,13 @@ type chat struct {
 	runs chan struct{} // a place for each program that runs
 
 	mu        sync.Mutex
+	client    string                  // name and version that the client gave
 	enabled   map[string]*enabledPack // :: pack id → its enabled tools
 	listeners []listener
 	seen      *packs.Catalog // of the last call; see [Server.follow]
+	own       attach.Set     // what a person attached and detached in this chat alone
+	base      *packs.Catalog // what view was made from
+	view      *packs.Catalog // the packs with own; nil: to be made
 }
 
 // A listener is told when the chat's tool list differs from what it was.
@@ -74,6 +79,10 @@ func (s *Server) newChat(name, ends string) (*chat, error) {
 	if c.folder, err = dir.Info(); err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
+	s.mu.Lock()
+	s.chats = append(s.chats, c)
+	s.mu.Unlock()
+	s.change()
 	return c, nil
 }
 
@@ -87,6 +96,10 @@ func (c *chat) openWorkspace() (*packfs.Dir, error) {
 // in it; an empty one goes.
 func (s *Server) endChat(c *chat) {
 	s.opts.Gate.EndChat(c.id)
+	s.mu.Lock()
+	s.chats = slices.DeleteFunc(s.chats, func(have *chat) bool { return have == c })
+	s.mu.Unlock()
+	s.change()
 	if c.ownFolder {
 		// Fails when something is in it, as it should.
 		_ = os.Remove(c.workspace)

@@ -23,6 +23,7 @@ const (
 	codeNotFound           = "not_found"
 	codeNotAttached        = "not_attached"
 	codeDenied             = "denied"
+	codeApprovalPending    = "approval_pending"
 	codePathDenied         = "path_denied"
 	codeTooLarge           = "too_large"
 	codeInvalidArguments   = "invalid_arguments"
@@ -55,6 +56,8 @@ type toolError struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 	// Problems are what is wrong with a pack's file, or with the arguments.
 	Problems []diag.Diagnostic `json:"problems,omitempty"`
+	// ApprovalCode names the call for a person who can still allow it.
+	ApprovalCode string `json:"approval_code,omitempty"`
 	// Reference finds the cause in the server's log.
 	Reference string `json:"reference,omitempty"`
 }
@@ -95,7 +98,10 @@ func (s *Server) explain(err error, callID string) *toolError {
 
 func explainGate(err error) *toolError {
 	if e, ok := errors.AsType[*gate.DeniedError](err); ok {
-		return &toolError{Code: codeDenied, Message: safetext.Line(e.Reason), Hint: e.Hint}
+		return &toolError{Code: codeDenied, Message: safetext.Line(e.Reason), Hint: e.Hint, ApprovalCode: e.Code}
+	}
+	if e, ok := errors.AsType[*gate.PendingError](err); ok {
+		return &toolError{Code: codeApprovalPending, Message: safetext.Line(e.Error()), Hint: e.Hint, ApprovalCode: e.Code}
 	}
 	if e, ok := errors.AsType[*gate.WeakSandboxError](err); ok {
 		hint := "No program runs until a stronger sandbox is available, or the user lowers sandbox.require in the configuration. Documents and files can still be read."

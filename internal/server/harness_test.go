@@ -87,6 +87,7 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	for _, f := range options {
 		f(s)
 	}
+	s.gate.Wait = s.server.Wait
 	if w.lib, err = packs.NewLibrary(t.Context(), s.packs, s.store); err != nil {
 		t.Fatal(err)
 	}

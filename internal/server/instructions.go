@@ -46,7 +46,7 @@ func (s *Server) rules() string {
 // metadataBlock names the attached packs, as many as fit into a weight of max,
 // and says how to find the rest. The order is by id.
 func (s *Server) metadataBlock(ctx context.Context, max int) string {
-	attached := offered(s.opts.Library.Catalog(ctx))
+	attached := offered(s.catalogOf(ctx))
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"

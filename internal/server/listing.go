@@ -46,7 +46,7 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 		out = append(out, t)
 	}
 	if c, _, ok := chatOf(ctx); ok {
-		out = append(out, s.packTools(s.opts.Library.Catalog(ctx), c)...)
+		out = append(out, s.packTools(s.catalog(ctx, c), c)...)
 	}
 	return out
 }
@@ -200,7 +200,7 @@ func (s *Server) guess(ctx context.Context, name string) (packID, tool string, o
 	if !ok || tool == "" {
 		return "", "", false
 	}
-	p, err := s.opts.Library.Catalog(ctx).Lookup(prefix)
+	p, err := s.catalogOf(ctx).Lookup(prefix)
 	if err != nil {
 		return "", "", false
 	}

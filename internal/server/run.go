@@ -83,7 +83,7 @@ func (r *run) action(req gate.Request) *action {
 		defer release()
 		// Found out once more: while the run waited for its place, a pack may have
 		// been detached, or a folder replaced.
-		r.call.catalog = r.server.opts.Library.Catalog(ctx)
+		r.call.catalog = r.server.catalog(ctx, r.call.chat)
 		now, err := r.call.tool.prepare(r.server, ctx, r.call)
 		if err != nil || !permit.Covers(now.request) {
 			return nil, changed(permit, r.pack.ID)

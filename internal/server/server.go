@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -69,11 +70,17 @@ type Library interface {
 	Rescan(context.Context) error
 }
 
-// A Decider is the gate: it decides about a call, refuses the answer to one that
-// cannot be made, and forgets a chat that ended.
+// A Decider is the gate: it decides about a call, keeps the questions that are
+// open, refuses the answer to a call that cannot be made, and forgets a chat that
+// ended.
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *gate.Answer, string) error
+	// Answered is what was decided about a question on another channel than the
+	// client; nil when nothing was yet.
+	Answered(*gate.Question) *gate.Answer
+	// Postpone leaves a question open whose call has waited long enough.
+	Postpone(*gate.Question) (*gate.Answer, error)
 	EndChat(chat string)
 }
 
@@ -114,8 +121,11 @@ type Options struct {
 	Context map[string]string
 	// Dotted gives the base tools names with a dot. Calls under either name work.
 	Dotted bool
-	// Wait is how long a person may take to answer; 0 is 45 seconds.
-	Wait   time.Duration
+	// Wait is how long a call waits for a person's answer; 0 is 45 seconds.
+	Wait time.Duration
+	// Unseen is called, by many at a time, when a question is open that the client
+	// does not show. It must not wait; nil does nothing.
+	Unseen func()
 	Limits Limits
 }
 
@@ -131,7 +141,12 @@ type Server struct {
 	files   *packs.ToolFiles
 	lookup  *sandbox.Lookuper
 	cpu     time.Duration // of a run; 0: its timeout
+	secrets []string      // values in the server's environment that are secrets by their names
 	homes   []string      // the user's home folder, as it is spelled and without links; empty: not known
+
+	mu      sync.Mutex
+	chats   []*chat       // those that have not ended
+	changed chan struct{} // closed when chats, or what is attached to one, change; nil: nobody waits for that
 }
 
 // New returns a server that serves nobody yet.
@@ -181,6 +196,7 @@ func New(o Options) (*Server, error) {
 		cpu:     o.Limits.Run.CPU,
 		homes:   homes,
 		files:   o.Tools,
+		secrets: environSecrets(o.Environ),
 	}
 
 	hooks := &mcpserver.Hooks{}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -65,7 +67,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	inv, err := tool.Expand(values, s.contextFor(c))
+	inv, fields, err := s.expand(c, tool, values)
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +93,14 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	}
 	r := &run{
 		server: s, call: c, pack: pack, output: tool.Output, allows: tool.Policy.Allows,
-		secrets: append(tool.SecretValues(inv.Values), may.secrets()...),
+		secrets: slices.Concat(tool.SecretValues(inv.Values), may.secrets(), s.secrets),
 	}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: p.Arguments, Logged: tool.Redact(p.Arguments), AlwaysAsk: tool.Policy.AlwaysAsk,
+		Arguments: p.Arguments, Logged: tool.Redact(p.Arguments), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted, Scratch: c.chat.ownFolder,
 			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
@@ -130,6 +132,32 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	return tool, nil
 }
 
+// fieldPrefix begins the name of a field that asks for a context value.
+const fieldPrefix = "context_"
+
+// expand fills the values into the tool's command. What the tool needs to know
+// of the user's context, and nobody has said, is asked for in the question: as
+// long as nobody has answered, a stand-in is in its place.
+func (s *Server) expand(c *call, tool *tools.Tool, values tools.Values) (*tools.Invocation, []gate.Field, error) {
+	known := s.contextFor(c)
+	inv, err := tool.Expand(values, known)
+	missing, ok := errors.AsType[*tools.MissingContextError](err)
+	if !ok || c.filled != nil {
+		return inv, nil, err
+	}
+	var fields []gate.Field
+	for _, name := range missing.Names {
+		field := gate.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool is to work on"}
+		fields = append(fields, field)
+		known[name] = gate.StandIn(field.Name)
+	}
+	inv, again := tool.Expand(values, known)
+	if again != nil {
+		return nil, nil, err // no text will do; the caller can give a parameter
+	}
+	return inv, fields, nil
+}
+
 // contextKey is where a client may say what its user looks at.
 const contextKey = "packs-mcp/context"
 
@@ -147,6 +175,9 @@ func (s *Server) contextFor(c *call) tools.Context {
 				}
 			}
 		}
+	}
+	for field, value := range c.filled {
+		ctx[strings.TrimPrefix(field, fieldPrefix)] = value
 	}
 	ctx["cwd"] = s.opts.Project
 	if ctx["cwd"] == "" {

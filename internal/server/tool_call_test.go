@@ -205,7 +205,6 @@ func TestCallToolRefuses(t *testing.T) {
 		{"text as arguments", "invalid_arguments", "echo", `{"text": "x"}`, "object"},
 		{"NUL", "invalid_arguments", "echo", map[string]any{"text": "a\x00b"}, ""},
 		{"an option in disguise", "invalid_arguments", "option", map[string]any{"text": "--output=/tmp/evil"}, ""},
-		{"context that nobody gave", "missing_context", "page", nil, "url"},
 		{"program not on PATH", "program_not_found", "missing", nil, "no-such-program-anywhere"},
 		{"program not in the pack", "program_not_found", "nofile", nil, "./none.sh"},
 		{"no permission", "permission_denied", "plain", nil, "plain.txt"},

@@ -192,7 +192,13 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 	if err != nil {
 		return gate.Pack{}, nil, err
 	}
-	facts := gate.Pack{ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description}
+	facts := gate.Pack{
+		ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description,
+		Loose: p.Loose, Files: make([]gate.File, len(tree.Files)),
+	}
+	for i, f := range tree.Files {
+		facts.Files[i] = gate.File{Path: f.Path, Digest: f.Digest}
+	}
 	if !p.AttachedSince.IsZero() {
 		facts.Attached = p.AttachedSince.Format(time.RFC3339Nano)
 	}

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
@@ -138,18 +140,47 @@ func TestToolPackCommand(t *testing.T) {
 	}
 }
 
-// What nobody knows is an error that says what the model can do about it, and
+// What nobody knows, the person is asked for in the same form; without it
 // nothing runs.
 func TestToolPackMissingContext(t *testing.T) {
 	w := toolPackWorld(t, "spec-example-explain")
 	w.enable("x")
-	asked := len(w.asked)
-	e := w.fails("missing_context", "x__explain_code", map[string]any{})
-	if msg := fmt.Sprint(e["message"]); !strings.Contains(msg, "selection") || !strings.Contains(msg, "code") {
-		t.Errorf("message = %q, want the context and the argument named", msg)
+	var form map[string]any
+	fill := func(values map[string]any) {
+		w.answer = func(_ string, schema map[string]any) map[string]any {
+			form = schema
+			return map[string]any{"action": "accept", "content": values}
+		}
 	}
-	if len(w.asked) != asked {
-		t.Errorf("the user was asked about a call that cannot be made")
+	for _, values := range []map[string]any{
+		{"decision": "once"},
+		{"decision": "once", "context_selection": " "},
+		{"decision": "once", "context_selection": 5},
+		{"decision": "once", "context_selection": "a\x00b"},
+		{"decision": "once", "context_selection": strings.Repeat("x", 17<<10)},
+		{"decision": "chat", "context_selection": "x := 1"}, // what is filled in is for one call
+		{"decision": "deny", "context_selection": "x := 1"},
+	} {
+		fill(values)
+		w.fails("denied", "x__explain_code", map[string]any{})
+	}
+	properties, _ := form["properties"].(map[string]any)
+	field, _ := properties["context_selection"].(map[string]any)
+	if field["type"] != "string" || field["title"] == "" || fmt.Sprint(form["required"]) != "[decision]" {
+		t.Errorf("the form is %v, want a text for context_selection that only allowing takes", form)
+	}
+	if q := w.asked[len(w.asked)-1]; !says(q, "fill in") || !says(q, "<context_selection>") {
+		t.Errorf("the question is\n%s\nwant what is to be filled in, and where it goes", q)
+	}
+	fill(map[string]any{"decision": "once", "context_selection": "x := 1"})
+	ran := w.ok("x__explain_code", map[string]any{})
+	if text := fmt.Sprint(ran["stdout"], ran["stderr"]); !strings.Contains(text, "x := 1") || strings.Contains(text, "context_selection") {
+		t.Errorf("the tool ran with %q, want what was filled in", text)
+	}
+	last := w.entries()
+	start := last[slices.IndexFunc(last, func(e audit.Entry) bool { return e.Event == audit.EventRunStart })]
+	if !strings.Contains(fmt.Sprint(start.Argv), "x := 1") {
+		t.Errorf("the log has the arguments %q, want what was filled in", start.Argv)
 	}
 	w.fails("invalid_arguments", "x__explain_code", map[string]any{"selection": "x"})
 }

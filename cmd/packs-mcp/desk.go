@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/browser"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server"
+)
+
+// A counter is where a person can answer calls without the client: the approval
+// page and the terminal. Its desk is opened when it is first needed, so that it
+// costs a client's first answer nothing.
+type counter struct {
+	open   func() (*approvals.Desk, error) // nil: the configuration has neither page nor terminal
+	page   bool
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	desk   *approvals.Desk
+	tried  bool
+	closed bool
+	wg     sync.WaitGroup // of what unseen started
+}
+
+// ready opens the desk, once. Without one, calls that only it could show wait
+// in vain, and are told so.
+func (c *counter) ready() *approvals.Desk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.desk != nil || c.open == nil || c.closed {
+		return c.desk
+	}
+	desk, err := c.open()
+	if err != nil {
+		if !c.tried {
+			c.logger.Error("calls can be answered neither on a page nor in a terminal", "err", err)
+		}
+		c.tried = true
+		return nil
+	}
+	c.desk = desk
+	return desk
+}
+
+// unseen is called for a question that the client does not show: the page is,
+// the first time. It does not wait for that.
+func (c *counter) unseen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil || c.closed {
+		return
+	}
+	c.wg.Go(func() {
+		desk := c.ready()
+		if desk == nil || !c.page {
+			return
+		}
+		if err := desk.OpenOnce(); err != nil {
+			c.logger.Warn("a call waits for you, and the approval page could not be opened", "err", err,
+				"hint", "in a terminal, run: packs-mcp approvals")
+		}
+	})
+}
+
+func (c *counter) close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
+	if c.desk == nil {
+		return nil
+	}
+	return c.desk.Close()
+}
+
+// counter makes the service's, for the channels of the configuration.
+func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *counter {
+	c := &counter{logger: logger, page: slices.Contains(cfg.Approval.Channels, config.ChannelPage)}
+	if !c.page && !slices.Contains(cfg.Approval.Channels, config.ChannelTerminal) {
+		return c
+	}
+	c.open = func() (*approvals.Desk, error) {
+		return approvals.Open(approvals.Options{
+			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, RunDir: cfg.Paths.Run, Server: s.name,
+			Project: project(cfg), Version: versionName(), Page: c.page, Logger: logger,
+			OpenBrowser: func(file string) error { return browser.Open(a.environ, file) },
+		})
+	}
+	return c
+}
+
+// rooms is what the page shows of the server, beside its calls. What a person
+// attaches there is in the log before it counts.
+type rooms struct {
+	server *server.Server
+	log    *audit.Log
+}
+
+func (r *rooms) Changes() <-chan struct{} { return r.server.Changes() }
+
+func (r *rooms) Chats() []approvals.Chat {
+	var all []approvals.Chat
+	for _, room := range r.server.Rooms(context.Background()) {
+		c := approvals.Chat{ID: room.Chat, Client: room.Client, Ends: room.Ends}
+		for _, p := range room.Packs {
+			c.Packs = append(c.Packs, approvals.Pack{
+				ID: p.ID, Name: p.Name, Description: p.Description, Trust: p.Trust, Attached: p.Attached, Problems: p.Problems,
+			})
+		}
+		for _, f := range room.Artifacts {
+			c.Artifacts = append(c.Artifacts, approvals.Artifact(f))
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func (r *rooms) SetAttached(chat, pack string, on bool) error {
+	event := audit.EventDetach
+	if on {
+		event = audit.EventAttach
+	}
+	err := r.log.Append(audit.Entry{Event: event, Chat: chat, Pack: pack, Channel: gate.ChannelPage, Reason: "for this chat"})
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	return r.server.SetAttached(context.Background(), chat, pack, on)
+}
+
+func (r *rooms) OpenArtifact(chat, path string) (io.ReadSeekCloser, approvals.Artifact, error) {
+	f, about, err := r.server.OpenArtifact(chat, path)
+	return f, approvals.Artifact(about), err
+}

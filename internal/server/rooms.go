@@ -1,0 +1,272 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// A Room is what a person may see and change of one chat, beside its calls. All
+// its texts are safe to show.
+type Room struct {
+	Chat      string // opaque id
+	Client    string // name and version that the client gave; may be empty
+	Ends      string // when it ends, in words
+	Packs     []RoomPack
+	Artifacts []RoomFile
+}
+
+// A RoomPack is a pack that is attached to a chat, or can be.
+type RoomPack struct {
+	ID, Name, Description string
+	Trust                 string // bundled, user, untrusted
+	Attached              bool
+	Problems              []string
+}
+
+// A RoomFile is a file in a chat's workspace.
+type RoomFile struct {
+	Path     string // with slashes, below the workspace
+	Size     int64  // bytes
+	MIME     string // of an open file
+	Modified time.Time
+}
+
+// Bounds of a room.
+const (
+	maxRoomPacks = 500
+	maxRoomFiles = 500
+	maxRoomDepth = 8
+)
+
+// Rooms returns the chats there are, by their ids.
+func (s *Server) Rooms(ctx context.Context) []Room {
+	var all []Room
+	for _, c := range s.everyChat() {
+		all = append(all, s.room(ctx, c))
+	}
+	return all
+}
+
+// Changes returns a channel that is closed when the chats, or what is attached
+// to one, change next.
+func (s *Server) Changes() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.changed
+}
+
+func (s *Server) change() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+func (s *Server) everyChat() []*chat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.chats)
+	slices.SortFunc(all, func(a, b *chat) int { return strings.Compare(a.id, b.id) })
+	return all
+}
+
+func (s *Server) room(ctx context.Context, c *chat) Room {
+	c.mu.Lock()
+	client := c.client
+	c.mu.Unlock()
+	r := Room{Chat: c.id, Client: safetext.Line(client), Ends: c.ends, Artifacts: c.files(ctx)}
+	for _, p := range s.catalog(ctx, c).All() {
+		if p.ShadowedBy != "" || !p.Offered {
+			continue
+		}
+		// Those that are attached are all there, however many others there are.
+		if len(r.Packs) >= maxRoomPacks && !p.Attached {
+			continue
+		}
+		rp := RoomPack{
+			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.describe(p.Description),
+			Trust: string(p.Trust), Attached: p.Attached,
+		}
+		for _, d := range p.Problems {
+			rp.Problems = append(rp.Problems, safetext.Line(d.String()))
+		}
+		r.Packs = append(r.Packs, rp)
+	}
+	return r
+}
+
+// named remembers how a chat's client calls itself.
+func (s *Server) named(c *chat, client string) {
+	c.mu.Lock()
+	other := c.client != client
+	c.client = client
+	c.mu.Unlock()
+	if other {
+		s.change()
+	}
+}
+
+// errNoChat is about a chat that has ended, or never was.
+var errNoChat = errors.New("this chat has ended")
+
+func (s *Server) chatNamed(id string) (*chat, error) {
+	for _, c := range s.everyChat() {
+		if c.id == id {
+			return c, nil
+		}
+	}
+	return nil, errNoChat
+}
+
+// SetAttached attaches a pack to one chat, or detaches it, for as long as the
+// chat lasts. What every new chat starts with stays as it is.
+func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool) error {
+	c, err := s.chatNamed(chatID)
+	if err != nil {
+		return err
+	}
+	p, err := s.catalog(ctx, c).Lookup(packID)
+	switch {
+	case err != nil:
+		return err
+	case p.Attached == on:
+		return nil
+	case on && !p.Valid:
+		return fmt.Errorf("pack %q is not valid; packs-mcp validate says what to mend", p.ID)
+	}
+	c.mu.Lock()
+	c.own = c.own.Clone()
+	if on {
+		c.own.Attach(p.ID, attach.Entry{Dir: p.Dir, Since: time.Now().UTC()})
+	} else {
+		c.own.Detach(p.ID, time.Now().UTC())
+	}
+	c.view = nil
+	c.mu.Unlock()
+	s.follow(c, s.catalog(ctx, c))
+	s.change()
+	return nil
+}
+
+// catalog returns the packs as they are now, with what is attached to this
+// chat. A chat that is nil has attached nothing of its own.
+func (s *Server) catalog(ctx context.Context, c *chat) *packs.Catalog {
+	now := s.opts.Library.Catalog(ctx)
+	if c == nil {
+		return now
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.view == nil || c.base != now {
+		c.base, c.view = now, now.With(c.own)
+	}
+	return c.view
+}
+
+// catalogOf returns the packs as the request's chat has them.
+func (s *Server) catalogOf(ctx context.Context) *packs.Catalog {
+	c, _, _ := chatOf(ctx)
+	return s.catalog(ctx, c)
+}
+
+// files lists the regular files of a chat's workspace, the newest first.
+func (c *chat) files(ctx context.Context) []RoomFile {
+	dir, err := c.openWorkspace()
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	var all []RoomFile
+	var walk func(name string, depth int)
+	walk = func(name string, depth int) {
+		entries, _, err := dir.List(name)
+		if err != nil || depth > maxRoomDepth || ctx.Err() != nil {
+			return
+		}
+		for _, e := range entries {
+			at := path.Join(name, e.Name)
+			switch {
+			case len(all) >= maxRoomFiles:
+				return
+			case e.Type == packfs.TypeDir:
+				walk(at, depth+1)
+			case e.Type == packfs.TypeFile:
+				if f, err := describe(dir, at, false); err == nil {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	walk(".", 0)
+	slices.SortFunc(all, func(a, b RoomFile) int {
+		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(a.Path, b.Path))
+	})
+	return all
+}
+
+// describe tells about a file; what kind it is only when asked, since that
+// takes reading it.
+func describe(dir *packfs.Dir, name string, kind bool) (RoomFile, error) {
+	f, err := dir.OpenFile(name)
+	if err != nil {
+		return RoomFile{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return RoomFile{}, err
+	}
+	file := RoomFile{Path: name, Size: info.Size(), Modified: info.ModTime()}
+	if !kind {
+		return file, nil
+	}
+	page, err := dir.Read(name, 0, 1, packfs.Limits{File: 1 << 62})
+	if err == nil {
+		file.MIME = page.MIME
+	}
+	return file, err
+}
+
+// OpenArtifact opens a regular file of a chat's workspace.
+func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, RoomFile, error) {
+	c, err := s.chatNamed(chatID)
+	if err != nil {
+		return nil, RoomFile{}, err
+	}
+	dir, err := c.openWorkspace()
+	if err != nil {
+		return nil, RoomFile{}, err
+	}
+	defer dir.Close()
+	clean, err := packfs.Clean(name)
+	if err != nil || clean == "" {
+		return nil, RoomFile{}, fs.ErrNotExist
+	}
+	about, err := describe(dir, clean, true)
+	if err != nil {
+		return nil, RoomFile{}, err
+	}
+	f, err := dir.OpenFile(clean)
+	if err != nil {
+		return nil, RoomFile{}, err
+	}
+	return f, about, nil
+}
