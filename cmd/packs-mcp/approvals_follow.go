@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"time"
 
@@ -18,13 +17,16 @@ type bulletin struct {
 	server *approvals.Server
 	calls  []approvals.Call // all that wait
 	ended  bool             // the server tells nothing any more
-	err    error            // why, when that is not its own end
+	why    string           // it does not want to; empty when it has ended
 }
 
-// follow tells the calls of all running servers, those that start later
-// included, until ctx ends. Then the channel is closed, and nothing of it runs.
-func follow(ctx context.Context, runDir string) <-chan bulletin {
+// follow tells the calls of the servers, and of those that start later, until
+// ctx ends. Then the channel is closed, and nothing of it runs.
+func follow(ctx context.Context, runDir string, servers []*approvals.Server) <-chan bulletin {
 	f := &follower{updates: make(chan bulletin), followed: make(map[string]bool)}
+	for _, s := range servers {
+		f.start(ctx, s)
+	}
 	go func() {
 		defer close(f.updates)
 		defer f.wg.Wait()
@@ -73,8 +75,8 @@ func (f *follower) start(ctx context.Context, s *approvals.Server) {
 			u := bulletin{server: s, calls: calls}
 			if err != nil {
 				u.ended = true
-				if !errors.Is(err, io.EOF) {
-					u.err = err
+				if r, ok := errors.AsType[*approvals.RefusedError](err); ok {
+					u.why = r.Message
 				}
 			}
 			select {

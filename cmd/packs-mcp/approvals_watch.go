@@ -52,7 +52,7 @@ func (a *app) watchApprovals(ctx context.Context) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	updates := follow(ctx, cfg.Paths.Run)
+	updates := follow(ctx, cfg.Paths.Run, servers)
 	defer func() {
 		cancel()
 		for range updates { // until everything of it has ended
@@ -151,9 +151,9 @@ func (c *console) apply(u bulletin) {
 		if i >= 0 {
 			c.queues = slices.Delete(c.queues, i, i+1)
 		}
-		if u.err != nil && !c.told[u.server.ID()] {
+		if u.why != "" && !c.told[u.server.ID()] {
 			c.told[u.server.ID()] = true
-			c.say(fmt.Sprintf("The calls of %s cannot be followed: %s", place(u.server), safetext.Line(u.err.Error())))
+			c.say(fmt.Sprintf("The calls of %s are not shown: %s.", place(u.server), u.why))
 		}
 		return
 	}
@@ -372,9 +372,9 @@ func keysOf(call approvals.Call) []key {
 		k := key{about: ch.Title, value: ch.Value}
 		switch ch.Value {
 		case string(gate.Once):
-			k.letter, k.label, k.words = "r", "[r]un once", []string{"r", "run", "once"}
+			k.letter, k.label, k.words = "r", "[r]un once", []string{"r", "run", "o", "once"}
 			if call.Kind != string(gate.KindRun) {
-				k.letter, k.label, k.words = "o", "[o]nce", []string{"o", "once"}
+				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
 			}
 		case string(gate.Chat):
 			k.letter, k.label, k.words = "c", "[c]hat", []string{"c", "chat"}

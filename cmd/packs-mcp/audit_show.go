@@ -200,11 +200,11 @@ func ending(e audit.Entry) string {
 	switch {
 	case e.Error != "":
 		return "failed: " + e.Error
-	case e.Signal != "" && e.Cause != "" && e.Cause != "signal":
+	case e.Signal != "" && e.Cause != "":
 		return fmt.Sprintf("ended by %s (%s) %s", e.Cause, e.Signal, after)
 	case e.Signal != "":
 		return fmt.Sprintf("ended by %s %s", e.Signal, after)
-	case e.ExitCode != nil && (e.Cause == "" || e.Cause == "exit"):
+	case e.ExitCode != nil && e.Cause == "":
 		return fmt.Sprintf("exit %d %s", *e.ExitCode, after)
 	default:
 		return fmt.Sprintf("ended by %s %s", cmp.Or(e.Cause, "something that is not recorded"), after)

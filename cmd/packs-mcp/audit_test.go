@@ -54,7 +54,7 @@ func crashed() []audit.Entry {
 		{Event: audit.EventDecision, Server: "two", Chat: "c2", Kind: "open", Pack: "beta", Tool: "open", Decision: "deny", Channel: "rule", Reason: "a rule forbids it\x1b[2J", Rule: "config.yaml:3"},
 		{Event: audit.EventServerStart, Server: "two"},
 		{Event: audit.EventRunStart, Server: "two", Run: "run-B", Kind: "run", Pack: "beta", Tool: "call/x", Program: "/bin/x", Dir: "/w"},
-		{Event: audit.EventRunEnd, Server: "two", Run: "run-B", Kind: "run", Pack: "beta", Tool: "call/x", Program: "/bin/x", ExitCode: &code, Cause: "exit", DurationMS: 12},
+		{Event: audit.EventRunEnd, Server: "two", Run: "run-B", Kind: "run", Pack: "beta", Tool: "call/x", Program: "/bin/x", ExitCode: &code, DurationMS: 12},
 		{Event: audit.EventRunStart, Server: "two", Run: "run-C", Kind: "run", Pack: "beta", Tool: "call/x", Program: "/bin/x", Dir: "/w"},
 		{Event: audit.EventRevoke, Server: "two", Pack: "beta", Grant: "g1", Channel: "command"},
 		{Event: audit.EventServerStop, Server: "two"},

@@ -68,6 +68,7 @@ type checkedApproval struct {
 	Policy   string   `json:"policy"`
 	Channels []string `json:"channels"`
 	WaitMS   int64    `json:"wait_ms"`
+	Rules    int      `json:"rules"`
 }
 
 type checkedConfig struct {
@@ -177,7 +178,7 @@ func (a *app) examine(ctx context.Context, o sandbox.Options) (*checkup, error) 
 	}
 	home, dir := homeOf(a.environ), ""
 	if cfg != nil {
-		c.Approval = &checkedApproval{Policy: cfg.Approval.Policy, Channels: cfg.Approval.Channels, WaitMS: cfg.Approval.Wait.Milliseconds()}
+		c.Approval = &checkedApproval{Policy: cfg.Approval.Policy, Channels: cfg.Approval.Channels, WaitMS: cfg.Approval.Wait.Milliseconds(), Rules: len(cfg.Rules)}
 		home, dir = cfg.Paths.Home, project(cfg)
 		if c.Packs, err = a.examinePacks(ctx, cfg, logger); err != nil {
 			return nil, err

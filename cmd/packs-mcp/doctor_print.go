@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -161,17 +162,26 @@ func (p doctorPrinter) sandbox(s *checkedSandbox) {
 }
 
 func (p doctorPrinter) approval(a *checkedApproval) {
-	about := map[string]string{config.PolicyEveryCall: "every call asks a person"}[a.Policy]
+	about := map[string]string{
+		config.PolicyEveryCall: "every call asks a person",
+		config.PolicyFirstRun:  "the first run of each tool asks a person, and so does whatever is not trusted or not read-only",
+	}[a.Policy]
 	if about == "" {
 		about = a.Policy
 	}
 	p.section("approval", "%s, who has %.0f s to answer", about, float64(a.WaitMS)/1000)
 	for _, c := range a.Channels {
-		text := ""
-		if c == config.ChannelElicitation {
-			text = "the client asks you, if it is one that can; this version has no other way, so under other clients nothing is approved"
-		}
-		p.item(c, 14, "%s", text)
+		p.item(c, 14, "%s", map[string]string{
+			config.ChannelElicitation: "the client asks you, if it is one that can",
+			config.ChannelPage:        "a page in your browser, which opens when a call waits that the client does not show; packs-mcp approvals open",
+			config.ChannelTerminal:    "any terminal of yours; packs-mcp approvals",
+		}[c])
+	}
+	if !slices.Contains(a.Channels, config.ChannelPage) && !slices.Contains(a.Channels, config.ChannelTerminal) {
+		p.item("", 0, "under a client that cannot ask, nothing is approved: add page or terminal to approval.channels")
+	}
+	if a.Rules > 0 {
+		p.item("", 0, "%s of yours in the configuration go before all this", count(a.Rules, "rule"))
 	}
 }
 

@@ -40,6 +40,7 @@ type listedGrant struct {
 	Argv    []string    `json:"argv,omitempty"`
 	Covers  string      `json:"covers"`
 	Channel string      `json:"channel,omitempty"`
+	Policy  string      `json:"policy,omitempty"`
 	Person  string      `json:"person,omitempty"`
 	Void    *gate.Void  `json:"void,omitempty"`
 	Facts   []gate.Fact `json:"facts,omitempty"` // with --verbose
@@ -50,7 +51,7 @@ func (a *app) grantsCommand() *cobra.Command {
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
 		Use:   "grants",
-		Short: `List what is allowed by an answer of "always"`,
+		Short: `List what is allowed without a question, in every chat`,
 		Long: `List what is allowed without a question, in every chat, by an answer of "always". Such a
 grant holds until anything about it changes; one that is void allows nothing any more.`,
 		Example: `  packs-mcp approvals grants
@@ -85,7 +86,7 @@ func (a *app) listGrants(pack string, asJSON, verbose bool) error {
 	for _, g := range ofPack(all, pack) {
 		l := listedGrant{
 			ID: g.ID, Since: g.Since, Kind: g.Kind, Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
-			Covers: g.Covers, Channel: g.Channel, Person: g.Person, Void: g.Void,
+			Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person, Void: g.Void,
 		}
 		if verbose {
 			l.Facts = g.Facts
@@ -105,7 +106,7 @@ func (a *app) listGrants(pack string, asJSON, verbose bool) error {
 	case len(all) > 0:
 		fmt.Fprintf(a.stderr, "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), len(all))
 	default:
-		fmt.Fprintln(a.stderr, "No grants: every call asks, as the configuration says.")
+		fmt.Fprintln(a.stderr, `No grants: nobody answered "always".`)
 	}
 	return nil
 }
@@ -125,6 +126,9 @@ func printGrant(w io.Writer, g listedGrant) {
 	}
 	if g.Dir != "" {
 		line("pack in", safetext.Line(g.Dir))
+	}
+	if g.Policy != "" {
+		line("while", safetext.Line("approval.policy is "+g.Policy))
 	}
 	if g.Person != "" {
 		line("for", safetext.Line(g.Person))
@@ -163,9 +167,9 @@ func refusedGrants(store *grantfile.Store, err error) error {
 	case !ok:
 		return err
 	case refused.Path == filepath.Dir(store.Path()):
-		return withHint(err, "no grant counts until this folder is yours alone; see who else writes to it, then: chmod 700 %s", safetext.Quote(refused.Path))
+		return withHint(err, "no grant counts, and every call is denied, until this folder is yours alone; see who else writes to it, then: chmod 700 %s", safetext.Quote(refused.Path))
 	default:
-		return withHint(err, "no grant counts, and every call asks; look at the file, then start over with: packs-mcp approvals revoke --all (which moves it aside)")
+		return withHint(err, "no grant counts, and every call is denied; look at the file, then start over with: packs-mcp approvals revoke --all (which moves it aside)")
 	}
 }
 

@@ -111,6 +111,7 @@ func someGrants() []gate.Grant {
 	void.Void = &gate.Void{At: at.AddDate(0, 1, 0), Changes: []string{"the script scripts/ticket.py changed"}}
 	command := grant("BBCC3333", "acme/billing", gate.KindRun, "")
 	command.Argv, command.Person = []string{"/usr/bin/git", "log -1"}, "anna"
+	command.Policy = "first-run"
 	return []gate.Grant{grant("AAAA1111", "triage", gate.KindOpen, ""), void, command}
 }
 
@@ -135,6 +136,7 @@ BBCC3333  since ` + local("2025-01-02 03:04:05") + `  run a command of acme/bill
     allows   Always: what BBCC3333 says
     runs     "/usr/bin/git" "log -1"
     pack in  /packs/acme/billing
+    while    approval.policy is first-run
     for      anna
 `
 	status, out, problems := h.run("grants")
@@ -166,6 +168,7 @@ BBCC3333  since ` + local("2025-01-02 03:04:05") + `  run a command of acme/bill
       ],
       "covers": "Always: what BBCC3333 says",
       "channel": "page",
+      "policy": "first-run",
       "person": "anna"
     }
   ]
@@ -185,7 +188,7 @@ BBCC3333  since ` + local("2025-01-02 03:04:05") + `  run a command of acme/bill
 
 func TestGrantsCannotDriveATerminal(t *testing.T) {
 	g := gate.Grant{
-		ID: hostile, Digest: "d", Kind: gate.KindRun, Pack: hostile, Tool: hostile, Dir: hostile, Covers: hostile, Person: hostile,
+		ID: hostile, Digest: "d", Kind: gate.KindRun, Pack: hostile, Tool: hostile, Dir: hostile, Covers: hostile, Person: hostile, Policy: hostile,
 		Argv: []string{hostile}, Void: &gate.Void{Changes: []string{hostile}}, Facts: []gate.Fact{{Name: hostile, Values: []string{hostile}}},
 	}
 	for _, args := range [][]string{{"grants", "-v"}, {"grants", "-v", "--json"}, {"revoke", "x"}, {"revoke", "--all"}} {
@@ -271,7 +274,7 @@ func TestRefusedGrants(t *testing.T) {
 	}
 	for _, args := range [][]string{{"grants"}, {"grants", "--json"}, {"revoke", "AAAA1111"}, {"revoke", "--pack", "triage"}} {
 		status, out, problems := h.run(args...)
-		if status != 1 || out != "" || !strings.Contains(problems, "seal does not fit") || !strings.Contains(problems, "hint: no grant counts, and every call asks; look at the file") {
+		if status != 1 || out != "" || !strings.Contains(problems, "seal does not fit") || !strings.Contains(problems, "hint: no grant counts, and every call is denied; look at the file") {
 			t.Errorf("%q of a refused file = %d, %q, %q, want it refused and what to do", args, status, out, problems)
 		}
 	}

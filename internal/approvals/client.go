@@ -134,8 +134,8 @@ func (s *Server) OpenPage(ctx context.Context) (string, error) {
 }
 
 // Watch yields the calls that wait, oldest first, now and after every change.
-// It ends with ctx, or with the error that it yields last; that the server has
-// ended is io.EOF.
+// It ends with ctx, or with the error that it yields last: a *[RefusedError] when
+// the server does not want to, anything else when it has gone.
 func (s *Server) Watch(ctx context.Context) iter.Seq2[[]Call, error] {
 	return func(yield func([]Call, error) bool) {
 		err := s.watch(ctx, func(q Queue) bool { return yield(safeCalls(q.Pending), nil) })

@@ -291,7 +291,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		c.ruled = verdict.Rule.Where
 	}
 	if verdict.Effect == rules.Deny {
-		return nil, nil, c.denyBy(ChannelRule, "a rule of the user's forbids it: "+verdict.Rule.Where,
+		return nil, nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
 			"Do not try it in another way. Tell the user what you wanted to do and why.")
 	}
 	c.always = verdict.Effect == rules.Ask
@@ -307,7 +307,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	}
 	if !c.req.onceOnly() && !c.always {
 		if verdict.Effect == rules.Allow {
-			permit, err := c.permit(Once, ChannelRule, "allowed by the rule "+verdict.Rule.Where)
+			permit, err := c.permit(Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule))
 			return permit, nil, err
 		}
 		if d, grant, ok := c.granted(stored); ok {

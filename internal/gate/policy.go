@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -32,6 +34,9 @@ func (c *check) rule() rules.Verdict {
 			call.Tool = "exec_best_effort"
 		}
 		call.Program = []string{p.Name, p.Path, p.Resolved}
+		if p.Shim != "" {
+			call.Program = append(call.Program, p.Shim)
+		}
 		call.Bare = isBare(p)
 		call.Args = r.Run.Command.Args
 	}
@@ -75,7 +80,13 @@ func (c *check) firstRunOnly() bool {
 // data anywhere is asked about in each.
 func (c *check) rememberable() bool {
 	r := &c.req
-	return !r.onceOnly() && (r.Run == nil || r.Run.Policy.Network != sandbox.NetworkFull)
+	if r.onceOnly() || r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull {
+		return false
+	}
+	// What is kept as text has to come back as it was.
+	return !slices.ContainsFunc(c.like().Facts, func(f Fact) bool {
+		return slices.ContainsFunc(f.Values, func(v string) bool { return !utf8.ValidString(v) })
+	})
 }
 
 // choices are the answers offered, in the order in which people know them: this

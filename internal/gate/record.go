@@ -53,7 +53,7 @@ func (g *Gate) append(e audit.Entry) error { return g.failed(e, shorter(e, g.log
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	err := write(e)
 	if errors.Is(err, audit.ErrTooLong) {
-		e.Args, e.Argv, e.Artifacts, e.Protected = nil, nil, nil, nil
+		e.Args, e.Argv, e.Artifacts, e.Protected, e.Changed = nil, nil, nil, nil, nil
 		err = write(e)
 	}
 	return err

@@ -167,14 +167,16 @@ func TestRunImageHides(t *testing.T) {
 		t.Skip("level none hides nothing")
 	}
 	for name, change := range map[string]func(p *Policy){
-		"as it is":             func(*Policy) {},
-		"not among readable":   func(p *Policy) { p.ReadOnly = nil },
-		"parts are readable":   func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.pack+"/sub", w.pack+"/key") },
-		"links are readable":   func(p *Policy) { p.ReadOnly = append(p.ReadOnly, filepath.Clean(link), filepath.Clean(into)) },
-		"parent is readable":   func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.project) },
-		"parent is writable":   func(p *Policy) { p.Writable = append(p.Writable, w.project) },
-		"a part is protected":  func(p *Policy) { p.Writable, p.Protected = append(p.Writable, w.project), []string{w.pack + "/key"} },
-		"parents is protected": func(p *Policy) { p.Writable, p.Protected = append(p.Writable, w.project), []string{w.project + "/.packs"} },
+		"as it is":            func(*Policy) {},
+		"not among readable":  func(p *Policy) { p.ReadOnly = nil },
+		"parts are readable":  func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.pack+"/sub", w.pack+"/key") },
+		"links are readable":  func(p *Policy) { p.ReadOnly = append(p.ReadOnly, filepath.Clean(link), filepath.Clean(into)) },
+		"parent is readable":  func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.project) },
+		"parent is writable":  func(p *Policy) { p.Writable = append(p.Writable, w.project) },
+		"a part is protected": func(p *Policy) { p.Writable, p.Protected = append(p.Writable, w.project), []string{w.pack + "/key"} },
+		"parents is protected": func(p *Policy) {
+			p.Writable, p.Protected = append(p.Writable, w.project), []string{w.project + "/.packs"}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := w.policy()
@@ -216,6 +218,26 @@ func TestRunImageReadOnly(t *testing.T) {
 		if err != nil || len(entries) != 1 || string(text) != "good" {
 			t.Errorf("%q has %v with %q, %v", dir, entries, text, err)
 		}
+	}
+}
+
+// A loose tool is one file, and so is its copy.
+func TestRunImageFile(t *testing.T) {
+	w := newPackWorld(t, map[string]string{"a.tool.json": "good\n", "key": "good\n"})
+	p := w.policy()
+	file := filepath.Join(w.pack, "a.tool.json")
+	p.ReadOnly, p.Images = []string{file}, []Image{{At: file, From: filepath.Join(w.from, "a.tool.json")}}
+	c := w.command(t, "/bin/sh", w.ws, "-c", `cat "$1"; cat "${1%a.tool.json}key" 2>/dev/null`, "sh", file)
+	w.spoil(t)
+	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
+	defer r.Close()
+	res, err := r.Run(t.Context(), p, c)
+	want := "good\n"
+	if r.Level() == LevelNone {
+		want = "good\ngood\n" // of what is beside the copy
+	}
+	if err != nil || string(res.Stdout.Bytes()) != want {
+		t.Errorf("Run = %+v, %v, want it to print %q", res, err, want)
 	}
 }
 
@@ -369,4 +391,3 @@ func TestRunProgramExchanged(t *testing.T) {
 	}
 	r.starter = plain
 }
-

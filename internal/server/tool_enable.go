@@ -112,7 +112,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindEnable, Method: c.tool.name, Pack: facts,
-			Tools: names, Arguments: c.args, Logged: c.args,
+			Tools: names, Arguments: c.args, Logged: redactExec(c.args, s.secrets),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.unchanged(ctx, pack, permit); err != nil {

@@ -74,7 +74,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 		return nil, err
 	}
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args, Logged: c.args},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args, Logged: redactExec(c.args, s.secrets)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			return s.list(c, p.Query, after), nil
 		},

@@ -81,7 +81,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args, Logged: c.args, Hidden: hidden,
+			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: hidden,
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.unchanged(ctx, pack, permit); err != nil {

@@ -241,11 +241,11 @@ func auditOfWalk(t *testing.T, entries []audit.Entry, level, digest string) {
 	want := slices.Concat(
 		[]string{
 			"server.start",
-			"decision list capability_packs_list once",
+			"decision list capability_packs_list once policy",
 			"decision open capability_packs_open_docs field-notes once elicitation",
 			"decision read capability_packs_read_file field-notes once elicitation",
 			"decision read capability_packs_read_file field-notes chat elicitation",
-			"decision read capability_packs_read_file field-notes chat",
+			"decision read capability_packs_read_file field-notes chat grant",
 			"decision enable capability_packs_enable_tools field-notes once elicitation",
 		},
 		run("capability_packs_call_tool/note"),
@@ -335,10 +335,10 @@ func (c *client) question(words string, facts ...string) (digest string) {
 	schema, _ := asked[0].RequestedSchema.(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
 	decision, _ := properties["decision"].(map[string]any)
-	check(c.w.t, "the form's choices", decision["enum"], any([]any{"once", "chat", "deny"}))
+	check(c.w.t, "the form's choices", decision["enum"], any([]any{"once", "chat", "always", "deny"}))
 	check(c.w.t, "what the form requires", schema["required"], any([]any{"decision"}))
-	if names, _ := decision["enumNames"].([]any); len(properties) != 1 || decision["type"] != "string" || len(names) != 3 {
-		c.w.t.Errorf("the form = %v, want one string with three choices and their titles", schema)
+	if names, _ := decision["enumNames"].([]any); len(properties) != 1 || decision["type"] != "string" || len(names) != 4 {
+		c.w.t.Errorf("the form = %v, want one string with four choices and their titles", schema)
 	}
 	if _, after, ok := strings.Cut(asked[0].Message, "digest"); ok {
 		digest = strings.Fields(after)[0]

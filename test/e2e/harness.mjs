@@ -29,7 +29,7 @@ class World {
     this.root = root;
     this.packs = path.join(root, 'packs');
     this.workspace = path.join(root, 'workspace');
-    this.env = { PATH: process.env.PATH, HOME: root, PACKS_MCP_HOME: path.join(root, 'home'), PACKS_MCP_SANDBOX_REQUIRE: 'none', SOME_API_KEY: 'never-in-a-run' };
+    this.env = { PATH: process.env.PATH, HOME: root, PACKS_MCP_HOME: path.join(root, 'home'), PACKS_MCP_SANDBOX_REQUIRE: 'none', PACKS_MCP_APPROVAL_CHANNELS: 'elicitation', SOME_API_KEY: 'never-in-a-run' };
     const archive = fs.readFileSync(new URL('testdata/packs.txtar', import.meta.url), 'utf8');
     const [, ...parts] = archive.split(/^-- (.+) --\n/m);
     for (let i = 0; i < parts.length; i += 2) {
@@ -133,7 +133,7 @@ class Person {
     assert.deepEqual(schema.required, ['decision']);
     assert.deepEqual(Object.keys(schema.properties), ['decision']);
     assert.equal(schema.properties.decision.type, 'string');
-    assert.deepEqual(schema.properties.decision.enum, ['once', 'chat', 'deny']);
+    assert.deepEqual(schema.properties.decision.enum, ['once', 'chat', 'always', 'deny']);
   }
 }
 

@@ -119,7 +119,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, program: file, packs: filepath.Join(root, "packs"), workspace: filepath.Join(root, "workspace"),
 		env: []string{
-			"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + filepath.Join(root, "home"), "PACKS_MCP_SANDBOX_REQUIRE=none",
+			"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + filepath.Join(root, "home"), "PACKS_MCP_SANDBOX_REQUIRE=none", "PACKS_MCP_APPROVAL_CHANNELS=elicitation",
 			"SOME_API_KEY=never-in-a-run",
 			"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
 		},

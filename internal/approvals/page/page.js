@@ -205,7 +205,7 @@
       const key = Object.keys(KEYS).find((k) => KEYS[k] === choice.value);
       if (key) button.setAttribute('aria-keyshortcuts', key);
       button.addEventListener('click', (e) => { if (e.isTrusted) decide(card, choice.value); });
-      group.append(el('div', {className: 'choice'}, button, el('span', {}, choice.title)));
+      group.append(el('div', {className: 'choice'}, button, el('span', {}, choice.title === name ? '' : choice.title)));
     }
     parts.push(group, card.problem);
     card.node.replaceChildren(...parts);
@@ -217,7 +217,8 @@
     const waits = card.call.waits ? Date.parse(card.call.waits) - now() : 0;
     const holds = Date.parse(card.call.expires) - now();
     let line;
-    if (card.call.answered) line = `The client has not called again yet; your answer holds for ${span(holds)}.`;
+    if (card.call.answered && waits > 0) line = 'The call goes on.';
+    else if (card.call.answered) line = `The client has not called again yet; your answer holds for ${span(holds)}.`;
     else if (waits > 0) line = `The client waits ${span(waits)}.`;
     else line = `The client was told to try again; your answer holds for ${span(holds)}.`;
     text(card.time, line);

@@ -158,8 +158,9 @@ func (s *Store) readKey() ([]byte, private.Stamp, error) {
 // failed in the very last step; then the change holds, and a power failure may
 // undo it.
 //
-// Texts that are not UTF-8 are kept with U+FFFD in the place of what is not;
-// the digests of a grant are of what they were made of.
+// A grant with facts that are not UTF-8 is an error: they would come back as
+// other facts, and no call would ever be the same. Elsewhere U+FFFD takes the
+// place of what is not.
 func (s *Store) Update(change func([]gate.Grant) ([]gate.Grant, error)) error {
 	return s.file.Lock(func() error {
 		old, err := s.load()

@@ -112,6 +112,9 @@ func TestStore(t *testing.T) {
 			return append(g, gate.Grant{Digest: "x", Kind: "run"}), nil
 		},
 		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, gate.Grant{ID: "x", Digest: "x"}), nil },
+		func(g []gate.Grant) ([]gate.Grant, error) {
+			return append(g, gate.Grant{ID: "x", Digest: "x", Kind: "run", Facts: []gate.Fact{{Name: "folder", Values: []string{"/\xff"}}}}), nil
+		},
 	} {
 		if err := s.Update(change); err == nil {
 			t.Error("Update with what cannot be kept = nil, want an error")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 )
@@ -100,10 +101,17 @@ func invalid(grants []gate.Grant) string {
 			return fmt.Sprintf("the grant %q has no digest", g.ID)
 		case g.Kind == "":
 			return fmt.Sprintf("the grant %q has no kind", g.ID)
+		case slices.ContainsFunc(g.Facts, inexact):
+			return fmt.Sprintf("the grant %q has a fact that is not UTF-8, which the file cannot hold", g.ID)
 		}
 		ids[g.ID] = true
 	}
 	return ""
+}
+
+// inexact reports whether JSON cannot hold a fact as it is.
+func inexact(f gate.Fact) bool {
+	return !utf8.ValidString(f.Name) || slices.ContainsFunc(f.Values, func(v string) bool { return !utf8.ValidString(v) })
 }
 
 // encode returns the file that holds the grants, and its seal. It leaves out the

@@ -473,7 +473,7 @@ func TestCopyWhileItChanges(t *testing.T) {
 		}
 	}()
 	copied, refused := 0, 0
-	for range 200 {
+	for range 50 {
 		dir := folder(t) // so that it is made anew each time
 		got, release, err := Open(dir, Options{}).Copy(t.Context(), pack, want)
 		if err != nil {

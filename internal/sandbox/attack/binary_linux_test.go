@@ -235,6 +235,11 @@ func throughBinary(t *testing.T, v variant) {
 	for _, section := range attack.Sections() {
 		for _, row := range section.Rows {
 			want := v.want(row)
+			if slices.Contains(want, "EROFS") {
+				// The pack is a private copy, whose files nobody may write to either;
+				// that is what the kernel looks at first.
+				want = append(want, "EACCES")
+			}
 			if row.Network != sandbox.NetworkNone || row.Unsafe || slices.Contains(want, "ok") || slices.Contains(row.Probe, "{setuid}") {
 				continue
 			}

@@ -1,0 +1,275 @@
+package browser_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// A queue is what the page shows. It decides as the gate does, as far as the
+// page can tell.
+type queue struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	pending []gate.Pending
+	history []gate.Past
+	refuse  error
+	got     chan string // what was decided: code, decision, channel, values
+}
+
+func newQueue(p ...gate.Pending) *queue {
+	return &queue{pending: p, changed: make(chan struct{}), got: make(chan string, 100)}
+}
+
+func (q *queue) Pending() []gate.Pending  { q.mu.Lock(); defer q.mu.Unlock(); return q.pending }
+func (q *queue) History() []gate.Past     { q.mu.Lock(); defer q.mu.Unlock(); return q.history }
+func (q *queue) Changes() <-chan struct{} { q.mu.Lock(); defer q.mu.Unlock(); return q.changed }
+
+// edit changes the queue and tells everybody.
+func (q *queue) edit(change func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	change()
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+func (q *queue) add(p gate.Pending) {
+	q.edit(func() { q.pending = append(q.pending[:len(q.pending):len(q.pending)], p) })
+}
+
+func (q *queue) drop(code string) {
+	q.edit(func() {
+		var left []gate.Pending
+		for _, p := range q.pending {
+			if p.Code != code {
+				left = append(left, p)
+			}
+		}
+		q.pending = left
+	})
+}
+
+func (q *queue) Decide(code string, v gate.Verdict) (gate.Pending, error) {
+	q.mu.Lock()
+	refuse := q.refuse
+	var found gate.Pending
+	for _, p := range q.pending {
+		if p.Code == code {
+			found = p
+		}
+	}
+	q.mu.Unlock()
+	if refuse != nil {
+		return gate.Pending{}, refuse
+	}
+	if found.Code == "" {
+		return gate.Pending{}, &gate.CodeError{Code: code, Problem: gate.CodeUnknown}
+	}
+	q.edit(func() {
+		q.history = append([]gate.Past{{
+			Time: time.Now(), Chat: found.Chat, Call: code, Kind: found.Kind, Title: found.Title, Decision: v.Decision.String(), Channel: v.Channel,
+		}}, q.history...)
+	})
+	q.drop(code)
+	q.got <- fmt.Sprint(code, " ", v.Decision, " ", v.Channel, " ", v.Values)
+	return found, nil
+}
+
+// want waits for the next decision.
+func (q *queue) want(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-q.got:
+		if got != want {
+			t.Errorf("the page decided %q, want %q", got, want)
+		}
+	case <-time.After(patience):
+		t.Fatalf("nothing was decided, want %q", want)
+	}
+}
+
+func (q *queue) wantNothing(t *testing.T) {
+	t.Helper()
+	select {
+	case got := <-q.got:
+		t.Errorf("the page decided %q, want nothing", got)
+	default:
+	}
+}
+
+// rooms is one chat.
+type rooms struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	chat    approvals.Chat
+	files   map[string]string
+	refuse  error
+}
+
+func (r *rooms) Chats() []approvals.Chat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.chat
+	c.Packs = append([]approvals.Pack(nil), c.Packs...)
+	return []approvals.Chat{c}
+}
+
+func (r *rooms) Changes() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	return r.changed
+}
+
+func (r *rooms) SetAttached(_, pack string, on bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		return r.refuse
+	}
+	for i := range r.chat.Packs {
+		if r.chat.Packs[i].ID == pack {
+			r.chat.Packs[i].Attached = on
+		}
+	}
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+	return nil
+}
+
+type file struct{ *bytes.Reader }
+
+func (file) Close() error { return nil }
+
+func (r *rooms) OpenArtifact(_, path string) (io.ReadSeekCloser, approvals.Artifact, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.chat.Artifacts {
+		if content, ok := r.files[path]; ok && a.Path == path {
+			return file{bytes.NewReader([]byte(content))}, a, nil
+		}
+	}
+	return nil, approvals.Artifact{}, fs.ErrNotExist
+}
+
+// theRoom has a pack that is attached, one that is not, and files.
+func theRoom(now time.Time) *rooms {
+	return &rooms{
+		chat: approvals.Chat{
+			ID: "chat-1", Client: "claude-desktop 1.4.2", Ends: "until this client closes",
+			Packs: []approvals.Pack{
+				{ID: "triage", Name: "triage", Description: "Triage incidents.", Trust: "yours: from a folder you named or own", Attached: true},
+				{ID: "acme/lint", Name: "lint", Description: "Check Markdown before it is published.", Trust: "not trusted: from the project's folder", Problems: []string{"SKILL.md:3: the description is longer than 1,024 characters"}},
+			},
+			Artifacts: []approvals.Artifact{
+				{Path: "out/report.txt", Size: 12, MIME: "text/plain; charset=utf-8", Modified: now.Add(-time.Minute)},
+				{Path: "out/page.html", Size: 2048, MIME: "text/html", Modified: now.Add(-2 * time.Minute)},
+				{Path: "out/data.bin", Size: 5 << 20, MIME: "application/octet-stream", Modified: now.Add(-3 * time.Minute)},
+			},
+		},
+		files: map[string]string{"out/report.txt": "all is well\n", "out/page.html": "<script>document.title='ran'</script>"},
+	}
+}
+
+const greetText = `Run tool greet of pack triage?
+
+    program    "/usr/bin/python3"
+    arguments  1: "/packs/triage/greet.py"
+               2: "--name=Ada"
+    folder     "/home/ada/site"
+    sandbox    full: it reaches only what is named here
+    may read   the system's programs and settings
+               "/packs/triage" (the pack)
+    may change "/desk/chat" (the workspace)
+    network    none
+    limits     256 processes, 2 GiB of memory each
+    stops      after 30 seconds at the latest
+    pack       "/packs/triage"
+    trust      yours: from a folder you named or own
+    digest     abababababababab
+    asked by   a client that calls itself "claude-desktop 1.4.2"
+
+    The pack says of this tool:
+    > Say hello to somebody.
+`
+
+const lintText = `Open the documents of pack acme/lint?
+
+WARNING: this pack is NOT trusted. It came with a project
+or from elsewhere. Allow only what you understand.
+
+    effect     the model reads them and may do what they say
+    pack       "/home/ada/site/.packs/lint"
+    trust      not trusted: from the project's folder
+    digest     cdcdcdcdcdcdcdcd
+    asked by   a client that calls itself "claude-desktop 1.4.2"
+
+    The pack says of itself:
+    > Check Markdown before it is published.
+`
+
+// greet is a call that waits, lint another one; a third has returned.
+func greet(now time.Time) gate.Pending {
+	return gate.Pending{
+		Code: "K7QM-2F9X", Chat: "chat-1", Client: "claude-desktop 1.4.2", Kind: gate.KindRun, Pack: "triage",
+		Title: "Run tool greet of pack triage?", Text: greetText,
+		Choices: []gate.Choice{
+			{Value: "once", Title: "Run once: this exact call"},
+			{Value: "chat", Title: "Allow this tool with any valid arguments, until this client closes"},
+			{Value: "always", Title: "Allow this tool with any valid arguments, until anything about it changes"},
+			{Value: "deny", Title: "Deny"},
+		},
+		Asked: now.Add(-13 * time.Second), Waits: now.Add(32 * time.Second), Expires: now.Add(587 * time.Second),
+	}
+}
+
+func lint(now time.Time) gate.Pending {
+	return gate.Pending{
+		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude-desktop 1.4.2", Kind: gate.KindOpen, Pack: "acme/lint",
+		Title: "Open the documents of pack acme/lint?", Text: lintText,
+		Choices: []gate.Choice{{Value: "once", Title: "Allow once: this exact call"}, {Value: "deny", Title: "Deny"}},
+		Asked:   now.Add(-70 * time.Second), Expires: now.Add(530 * time.Second),
+	}
+}
+
+// openDesk serves the queue, and returns the address of a file that leads to
+// its page.
+func openDesk(t *testing.T, q *queue, r *rooms) (*approvals.Desk, func() string) {
+	t.Helper()
+	var file string
+	o := approvals.Options{
+		Calls: q, RunDir: t.TempDir() + "/run", Server: "server-1", Project: "/home/ada/site", Version: "0.6.0", Page: true,
+		OpenBrowser: func(f string) error { file = f; return nil },
+	}
+	if r != nil {
+		o.Rooms = r
+	}
+	d, err := approvals.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return d, func() string {
+		t.Helper()
+		if err := d.OpenPage(); err != nil {
+			t.Fatal(err)
+		}
+		return "file://" + file
+	}
+}

@@ -1,0 +1,222 @@
+package browser_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// update writes the pictures of docs/images anew.
+var update = flag.Bool("update", false, "write docs/images")
+
+// patience is how long a test waits for something that must happen. It is only
+// used up by a test that fails.
+const patience = 20 * time.Second
+
+// chromium is the browser of all tests; TestMain ends it.
+var chromium browser
+
+type browser struct {
+	once sync.Once
+	ctx  context.Context // of the browser's first tab
+	err  error
+	stop func()
+}
+
+// binDir is where the program is built; TestMain makes and removes it.
+var binDir string
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(showVar); file != "" {
+		os.Exit(show(file))
+	}
+	flag.Parse()
+	var err error
+	if binDir, err = os.MkdirTemp("", "packs-mcp-browser-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if chromium.stop != nil {
+		chromium.stop()
+	}
+	_ = os.RemoveAll(binDir)
+	os.Exit(code)
+}
+
+// start returns the browser, and starts it when it is needed first.
+func (b *browser) start(t *testing.T) context.Context {
+	t.Helper()
+	b.once.Do(func() {
+		var path string
+		for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+			if found, err := exec.LookPath(name); err == nil {
+				path = found
+				break
+			}
+		}
+		if path == "" {
+			b.err = fmt.Errorf("there is no chromium on the PATH")
+			return
+		}
+		options := append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(path), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-GB"))
+		if os.Geteuid() == 0 {
+			options = append(options, chromedp.NoSandbox) // Chromium has none for root
+		}
+		allocated, stopAll := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, stopFirst := chromedp.NewContext(allocated)
+		b.stop = func() { stopFirst(); stopAll() }
+		b.ctx = ctx
+		started := make(chan error, 1)
+		go func() { started <- chromedp.Do(ctx) }()
+		select {
+		case b.err = <-started:
+		case <-time.After(patience):
+			b.err = fmt.Errorf("it did not start in %v", patience)
+		}
+	})
+	if b.err != nil {
+		if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), "browser") {
+			t.Fatalf("browser: required by PACKS_MCP_REQUIRE, but %v", b.err)
+		}
+		t.Skipf("browser: %v", b.err)
+	}
+	return b.ctx
+}
+
+// A tab is one tab of the browser. What goes wrong in its scripts fails the test.
+type tab struct {
+	t    *testing.T
+	ctx  context.Context
+	evil atomic.Bool // it shows an attacker's page, about which the browser complains
+}
+
+// newTab opens a tab of a window that shares nothing with other windows.
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	return openTab(t, chromium.start(t), chromedp.WithNewBrowserContext())
+}
+
+// another opens a second tab of the same window, with the same cookies.
+func (b *tab) another() *tab {
+	b.t.Helper()
+	return openTab(b.t, b.ctx)
+}
+
+func openTab(t *testing.T, parent context.Context, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	ctx, done := chromedp.NewContext(parent, options...)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	t.Cleanup(func() { cancel(); done() })
+	b := &tab{t: t, ctx: ctx}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("the page's script failed: %s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
+				t.Errorf("the page's script complains: %+v", e.Args)
+			}
+		case *log.EventEntryAdded:
+			// A response of 403 is on the network, and tests ask for some. What the
+			// policy forbids comes from "security".
+			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork && !b.evil.Load() {
+				t.Errorf("the browser complains: %s: %s", e.Entry.Source, e.Entry.Text)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(1200, 900))
+	return b
+}
+
+// do runs actions that have to work.
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatalf("%v\nthe page: %s", err, b.look())
+	}
+}
+
+// look is what a person reads, for the message of a test that fails.
+func (b *tab) look() string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + '\n' + document.body.innerText`))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// until waits until an expression is true on the page.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	deadline, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for {
+		// An error is one that the next page need not have.
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if ok && err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			b.t.Fatalf("in vain waited for %s: %v\nthe page: %s", expression, err, b.look())
+		case <-b.ctx.Done():
+			b.t.Fatalf("in vain waited for %s: %v", expression, b.ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// eval returns the value of an expression.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v\nthe page: %s", expression, err, b.look())
+	}
+	return v
+}
+
+// has waits until a person can read the text.
+func (b *tab) has(text string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// settled waits until clicks count.
+func (b *tab) settled() {
+	b.t.Helper()
+	b.until(`document.querySelector('.card') && !document.querySelector('.settling')`)
+}
+
+// press clicks the button with this text on the card with this title, with the
+// mouse.
+func (b *tab) press(card, button string) {
+	b.t.Helper()
+	b.settled()
+	b.pressNow(card, button)
+}
+
+func (b *tab) pressNow(card, button string) {
+	b.t.Helper()
+	path := fmt.Sprintf(`//article[h2[normalize-space()=%q]]//button[normalize-space()=%q]`, card, button)
+	b.do(chromedp.Click(path))
+}

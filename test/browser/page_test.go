@@ -1,0 +1,353 @@
+package browser_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	q := newQueue()
+	d, open := openDesk(t, q, nil)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.has("No call waits")
+	if got, want := eval[string](b, "location.href"), "http://"+d.Address()+"/"; got != want {
+		t.Errorf("the page is at %q, want %q", got, want)
+	}
+	if got := eval[string](b, "document.cookie"); got != "" {
+		t.Errorf("scripts see the cookie %q", got)
+	}
+
+	// What has just appeared cannot be answered.
+	q.add(greet(now))
+	b.has("--name=Ada")
+	b.pressNow("Run tool greet of pack triage?", "Run")
+	q.wantNothing(t)
+	if got := eval[string](b, `document.querySelector('pre').textContent`); got != greetText {
+		t.Errorf("the page shows\n%s\nwant\n%s", got, greetText)
+	}
+	b.until(`document.title.startsWith('(1) ')`)
+	b.until(`/The client waits \d+ s\./.test(document.querySelector('.time').textContent)`)
+	b.press("Run tool greet of pack triage?", "Run")
+	q.want(t, "K7QM-2F9X once page map[]")
+	b.has("No call waits")
+	b.has("Allowed: Run tool greet of pack triage?")
+	b.has("allowed once on this page")
+
+	// Two at once, and each has its own answer.
+	two := greet(now)
+	two.Code, two.Title = "CCCC-CCCC", "Run tool close of pack triage?"
+	q.edit(func() { q.pending = []gate.Pending{greet(now), two, lint(now)} })
+	b.has("3 calls wait for you")
+	b.press("Run tool close of pack triage?", "Deny")
+	q.want(t, "CCCC-CCCC deny page map[]")
+	b.has("2 calls wait for you")
+	b.press("Run tool greet of pack triage?", "Always")
+	q.want(t, "K7QM-2F9X always page map[]")
+	b.has("1 call waits for you")
+	b.press("Open the documents of pack acme/lint?", "Open")
+	q.want(t, "B3XD-77HN once page map[]")
+	b.has("The client has to make the call again.")
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	q := newQueue(greet(now), lint(now))
+	_, open := openDesk(t, q, nil)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.settled()
+	// Nothing has the focus, so nothing is answered.
+	b.do(chromedp.KeyEvent("r"), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "))
+	focus := `document.activeElement.closest('.card')?.querySelector('h2').textContent`
+	b.do(chromedp.KeyEvent("j"))
+	b.until(focus + ` === 'Run tool greet of pack triage?'`)
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "), chromedp.KeyEvent("x"), chromedp.KeyEvent("R"))
+	b.do(chromedp.KeyEvent("j"))
+	b.until(focus + ` === 'Open the documents of pack acme/lint?'`)
+	b.do(chromedp.KeyEvent(kb.ArrowUp))
+	b.until(focus + ` === 'Run tool greet of pack triage?'`)
+	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent("c")) // is not offered
+	b.do(chromedp.KeyEvent("k"))
+	b.until(focus + ` === 'Run tool greet of pack triage?'`)
+	q.wantNothing(t)
+	b.do(chromedp.KeyEvent("c"))
+	q.want(t, "K7QM-2F9X chat page map[]")
+	// The key pressed again does not reach the next call.
+	b.has("1 call waits for you")
+	b.settled()
+	b.do(chromedp.KeyEvent("d"), chromedp.KeyEvent("r"))
+	b.until(`document.activeElement.id === 'count'`)
+	q.wantNothing(t)
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("d"))
+	q.want(t, "B3XD-77HN deny page map[]")
+}
+
+// A call that comes or goes leaves the focus, and what was typed, where they are;
+// what moved under the pointer cannot be answered for a moment.
+func TestUpdates(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	first, second := greet(now), lint(now)
+	second.Fields = []gate.Field{{Name: "city", Title: "City to look up"}}
+	q := newQueue(first, second)
+	_, open := openDesk(t, q, nil)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.settled()
+	b.press(second.Title, "Open")
+	b.has("Fill in “City to look up” first, or deny the call.")
+	b.until(`document.activeElement.name === 'city'`)
+	b.do(chromedp.KeyEvent("Rrdj")) // typed, not meant as keys
+	third := greet(now)
+	third.Code, third.Title = "DDDD-DDDD", "Run tool close of pack triage?"
+	q.add(third)
+	b.has("3 calls wait for you")
+	b.has("New: Run tool close of pack triage?")
+	q.drop(first.Code) // everything moves up
+	b.has("2 calls wait for you")
+	b.pressNow(second.Title, "Open")
+	b.do(chromedp.Focus(chromedp.CSS(`input[name=city]`)))
+	b.do(chromedp.KeyEvent("o"))
+	q.wantNothing(t)
+	if got := eval[string](b, `document.querySelector('input').value`); got != "Rrdjo" {
+		t.Errorf("the field has %q, want what was typed", got)
+	}
+	b.press(second.Title, "Open")
+	q.want(t, "B3XD-77HN once page map[city:Rrdjo]")
+
+	// The pack changed meanwhile: the answer is refused, and the call asked anew.
+	q.edit(func() {
+		q.refuse = &gate.CodeError{Code: third.Code, Problem: gate.CodeWithdrawn, Detail: "the pack changed"}
+	})
+	b.press(third.Title, "Run")
+	b.has("The call DDDD-DDDD: the pack changed.")
+	again := third
+	again.Code, again.Text = "EEEE-EEEE", "Run tool close of pack triage?\n\n    changed    greet.py, since you allowed it\n"
+	q.edit(func() { q.refuse, q.pending = nil, []gate.Pending{again} })
+	b.has("changed    greet.py, since you allowed it")
+	b.press(third.Title, "Run")
+	q.want(t, "EEEE-EEEE once page map[]")
+
+	// Allowed, and not made again yet: it can still be taken back.
+	held := lint(now)
+	held.Answered, held.Note = gate.Once, "Allowed. It holds once."
+	q.add(held)
+	b.has("your answer holds for 9 min")
+	if got := eval[int](b, `document.querySelectorAll('.card button').length`); got != 1 {
+		t.Errorf("an answered call has %d buttons, want 1", got)
+	}
+	b.press(held.Title, "Deny after all")
+	q.want(t, "B3XD-77HN deny page map[]")
+}
+
+func TestReloadAndTabs(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	q := newQueue(greet(now))
+	d, open := openDesk(t, q, nil)
+	b := newTab(t)
+	link := open()
+	b.do(chromedp.Navigate(link))
+	b.has("1 call waits for you")
+	b.do(chromedp.Reload())
+	b.has("1 call waits for you")
+	second := b.another()
+	second.do(chromedp.Navigate("http://" + d.Address() + "/"))
+	second.press("Run tool greet of pack triage?", "Run")
+	q.want(t, "K7QM-2F9X once page map[]")
+	b.has("No call waits")
+
+	// The file worked once, and a window of its own is not signed in.
+	other := newTab(t)
+	other.do(chromedp.Navigate("http://" + d.Address() + "/"))
+	other.has("This page is not signed in")
+	other.has("packs-mcp approvals open")
+	again := open()
+	other.do(chromedp.Navigate(again))
+	other.has("No call waits")
+	if err := d.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	b.has("Disconnected: the server has ended")
+	other.has("Disconnected: the server has ended")
+}
+
+// Without its key, which is not in the cookie, the page gets nothing, and says so.
+func TestStalePage(t *testing.T) {
+	t.Parallel()
+	q := newQueue(greet(time.Now()))
+	_, open := openDesk(t, q, nil)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.has("1 call waits for you")
+	b.do(chromedp.Evaluate[chromedp.Void](`localStorage.setItem('packs-key', 'stale')`), chromedp.Reload())
+	b.has("This page is not signed in. Run: packs-mcp approvals open")
+	if got := eval[int](b, `document.querySelectorAll('.card').length`); got != 0 {
+		t.Errorf("a stale page shows %d calls", got)
+	}
+}
+
+// Another server of this host gets the cookie, and can do nothing with it.
+func TestOtherPort(t *testing.T) {
+	t.Parallel()
+	q := newQueue(greet(time.Now()))
+	d, open := openDesk(t, q, nil)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.has("1 call waits for you")
+
+	cookies := make(chan string, 10)
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cookies <- r.Header.Get("Cookie")
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<!doctype html><link rel="icon" href="data:,"><title>evil</title><form method="post" action="http://%s/decide" enctype="text/plain"><input name='{"code":"K7QM-2F9X","decision":"once","a":"' value='"}'></form><iframe id="f"></iframe>`, d.Address())
+	}))
+	defer evil.Close()
+	b.evil.Store(true)
+	b.do(chromedp.Navigate(evil.URL))
+	if got := <-cookies; !strings.Contains(got, "packs-mcp-") {
+		t.Errorf("the other server got %q: this test shows nothing", got)
+	}
+	// Its scripts run as quiet functions: what the browser says about them is
+	// what this is about.
+	attempt := func(what, script string) string {
+		return eval[string](b, fmt.Sprintf(`(async () => { const u = 'http://%s'; try { %s } catch (e) { return 'refused' } })()`, d.Address(), script)) + " " + what
+	}
+	for what, script := range map[string]string{
+		"a decision":     `const r = await fetch(u + '/decide', {method: 'POST', mode: 'no-cors', credentials: 'include', body: '{"code":"K7QM-2F9X","decision":"once"}'}); return r.type === 'opaque' ? 'refused' : 'read'`,
+		"reading":        `return (await (await fetch(u + '/', {mode: 'same-origin', credentials: 'include'})).text()) && 'read'`,
+		"a frame":        `const f = document.getElementById('f'); await new Promise((d) => { f.onload = d; f.src = u + '/' }); try { return f.contentDocument ? 'read' : 'refused' } catch { return 'refused' }`,
+		"a script of it": `await new Promise((ok, no) => { const s = document.createElement('script'); s.onload = ok; s.onerror = no; s.src = u + '/page.js'; document.head.append(s) }); return 'read'`,
+		"what it kept":   `return localStorage.getItem('packs-key') ? 'read' : 'refused'`,
+		"a stylesheet":   `await new Promise((ok, no) => { const s = document.createElement('link'); s.rel = 'stylesheet'; s.onload = ok; s.onerror = no; s.href = u + '/page.css'; document.head.append(s) }); return 'read'`,
+	} {
+		if got := attempt(what, script); got != "refused "+what {
+			t.Errorf("another port: %s", got)
+		}
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`document.forms[0].submit()`))
+	b.has("is not signed in")
+	q.wantNothing(t)
+}
+
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	q := newQueue()
+	q.history = []gate.Past{{Time: now, Chat: "chat-1", Call: "c1", Title: "Run tool greet of pack triage?", Decision: "once", Channel: "elicitation", Run: "run-1"}}
+	r := theRoom(now)
+	_, open := openDesk(t, q, r)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.has("allowed once in the client · running")
+	q.edit(func() { q.history[0].Outcome = "exit code 0" })
+	b.has("allowed once in the client · exit code 0")
+
+	sw := func(pack string) string {
+		return fmt.Sprintf(`[role=switch][aria-label="Pack %s is attached to this chat"]`, pack)
+	}
+	b.until(`!document.querySelector('.settling')`)
+	b.do(chromedp.Click(chromedp.CSS(sw("acme/lint"))))
+	b.until(fmt.Sprintf(`document.querySelector('%s').getAttribute('aria-checked') === 'true'`, sw("acme/lint")))
+	b.has("Attached: acme/lint")
+	r.mu.Lock()
+	r.refuse = errors.New("it cannot be detached now")
+	r.mu.Unlock()
+	b.until(`!document.querySelector('.settling')`)
+	b.do(chromedp.Click(chromedp.CSS(sw("triage"))))
+	b.has("It cannot be detached now.")
+
+	// A file opens in a tab of its own, where nothing in it runs.
+	for _, tc := range []struct{ file, want string }{
+		{"out/report.txt", "all is well"},
+		{"out/page.html", "<script>document.title='ran'</script>"},
+	} {
+		b.until(`!document.querySelector('.settling')`)
+		opened := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return strings.Contains(i.URL, "/artifact/") })
+		b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open %s"]`, tc.file))))
+		select {
+		case id := <-opened:
+			file := openTab(t, b.ctx, chromedp.WithTargetID(id))
+			file.has(tc.want)
+			if got := eval[string](file, `document.contentType + ' ' + document.title + ' ' + origin`); got != "text/plain  null" {
+				t.Errorf("%s is shown as %q, want text of no origin", tc.file, got)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s was not opened: %s", tc.file, b.look())
+		}
+	}
+	if got := eval[bool](b, `document.querySelector('button[aria-label="Open out/data.bin"]').hidden`); !got {
+		t.Error("a binary file can be opened in the browser")
+	}
+}
+
+// What a screen reader is told.
+func TestAccessibility(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	second := lint(now)
+	second.Fields = []gate.Field{{Name: "city", Title: "City to look up"}}
+	q := newQueue(greet(now), second)
+	_, open := openDesk(t, q, theRoom(now))
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.settled()
+	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, n := range tree.Nodes {
+		if n.Role == nil || n.Ignored {
+			continue
+		}
+		name := ""
+		if n.Name != nil {
+			name = strings.Trim(string(n.Name.Value), `"`)
+		}
+		have[strings.Trim(string(n.Role.Value), `"`)+": "+name] = true
+	}
+	for _, want := range []string{
+		"main: ", "banner: ", "complementary: History, packs and files",
+		"heading: 2 calls wait for you", "heading: Run tool greet of pack triage?", "article: Run tool greet of pack triage?",
+		"button: Run. Run once: this exact call. Run tool greet of pack triage?",
+		"button: Run for this chat. Allow this tool with any valid arguments, until this client closes. Run tool greet of pack triage?",
+		"button: Always. Allow this tool with any valid arguments, until anything about it changes. Run tool greet of pack triage?",
+		"button: Deny. Run tool greet of pack triage?",
+		"button: Open. Allow once: this exact call. Open the documents of pack acme/lint?",
+		"group: Your answer", "textbox: City to look up",
+		"switch: Pack triage is attached to this chat", "button: Download out/report.txt", "status: ",
+		"heading: History", "heading: Packs", "list: Packs",
+	} {
+		if !have[want] {
+			t.Errorf("the accessibility tree has no %q", want)
+		}
+	}
+	if t.Failed() {
+		for n := range have {
+			t.Log(n)
+		}
+	}
+	// Buttons come in the order in which they are read, and the call before them.
+	got := eval[string](b, `[...document.querySelectorAll('.card')][0].querySelectorAll('button').length + ' ' +
+		[...document.querySelectorAll('[tabindex]')].filter((n) => n.tabIndex > 0).length`)
+	if got != "4 0" {
+		t.Errorf("buttons of the first call, and elements out of order = %q, want 4 and 0", got)
+	}
+}

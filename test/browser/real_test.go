@@ -1,0 +1,303 @@
+package browser_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// showVar is in the environment of the server: the test binary is its user's
+// browser, which writes what it was given into the file of that name.
+const showVar = "BROWSER_TEST_SHOW"
+
+// show is the browser: it keeps its arguments for the test.
+func show(file string) int {
+	text := strings.Join(os.Args[1:], "\n")
+	if os.WriteFile(file+".part", []byte(text), 0o600) != nil || os.Rename(file+".part", file) != nil {
+		return 1
+	}
+	return 0
+}
+
+// program is the real one, built for all tests, with the race detector when they
+// have it.
+var program = sync.OnceValues(func() (string, error) {
+	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
+		return file, nil
+	}
+	// The test cache knows the files that a test looked at, and not what "go
+	// build" reads.
+	for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err != nil {
+			return "", err
+		}
+	}
+	file := filepath.Join(binDir, "packs-mcp")
+	args := []string{"build", "-o", file}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the program: %w\n%s", err, out)
+	}
+	return file, nil
+})
+
+// A world is one user's machine, with a server that runs for a client that
+// cannot show questions.
+type world struct {
+	*mcp.ClientSession
+	t      *testing.T
+	script string // of the pack's tool
+	shown  string // what the browser was given
+	stderr *buffer
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
+func (b *buffer) String() string              { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
+
+const (
+	skillText = "---\nname: triage\ndescription: Triage incidents.\n---\n# Triage\n"
+	toolsText = `{"tools": [{
+  "name": "greet", "description": "Say hello to somebody.",
+  "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": false},
+  "command": {"program": "./scripts/greet.sh", "args": ["{{name}}"]}
+}]}`
+	scriptText = "#!/bin/sh\necho hello \"$1\"\nmkdir -p out\necho \"was here: $1\" >out/note.txt\n"
+)
+
+func newWorld(t *testing.T, env ...string) *world {
+	t.Helper()
+	chromium.start(t) // or the test is skipped
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("sh: not on this system, and the tool of the test's pack is a POSIX script")
+	}
+	bin, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := filepath.Join(root, "packs", "triage")
+	w := &world{t: t, script: filepath.Join(pack, "scripts", "greet.sh"), shown: filepath.Join(root, "shown"), stderr: new(buffer)}
+	err = errors.Join(
+		os.MkdirAll(filepath.Dir(w.script), 0o755), os.Mkdir(filepath.Join(root, "workspace"), 0o700),
+		os.WriteFile(filepath.Join(pack, "SKILL.md"), []byte(skillText), 0o644),
+		os.WriteFile(filepath.Join(pack, "tools.json"), []byte(toolsText), 0o644),
+		os.WriteFile(w.script, []byte(scriptText), 0o755),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bin, "serve", "--packs", filepath.Join(root, "packs"), "--workspace", filepath.Join(root, "workspace"))
+	cmd.Dir, cmd.Stderr = root, w.stderr
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + filepath.Join(root, "home"), "PACKS_MCP_SANDBOX_REQUIRE=none",
+		"BROWSER='" + exe + "' %s", showVar + "=" + w.shown, "GORACE=atexit_sleep_ms=0",
+	}, env...)
+	w.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "cannot-ask", Version: "1.2"}, nil).
+		Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatalf("connecting: %v; the server logged:\n%s", err, w.stderr)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Errorf("Close() = %v, want the server to end with status 0", err)
+		}
+		if log := w.stderr.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "DATA RACE") {
+			t.Errorf("the server logged:\n%s", log)
+		}
+		if left, err := filepath.Glob(filepath.Join(root, "home", "run", "*")); err != nil || len(left) > 0 {
+			t.Errorf("the server left %q in its run folder", left)
+		}
+	})
+	return w
+}
+
+// A reply is what a call came to.
+type reply struct {
+	text    string
+	isError bool
+}
+
+// call makes a call and does not wait for its result.
+func (w *world) call(name string, args map[string]any) <-chan reply {
+	done := make(chan reply, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(w.t.Context(), 2*patience)
+		defer cancel()
+		result, err := w.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
+		if err != nil {
+			done <- reply{"no result: " + err.Error(), true}
+			return
+		}
+		r := reply{isError: result.IsError}
+		for _, c := range result.Content {
+			if text, ok := c.(*mcp.TextContent); ok {
+				r.text += text.Text
+			}
+		}
+		done <- r
+	}()
+	return done
+}
+
+func (w *world) greet(name string) <-chan reply {
+	return w.call("capability_packs_call_tool", map[string]any{"pack_id": "triage", "tool": "greet", "arguments": map[string]any{"name": name}})
+}
+
+// want waits for the result of a call.
+func (w *world) want(done <-chan reply, isError bool, parts ...string) string {
+	w.t.Helper()
+	select {
+	case got := <-done:
+		for _, p := range parts {
+			if !strings.Contains(got.text, p) || got.isError != isError {
+				w.t.Fatalf("the call = error %v, %s\nwant error %v and %q", got.isError, got.text, isError, p)
+			}
+		}
+		return got.text
+	case <-time.After(patience):
+		w.t.Fatalf("the call did not come back; the server logged:\n%s", w.stderr)
+		return ""
+	}
+}
+
+// page waits until the server has opened the browser, and opens there what it was
+// given.
+func (w *world) page() *tab {
+	w.t.Helper()
+	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for {
+		if address, err := os.ReadFile(w.shown); err == nil {
+			if !strings.HasPrefix(string(address), "file:///") || strings.ContainsAny(string(address), "\n?#") {
+				w.t.Fatalf("the browser was started with %q, want the address of a file alone", address)
+			}
+			b := newTab(w.t)
+			b.do(chromedp.Navigate(string(address)))
+			return b
+		}
+		select {
+		case <-deadline:
+			w.t.Fatalf("the browser was not started; the server logged:\n%s", w.stderr)
+		case <-tick.C:
+		}
+	}
+}
+
+const greetTitle = "Run tool greet of pack triage?"
+
+// A client that cannot ask calls a tool, the page shows it, and what is clicked
+// there reaches the client.
+func TestTheWholeWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	done := w.greet("Ada")
+	b := w.page()
+	b.has(`1: "Ada"`)
+	b.has("asked by cannot-ask 1.2")
+	b.press(greetTitle, "Run")
+	w.want(done, false, "hello Ada")
+	b.has("No call waits")
+	b.has("exit code 0")
+	b.has("out/note.txt")
+
+	done = w.greet("Bob")
+	b.press(greetTitle, "Deny")
+	w.want(done, true, `"denied"`, "denied on the page")
+	b.has("denied on this page")
+
+	// Two at once: each gets its own answer.
+	first, second := w.greet("Cy"), w.greet("Dee")
+	b.has("2 calls wait for you")
+	b.settled()
+	for name, button := range map[string]string{"Cy": "Run", "Dee": "Deny"} {
+		b.until(`!document.querySelector('.settling')`)
+		b.do(chromedp.Click(fmt.Sprintf(`//article[contains(., '1: "%s"')]//button[normalize-space()=%q]`, name, button)))
+		b.until(fmt.Sprintf(`![...document.querySelectorAll('.card pre')].some((p) => p.textContent.includes('1: "%s"'))`, name))
+	}
+	w.want(first, false, "hello Cy")
+	w.want(second, true, `"denied"`)
+
+	// What a run left behind opens; what was detached is gone.
+	b.until(`!document.querySelector('.settling')`)
+	b.do(chromedp.Click(chromedp.CSS(`[role=switch][aria-label="Pack triage is attached to this chat"]`)))
+	b.has("Detached: triage")
+	w.want(w.greet("Eve"), true, "not_attached")
+}
+
+// The pack changes while its call waits, and after it was allowed always.
+func TestThePackChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	done := w.greet("Ada")
+	b := w.page()
+	b.press(greetTitle, "Always")
+	w.want(done, false, "hello Ada")
+	w.want(w.greet("Bob"), false, "hello Bob") // unasked
+
+	w.rewrite("echo two \"$1\"")
+	done = w.greet("Cy")
+	b.has("scripts/greet.sh")
+	b.has("changed")
+
+	w.rewrite("echo three \"$1\"") // while the person reads
+	b.press(greetTitle, "Run")
+	text := w.want(done, true)
+	if strings.Contains(text, "three Cy") {
+		t.Errorf("what nobody saw has run: %s", text)
+	}
+	done = w.greet("Dee")
+	b.has(`1: "Dee"`)
+	b.has("changed")
+	b.press(greetTitle, "Run")
+	w.want(done, false, "three Dee")
+}
+
+func (w *world) rewrite(line string) {
+	w.t.Helper()
+	if err := os.WriteFile(w.script, []byte("#!/bin/sh\n"+line+"\n"), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A call that has returned can still be allowed, for when it is made again.
+func TestAnswerLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "PACKS_MCP_APPROVAL_WAIT=1s")
+	w.want(w.greet("Ada"), true, `"approval_pending"`)
+	b := w.page()
+	b.has("The client was told to try again; your answer holds for 10 min.")
+	b.press(greetTitle, "Run")
+	b.has("The client has to make the call again.")
+	b.has("The client has not called again yet; your answer holds for 10 min.")
+	w.want(w.greet("Ada"), false, "hello Ada")
+	b.has("No call waits")
+}
