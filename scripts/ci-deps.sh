@@ -19,6 +19,7 @@ want file file         # the binary is static
 want readelf binutils  # the same
 want setpriv util-linux
 want shellcheck shellcheck # the scripts of the packs, and ours
+want chromium chromium fonts-dejavu-core # the approval page
 
 [ -n "$missing" ] || exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

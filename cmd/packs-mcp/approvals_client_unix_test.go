@@ -151,8 +151,9 @@ func TestClientsWaitForATerminal(t *testing.T) {
 	packs := filepath.Join(dir, "packs")
 	plantPack(t, packs, "one", "echo one went\n")
 	plantPack(t, packs, "two", "echo two went\n")
-	a, b := startClient(t, env, packs), startClient(t, env, packs)
 	s := startTerminal(t, env, dir, "approvals")
+	s.until("No call waits. No server of yours is running")
+	a, b := startClient(t, env, packs), startClient(t, env, packs)
 
 	one := a.call("one")
 	question := s.until(alwaysPrompt)

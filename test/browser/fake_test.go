@@ -168,7 +168,7 @@ func (r *rooms) OpenArtifact(_, path string) (io.ReadSeekCloser, approvals.Artif
 func theRoom(now time.Time) *rooms {
 	return &rooms{
 		chat: approvals.Chat{
-			ID: "chat-1", Client: "claude-desktop 1.4.2", Ends: "until this client closes",
+			ID: "chat-1", Client: "claude 1.4.2", Ends: "until this client closes",
 			Packs: []approvals.Pack{
 				{ID: "triage", Name: "triage", Description: "Triage incidents.", Trust: "yours: from a folder you named or own", Attached: true},
 				{ID: "acme/lint", Name: "lint", Description: "Check Markdown before it is published.", Trust: "not trusted: from the project's folder", Problems: []string{"SKILL.md:3: the description is longer than 1,024 characters"}},
@@ -199,7 +199,7 @@ const greetText = `Run tool greet of pack triage?
     pack       "/packs/triage"
     trust      yours: from a folder you named or own
     digest     abababababababab
-    asked by   a client that calls itself "claude-desktop 1.4.2"
+    asked by   a client that calls itself "claude 1.4.2"
 
     The pack says of this tool:
     > Say hello to somebody.
@@ -214,7 +214,7 @@ or from elsewhere. Allow only what you understand.
     pack       "/home/ada/site/.packs/lint"
     trust      not trusted: from the project's folder
     digest     cdcdcdcdcdcdcdcd
-    asked by   a client that calls itself "claude-desktop 1.4.2"
+    asked by   a client that calls itself "claude 1.4.2"
 
     The pack says of itself:
     > Check Markdown before it is published.
@@ -223,7 +223,7 @@ or from elsewhere. Allow only what you understand.
 // greet is a call that waits, lint another one; a third has returned.
 func greet(now time.Time) gate.Pending {
 	return gate.Pending{
-		Code: "K7QM-2F9X", Chat: "chat-1", Client: "claude-desktop 1.4.2", Kind: gate.KindRun, Pack: "triage",
+		Code: "K7QM-2F9X", Chat: "chat-1", Client: "claude 1.4.2", Kind: gate.KindRun, Pack: "triage",
 		Title: "Run tool greet of pack triage?", Text: greetText,
 		Choices: []gate.Choice{
 			{Value: "once", Title: "Run once: this exact call"},
@@ -237,7 +237,7 @@ func greet(now time.Time) gate.Pending {
 
 func lint(now time.Time) gate.Pending {
 	return gate.Pending{
-		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude-desktop 1.4.2", Kind: gate.KindOpen, Pack: "acme/lint",
+		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude 1.4.2", Kind: gate.KindOpen, Pack: "acme/lint",
 		Title: "Open the documents of pack acme/lint?", Text: lintText,
 		Choices: []gate.Choice{{Value: "once", Title: "Allow once: this exact call"}, {Value: "deny", Title: "Deny"}},
 		Asked:   now.Add(-70 * time.Second), Expires: now.Add(530 * time.Second),

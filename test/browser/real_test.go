@@ -212,6 +212,23 @@ func (w *world) page() *tab {
 	}
 }
 
+func (w *world) enable() <-chan reply {
+	return w.call("capability_packs_enable_tools", map[string]any{"pack_id": "triage"})
+}
+
+const enableTitle = "Enable 1 tool of pack triage?"
+
+// enabled is the page of a server whose tool is enabled.
+func (w *world) enabled() *tab {
+	w.t.Helper()
+	done := w.enable()
+	b := w.page()
+	b.press(enableTitle, "Enable")
+	w.want(done, false, `"enabled":true`)
+	b.has("No call waits")
+	return b
+}
+
 const greetTitle = "Run tool greet of pack triage?"
 
 // A client that cannot ask calls a tool, the page shows it, and what is clicked
@@ -219,8 +236,8 @@ const greetTitle = "Run tool greet of pack triage?"
 func TestTheWholeWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	b := w.enabled()
 	done := w.greet("Ada")
-	b := w.page()
 	b.has(`1: "Ada"`)
 	b.has("asked by cannot-ask 1.2")
 	b.press(greetTitle, "Run")
@@ -231,7 +248,7 @@ func TestTheWholeWay(t *testing.T) {
 
 	done = w.greet("Bob")
 	b.press(greetTitle, "Deny")
-	w.want(done, true, `"denied"`, "denied on the page")
+	w.want(done, true, `"denied"`, "the person chose to deny")
 	b.has("denied on this page")
 
 	// Two at once: each gets its own answer.
@@ -257,8 +274,8 @@ func TestTheWholeWay(t *testing.T) {
 func TestThePackChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	b := w.enabled()
 	done := w.greet("Ada")
-	b := w.page()
 	b.press(greetTitle, "Always")
 	w.want(done, false, "hello Ada")
 	w.want(w.greet("Bob"), false, "hello Bob") // unasked
@@ -270,7 +287,7 @@ func TestThePackChanges(t *testing.T) {
 
 	w.rewrite("echo three \"$1\"") // while the person reads
 	b.press(greetTitle, "Run")
-	text := w.want(done, true)
+	text := w.want(done, true, `"denied"`, "changed since the question")
 	if strings.Contains(text, "three Cy") {
 		t.Errorf("what nobody saw has run: %s", text)
 	}
@@ -292,12 +309,18 @@ func (w *world) rewrite(line string) {
 func TestAnswerLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "PACKS_MCP_APPROVAL_WAIT=1s")
-	w.want(w.greet("Ada"), true, `"approval_pending"`)
+	w.want(w.enable(), true, `"approval_pending"`)
 	b := w.page()
 	b.has("The client was told to try again; your answer holds for 10 min.")
-	b.press(greetTitle, "Run")
+	b.press(enableTitle, "Enable")
 	b.has("The client has to make the call again.")
 	b.has("The client has not called again yet; your answer holds for 10 min.")
-	w.want(w.greet("Ada"), false, "hello Ada")
+	w.want(w.enable(), false, `"enabled":true`)
 	b.has("No call waits")
+
+	// And denied, too.
+	w.want(w.greet("Ada"), true, `"approval_pending"`)
+	b.press(greetTitle, "Deny")
+	b.has("Denied: " + greetTitle)
+	w.want(w.greet("Ada"), true, `"denied"`)
 }

@@ -269,16 +269,17 @@
   function showPending(queue) {
     const focused = document.activeElement && document.activeElement.closest && document.activeElement.closest('.card');
     const fresh = queue.filter((c) => !cards.has(c.code));
+    const open = queue.filter((c) => !c.answered).length;
     change(() => {
       sync($('cards'), queue, (c) => c.code, makeCard);
-      text($('count'), queue.length === 0 ? 'No call waits' : `${plural(queue.length, 'call waits', 'calls wait')} for you`);
+      text($('count'), open === 0 ? 'No call waits' : `${plural(open, 'call waits', 'calls wait')} for you`);
     });
     for (const [code, card] of cards) {
       if (!card.node.isConnected) cards.delete(code);
     }
     // Not to the next call: a key that was meant for this one must not reach it.
     if (focused && !focused.isConnected) $('count').focus({preventScroll: true});
-    document.title = (queue.length ? `(${queue.length}) ` : '') + 'Approvals – packs-mcp';
+    document.title = (open ? `(${open}) ` : '') + 'Approvals – packs-mcp';
     if (fresh.length && !first) say(`New: ${fresh.map((c) => c.title).join(' ')}`);
     first = false;
   }

@@ -1,0 +1,370 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// everywhere has questions on the page and in the terminal too, and lets calls
+// wait for so long.
+func everywhere(wait time.Duration) option {
+	return func(s *setup) {
+		s.gate.Channels = []string{gate.ChannelElicitation, gate.ChannelPage, gate.ChannelTerminal}
+		s.server.Wait = wait
+	}
+}
+
+func (w *world) gate() *gate.Gate { return w.srv.opts.Gate.(*gate.Gate) }
+
+// pending waits until so many calls wait for a person.
+func (w *world) pending(n int) []gate.Pending {
+	w.t.Helper()
+	for late := time.After(20 * time.Second); ; {
+		changed := w.gate().Changes()
+		all := w.gate().Pending()
+		if len(all) == n {
+			return all
+		}
+		select {
+		case <-changed:
+		case <-late:
+			w.t.Fatalf("%d calls wait for a person, want %d: %+v", len(all), n, all)
+		}
+	}
+}
+
+// decide answers a pending call as the page would.
+func (w *world) decide(code string, d gate.Decision) {
+	w.t.Helper()
+	if _, err := w.gate().Decide(code, gate.Verdict{Decision: d, Channel: gate.ChannelPage}); err != nil {
+		w.t.Fatalf("Decide(%q, %q) = %v", code, d, err)
+	}
+}
+
+// begin sends a call of open_docs in one of the eras, and does not wait for its
+// reply.
+func (w *world) begin(modern bool) {
+	params := map[string]any{"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"}}
+	if modern {
+		params = withMeta(params, w.answer != nil)
+	}
+	w.next++
+	w.send(map[string]any{"id": w.next, "method": "tools/call", "params": params})
+}
+
+// code is that of the error a reply has; empty when it has none.
+func code(t *testing.T, reply map[string]any) string {
+	t.Helper()
+	content, _ := result(t, reply)["structuredContent"].(map[string]any)
+	e, _ := content["error"].(map[string]any)
+	c, _ := e["code"].(string)
+	return c
+}
+
+// A client that cannot ask: its call waits until somebody answers elsewhere, in
+// both eras.
+func TestAnsweredElsewhere(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		for _, c := range []struct {
+			decision gate.Decision
+			code     string
+		}{{gate.Once, ""}, {gate.Chat, ""}, {gate.Deny, "denied"}} {
+			unseen := 0
+			w := newWorld(t, triage, everywhere(20*time.Second), func(s *setup) { s.server.Unseen = func() { unseen++ } })
+			if !modern {
+				w.initialize()
+			}
+			w.begin(modern)
+			p := w.pending(1)[0]
+			if !strings.Contains(p.Title, "triage") || p.Waits.IsZero() || p.Chat == "" {
+				t.Errorf("the call waits as %+v, want its title, its chat and until when it waits", p)
+			}
+			w.decide(p.Code, c.decision)
+			if got := code(t, w.receive()); got != c.code {
+				t.Errorf("modern %v, %q: the call ends with %q, want %q", modern, c.decision, got, c.code)
+			}
+			if unseen != 1 {
+				t.Errorf("Unseen was called %d times, want once", unseen)
+			}
+			w.pending(0)
+			if e := w.entries()[0]; e.Channel != gate.ChannelPage || e.Decision != c.decision.String() {
+				t.Errorf("the log has %q by %q, want %q by the page", e.Decision, e.Channel, c.decision)
+			}
+			if c.decision == gate.Chat {
+				w.begin(modern)
+				if got := code(t, w.receive()); got != "" {
+					t.Errorf("the next call ends with %q, want it allowed for the chat", got)
+				}
+			}
+		}
+	}
+}
+
+// Where the client asks as well, the first answer counts: the client's form is
+// withdrawn when it comes from elsewhere.
+func TestFormIsWithdrawn(t *testing.T) {
+	w := newWorld(t, triage, everywhere(20*time.Second))
+	w.answer = func(string, map[string]any) map[string]any { return nil }
+	w.initialize()
+	w.begin(false)
+	w.decide(w.pending(1)[0].Code, gate.Once)
+	if got := code(t, w.receive()); got != "" {
+		t.Errorf("the call ends with %q, want it allowed", got)
+	}
+	if len(w.asked) != 1 || len(w.notes) != 1 || w.notes[0]["method"] != "notifications/cancelled" {
+		t.Errorf("%d questions and the notifications %v came, want one question that is withdrawn", len(w.asked), w.notes)
+	}
+	// And the other way round: nothing is left to be answered elsewhere.
+	w.answer = decide("once")
+	w.begin(false)
+	if got := code(t, w.receive()); got != "" {
+		t.Errorf("the call ends with %q, want it allowed", got)
+	}
+	w.pending(0)
+}
+
+// A call that nobody answers returns, and says how it can still be allowed; the
+// answer then holds for the same call, once.
+func TestApprovalPending(t *testing.T) {
+	for _, elicits := range []bool{false, true} {
+		w := newWorld(t, triage, everywhere(50*time.Millisecond))
+		if elicits {
+			w.answer = func(string, map[string]any) map[string]any { return nil }
+		}
+		w.initialize()
+		args := map[string]any{"pack_id": "triage"}
+		e := w.fails("approval_pending", "capability_packs_open_docs", args)
+		p := w.pending(1)[0]
+		hint, _ := e["hint"].(string)
+		if e["approval_code"] != p.Code || !strings.Contains(hint, "packs-mcp approvals approve "+p.Code) || !p.Waits.IsZero() {
+			t.Errorf("error = %v, want it to name %s; the call waits until %v, want no longer", e, p.Code, p.Waits)
+		}
+		// The same call waits under the same code.
+		if again := w.fails("approval_pending", "capability_packs_open_docs", args); again["approval_code"] != p.Code {
+			t.Errorf("the same call waits under %v, want %s", again["approval_code"], p.Code)
+		}
+		w.decide(p.Code, gate.Once)
+		w.fails("approval_pending", "capability_packs_read_file", map[string]any{"pack_id": "triage", "path": "docs/steps.md"})
+		asked := len(w.asked)
+		w.ok("capability_packs_open_docs", args)
+		if len(w.asked) != asked {
+			t.Errorf("the call that was allowed asks again: %q", w.asked[asked:])
+		}
+		w.fails("approval_pending", "capability_packs_open_docs", args)
+		var got []string
+		for _, e := range w.entries() {
+			got = append(got, strings.TrimSpace(e.Kind+" "+e.Decision+" "+e.Channel))
+		}
+		want := []string{"open pending", "open pending", "open once page", "read pending", "open once page", "open pending"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the log has %q, want %q", got, want)
+		}
+	}
+}
+
+// Whoever changes the pack after the answer has the person asked again: what
+// was allowed is no longer there.
+func TestPendingAndChanged(t *testing.T) {
+	w := newWorld(t, triage, everywhere(50*time.Millisecond))
+	w.initialize()
+	args := map[string]any{"pack_id": "triage"}
+	w.fails("approval_pending", "capability_packs_open_docs", args)
+	w.decide(w.pending(1)[0].Code, gate.Chat)
+	w.ok("capability_packs_open_docs", args)
+	w.put("triage/docs/steps.md", "Other steps.\n", 0o644)
+	w.fails("approval_pending", "capability_packs_open_docs", args)
+	if text := w.pending(1)[0].Text; !says(text, "CHANGED") || !says(text, "the file docs/steps.md changed") {
+		t.Errorf("the question is\n%s\nwant what changed", text)
+	}
+}
+
+// A client may decline by itself, as some do where nobody watches: the person
+// can still allow the call.
+func TestDeclinedByTheClient(t *testing.T) {
+	w := newWorld(t, triage, everywhere(20*time.Second))
+	w.answer = func(string, map[string]any) map[string]any { return map[string]any{"action": "decline"} }
+	w.initialize()
+	args := map[string]any{"pack_id": "triage"}
+	e := w.fails("denied", "capability_packs_open_docs", args)
+	p := w.pending(1)[0]
+	if e["approval_code"] != p.Code {
+		t.Errorf("error = %v, want it to name %s", e, p.Code)
+	}
+	w.decide(p.Code, gate.Once)
+	w.ok("capability_packs_open_docs", args)
+	// What a person denied in the form stays denied.
+	w.answer = decide("deny")
+	if e := w.fails("denied", "capability_packs_open_docs", args); e["approval_code"] != nil {
+		t.Errorf("error = %v, want no code after a person's own denial", e)
+	}
+	w.pending(0)
+}
+
+// A cancelled call is withdrawn everywhere.
+func TestCancelledWhileWaiting(t *testing.T) {
+	w := newWorld(t, triage, everywhere(20*time.Second))
+	w.initialize()
+	w.begin(false)
+	p := w.pending(1)[0]
+	w.send(map[string]any{"method": "notifications/cancelled", "params": map[string]any{"requestId": w.next}})
+	w.pending(0)
+	_, err := w.gate().Decide(p.Code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage})
+	if e, ok := errors.AsType[*gate.CodeError](err); !ok || e.Problem != gate.CodeWithdrawn {
+		t.Errorf("Decide(%q) = %v, want that it was withdrawn", p.Code, err)
+	}
+	if e := w.entries(); len(e) != 1 || e[0].Decision != "deny" {
+		t.Errorf("the log has %+v, want one denial", e)
+	}
+}
+
+// What a person attaches in one chat is attached there, and nowhere else.
+func TestAttachedInAChat(t *testing.T) {
+	w := newWorld(t, triage)
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("triage")
+	other, err := w.srv.newChat("other", "soon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms := w.srv.Rooms(t.Context())
+	mine := slices.IndexFunc(rooms, func(r Room) bool { return r.Chat != other.id })
+	if len(rooms) != 2 || len(rooms[mine].Packs) != 1 || rooms[mine].Client != "test 1" {
+		t.Fatalf("Rooms() = %+v, want two chats, and the pack and the client of one", rooms)
+	}
+	chat := rooms[mine].Chat
+	w.notes = nil
+	changed := w.srv.Changes()
+	if err := w.srv.SetAttached(t.Context(), chat, "triage", false); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	w.fails("not_attached", "capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+	if got := w.ok("capability_packs_list", nil)["packs"]; len(objects(got)) != 0 {
+		t.Errorf("list = %v, want no pack", got)
+	}
+	if len(w.notes) != 1 || w.notes[0]["method"] != "notifications/tools/list_changed" || slices.Contains(w.listed(), "triage__greet") {
+		t.Errorf("notifications %v, want one that the list changed", w.notes)
+	}
+	if p, err := w.srv.catalog(t.Context(), other).LookupAttached("triage"); err != nil {
+		t.Errorf("in the other chat the pack is %v, %v, want it attached", p, err)
+	}
+	if err := w.srv.SetAttached(t.Context(), chat, "triage", true); err != nil {
+		t.Fatal(err)
+	}
+	w.ok("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+	if !slices.Contains(w.listed(), "triage__greet") {
+		t.Error("the pack's tool is not back")
+	}
+	if err := w.srv.SetAttached(t.Context(), "no such chat", "triage", true); err == nil {
+		t.Error("SetAttached of a chat that is not there = nil")
+	}
+	if err := w.srv.SetAttached(t.Context(), chat, "no-such-pack", true); err == nil {
+		t.Error("SetAttached of a pack that is not there = nil")
+	}
+}
+
+// A grant for the chat ends when the pack is detached, and does not come back
+// with it.
+func TestDetachEndsGrants(t *testing.T) {
+	w := newWorld(t, triage)
+	w.answer = decide("chat")
+	w.initialize()
+	args := map[string]any{"pack_id": "triage"}
+	w.ok("capability_packs_open_docs", args)
+	chat := w.srv.Rooms(t.Context())[0].Chat
+	for _, on := range []bool{false, true} {
+		if err := w.srv.SetAttached(t.Context(), chat, "triage", on); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := len(w.asked)
+	w.ok("capability_packs_open_docs", args)
+	if len(w.asked) != asked+1 {
+		t.Errorf("%d questions after the pack was attached again, want one", len(w.asked)-asked)
+	}
+}
+
+// The page gives out the files of a workspace, and no others.
+func TestArtifacts(t *testing.T) {
+	w := newWorld(t, triage)
+	w.initialize()
+	chat := w.srv.everyChat()[0]
+	secret := filepath.Join(t.TempDir(), "secret.txt")
+	for path, data := range map[string]string{
+		secret: "secret", filepath.Join(chat.workspace, "report.md"): "# Report\n", filepath.Join(chat.workspace, "sub", "a.bin"): "\x00\x01",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linked := os.Symlink(secret, filepath.Join(chat.workspace, "link.txt")) == nil
+	hard := os.Link(secret, filepath.Join(chat.workspace, "hard.txt")) == nil
+	var names []string
+	for _, f := range w.srv.Rooms(t.Context())[0].Artifacts {
+		names = append(names, f.Path)
+	}
+	slices.Sort(names)
+	if want := []string{"report.md", "sub/a.bin"}; !slices.Equal(names, want) {
+		t.Errorf("artifacts = %q, want %q", names, want)
+	}
+	f, about, err := w.srv.OpenArtifact(chat.id, "report.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if data, err := io.ReadAll(f); string(data) != "# Report\n" || err != nil || about.Size != int64(len(data)) || !strings.HasPrefix(about.MIME, "text/") {
+		t.Errorf("OpenArtifact = %q, %+v, %v, want the file", data, about, err)
+	}
+	bad := []string{"", ".", "..", "../" + filepath.Base(secret), secret, "sub", "none.txt", "sub/../../x", "a\x00b"}
+	if linked {
+		bad = append(bad, "link.txt")
+	}
+	if hard {
+		bad = append(bad, "hard.txt")
+	}
+	for _, name := range bad {
+		if f, _, err := w.srv.OpenArtifact(chat.id, name); err == nil {
+			f.Close()
+			t.Errorf("OpenArtifact(%q) gives a file", name)
+		}
+	}
+	if _, _, err := w.srv.OpenArtifact("other", "report.md"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("OpenArtifact of a chat that is not there = %v, want that it has ended", err)
+	}
+}
+
+// AP-08: nothing in a pack or in the workspace allows anything.
+func TestPackCannotAllowItself(t *testing.T) {
+	const allow = "rules:\n  - allow: {kind: open}\n  - allow: {kind: run}\napproval: {policy: first-run, channels: [page]}\n"
+	w := newWorld(t, triage+"-- triage/config.yaml --\n"+allow+"-- triage/.packs-mcp/config.yaml --\n"+allow+"-- triage/grants.json --\n{\"version\":1,\"grants\":[]}\n")
+	w.answer = decide("deny")
+	w.initialize()
+	for _, name := range []string{"config.yaml", "rules.yaml", "grants.json"} {
+		if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].workspace, name), []byte(allow), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.fails("denied", "capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+	if len(w.asked) != 1 {
+		t.Errorf("%d questions, want one", len(w.asked))
+	}
+	for _, e := range w.entries() {
+		if e.Event == audit.EventDecision && e.Decision != "deny" {
+			t.Errorf("the log has %+v, want a denial", e)
+		}
+	}
+}
