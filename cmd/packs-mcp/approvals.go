@@ -201,6 +201,8 @@ func span(d time.Duration) string {
 // state says in few words how a call stands.
 func state(c approvals.Call, now time.Time) string {
 	switch {
+	case c.Answered == gate.Deny.String():
+		return "denied"
 	case c.Answered != "":
 		return "allowed: " + c.Answered
 	case c.Waits.After(now):
@@ -213,6 +215,8 @@ func state(c approvals.Call, now time.Time) string {
 // standing says in a sentence what an answer does now.
 func standing(c approvals.Call, now time.Time) string {
 	switch {
+	case c.Answered == gate.Deny.String():
+		return "It is denied."
 	case c.Answered != "":
 		return fmt.Sprintf("It is allowed (%s), and was not made again yet.", c.Answered)
 	case c.Waits.After(now):

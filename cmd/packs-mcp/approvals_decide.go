@@ -157,7 +157,11 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 		return err
 	}
 	d := approvals.Decision{Code: w.Code, Decision: how.decision, Values: values, Note: a.noTerminal()}
-	if w.Answered != "" {
+	switch w.Answered {
+	case "":
+	case gate.Deny.String():
+		return withHint(fmt.Errorf("the call %s was denied", w.Code), "a denial stands; if you want it after all, ask your client to make it again")
+	default:
 		return withHint(fmt.Errorf("the call %s is allowed already (%s), and was not made again yet", w.Code, w.Answered),
 			"ask your client to make it again; to take it back: packs-mcp approvals deny %s", w.Code)
 	}

@@ -337,7 +337,11 @@ func (c *console) still(ctx context.Context, w *waiting, u bulletin, ok bool) er
 			return nil
 		}
 		fmt.Fprintln(c.out)
-		c.say(fmt.Sprintf("That call was allowed elsewhere (%s).", now.Answered))
+		if now.Answered == gate.Deny.String() {
+			c.say("That call was denied elsewhere.")
+		} else {
+			c.say(fmt.Sprintf("That call was allowed elsewhere (%s).", now.Answered))
+		}
 		return errNext
 	}
 	why := "it was answered elsewhere, or its client gave it up"

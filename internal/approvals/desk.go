@@ -290,3 +290,12 @@ func (c *limitConn) Close() error {
 	defer c.release()
 	return c.Conn.Close()
 }
+
+// CloseWrite is what net/http ends a connection with whose request it has not
+// read to the end: without it the answer could be lost.
+func (c *limitConn) CloseWrite() error {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		return tcp.CloseWrite()
+	}
+	return nil
+}

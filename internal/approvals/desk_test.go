@@ -420,3 +420,24 @@ func TestHistoryIsSent(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsOfRequests(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	if s := d.http; s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 {
+		t.Errorf("a slow client can hold a connection for ever: %v %v %v %v", s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout)
+	}
+	r := asPage(d, "GET /", "").with("X-Long", strings.Repeat("x", 2*maxHeader))
+	if res, _ := r.send(t, d); res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("GET / with a header of %d bytes = %d, want 431", 2*maxHeader, res.StatusCode)
+	}
+	d.mu.Lock()
+	d.busy += maxRequests
+	d.mu.Unlock()
+	res, body := asTerminal(d, "GET /control/pending", "").send(t, d)
+	if res.StatusCode != 503 || !strings.Contains(body, "too many requests") {
+		t.Errorf("one request too many = %d %s, want 503", res.StatusCode, body)
+	}
+	d.mu.Lock()
+	d.busy -= maxRequests
+	d.mu.Unlock()
+}

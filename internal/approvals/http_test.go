@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -31,9 +32,7 @@ type request struct {
 // with returns r with other headers.
 func (r request) with(kv ...string) request {
 	headers := map[string]string{}
-	for k, v := range r.headers {
-		headers[k] = v
-	}
+	maps.Copy(headers, r.headers)
 	for i := 0; i < len(kv); i += 2 {
 		headers[kv[i]] = kv[i+1]
 	}

@@ -34,7 +34,7 @@ type Pack struct {
 	ID          string
 	Name        string
 	Description string // the pack's own words
-	Trust       string // in words
+	Trust       string // bundled, user or untrusted, or in words
 	Attached    bool
 	Problems    []string
 }

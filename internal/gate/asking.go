@@ -295,7 +295,11 @@ func (c *check) deny(reason, hint string) error {
 }
 
 func (c *check) denyBy(channel, reason, hint string) error {
-	if err := c.record(Deny, channel, reason, ""); err != nil {
+	logged := reason
+	if c.answer != nil {
+		logged = withNote(reason, c.answer.Note)
+	}
+	if err := c.record(Deny, channel, logged, ""); err != nil {
 		return err
 	}
 	return &DeniedError{Reason: reason, Hint: hint}

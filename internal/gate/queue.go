@@ -260,6 +260,9 @@ func (g *Gate) Pending() []Pending {
 	defer g.queue.lock()()
 	var all []Pending
 	for _, e := range g.queue.entries {
+		if e.verdict != nil && e.verdict.Decision == Deny {
+			continue // kept for the call that is made again; nobody has to look at it
+		}
 		p := e.shown
 		if e.asking && p.Waits.IsZero() {
 			p.Note = "The client shows this question, too."

@@ -130,7 +130,10 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 		if i > 0 {
 			path = c.Program.Interpreter
 		}
-		j.Files = append(j.Files, confine.File{Path: path, State: stateOf(f.stamp)})
+		resolved, err := filepath.EvalSymlinks(path)
+		j.Files = append(j.Files, confine.File{
+			Path: path, State: stateOf(f.stamp), System: err == nil && insideAny(systemDirs(), resolved) && !l.images.covers(path),
+		})
 	}
 	if c.WorkspaceID != nil {
 		t.identify(c.Workspace, confineID(c.WorkspaceID))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func (q *queue) edit(change func()) {
 }
 
 func (q *queue) add(p gate.Pending) {
-	q.edit(func() { q.pending = append(q.pending[:len(q.pending):len(q.pending)], p) })
+	q.edit(func() { q.pending = append(slices.Clip(q.pending), p) })
 }
 
 func (q *queue) drop(code string) {
@@ -170,8 +171,8 @@ func theRoom(now time.Time) *rooms {
 		chat: approvals.Chat{
 			ID: "chat-1", Client: "claude 1.4.2", Ends: "until this client closes",
 			Packs: []approvals.Pack{
-				{ID: "triage", Name: "triage", Description: "Triage incidents.", Trust: "yours: from a folder you named or own", Attached: true},
-				{ID: "acme/lint", Name: "lint", Description: "Check Markdown before it is published.", Trust: "not trusted: from the project's folder", Problems: []string{"SKILL.md:3: the description is longer than 1,024 characters"}},
+				{ID: "triage", Name: "triage", Description: "Triage incidents.", Trust: "user", Attached: true},
+				{ID: "acme/lint", Name: "lint", Description: "Check Markdown before it is published.", Trust: "untrusted", Problems: []string{"SKILL.md:3: the description is longer than 1,024 characters"}},
 			},
 			Artifacts: []approvals.Artifact{
 				{Path: "out/report.txt", Size: 12, MIME: "text/plain; charset=utf-8", Modified: now.Add(-time.Minute)},

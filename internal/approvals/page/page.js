@@ -17,6 +17,8 @@
     grant: 'by an earlier answer', rule: 'by a rule', policy: 'by the policy',
   };
 
+  const TRUST = {bundled: 'comes with packs-mcp', user: 'yours', untrusted: 'not trusted: from a project or from elsewhere'};
+
   const $ = (id) => document.getElementById(id);
   const cards = new Map(); // code → card
   let skew = 0; // the server's clock minus ours, ms
@@ -307,7 +309,7 @@
       let pack, failed = '', busy = false;
       const show = () => {
         text(name, pack.name || pack.id);
-        text(trust, [pack.id, pack.trust].filter(Boolean).join(' · '));
+        text(trust, [pack.id, Object.hasOwn(TRUST, pack.trust) ? TRUST[pack.trust] : pack.trust].filter(Boolean).join(' · '));
         text(about, pack.description ? `The pack says of itself: “${pack.description}”` : '');
         text(bad, [failed, ...pack.problems].filter(Boolean).join(' '));
         text(toggle, pack.attached ? 'Attached' : 'Detached');

@@ -17,7 +17,7 @@ import (
 func example() *Job {
 	return &Job{
 		Path: "/bin/x", Args: []string{"", "a\xff\x01", "b"}, Env: []string{"A=b"},
-		Files: []File{{"/bin/x", State{ID{7, 8}, 9, 10, 11}}},
+		Files: []File{{"/bin/x", State{ID{7, 8}, 9, 10, 11}, true}},
 		Dir:   "/w", DirID: ID{1, 2},
 		Namespaces: true, HostNet: true, Loopback: true,
 		Binds:    []Bind{{Path: "/usr", From: "/y"}, {Path: "/w", Writable: true, File: true, Optional: true, Device: true, ID: ID{3, 1 << 63}}},

@@ -37,6 +37,10 @@ type ID struct{ Dev, Ino uint64 }
 type File struct {
 	Path  string // absolute
 	State State
+	// System says that it is in a folder of the system's, where nobody exchanges
+	// it who could not do anything else as well. It is then started by its path,
+	// after which the kernel names the process.
+	System bool
 }
 
 // A State tells one file, with the bytes that it has, from others; the zero
@@ -220,6 +224,7 @@ func (c *codec) job(j *Job) {
 		c.uint(&f.State.Size)
 		c.uint(&f.State.Seconds)
 		c.uint(&f.State.Nanoseconds)
+		c.bool(&f.System)
 	})
 	c.string(&j.Dir)
 	c.id(&j.DirID)

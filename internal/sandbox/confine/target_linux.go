@@ -118,8 +118,8 @@ func (p *plan) program(j *Job) {
 // start executes the program, if it and its interpreter are still the files
 // whose bytes were looked at.
 //
-// A program that is no script is executed by the descriptor that was compared,
-// so that nothing can come between. The rest is compared by path, at the last
+// A program that is neither a script nor the system's is executed by the
+// descriptor that was compared, so that nothing can come between. The rest is compared by path, at the last
 // moment, and an exchange after that is not seen: of an interpreter until the
 // kernel has opened it, which is next, and of a script until its interpreter has
 // opened it, some milliseconds later, since that gets a path and nothing else.
@@ -127,7 +127,7 @@ func (p *plan) program(j *Job) {
 // pack's own scripts are copies in a private folder, where nobody can.
 func (p *plan) start(j *Job) {
 	for i, f := range j.Files {
-		if f.State == (State{}) || len(j.Files) == 1 {
+		if f.State == (State{}) || j.byDescriptor() {
 			continue
 		}
 		what := StepProgram
@@ -138,7 +138,7 @@ func (p *plan) start(j *Job) {
 		p.same(what, f.State)
 	}
 	argv, env := p.cstrings(append([]string{j.Path}, j.Args...)), p.cstrings(j.Env)
-	if len(j.Files) == 1 && j.Files[0].State != (State{}) {
+	if j.byDescriptor() {
 		p.call(StepStart, unix.SYS_OPENAT, fdCWD, j.Path, unix.O_PATH|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
 		p.call(StepStart, unix.SYS_STATX, slotFrom, "", unix.AT_EMPTY_PATH, stateMask, unsafe.Pointer(&p.stat))
 		p.same(StepProgram, j.Files[0].State)
@@ -147,6 +147,12 @@ func (p *plan) start(j *Job) {
 		p.call(StepStart, unix.SYS_EXECVEAT, slotFrom, "", argv, env, unix.AT_EMPTY_PATH).ignore[0] = uintptr(unix.ENOENT)
 	}
 	p.call(StepStart, unix.SYS_EXECVE, j.Path, argv, env)
+}
+
+// byDescriptor reports whether the program is started by the descriptor that
+// was compared.
+func (j *Job) byDescriptor() bool {
+	return len(j.Files) == 1 && j.Files[0].State != (State{}) && !j.Files[0].System
 }
 
 // limits sets what the kernel holds each process to.
