@@ -144,7 +144,7 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 	}
 	if r.Pack.Dir != "" {
 		p.fact("pack", safetext.Quote(r.Pack.Dir))
-		p.fact("trust", trustWords(r.Pack.Trust))
+		p.fact("trust", r.Pack.Trust.Words())
 		p.fact("digest", short(r.Pack.Digest))
 	}
 	if r.Caller.Client != "" {
@@ -239,7 +239,8 @@ func longBlank(s string) (begin, n int) {
 	return 0, 0
 }
 
-func trustWords(t Trust) string {
+// Words say where a pack comes from, as people are told.
+func (t Trust) Words() string {
 	switch t {
 	case TrustBundled:
 		return "bundled with packs-mcp"

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -31,7 +32,7 @@ type Room struct {
 // A RoomPack is a pack that is attached to a chat, or can be.
 type RoomPack struct {
 	ID, Name, Description string
-	Trust                 string // bundled, user, untrusted
+	Trust                 string // in words
 	Attached              bool
 	Problems              []string
 }
@@ -103,7 +104,7 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 		}
 		rp := RoomPack{
 			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.describe(p.Description),
-			Trust: string(p.Trust), Attached: p.Attached,
+			Trust: gate.Trust(p.Trust).Words(), Attached: p.Attached,
 		}
 		for _, d := range p.Problems {
 			rp.Problems = append(rp.Problems, safetext.Line(d.String()))
