@@ -69,6 +69,7 @@ const (
 	maxRequest  = 64 << 10 // bytes of a body
 	stallTime   = 10 * time.Second
 	beatTime    = 15 * time.Second       // between signs of life on a stream
+	restTime    = 100 * time.Millisecond // between two looks at what a stream shows
 	closeTime   = 300 * time.Millisecond // for requests that are under way at the end
 	secretBytes = 32
 )

@@ -32,6 +32,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 	beat := time.NewTicker(beatTime)
 	defer beat.Stop()
 	for {
+		rest := time.After(restTime)
 		// Taken before reading, so that no change falls between.
 		calls, rooms := d.o.Calls.Changes(), d.roomChanges()
 		var out bytes.Buffer
@@ -53,6 +54,14 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 			return
 		}
 		if !d.idle(w, r, rc, beat.C, done, calls, rooms) {
+			return
+		}
+		// A first change is shown at once, and what follows on its heels together.
+		select {
+		case <-rest:
+		case <-r.Context().Done():
+			return
+		case <-d.ctx.Done():
 			return
 		}
 	}

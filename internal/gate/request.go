@@ -57,7 +57,8 @@ type Pack struct {
 	// Loose says that Digest covers one file of Dir, and not what else is there.
 	Loose bool
 	// Files are what Digest covers, so that a person can be told what changed.
-	// They may be left out.
+	// They may be left out, and are shared by all requests about the same pack:
+	// nobody changes them.
 	Files []File
 	// Attached tells one attachment from a later one of the same pack: a grant
 	// ends when the pack is detached, and attaching it again does not bring it
@@ -191,7 +192,7 @@ func (p *Pack) trusted() bool { return p.Trust == TrustBundled || p.Trust == Tru
 
 // clone returns a copy that shares nothing that could be changed.
 func (r Request) clone() Request {
-	r.Tools, r.Fields, r.Pack.Files = slices.Clone(r.Tools), slices.Clone(r.Fields), slices.Clone(r.Pack.Files)
+	r.Tools, r.Fields = slices.Clone(r.Tools), slices.Clone(r.Fields) // Pack.Files is never changed
 	r.Arguments, r.Logged = slices.Clone(r.Arguments), slices.Clone(r.Logged)
 	if r.Run != nil {
 		run := *r.Run

@@ -138,6 +138,7 @@ type Server struct {
 	logger  *slog.Logger
 	base    map[string]*baseTool // :: plain name → tool; never modified after New
 	digests *packfs.DigestCache
+	trees   trees
 	files   *packs.ToolFiles
 	lookup  *sandbox.Lookuper
 	cpu     time.Duration // of a run; 0: its timeout

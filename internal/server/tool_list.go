@@ -194,10 +194,7 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 	}
 	facts := gate.Pack{
 		ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description,
-		Loose: p.Loose, Files: make([]gate.File, len(tree.Files)),
-	}
-	for i, f := range tree.Files {
-		facts.Files[i] = gate.File{Path: f.Path, Digest: f.Digest}
+		Loose: p.Loose, Files: s.trees.files(tree),
 	}
 	if !p.AttachedSince.IsZero() {
 		facts.Attached = p.AttachedSince.Format(time.RFC3339Nano)

@@ -1,0 +1,358 @@
+//go:build unix
+
+package approvals_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+)
+
+// patience is how long a test waits for something that must happen. It is only
+// used up by a test that fails.
+const patience = 30 * time.Second
+
+// binDir is where the program is built; TestMain makes and removes it.
+var binDir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if binDir, err = os.MkdirTemp("", "packs-mcp-approvals-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(binDir)
+	os.Exit(code)
+}
+
+// program is the real one, built for all tests, with the race detector when they
+// have it.
+var program = sync.OnceValues(func() (string, error) {
+	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
+		return file, nil
+	}
+	// The test cache knows the files that a test looked at, and not what "go
+	// build" reads.
+	for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err != nil {
+			return "", err
+		}
+	}
+	file := filepath.Join(binDir, "packs-mcp")
+	args := []string{"build", "-o", file}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the program: %w\n%s", err, out)
+	}
+	return file, nil
+})
+
+// number is what an environment variable says, or a default.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, want a number", name, text)
+	}
+	return n
+}
+
+// A world is one user's machine: a home, packs, and the servers that clients
+// started.
+type world struct {
+	t       *testing.T
+	program string
+	root    string // resolved
+	packs   string
+	home    string // PACKS_MCP_HOME
+	env     []string
+
+	mu sync.Mutex
+	// denied counts the calls that were answered with a denial, and
+	// decidedLate those that a person denied when they had returned: each is one
+	// line of the log.
+	denied, decidedLate int
+	// damaged says that the log is not as it should be, or that denials are not
+	// in it, because that is what the test is about.
+	damaged bool
+	// complains says that servers may log errors.
+	complains bool
+}
+
+// triage is the pack of most tests. Each run of greet leaves a file that is named
+// after it.
+const triage = `
+-- triage/SKILL.md --
+---
+name: triage
+description: Triage incidents.
+---
+# Triage
+
+Read docs/steps.md.
+-- triage/docs/steps.md --
+Step one.
+-- triage/tools.json --
+{"tools": [
+  {"name": "greet", "description": "Say hello.",
+   "inputSchema": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"], "additionalProperties": false},
+   "command": {"program": "./scripts/greet.sh", "args": ["{{who}}"]}},
+  {"name": "look", "description": "Look around.", "policy": {"read_only": true},
+   "command": {"program": "./scripts/greet.sh", "args": ["looked"]}},
+  {"name": "restart", "description": "Restart production.", "policy": {"confirm_before_run": true},
+   "command": {"program": "./scripts/greet.sh", "args": ["restarted"]}},
+  {"name": "send", "description": "Send it.", "policy": {"network": "full"},
+   "command": {"program": "./scripts/greet.sh", "args": ["sent"]}}
+]}
+-- triage/scripts/greet.sh --
+#!/bin/sh
+: >"$PACKS_WORKSPACE/$PACKS_RUN_ID"
+echo "hello $1"
+`
+
+// newWorld makes a world with the packs of a txtar tree. With the variables of
+// env, its programs have no others.
+func newWorld(t *testing.T, tree string, env ...string) *world {
+	t.Helper()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("sh: not on this system, and the tools of the test's packs are POSIX scripts")
+	}
+	file, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, program: file, root: root, packs: filepath.Join(root, "packs"), home: filepath.Join(root, "home")}
+	w.put("browser.sh", "#!/bin/sh\necho \"$1\" >>\""+root+"/shown\"\n")
+	w.env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + w.home, "PACKS_MCP_SANDBOX_REQUIRE=none",
+		"BROWSER=" + filepath.Join(root, "browser.sh"),
+		"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
+	}, env...)
+	for _, f := range txtar.Parse([]byte(tree)).Files {
+		w.put(filepath.Join("packs", f.Name), string(f.Data))
+	}
+	if err := os.MkdirAll(w.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.check) // after the servers have ended
+	return w
+}
+
+// put writes a file below the root; a script can be run.
+func (w *world) put(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.root, filepath.FromSlash(name))
+	mode := os.FileMode(0o644)
+	if strings.HasPrefix(text, "#!") {
+		mode = 0o755
+	}
+	// Put in place whole: servers look at it all the time.
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".new", []byte(text), mode), os.Chmod(path+".new", mode), os.Rename(path+".new", path))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) log() string { return filepath.Join(w.home, "audit.jsonl") }
+
+// check is what holds at the end of every test: the chain is whole, and each
+// denial that a client saw is one line of the log, which says why (HM-01).
+func (w *world) check() {
+	if w.damaged || w.t.Failed() {
+		return
+	}
+	if _, err := os.Stat(w.log()); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if stdout, stderr, status := w.command("audit", "verify"); status != 0 || !strings.HasPrefix(stdout, "ok: ") {
+		w.t.Errorf("audit verify = %d, %s%s, want ok", status, stdout, stderr)
+	}
+	denials := 0
+	for _, e := range w.entries() {
+		if e.Event == audit.EventDecision && e.Decision == "deny" {
+			denials++
+			if e.Reason == "" || e.Call == "" {
+				w.t.Errorf("the log has a denial without a reason or a call: %+v", e)
+			}
+		}
+	}
+	if want := w.denied + w.decidedLate; denials != want {
+		w.t.Errorf("the log has %d denials, want one for each of %d", denials, want)
+	}
+	if data, err := os.ReadFile(w.log()); err != nil || hasControl(string(data)) {
+		w.t.Errorf("the log has control characters, or cannot be read: %v", err)
+	}
+}
+
+// hasControl reports whether text could drive a terminal: control characters of
+// both sets, and what turns text around or hides in it.
+func hasControl(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
+			r >= 0xe0000 && r <= 0xe007f || r == 0x2028 || r == 0x2029 || r == 0x3164 || r == 0x2800 || r == 0xfffd
+	})
+}
+
+// entries are those of the audit log.
+func (w *world) entries() []audit.Entry {
+	w.t.Helper()
+	var all []audit.Entry
+	for line, err := range audit.Read(w.log()) {
+		if _, torn := errors.AsType[*audit.LineError](err); torn && w.damaged {
+			continue
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, line.Entry)
+	}
+	return all
+}
+
+// decisions are the log's, in short: "run once terminal".
+func (w *world) decisions() []string {
+	w.t.Helper()
+	var all []string
+	for _, e := range w.entries() {
+		if e.Event == audit.EventDecision {
+			all = append(all, strings.TrimSpace(e.Kind+" "+e.Decision+" "+e.Channel))
+		}
+	}
+	return all
+}
+
+// runs are the ids of the runs that left their file.
+func (w *world) runs() []string {
+	w.t.Helper()
+	all, err := filepath.Glob(filepath.Join(w.home, "workspaces", "*", "run-*"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range all {
+		all[i] = filepath.Base(all[i])
+	}
+	return all
+}
+
+// command runs the program to its end.
+func (w *world) command(args ...string) (stdout, stderr string, status int) {
+	// Also in cleanups, where the test's own context has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.program, args...)
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = w.env, w.root, &out, &errs
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		w.t.Errorf("packs-mcp %q: %v", args, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// ok runs a command that has to succeed, and returns what it printed.
+func (w *world) ok(args ...string) string {
+	w.t.Helper()
+	stdout, stderr, status := w.command(args...)
+	if status != 0 {
+		w.t.Fatalf("packs-mcp %q = %d, %s%s, want 0", args, status, stdout, stderr)
+	}
+	return stdout
+}
+
+// fails runs a command that has to fail, and to say some words.
+func (w *world) fails(status int, words string, args ...string) {
+	w.t.Helper()
+	stdout, stderr, got := w.command(args...)
+	if got != status || !strings.Contains(stderr, words) || !strings.HasPrefix(stderr, "packs-mcp: ") {
+		w.t.Errorf("packs-mcp %q = %d, %s%s, want %d and %q", args, got, stdout, stderr, status, words)
+	}
+}
+
+// found is the running servers that can be answered in a terminal, and what
+// waits there.
+func (w *world) found() (servers []*approvals.Server, calls []approvals.Call) {
+	w.t.Helper()
+	all, err := approvals.Find(w.t.Context(), filepath.Join(w.home, "run"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, s := range all.Servers {
+		some, err := s.Pending(w.t.Context())
+		if err == nil {
+			calls = append(calls, some...)
+		}
+	}
+	return all.Servers, calls
+}
+
+// pending waits until exactly so many calls wait for a person.
+func (w *world) pending(n int) []approvals.Call {
+	w.t.Helper()
+	var calls []approvals.Call
+	w.until(fmt.Sprintf("%d calls wait for a person", n), func() bool {
+		servers, now := w.found()
+		calls = now
+		return len(servers) > 0 && len(calls) == n
+	})
+	return calls
+}
+
+// until waits for what other processes do.
+func (w *world) until(what string, done func() bool) {
+	w.t.Helper()
+	late, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-late:
+			w.t.Fatalf("in vain waited until %s", what)
+		}
+	}
+}
+
+// approve allows the only call that waits, by the command.
+func (w *world) approve(flags ...string) approvals.Call {
+	w.t.Helper()
+	call := w.pending(1)[0]
+	w.ok(append([]string{"approvals", "approve", call.Code}, flags...)...)
+	return call
+}
+
+// says reports whether a question has some words. Where its lines break, and how
+// it is indented, does not matter.
+func says(question, words string) bool {
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	return strings.Contains(squeeze(question), squeeze(words))
+}
