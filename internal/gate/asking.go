@@ -23,11 +23,23 @@ func (g *Gate) where(code string) string {
 	return text + "in a terminal with: packs-mcp approvals approve " + code
 }
 
+// elicits reports whether the client shows the question.
+func (c *check) elicits() bool {
+	return c.req.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
+}
+
+// holder is who has the question that the request leads to.
+func (c *check) holder() holder {
+	if c.elicits() && c.req.Caller.Carries {
+		return heldByClient
+	}
+	return heldByCall
+}
+
 // question asks about the request: it becomes an entry of the queue, and a
 // question that the client can carry.
 func (c *check) question(stored []Grant) (*Permit, *Question, error) {
-	elicits := c.req.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
-	if !elicits && !c.elsewhere() {
+	if !c.elicits() && !c.elsewhere() {
 		return nil, nil, c.deny("this client cannot show questions, so nobody could be asked",
 			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
 				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR")
@@ -41,66 +53,69 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	now := c.now()
 	e := &entry{
 		chat: c.req.Caller.Chat, call: c.req.callDigest(c.box.Level), req: c.req.clone(), box: c.box,
-		asking: !elicits || !c.req.Caller.Carries, decided: make(chan struct{}),
+		holder: c.holder(), decided: make(chan struct{}),
 		shown: Pending{
 			Chat: c.req.Caller.Chat, Client: safetext.Line(c.req.Caller.Client), Person: safetext.Line(c.req.Caller.Person), Kind: c.req.Kind,
 			Pack: name(c.req.Pack.ID), Title: c.req.title(), Text: text, Choices: c.choices(), Fields: c.req.clone().Fields, Asked: now,
 		},
 	}
-	if !e.asking {
-		e.shown.Note = "The client shows this question, too."
+	if e.holder == heldByClient {
+		e.shown.Note = noteCarried
 	}
-	q, err := c.mint(e, now, elicits)
+	state, nonce, waits, expires, err := c.mint(e.chat, e.call)
 	if err != nil {
 		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
 	}
+	e.nonce, e.shown.Waits, e.shown.Expires = nonce, waits, expires
 	if !c.queue.add(e) {
+		c.states.spend(nonce)
 		return nil, nil, c.deny("too many calls wait for an answer", "Wait until the user has answered some, and call again.")
 	}
-	q.Code = e.shown.Code
-	return nil, q, nil
+	return nil, c.carried(e, state, nonce, expires), nil
 }
 
-// mint gives an entry a state, and makes the question that carries it.
-func (c *check) mint(e *entry, now time.Time, elicits bool) (*Question, error) {
-	expires := now.Add(c.pending)
-	state, nonce, err := c.states.mint(e.chat, e.call, expires)
-	if err != nil {
-		return nil, err
+// mint makes a state for a question about a call, and says until when the call
+// waits, if it does, and until when the question can be answered.
+func (c *check) mint(chat, call string) (state, nonce string, waits, expires time.Time, err error) {
+	now := c.now()
+	expires = now.Add(c.pending)
+	if c.holder() == heldByCall {
+		waits = now.Add(c.wait)
 	}
-	e.nonce, e.shown.Expires = nonce, expires
-	if e.asking {
-		e.shown.Waits = now.Add(c.wait)
-	}
+	state, nonce, err = c.states.mint(chat, call, expires)
+	return state, nonce, waits, expires, err
+}
+
+// carried is a question as the client gets it. What an entry has of it does not
+// change.
+func (c *check) carried(e *entry, state, nonce string, expires time.Time) *Question {
 	return &Question{
 		Title: e.shown.Title, Text: e.shown.Text, Choices: e.shown.Choices, Fields: e.shown.Fields,
-		State: state, Expires: expires, Code: e.shown.Code, Elicit: elicits, Decided: e.decided, nonce: nonce,
-	}, nil
+		State: state, Expires: expires, Code: e.shown.Code, Elicit: c.elicits(), Decided: e.decided, nonce: nonce,
+	}
 }
 
-// askAgain has the call wait for the answer to a question that an earlier call
-// left behind.
+// askAgain asks the question once more that an earlier call left behind.
 func (c *check) askAgain(e *entry) (*Permit, *Question, error) {
-	elicits := c.req.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
-	unlock := c.queue.lock()
-	e.asking, e.shown.Note = true, ""
-	q, err := c.mint(e, c.now(), elicits)
-	c.queue.change()
-	unlock()
+	state, nonce, waits, expires, err := c.mint(e.chat, e.call)
 	if err != nil {
 		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
 	}
-	return nil, q, nil
+	if !c.queue.give(e, nonce, waits, expires) {
+		c.states.spend(nonce)
+		return nil, nil, c.deny("the question is no longer open", "Make the call again; the user will then be asked.")
+	}
+	return nil, c.carried(e, state, nonce, expires), nil
 }
 
 // Answered returns what was decided about a question on the page or in the
 // terminal; nil when nothing was yet. It goes to Check like any other answer.
 func (g *Gate) Answered(q *Question) *Answer {
-	v := g.queue.verdictOf(q.nonce)
-	if v == nil {
+	r := g.queue.rulingOn(q.nonce)
+	if r == nil {
 		return nil
 	}
-	return answerOf(q.State, v)
+	return answerOf(q.State, &r.Verdict)
 }
 
 // answerOf spells a verdict as a client would.
@@ -121,16 +136,15 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	if !g.elsewhere() {
 		return &Answer{State: q.State, Channel: ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
 	}
-	e, answered := g.queue.leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
+	e, shown, answered := g.queue.leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
 	case e == nil:
 		return nil, &DeniedError{Reason: "the question is no longer open", Hint: "Make the call again; the user will then be asked."}
 	case answered:
 		return g.Answered(q), nil
 	}
-	g.states.spend(q.nonce)
 	c := &check{Gate: g, box: e.box, req: e.req}
-	p := &PendingError{Code: q.Code, Expires: e.shown.Expires}
+	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
 	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, clock(p.Expires))); err != nil {
 		g.queue.finish(q.nonce, CodeWithdrawn, "the question could not be recorded")
 		return nil, err
@@ -153,28 +167,46 @@ func (c *check) answered(stale error) (*Permit, error) {
 	if d.Decision == Deny && !d.explicit && c.elsewhere() {
 		// It may have been the client on its own. A person can still allow the
 		// call, for when it is made again.
-		e, answered := c.queue.leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
+		e, shown, answered := c.queue.leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
 		if e != nil && !answered {
-			err := c.deny(d.reason, "Tell the user that the call was declined. If it was not them, they can allow it "+c.where(e.shown.Code)+
-				" and ask you to make exactly the same call again. Otherwise go on without it.")
-			if denied, ok := err.(*DeniedError); ok { //nolint:errorlint // deny returns it bare
-				denied.Code = e.shown.Code
-			}
-			return nil, err
+			return nil, c.denyBy(c.answer.Channel, d.reason, "Tell the user that the call was declined. If it was not them, they can allow it "+c.where(shown.Code)+
+				" and ask you to make exactly the same call again. Otherwise go on without it.", shown.Code)
 		}
 	}
-	channel := c.answer.Channel
-	other := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s", spoken(d.Decision), spokenChannel(channel), clock(c.now())))
+	// Whatever a decision on another channel left behind is there by now, or will
+	// not be.
+	c.deciding.Lock()
+	other := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s",
+		spoken(d.Decision), spokenChannel(c.answer.Channel), clock(c.now())))
+	if other != nil && other.Decision != Deny && d.Decision == Deny {
+		c.takeBack(other)
+	}
+	c.deciding.Unlock()
 	if other != nil && (other.Decision == Deny || d.Decision != Deny) {
 		// The first answer counts, and a denial anywhere wins.
-		d = answerOf("", other).decision(c.choices(), c.req.Fields)
+		d = answerOf("", &other.Verdict).decision(c.choices(), c.req.Fields)
 		c.answer = &Answer{Channel: other.Channel, Note: other.Note}
 	}
 	if d.Decision == Deny {
 		return nil, c.deny(d.reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
+	if other != nil && other.recorded != nil {
+		// It is recorded and kept already.
+		permit, err := c.held(other)
+		return permit, err
+	}
 	return c.allow(d.Decision, d.values)
+}
+
+// takeBack takes back the grant that a ruling made.
+func (c *check) takeBack(r *ruling) {
+	if r.kept == "" {
+		return
+	}
+	if err := c.ungrant(r.kept, c.req.Caller.Chat); err != nil {
+		c.logger.Error("an answer that was taken back may still be kept", "err", err, "hint", "packs-mcp approvals grants")
+	}
 }
 
 // allow records a person's answer, keeps it for later calls when it says so,
@@ -219,39 +251,47 @@ func (c *check) keepAnswer(d Decision, channel string, record func(d Decision, r
 	})
 }
 
-// held applies a verdict that was given after the call had returned to the same
+// held applies a ruling that was given when no call waited for it to the same
 // call, made again.
-func (c *check) held(e *entry, v *Verdict) (*Permit, error) {
-	c.answer = &Answer{Channel: v.Channel, Note: v.Note}
-	if v.Decision == Deny {
-		return nil, c.deny(fmt.Sprintf("the person denied it at %s", clock(e.at)),
+func (c *check) held(r *ruling) (*Permit, error) {
+	c.answer = &Answer{Channel: r.Channel, Note: r.Note}
+	if err := r.settled(); err != nil {
+		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
+	}
+	if r.Decision == Deny {
+		return nil, c.deny(fmt.Sprintf("the person denied it at %s", clock(r.at)),
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	p := c.newPermit()
-	p.values = v.Values
-	reason := fmt.Sprintf("the person answered at %s, before the call was made again", clock(e.at))
-	if err := c.record(Once, v.Channel, reason, p.run); err != nil {
+	p.values = r.Values
+	reason := fmt.Sprintf("the person answered at %s, before the call was made again", clock(r.at))
+	if err := c.record(Once, r.Channel, reason, p.run); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// decideLate records a verdict on a call that has returned, and keeps it for
-// later calls when it says so.
-func (g *Gate) decideLate(e *entry, v Verdict) error {
-	c := &check{Gate: g, box: e.box, req: e.req, answer: &Answer{Channel: v.Channel, Note: v.Note}}
-	if v.Decision == Deny {
-		if err := g.ungrant(*c.like(), e.chat); err != nil {
-			g.logger.Warn("an answer that was taken back may still be kept", "err", err)
+// decideLate records a ruling on a question that no call of this process waits
+// for, and keeps it for later calls when it says so. before is the one that it
+// takes back, or nil.
+func (g *Gate) decideLate(e *entry, before, r *ruling, expires time.Time) error {
+	c := &check{Gate: g, box: e.box, req: e.req, answer: &Answer{Channel: r.Channel, Note: r.Note}}
+	if r.Decision == Deny {
+		if before != nil {
+			c.takeBack(before)
 		}
-		return c.record(Deny, v.Channel, withNote("the call had returned; it is denied when it is made again", v.Note), "")
+		return c.record(Deny, r.Channel, withNote("the call had returned; it is denied when it is made again", r.Note), "")
 	}
-	return c.keepAnswer(v.Decision, v.Channel, func(d Decision, reason string) error {
+	err := c.keepAnswer(r.Decision, r.Channel, func(d Decision, reason string) error {
 		if reason == "" {
-			reason = "the call had returned; it is allowed when it is made again before " + clock(e.shown.Expires)
+			reason = "the call had returned; it is allowed when it is made again before " + clock(expires)
 		}
-		return c.record(d, v.Channel, withNote(reason, v.Note), "")
+		return c.record(d, r.Channel, withNote(reason, r.Note), "")
 	})
+	if err == nil && c.grant != "" {
+		r.kept = c.like().Digest
+	}
+	return err
 }
 
 // withNote puts how an answer was given behind why.
@@ -291,10 +331,12 @@ func (c *check) deny(reason, hint string) error {
 	if c.answer != nil {
 		channel = c.answer.Channel
 	}
-	return c.denyBy(channel, reason, hint)
+	return c.denyBy(channel, reason, hint, "")
 }
 
-func (c *check) denyBy(channel, reason, hint string) error {
+// denyBy is deny for a decision of this channel. A person can still allow the
+// call under code, when that is not empty.
+func (c *check) denyBy(channel, reason, hint, code string) error {
 	logged := reason
 	if c.answer != nil {
 		logged = withNote(reason, c.answer.Note)
@@ -302,5 +344,5 @@ func (c *check) denyBy(channel, reason, hint string) error {
 	if err := c.record(Deny, channel, logged, ""); err != nil {
 		return err
 	}
-	return &DeniedError{Reason: reason, Hint: hint}
+	return &DeniedError{Reason: reason, Hint: hint, Code: code}
 }

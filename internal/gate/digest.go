@@ -22,6 +22,7 @@ func (r *Request) callDigest(level sandbox.Level) string {
 	s.add("method", r.Method)
 	s.add("about", r.Pack.About)
 	s.add("path", r.Path)
+	s.add("workspace", r.Workspace, fmt.Sprint(r.Scratch))
 	s.add("hidden", r.Hidden)
 	s.add("tools", r.Tools...)
 	for _, f := range r.Fields {
@@ -37,7 +38,6 @@ func (r *Request) callDigest(level sandbox.Level) string {
 		s.add("input", string(r.Run.Command.Stdin))
 		s.add("run id", r.Run.Command.RunID)
 		s.add("about the tool", r.Run.About)
-		s.add("made for the chat", fmt.Sprint(r.Run.Scratch))
 	}
 	return s.String()
 }

@@ -36,41 +36,41 @@ func (r *Request) facts(level sandbox.Level) []Fact {
 		{factPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose)}},
 		{"trust", []string{string(r.Pack.Trust)}},
 		{"attached", []string{r.Pack.Attached}},
+		{"workspace", []string{r.mask(r.Workspace), fmt.Sprint(r.Scratch)}},
 	}
 	if r.Run == nil {
 		return f
 	}
-	return append(f, r.Run.facts(level)...)
+	return append(f, r.runFacts(level)...)
 }
 
-func (r *Run) facts(level sandbox.Level) []Fact {
-	c, p := r.Command, r.Policy
+func (r *Request) runFacts(level sandbox.Level) []Fact {
+	run := r.Run
+	c, p := run.Command, run.Policy
 	f := []Fact{
-		{"tool", []string{r.Tool}},
-		{factDefinition, []string{r.Definition, fmt.Sprint(r.ReadOnly)}},
+		{"tool", []string{run.Tool}},
+		{factDefinition, []string{run.Definition, fmt.Sprint(run.ReadOnly)}},
 		{factProgram, []string{c.Program.Path, c.Program.Resolved, c.Program.Digest, c.Program.Name, c.Program.Shim}},
 		{factInterpreter, []string{c.Program.Interpreter, c.Program.InterpreterDigest}},
 		{"installation", slices.Concat(c.Program.Needs, links(c.Program.Links))},
-		{"folder", r.masked(c.Dir)},
-		{"workspace", r.masked(c.Workspace)},
+		{"folder", r.masked(c.Dir, c.Workspace)},
 		{"output", []string{fmt.Sprint(c.Join)}},
 		{"may read", r.masked(p.ReadOnly...)},
 		{"may change", r.masked(p.Writable...)},
 		{"may not change", r.masked(p.Protected...)},
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
-		{"project", []string{r.Project}},
-		{"granted variables", r.Granted.Env},
-		{"granted variables without a value", r.Granted.Unset},
-		{"granted folders", r.Granted.Folders},
-		{"left out", missing(r.Granted.LeftOut)},
-		{"home", []string{r.Granted.Home}},
+		{"project", []string{run.Project}},
+		{"granted variables", run.Granted.Env},
+		{"granted variables without a value", run.Granted.Unset},
+		{"granted folders", run.Granted.Folders},
+		{"left out", missing(run.Granted.LeftOut)},
+		{"home", []string{run.Granted.Home}},
 		{factNetwork, []string{p.Network.String()}},
 		{"limits", []string{fmt.Sprintf("%+v", p.Limits)}}, // numbers only
 		{"sandbox", []string{level.String()}},
-		{"made for the chat", []string{fmt.Sprint(r.Scratch)}},
 	}
-	if r.Tool == "" {
+	if run.Tool == "" {
 		return append(f, Fact{factArgs, c.Args}, Fact{factEnviron, r.hashed(c.Env)}, Fact{"input", []string{hexSum(c.Stdin)}})
 	}
 	return append(f, Fact{"variables", envNames(c.Env)})
@@ -82,7 +82,7 @@ const ownWorkspace = "the chat's workspace"
 
 // masked returns paths, with the same word for a workspace that is another one
 // in each chat.
-func (r *Run) masked(paths ...string) []string {
+func (r *Request) masked(paths ...string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
 		out[i] = r.mask(p)
@@ -90,8 +90,8 @@ func (r *Run) masked(paths ...string) []string {
 	return out
 }
 
-func (r *Run) mask(path string) string {
-	ws := r.Command.Workspace
+func (r *Request) mask(path string) string {
+	ws := r.Workspace
 	if !r.Scratch || ws == "" {
 		return path
 	}
@@ -106,7 +106,7 @@ func (r *Run) mask(path string) string {
 
 // hashed returns variables as "NAME=" and a digest of the value, which may be
 // a secret: facts are kept in a file.
-func (r *Run) hashed(env []string) []string {
+func (r *Request) hashed(env []string) []string {
 	out := make([]string, len(env))
 	for i, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -163,12 +163,15 @@ func (r *Request) subject() string {
 	s.add("person", r.Caller.Person)
 	s.add("kind", string(r.Kind))
 	s.add("pack", r.Pack.ID, r.Pack.Dir)
+	if r.Kind == KindRead && r.Pack.Dir == "" {
+		s.add("workspace", r.mask(r.Workspace))
+	}
 	if r.Run != nil {
 		s.add("tool", r.Run.Tool)
 		if r.Run.Tool == "" {
 			s.add("program", r.Run.Command.Program.Path)
 			s.add("arguments", r.Run.Command.Args...)
-			s.add("folder", r.Run.mask(r.Run.Command.Dir))
+			s.add("folder", r.mask(r.Run.Command.Dir))
 		}
 	}
 	return s.String()

@@ -135,6 +135,8 @@ type Gate struct {
 	states  *states
 	queue   *queue
 
+	deciding sync.Mutex // held by Decide, and by an answer that takes a decision back
+
 	mu    sync.Mutex
 	chats map[string][]Grant // :: chat → what was allowed in it
 }
@@ -175,7 +177,7 @@ func New(o Options) (*Gate, error) {
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		states: st, queue: newQueue(o.Now), chats: make(map[string][]Grant),
+		states: st, queue: newQueue(o.Now, st.spend), chats: make(map[string][]Grant),
 	}, nil
 }
 
@@ -211,6 +213,9 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 	if answer != nil {
 		// First of all: whatever is decided, the state is spent.
 		c.nonce, stale = g.states.redeem(answer.State, req.callDigest(c.box.Level))
+		if stale == nil && !g.queue.has(c.nonce) {
+			stale = errStateSpent
+		}
 	}
 	if ctx.Err() != nil {
 		c.queue.finish(c.nonce, CodeWithdrawn, "the client cancelled the call")
@@ -292,14 +297,14 @@ func (c *check) first() (*Permit, *Question, error) {
 	}
 	if verdict.Effect == rules.Deny {
 		return nil, nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
-			"Do not try it in another way. Tell the user what you wanted to do and why.")
+			"Do not try it in another way. Tell the user what you wanted to do and why.", "")
 	}
 	c.always = verdict.Effect == rules.Ask
-	if held, v := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level)); v != nil {
-		permit, err := c.held(held, v)
+	if left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder()); answer != nil {
+		permit, err := c.held(answer)
 		return permit, nil, err
-	} else if held != nil {
-		return c.askAgain(held)
+	} else if left != nil {
+		return c.askAgain(left)
 	}
 	stored, refused := c.loadGrants()
 	if refused != nil {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -166,30 +165,25 @@ func replaces(grant, have Grant) bool {
 	return have.Digest == grant.Digest || have.Subject == grant.Subject && have.Void != nil
 }
 
-// ungrant takes back what an answer left behind, when a denial follows it.
-func (g *Gate) ungrant(grant Grant, chat string) error {
+// ungrant takes back the grant with this digest, when a denial follows it.
+func (g *Gate) ungrant(digest, chat string) error {
+	is := func(have Grant) bool { return have.Digest == digest }
 	g.mu.Lock()
-	g.chats[chat] = slices.DeleteFunc(g.chats[chat], func(have Grant) bool { return have.Digest == grant.Digest })
+	g.chats[chat] = slices.DeleteFunc(g.chats[chat], is)
 	g.mu.Unlock()
 	if g.store == nil {
 		return nil
 	}
 	stored, err := g.store.Load()
-	if err != nil || !slices.ContainsFunc(stored, func(have Grant) bool { return have.Digest == grant.Digest }) {
+	if err != nil || !slices.ContainsFunc(stored, is) {
 		return err
 	}
-	return g.store.Update(func(all []Grant) ([]Grant, error) {
-		return slices.DeleteFunc(all, func(have Grant) bool { return have.Digest == grant.Digest }), nil
-	})
+	return g.store.Update(func(all []Grant) ([]Grant, error) { return slices.DeleteFunc(all, is), nil })
 }
 
 // sinceWords says when a grant was given, for a question.
 func sinceWords(g Grant) string {
-	when := "since you allowed this"
-	if g.Covers != "" && g.Policy == "" {
-		when = "since you allowed this and more"
-	}
-	return fmt.Sprintf("%s on %s", when, day(g.Since))
+	return "since your answer of " + day(g.Since)
 }
 
 // day is a point in time as people read it.

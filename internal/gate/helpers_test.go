@@ -256,6 +256,7 @@ func toolRun() Request {
 		Pack:      Pack{ID: "triage", Dir: "/packs/triage", Trust: TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Triage incidents."},
 		Arguments: json.RawMessage(`{"who":"Ada"}`),
 		Logged:    json.RawMessage(`{"who":"Ada"}`),
+		Workspace: "/desk/chat",
 		Run: &Run{
 			Tool: "greet", Definition: strings.Repeat("de", 32), About: "Say hello to somebody.",
 			Command: sandbox.Command{
@@ -317,7 +318,7 @@ func execRun() Request {
 // call is a request of another kind than run.
 func call(kind Kind, args string) Request {
 	r := toolRun()
-	r.Kind, r.Run = kind, nil
+	r.Kind, r.Run, r.Workspace = kind, nil, ""
 	r.Method = map[Kind]string{
 		KindList: "capability_packs_list", KindOpen: "capability_packs_open_docs",
 		KindRead: "capability_packs_read_file", KindEnable: "capability_packs_enable_tools",
@@ -342,7 +343,7 @@ func listCall() Request   { return call(KindList, `{}`) }
 
 func workspaceRead() Request {
 	r := call(KindRead, `{"pack_id":"workspace","path":"docs/steps.md"}`)
-	r.Pack = Pack{ID: "workspace", Trust: TrustUser}
+	r.Pack, r.Workspace = Pack{ID: "workspace", Trust: TrustUser}, "/desk/chat"
 	return r
 }
 

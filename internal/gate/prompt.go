@@ -128,6 +128,9 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 			p.fact("file", safetext.Quote(r.Path))
 		}
 		p.asked(r)
+		if r.Pack.Dir == "" {
+			p.fact("folder", safetext.Quote(r.Workspace))
+		}
 	case KindOpen:
 		p.asked(r)
 		p.fact("effect", "the model reads them and may do what they say")
@@ -135,7 +138,7 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 		for i, t := range r.Tools {
 			p.fact(first(i, "tools"), name(t))
 		}
-		p.fact("effect", "the tools can be called; each call asks again")
+		p.fact("effect", "each of their calls is decided by itself")
 	case KindRun:
 		p.run(r, box)
 	}

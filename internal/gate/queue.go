@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -19,27 +20,54 @@ const (
 	maxPast    = 200  // decisions remembered, and as many codes that came to an end
 )
 
-// A question that is open, or that was answered and whose call has not been
-// made again.
+// An entry is a question that is open, or that was answered and whose call has
+// not been made again. Its fields are guarded by the queue's lock, but for
+// those that never change: chat, call, req, box and decided.
 type entry struct {
-	shown  Pending
-	chat   string
-	call   string // digest of the exact call
-	req    Request
-	box    sandbox.Report
-	nonce  string // of the state that carries the question
-	asking bool   // a call waits for the answer, here or in the client
-	// verdict is what a person decided on the page or in the terminal; nil until
-	// then.
-	verdict *Verdict
-	at      time.Time     // of verdict
-	decided chan struct{} // closed with the first verdict
+	shown   Pending
+	chat    string
+	call    string // digest of the exact call
+	req     Request
+	box     sandbox.Report
+	nonce   string // of the state that carries the question; it works as long as the entry is there
+	holder  holder
+	ruling  *ruling       // what a person decided on the page or in the terminal; nil until then
+	decided chan struct{} // closed with the first ruling
+}
+
+// A holder says who has a question.
+type holder int
+
+const (
+	heldByNobody holder = iota // its call has returned without an answer
+	heldByCall                 // a call of this process waits for the answer
+	heldByClient               // the client shows it, and brings the answer with another call
+)
+
+// A ruling is a verdict on an entry. When no call of this process waits for it, it
+// is recorded and kept at once, by whoever decided.
+type ruling struct {
+	Verdict
+	at       time.Time
+	recorded chan struct{} // closed when that is done; nil when a call does it
+	err      error         // of recording it; read it when recorded is closed
+	kept     string        // digest of the grant that it made, to be read likewise
+}
+
+// settled waits until a ruling is in the log, and says whether it is.
+func (r *ruling) settled() error {
+	if r.recorded == nil {
+		return nil
+	}
+	<-r.recorded
+	return r.err
 }
 
 // A queue holds the questions of a gate: what the page and the terminal show.
 // It decides nothing.
 type queue struct {
-	now func() time.Time
+	now   func() time.Time
+	spend func(nonce string) // voids a state, when its question ends or gets another
 
 	mu      sync.Mutex
 	entries map[string]*entry // :: code → question
@@ -48,8 +76,8 @@ type queue struct {
 	changed chan struct{}     // closed at the next change
 }
 
-func newQueue(now func() time.Time) *queue {
-	return &queue{now: now, entries: make(map[string]*entry), changed: make(chan struct{})}
+func newQueue(now func() time.Time, spend func(nonce string)) *queue {
+	return &queue{now: now, spend: spend, entries: make(map[string]*entry), changed: make(chan struct{})}
 }
 
 // lock locks the queue, and drops what is too old.
@@ -58,10 +86,11 @@ func (q *queue) lock() (unlock func()) {
 	now := q.now()
 	for code, e := range q.entries {
 		if now.After(e.shown.Expires) {
-			q.end(code, CodeExpired, "nobody answered until "+clock(e.shown.Expires))
-			if e.verdict != nil {
-				q.ended[len(q.ended)-1].Detail = "it was answered, and was not made again until " + clock(e.shown.Expires)
+			detail := "nobody answered until " + clock(e.shown.Expires)
+			if e.ruling != nil {
+				detail = "it was answered, and was not made again until " + clock(e.shown.Expires)
 			}
+			q.end(code, CodeExpired, detail)
 		}
 	}
 	return q.mu.Unlock
@@ -70,8 +99,12 @@ func (q *queue) lock() (unlock func()) {
 // clock is a time of day as people read it.
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }
 
-// end drops a question and remembers its code. The caller holds the lock.
+// end drops a question with its state, and remembers its code. The caller holds
+// the lock.
 func (q *queue) end(code string, problem CodeProblem, detail string) {
+	if e := q.entries[code]; e != nil {
+		q.spend(e.nonce)
+	}
 	delete(q.entries, code)
 	q.ended = append(q.ended, CodeError{Code: code, Problem: problem, Detail: detail})
 	q.ended = q.ended[max(0, len(q.ended)-maxPast):]
@@ -132,12 +165,12 @@ func (q *queue) add(e *entry) bool {
 	return true
 }
 
-// makeRoom drops the oldest question that no call waits for, of the chat that
-// has the most of them. The caller holds the lock.
+// makeRoom drops the oldest question that no call of this process waits for, of
+// the chat that has the most of them. The caller holds the lock.
 func (q *queue) makeRoom() bool {
 	left := make(map[string][]*entry) // :: chat → its questions
 	for _, e := range q.entries {
-		if !e.asking {
+		if e.holder != heldByCall {
 			left[e.chat] = append(left[e.chat], e)
 		}
 	}
@@ -156,40 +189,73 @@ func (q *queue) makeRoom() bool {
 }
 
 // again finds the question about this very call that an earlier call of the
-// chat left behind. A verdict that was given is spent; without one, the call
-// that is made now waits for it.
-func (q *queue) again(chat, call string) (e *entry, verdict *Verdict) {
+// chat left behind, and what was decided about it: a denial before anything
+// else, then an answer, and otherwise the question that is open for longest. An
+// answer is spent by that. An open question is the caller's from now on.
+func (q *queue) again(chat, call string, now holder) (e *entry, answer *ruling) {
 	defer q.lock()()
-	for _, code := range slices.Sorted(maps.Keys(q.entries)) {
-		e := q.entries[code]
-		if e.asking || e.chat != chat || e.call != call {
-			continue
+	rank := func(e *entry) int {
+		switch {
+		case e.ruling != nil && e.ruling.Decision == Deny:
+			return 0
+		case e.ruling != nil:
+			return 1
+		default:
+			return 2
 		}
-		if e.verdict != nil {
-			q.end(code, CodeAnswered, "it was answered, and the call was made")
-			return e, e.verdict
-		}
-		e.asking = true
-		return e, nil
 	}
-	return nil, nil
+	for _, other := range q.entries {
+		switch {
+		case other.chat != chat, other.call != call, other.holder == heldByCall:
+		case other.ruling == nil && other.holder == heldByClient: // another call's
+		case e == nil, rank(other) < rank(e), rank(other) == rank(e) && other.shown.Asked.Before(e.shown.Asked):
+			e = other
+		}
+	}
+	if e == nil {
+		return nil, nil
+	}
+	if e.ruling != nil {
+		q.end(e.shown.Code, CodeAnswered, "it was answered, and the call was made")
+		return e, e.ruling
+	}
+	e.holder = now
+	return e, nil
 }
 
-// leave marks a question as one that no call waits for any more, unless it was
-// answered in this very moment.
-func (q *queue) leave(nonce, note string) (e *entry, answered bool) {
+// give lets a question be carried by another state, and waited for anew. It
+// reports false when the question has ended.
+func (q *queue) give(e *entry, nonce string, waits, expires time.Time) bool {
+	defer q.lock()()
+	if q.entries[e.shown.Code] != e {
+		return false
+	}
+	q.spend(e.nonce)
+	e.nonce, e.shown.Waits, e.shown.Expires, e.shown.Note = nonce, waits, expires, ""
+	if e.holder == heldByClient {
+		e.shown.Note = noteCarried
+	}
+	q.change()
+	return true
+}
+
+// noteCarried is said of a question that the client shows by itself.
+const noteCarried = "The client shows this question, too."
+
+// leave marks a question as one that nobody holds any more, unless it was
+// answered in this very moment. It returns the question as it is then shown.
+func (q *queue) leave(nonce, note string) (e *entry, shown Pending, answered bool) {
 	defer q.lock()()
 	e = q.find(nonce)
 	if e == nil {
-		return nil, false
+		return nil, Pending{}, false
 	}
-	if e.verdict != nil {
-		return e, true
+	if e.ruling != nil {
+		return e, e.shown, true
 	}
-	e.asking, e.shown.Waits = false, time.Time{}
-	e.shown.Note = note
+	e.holder, e.shown.Waits, e.shown.Note = heldByNobody, time.Time{}, note
 	q.change()
-	return e, false
+	return e, e.shown, false
 }
 
 // find returns the question that a state carries. The caller holds the lock.
@@ -202,23 +268,29 @@ func (q *queue) find(nonce string) *entry {
 	return nil
 }
 
+// has reports whether a question is there for a state.
+func (q *queue) has(nonce string) bool {
+	defer q.lock()()
+	return q.find(nonce) != nil
+}
+
 // finish takes the question that a state carries out of the queue, and returns
-// the verdict that was given on it meanwhile.
-func (q *queue) finish(nonce string, problem CodeProblem, detail string) *Verdict {
+// the ruling that was given on it meanwhile.
+func (q *queue) finish(nonce string, problem CodeProblem, detail string) *ruling {
 	defer q.lock()()
 	e := q.find(nonce)
 	if e == nil {
 		return nil
 	}
 	q.end(e.shown.Code, problem, detail)
-	return e.verdict
+	return e.ruling
 }
 
-// verdictOf returns what was decided about a question on another channel.
-func (q *queue) verdictOf(nonce string) *Verdict {
+// rulingOn returns what was decided about a question on another channel.
+func (q *queue) rulingOn(nonce string) *ruling {
 	defer q.lock()()
 	if e := q.find(nonce); e != nil {
-		return e.verdict
+		return e.ruling
 	}
 	return nil
 }
@@ -260,20 +332,13 @@ func (g *Gate) Pending() []Pending {
 	defer g.queue.lock()()
 	var all []Pending
 	for _, e := range g.queue.entries {
-		if e.verdict != nil && e.verdict.Decision == Deny {
-			continue // kept for the call that is made again; nobody has to look at it
+		// A denial is kept for the call that is made again; nobody has to look at it.
+		if e.ruling == nil || e.ruling.Decision != Deny {
+			all = append(all, e.shown)
 		}
-		p := e.shown
-		if e.asking && p.Waits.IsZero() {
-			p.Note = "The client shows this question, too."
-		}
-		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b Pending) int {
-		if c := a.Asked.Compare(b.Asked); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Code, b.Code)
+		return cmp.Or(a.Asked.Compare(b.Asked), strings.Compare(a.Code, b.Code))
 	})
 	return all
 }
@@ -299,59 +364,72 @@ func (g *Gate) Changes() <-chan struct{} {
 // long as the call has not gone on. An error is a [*CodeError], or a denial
 // because the answer could not be recorded.
 func (g *Gate) Decide(code string, v Verdict) (Pending, error) {
-	code = canonicalCode(code)
-	q := g.queue
-	unlock := q.lock()
-	e := q.entries[code]
+	// One at a time, with their records: a denial must not be overtaken by what it
+	// takes back.
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	e, before, now, shown, err := g.queue.rule(canonicalCode(code), v, g.pending)
+	if err != nil {
+		return Pending{}, err
+	}
+	if now.recorded == nil {
+		return shown, nil // whoever waits applies the answer, and records it
+	}
+	now.err = g.decideLate(e, before, now, shown.Expires)
+	close(now.recorded)
+	if now.err != nil {
+		g.queue.drop(e, "the answer could not be recorded")
+		return Pending{}, now.err
+	}
+	return shown, nil
+}
+
+// rule puts a verdict on a question, for so long when its call has returned. It
+// returns the ruling that was there before, and the new one.
+func (q *queue) rule(code string, v Verdict, lasts time.Duration) (e *entry, before, now *ruling, shown Pending, err error) {
+	defer q.lock()()
+	e = q.entries[code]
 	if e == nil {
-		defer unlock()
 		for _, was := range slices.Backward(q.ended) {
 			if was.Code == code {
-				return Pending{}, &was
+				return nil, nil, nil, Pending{}, &was
 			}
 		}
-		return Pending{}, &CodeError{Code: safetext.Line(code), Problem: CodeUnknown}
+		return nil, nil, nil, Pending{}, &CodeError{Code: safetext.Line(code), Problem: CodeUnknown}
 	}
 	if problem := e.refuses(v); problem != nil {
-		defer unlock()
-		return Pending{}, problem
+		return nil, nil, nil, Pending{}, problem
 	}
-	first := e.verdict == nil
-	late := !e.asking
 	v.Values = maps.Clone(v.Values)
-	e.verdict, e.at = &v, g.now()
-	e.shown.Answered = v.Decision
-	if late {
-		e.shown.Expires = e.at.Add(g.pending)
+	before, now = e.ruling, &ruling{Verdict: v, at: q.now()}
+	e.ruling, e.shown.Answered = now, v.Decision
+	if e.holder != heldByCall {
+		now.recorded = make(chan struct{})
+		e.shown.Waits, e.shown.Expires = time.Time{}, now.at.Add(lasts)
 		e.shown.Note = "Allowed. It holds once, when the client makes the call again."
-		if v.Decision == Deny {
-			e.shown.Note = "Denied."
-		}
 	}
-	shown := e.shown
-	if first {
+	if before == nil {
 		close(e.decided)
 	}
 	q.change()
-	unlock()
-	if !late {
-		// Whoever waits applies the answer, and records it.
-		return shown, nil
+	return e, before, now, e.shown, nil
+}
+
+// drop takes a question out of the queue.
+func (q *queue) drop(e *entry, detail string) {
+	defer q.lock()()
+	if q.entries[e.shown.Code] == e {
+		q.end(e.shown.Code, CodeWithdrawn, detail)
 	}
-	if err := g.decideLate(e, v); err != nil {
-		q.finish(e.nonce, CodeWithdrawn, "the answer could not be recorded")
-		return Pending{}, err
-	}
-	return shown, nil
 }
 
 // refuses says why a verdict cannot be given on a question; nil when it can.
 // The caller holds the queue's lock.
 func (e *entry) refuses(v Verdict) *CodeError {
 	code := e.shown.Code
-	if e.verdict != nil && (v.Decision != Deny || e.verdict.Decision == Deny) {
+	if e.ruling != nil && (v.Decision != Deny || e.ruling.Decision == Deny) {
 		return &CodeError{Code: code, Problem: CodeAnswered, Detail: fmt.Sprintf("it was answered before: %s, %s at %s",
-			spoken(e.verdict.Decision), spokenChannel(e.verdict.Channel), clock(e.at))}
+			spoken(e.ruling.Decision), spokenChannel(e.ruling.Channel), clock(e.ruling.at))}
 	}
 	value := v.Decision.String()
 	if !slices.ContainsFunc(e.shown.Choices, func(c Choice) bool { return c.Value == value }) {

@@ -77,6 +77,13 @@ type Request struct {
 
 	// Path is the file or directory to read, relative to the pack or workspace.
 	Path string
+	// Workspace is the absolute folder of the workspace that is read, or that a
+	// run writes to; empty when the call touches none.
+	Workspace string
+	// Scratch says that Workspace was made for this chat and is another folder in
+	// the next. A grant for every chat is then about "the workspace", wherever
+	// that is.
+	Scratch bool
 	// Hidden tells how many invisible characters a document has, in words;
 	// empty for none.
 	Hidden string
@@ -109,10 +116,6 @@ type Run struct {
 	About   string
 	Command sandbox.Command
 	Policy  sandbox.Policy
-	// Scratch says that the workspace was made for this chat and is another one
-	// in the next. A grant for every chat is then about "the workspace",
-	// wherever that is.
-	Scratch bool
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
@@ -162,6 +165,8 @@ func (r *Request) invalid() string {
 	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead):
 		return incomplete
 	case r.Kind != KindList && r.Pack.Dir != "" && r.Pack.Digest == "":
+		return incomplete
+	case r.Kind == KindRead && r.Pack.Dir == "" && r.Workspace == "", r.Run != nil && r.Run.Command.Workspace != r.Workspace:
 		return incomplete
 	}
 	if r.Run != nil {

@@ -64,7 +64,7 @@ var subject = []sentence{
 // plan is what no grant for a run survives.
 var plan = []sentence{
 	{"another folder", func(r *Request) { r.Run.Command.Dir = "/desk/other" }, asks},
-	{"another workspace", func(r *Request) { r.Run.Command.Workspace = "/desk/other" }, asks},
+	{"another workspace", func(r *Request) { r.Run.Command.Workspace, r.Workspace = "/desk/other", "/desk/other" }, asks},
 	{"more network (RP-03)", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, asks},
 	{"more time", func(r *Request) { r.Run.Policy.Limits.Timeout *= 2 }, asks},
 	{"more memory", func(r *Request) { r.Run.Policy.Limits.Memory *= 2 }, asks},
@@ -122,7 +122,7 @@ func TestForThisChat(t *testing.T) {
 	t.Run("read", func(t *testing.T) {
 		tell(t, readCall, Chat, slices.Concat(subject, []sentence{
 			{"another file of the pack", func(r *Request) { r.Path = "other.md" }, allows},
-			{"the workspace", func(r *Request) { r.Pack = workspaceRead().Pack }, asks},
+			{"the workspace", func(r *Request) { r.Pack, r.Workspace = workspaceRead().Pack, "/desk/chat" }, asks},
 			{"the documents", func(r *Request) { r.Kind = KindOpen }, asks},
 		}))
 	})

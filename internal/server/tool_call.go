@@ -98,9 +98,10 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: p.Arguments, Logged: redactExec(tool.Redact(p.Arguments), r.secrets), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
+		Workspace: c.chat.workspace, Scratch: c.chat.ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted, Scratch: c.chat.ownFolder,
+			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil

@@ -91,8 +91,9 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
+		Workspace: c.chat.workspace, Scratch: c.chat.ownFolder,
 		Run: &gate.Run{
-			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted, Scratch: c.chat.ownFolder,
+			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Logged: loggedArgs(command.Args, r.secrets),
 		},
 	}), nil

@@ -105,6 +105,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 			return nil, err
 		}
 		req.Pack = gate.Pack{ID: workspaceID, Trust: gate.TrustUser}
+		req.Workspace, req.Scratch = c.chat.workspace, c.chat.ownFolder
 		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
 			dir, err := c.chat.openWorkspace()
 			if err != nil {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -134,20 +133,6 @@ func (c *client) close() {
 	}
 	if status := c.cmd.ProcessState.ExitCode(); status != 0 || strings.Contains(log, "level=ERROR") {
 		c.w.t.Errorf("the server ended with %d and logged:\n%s", status, log)
-	}
-}
-
-// kill is kill -9.
-func (c *client) kill() {
-	c.w.t.Helper()
-	c.killed = true
-	if err := c.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		c.w.t.Error(err)
-	}
-	select {
-	case <-c.ended:
-	case <-time.After(patience):
-		c.w.t.Error("a server that was killed is still there")
 	}
 }
 

@@ -259,7 +259,7 @@ func TestRules(t *testing.T) {
 		{tool: execTool, args: exec("git", "push", "-f", "origin"), code: denied, word: "forbids it"},
 		{tool: execTool, args: exec("git", "-c", "x", "push"), code: waits},
 		{tool: execTool, args: exec("git", "-C", "/", "--no-pager", "push", "--force"), code: waits},
-		{tool: execTool, args: exec("git", "status", "--push"), word: "ran status --push"},
+		{tool: execTool, args: exec("git", "status", "--short"), word: "ran status --short"},
 		// Another name, or a path that the model chose, is not what was allowed.
 		{tool: execTool, args: exec(filepath.Join(w.root, "bin", "git"), "status"), code: waits},
 		{tool: execTool, args: exec(filepath.Join(w.root, "bin", "git"), "push"), code: denied},

@@ -1,0 +1,276 @@
+//go:build unix
+
+package approvals_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+)
+
+// briefly has calls wait no longer than they have to.
+const briefly = "PACKS_MCP_APPROVAL_WAIT=1s"
+
+// A call that nobody answers returns and names its code. The answer then holds
+// for the same call, once, in either era and whether the client can ask or not.
+func TestLateAnswer(t *testing.T) {
+	for name, connect := range map[string]func(*world) *client{
+		"cannot ask":         func(w *world) *client { return w.connect(nil) },
+		"asks in vain":       func(w *world) *client { return w.connect(mute) },
+		"cannot ask, modern": func(w *world) *client { return w.connectModern(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, triage, briefly)
+			c := connect(w)
+			enabling := c.beginTool(enable, object{"pack_id": "triage"})
+			w.approve()
+			enabling.outcome().want("")
+
+			code := c.tool(greet("Ada")).want("approval_pending", "packs-mcp approvals approve").approvalCode()
+			if shown := w.ok("approvals", "show", code); !says(shown, `1: "Ada"`) || !strings.Contains(shown, "The call has returned.") {
+				t.Errorf("approvals show %s printed %s, want the call and that it has returned", code, shown)
+			}
+			if got := w.ok("approvals", "approve", strings.ToLower(strings.ReplaceAll(code, "-", ""))); !strings.Contains(got, "make the same call again") {
+				t.Errorf("approvals approve printed %q, want what to do now", got)
+			}
+			w.fails(1, "is allowed already (once)", "approvals", "approve", code)
+			asked := len(c.questions())
+			other := c.beginTool(greet("Grace")) // another call
+			w.until("the other call is asked about", func() bool { _, calls := w.found(); return len(calls) == 2 })
+			c.tool(greet("Ada")).want("", "hello Ada")
+			other.outcome().want("approval_pending")
+			w.fails(1, "it was answered, and the call was made", "approvals", "approve", code)
+			w.fails(1, "it was answered, and the call was made", "approvals", "deny", code)
+			c.tool(greet("Ada")).want("approval_pending")
+			if n := len(c.questions()); asked > 0 && n != 2 {
+				t.Errorf("the client was asked %d times more, want twice: about the other call, and when the answer was spent", n)
+			}
+			if got := len(w.runs()); got != 1 {
+				t.Errorf("%d runs, want one", got)
+			}
+		})
+	}
+}
+
+// Whoever denies late has the call denied when it is made again, and what was
+// allowed late can be taken back.
+func TestLateDenial(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage, briefly)
+	c := w.connect(nil)
+	docs := object{"pack_id": "triage"}
+	code := c.tool(openDocs, docs).want("approval_pending").approvalCode()
+	w.ok("approvals", "deny", code)
+	w.decidedLate++
+	w.fails(1, "was answered before: denied, in a terminal", "approvals", "approve", code)
+	c.tool(openDocs, docs).want("denied", "the person denied it at")
+
+	code = c.tool(openDocs, docs).want("approval_pending").approvalCode()
+	w.ok("approvals", "approve", code, "--for", "always")
+	w.ok("approvals", "deny", code)
+	w.decidedLate++
+	if got := w.ok("approvals", "grants", "--json"); strings.Contains(got, `"id"`) {
+		t.Errorf("there is a grant after it was taken back: %s", got)
+	}
+	c.tool(openDocs, docs).want("denied", "the person denied it at")
+	want := []string{"open pending", "open deny terminal", "open deny terminal", "open pending", "open always terminal", "open deny terminal", "open deny terminal"}
+	if diff := cmp.Diff(want, w.decisions()); diff != "" {
+		t.Errorf("the log's decisions (-want +got):\n%s", diff)
+	}
+}
+
+// A code is good for what was asked, while it was asked, and for nothing else.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage, briefly, "PACKS_MCP_APPROVAL_PENDING=2s")
+	w.fails(1, "no server of yours is running", "approvals", "approve", "K7QM-2F9X")
+	c := w.connect(nil)
+	r := c.beginTool(openDocs, object{"pack_id": "triage"})
+	call := w.pending(1)[0]
+	if call.Waits.IsZero() || len(call.Code) != 9 {
+		t.Errorf("the call is listed as %+v, want a code, and that it waits", call)
+	}
+	w.fails(2, "is no code", "approvals", "approve", "K7QM")
+	w.fails(2, "is no code", "approvals", "approve", "../../../x")
+	w.fails(1, "no call waits under the code K7QM-2F9X", "approvals", "approve", "K7QM-2F9X")
+	w.fails(1, "no call waits under the code K7QM-2F9X", "approvals", "deny", "K7QM-2F9X")
+	w.fails(2, "--for is", "approvals", "approve", call.Code, "--for", "ever")
+	w.fails(2, "needs no value", "approvals", "approve", call.Code, "--set", "a=b")
+	r.outcome().want("approval_pending")
+	w.pending(0)
+	w.fails(1, "nobody answered until", "approvals", "approve", call.Code)
+	w.fails(1, "nobody answered until", "approvals", "deny", call.Code)
+	c.tool(openDocs, object{"pack_id": "triage"}).want("approval_pending")
+}
+
+// A cancelled call is withdrawn from every channel, and nothing comes of it later.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage)
+	c := w.connect(mute)
+	r := c.beginTool(openDocs, object{"pack_id": "triage"})
+	call := w.pending(1)[0]
+	c.send(object{"method": "notifications/cancelled", "params": object{"requestId": r.id}})
+	w.pending(0)
+	w.fails(1, "the client cancelled the call", "approvals", "approve", call.Code)
+	w.until("the form is withdrawn", func() bool { return len(c.notified("notifications/cancelled")) == 1 })
+	if got := w.ok("approvals", "list", "--json"); strings.Contains(got, "code") {
+		t.Errorf("approvals list has the call still: %s", got)
+	}
+	w.denied++ // the client does not wait for the reply
+	// A server that ends withdraws what waits with it.
+	c.beginTool(openDocs, object{"pack_id": "triage"})
+	call = w.pending(1)[0]
+	_ = c.cmd.Process.Signal(os.Interrupt)
+	<-c.ended
+	w.denied++
+	w.fails(1, "no server of yours is running", "approvals", "approve", call.Code)
+	if left, err := filepath.Glob(filepath.Join(w.home, "run", "*")); err != nil || len(left) > 0 {
+		t.Errorf("the server left %q", left)
+	}
+}
+
+// A client that asked for it hears that its call waits, also when its token is 0.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage)
+	c := w.connect(nil)
+	tokens := []any{0.0, "", "long"}
+	files := []string{"SKILL.md", "docs/steps.md", "tools.json", "scripts/greet.sh"}
+	var all []*request
+	for i, file := range files {
+		params := object{"name": readFile, "arguments": object{"pack_id": "triage", "path": file}}
+		if i < len(tokens) { // the last one wants no progress
+			params["_meta"] = object{"progressToken": tokens[i]}
+		}
+		all = append(all, c.begin("tools/call", params))
+	}
+	calls := w.pending(len(files))
+	w.until("each is told of", func() bool { return len(c.notified("notifications/progress")) >= len(tokens) })
+	for _, n := range c.notified("notifications/progress") {
+		i := slices.Index(tokens, n["progressToken"])
+		message, _ := n["message"].(string)
+		if i < 0 || !slices.ContainsFunc(calls, func(call approvals.Call) bool { return strings.Contains(message, call.Code) }) {
+			t.Errorf("progress %v, want it for a token that was given, with the call's code", n)
+		}
+	}
+	for _, call := range calls {
+		w.ok("approvals", "deny", call.Code)
+	}
+	for _, r := range all {
+		r.outcome().want("denied")
+	}
+}
+
+// A client that declines by itself: the person can still allow the call.
+func TestDeclinedByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage)
+	c := w.connect(func(string) object { return object{"action": "decline"} })
+	docs := object{"pack_id": "triage"}
+	o := c.tool(openDocs, docs).want("denied", "the person declined", "packs-mcp approvals approve")
+	w.pending(1) // a server can be found a moment after its start
+	if shown := w.ok("approvals", "show", o.approvalCode()); !strings.Contains(shown, "The client declined.") {
+		t.Errorf("approvals show printed %s, want that the client declined", shown)
+	}
+	w.ok("approvals", "approve", o.approvalCode())
+	c.tool(openDocs, docs).want("", "# Triage")
+	c.tool(openDocs, docs).want("denied").approvalCode()
+
+	// In the newer era, too.
+	c = w.connectModern(mute)
+	o = c.reply(c.ask(readFile, object{"pack_id": "triage", "path": "SKILL.md"}), object{"action": "cancel"}, readFile, object{"pack_id": "triage", "path": "SKILL.md"}).want("denied")
+	w.until("the second server can be found", func() bool { servers, _ := w.found(); return len(servers) == 2 })
+	w.ok("approvals", "approve", o.approvalCode())
+	c.tool(readFile, object{"pack_id": "triage", "path": "SKILL.md"}).want("", "Triage incidents")
+
+	// What a person denied in the form cannot be allowed elsewhere.
+	c = w.connect(choose("deny"))
+	if code := c.tool(openDocs, docs).want("denied", "chose to deny").approvalCode(); code != "" {
+		t.Errorf("a person's own denial names the code %s", code)
+	}
+}
+
+// Two answers at once: one of two allowances counts, and what a denial that
+// counted was about never ran.
+func TestTwoAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage)
+	c := w.connect(nil)
+	c.enable("triage")
+	ran := 0
+	for round := range 8 {
+		r := c.beginTool(greet("Ada"))
+		code := w.pending(1)[0].Code
+		second := "approve"
+		if round%2 == 1 {
+			second = "deny"
+		}
+		var status [2]int
+		var wg sync.WaitGroup
+		for i, verb := range []string{"approve", second} {
+			wg.Go(func() { _, _, status[i] = w.command("approvals", verb, code) })
+		}
+		wg.Wait()
+		o := r.outcome()
+		if o.code == "" {
+			ran++
+		}
+		switch {
+		case second == "approve" && (o.code != "" || status[0]+status[1] != 1):
+			t.Errorf("two allowances ended with %v, and the call with %q; want that one counts", status, o.code)
+		case second == "deny" && status[1] == 0 && o.code != "denied":
+			t.Errorf("a denial counted, and the call ended with %v", o.result)
+		case second == "deny" && status[1] != 0 && (status[0] != 0 || o.code != ""):
+			t.Errorf("allowing and denying ended with %v, and the call with %q; want one of them", status, o.code)
+		}
+	}
+	if got := len(w.runs()); got != ran {
+		t.Errorf("%d runs, and %d calls that were allowed", got, ran)
+	}
+}
+
+// Where the client and the terminal ask, the first answer counts, and the form is
+// withdrawn. The page is opened for what the client does not show, and once.
+func TestChannels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage)
+	c := w.connect(mute)
+	r := c.beginTool(openDocs, object{"pack_id": "triage"})
+	w.approve("--for", "chat")
+	r.outcome().want("")
+	if got := c.notified("notifications/cancelled"); len(got) != 1 {
+		t.Errorf("%d forms were withdrawn, want one", len(got))
+	}
+	if _, err := os.Stat(filepath.Join(w.root, "shown")); err == nil {
+		t.Error("the browser was opened for what the client shows")
+	}
+	c.tool(openDocs, object{"pack_id": "triage"}).want("")
+
+	c = w.connect(nil)
+	for range 2 {
+		r = c.beginTool(openDocs, object{"pack_id": "triage"})
+		w.approve()
+		r.outcome().want("")
+	}
+	w.until("the browser is opened", func() bool { _, err := os.Stat(filepath.Join(w.root, "shown")); return err == nil })
+	shown := strings.Fields(w.read("shown"))
+	if len(shown) != 1 || !strings.HasPrefix(shown[0], "file://"+w.home+"/run/") || strings.ContainsAny(shown[0], "?#") {
+		t.Errorf("the browser was given %q, want one file of the run folder, and no secret", shown)
+	}
+	var page, terminal bool
+	for _, d := range w.decisions() {
+		page, terminal = page || strings.HasSuffix(d, " page"), terminal || strings.HasSuffix(d, " terminal")
+	}
+	if page || !terminal {
+		t.Errorf("the log's decisions are %q, want those of a terminal", w.decisions())
+	}
+}
