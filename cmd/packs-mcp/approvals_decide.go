@@ -30,7 +30,7 @@ func (a *app) approveCommand() *cobra.Command {
 		Short: "Allow a call that waits, by its code",
 		Long: `Allow a call that waits, by the code that its client was given. In a terminal the call is
 shown in full first, and you are asked to confirm. Without a terminal it is allowed at once,
-and the audit log says that no terminal was there. The code works once.`,
+for this one time only, and the audit log says that no terminal was there. The code works once.`,
 		Example: `  packs-mcp approvals approve K7QM-2F9X
   packs-mcp approvals approve K7QM-2F9X --for chat
   packs-mcp approvals approve K7QM-2F9X --set url=https://example.com/status`,
@@ -179,6 +179,12 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 		if !slices.ContainsFunc(w.Fields, func(f approvals.Field) bool { return f.Name == name }) {
 			return &usageError{err: fmt.Errorf("the call %s needs no value for %q", w.Code, name), hint: "see what it needs: packs-mcp approvals show " + w.Code}
 		}
+	}
+	if how.decision != string(gate.Once) && d.Note != "" {
+		// What a script, or a model with a shell, answers is about one call that is
+		// under way, and leaves nothing behind.
+		return withHint(fmt.Errorf("without a terminal a call can only be allowed once, not for %q", how.decision),
+			"run this in a terminal of yours, or answer on the page: packs-mcp approvals open")
 	}
 	if d.Note == "" { // at a terminal
 		if err := a.confirm(ctx, w, choice, how.yes, &d); err != nil {

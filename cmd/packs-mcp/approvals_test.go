@@ -84,7 +84,7 @@ func openOffices(t *testing.T, names ...string) []*office {
 			t.Fatal(err)
 		}
 		o.desk, err = approvals.Open(approvals.Options{
-			Calls: o.gate, RunDir: filepath.Join(dir, "state", "run"), Server: name, Project: "/home/ann/src/" + name, Page: true,
+			Calls: o.gate, RunDir: filepath.Join(dir, "state", "run"), Server: name, Project: "/home/ann/src/" + name, Page: true, Terminal: true,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -108,8 +108,9 @@ type pendingCall struct {
 func (o *office) call(t *testing.T, name string, fields ...gate.Field) *pendingCall {
 	t.Helper()
 	req := gate.Request{
-		Caller: gate.Caller{Chat: "chat-1", Client: "shop-client 1.0", Call: "call-" + name, ChatEnd: "until this client closes"},
-		Kind:   gate.KindRun, Method: "capability_packs_call_tool",
+		Workspace: "/workspace",
+		Caller:    gate.Caller{Chat: "chat-1", Client: "shop-client 1.0", Call: "call-" + name, ChatEnd: "until this client closes"},
+		Kind:      gate.KindRun, Method: "capability_packs_call_tool",
 		Pack:      gate.Pack{ID: "triage", Dir: "/packs/triage", Trust: gate.TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Says \x1b[2J."},
 		Arguments: json.RawMessage(`{}`), Fields: fields,
 		Run: &gate.Run{
@@ -252,7 +253,6 @@ func TestApprovalsDecide(t *testing.T) {
 		decided string
 	}{
 		{"once", func(code string) []string { return []string{"approve", code} }, "Allowed (once): Run tool", "allowed", "once by terminal: by a command without a terminal"},
-		{"chat", func(code string) []string { return []string{"approve", "--for", "chat", code} }, "Allowed (chat): Run tool", "allowed", "chat by terminal: by a command without a terminal"},
 		{"small letters", func(code string) []string { return []string{"approve", strings.ToLower(code)} }, "Allowed (once)", "allowed", "once by terminal: by a command without a terminal"},
 		{"without the dash", func(code string) []string { return []string{"approve", strings.ReplaceAll(code, "-", " ")} }, "Allowed (once)", "allowed", "once by terminal: by a command without a terminal"},
 		{"deny", func(code string) []string { return []string{"deny", code} }, "Denied: Run tool", "denied", "deny by terminal: "},
@@ -316,6 +316,7 @@ func TestApprovalsRefuse(t *testing.T) {
 		{[]string{"approve", gone.code}, 1, "error: the call " + gone.code + ": the client cancelled the call\nhint: nothing was done; if you still want it, ask for it again in your client\n"},
 		{[]string{"approve", "../x\x1b"}, 2, `error: "../x\x1b" is no code` + "\nhint: a code looks like K7QM-2F9X; see: packs-mcp approvals list\n"},
 		{[]string{"approve", c.code, "--for", "ever"}, 2, "error: --for is \"ever\"\nhint: it must be once, chat or always; to deny, say: packs-mcp approvals deny CODE\n"},
+		{[]string{"approve", c.code, "--for", "chat"}, 1, "error: without a terminal a call can only be allowed once, not for \"chat\"\nhint: run this in a terminal of yours, or answer on the page: packs-mcp approvals open\n"},
 		{[]string{"approve", c.code, "--for", "deny"}, 2, "error: --for is \"deny\"\nhint: it must be once, chat or always; to deny, say: packs-mcp approvals deny CODE\n"},
 		{[]string{"approve", c.code, "--set", "url=x"}, 2, "error: the call " + c.code + " needs no value for \"url\"\nhint: see what it needs: packs-mcp approvals show " + c.code + "\n"},
 		{[]string{"approve", c.code, "--set", "url"}, 2, "error: --set is \"url\"\nhint: write NAME=VALUE, and each name once\n"},

@@ -132,8 +132,8 @@ func TestApproveOnATerminal(t *testing.T) {
 		}
 	}
 	c := o.call(t, "yes")
-	s := startTerminal(t, o.env, t.TempDir(), "approvals", "approve", c.code, "--yes")
-	s.until("Allowed (once)")
+	s := startTerminal(t, o.env, t.TempDir(), "approvals", "approve", c.code, "--yes", "--for", "chat")
+	s.until("Allowed (chat)")
 	c.until(t, "allowed")
 	if code := s.ended(); code != 0 {
 		t.Errorf("the status is %d, want 0", code)

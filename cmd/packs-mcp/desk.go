@@ -21,7 +21,7 @@ import (
 // costs a client's first answer nothing.
 type counter struct {
 	open   func() (*approvals.Desk, error) // nil: the configuration has neither page nor terminal
-	page   bool
+	page   bool                            // the configuration has it
 	logger *slog.Logger
 
 	mu     sync.Mutex
@@ -85,13 +85,14 @@ func (c *counter) close() error {
 // counter makes the service's, for the channels of the configuration.
 func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *counter {
 	c := &counter{logger: logger, page: slices.Contains(cfg.Approval.Channels, config.ChannelPage)}
-	if !c.page && !slices.Contains(cfg.Approval.Channels, config.ChannelTerminal) {
+	terminal := slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
+	if !c.page && !terminal {
 		return c
 	}
 	c.open = func() (*approvals.Desk, error) {
 		return approvals.Open(approvals.Options{
 			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, RunDir: cfg.Paths.Run, Server: s.name,
-			Project: project(cfg), Version: versionName(), Page: c.page, Logger: logger,
+			Project: project(cfg), Version: versionName(), Page: c.page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return browser.Open(a.environ, file) },
 		})
 	}

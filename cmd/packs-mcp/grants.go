@@ -182,7 +182,7 @@ func (a *app) revokeCommand() *cobra.Command {
 		Long: `Take answers of "always" back: running servers ask again at once. An ID may be shortened as
 long as it means one grant. With --all, a file of grants that is refused is moved aside, so
 that new answers can be kept.`,
-		Example: `  packs-mcp approvals revoke K7QM2F9X
+		Example: `  packs-mcp approvals revoke 732ad01b
   packs-mcp approvals revoke --pack incident-triage
   packs-mcp approvals revoke --all`,
 		Args:              misuse(cobra.ArbitraryArgs),

@@ -23,6 +23,10 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, problemForbidden, "the key is missing or wrong")
 		return
 	}
+	if !d.o.Terminal && r.URL.Path != controlOpen {
+		fail(w, http.StatusForbidden, problemForbidden, "this server's configuration leaves the terminal out of approval.channels")
+		return
+	}
 	switch r.URL.Path {
 	case controlPending:
 		if allow(w, r, http.MethodGet) {

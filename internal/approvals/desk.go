@@ -42,9 +42,11 @@ type Options struct {
 	// Project is the project's folder, to tell servers apart; may be empty.
 	Project string
 	Version string // of the program
-	// Page serves the approval page; without it there is only what the terminal
-	// uses.
+	// Page serves the approval page.
 	Page bool
+	// Terminal lets other programs of the same user see the calls and answer them.
+	// Without it they can only have the page opened.
+	Terminal bool
 	// Listen is the address to listen on, of the loopback interface; empty is a
 	// free port of 127.0.0.1.
 	Listen string

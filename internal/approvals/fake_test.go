@@ -137,7 +137,7 @@ func testDesk(t *testing.T, change func(*Options)) (*Desk, *calls) {
 	t.Helper()
 	q := &calls{}
 	q.set(testCall)
-	o := Options{Calls: q, RunDir: t.TempDir() + "/run", Server: "server-1", Page: true}
+	o := Options{Calls: q, RunDir: t.TempDir() + "/run", Server: "server-1", Page: true, Terminal: true}
 	if change != nil {
 		change(&o)
 	}

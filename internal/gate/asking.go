@@ -52,7 +52,7 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	}
 	now := c.now()
 	e := &entry{
-		chat: c.req.Caller.Chat, call: c.req.callDigest(c.box.Level), req: c.req.clone(), box: c.box,
+		chat: c.req.Caller.Chat, call: c.req.callDigest(c.box.Level), req: c.req.clone(), box: c.box, changed: changed,
 		holder: c.holder(), decided: make(chan struct{}),
 		shown: Pending{
 			Chat: c.req.Caller.Chat, Client: safetext.Line(c.req.Caller.Client), Person: safetext.Line(c.req.Caller.Person), Kind: c.req.Kind,
@@ -136,14 +136,14 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	if !g.elsewhere() {
 		return &Answer{State: q.State, Channel: ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
 	}
-	e, shown, answered := g.queue.leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
+	e, shown, answer := g.queue.leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
 	case e == nil:
-		return nil, &DeniedError{Reason: "the question is no longer open", Hint: "Make the call again; the user will then be asked."}
-	case answered:
-		return g.Answered(q), nil
+		return &Answer{State: q.State, Reason: "the question is no longer open"}, nil
+	case answer != nil:
+		return answerOf(q.State, &answer.Verdict), nil
 	}
-	c := &check{Gate: g, box: e.box, req: e.req}
+	c := &check{Gate: g, box: e.box, req: e.req, changed: e.changed}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
 	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, clock(p.Expires))); err != nil {
 		g.queue.finish(q.nonce, CodeWithdrawn, "the question could not be recorded")
@@ -167,8 +167,9 @@ func (c *check) answered(stale error) (*Permit, error) {
 	if d.Decision == Deny && !d.explicit && c.elsewhere() {
 		// It may have been the client on its own. A person can still allow the
 		// call, for when it is made again.
-		e, shown, answered := c.queue.leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
-		if e != nil && !answered {
+		e, shown, answer := c.queue.leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
+		if e != nil && answer == nil {
+			c.changed = e.changed
 			return nil, c.denyBy(c.answer.Channel, d.reason, "Tell the user that the call was declined. If it was not them, they can allow it "+c.where(shown.Code)+
 				" and ask you to make exactly the same call again. Otherwise go on without it.", shown.Code)
 		}
@@ -176,8 +177,11 @@ func (c *check) answered(stale error) (*Permit, error) {
 	// Whatever a decision on another channel left behind is there by now, or will
 	// not be.
 	c.deciding.Lock()
-	other := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s",
-		spoken(d.Decision), spokenChannel(c.answer.Channel), clock(c.now())))
+	var other *ruling
+	if e := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s",
+		spoken(d.Decision), spokenChannel(c.answer.Channel), clock(c.now()))); e != nil {
+		other, c.changed = e.ruling, e.changed
+	}
 	if other != nil && other.Decision != Deny && d.Decision == Deny {
 		c.takeBack(other)
 	}
@@ -275,7 +279,7 @@ func (c *check) held(r *ruling) (*Permit, error) {
 // for, and keeps it for later calls when it says so. before is the one that it
 // takes back, or nil.
 func (g *Gate) decideLate(e *entry, before, r *ruling, expires time.Time) error {
-	c := &check{Gate: g, box: e.box, req: e.req, answer: &Answer{Channel: r.Channel, Note: r.Note}}
+	c := &check{Gate: g, box: e.box, req: e.req, changed: e.changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
 	if r.Decision == Deny {
 		if before != nil {
 			c.takeBack(before)

@@ -222,9 +222,11 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
 	if reason := req.invalid(); reason != "" {
+		c.queue.finish(c.nonce, CodeWithdrawn, reason)
 		return nil, nil, c.deny(reason, "")
 	}
 	if weak := c.tooWeak(); weak != nil {
+		c.queue.finish(c.nonce, CodeWithdrawn, weak.Error())
 		if err := c.record(Deny, ChannelPolicy, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
@@ -292,39 +294,54 @@ func (c *check) first() (*Permit, *Question, error) {
 		return permit, nil, err
 	}
 	verdict := c.rule()
-	if verdict.Effect != 0 {
-		c.ruled = verdict.Rule.Where
-	}
 	if verdict.Effect == rules.Deny {
+		c.ruled = verdict.Rule.Where
 		return nil, nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
 			"Do not try it in another way. Tell the user what you wanted to do and why.", "")
 	}
 	c.always = verdict.Effect == rules.Ask
-	if left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder()); answer != nil {
-		permit, err := c.held(answer)
-		return permit, nil, err
-	} else if left != nil {
-		return c.askAgain(left)
-	}
 	stored, refused := c.loadGrants()
 	if refused != nil {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
 	}
-	if !c.req.onceOnly() && !c.always {
-		if verdict.Effect == rules.Allow {
-			permit, err := c.permit(Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule))
-			return permit, nil, err
-		}
-		if d, grant, ok := c.granted(stored); ok {
-			c.grant = grant.ID
-			permit, err := c.permit(d, ChannelGrant, "allowed before, on "+day(grant.Since))
-			return permit, nil, err
-		}
-		if reason := c.unasked(); reason != "" {
-			permit, err := c.permit(Once, ChannelPolicy, reason)
-			return permit, nil, err
-		}
+	left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder())
+	if left != nil {
+		c.changed = left.changed
 	}
-	return c.question(stored)
+	if answer != nil {
+		permit, err := c.held(answer)
+		return permit, nil, err
+	}
+	d, channel, reason := c.already(verdict, stored)
+	switch {
+	case d != Deny && (left == nil || c.queue.withdraw(left, "an answer to another call covers it")):
+		permit, err := c.permit(d, channel, reason)
+		return permit, nil, err
+	case left != nil:
+		return c.askAgain(left)
+	default:
+		return c.question(stored)
+	}
 }
+
+// already says what allows the request without a question, and why: a rule, an
+// earlier answer or the policy. [Deny] is nothing of it.
+func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, channel, reason string) {
+	if c.req.onceOnly() || c.always {
+		return Deny, "", ""
+	}
+	if verdict.Effect == rules.Allow {
+		c.ruled = verdict.Rule.Where
+		return Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
+	}
+	if d, grant, ok := c.granted(stored); ok {
+		c.grant, c.changed = grant.ID, nil
+		return d, ChannelGrant, "allowed before, on " + day(grant.Since)
+	}
+	if reason := c.unasked(); reason != "" {
+		return Once, ChannelPolicy, reason
+	}
+	return Deny, "", ""
+}
+
 func newRunID() string { return "run-" + rand.Text()[:16] }

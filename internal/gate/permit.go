@@ -8,6 +8,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -40,19 +41,34 @@ type Copier interface {
 func (p *Permit) Values() map[string]string { return maps.Clone(p.values) }
 
 // Fill takes the request as it is with the person's values in the places of the
-// stand-ins, and returns the permit for it. Nothing else may differ but the
-// program's arguments and input. Without Fields the permit itself is returned.
+// stand-ins, and returns the permit for it. Nothing else may differ: only what
+// has the name of a field in it, of the program's arguments, variables and input.
+// Without Fields the permit itself is returned.
 func (p *Permit) Fill(req Request) (*Permit, error) {
 	if len(p.req.Fields) == 0 {
 		return p, nil
 	}
 	level := p.box.Level
 	same := len(req.Fields) == 0 && req.Caller.Chat == p.req.Caller.Chat && req.subject() == p.req.subject() &&
-		digestOf(req.facts(level)) == digestOf(p.req.facts(level)) && bytes.Equal(req.Arguments, p.req.Arguments)
+		digestOf(req.facts(level)) == digestOf(p.req.facts(level)) && bytes.Equal(req.Arguments, p.req.Arguments) &&
+		p.req.Run != nil && req.Run != nil && filledIn(p.req.Fields, p.req.Run, req.Run)
 	if !same || p.used.Swap(true) {
 		return nil, p.Withhold("something about the call changed after it was allowed", "Call again; the user will be asked about it as it is now.")
 	}
 	return &Permit{gate: p.gate, box: p.box, req: req.clone(), run: p.run}, nil
+}
+
+// filledIn reports whether then can have become now by values in the places of
+// fields. How a value is written there is not looked at: a URL and JSON have it in
+// spellings of their own.
+func filledIn(fields []Field, then, now *Run) bool {
+	same := func(then, now string) bool {
+		return then == now || slices.ContainsFunc(fields, func(f Field) bool { return f.Name != "" && strings.Contains(then, f.Name) })
+	}
+	return slices.EqualFunc(then.Command.Args, now.Command.Args, same) &&
+		slices.EqualFunc(then.Command.Env, now.Command.Env, same) &&
+		slices.EqualFunc(then.Env, now.Env, same) &&
+		same(string(then.Command.Stdin), string(now.Command.Stdin))
 }
 
 // Digest is the pack digest that was approved. Whoever hands out content

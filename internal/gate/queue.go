@@ -22,14 +22,15 @@ const (
 
 // An entry is a question that is open, or that was answered and whose call has
 // not been made again. Its fields are guarded by the queue's lock, but for
-// those that never change: chat, call, req, box and decided.
+// those that never change: chat, call, req, box, changed and decided.
 type entry struct {
 	shown   Pending
 	chat    string
 	call    string // digest of the exact call
 	req     Request
 	box     sandbox.Report
-	nonce   string // of the state that carries the question; it works as long as the entry is there
+	changed []string // what the question says has changed
+	nonce   string   // of the state that carries the question; it works as long as the entry is there
 	holder  holder
 	ruling  *ruling       // what a person decided on the page or in the terminal; nil until then
 	decided chan struct{} // closed with the first ruling
@@ -243,19 +244,19 @@ func (q *queue) give(e *entry, nonce string, waits, expires time.Time) bool {
 const noteCarried = "The client shows this question, too."
 
 // leave marks a question as one that nobody holds any more, unless it was
-// answered in this very moment. It returns the question as it is then shown.
-func (q *queue) leave(nonce, note string) (e *entry, shown Pending, answered bool) {
+// answered in this very moment. It returns the question as it is then shown, and
+// that answer.
+func (q *queue) leave(nonce, note string) (e *entry, shown Pending, answer *ruling) {
 	defer q.lock()()
 	e = q.find(nonce)
 	if e == nil {
-		return nil, Pending{}, false
+		return nil, Pending{}, nil
 	}
-	if e.ruling != nil {
-		return e, e.shown, true
+	if e.ruling == nil {
+		e.holder, e.shown.Waits, e.shown.Note = heldByNobody, time.Time{}, note
+		q.change()
 	}
-	e.holder, e.shown.Waits, e.shown.Note = heldByNobody, time.Time{}, note
-	q.change()
-	return e, e.shown, false
+	return e, e.shown, e.ruling
 }
 
 // find returns the question that a state carries. The caller holds the lock.
@@ -274,16 +275,16 @@ func (q *queue) has(nonce string) bool {
 	return q.find(nonce) != nil
 }
 
-// finish takes the question that a state carries out of the queue, and returns
-// the ruling that was given on it meanwhile.
-func (q *queue) finish(nonce string, problem CodeProblem, detail string) *ruling {
+// finish takes the question that a state carries out of the queue, with the
+// ruling that was given on it meanwhile; nil when there is none. What was taken
+// out does not change any more.
+func (q *queue) finish(nonce string, problem CodeProblem, detail string) *entry {
 	defer q.lock()()
 	e := q.find(nonce)
-	if e == nil {
-		return nil
+	if e != nil {
+		q.end(e.shown.Code, problem, detail)
 	}
-	q.end(e.shown.Code, problem, detail)
-	return e.ruling
+	return e
 }
 
 // rulingOn returns what was decided about a question on another channel.
@@ -421,6 +422,19 @@ func (q *queue) drop(e *entry, detail string) {
 	if q.entries[e.shown.Code] == e {
 		q.end(e.shown.Code, CodeWithdrawn, detail)
 	}
+}
+
+// withdraw takes a question out of the queue that nobody has answered. It
+// reports false when somebody has.
+func (q *queue) withdraw(e *entry, detail string) bool {
+	defer q.lock()()
+	if e.ruling != nil {
+		return false
+	}
+	if q.entries[e.shown.Code] == e {
+		q.end(e.shown.Code, CodeWithdrawn, detail)
+	}
+	return true
 }
 
 // refuses says why a verdict cannot be given on a question; nil when it can.

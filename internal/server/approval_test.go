@@ -319,6 +319,9 @@ func TestArtifacts(t *testing.T) {
 	var names []string
 	for _, f := range w.srv.Rooms(t.Context())[0].Artifacts {
 		names = append(names, f.Path)
+		if f.Path == "report.md" && !strings.HasPrefix(f.MIME, "text/") {
+			t.Errorf("%s is of the kind %q, want a text", f.Path, f.MIME)
+		}
 	}
 	slices.Sort(names)
 	if want := []string{"report.md", "sub/a.bin"}; !slices.Equal(names, want) {

@@ -41,7 +41,7 @@ type RoomPack struct {
 type RoomFile struct {
 	Path     string // with slashes, below the workspace
 	Size     int64  // bytes
-	MIME     string // of an open file
+	MIME     string // empty when nobody looked
 	Modified time.Time
 }
 
@@ -50,6 +50,7 @@ const (
 	maxRoomPacks = 500
 	maxRoomFiles = 500
 	maxRoomDepth = 8
+	maxKinds     = 50 // files that are read to say what kind they are, the newest
 )
 
 // Rooms returns the chats there are, by their ids.
@@ -220,6 +221,11 @@ func (c *chat) files(ctx context.Context) []RoomFile {
 	slices.SortFunc(all, func(a, b RoomFile) int {
 		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(a.Path, b.Path))
 	})
+	for i := range all[:min(len(all), maxKinds)] {
+		if f, err := describe(dir, all[i].Path, true); err == nil {
+			all[i] = f
+		}
+	}
 	return all
 }
 

@@ -56,8 +56,7 @@ func TestFullDisk(t *testing.T) {
 	c.tool("capability_packs_list", nil).want("denied", why)
 	c.answers(mute)
 	r := c.beginTool(triageTool("send"))
-	call := w.pending(1)[0] // by the terminal
-	w.ok("approvals", "approve", call.Code, "--for", "chat")
+	w.decide(w.pending(1)[0].Code, "chat") // by the terminal
 	r.outcome().want("denied", why)
 	if got := len(w.runs()); got != ran {
 		t.Errorf("%d programs ran with a full disk", got-ran)

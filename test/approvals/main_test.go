@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,8 +49,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program is the real one, built for all tests, with the race detector when they
-// have it.
+// program is the one that PACKS_MCP_BIN names, or else it is built for all tests
+// as it is shipped: hundreds of processes with the race detector would take too
+// long. Whoever wants one builds it, and names it.
 var program = sync.OnceValues(func() (string, error) {
 	if file := os.Getenv("PACKS_MCP_BIN"); file != "" {
 		return file, nil
@@ -65,11 +65,9 @@ var program = sync.OnceValues(func() (string, error) {
 		}
 	}
 	file := filepath.Join(binDir, "packs-mcp")
-	args := []string{"build", "-o", file}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	out, err := exec.Command("go", append(args, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")...).CombinedOutput()
+	cmd := exec.Command("go", "build", "-trimpath", "-o", file, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building the program: %w\n%s", err, out)
 	}
@@ -349,12 +347,28 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// approve allows the only call that waits, by the command.
-func (w *world) approve(flags ...string) approvals.Call {
+// approve allows the only call that waits once, by the command.
+func (w *world) approve() {
 	w.t.Helper()
-	call := w.pending(1)[0]
-	w.ok(append([]string{"approvals", "approve", call.Code}, flags...)...)
-	return call
+	w.ok("approvals", "approve", w.pending(1)[0].Code)
+}
+
+// decide answers a call as a person in a terminal does, who may choose more than
+// the command without one.
+func (w *world) decide(code, decision string) {
+	w.t.Helper()
+	servers, _ := w.found()
+	for _, s := range servers {
+		calls, err := s.Pending(w.t.Context())
+		if err != nil || !slices.ContainsFunc(calls, func(c approvals.Call) bool { return c.Code == code }) {
+			continue
+		}
+		if _, err := s.Decide(w.t.Context(), approvals.Decision{Code: code, Decision: decision}); err != nil {
+			w.t.Fatalf("Decide(%s, %q) = %v", code, decision, err)
+		}
+		return
+	}
+	w.t.Fatalf("no call waits under the code %s", code)
 }
 
 // says reports whether a question has some words. Where its lines break, and how

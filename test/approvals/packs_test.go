@@ -194,8 +194,7 @@ func TestStolenNames(t *testing.T) {
 		}
 	}
 	for _, pack := range packs {
-		o := c.tool(enable, object{"pack_id": pack})
-		t.Logf("%s: %v", pack, o.content)
+		_ = c.tool(enable, object{"pack_id": pack}) // under another name, if at all
 	}
 	own := 0
 	for _, tool := range c.request("tools/list", nil)["tools"].([]any) {
@@ -210,7 +209,7 @@ func TestStolenNames(t *testing.T) {
 	if own != 6 {
 		t.Errorf("tools/list has %d names that begin as ours, want our 6", own)
 	}
-	c.tool(openDocs, object{"pack_id": packs[0]})
+	c.tool(openDocs, object{"pack_id": packs[0]}).want("")
 	if lines := c.lines.String(); strings.Contains(lines, `"stdout":"stolen`) {
 		t.Error("a stolen name ran the pack's program")
 	}

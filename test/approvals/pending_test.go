@@ -74,7 +74,10 @@ func TestLateDenial(t *testing.T) {
 	c.tool(openDocs, docs).want("denied", "the person denied it at")
 
 	code = c.tool(openDocs, docs).want("approval_pending").approvalCode()
-	w.ok("approvals", "approve", code, "--for", "always")
+	for _, more := range []string{"chat", "always"} {
+		w.fails(1, "without a terminal", "approvals", "approve", code, "--for", more)
+	}
+	w.decide(code, "always")
 	w.ok("approvals", "deny", code)
 	w.decidedLate++
 	if got := w.ok("approvals", "grants", "--json"); strings.Contains(got, `"id"`) {
@@ -90,7 +93,7 @@ func TestLateDenial(t *testing.T) {
 // A code is good for what was asked, while it was asked, and for nothing else.
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, triage, briefly, "PACKS_MCP_APPROVAL_PENDING=2s")
+	w := newWorld(t, triage, briefly, "PACKS_MCP_APPROVAL_PENDING=4s")
 	w.fails(1, "no server of yours is running", "approvals", "approve", "K7QM-2F9X")
 	c := w.connect(nil)
 	r := c.beginTool(openDocs, object{"pack_id": "triage"})
@@ -98,12 +101,12 @@ func TestCodes(t *testing.T) {
 	if call.Waits.IsZero() || len(call.Code) != 9 {
 		t.Errorf("the call is listed as %+v, want a code, and that it waits", call)
 	}
+	w.fails(2, "needs no value", "approvals", "approve", call.Code, "--set", "a=b")
+	w.fails(2, "--for is", "approvals", "approve", call.Code, "--for", "ever")
 	w.fails(2, "is no code", "approvals", "approve", "K7QM")
 	w.fails(2, "is no code", "approvals", "approve", "../../../x")
 	w.fails(1, "no call waits under the code K7QM-2F9X", "approvals", "approve", "K7QM-2F9X")
 	w.fails(1, "no call waits under the code K7QM-2F9X", "approvals", "deny", "K7QM-2F9X")
-	w.fails(2, "--for is", "approvals", "approve", call.Code, "--for", "ever")
-	w.fails(2, "needs no value", "approvals", "approve", call.Code, "--set", "a=b")
 	r.outcome().want("approval_pending")
 	w.pending(0)
 	w.fails(1, "nobody answered until", "approvals", "approve", call.Code)
@@ -245,7 +248,7 @@ func TestChannels(t *testing.T) {
 	w := newWorld(t, triage)
 	c := w.connect(mute)
 	r := c.beginTool(openDocs, object{"pack_id": "triage"})
-	w.approve("--for", "chat")
+	w.decide(w.pending(1)[0].Code, "chat")
 	r.outcome().want("")
 	if got := c.notified("notifications/cancelled"); len(got) != 1 {
 		t.Errorf("%d forms were withdrawn, want one", len(got))
