@@ -151,12 +151,18 @@ func (f *fileReader) grantedPath(s string, write bool) (string, string) {
 	case f.base.goos != "windows" && (f.base.within(p, "/proc") || f.base.within(p, "/dev")):
 		return "", "a program gets a /proc and a /dev of its own: remove it"
 	}
+	own := f.cfg.Paths
+	holds := func(ours string) bool { return ours != "" && (f.base.within(ours, p) || f.base.within(p, ours)) }
 	if !write {
+		for _, ours := range []string{own.State, own.Run} {
+			if holds(ours) {
+				return "", "whoever reads there has the keys by which calls are approved, in " + show(ours) + ": name another file or folder"
+			}
+		}
 		return p, ""
 	}
-	own := f.cfg.Paths
 	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run, own.Copies} {
-		if ours != "" && (f.base.within(ours, p) || f.base.within(p, ours)) {
+		if holds(ours) {
 			return "", "whoever writes there could change what packs-mcp does, which keeps " + show(ours) + ": name another folder"
 		}
 	}

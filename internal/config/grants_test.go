@@ -53,6 +53,8 @@ func TestGrantProblems(t *testing.T) {
 			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.cache"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.cache/packs-mcp/copies": name another folder`},
 		{"in our state", `[{pack: a, write: [~/.local/state/packs-mcp/x]}]`,
 			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.local/state/packs-mcp/x"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.local/state/packs-mcp": name another folder`},
+		{"our keys", `[{pack: a, read: [~/.local/state]}]`,
+			`FILE:3:23: sandbox.grants[0].read[0]: is "~/.local/state"; whoever reads there has the keys by which calls are approved, in "/home/ann/.local/state/packs-mcp": name another file or folder`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, dir, err := load(t, "sandbox:\n  grants:\n    "+tc.grant+"\n", nil)

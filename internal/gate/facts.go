@@ -236,19 +236,20 @@ func (g *Grant) contentChanged(now *Grant) bool {
 const maxChanges = 12
 
 // changes says what differs between a grant and a call that is about the same,
-// one line each, escaped.
+// one line each, escaped. What the call may do comes before files, and files
+// that changed before those that came or went, so that many of these hide
+// nothing.
 func (g *Grant) changes(now *Grant) []string {
-	lines := fileChanges(g.Files, now.Files)
+	files := fileChanges(g.Files, now.Files)
+	var lines []string
 	for _, f := range now.Facts {
 		then := g.fact(f.Name)
-		if slices.Equal(then, f.Values) {
-			continue
-		}
-		if f.Name == factPack && len(lines) > 0 {
+		if slices.Equal(then, f.Values) || f.Name == factPack && len(files) > 0 {
 			continue // its files say more
 		}
 		lines = append(lines, factChange(f.Name, then, f.Values)...)
 	}
+	lines = append(lines, files...)
 	if extra := len(lines) - maxChanges; extra > 0 {
 		lines = append(lines[:maxChanges:maxChanges], fmt.Sprintf("and %d more", extra))
 	}
@@ -269,21 +270,34 @@ func fileChanges(then, now []File) []string {
 		return m
 	}
 	before, after := index(then), index(now)
-	var lines []string
+	var changed, more, gone []string
 	for _, f := range now {
 		switch old, ok := before[f.Path]; {
 		case !ok:
-			lines = append(lines, "the file "+name(f.Path)+" is new")
+			more = append(more, f.Path)
 		case old != f.Digest:
-			lines = append(lines, "the file "+name(f.Path)+" changed")
+			changed = append(changed, f.Path)
 		}
 	}
 	for _, f := range then {
 		if _, ok := after[f.Path]; !ok {
-			lines = append(lines, "the file "+name(f.Path)+" is gone")
+			gone = append(gone, f.Path)
 		}
 	}
-	slices.Sort(lines)
+	var lines []string
+	for _, group := range []struct {
+		paths     []string
+		one, many string
+	}{{changed, "the file %s changed", "%d files changed"}, {more, "the file %s is new", "%d files are new"}, {gone, "the file %s is gone", "%d files are gone"}} {
+		const enough = 4
+		slices.Sort(group.paths)
+		for _, p := range group.paths[:min(len(group.paths), enough)] {
+			lines = append(lines, fmt.Sprintf(group.one, name(p)))
+		}
+		if rest := len(group.paths) - enough; rest > 0 {
+			lines = append(lines, "and "+fmt.Sprintf(group.many, rest)+" besides")
+		}
+	}
 	return lines
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -54,6 +55,12 @@ func (p *Permit) Fill(req Request) (*Permit, error) {
 		p.req.Run != nil && req.Run != nil && filledIn(p.req.Fields, p.req.Run, req.Run)
 	if !same || p.used.Swap(true) {
 		return nil, p.Withhold("something about the call changed after it was allowed", "Call again; the user will be asked about it as it is now.")
+	}
+	// The rules have not seen what was filled in.
+	c := &check{Gate: p.gate, box: p.box, req: req}
+	if verdict := c.rule(); verdict.Effect == rules.Deny {
+		c.ruled = verdict.Rule.Where
+		return nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
 	}
 	return &Permit{gate: p.gate, box: p.box, req: req.clone(), run: p.run}, nil
 }

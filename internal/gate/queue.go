@@ -16,8 +16,9 @@ import (
 
 // Bounds of a queue.
 const (
-	maxPending = 2048 // questions at one time
-	maxPast    = 200  // decisions remembered, and as many codes that came to an end
+	maxPending = 2048    // questions at one time
+	maxText    = 4 << 20 // bytes of their texts: what shows them all has to be sent and read
+	maxPast    = 200     // decisions remembered, and as many codes that came to an end
 )
 
 // An entry is a question that is open, or that was answered and whose call has
@@ -72,6 +73,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry // :: code → question
+	text    int               // bytes of the texts of entries
 	ended   []CodeError       // codes that came to an end, newest last
 	past    []Past            // newest last
 	changed chan struct{}     // closed at the next change
@@ -105,6 +107,7 @@ func clock(t time.Time) string { return t.Local().Format("15:04:05") }
 func (q *queue) end(code string, problem CodeProblem, detail string) {
 	if e := q.entries[code]; e != nil {
 		q.spend(e.nonce)
+		q.text -= len(e.shown.Text)
 	}
 	delete(q.entries, code)
 	q.ended = append(q.ended, CodeError{Code: code, Problem: problem, Detail: detail})
@@ -155,13 +158,16 @@ func canonicalCode(typed string) string {
 // add puts a question into the queue. It reports false when there is no room.
 func (q *queue) add(e *entry) bool {
 	defer q.lock()()
-	if len(q.entries) >= maxPending && !q.makeRoom() {
-		return false
+	for len(q.entries) >= maxPending || q.text+len(e.shown.Text) > maxText {
+		if !q.makeRoom() {
+			return false
+		}
 	}
 	for e.shown.Code == "" || q.entries[e.shown.Code] != nil {
 		e.shown.Code = newCode()
 	}
 	q.entries[e.shown.Code] = e
+	q.text += len(e.shown.Text)
 	q.change()
 	return true
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
 // everywhere has questions on the page and in the terminal too, and lets calls
@@ -373,4 +374,76 @@ func TestPackCannotAllowItself(t *testing.T) {
 			t.Errorf("the log has %+v, want a denial", e)
 		}
 	}
+}
+
+// What a run may read never holds the keys by which calls are approved: with
+// them it could approve others.
+func TestKeysAreHidden(t *testing.T) {
+	needShell(t)
+	keys := filepath.Join(t.TempDir(), "home", "run")
+	project := filepath.Dir(keys)
+	if err := os.MkdirAll(keys, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const tree = `
+-- triage/SKILL.md --
+---
+name: triage
+description: Triage incidents.
+---
+-- triage/tools.json --
+{"tools": [
+  {"name": "here", "command": {"program": "ls", "cwd": "project"}},
+  {"name": "there", "command": {"program": "ls"}}]}
+`
+	w := newWorld(t, tree, func(s *setup) {
+		s.server.Private, s.server.Project = []string{keys}, project
+		s.server.Grants = []Grant{{Pack: "*", Tool: "*", Read: []string{keys, project}}}
+	})
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("triage")
+	w.fails("path_denied", "triage__here", nil)
+	w.ok("triage__there", nil)
+	if q := w.asked[len(w.asked)-1]; !says(q, "left out") || !says(q, "holds what only packs-mcp itself may read") || says(q, "(by your configuration)") {
+		t.Errorf("the question is\n%s\nwant the grants left out", q)
+	}
+	if _, err := New(Options{Library: w.lib, Gate: w.gate(), Workspace: project, Private: []string{keys}}); err == nil {
+		t.Error("New takes a workspace that holds the keys")
+	}
+}
+
+// A rule holds for what a person fills in, too.
+func TestRuleForWhatIsFilledIn(t *testing.T) {
+	needShell(t)
+	const tree = `
+-- look/SKILL.md --
+---
+name: look
+description: Look at a page.
+---
+-- look/tools.json --
+{"tools": [{"name": "page", "inputSchema": {"type": "object", "properties": {"note": {"type": "string"}}}, "command": {"program": "echo", "args": ["{{context.url}}", "{{note}}"]}}]}
+`
+	w := newWorld(t, tree, func(s *setup) {
+		s.gate.Rules = []rules.Rule{{Effect: rules.Deny, Kinds: []string{"run"}, Argv: []string{"echo", "*evil*", "**"}, Where: "config.yaml:1"}}
+	})
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("look")
+	fill := func(url string) {
+		w.answer = func(string, map[string]any) map[string]any {
+			return map[string]any{"action": "accept", "content": map[string]any{"decision": "once", "context_url": url}}
+		}
+	}
+	fill("https://evil.example/")
+	if e := w.fails("denied", "look__page", map[string]any{"note": "x"}); !strings.Contains(e["message"].(string), "config.yaml:1") {
+		t.Errorf("error = %v, want the rule", e)
+	}
+	fill("https://good.example/")
+	if out := w.ok("look__page", map[string]any{"note": "x"}); out["stdout"] != "https://good.example/ x\n" {
+		t.Errorf("it ran as %v, want what was filled in", out)
+	}
+	// What looks like the stand-in would be taken for it.
+	w.fails("missing_context", "look__page", map[string]any{"note": "<context_url>"})
 }

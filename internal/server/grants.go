@@ -142,6 +142,8 @@ func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write 
 		return "is not a folder"
 	case !info.IsDir() && !info.Mode().IsRegular():
 		return "is neither a file nor a folder"
+	case s.holdsPrivate(path):
+		return "holds what only packs-mcp itself may read"
 	case !write:
 		return ""
 	case within(path, pack.Dir):
@@ -152,4 +154,12 @@ func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write 
 		return "is what packs-mcp itself goes by"
 	}
 	return ""
+}
+
+// holdsPrivate reports whether path is in a folder with the keys by which calls
+// are approved, or has one in it.
+func (s *Server) holdsPrivate(path string) bool {
+	return slices.ContainsFunc(s.opts.Private, func(own string) bool {
+		return own != "" && (within(own, path) || within(path, own))
+	})
 }

@@ -29,6 +29,12 @@ func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tool
 		return nil, failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
 			"the folder of pack %q holds the user's whole home folder, so no program may read it", pack.ID)
 	}
+	for what, folder := range map[string]string{"folder": dir, "pack's folder": pack.Dir} {
+		if s.holdsPrivate(folder) {
+			return nil, failf(codePathDenied, "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it.",
+				"the %s %q holds the keys by which calls are approved, so no program may read it", what, folder)
+		}
+	}
 	limits := s.limits.Run
 	if p.Timeout > 0 {
 		limits.Timeout = p.Timeout

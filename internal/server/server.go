@@ -112,6 +112,9 @@ type Options struct {
 	// Own are the absolute files and folders that this program goes by: what may
 	// write there could change what is asked.
 	Own []string
+	// Private are the absolute folders with keys and the like: no run may read
+	// them, nor a folder that holds one.
+	Private []string
 	// AuditLog is the absolute path of the log. Nothing that is granted holds it;
 	// it is not in Own, since it grows while a program runs.
 	AuditLog string
@@ -174,6 +177,9 @@ func New(o Options) (*Server, error) {
 		}
 		o.Project = resolved
 	}
+	if o.Workspace != "" && slices.ContainsFunc(o.Private, func(own string) bool { return within(own, withoutLinks(o.Workspace)) }) {
+		return nil, fmt.Errorf("the workspace %q holds packs-mcp's own keys; name another folder", o.Workspace)
+	}
 	for what, dir := range map[string]string{"project": o.Project, "workspace": o.Workspace} {
 		if dir != "" && holdsHome(homes, dir) {
 			return nil, fmt.Errorf("the %s %q holds your whole home folder, with keys and passwords; name a folder in it", what, dir)
@@ -181,6 +187,10 @@ func New(o Options) (*Server, error) {
 	}
 	for i, own := range o.Own {
 		o.Own[i] = withoutLinks(own)
+	}
+	o.Private = slices.Clone(o.Private)
+	for i, own := range o.Private {
+		o.Private[i] = withoutLinks(own)
 	}
 	o.AuditLog = withoutLinks(o.AuditLog)
 	if o.Tools == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -151,6 +152,9 @@ func (s *Server) expand(c *call, tool *tools.Tool, values tools.Values) (*tools.
 		field := gate.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool is to work on"}
 		fields = append(fields, field)
 		known[name] = gate.StandIn(field.Name)
+		if strings.Contains(fmt.Sprint(values), known[name]) {
+			return nil, nil, err // nobody could tell the two apart
+		}
 	}
 	inv, again := tool.Expand(values, known)
 	if again != nil {

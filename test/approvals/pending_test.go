@@ -277,3 +277,88 @@ func TestChannels(t *testing.T) {
 		t.Errorf("the log's decisions are %q, want those of a terminal", w.decisions())
 	}
 }
+
+// A call that had returned is allowed for always and denied at the same moment.
+// When the denial counts, nothing is kept, whatever came first.
+func TestLateDenialWins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage, briefly)
+	w.damaged = true // which of both counts is decided by chance, and so is the number of denials
+	c := w.connect(nil)
+	s := c.server()
+	var calls []*request
+	for i := range 20 {
+		calls = append(calls, c.beginTool(echo(strings.Repeat("x", i+1))))
+	}
+	for _, r := range calls {
+		code := r.outcome().want("approval_pending").approvalCode()
+		var denying error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			// Before the denial, or too late.
+			_, _ = s.Decide(t.Context(), approvals.Decision{Code: code, Decision: "always"})
+		})
+		wg.Go(func() { _, denying = s.Decide(t.Context(), approvals.Decision{Code: code, Decision: "deny"}) })
+		wg.Wait()
+		if denying != nil {
+			t.Errorf("Decide(deny) = %v, want that it counts: the call has not begun", denying)
+		}
+	}
+	if words, _ := w.keptWords(); len(words) > 0 {
+		t.Errorf("%d of %d commands that were denied are allowed for always", len(words), len(calls))
+	}
+}
+
+// In the newer era the client holds the question, and the terminal shows it, too.
+// Whoever answers first counts, a denial anywhere wins, and nothing counts twice.
+func TestTwoChannelsModern(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage)
+	c := w.connectModern(mute)
+	c.server()
+	enabled := object{"pack_id": "triage"}
+	c.reply(c.ask(enable, enabled), accept("once"), enable, enabled).want("")
+	grants := func() string { return w.ok("approvals", "grants", "--json") }
+	name, args := greet("Ada")
+	for _, tt := range []struct {
+		terminal string
+		client   object // nil: it makes the call anew
+		code     string
+		keeps    bool
+	}{
+		{"always", accept("deny"), "denied", false},
+		{"always", object{"action": "decline"}, "denied", false},
+		{"deny", accept("always"), "denied", false},
+		{"deny", nil, "denied", false},
+		{"once", accept("deny"), "denied", false},
+		{"once", accept("always"), "", false},
+		{"once", nil, "", false},
+		{"always", accept("once"), "", true},
+	} {
+		state := c.ask(name, args)
+		before := len(w.runs())
+		w.decide(w.pending(1)[0].Code, tt.terminal)
+		if tt.terminal == "deny" {
+			w.decidedLate++
+		}
+		var o *outcome
+		if tt.client == nil {
+			o = c.tool(name, args)
+		} else {
+			o = c.reply(state, tt.client, name, args)
+		}
+		ran := len(w.runs()) - before
+		if o.code != tt.code || (ran == 1) != (tt.code == "") || ran > 1 {
+			t.Errorf("%s in the terminal, and %v: the call ended with %v, after %d runs", tt.terminal, tt.client, o.content, ran)
+		}
+		if keeps := strings.Contains(grants(), `"id"`); keeps != tt.keeps {
+			t.Errorf("%s in the terminal, and %v: there are grants: %v, want %v", tt.terminal, tt.client, keeps, tt.keeps)
+		}
+		// The answer is spent, and so is the state.
+		c.reply(state, accept("once"), name, args).want("denied")
+		if got := len(w.runs()) - before; got != ran {
+			t.Errorf("%s in the terminal, and %v: %d more runs with the same state", tt.terminal, tt.client, got-ran)
+		}
+	}
+	c.tool(name, args).want("", "hello Ada") // always
+}
