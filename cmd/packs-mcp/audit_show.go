@@ -41,6 +41,7 @@ func (a *app) auditShow(q *auditQuery) error {
 		return printEntry(a.stdout, e, q.asJSON)
 	}
 	var kept []audit.Entry
+	found := 0
 	for line, err := range audit.Read(path) {
 		if e, ok := errors.AsType[*audit.LineError](err); ok {
 			a.warnLine(e)
@@ -52,6 +53,7 @@ func (a *app) auditShow(q *auditQuery) error {
 		if !q.wants(&line.Entry) {
 			continue
 		}
+		found++
 		if q.last == 0 {
 			if err := print(line.Entry); err != nil {
 				return err
@@ -66,6 +68,9 @@ func (a *app) auditShow(q *auditQuery) error {
 		if err := print(e); err != nil {
 			return err
 		}
+	}
+	if found == 0 && !q.asJSON {
+		fmt.Fprintln(a.stderr, "The log has no such event.")
 	}
 	return nil
 }
@@ -162,7 +167,7 @@ func summary(e audit.Entry) string {
 	case e.Event == audit.EventRunEnd:
 		add("%s: %s", e.Program, ending(e))
 	case e.Program != "":
-		add("%s in %s, sandbox %s", e.Program, e.Dir, cmp.Or(e.Sandbox, "unknown"))
+		add("%s in %s, sandbox %s", strings.Join(append([]string{e.Program}, shownArgs(e.Argv)...), " "), e.Dir, cmp.Or(e.Sandbox, "unknown"))
 	case e.Error != "":
 		add("failed: %s", e.Error)
 	}
@@ -188,6 +193,19 @@ func summary(e audit.Entry) string {
 		add("%s", recovery(e.Recovered))
 	}
 	return strings.Join(parts, " ")
+}
+
+// shownArgs are the first of a program's arguments, as they are in the log.
+func shownArgs(argv []string) []string {
+	const enough = 8
+	var shown []string
+	for _, arg := range argv[:min(len(argv), enough)] {
+		shown = append(shown, safetext.Quote(arg))
+	}
+	if more := len(argv) - enough; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return shown
 }
 
 // ending says how a run ended.

@@ -140,7 +140,10 @@ func printGrant(w io.Writer, g listedGrant) {
 		}
 	}
 	for _, f := range g.Facts {
-		line("fact", safetext.Line(f.Name+": "+strings.Join(f.Values, ", ")))
+		values := slices.DeleteFunc(slices.Clone(f.Values), func(v string) bool { return v == "" })
+		if len(values) > 0 {
+			line("fact", safetext.Line(f.Name+": "+strings.Join(values, ", ")))
+		}
 	}
 }
 

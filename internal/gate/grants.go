@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -23,8 +24,12 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 		return all, nil
 	}
 	g.logger.Error("the file of grants is refused; every call is denied", "err", err)
+	why := "the file cannot be read" // the rest holds paths, and is in the server's own log
+	if refused, ok := errors.AsType[*private.RefusedError](err); ok {
+		why = safetext.Line(refused.Reason)
+	}
 	return nil, &DeniedError{
-		Reason: "the user's remembered approvals cannot be trusted: " + safetext.Line(err.Error()),
+		Reason: "the user's remembered approvals cannot be trusted: " + why,
 		Hint: "Nothing may happen until the user has looked at that file. Tell them: packs-mcp approvals grants says what is wrong, " +
 			"and packs-mcp approvals revoke --all starts over.",
 	}
