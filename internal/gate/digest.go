@@ -74,6 +74,9 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	for _, i := range p.Images {
 		s.add("image", i.At, i.From)
 	}
+	for _, f := range r.Inputs {
+		s.add("file of the arguments", f.Path, f.Digest)
+	}
 	s.add("project", r.Project)
 	s.add("granted variables", r.Granted.Env...)
 	s.add("granted variables without a value", r.Granted.Unset...)

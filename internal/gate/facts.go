@@ -18,6 +18,7 @@ const (
 	factNetwork     = "network"
 	factEnviron     = "environment"
 	factArgs        = "arguments"
+	factInputs      = "files of the arguments"
 )
 
 // maxFiles is how many files of a pack a grant remembers, so that it can name
@@ -59,6 +60,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"may not change", r.masked(p.Protected...)},
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
+		{factInputs, inputs(run.Inputs)},
 		{"project", []string{run.Project}},
 		{"granted variables", run.Granted.Env},
 		{"granted variables without a value", run.Granted.Unset},
@@ -134,6 +136,14 @@ func images(all []sandbox.Image) []string {
 	var out []string
 	for _, i := range all {
 		out = append(out, i.At, i.From)
+	}
+	return out
+}
+
+func inputs(all []File) []string {
+	var out []string
+	for _, f := range all {
+		out = append(out, f.Path, f.Digest)
 	}
 	return out
 }
@@ -304,27 +314,38 @@ func fileChanges(then, now []File) []string {
 // factChange says how one fact differs.
 func factChange(fact string, then, now []string) []string {
 	value := func(values []string) string {
-		if len(values) == 0 || values[0] == "" {
+		if len(values) == 0 {
 			return "none"
 		}
-		return name(values[0])
+		return orNone(values[0])
 	}
 	switch fact {
 	case factPack:
 		return []string{"the pack's files changed"}
 	case factDefinition:
 		return []string{"what the tool declares changed"}
-	case factProgram, factInterpreter:
-		if len(then) > 1 && len(now) > 1 && slices.Equal(then[:1], now[:1]) {
-			return []string{fmt.Sprintf("the bytes of the %s changed", fact)}
+	case factProgram:
+		return programChange(then, now)
+	case factInterpreter:
+		if value(then) == value(now) {
+			return []string{"the bytes of the interpreter changed"}
 		}
-		return []string{fmt.Sprintf("the %s was %s, is %s", fact, value(then), value(now))}
+		return []string{fmt.Sprintf("the interpreter was %s, is %s", value(then), value(now))}
 	case "attached":
 		return []string{"the pack was detached and attached again"}
-	case factNetwork, "folder", "workspace", "sandbox", "project", "home", "trust", "person":
+	case "folder":
+		if value(then) == value(now) {
+			return nil // the rest of it is a fact of its own, the workspace
+		}
+		fallthrough
+	case factNetwork, "workspace", "sandbox", "project", "home", "trust", "person":
 		return []string{fmt.Sprintf("%s was %s, is %s", fact, value(then), value(now))}
-	case "limits":
-		return []string{"the limits changed"}
+	case factInputs:
+		return []string{"a file that the arguments name changed"}
+	case "limits", "input":
+		return []string{"the " + fact + " changed"}
+	case "output":
+		return []string{"how its output is put together changed"}
 	case factEnviron:
 		then, now = envNames(differing(then, now)), envNames(differing(now, then))
 		both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(then, now))))
@@ -342,6 +363,35 @@ func factChange(fact string, then, now []string) []string {
 		lines = []string{fact + " changed"} // their order, or how often one is there
 	}
 	return lines
+}
+
+// programChange says how a program differs: its path, where that leads, its
+// bytes, the name it was asked for by, or the shim that chose it.
+func programChange(then, now []string) []string {
+	const values = 5 // as runFacts has them
+	if len(then) != values || len(now) != values {
+		return []string{"the program changed"}
+	}
+	var lines []string
+	for i, says := range []string{"the program was %s, is %s", "the program led to %s, leads to %s", "", "the program was asked for as %s, is as %s", "the program's shim was %s, is %s"} {
+		switch was, is := then[i], now[i]; {
+		case was == is:
+		case i > 0 && i <= 2 && then[0] != now[0], i == 2 && then[1] != now[1]: // another program has other bytes
+		case i == 2:
+			lines = append(lines, "the bytes of the program changed")
+		default:
+			lines = append(lines, fmt.Sprintf(says, orNone(was), orNone(is)))
+		}
+	}
+	return lines
+}
+
+// orNone shows a name that may be empty.
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return name(s)
 }
 
 // differing returns what a has and b has not.

@@ -330,7 +330,7 @@ func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, chan
 	if c.req.onceOnly() || c.always {
 		return Deny, "", ""
 	}
-	if verdict.Effect == rules.Allow {
+	if verdict.Effect == rules.Allow && c.allowable(verdict.Rule) {
 		c.ruled = verdict.Rule.Where
 		return Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
 	}

@@ -135,7 +135,6 @@ func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Dec
 		g.chats[chat] = all[max(0, len(all)-maxChatGrants):]
 		return nil
 	}
-	recorded := false
 	err := g.store.Update(func(all []Grant) ([]Grant, error) {
 		all = slices.DeleteFunc(all, func(have Grant) bool { return replaces(grant, have) })
 		for slices.ContainsFunc(all, func(have Grant) bool { return have.ID == grant.ID }) && len(grant.ID) < len(grant.Digest) {
@@ -145,7 +144,6 @@ func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Dec
 		if err := record(grant, d, ""); err != nil {
 			return nil, errors.Join(errNotRecorded, err)
 		}
-		recorded = true
 		return append(all, grant), nil
 	})
 	switch {
@@ -158,10 +156,8 @@ func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Dec
 		return err
 	}
 	g.logger.Warn("an answer could not be kept, and holds for this call alone", "err", err)
-	if recorded {
-		return nil
-	}
-	return record(grant, Once, "it could not be kept for later calls: "+safetext.Line(err.Error()))
+	// Once more, when the log has already said that it is kept.
+	return record(grant, Once, "it could not be kept for later calls")
 }
 
 // replaces reports whether a new grant takes the place of one that is kept: the

@@ -43,6 +43,12 @@ func (c *check) rule() rules.Verdict {
 	return rules.Decide(c.rules, call)
 }
 
+// allowable reports whether a rule may allow the request. What can send data
+// anywhere takes a rule that names the tool.
+func (c *check) allowable(r rules.Rule) bool {
+	return c.req.Run == nil || c.req.Run.Policy.Network != sandbox.NetworkFull || r.Tool != ""
+}
+
 // isBare reports whether a program was asked for by its name alone.
 func isBare(p sandbox.Program) bool {
 	for _, r := range p.Name {

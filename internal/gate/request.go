@@ -119,6 +119,9 @@ type Run struct {
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
+	// Inputs are the files outside of the pack that the arguments of a command of
+	// the model's own name, such as a script: what the command does is up to them.
+	Inputs []File
 	// Project is the user's project, when Policy has it or a part of it; empty
 	// otherwise.
 	Project string
@@ -201,7 +204,7 @@ func (r Request) clone() Request {
 	r.Arguments, r.Logged = slices.Clone(r.Arguments), slices.Clone(r.Logged)
 	if r.Run != nil {
 		run := *r.Run
-		run.Env = slices.Clone(run.Env)
+		run.Env, run.Inputs = slices.Clone(run.Env), slices.Clone(run.Inputs)
 		run.Command.Args = slices.Clone(run.Command.Args)
 		run.Command.Env = slices.Clone(run.Command.Env)
 		run.Command.Stdin = slices.Clone(run.Command.Stdin)

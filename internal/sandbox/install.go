@@ -343,3 +343,7 @@ func existing(paths ...string) []string {
 		return err != nil
 	})
 }
+
+// IsSystem reports whether a path, absolute and without links, is in a folder of
+// the system's own, where ordinary users change nothing.
+func IsSystem(path string) bool { return insideAny(systemDirs(), path) }

@@ -177,13 +177,13 @@ func New(o Options) (*Server, error) {
 		}
 		o.Project = resolved
 	}
-	if o.Workspace != "" && slices.ContainsFunc(o.Private, func(own string) bool { return within(own, withoutLinks(o.Workspace)) }) {
-		return nil, fmt.Errorf("the workspace %q holds packs-mcp's own keys; name another folder", o.Workspace)
-	}
 	for what, dir := range map[string]string{"project": o.Project, "workspace": o.Workspace} {
 		if dir != "" && holdsHome(homes, dir) {
 			return nil, fmt.Errorf("the %s %q holds your whole home folder, with keys and passwords; name a folder in it", what, dir)
 		}
+	}
+	if o.Workspace != "" && slices.ContainsFunc(o.Private, func(own string) bool { return within(own, withoutLinks(o.Workspace)) }) {
+		return nil, fmt.Errorf("the workspace %q holds packs-mcp's own keys; name another folder", o.Workspace)
 	}
 	for i, own := range o.Own {
 		o.Own[i] = withoutLinks(own)

@@ -87,13 +87,17 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
+	inputs, err := s.inputs(pack, &command)
+	if err != nil {
+		return nil, err
+	}
 	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: append(may.secrets(), s.secrets...)}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
 		Workspace: c.chat.workspace, Scratch: c.chat.ownFolder,
 		Run: &gate.Run{
-			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, Inputs: inputs, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Logged: loggedArgs(command.Args, r.secrets),
 		},
 	}), nil

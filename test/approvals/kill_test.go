@@ -122,6 +122,12 @@ func TestKilledServers(t *testing.T) {
 			t.Errorf("a kept command asks: %q", got)
 		}
 	}
+	// A file that was not finished is in nobody's way.
+	c.answers(choose("always"))
+	c.tool(echo("keep-after")).want("")
+	if words, _ := w.keptWords(); !slices.Contains(words, "keep-after") {
+		t.Errorf("the commands with a grant are %q, want one more", words)
+	}
 	c.close()
 	if stdout := w.ok("audit", "verify"); !strings.HasPrefix(stdout, "ok: ") || len(r.Runs) > 0 && !strings.Contains(stdout, "was killed") {
 		t.Errorf("audit verify printed %s, want ok, and what was killed", stdout)

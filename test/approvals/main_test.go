@@ -157,6 +157,14 @@ func newWorld(t *testing.T, tree string, env ...string) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, program: file, root: root, packs: filepath.Join(root, "packs"), home: filepath.Join(root, "home")}
+	t.Cleanup(func() { // the copies of packs are read-only, and could not be removed
+		_ = filepath.WalkDir(filepath.Join(w.home, "copies"), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+	})
 	w.put("browser.sh", "#!/bin/sh\necho \"$1\" >>\""+root+"/shown\"\n")
 	w.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + w.home, "PACKS_MCP_SANDBOX_REQUIRE=none",

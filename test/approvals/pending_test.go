@@ -362,3 +362,19 @@ func TestTwoChannelsModern(t *testing.T) {
 	}
 	c.tool(name, args).want("", "hello Ada") // always
 }
+
+// Where the configuration leaves the terminal out, no command answers.
+func TestWithoutTerminal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage, briefly, "PACKS_MCP_APPROVAL_CHANNELS=elicitation,page")
+	c := w.connect(nil)
+	o := c.tool(openDocs, object{"pack_id": "triage"}).want("approval_pending", "approval page")
+	stdout, stderr, status := w.command("approvals", "approve", o.approvalCode())
+	if status != 1 {
+		t.Errorf("approvals approve = %d, %s%s, want 1", status, stdout, stderr)
+	}
+	if stdout, stderr, _ := w.command("approvals", "list", "--json"); strings.Contains(stdout, o.approvalCode()) {
+		t.Errorf("approvals list shows the call: %s%s", stdout, stderr)
+	}
+	c.tool(openDocs, object{"pack_id": "triage"}).want("approval_pending")
+}

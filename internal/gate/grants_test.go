@@ -1,0 +1,706 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// storedIn has a gate keep its grants in m.
+func storedIn(m *memory) func(*Options) { return func(o *Options) { o.Grants = m } }
+
+// remade returns the grants of m as a file brings them back.
+func remade(t *testing.T, m *memory) *memory {
+	t.Helper()
+	raw, err := json.Marshal(m.grants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back memory
+	if err := json.Unmarshal(raw, &back.grants); err != nil {
+		t.Fatal(err)
+	}
+	return &back
+}
+
+// offered are the answers that a question offers.
+func offered(q *Question) []string {
+	var all []string
+	for _, c := range q.Choices {
+		all = append(all, c.Value)
+	}
+	return all
+}
+
+// kinds are calls of every kind that asks.
+var kinds = map[string]func() Request{
+	"tool": toolRun, "granted tool": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "workspace": workspaceRead, "enable": enableCall,
+}
+
+// scratch makes the workspace one that is made for the chat.
+func scratch(r Request, folder string) Request {
+	return with(r, func(r *Request) {
+		r.Scratch = true
+		was := r.Workspace
+		moved := func(paths []string) {
+			for i, p := range paths {
+				paths[i] = strings.ReplaceAll(p, was, folder)
+			}
+		}
+		r.Workspace = folder
+		if r.Run != nil {
+			r.Run.Command.Workspace = folder
+			r.Run.Command.Dir = strings.ReplaceAll(r.Run.Command.Dir, was, folder)
+			moved(r.Run.Command.Env)
+			moved(r.Run.Policy.Writable)
+			moved(r.Run.Policy.ReadOnly)
+		}
+	})
+}
+
+// TestAlways: an answer for every client holds in other chats and after a
+// restart, for the like of what was shown, and for nothing else.
+func TestAlways(t *testing.T) {
+	for name, of := range kinds {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory)
+			b := newBench(t, storedIn(store))
+			b.approve(of(), Always)
+			b.has(0, "always elicitation")
+			if len(store.grants) != 1 || b.log.last().Grant != store.grants[0].ID {
+				t.Fatalf("grants = %+v, and the log has %q", store.grants, b.log.last().Grant)
+			}
+			other := with(of(), func(r *Request) { r.Caller.Chat, r.Caller.Call, r.Caller.ChatEnd = "stdio-2", "call-9", "tomorrow" })
+			b.EndChat("stdio-1")
+			again := newBench(t, storedIn(remade(t, store)))
+			for _, c := range []struct {
+				says string
+				b    *bench
+				req  Request
+				want string
+			}{
+				{"in the same chat", b, of(), allows},
+				{"in another chat", b, other, allows},
+				{"after a restart", again, other, allows},
+				{"of another person", again, with(of(), func(r *Request) { r.Caller.Person = "grace" }), asks},
+				{"of a tool that always asks", again, with(of(), func(r *Request) { r.AlwaysAsk = true }), asks},
+				{"with something to fill in", again, with(of(), func(r *Request) { r.Fields = []Field{{Name: "a", Title: "A"}} }), asks},
+				{"without any trust", again, with(of(), func(r *Request) { r.Pack.Trust = TrustUntrusted }), asks},
+				{"where nothing is remembered", newBench(t), of(), asks},
+			} {
+				if got := c.b.outcome(c.req); got != c.want {
+					t.Errorf("%s: %s, want %s", c.says, got, c.want)
+				}
+			}
+			if e := again.log.all()[0]; e.Channel != ChannelGrant || e.Decision != "always" || e.Grant != store.grants[0].ID || !strings.HasPrefix(e.Reason, "allowed before, on ") {
+				t.Errorf("the line of a call that a grant allows = %+v", e)
+			}
+		})
+	}
+}
+
+// A workspace that is made for each chat is the same thing in each, and one that
+// the user named is only itself.
+func TestWorkspaceOfTheChat(t *testing.T) {
+	for name, of := range map[string]func() Request{"tool": toolRun, "exec": execRun, "workspace": workspaceRead} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, remembers)
+			b.approve(scratch(of(), "/desk/a"), Always)
+			for _, c := range []struct {
+				says string
+				req  Request
+				want string
+			}{
+				{"another chat's", scratch(of(), "/desk/b"), allows},
+				{"one that the user named", of(), asks},
+				{"one that the user named, at the same place", with(scratch(of(), "/desk/a"), func(r *Request) { r.Scratch = false }), asks},
+				{"one that is called like the word for it", with(scratch(of(), ownWorkspace), func(r *Request) { r.Scratch = false }), asks},
+			} {
+				if got := b.outcome(c.req); got != c.want {
+					t.Errorf("%s: %s, want %s", c.says, got, c.want)
+				}
+			}
+			// The other way round.
+			b = newBench(t, remembers)
+			b.approve(of(), Always)
+			for _, folder := range []string{"/desk/chat", "/desk/b", ownWorkspace} {
+				if got := b.outcome(scratch(of(), folder)); got != asks {
+					t.Errorf("after one that the user named, one of the chat at %s: %s, want %s", folder, got, asks)
+				}
+			}
+		})
+	}
+	t.Run("a neighbour", func(t *testing.T) {
+		// "/desk/a" is not a part of "/desk/ab".
+		req := func(ws, more string) Request {
+			return with(scratch(toolRun(), ws), func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, more) })
+		}
+		b := newBench(t, remembers)
+		b.approve(req("/desk/a", "/desk/ab/x"), Always)
+		for more, want := range map[string]string{"/desk/ab/x": allows, "/desk/bb/x": asks, "/desk/b/x": asks, "/desk/b": asks} {
+			if got := b.outcome(req("/desk/b", more)); got != want {
+				t.Errorf("with %s to write: %s, want %s", more, got, want)
+			}
+		}
+		b = newBench(t, remembers)
+		b.approve(req("/desk/a", "/desk/a/x"), Always)
+		for more, want := range map[string]string{"/desk/b/x": allows, "/desk/a/x": asks, "/desk/b/y": asks} {
+			if got := b.outcome(req("/desk/b", more)); got != want {
+				t.Errorf("with %s to write: %s, want %s", more, got, want)
+			}
+		}
+	})
+}
+
+// difference is what a question must say of a change.
+type difference struct {
+	says   string
+	change func(*Request)
+	line   string // of the CHANGED block; empty: the change makes it another thing
+	void   bool   // what was approved is gone for good
+}
+
+// withFiles gives the pack a list of its files.
+func withFiles(r Request) Request {
+	return with(r, func(r *Request) {
+		r.Pack.Files = []File{{"SKILL.md", "sha256:a"}, {"scripts/greet.sh", "sha256:b"}, {"tools.json", "sha256:c"}}
+	})
+}
+
+// newFiles makes the pack another one.
+func newFiles(files ...File) func(*Request) {
+	return func(r *Request) { r.Pack.Digest, r.Pack.Files = "sha256:"+strings.Repeat("ac", 32), files }
+}
+
+var packDifferences = []difference{
+	{"a changed file (RP-01)", newFiles(File{"SKILL.md", "sha256:a"}, File{"scripts/greet.sh", "sha256:X"}, File{"tools.json", "sha256:c"}),
+		"the file scripts/greet.sh changed", true},
+	{"a new file", newFiles(File{"SKILL.md", "sha256:a"}, File{"evil\u202e.sh", "sha256:x"}, File{"scripts/greet.sh", "sha256:b"}, File{"tools.json", "sha256:c"}),
+		`the file "evil\u202e.sh" is new`, true},
+	{"a file less", newFiles(File{"SKILL.md", "sha256:a"}, File{"tools.json", "sha256:c"}), "the file scripts/greet.sh is gone", true},
+	{"another tree of the same name (RP-05)", newFiles(), "the pack's files changed", true},
+	{"the same files with other modes", func(r *Request) { r.Pack.Digest = "sha256:ff" }, "the pack's files changed", true},
+	{"another trust", func(r *Request) { r.Pack.Trust = TrustBundled }, "trust was user, is bundled", false},
+	{"no trust any more", func(r *Request) { r.Pack.Trust = TrustUntrusted }, "trust was user, is untrusted", false},
+	{"attached anew", func(r *Request) { r.Pack.Attached = "2" }, "the pack was detached and attached again", false},
+	{"another pack", func(r *Request) { r.Pack.ID = "other" }, "", false},
+	{"elsewhere", func(r *Request) { r.Pack.Dir = "/elsewhere" }, "", false},
+	{"another person", func(r *Request) { r.Caller.Person = "grace" }, "", false},
+}
+
+var runDifferences = []difference{
+	{"more network (RP-03)", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, "network was none, is full", false},
+	{"one more variable (RP-03)", func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=hunter2") }, `"TOKEN"`, false},
+	{"one variable less", func(r *Request) { r.Run.Command.Env = r.Run.Command.Env[:1] }, `"MODE"`, false},
+	{"more to read", func(r *Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home/\u202ex") }, `may read: now also "/home/\u202ex"`, false},
+	{"more to write", func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, `may change: now also "/home"`, false},
+	{"less to write", func(r *Request) { r.Run.Policy.Writable = nil }, `may change: no longer "/desk/chat"`, false},
+	{"more that is protected", func(r *Request) { r.Run.Policy.Protected = []string{"/desk/chat/.git"} }, `may not change: now also "/desk/chat/.git"`, false},
+	{"more time", func(r *Request) { r.Run.Policy.Limits.Timeout *= 2 }, "the limits changed", false},
+	{"another folder", func(r *Request) { r.Run.Command.Dir = "/desk/other" }, "folder was /desk/chat, is /desk/other", false},
+	{"another workspace", func(r *Request) { r.Workspace, r.Run.Command.Workspace = "/desk/b", "/desk/b" }, "workspace was /desk/chat, is /desk/b", false},
+	{"another project", func(r *Request) { r.Run.Project = "/home/ada/site" }, "project was none, is /home/ada/site", false},
+	{"the user's own home", func(r *Request) { r.Run.Granted.Home = "/home/ada" }, "home was none, is /home/ada", false},
+	{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, `granted variables: now also "GITHUB_TOKEN"`, false},
+	{"a granted folder", func(r *Request) { r.Run.Granted.Folders = []string{"/srv"} }, `granted folders: now also "/srv"`, false},
+	{"other bytes of the program (RP-06)", func(r *Request) { r.Run.Command.Program.Digest = "ff" }, "the bytes of the program changed", true},
+	{"other bytes of the interpreter (RP-06)", func(r *Request) { r.Run.Command.Program.InterpreterDigest = "ff" }, "the bytes of the interpreter changed", true},
+	{"another interpreter", func(r *Request) { r.Run.Command.Program.Interpreter = "/bin/bash" }, "the interpreter was /bin/sh, is /bin/bash", false},
+	{"a link that leads elsewhere", func(r *Request) {
+		r.Run.Command.Program.Resolved, r.Run.Command.Program.Digest = "/tmp/x", "ff"
+	}, "the program led to ", false},
+	{"another name for the program", func(r *Request) { r.Run.Command.Program.Name = "greet" }, "the program was asked for as ", false},
+	{"a shim", func(r *Request) { r.Run.Command.Program.Shim = "/shims/x" }, "the program's shim was none, is /shims/x", false},
+	{"output put together", func(r *Request) { r.Run.Command.Join = true }, "how its output is put together changed", false},
+	{"more of the home for the program", func(r *Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local"} }, `installation: now also "/home/ada/.local"`, false},
+}
+
+var toolDifferences = []difference{
+	{"another declaration (RP-02)", func(r *Request) { r.Run.Definition = "ff" }, "what the tool declares changed", true},
+	{"a word less of the declaration", func(r *Request) { r.Run.ReadOnly = true }, "what the tool declares changed", true},
+	{"another program (RP-06)", func(r *Request) {
+		p := &r.Run.Command.Program
+		p.Path, p.Resolved, p.Digest = "/tmp/greet.sh", "/tmp/greet.sh", "ff"
+	}, "the program was /packs/triage/scripts/greet.sh, is /tmp/greet.sh", false},
+	{"another tool", func(r *Request) { r.Run.Tool = "close" }, "", false},
+	{"no tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "", "" }, "", false},
+}
+
+var execDifferences = []difference{
+	{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, `variables differ: "HOME"`, false},
+	{"input", func(r *Request) { r.Run.Command.Stdin = []byte("hunter2") }, "the input changed", false},
+	{"another argument", func(r *Request) { r.Run.Command.Args[0] = "push" }, "", false},
+}
+
+// changedBlock returns what a question says has changed.
+func changedBlock(t *testing.T, text string) string {
+	t.Helper()
+	i := strings.Index(text, "\n    CHANGED ")
+	if i < 0 {
+		return ""
+	}
+	lines := strings.Split(text[i+1:], "\n")
+	end := 1
+	for end < len(lines) && strings.HasPrefix(lines[end], "               ") {
+		end++
+	}
+	return strings.Join(lines[:end], "\n")
+}
+
+// unwrapped is a text without its spaces and line ends.
+func unwrapped(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// TestEveryChangeAsks: a grant of either scope ends with whatever changes, and
+// the next question says what did.
+func TestEveryChangeAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   func() Request
+		what []difference
+	}{
+		"open":   {func() Request { return withFiles(openCall()) }, packDifferences},
+		"read":   {func() Request { return withFiles(readCall()) }, packDifferences},
+		"enable": {func() Request { return withFiles(enableCall()) }, packDifferences},
+		"tool":   {func() Request { return withFiles(toolRun()) }, slices.Concat(packDifferences, runDifferences, toolDifferences)},
+		"exec":   {func() Request { return withFiles(execRun()) }, slices.Concat(packDifferences, execDifferences)},
+	} {
+		for _, d := range c.what {
+			for _, scope := range []Decision{Chat, Always} {
+				t.Run(fmt.Sprint(name, "/", d.says, "/", scope), func(t *testing.T) {
+					store := new(memory)
+					b := newBench(t, storedIn(store), everywhere)
+					b.approve(c.of(), scope)
+					b.pass(24 * time.Hour)
+					changed := with(c.of(), d.change)
+					q := b.ask(changed)
+					block := changedBlock(t, q.Text)
+					shown := unwrapped(block)
+					switch {
+					case d.line == "" && block != "":
+						t.Errorf("the question tells of changes of something else:\n%s", block)
+					case d.line != "" && !strings.Contains(shown, unwrapped(d.line)):
+						t.Errorf("the question says\n%s\nwant %q in it", block, d.line)
+					case d.line != "" && !strings.Contains(shown, unwrapped("CHANGED since your answer of ")):
+						t.Errorf("the question does not say since when:\n%s", block)
+					}
+					if strings.Contains(block, "hunter2") {
+						t.Errorf("a secret is told as a change:\n%s", block)
+					}
+					checkShown(t, q.Text)
+					// What a person then decides is in the log with the reason for asking.
+					n := len(b.log.all())
+					if got := b.goes(changed, accept(q.State, "once")); got != allows {
+						t.Fatalf("the call: %s", got)
+					}
+					if e := b.log.all()[n]; (len(e.Changed) > 0) != (d.line != "") {
+						t.Errorf("the line of the decision has changed = %q", e.Changed)
+					}
+					// And when it is changed back?
+					want := allows
+					if d.void {
+						want = asks
+					}
+					if got := b.outcome(c.of()); got != want {
+						t.Errorf("when it is changed back: %s, want %s", got, want)
+					}
+					var void *Void
+					if scope == Always {
+						void = store.grants[0].Void
+					} else {
+						void = b.chats["stdio-1"][0].Void
+					}
+					if (void != nil) != d.void {
+						t.Errorf("void = %+v, want one: %v", void, d.void)
+					} else if void != nil && (len(void.Changes) == 0 || !void.At.Equal(b.time)) {
+						t.Errorf("void = %+v", void)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestEveryFactIsInAGrant: whatever field of a request is changed, one by one, a
+// grant does not cover it, unless the choice said that it does.
+func TestEveryFactIsInAGrant(t *testing.T) {
+	for name, of := range kinds {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory)
+			newBench(t, storedIn(store)).approve(of(), Always)
+			var paths []string
+			r := of()
+			fields(reflect.ValueOf(&r), "", func(path string, _ func()) { paths = append(paths, path) })
+			// Not a fact, and yet no grant is used: it is for the exact call.
+			free := append(unbound(of, grantDigest), "Kind")
+			free = slices.DeleteFunc(free, func(p string) bool { return p == "AlwaysAsk" || p == "Fields" })
+			for _, path := range paths {
+				r := of()
+				fields(reflect.ValueOf(&r), "", func(p string, change func()) {
+					if p == path {
+						change()
+					}
+				})
+				b := newBench(t, storedIn(remade(t, store)))
+				got := b.outcome(r)
+				if slices.Contains(free, path) {
+					continue
+				}
+				if got == allows {
+					t.Errorf("with another %s: %s, want a question or a denial", path, got)
+				}
+			}
+		})
+	}
+}
+
+// No grant has the value of a variable in it, or what a program reads.
+func TestGrantsHaveNoSecrets(t *testing.T) {
+	for name, of := range map[string]func() Request{"tool": toolRun, "granted": grantedRun, "exec": execRun} {
+		store := new(memory)
+		newBench(t, storedIn(store)).approve(with(of(), func(r *Request) {
+			r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=hunter3")
+			r.Run.Command.Stdin = []byte("hunter4")
+			r.Run.Granted.Env = []string{"TOKEN"}
+		}), Always)
+		if raw, err := json.Marshal(store.grants); err != nil || strings.Contains(string(raw), "hunter") {
+			t.Errorf("%s: grants = %s, %v, want no secrets", name, raw, err)
+		}
+	}
+}
+
+// A question names the newest answer, and few enough changes to read.
+func TestChangedSince(t *testing.T) {
+	b := newBench(t, remembers)
+	b.approve(withFiles(toolRun()), Always)
+	b.pass(48 * time.Hour)
+	second := with(withFiles(toolRun()), newFiles(File{"SKILL.md", "sha256:2"}, File{"tools.json", "sha256:c"}))
+	b.approve(second, Chat)
+	since := b.time
+	b.pass(48 * time.Hour)
+	var many []File
+	for i := range 100 {
+		many = append(many, File{fmt.Sprintf("new/%03d.md", i), "sha256:n"})
+	}
+	q := b.ask(with(second, func(r *Request) {
+		newFiles(many...)(r)
+		r.Pack.Digest = "sha256:03"
+		r.Run.Policy.Network = sandbox.NetworkFull
+	}))
+	block := changedBlock(t, q.Text)
+	if want := day(since); !strings.Contains(unwrapped(block), unwrapped(want)) {
+		t.Errorf("the question says\n%s\nwant the newest answer, of %s", block, want)
+	}
+	if n := strings.Count(block, "- ") + strings.Count(block, "more"); n > maxChanges+2 {
+		t.Errorf("the question names %d changes:\n%s", n, block)
+	}
+	if !strings.Contains(block, "network was none, is full") {
+		t.Errorf("many files hide what else changed:\n%s", block)
+	}
+}
+
+// TestGrantsThatDoNotHold: a grant counts only as it was given.
+func TestGrantsThatDoNotHold(t *testing.T) {
+	for name, spoil := range map[string]func(*Grant){
+		"another digest":             func(g *Grant) { g.Digest = strings.Repeat("0", 64) },
+		"no digest":                  func(g *Grant) { g.Digest = "" },
+		"another fact":               func(g *Grant) { g.Facts[3].Values[0] = "sha256:ff" },
+		"a fact less":                func(g *Grant) { g.Facts = g.Facts[1:] },
+		"a fact more":                func(g *Grant) { g.Facts = append(g.Facts, Fact{Name: "x"}) },
+		"facts in another order":     func(g *Grant) { g.Facts[0], g.Facts[1] = g.Facts[1], g.Facts[0] },
+		"no facts":                   func(g *Grant) { g.Facts = nil },
+		"void":                       func(g *Grant) { g.Void = &Void{} },
+		"for another policy":         func(g *Grant) { g.Policy = PolicyFirstRun },
+		"for a policy nobody has":    func(g *Grant) { g.Policy = "x" },
+		"an empty grant":             func(g *Grant) { *g = Grant{} },
+		"an empty grant of the same": func(g *Grant) { *g = Grant{ID: g.ID, Subject: g.Subject, Digest: g.Digest} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory)
+			b := newBench(t, storedIn(store))
+			b.approve(toolRun(), Always)
+			store = remade(t, store)
+			b = newBench(t, storedIn(store))
+			if got := b.outcome(toolRun()); got != allows {
+				t.Fatalf("as it is: %s, want %s", got, allows)
+			}
+			spoil(&store.grants[0])
+			if got := b.outcome(toolRun()); got != asks {
+				t.Errorf("spoiled: %s, want %s", got, asks)
+			}
+		})
+	}
+	t.Run("revoked", func(t *testing.T) {
+		store := new(memory)
+		b := newBench(t, storedIn(store))
+		b.approve(toolRun(), Always)
+		store.grants = nil
+		if got := b.outcome(toolRun()); got != asks {
+			t.Errorf("revoked: %s, want %s", got, asks)
+		}
+	})
+	t.Run("granted by another server", func(t *testing.T) {
+		store := new(memory)
+		b, other := newBench(t, storedIn(store)), newBench(t, storedIn(store))
+		q := b.ask(toolRun())
+		other.approve(toolRun(), Always)
+		if got := b.outcome(toolRun()); got != allows {
+			t.Errorf("granted elsewhere: %s, want %s", got, allows)
+		}
+		// And the open question is still a question.
+		if got := b.goes(toolRun(), accept(q.State, "deny")); !strings.Contains(got, "chose to deny") {
+			t.Errorf("the open question: %s", got)
+		}
+	})
+}
+
+// AP-10: where nobody can tell what was allowed, nothing is, whatever else would
+// allow it.
+func TestStoreThatIsRefused(t *testing.T) {
+	refused := errors.New("/home/ada/grants.json was changed\x1b[2J by somebody else")
+	for name, of := range kinds {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory)
+			b := newBench(t, storedIn(store), everywhere, func(o *Options) {
+				o.Policy = PolicyFirstRun
+				o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"run"}, Tool: "close", Where: "config.yaml:1"}}
+			})
+			req := with(of(), func(r *Request) { r.AlwaysAsk = true })
+			b.page(b.left(req), Once)
+			for _, req := range []Request{of(), req, with(of(), func(r *Request) {
+				if r.Run != nil && r.Run.Tool != "" {
+					r.Run.Tool = "close"
+				}
+			})} {
+				store.err = refused
+				n := len(b.log.all())
+				_, q, err := b.Check(t.Context(), req, nil)
+				if q != nil {
+					t.Error("Check() asks")
+				}
+				b.denied(err, "remembered approvals cannot be trusted")
+				checkShown(t, err.Error())
+				b.has(n, "deny")
+				if d, ok := errors.AsType[*DeniedError](err); !ok || !strings.Contains(d.Hint, "packs-mcp approvals grants") {
+					t.Errorf("Check() = %#v, want a hint with the command", err)
+				}
+				if !strings.Contains(b.logged.String(), "was changed") {
+					t.Errorf("the server's log is %q, want the cause in it", b.logged)
+				}
+			}
+			if got := b.outcome(listCall()); got != allows {
+				t.Errorf("list: %s, want %s", got, allows)
+			}
+			store.err = nil
+			if got := b.outcome(req); got != allows {
+				t.Errorf("when it is in order again, the call that was allowed: %s, want %s", got, allows)
+			}
+		})
+	}
+}
+
+// What cannot be kept holds for this call alone, and is recorded so.
+func TestStoreThatCannotBeWritten(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		store := &readOnly{}
+		b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
+		if late {
+			b.page(b.left(toolRun()), Always)
+			if got := b.outcome(toolRun()); got != allows {
+				t.Errorf("the call made again: %s, want %s", got, allows)
+			}
+		} else {
+			b.approve(toolRun(), Always)
+		}
+		lines := b.log.all()
+		e := lines[0]
+		if late {
+			e = lines[1]
+		}
+		if e.Decision != "once" || e.Grant != "" || e.Reason != "it could not be kept for later calls" || !strings.Contains(b.logged.String(), errDisk.Error()) {
+			t.Errorf("late %v: line = %+v", late, e)
+		}
+		if got := b.outcome(toolRun()); got != asks {
+			t.Errorf("late %v: the next call: %s, want %s", late, got, asks)
+		}
+	}
+}
+
+// A readOnly store takes nothing.
+type readOnly struct{ memory }
+
+func (*readOnly) Update(func([]Grant) ([]Grant, error)) error { return errDisk }
+
+// Nothing holds that is not in the log.
+func TestNoGrantWithoutALine(t *testing.T) {
+	for _, d := range []Decision{Once, Chat, Always} {
+		store := new(memory)
+		b := newBench(t, storedIn(store), func(o *Options) { o.Policy = PolicyFirstRun })
+		req := with(toolRun(), func(r *Request) { r.Run.ReadOnly = true })
+		q := b.ask(req)
+		b.log.fail = func(e audit.Entry) error { return errDisk }
+		if _, err := b.answer(req, accept(q.State, string(d))); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "audit log cannot be written") {
+			t.Errorf("%s: Check() = %v, want a denial", d, err)
+		}
+		b.log.fail = nil
+		if n := len(store.grants) + len(b.chats["stdio-1"]); n != 0 {
+			t.Errorf("%s: %d grants are kept", d, n)
+		}
+		if got := b.outcome(req); got != asks {
+			t.Errorf("%s: the next call: %s, want %s", d, got, asks)
+		}
+	}
+}
+
+// TestAlwaysIsNotOffered where an answer may hold for less only.
+func TestAlwaysIsNotOffered(t *testing.T) {
+	all := []string{"once", "chat", "always", "deny"}
+	chat := []string{"once", "chat", "deny"}
+	once := []string{"once", "deny"}
+	askRule := []rules.Rule{{Effect: rules.Ask, Where: "config.yaml:3"}}
+	for name, c := range map[string]struct {
+		of     func() Request
+		change func(*Request)
+		rules  []rules.Rule
+		want   []string
+	}{
+		"a tool":                 {toolRun, nil, nil, all},
+		"loopback":               {toolRun, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }, nil, all},
+		"network full":           {toolRun, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil, chat},
+		"bytes that are no text": {execRun, func(r *Request) { r.Run.Command.Args[0] = "\xff" }, nil, chat},
+		"untrusted":              {openCall, func(r *Request) { r.Pack.Trust = TrustUntrusted }, nil, once},
+		"always_ask":             {toolRun, func(r *Request) { r.AlwaysAsk = true }, nil, once},
+		"fields":                 {toolRun, func(r *Request) { r.Fields = []Field{{Name: "a", Title: "A"}} }, nil, once},
+		"a rule that asks":       {toolRun, nil, askRule, once},
+		"an allow rule beside":   {toolRun, func(r *Request) { r.AlwaysAsk = true }, []rules.Rule{{Effect: rules.Allow, Where: "config.yaml:4"}}, once},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory)
+			b := newBench(t, storedIn(store), everywhere, func(o *Options) { o.Rules = c.rules })
+			req := c.of()
+			if c.change != nil {
+				req = with(req, c.change)
+			}
+			q := b.ask(req)
+			if got := offered(q); !slices.Equal(got, c.want) {
+				t.Fatalf("offered = %q, want %q", got, c.want)
+			}
+			values := map[string]string{}
+			for _, f := range req.Fields {
+				values[f.Name] = "x"
+			}
+			for _, d := range []Decision{Chat, Always} {
+				if slices.Contains(c.want, d.String()) {
+					continue
+				}
+				if _, err := b.Decide(q.Code, Verdict{Decision: d, Values: values, Channel: ChannelPage}); err == nil {
+					t.Errorf("%s can be chosen on the page, and is not offered", d)
+				}
+				if got := b.goes(req, accept(b.ask(req).State, d.String())); !strings.Contains(got, "none of the choices") {
+					t.Errorf("%s in the client: %s, want a denial", d, got)
+				}
+			}
+			if len(store.grants)+len(b.chats["stdio-1"]) != 0 {
+				t.Errorf("grants are kept: %+v %+v", store.grants, b.chats)
+			}
+			if slices.Contains(c.want, "chat") {
+				b.approve(with(req, func(r *Request) { r.Caller.Chat = "stdio-2" }), Chat)
+				if got := b.outcome(with(req, func(r *Request) { r.Caller.Chat = "stdio-2" })); got != allows {
+					t.Errorf("for this chat was chosen: %s, want %s", got, allows)
+				}
+			}
+		})
+	}
+	// A grant from before does not get around it: one for a call without network is
+	// none for one with it, and one that somebody wrote is none either.
+	t.Run("a grant that was written by hand", func(t *testing.T) {
+		req := with(toolRun(), func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull })
+		g := req.grant(sandbox.LevelNone)
+		g.Since = time.Unix(1, 0)
+		store := &memory{grants: []Grant{g}}
+		if got := newBench(t, storedIn(store)).outcome(req); got != asks {
+			t.Errorf("network full under a grant for always: %s, want %s", got, asks)
+		}
+	})
+}
+
+// The id of a grant names one grant.
+func TestGrantIDs(t *testing.T) {
+	want := toolRun()
+	digest := want.grant(sandbox.LevelNone).Digest
+	store := &memory{grants: []Grant{{ID: digest[:8], Digest: "x"}, {ID: digest[:9], Digest: "y"}}}
+	b := newBench(t, storedIn(store))
+	b.approve(toolRun(), Always)
+	if got := store.grants[2].ID; got != digest[:10] || b.log.last().Grant != got {
+		t.Errorf("id = %q, in the log %q, want %q", got, b.log.last().Grant, digest[:10])
+	}
+	b.outcome(toolRun())
+	if got := b.log.last().Grant; got != digest[:10] {
+		t.Errorf("the grant that allowed the call = %q, want %q", got, digest[:10])
+	}
+	// The same again takes its own place, under its own name.
+	c := newBench(t, storedIn(store))
+	store.grants[2].Void = &Void{}
+	c.approve(toolRun(), Always)
+	if n := len(store.grants); n != 3 || store.grants[2].ID != digest[:10] || store.grants[2].Void != nil {
+		t.Errorf("grants = %+v, want the same three", store.grants)
+	}
+}
+
+// TestGrantSaysWhatItCovers in the words of the choice.
+func TestGrantSaysWhatItCovers(t *testing.T) {
+	for name, of := range kinds {
+		store := new(memory)
+		b := newBench(t, storedIn(store))
+		q := b.ask(of())
+		title := func(value string) string {
+			i := slices.IndexFunc(q.Choices, func(c Choice) bool { return c.Value == value })
+			return q.Choices[i].Title
+		}
+		b.approve(of(), Always)
+		g := store.grants[0]
+		if !strings.Contains(title("always"), g.Covers) || g.Covers == "" {
+			t.Errorf("%s: the grant covers %q, the choice was %q", name, g.Covers, title("always"))
+		}
+		req := of()
+		if g.Pack != req.Pack.ID || g.Kind != req.Kind || g.Channel != ChannelElicitation || !g.Since.Equal(b.time) || g.Dir != req.Pack.Dir {
+			t.Errorf("%s: grant = %+v", name, g)
+		}
+		if req.Run != nil && req.Run.Tool == "" {
+			if diff := cmp.Diff([]string{"/usr/bin/git", "log", "--oneline"}, g.Argv); diff != "" {
+				t.Errorf("%s: argv differs (-want +got):\n%s", name, diff)
+			}
+		}
+		c := newBench(t)
+		c.approve(of(), Chat)
+		if got := c.chats["stdio-1"][0].Covers; !strings.Contains(title("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
+			t.Errorf("%s: the grant covers %q, the choice was %q", name, got, title("chat"))
+		}
+	}
+}
+
+// A chat remembers a bounded number of answers, the newest.
+func TestChatRemembersSoMuch(t *testing.T) {
+	b := newBench(t)
+	of := func(i int) Request {
+		return with(openCall(), func(r *Request) { r.Pack.ID = fmt.Sprint("pack-", i) })
+	}
+	for i := range maxChatGrants + 1 {
+		b.approve(of(i), Chat)
+	}
+	if n := len(b.chats["stdio-1"]); n != maxChatGrants {
+		t.Errorf("%d answers are remembered, want %d", n, maxChatGrants)
+	}
+	if got := []string{b.outcome(of(0)), b.outcome(of(1)), b.outcome(of(maxChatGrants))}; !slices.Equal(got, []string{asks, allows, allows}) {
+		t.Errorf("the oldest, the next and the newest: %q", got)
+	}
+}
