@@ -126,6 +126,9 @@ func (r *rooms) Chats() []approvals.Chat {
 }
 
 func (r *rooms) SetAttached(chat, pack string, on bool) error {
+	if err := r.server.CanAttach(context.Background(), chat, pack, on); err != nil {
+		return err
+	}
 	event := audit.EventDetach
 	if on {
 		event = audit.EventAttach

@@ -28,7 +28,7 @@ project: ""               # the project's folder; empty: the git root of the wor
 tool_names: underscore    # underscore or dotted; some clients refuse a server whose names have dots
 
 approval:
-  policy: every-call        # every call asks; first-run: the first run of a tool, and untrusted packs
+  policy: every-call        # every call asks; first-run: read-only tools once, others at every run
   channels: [elicitation, page, terminal]   # who asks: the client, a page in the browser, packs-mcp approvals
   wait: 45s                 # how long a call waits for the answer; less than pending
   pending: 10m              # how long a question may be answered

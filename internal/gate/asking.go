@@ -280,6 +280,7 @@ func (c *check) held(r *ruling) (*Permit, error) {
 // takes back, or nil.
 func (g *Gate) decideLate(e *entry, before, r *ruling, expires time.Time) error {
 	c := &check{Gate: g, box: e.box, req: e.req, changed: e.changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
+	c.always = c.rule().Effect == rules.Ask
 	if r.Decision == Deny {
 		if before != nil {
 			c.takeBack(before)

@@ -79,7 +79,7 @@ func (c *check) unasked() (reason string) {
 // runs of the tool until something about it changes.
 func (c *check) firstRunOnly() bool {
 	r := &c.req
-	return c.policy == PolicyFirstRun && !r.onceOnly() && r.Kind == KindRun && r.Run.Tool != "" && r.Run.ReadOnly && c.rememberable()
+	return c.policy == PolicyFirstRun && !r.onceOnly() && !c.always && r.Kind == KindRun && r.Run.Tool != "" && r.Run.ReadOnly && c.rememberable()
 }
 
 // rememberable reports whether an answer may hold in every chat. What can send

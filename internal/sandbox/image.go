@@ -124,10 +124,11 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 	}
 	p.ReadOnly = readable
 
+	dir := c.Dir
 	c = im.files(c)
 	c.Args, c.Env = slices.Clone(c.Args), slices.Clone(c.Env)
 	for i, arg := range c.Args {
-		c.Args[i] = im.text(arg)
+		c.Args[i] = im.relative(dir, im.text(arg))
 	}
 	for i, kv := range c.Env {
 		name, value, ok := strings.Cut(kv, "=")
@@ -139,6 +140,24 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 		c.Stdin = []byte(im.text(string(c.Stdin)))
 	}
 	return p, c, nil
+}
+
+// relative is an argument, or what is behind its "=", with the path in From when
+// it leads from the working folder dir into At. A run in At itself is in From.
+func (im images) relative(dir, arg string) string {
+	before, path, ok := strings.Cut(arg, "=")
+	if ok {
+		before += "="
+	} else {
+		before, path = "", arg
+	}
+	if path == "" || filepath.IsAbs(path) || im.covers(dir) {
+		return arg
+	}
+	if at := filepath.Join(dir, path); im.covers(at) {
+		return before + im.path(at)
+	}
+	return arg
 }
 
 // text is s with From in the place of each At that is a whole path, or the

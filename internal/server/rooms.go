@@ -141,18 +141,9 @@ func (s *Server) chatNamed(id string) (*chat, error) {
 // SetAttached attaches a pack to one chat, or detaches it, for as long as the
 // chat lasts. What every new chat starts with stays as it is.
 func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool) error {
-	c, err := s.chatNamed(chatID)
-	if err != nil {
+	c, p, err := s.attachable(ctx, chatID, packID, on)
+	if err != nil || p.Attached == on {
 		return err
-	}
-	p, err := s.catalog(ctx, c).Lookup(packID)
-	switch {
-	case err != nil:
-		return err
-	case p.Attached == on:
-		return nil
-	case on && !p.Valid:
-		return fmt.Errorf("pack %q is not valid; packs-mcp validate says what to mend", p.ID)
 	}
 	c.mu.Lock()
 	c.own = c.own.Clone()
@@ -166,6 +157,24 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	s.follow(c, s.catalog(ctx, c))
 	s.change()
 	return nil
+}
+
+// CanAttach says why SetAttached would refuse; nil when it would not.
+func (s *Server) CanAttach(ctx context.Context, chatID, packID string, on bool) error {
+	_, _, err := s.attachable(ctx, chatID, packID, on)
+	return err
+}
+
+func (s *Server) attachable(ctx context.Context, chatID, packID string, on bool) (*chat, *packs.Pack, error) {
+	c, err := s.chatNamed(chatID)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := s.catalog(ctx, c).Lookup(packID)
+	if err == nil && on && !p.Valid {
+		err = fmt.Errorf("pack %q is not valid; packs-mcp validate says what to mend", p.ID)
+	}
+	return c, p, err
 }
 
 // catalog returns the packs as they are now, with what is attached to this
