@@ -34,6 +34,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -177,6 +178,12 @@ func encode(e *Entry) ([]byte, error) {
 	return append(line, "\"}\n"...), nil
 }
 
+// blankLetters are printed as nothing, or as space, and are not spaces.
+const blankLetters = "\u115f\u1160\u2800\u3164\uffa0"
+
+// maxMarks is how many marks one letter has in any language.
+const maxMarks = 3
+
 // escape writes the characters that cannot be seen, or that reorder others, as
 // \u escapes: people look at the log with plain tools, and a file name in it
 // must not be able to drive their terminal. In JSON text such characters can
@@ -191,12 +198,18 @@ func escape(line []byte) []byte {
 		return line
 	}
 	out := append(make([]byte, 0, len(line)+64), line[:first]...)
+	marks := 0 // in a row: what sits on one letter
 	for rest := line[first:]; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			marks++
+		} else {
+			marks = 0
+		}
 		switch {
 		case r == utf8.RuneError && n == 1:
 			out = append(out, `\ufffd`...)
-		case unicode.IsPrint(r):
+		case unicode.IsPrint(r) && marks <= maxMarks && !strings.ContainsRune(blankLetters, r):
 			out = append(out, rest[:n]...)
 		case r > 0xffff:
 			r -= 0x10000

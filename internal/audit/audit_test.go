@@ -163,6 +163,10 @@ func TestEscape(t *testing.T) {
 		"{\"a\":\"x\u202ey\ufeff\"}": `{"a":"x\u202ey\ufeff"}`,
 		"{\"a\":\"\U000e0041\"}":     `{"a":"\udb40\udc41"}`,
 		"{\"a\":\"\xff\"}":           `{"a":"\ufffd"}`,
+		// HU-04
+		"{\"a\":\"\u3164\u2800x\"}":                        `{"a":"\u3164\u2800x"}`,
+		"{\"a\":\"e\u0301\"}":                              "{\"a\":\"e\u0301\"}",
+		"{\"a\":\"Z" + strings.Repeat("\u0335", 5) + "\"}": "{\"a\":\"Z" + strings.Repeat("\u0335", 3) + strings.Repeat(`\u0335`, 2) + "\"}",
 	} {
 		got := string(escape([]byte(in)))
 		if got != want {

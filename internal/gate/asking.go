@@ -16,11 +16,15 @@ func (g *Gate) elsewhere() bool {
 
 // where tells a model what its user can do about a call with this code.
 func (g *Gate) where(code string) string {
-	text := ""
-	if slices.Contains(g.ask, ChannelPage) {
-		text = "on the approval page (packs-mcp approvals open shows it), or "
+	const page, terminal = "on the approval page (packs-mcp approvals open shows it)", "in a terminal with: packs-mcp approvals approve "
+	switch {
+	case !slices.Contains(g.ask, ChannelTerminal):
+		return page
+	case !slices.Contains(g.ask, ChannelPage):
+		return terminal + code
+	default:
+		return page + ", or " + terminal + code
 	}
-	return text + "in a terminal with: packs-mcp approvals approve " + code
 }
 
 // elicits reports whether the client shows the question.

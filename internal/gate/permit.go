@@ -113,6 +113,9 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if p.req.Kind != KindRun {
 		return nil, &DeniedError{Reason: "this approval is not for a run"}
 	}
+	if len(p.req.Fields) > 0 {
+		return nil, &DeniedError{Reason: "this approval is for a run with what the person filled in"}
+	}
 	if p.used.Swap(true) {
 		return nil, ErrSpent
 	}
@@ -155,7 +158,14 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		end.Error = err.Error()
 	}
 	if logErr := g.append(end); logErr != nil {
-		return nil, logErr
+		g.queue.outcome(p.run, outcome(result, err)+", and could not be recorded")
+		if err != nil {
+			return nil, logErr // nothing was started
+		}
+		return nil, &DeniedError{
+			Reason: "the program ran, but its end could not be recorded, so its result is withheld",
+			Hint:   "Do not call again: it would run once more. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
+		}
 	}
 	g.queue.outcome(p.run, outcome(result, err))
 	return result, err

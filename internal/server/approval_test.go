@@ -447,3 +447,24 @@ description: Look at a page.
 	// What looks like the stand-in would be taken for it.
 	w.fails("missing_context", "look__page", map[string]any{"note": "<context_url>"})
 }
+
+// TP-02, HU-01: the person who enables tools hears of what is hidden in their
+// declarations.
+func TestHiddenInTools(t *testing.T) {
+	const tree = `
+-- odd/SKILL.md --
+---
+name: odd
+description: Odd choices.
+---
+-- odd/tools.json --
+{"tools": [{"name": "pick", "inputSchema": {"type": "object", "properties": {"a": {"enum": ["plain", "x\U000e0041\U000e0042"]}}}, "command": {"program": "echo"}}]}
+`
+	w := newWorld(t, strings.NewReplacer(`\U000e0041`, "\U000e0041", `\U000e0042`, "\U000e0042").Replace(tree))
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("odd")
+	if q := w.asked[0]; !says(q, "CAUTION") || !says(q, "2 invisible characters") {
+		t.Errorf("the question is\n%s\nwant how many invisible characters there are", q)
+	}
+}

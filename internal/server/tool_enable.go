@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,7 +114,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindEnable, Method: c.tool.name, Pack: facts,
-			Tools: names, Arguments: c.args, Logged: redactExec(c.args, s.secrets),
+			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.args, Logged: redactExec(c.args, s.secrets),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.unchanged(ctx, pack, permit); err != nil {
@@ -121,6 +123,34 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 			return s.enable(c.chat, pack, chosen), nil
 		},
 	}, nil
+}
+
+// hiddenInTools says how many invisible characters the model would get with the
+// schemas of tools; empty for none. Texts are escaped, but not the values that a
+// call is held against.
+func hiddenInTools(chosen []*tools.Tool) string {
+	var all []byte
+	for _, t := range chosen {
+		if t.Command != nil {
+			all = appendTexts(all, readable(t.PortableSchema()))
+		}
+	}
+	return hiddenIn(all)
+}
+
+// appendTexts adds the strings and keys of a JSON value, as they are without
+// JSON's escapes.
+func appendTexts(to []byte, raw json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return to
+		}
+		if text, ok := token.(string); ok {
+			to = append(append(to, text...), '\n')
+		}
+	}
 }
 
 // toolSet returns the tools of a pack, or says why there are none.

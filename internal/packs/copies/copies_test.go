@@ -167,7 +167,7 @@ func TestCopy(t *testing.T) {
 		return
 	}
 	for name, mode := range map[string]fs.FileMode{
-		".": 0o500 | fs.ModeDir, "SKILL.md": 0o400, "scripts": 0o500 | fs.ModeDir, "scripts/run.sh": 0o500,
+		".": 0o700 | fs.ModeDir, "SKILL.md": 0o400, "scripts": 0o700 | fs.ModeDir, "scripts/run.sh": 0o500,
 		"../..": 0o700 | fs.ModeDir,
 	} {
 		if info, err := os.Lstat(filepath.Join(got, name)); err != nil || info.Mode() != mode {

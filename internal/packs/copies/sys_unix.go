@@ -9,7 +9,7 @@ import (
 )
 
 // copyMode is the mode of the folder that is given out.
-const copyMode = 0o500
+const copyMode = 0o700
 
 // ownedByUs reports whether a file belongs to the user that this process acts
 // for.

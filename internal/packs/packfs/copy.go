@@ -31,9 +31,8 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // written, so that the copy holds what its digest says whatever happens to d
 // meanwhile.
 //
-// In the copy, nobody may write: files have the mode 0400, or 0500 when
-// anybody may execute them in d, and directories below to 0500 (on Windows,
-// nothing is read-only). Times of last change are as in d. Links are as they
+// In the copy, files have the mode 0400, or 0500 when anybody may execute them
+// in d, and directories below to 0700 (on Windows, nothing is read-only). Times of last change are as in d. Links are as they
 // are.
 //
 // It fails as Digest does, and with a [*WriteError] when something cannot be

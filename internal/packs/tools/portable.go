@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // combinators are the keywords that no client should meet at the top of a
@@ -189,10 +191,26 @@ func (w *portable) keyword(key string, v *node, underID bool) {
 		w.key(key)
 		w.schema(v, underID)
 		return
+	case "title", "description": // prose, which whoever shows it escapes
+	case "enum", "const", "pattern", "required", "dependentRequired": // a call is held against these as they are
+	default:
+		if hides(key) || v.hides() {
+			return // nothing that a call needs, and more than anybody sees
+		}
 	}
 	w.key(key)
 	w.b.Write(canonical(v.value()))
 	w.first = false
+}
+
+// hides reports whether a text has characters that cannot be seen, or that
+// deceive.
+func hides(text string) bool { return safetext.Text(text) != text }
+
+// hides reports whether a text or a key in n does.
+func (n *node) hides() bool {
+	return hides(n.text) || slices.ContainsFunc(n.items, (*node).hides) ||
+		slices.ContainsFunc(n.members, func(m member) bool { return hides(m.key) || m.value.hides() })
 }
 
 func (w *portable) schemas(key string, v *node, underID bool) {
