@@ -9,8 +9,9 @@ import (
 // reach the model.
 func TestPortableHidesNothing(t *testing.T) {
 	const tag, bidi = "\U000e0041\U000e0042", "\u202e"
-	src := `{"tools": [{"name": "t", "command": {"program": "echo"}, "inputSchema": {"type": "object", "properties": {
-		"a": {"type": "string", "default": "x` + tag + `", "examples": ["` + bidi + `y"], "x-note": "` + tag + `", "x-` + tag + `": 1, "enum": ["plain", "odd` + tag + `"]},
+	src := `{"tools": [{"name": "t", "description": "Test.", "command": {"program": "echo"}, "inputSchema": {"type": "object", "properties": {
+		"a": {"type": "string", "default": "x` + tag + `", "examples": ["` + bidi + `y"], "x-note": "` + tag + `", "x-` + tag + `": 1},
+		"c": {"enum": ["plain", "odd` + tag + `"]},
 		"b": {"type": "string", "default": "kept", "examples": ["kept too"], "x-note": "and this"}}}}]}`
 	set, problems := ParseToolsJSON("tools.json", []byte(src), Limits{})
 	if set == nil {
