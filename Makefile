@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench bench-sandbox soak-sandbox unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
+.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -43,6 +43,12 @@ soak-sandbox:
 	SANDBOX_SOAK=2000 go test -count=1 -timeout 30m -run '^TestSoak$$' -v ./test/sandbox
 	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./internal/sandbox/attack -args -runs 500 -swap 2s
 	scripts/unprivileged.sh all
+
+# Ten servers with one log and one file of grants for 1,000 calls, 200 servers
+# killed at random moments, and 5,000 killed writers of a log.
+soak-approvals:
+	APPROVALS_SOAK=1000 APPROVALS_KILLS=200 go test -count=1 -timeout 30m -run '^(TestTenServers|TestKilledServers)$$' -v ./test/approvals
+	PACKS_MCP_AUDIT_KILLS=5000 go test -count=1 -timeout 30m -run '^TestKilledProcesses$$' -v ./test/audit
 
 unprivileged:
 	@scripts/unprivileged.sh
