@@ -81,13 +81,17 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 // mint makes a state for a question about a call, and says until when the call
 // waits, if it does, and until when the question can be answered.
 func (c *check) mint(chat, call string) (state, nonce string, waits, expires time.Time, err error) {
-	now := c.now()
-	expires = now.Add(c.pending)
-	if c.holder() == heldByCall {
-		waits = now.Add(c.wait)
-	}
+	expires = c.now().Add(c.pending)
 	state, nonce, err = c.states.mint(chat, call, expires)
-	return state, nonce, waits, expires, err
+	return state, nonce, c.waits(), expires, err
+}
+
+// waits is until when the call waits for an answer; zero when it does not.
+func (c *check) waits() time.Time {
+	if c.holder() != heldByCall {
+		return time.Time{}
+	}
+	return c.now().Add(c.wait)
 }
 
 // carried is a question as the client gets it. What an entry has of it does not
@@ -181,11 +185,16 @@ func (c *check) answered(stale error) (*Permit, error) {
 	// Whatever a decision on another channel left behind is there by now, or will
 	// not be.
 	c.deciding.Lock()
-	var other *ruling
-	if e := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s",
-		spoken(d.Decision), spokenChannel(c.answer.Channel), clock(c.now()))); e != nil {
-		other, c.changed = e.ruling, e.changed
+	e := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s",
+		spoken(d.Decision), spokenChannel(c.answer.Channel), clock(c.now())))
+	if e == nil {
+		// It came to an end after the state was looked at: another call took its
+		// answer along, or nobody could deny it any more.
+		c.deciding.Unlock()
+		return nil, c.deny(errStateSpent.Error(), again)
 	}
+	other := e.ruling
+	c.changed = e.changed
 	if other != nil && other.Decision != Deny && d.Decision == Deny {
 		c.takeBack(other)
 	}

@@ -304,7 +304,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	if refused != nil {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
 	}
-	left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder())
+	left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder(), c.waits())
 	if left != nil {
 		c.changed = left.changed
 	}

@@ -694,13 +694,62 @@ func TestChatRemembersSoMuch(t *testing.T) {
 	of := func(i int) Request {
 		return with(openCall(), func(r *Request) { r.Pack.ID = fmt.Sprint("pack-", i) })
 	}
-	for i := range maxChatGrants + 1 {
-		b.approve(of(i), Chat)
+	for i := range maxChatGrants - 1 {
+		req := of(i)
+		b.chats["stdio-1"] = append(b.chats["stdio-1"], req.grant(sandbox.LevelNone))
 	}
+	b.approve(of(maxChatGrants-1), Chat)
+	b.approve(of(maxChatGrants), Chat)
 	if n := len(b.chats["stdio-1"]); n != maxChatGrants {
 		t.Errorf("%d answers are remembered, want %d", n, maxChatGrants)
 	}
 	if got := []string{b.outcome(of(0)), b.outcome(of(1)), b.outcome(of(maxChatGrants))}; !slices.Equal(got, []string{asks, allows, allows}) {
 		t.Errorf("the oldest, the next and the newest: %q", got)
 	}
+}
+
+// A new answer takes the place of what became void of the old one.
+func TestNewAnswerReplacesVoid(t *testing.T) {
+	store := new(memory)
+	b := newBench(t, storedIn(store))
+	b.approve(openCall(), Always)
+	b.approve(toolRun(), Always)
+	changed := with(toolRun(), func(r *Request) { r.Pack.Digest = "ff" })
+	b.approve(changed, Always)
+	b.approve(with(changed, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }), Always)
+	var kept []string
+	for _, g := range store.grants {
+		kept = append(kept, string(g.Kind))
+		if g.Void != nil {
+			t.Errorf("a void grant is kept beside the new one: %+v", g)
+		}
+	}
+	if want := []string{"open", "run", "run"}; !slices.Equal(kept, want) {
+		t.Errorf("grants of kinds %q are kept, want %q", kept, want)
+	}
+}
+
+// When the log says that an answer is kept, and then it cannot be, the log says
+// that, too.
+func TestStoreThatFailsAtTheEnd(t *testing.T) {
+	store := new(unsure)
+	b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
+	b.approve(toolRun(), Always)
+	b.has(0, "always elicitation", "once elicitation")
+	if e := b.log.last(); e.Grant != "" || !strings.HasPrefix(e.Reason, "it could not be kept for later calls") {
+		t.Errorf("last line = %+v", e)
+	}
+	if got := b.outcome(toolRun()); got != asks {
+		t.Errorf("the next call: %s, want %s", got, asks)
+	}
+}
+
+// An unsure store finds out at the end that it cannot be written.
+type unsure struct{ memory }
+
+func (*unsure) Update(change func([]Grant) ([]Grant, error)) error {
+	if _, err := change(nil); err != nil {
+		return err
+	}
+	return errDisk
 }

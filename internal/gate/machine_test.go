@@ -237,8 +237,9 @@ func (p *player) step() {
 // covers it; one question comes to at most one permit, and to none when somebody
 // denied it; and the log has one line for each decision.
 func TestEveryPermitHasItsAnswer(t *testing.T) {
+	answered, granted := 0, 0
 	for _, players := range []int{1, 8} {
-		for seed := range uint64(4) {
+		for seed := range uint64(3) {
 			t.Run(fmt.Sprintf("%d players, seed %d", players, seed), func(t *testing.T) {
 				b := newBench(t, everywhere, remembers)
 				l := &ledger{
@@ -249,22 +250,27 @@ func TestEveryPermitHasItsAnswer(t *testing.T) {
 				for i := range players {
 					wg.Go(func() {
 						p := &player{t, b, l, rand.New(rand.NewPCG(seed, uint64(i)))}
-						for range 480 / players {
+						for range 240 / players {
 							p.step()
 						}
 					})
 				}
 				wg.Wait()
-				l.check(t, b)
+				n := l.check(t, b)
+				answered += n
+				granted += len(l.runs) - n
 			})
 		}
 	}
+	if answered < 20 || granted < 20 {
+		t.Errorf("%d calls were allowed by answers and %d by grants: the test does not test much", answered, granted)
+	}
 }
 
-// check compares what the gate allowed with what people said.
-func (l *ledger) check(t *testing.T, b *bench) {
+// check compares what the gate allowed with what people said, and returns how
+// many calls no grant allowed.
+func (l *ledger) check(t *testing.T, b *bench) (total int) {
 	t.Helper()
-	total := 0
 	for key, n := range l.permits {
 		total += n
 		codes := 0
@@ -276,9 +282,6 @@ func (l *ledger) check(t *testing.T, b *bench) {
 		if n > codes {
 			t.Errorf("%d permits for a call that people allowed %d times", n, codes)
 		}
-	}
-	if total == 0 || len(l.runs) == total {
-		t.Errorf("%d permits, %d of them by answers: the test does not test much", len(l.runs), total)
 	}
 	for code, n := range l.byCode {
 		if n > 1 {
@@ -300,4 +303,5 @@ func (l *ledger) check(t *testing.T, b *bench) {
 	if decisions != l.expected {
 		t.Errorf("%d decisions are in the log, want %d", decisions, l.expected)
 	}
+	return total
 }

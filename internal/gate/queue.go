@@ -199,7 +199,7 @@ func (q *queue) makeRoom() bool {
 // chat left behind, and what was decided about it: a denial before anything
 // else, then an answer, and otherwise the question that is open for longest. An
 // answer is spent by that. An open question is the caller's from now on.
-func (q *queue) again(chat, call string, now holder) (e *entry, answer *ruling) {
+func (q *queue) again(chat, call string, now holder, waits time.Time) (e *entry, answer *ruling) {
 	defer q.lock()()
 	rank := func(e *entry) int {
 		switch {
@@ -226,7 +226,7 @@ func (q *queue) again(chat, call string, now holder) (e *entry, answer *ruling) 
 		q.end(e.shown.Code, CodeAnswered, "it was answered, and the call was made")
 		return e, e.ruling
 	}
-	e.holder = now
+	e.holder, e.shown.Waits = now, waits
 	return e, nil
 }
 

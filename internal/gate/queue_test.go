@@ -462,6 +462,17 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// crowd fills the queue with so many questions of a chat.
+func (b *bench) crowd(chat string, n int, who holder) {
+	for i := range n {
+		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
+		b.queue.entries[code] = &entry{
+			chat: chat, call: code, nonce: code, holder: who, decided: make(chan struct{}),
+			shown: Pending{Code: code, Chat: chat, Asked: b.time, Expires: b.time.Add(10 * time.Minute)},
+		}
+	}
+}
+
 // TestQueueMakesRoom: a chat that asks and never waits loses its own questions,
 // and nobody else's; a call that waits loses its question never.
 func TestQueueMakesRoom(t *testing.T) {
@@ -472,11 +483,9 @@ func TestQueueMakesRoom(t *testing.T) {
 	waits := b.ask(toolRun())
 	honest := b.ask(of("honest"))
 	first := b.ask(of("greedy"))
-	var last *Question
-	for range maxPending - 3 {
-		b.pass(time.Millisecond)
-		last = b.ask(of("greedy"))
-	}
+	b.pass(time.Millisecond)
+	b.crowd("greedy", maxPending-4, heldByClient)
+	last := b.ask(of("greedy"))
 	if n := len(b.codes()); n != maxPending {
 		t.Fatalf("%d calls are pending, want %d", n, maxPending)
 	}
@@ -497,9 +506,8 @@ func TestQueueMakesRoom(t *testing.T) {
 // A queue full of calls that wait takes no other.
 func TestQueueIsFull(t *testing.T) {
 	b := newBench(t, everywhere)
-	for range maxPending {
-		b.ask(openCall())
-	}
+	waits := b.ask(openCall())
+	b.crowd("stdio-1", maxPending-1, heldByCall)
 	open := len(b.states.open)
 	if got := b.outcome(openCall()); !strings.Contains(got, "too many calls wait for an answer") {
 		t.Errorf("one call more: %s, want a denial", got)
@@ -508,7 +516,7 @@ func TestQueueIsFull(t *testing.T) {
 	if n := len(b.states.open); n != open {
 		t.Errorf("a question that could not be asked leaves %d states open, want none", n-open)
 	}
-	b.page(b.codes()[0], Once) // which is still answered, when its call goes on
+	b.page(waits.Code, Once) // which is still answered, when its call goes on
 	b.pass(11 * time.Minute)
 	if got := b.outcome(openCall()); got != asks {
 		t.Errorf("when all have expired: %s, want %s", got, asks)

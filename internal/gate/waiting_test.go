@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -340,8 +341,8 @@ func TestRetryOfSeveral(t *testing.T) {
 		for _, q := range questions {
 			b.postpone(q)
 		}
-		b.page(questions[4].Code, Once)
-		b.page(questions[3].Code, Deny)
+		b.page(questions[3].Code, Once)
+		b.page(questions[4].Code, Deny)
 		for i, want := range []string{"the person denied it", allows} {
 			if got := b.outcome(toolRun()); !strings.Contains(got, want) {
 				t.Fatalf("retry %d: %s, want %s", i+1, got, want)
@@ -743,6 +744,78 @@ func TestElicitationLeftOut(t *testing.T) {
 		b.page(q.Code, Once)
 		if got := b.goes(req, b.Answered(q)); got != allows {
 			t.Errorf("the call: %s, want %s", got, allows)
+		}
+	}
+}
+
+// slowly is a store that takes its time.
+type slowly struct{ memory }
+
+func (s *slowly) Update(change func([]Grant) ([]Grant, error)) error {
+	for range 200 {
+		runtime.Gosched()
+	}
+	return s.memory.Update(change)
+}
+
+// A denial at the same moment as an answer that holds for more leaves nothing
+// behind, wherever the two come from.
+func TestAlwaysAndDenyAtOnce(t *testing.T) {
+	for range 100 {
+		for name, deny := range map[string]func(b *bench, q *Question) bool{
+			"on the page": func(b *bench, q *Question) bool {
+				_, err := b.Decide(q.Code, says(Deny))
+				return err == nil
+			},
+			"in the client": func(b *bench, q *Question) bool {
+				_, _, err := b.Check(b.t.Context(), carrying(toolRun()), accept(q.State, "deny"))
+				return err != nil && strings.Contains(err.Error(), "chose to deny")
+			},
+		} {
+			store := new(slowly)
+			b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
+			q := b.ask(carrying(toolRun()))
+			var (
+				wg     sync.WaitGroup
+				denied bool
+			)
+			wg.Go(func() { _, _ = b.Decide(q.Code, says(Always)) })
+			wg.Go(func() { denied = deny(b, q) })
+			wg.Wait()
+			if !denied {
+				t.Fatalf("%s: the denial did not count: %q", name, b.lines(0))
+			}
+			if len(store.grants) != 0 {
+				t.Fatalf("%s: denied, and a grant is kept: %q", name, b.lines(0))
+			}
+		}
+	}
+}
+
+// One question comes to one call, however its answers cross.
+func TestAnswersCross(t *testing.T) {
+	req := carrying(toolRun())
+	for range 100 {
+		b := newBench(t, everywhere)
+		q := b.ask(req)
+		b.page(q.Code, Once)
+		var (
+			wg sync.WaitGroup
+			mu sync.Mutex
+			n  int
+		)
+		for _, a := range []*Answer{nil, accept(q.State, "once")} {
+			wg.Go(func() {
+				if permit, _, _ := b.Check(t.Context(), req, a); permit != nil {
+					mu.Lock()
+					n++
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		if n != 1 {
+			t.Fatalf("%d permits came of one question: %q", n, b.lines(0))
 		}
 	}
 }
