@@ -88,7 +88,7 @@ type Opened struct {
 // A Failure is the body of every response that is not 200.
 type Failure struct {
 	Error struct {
-		Problem string `json:"problem"` // a gate.CodeProblem, or "forbidden", "invalid", "internal"
+		Problem string `json:"problem"` // a gate.CodeProblem, or "forbidden", "invalid", "internal", "page_only"
 		Message string `json:"message"`
 	} `json:"error"`
 }
