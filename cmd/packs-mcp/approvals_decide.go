@@ -187,10 +187,10 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 			return &usageError{err: fmt.Errorf("the call %s needs no value for %q", w.Code, name), hint: "see what it needs: packs-mcp approvals show " + w.Code}
 		}
 	}
-	if how.decision != string(gate.Once) && d.Note != "" {
+	if (how.decision != string(gate.Once) || choice.Lasts) && d.Note != "" {
 		// What a script, or a model with a shell, answers is about one call that is
 		// under way, and leaves nothing behind.
-		return withHint(fmt.Errorf("without a terminal a call can only be allowed once, not for %q", how.decision),
+		return withHint(errors.New("without a terminal a call can only be allowed once, and nothing for later"),
 			"run this in a terminal of yours, or answer on the page: packs-mcp approvals open")
 	}
 	if d.Note == "" { // at a terminal
@@ -277,6 +277,9 @@ func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision) error
 
 // outcome says what a decision that counted does.
 func outcome(w waiting, decision string, done approvals.Decided, now time.Time) string {
+	if choice, ok := offered(w.Call, decision); ok && choice.Lasts {
+		decision = "from now on"
+	}
 	switch {
 	case decision == gate.Deny.String():
 		return fmt.Sprintf("Denied: %s", w.Title)

@@ -389,7 +389,10 @@ func keysOf(call approvals.Call) []key {
 		switch ch.Value {
 		case string(gate.Once):
 			k.letter, k.label, k.words = "r", "[r]un once", []string{"r", "run", "o", "once"}
-			if call.Kind != string(gate.KindRun) {
+			switch {
+			case ch.Lasts:
+				k.label = "[r]un from now on"
+			case call.Kind != string(gate.KindRun):
 				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
 			}
 		case string(gate.Chat):

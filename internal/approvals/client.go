@@ -278,7 +278,7 @@ func safeCalls(calls []Call) []Call {
 		c.Note, c.Answered = oneLine(c.Note), oneLine(c.Answered)
 		choices, fields := make([]Choice, len(c.Choices)), make([]Field, len(c.Fields))
 		for j, ch := range c.Choices {
-			choices[j] = Choice{oneLine(ch.Value), oneLine(ch.Title)}
+			choices[j] = Choice{oneLine(ch.Value), oneLine(ch.Title), ch.Lasts}
 		}
 		for j, f := range c.Fields {
 			fields[j] = Field{oneLine(f.Name), oneLine(f.Title)}

@@ -55,6 +55,7 @@ type Call struct {
 type Choice struct {
 	Value string `json:"value"`
 	Title string `json:"title"`
+	Lasts bool   `json:"lasts,omitempty"` // "once" holds for later calls as well
 }
 
 // A Field is a [gate.Field] as it is sent.

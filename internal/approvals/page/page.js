@@ -144,7 +144,7 @@
   function label(call, choice) {
     const verb = VERBS[call.kind] || 'Allow';
     switch (choice.value) {
-      case 'once': return verb;
+      case 'once': return choice.lasts ? `${verb} from now on` : verb;
       case 'chat': return `${verb} for this chat`;
       case 'always': return 'Always';
       case 'deny': return call.answered ? 'Deny after all' : 'Deny';
