@@ -24,9 +24,10 @@ FUZZTIME ?= 30s
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
 
-# "make test V=1" also names what is skipped, and why.
+# "make test V=1" also names what is skipped, and why. Three packages at a time:
+# many tests wait for processes, and for time limits.
 test:
-	race=$$(scripts/race.sh) && go test $$race $(if $(V),-v) ./...
+	race=$$(scripts/race.sh) && go test $$race -p 3 $(if $(V),-v) ./...
 
 check:
 	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross unprivileged fuzz e2e fresh docker
