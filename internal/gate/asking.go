@@ -60,7 +60,7 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 		holder: c.holder(), decided: make(chan struct{}),
 		shown: Pending{
 			Chat: c.req.Caller.Chat, Client: safetext.Line(c.req.Caller.Client), Person: safetext.Line(c.req.Caller.Person), Kind: c.req.Kind,
-			Pack: name(c.req.Pack.ID), Title: c.req.title(), Text: text, Choices: c.choices(), Fields: c.req.clone().Fields, Asked: now,
+			Pack: name(c.req.Pack.ID), Title: c.req.asks(changed), Text: text, Choices: c.choices(), Fields: c.req.clone().Fields, Asked: now,
 		},
 	}
 	if e.holder == heldByClient {

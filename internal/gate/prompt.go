@@ -79,6 +79,15 @@ func (r *Request) title() string {
 	}
 }
 
+// asks is the title of a question. That something changed since an answer is
+// what a person must not miss among many.
+func (r *Request) asks(changed []string) string {
+	if len(changed) > 0 {
+		return r.title() + " (changed)"
+	}
+	return r.title()
+}
+
 // maxInTitle is how many characters of a path or a command a title takes up;
 // what is longer stands below it only.
 const maxInTitle = 40
@@ -106,7 +115,7 @@ func (r *Run) commandLine() string {
 // changed are the differences to what was allowed before, and since says when.
 func render(r *Request, box sandbox.Report, since string, changed []string) (string, error) {
 	var p prompt
-	p.line(r.title())
+	p.line(r.asks(changed))
 	p.line("")
 	if r.Pack.Dir != "" && !r.Pack.trusted() {
 		p.line("WARNING: this pack is NOT trusted. It came with a project")
