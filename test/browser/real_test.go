@@ -288,7 +288,7 @@ func TestThePackChanges(t *testing.T) {
 	b.has("changed")
 
 	w.rewrite("echo three \"$1\"") // while the person reads
-	b.press(greetTitle, "Run")
+	b.press(greetTitle+" (changed)", "Run")
 	text := w.want(done, true, `"denied"`, "changed since the question")
 	if strings.Contains(text, "three Cy") {
 		t.Errorf("what nobody saw has run: %s", text)
@@ -296,7 +296,7 @@ func TestThePackChanges(t *testing.T) {
 	done = w.greet("Dee")
 	b.has(`1: "Dee"`)
 	b.has("changed")
-	b.press(greetTitle, "Run")
+	b.press(greetTitle+" (changed)", "Run")
 	w.want(done, false, "three Dee")
 }
 
