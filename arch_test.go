@@ -42,7 +42,7 @@ func theMap() []row {
 	return []row{
 		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/safetext"}, mcp: true},
-		{dir: "internal/approvals", may: []string{"internal/browser", "internal/gate", "internal/safetext"}},
+		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
 		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},

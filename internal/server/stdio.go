@@ -48,7 +48,7 @@ const (
 )
 
 // A conn is one client over one pair of streams: a line is a message. It
-// differs from the library's own stdio transport in what clients.md measured:
+// differs from the library's own stdio transport in what clients were seen to need:
 // lines are bounded, a last line without a newline is read, ids are kept
 // exactly as they came, a cancelled request is not answered, what was written
 // before the end of input reaches the client, and a client that does not read

@@ -3,8 +3,8 @@
 // whatever happens to the pack itself between the question and the run, and
 // while it runs.
 //
-// Copies are in one folder of the user's, which several servers share, and which
-// no run is to be given. The package does not know what is approved; it gives
+// Copies are in one folder of the user's, which several servers share, and to
+// which no run is to write. The package does not know what is approved; it gives
 // out a tree with the digest that it is asked for, or none. It keeps out nobody
 // who has all of the user's rights: such a program can change a copy after it
 // was looked at, as it can change everything else.
@@ -82,8 +82,8 @@ const treeName = "pack"
 // file's. The folder stays until release is called, which is never nil when
 // there is no error, and may be called more than once.
 //
-// Nobody may write in the folder. It can still have been changed by a program
-// with the user's own rights, so it is looked at again each time, as the pack
+// Only the user may look into the folder, and its files are read-only. It can
+// still have been changed by a program with the user's own rights, so it is looked at again each time, as the pack
 // itself is: all files, but of those for which there is no room in the first
 // 8 MiB only their stamps.
 //

@@ -32,7 +32,8 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // meanwhile.
 //
 // In the copy, files have the mode 0400, or 0500 when anybody may execute them
-// in d, and directories below to 0700 (on Windows, nothing is read-only). Times of last change are as in d. Links are as they
+// in d, and directories below to 0700 (on Windows, nothing is read-only). Times
+// of last change are as in d. Links are as they
 // are.
 //
 // It fails as Digest does, and with a [*WriteError] when something cannot be
