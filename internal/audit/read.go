@@ -44,8 +44,17 @@ func Read(path string) iter.Seq2[Line, error] {
 			yield(Line{}, fmt.Errorf("reading audit log %q: %w", path, err))
 			return
 		}
-		for _, name := range files {
+		for i := 0; i < len(files); i++ {
+			name := files[i]
 			f, err := openRead(name)
+			if errors.Is(err, fs.ErrNotExist) && name == path {
+				// It was renamed since, and is the first of those that follow.
+				if now, err := logFiles(path); err == nil && len(now) > i && now[i] != name {
+					files = append(files[:i:i], now[i:]...)
+					i--
+					continue
+				}
+			}
 			if err != nil {
 				yield(Line{File: name}, fmt.Errorf("reading audit log %q: %w", name, err))
 				return
