@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -13,13 +13,15 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 )
 
-// A session is what the library knows of a client on a stdio connection. An
-// older client has one for the whole connection, from initialize on; a request
-// of 2026-07-28 or later has one of its own, since it says everything about
-// itself anew. Both belong to the connection's chat.
+// A session is what the library knows of a client. On a connection, an older
+// client has one from initialize on; a request of 2026-07-28 or later has one of
+// its own, since it says everything about itself anew, and so has every request
+// over HTTP, whose answer is a stream of its own. All belong to a chat.
 type session struct {
-	conn *conn
-	chat *chat
+	wire   wire
+	chat   *chat
+	asked  *questions
+	logger *slog.Logger
 	// listenID is the id of the modern request this session was made for; it
 	// tags what is sent on that request's stream.
 	listenID json.RawMessage
@@ -35,8 +37,6 @@ type session struct {
 	caps     mcp.ClientCapabilities
 	version  string
 	filter   mcp.SubscriptionFilter
-	asked    map[string]chan envelope // :: id of our own request → where its answer goes
-	nextID   int64
 	isClosed bool
 	closed   chan struct{} // closed by close
 }
@@ -50,10 +50,9 @@ var (
 )
 
 // newSession makes a session; listenID is nil for the older client's.
-func newSession(c *conn, ch *chat, listenID json.RawMessage) *session {
+func (s *Server) newSession(w wire, ch *chat, listenID json.RawMessage) *session {
 	return &session{
-		conn: c, chat: ch, listenID: listenID,
-		asked: make(map[string]chan envelope), closed: make(chan struct{}),
+		wire: w, chat: ch, listenID: listenID, asked: new(questions), logger: s.logger, closed: make(chan struct{}),
 	}
 }
 
@@ -100,7 +99,7 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 	if ack {
 		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
 	}
-	s.conn.send(n)
+	s.wire.send(n)
 	if ack {
 		s.ready()
 	}
@@ -182,20 +181,13 @@ var errClosed = errors.New("the client closed the connection")
 // ctx ends first the question is withdrawn with notifications/cancelled.
 func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	s.mu.Lock()
-	if s.isClosed {
-		s.mu.Unlock()
+	gone := s.isClosed
+	s.mu.Unlock()
+	if gone {
 		return nil, errClosed
 	}
-	s.nextID++
-	id := strconv.FormatInt(s.nextID, 10)
-	answer := make(chan envelope, 1)
-	s.asked[id] = answer
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.asked, id)
-		s.mu.Unlock()
-	}()
+	id, answer, forget := s.asked.open()
+	defer forget()
 
 	message := struct {
 		JSONRPC string                `json:"jsonrpc"`
@@ -203,11 +195,7 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 		Method  string                `json:"method"`
 		Params  mcp.ElicitationParams `json:"params"`
 	}{mcp.JSONRPC_VERSION, json.RawMessage(id), string(mcp.MethodElicitationCreate), req.Params}
-	b, err := encodeLine(message)
-	if err == nil {
-		err = s.conn.out.putWhenRoom(ctx, b)
-	}
-	if err != nil {
+	if err := s.wire.sendWhenRoom(ctx, message); err != nil {
 		return nil, fmt.Errorf("asking the client: %w", err)
 	}
 	select {
@@ -233,15 +221,9 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 // answer gives a response of the client to whoever asked; one that nobody
 // waits for is dropped.
 func (s *session) answer(e envelope) {
-	s.mu.Lock()
-	waiting := s.asked[string(e.ID)]
-	delete(s.asked, string(e.ID))
-	s.mu.Unlock()
-	if waiting == nil {
-		s.conn.logger.Debug("an answer came that nobody waits for", "id", string(e.ID))
-		return
+	if !s.asked.answer(e) {
+		s.logger.Debug("an answer came that nobody waits for", "id", string(e.ID))
 	}
-	waiting <- e // room for one, and only one is sent
 }
 
 // notify sends a notification, after whatever was sent before it.
@@ -251,7 +233,7 @@ func (s *session) notify(method string, params map[string]any) {
 		Method  string         `json:"method"`
 		Params  map[string]any `json:"params,omitempty"`
 	}{mcp.JSONRPC_VERSION, method, params}
-	s.conn.send(n)
+	s.wire.send(n)
 }
 
 // toolsChanged tells the client that its tool list differs, if it wants to
