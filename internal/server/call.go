@@ -162,13 +162,14 @@ func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest
 	info := sess.GetClientInfo()
 	client := strings.TrimSpace(info.Name + " " + info.Version)
 	s.named(ch, client)
+	modern := mcpserver.IsModernRequest(ctx)
 	return &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
 		catalog: catalog,
 		caller: gate.Caller{
 			Chat: ch.id, ChatEnd: ch.ends, Call: id,
-			Client: client,
-			CanAsk: canAsk(sess.GetClientCapabilities()), Carries: mcpserver.IsModernRequest(ctx),
+			Client: client, Person: ch.person,
+			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
 		},
 	}, nil
 }
