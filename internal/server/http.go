@@ -64,6 +64,8 @@ type HTTP struct {
 	issuer  string
 	idle    time.Duration
 	beat    time.Duration // between signs of life on a stream
+	reads   time.Duration // what a client gets to read a piece of an answer
+	sends   time.Duration // what it gets to send a message
 
 	// ending is done when the server ends, with errEnded as its cause.
 	ending context.Context
@@ -89,7 +91,7 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", s.opts.Workspace)
 	}
 	h := &HTTP{
-		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive,
+		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime,
 		sessions: make(map[string]*httpSession), legacy: make(map[string]*sseConn),
 	}
 	if h.idle <= 0 {

@@ -23,8 +23,8 @@ const (
 	// maxSessions is how many sessions one credential may have; then the one
 	// that was idle longest makes room.
 	maxSessions = 1024
-	// bodyTime is how long a client may take to send a request.
-	bodyTime = 30 * time.Second
+	// sendTime is how long a client may take to send a message.
+	sendTime = 30 * time.Second
 )
 
 // A caller is a credential and what belongs to it.
@@ -174,7 +174,7 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 
 	control := http.NewResponseController(w)
 	// Not every writer has deadlines; a server's has.
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	_ = control.SetReadDeadline(time.Now().Add(h.sends))
 	stop := context.AfterFunc(h.ending, func() { _ = control.SetReadDeadline(time.Now()) })
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(c.limit)))
 	stop()

@@ -41,7 +41,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	x := &exchange{
 		http: h, w: w, r: r, caller: c, envelope: e, id: id, raw: data,
-		stream: newStream(w, events, c.work), asEvents: !asJSON,
+		stream: h.newStream(w, events, c.work), asEvents: !asJSON,
 	}
 	if e.Method != nil {
 		x.method = *e.Method

@@ -289,7 +289,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	defer s.leave()
-	st := newStream(w, true, nil)
+	st := h.newStream(w, true, nil)
 	if err := st.begin(); err != nil {
 		h.logUnsent(err)
 		return

@@ -73,8 +73,7 @@ func TestHTTPSessions(t *testing.T) {
 		t.Errorf("a session with an open stream = %d, want 200", code)
 	}
 	news.stop()
-	for range news.lines { //nolint:revive // until its end
-	}
+	news.drain()
 	s.until("the session is idle", func() bool {
 		s.http.expire(time.Now().Add(2 * time.Hour))
 		return in(grace, grace.session, "POST", pingBody) == 404
@@ -93,11 +92,15 @@ func TestHTTPSessions(t *testing.T) {
 // until waits for what comes soon.
 func (s *site) until(what string, is func() bool) {
 	s.w.t.Helper()
-	for late := time.Now().Add(20 * time.Second); !is(); {
-		if time.Now().After(late) {
+	late := time.After(20 * time.Second)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for !is() {
+		select {
+		case <-look.C:
+		case <-late:
 			s.w.t.Fatalf("it does not come about that %s", what)
 		}
-		time.Sleep(time.Millisecond) // not for anything to happen: only to look less often
 	}
 }
 
@@ -249,10 +252,8 @@ func TestHTTPListChanged(t *testing.T) {
 	}
 	newer.stop()
 	news.stop()
-	for range news.lines { //nolint:revive // until its end
-	}
-	for range newer.lines { //nolint:revive // until its end
-	}
+	news.drain()
+	newer.drain()
 	s.until("the streams are gone", func() bool {
 		hs := s.http.sessions[ada.session]
 		hs.mu.Lock()

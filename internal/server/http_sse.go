@@ -45,7 +45,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	defer h.server.endChat(ch)
 
-	out := &eventWriter{stream: newStream(w, true, nil)}
+	out := &eventWriter{stream: h.newStream(w, true, nil)}
 	calls, end := context.WithCancelCause(h.ending)
 	defer end(nil)
 	id := rand.Text()

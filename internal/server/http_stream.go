@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// writeTime is how long a client may take to read a piece of an answer.
-	writeTime = 30 * time.Second
+	// readTime is how long a client may take to read a piece of an answer.
+	readTime = 30 * time.Second
 	// piece is how much is written under one deadline: a client on a slow line
 	// is not one that does not read.
 	piece = 64 << 10
@@ -30,6 +30,7 @@ var errNoStream = errors.New("the client takes no stream of events here")
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	reads   time.Duration // how long the client may take to read a piece
 	work    chan struct{} // where the request's place is; nil: it has none
 	events  bool          // the client takes a stream of events
 	begun   bool          // as a stream of events; of serve
@@ -43,8 +44,8 @@ type stream struct {
 	latest time.Time     // by when all has to be written; zero: no such time
 }
 
-func newStream(w http.ResponseWriter, events bool, work chan struct{}) *stream {
-	return &stream{w: w, control: http.NewResponseController(w), work: work, events: events, more: make(chan struct{}, 1)}
+func (h *HTTP) newStream(w http.ResponseWriter, events bool, work chan struct{}) *stream {
+	return &stream{w: w, control: http.NewResponseController(w), reads: h.reads, work: work, events: events, more: make(chan struct{}, 1)}
 }
 
 func (st *stream) send(message any) { _ = st.put(message) }
@@ -179,7 +180,7 @@ func (st *stream) write(b []byte) error {
 		part := b[:min(len(b), piece)]
 		b = b[len(part):]
 		st.mu.Lock()
-		deadline := time.Now().Add(writeTime)
+		deadline := time.Now().Add(st.reads)
 		if !st.latest.IsZero() {
 			deadline = st.latest
 		}

@@ -258,16 +258,22 @@ func (c *web) id() int {
 
 func (c *web) askIn(ctx context.Context, method string, params map[string]any) map[string]any {
 	c.t.Helper()
+	reply, err := c.try(ctx, method, params)
+	if err != nil || reply == nil {
+		c.t.Fatalf("%s: no reply: %v", method, err)
+	}
+	return reply
+}
+
+// try is ask for a request that may end without a reply.
+func (c *web) try(ctx context.Context, method string, params map[string]any) (map[string]any, error) {
 	if c.modern {
 		params = withMeta(params, c.answer != nil)
 	}
 	reply, _, err := c.exchange(ctx, map[string]any{"id": c.id(), "method": method, "params": params})
-	if err != nil || reply == nil {
-		c.t.Fatalf("%s: no reply: %v", method, err)
-	}
 	result, _ := reply["result"].(map[string]any)
 	if result["resultType"] != "input_required" {
-		return reply
+		return reply, err
 	}
 	again := maps.Clone(params)
 	again["requestState"] = result["requestState"]
@@ -281,10 +287,7 @@ func (c *web) askIn(ctx context.Context, method string, params map[string]any) m
 	}
 	again["inputResponses"] = responses
 	reply, _, err = c.exchange(ctx, map[string]any{"id": c.id(), "method": method, "params": again})
-	if err != nil || reply == nil {
-		c.t.Fatalf("%s with the answer: no reply: %v", method, err)
-	}
-	return reply
+	return reply, err
 }
 
 func (c *web) initialize() map[string]any {
@@ -417,6 +420,14 @@ func (l *listening) next() map[string]any {
 	case <-time.After(20 * time.Second):
 		l.t.Fatal("nothing comes on the stream")
 		return nil
+	}
+}
+
+// drain waits for the stream's end.
+func (l *listening) drain() {
+	l.t.Helper()
+	for m := l.next(); m != nil; m = l.next() {
+		continue
 	}
 }
 
