@@ -32,13 +32,7 @@ func (h *HTTP) foreign(r *http.Request) string {
 // ourHost reports whether Host is a loopback name or address, the address that
 // the request came in on, or the host of the public URL.
 func (h *HTTP) ourHost(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-		if inner, ok := strings.CutPrefix(host, "["); ok {
-			host = strings.TrimSuffix(inner, "]")
-		}
-	}
+	host := hostName(r.Host)
 	if isLoopback(host) || h.public != nil && strings.EqualFold(host, h.public.Hostname()) {
 		return true
 	}
@@ -48,6 +42,17 @@ func (h *HTTP) ourHost(r *http.Request) bool {
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && local.AddrPort().Addr().Unmap().WithZone("") == ip.Unmap().WithZone("")
+}
+
+// hostName is a Host header without its port.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		return strings.TrimSuffix(inner, "]")
+	}
+	return host
 }
 
 // ourOrigin reports whether a page of this origin may use the server: one of

@@ -6,12 +6,14 @@ import (
 
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
 
-// maxLegacy is how many connections of HTTP+SSE one credential may have.
-const maxLegacy = 256
+// maxLegacy is how many connections of HTTP+SSE one credential may have. Each has
+// bounds of its own for the requests under way.
+const maxLegacy = 64
 
 // An sseConn is a connection of HTTP+SSE, the transport of 2024-11-05: what the
 // server says goes on one stream, and what the client says is posted. It is a
@@ -56,7 +58,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	s.mu.Lock() // what is posted waits until the connection is there
-	err = out.raw(sseEvent("endpoint", []byte(pathMessage+"?sessionId="+id)))
+	err = out.raw(sseEvent("endpoint", []byte(h.prefix(r)+pathMessage+"?sessionId="+id)))
 	if err == nil {
 		s.conn = h.server.newConn(ch, out)
 	}
@@ -97,6 +99,15 @@ func (h *HTTP) serveLegacy(r *http.Request, s *sseConn, out *eventWriter) {
 			return
 		}
 	}
+}
+
+// prefix is what a proxy takes off the paths of the public URL; empty for who
+// comes by another way.
+func (h *HTTP) prefix(r *http.Request) string {
+	if h.public == nil || !strings.EqualFold(hostName(r.Host), h.public.Hostname()) {
+		return ""
+	}
+	return h.public.EscapedPath()
 }
 
 func (h *HTTP) keepLegacy(id string, s *sseConn) bool {

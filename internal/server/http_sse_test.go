@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,26 @@ func TestSSE(t *testing.T) {
 	s.until("its chat has ended", func() bool { return len(w.srv.everyChat()) == chats-1 })
 	if code := o.post(map[string]any{"id": 7, "method": "ping"}); code != 404 {
 		t.Errorf("a message after the stream's end = %d, want 404", code)
+	}
+}
+
+// Behind a proxy that takes a path off, the client is told the whole one.
+func TestSSEBehindProxy(t *testing.T) {
+	s := newSite(t, newWorld(t, triage), func(o *HTTPOptions) { o.PublicURL = "https://packs.example.com/team%20a/" })
+	for host, want := range map[string]string{"packs.example.com": "/team%20a/message?", "packs.example.com:443": "/team%20a/message?", "localhost": "/message?"} {
+		c := s.client(tokenAda)
+		ctx, stop := context.WithCancel(t.Context())
+		r := c.request(ctx, "GET", "/sse", nil)
+		r.Host = host
+		resp := c.do(r)
+		_ = events(resp.Body, func(_, data string) bool {
+			if !strings.HasPrefix(data, want) {
+				t.Errorf("for %s, the endpoint is %q, want %q", host, data, want)
+			}
+			return false
+		})
+		stop()
+		resp.Body.Close()
 	}
 }
 
