@@ -1,11 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -267,7 +267,9 @@ func (st *stream) finish(a answer) error {
 	case st.begun:
 		return st.event(a.message)
 	}
+	b := append(a.message, '\n')
 	st.w.Header().Set("Content-Type", "application/json")
+	st.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	st.w.WriteHeader(a.status)
-	return st.write(append(bytes.Clone(a.message), '\n'))
+	return st.write(b)
 }
