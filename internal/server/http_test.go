@@ -61,7 +61,6 @@ type web struct {
 	// session is the older era's; empty before initialize, and in the newer.
 	session string
 	modern  bool
-	version string // of the header; empty: the era's
 	// answer is what the client's user does with a question; nil: the client
 	// cannot ask.
 	answer func(message string, schema map[string]any) map[string]any
