@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
+.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -49,6 +49,10 @@ soak-sandbox:
 soak-approvals:
 	APPROVALS_SOAK=1000 APPROVALS_KILLS=200 go test -count=1 -timeout 30m -run '^(TestTenServers|TestKilledServers)$$' -v ./test/approvals
 	PACKS_MCP_AUDIT_KILLS=5000 go test -count=1 -timeout 30m -run '^TestKilledProcesses$$' -v ./test/audit
+
+# A hundred clients over HTTP for a minute, with approvals; nothing of them may be left.
+soak-http:
+	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server
 
 unprivileged:
 	@scripts/unprivileged.sh
