@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench bench-sandbox soak-sandbox unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
+.PHONY: build test check bench bench-sandbox soak-sandbox unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -85,6 +85,10 @@ fuzz:
 
 e2e: build
 	@scripts/e2e.sh bin/packs-mcp
+
+# Real agents with scripted models. The first time, 800 MB come from npm.
+agents: build
+	@scripts/agents.sh bin/packs-mcp
 
 clean:
 	rm -rf bin .cache test/e2e/node_modules
