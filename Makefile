@@ -91,4 +91,4 @@ agents: build
 	@scripts/agents.sh bin/packs-mcp
 
 clean:
-	rm -rf bin .cache test/e2e/node_modules
+	rm -rf bin .cache test/e2e/node_modules test/e2e/langchain/node_modules

@@ -15,16 +15,17 @@ for program in node npm; do
 	fi
 done
 mkdir -p "$dir"
-if [ -f "$dir/node_modules/.package-lock.json" ] && cmp -s "$folder/package-lock.json" "$dir/installed.json"; then
+installed=$dir/node_modules/.installed.json # the lock file of what is there
+if cmp -s "$folder/package-lock.json" "$installed"; then
 	exit 0
 fi
 if [ "$folder" != "$dir" ]; then
 	cp "$folder/package.json" "$folder/package-lock.json" "$folder/.npmrc" "$dir/"
 fi
-rm -rf "$dir/node_modules" "$dir/installed.json"
+rm -rf "$dir/node_modules"
 echo "installing the packages of $folder, once" >&2
 if ! (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null >&2); then
 	rm -rf "$dir/node_modules"
 	exit 3
 fi
-cp "$folder/package-lock.json" "$dir/installed.json"
+cp "$folder/package-lock.json" "$installed"
