@@ -90,5 +90,9 @@ e2e: build
 agents: build
 	@scripts/agents.sh bin/packs-mcp
 
+# The MCP Inspector looks at the program.
+inspector: build
+	@scripts/inspector.sh bin/packs-mcp
+
 clean:
 	rm -rf bin .cache test/e2e/node_modules test/e2e/langchain/node_modules
