@@ -29,7 +29,7 @@ test:
 	race=$$(scripts/race.sh) && go test $$race $(if $(V),-v) ./...
 
 check:
-	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross unprivileged fuzz e2e fresh docker
+	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross unprivileged fuzz e2e agents inspector conformance fresh docker
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
@@ -93,6 +93,10 @@ agents: build
 # The MCP Inspector looks at the program.
 inspector: build
 	@scripts/inspector.sh bin/packs-mcp
+
+# The official conformance suite judges it, over HTTP.
+conformance: build
+	@scripts/conformance.sh bin/packs-mcp
 
 clean:
 	rm -rf bin .cache test/e2e/node_modules test/e2e/langchain/node_modules
