@@ -46,7 +46,10 @@ default_tools_approval_mode = "approve"
 [mcp_servers.packs.env]
 %s`, m.url+"/v1", w.program, strings.Join(args, ", "), &vars))
 	return w.runAgent(program, []string{"CODEX_HOME=" + filepath.Dir(config)},
-		"exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", "--disable", "daemon_auto_start", "Write down that it rains.")
+		"exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only",
+		"--disable", "daemon_auto_start", // what would go on after it
+		"--disable", "plugins", "--disable", "apps", // what it looks for on the network
+		"Write down that it rains.")
 }
 
 func TestAgentCodex(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,13 +108,12 @@ func (w *world) runAgent(program string, env []string, args ...string) string {
 	if err := os.MkdirAll(project, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
+	outside := w.noOutside()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = project
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TERM=dumb", "LANG=C.UTF-8",
-		// Whatever does not go to this machine ends at a port where nobody listens.
-		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "ALL_PROXY=http://127.0.0.1:9",
-		"NO_PROXY=127.0.0.1,localhost", "DO_NOT_TRACK=1",
+		"HTTP_PROXY=" + outside, "HTTPS_PROXY=" + outside, "ALL_PROXY=" + outside, "NO_PROXY=127.0.0.1,localhost", "DO_NOT_TRACK=1",
 	}, env...)
 	cmd.WaitDelay = 10 * time.Second // for children that keep its output open
 	var stdout, stderr bytes.Buffer
@@ -121,6 +122,17 @@ func (w *world) runAgent(program string, env []string, args ...string) string {
 		w.t.Errorf("%s: %v\nstdout:\n%s\nstderr:\n%s", filepath.Base(program), err, tail(stdout.String()), tail(stderr.String()))
 	}
 	return stdout.String()
+}
+
+// noOutside starts a proxy that lets nothing through, and returns its address.
+// An agent that asks for it fails the test.
+func (w *world) noOutside() string {
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.t.Errorf("the agent wanted to reach %s %s", r.Method, r.Host)
+		http.Error(rw, "no network", http.StatusForbidden)
+	}))
+	w.t.Cleanup(s.Close)
+	return s.URL
 }
 
 // tail is the end of a long text.
