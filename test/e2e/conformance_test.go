@@ -155,8 +155,7 @@ func (w *world) suite(t *testing.T, file, address string, args ...string) map[st
 	cmd := exec.CommandContext(ctx, os.Getenv(nodeVar), slices.Concat([]string{file, "server", "--url", address, "--output-dir", dir}, args)...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = w.env, dir, 10*time.Second
 	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) { // its status says what the suite thinks, not what the list says
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended { // its status says what the suite thinks, not what the list says
 		t.Fatalf("%q: %v\n%s", cmd.Args, err, tail(string(out)))
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "server-*", "checks.json"))

@@ -49,8 +49,7 @@ func (i *inspector) inspect(t *testing.T, serve []string, args ...string) (statu
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
 	if e := cmd.Run(); e != nil {
-		var exit *exec.ExitError
-		if !errors.As(e, &exit) {
+		if _, ended := errors.AsType[*exec.ExitError](e); !ended {
 			t.Fatalf("%q: %v", cmd.Args, e)
 		}
 	}
