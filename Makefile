@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
+.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -29,7 +29,7 @@ test:
 	race=$$(scripts/race.sh) && go test $$race $(if $(V),-v) ./...
 
 check:
-	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross unprivileged fuzz e2e fresh docker
+	scripts/steps.sh fmt vet tidy shell staticcheck lint vuln cross unprivileged fuzz e2e agents inspector conformance fresh docker
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
@@ -96,5 +96,17 @@ fuzz:
 e2e: build
 	@scripts/e2e.sh bin/packs-mcp
 
+# Real agents with scripted models. The first time, 800 MB come from npm.
+agents: build
+	@scripts/agents.sh bin/packs-mcp
+
+# The MCP Inspector looks at the program.
+inspector: build
+	@scripts/inspector.sh bin/packs-mcp
+
+# The official conformance suite judges it, over HTTP.
+conformance: build
+	@scripts/conformance.sh bin/packs-mcp
+
 clean:
-	rm -rf bin .cache test/e2e/node_modules
+	rm -rf bin .cache test/e2e/node_modules test/e2e/langchain/node_modules

@@ -46,9 +46,13 @@ type artifact struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
+// anyJSON allows every value, in the spelling that a client which takes a
+// schema without keywords for a mistake accepts, too.
+const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"null"}]}`
+
 const envelopeSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
 	`"success":{"type":"boolean"},"stdout":{"type":"string"},"stderr":{"type":"string"},"output":{"type":"string"},"truncated":{"type":"boolean"},` +
-	`"duration_ms":{"type":"integer"},"parsed":{},` + errorProperty + `,"notes":{"type":"array","items":{"type":"string"}},` +
+	`"duration_ms":{"type":"integer"},"parsed":` + anyJSON + `,` + errorProperty + `,"notes":{"type":"array","items":{"type":"string"}},` +
 	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},` +
 	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 

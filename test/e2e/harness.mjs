@@ -22,7 +22,7 @@ const baseTools = [
 ];
 
 // World is one user's machine: packs, a home, a workspace.
-class World {
+export class World {
   constructor(t) {
     const root = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'packs-mcp-e2e-')));
     t.after(() => fs.rmSync(root, { recursive: true, force: true }));
