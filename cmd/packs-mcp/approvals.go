@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -71,21 +72,39 @@ type waiting struct {
 	server *approvals.Server
 }
 
+// servers are those of this user, as one look found them.
+type servers struct {
+	open     []*approvals.Server // tell their calls
+	pageOnly []*approvals.Server // take answers on their page only
+	silent   int                 // are announced, and did not answer: what waits there is not known
+}
+
 // running finds this user's servers. What cannot be used is said on standard
 // error.
-func (a *app) running(ctx context.Context) ([]*approvals.Server, error) {
+func (a *app) running(ctx context.Context) (servers, error) {
 	cfg, _, err := a.load()
 	if err != nil {
-		return nil, err
+		return servers{}, err
 	}
 	found, err := approvals.Find(ctx, cfg.Paths.Run)
 	if err != nil {
-		return nil, err
+		return servers{}, err
 	}
-	for _, s := range found.Skipped {
-		fmt.Fprintf(a.stderr, "packs-mcp: warning: %s is not used: %s\n", safetext.Line(s.File), s.Reason)
+	var s servers
+	for _, one := range found.Servers {
+		if one.PageOnly {
+			s.pageOnly = append(s.pageOnly, one)
+		} else {
+			s.open = append(s.open, one)
+		}
 	}
-	return found.Servers, nil
+	for _, f := range found.Skipped {
+		if f.Silent {
+			s.silent++
+		}
+		fmt.Fprintf(a.stderr, "packs-mcp: warning: %s is not used: %s\n", safetext.Line(f.File), f.Reason)
+	}
+	return s, nil
 }
 
 // A queueOf is what one server answered when it was asked for its calls.
@@ -94,17 +113,18 @@ type queueOf struct {
 	calls  []approvals.Call
 }
 
-// queues asks the servers for their calls. One that does not answer is left out,
-// and that is said on standard error.
-func (a *app) queues(ctx context.Context, servers []*approvals.Server) []queueOf {
+// queues asks the servers for their calls. One that does not answer is among the
+// silent ones afterwards, and that is said on standard error.
+func (a *app) queues(ctx context.Context, s *servers) []queueOf {
 	var all []queueOf
-	for _, s := range servers {
-		calls, err := s.Pending(ctx)
+	for _, one := range s.open {
+		calls, err := one.Pending(ctx)
 		if err != nil {
-			fmt.Fprintf(a.stderr, "packs-mcp: warning: the server with pid %d does not tell its calls: %s\n", s.PID, safetext.Line(err.Error()))
+			fmt.Fprintf(a.stderr, "packs-mcp: warning: the server with pid %d does not tell its calls: %s\n", one.PID, safetext.Line(err.Error()))
+			s.silent++
 			continue
 		}
-		all = append(all, queueOf{s, calls})
+		all = append(all, queueOf{one, calls})
 	}
 	return all
 }
@@ -122,18 +142,57 @@ func callsOf(queues []queueOf) []waiting {
 	return all
 }
 
-// errNoServer says that there is nobody to ask.
-func errNoServer() error {
+// nobody says that there is nobody to ask.
+func (s servers) nobody() error {
+	if s.silent > 0 {
+		return s.unanswered()
+	}
 	return withHint(errors.New("no server of yours is running, so no call waits"),
-		"clients start servers themselves; approval.channels in the configuration has to name terminal")
+		"clients start servers themselves; one whose approval.channels has neither page nor terminal cannot be asked")
+}
+
+// unanswered says that nobody knows what waits at some servers.
+func (s servers) unanswered() error {
+	what := "one server of yours does not answer, so a call of it may wait"
+	if s.silent > 1 {
+		what = fmt.Sprintf("%d servers of yours do not answer, so calls of theirs may wait", s.silent)
+	}
+	return withHint(errors.New(what), "the warnings say why; try again, and remove the file of a server that has ended")
+}
+
+// onPages says which servers have to be answered elsewhere; empty when there is
+// none.
+func (s servers) onPages() string {
+	switch len(s.pageOnly) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("One server of yours (%s) takes answers on its page only: packs-mcp approvals open --server %d", place(s.pageOnly[0]), s.pageOnly[0].PID)
+	default:
+		pids := make([]string, len(s.pageOnly))
+		for i, one := range s.pageOnly {
+			pids[i] = strconv.Itoa(one.PID)
+		}
+		return fmt.Sprintf("%d servers of yours take answers on their pages only: packs-mcp approvals open --server PID, with one of %s", len(pids), strings.Join(pids, ", "))
+	}
 }
 
 func (a *app) listApprovals(ctx context.Context, asJSON bool) error {
-	servers, err := a.running(ctx)
+	s, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
-	calls := callsOf(a.queues(ctx, servers))
+	calls := callsOf(a.queues(ctx, &s))
+	if err := a.printList(calls, s, asJSON); err != nil {
+		return err
+	}
+	if s.silent > 0 {
+		return s.unanswered()
+	}
+	return nil
+}
+
+func (a *app) printList(calls []waiting, s servers, asJSON bool) error {
 	if asJSON {
 		listed := make([]listedCall, len(calls))
 		for i, w := range calls {
@@ -143,14 +202,25 @@ func (a *app) listApprovals(ctx context.Context, asJSON bool) error {
 			Pending []listedCall `json:"pending"`
 		}{listed})
 	}
-	if len(calls) == 0 {
-		fmt.Fprintln(a.stderr, "No call waits. "+servedBy(len(servers)))
-		return nil
+	if pages := s.onPages(); pages != "" {
+		fmt.Fprintln(a.stderr, pages)
 	}
+	switch {
+	case len(calls) > 0:
+		return a.printTable(calls, len(s.open))
+	case s.silent > 0:
+		fmt.Fprintln(a.stderr, "No call waits at the servers that answer.")
+	case len(s.open) > 0 || len(s.pageOnly) == 0:
+		fmt.Fprintln(a.stderr, "No call waits. "+servedBy(len(s.open)))
+	}
+	return nil
+}
+
+func (a *app) printTable(calls []waiting, servers int) error {
 	now := time.Now()
 	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, w := range calls {
-		fmt.Fprintf(t, "%s\t%s ago\t%s\t%s\n", w.Code, span(now.Sub(w.Asked)), state(w.Call, now), inPlace(w, len(servers)))
+		fmt.Fprintf(t, "%s\t%s ago\t%s\t%s\n", w.Code, span(now.Sub(w.Asked)), state(w.Call, now), inPlace(w, servers))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -208,7 +278,7 @@ func state(c approvals.Call, now time.Time) string {
 	case c.Waits.After(now):
 		return "waits " + span(c.Waits.Sub(now))
 	default:
-		return "has returned"
+		return "answer for its next try"
 	}
 }
 
@@ -338,12 +408,12 @@ func (a *app) completeCodes(cmd *cobra.Command, args []string, _ string) ([]stri
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	a.stderr = io.Discard // a warning would be taken for a code
-	servers, err := a.running(cmd.Context())
+	s, err := a.running(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var codes []string
-	for _, w := range callsOf(a.queues(cmd.Context(), servers)) {
+	for _, w := range callsOf(a.queues(cmd.Context(), &s)) {
 		codes = append(codes, w.Code+"\t"+oneLine(w.Title, 60))
 	}
 	return codes, cobra.ShellCompDirectiveNoFileComp

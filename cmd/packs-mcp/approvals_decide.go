@@ -30,7 +30,8 @@ func (a *app) approveCommand() *cobra.Command {
 		Short: "Allow a call that waits, by its code",
 		Long: `Allow a call that waits, by the code that its client was given. In a terminal the call is
 shown in full first, and you are asked to confirm. Without a terminal it is allowed at once,
-for this one time only, and the audit log says that no terminal was there. The code works once.`,
+but for this one time only: --for chat and --for always are refused there. The audit log says
+that no terminal was there. The code works once.`,
 		Example: `  packs-mcp approvals approve K7QM-2F9X
   packs-mcp approvals approve K7QM-2F9X --for chat
   packs-mcp approvals approve K7QM-2F9X --set url=https://example.com/status`,
@@ -38,7 +39,7 @@ for this one time only, and the audit log says that no terminal was there. The c
 		ValidArgsFunction: a.completeCodes,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.approve(cmd.Context(), args[0], how) },
 	}
-	cmd.Flags().StringVar(&how.decision, "for", how.decision, "once (this exact call), chat (the like of it, until the chat ends) or always (until anything about it changes)")
+	cmd.Flags().StringVar(&how.decision, "for", how.decision, "once (this exact call), chat (the like of it, until the chat ends) or always (until anything about it changes); in a terminal only, but for once")
 	cmd.Flags().StringArrayVar(&how.set, "set", nil, "a value that the tool needs, as `NAME=VALUE` (repeatable)")
 	cmd.Flags().BoolVar(&how.yes, "yes", false, "do not ask to confirm")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(allowances(), cobra.ShellCompDirectiveNoFileComp))
@@ -87,14 +88,14 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	if err != nil {
 		return waiting{}, err
 	}
-	servers, err := a.running(ctx)
+	s, err := a.running(ctx)
 	if err != nil {
 		return waiting{}, err
 	}
-	if len(servers) == 0 {
-		return waiting{}, errNoServer()
+	if len(s.open)+len(s.pageOnly) == 0 {
+		return waiting{}, s.nobody()
 	}
-	queues := a.queues(ctx, servers)
+	queues := a.queues(ctx, &s)
 	var found []waiting
 	for _, w := range callsOf(queues) {
 		if w.Code == code {
@@ -112,6 +113,12 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 		if r, ok := errors.AsType[*approvals.RefusedError](why); ok && r.Problem != string(gate.CodeUnknown) {
 			return waiting{}, explained(r)
 		}
+	}
+	switch pages := s.onPages(); {
+	case s.silent > 0:
+		return waiting{}, fmt.Errorf("no call of the servers that answer waits under the code %s, and %w", code, s.unanswered())
+	case pages != "":
+		return waiting{}, withHint(fmt.Errorf("no call waits under the code %s where this terminal can answer", code), "%s", pages)
 	}
 	return waiting{}, explained(&approvals.RefusedError{Problem: string(gate.CodeUnknown), Message: "no call waits under the code " + code})
 }
@@ -180,10 +187,10 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 			return &usageError{err: fmt.Errorf("the call %s needs no value for %q", w.Code, name), hint: "see what it needs: packs-mcp approvals show " + w.Code}
 		}
 	}
-	if how.decision != string(gate.Once) && d.Note != "" {
+	if (how.decision != string(gate.Once) || choice.Lasts) && d.Note != "" {
 		// What a script, or a model with a shell, answers is about one call that is
 		// under way, and leaves nothing behind.
-		return withHint(fmt.Errorf("without a terminal a call can only be allowed once, not for %q", how.decision),
+		return withHint(errors.New("without a terminal a call can only be allowed once, and nothing for later"),
 			"run this in a terminal of yours, or answer on the page: packs-mcp approvals open")
 	}
 	if d.Note == "" { // at a terminal
@@ -270,6 +277,9 @@ func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision) error
 
 // outcome says what a decision that counted does.
 func outcome(w waiting, decision string, done approvals.Decided, now time.Time) string {
+	if choice, ok := offered(w.Call, decision); ok && choice.Lasts {
+		decision = "from now on"
+	}
 	switch {
 	case decision == gate.Deny.String():
 		return fmt.Sprintf("Denied: %s", w.Title)

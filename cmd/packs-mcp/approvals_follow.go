@@ -61,7 +61,7 @@ type follower struct {
 func (f *follower) start(ctx context.Context, s *approvals.Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.followed[s.ID()] {
+	if f.followed[s.ID()] || s.PageOnly {
 		return
 	}
 	f.followed[s.ID()] = true

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,14 +29,14 @@ leads to the page is named; it is for you alone, and works once, for two minutes
 }
 
 func (a *app) openPage(ctx context.Context, pid int) error {
-	servers, err := a.running(ctx)
+	all, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
-	if len(servers) == 0 {
-		return errNoServer()
+	if len(all.open)+len(all.pageOnly) == 0 {
+		return all.nobody()
 	}
-	s := a.whichServer(ctx, servers, pid)
+	s := a.whichServer(ctx, all, pid)
 	if s == nil {
 		return withHint(fmt.Errorf("no server of yours has the pid %d", pid), "leave --server out, or take a pid of: packs-mcp approvals list --json")
 	}
@@ -54,21 +55,24 @@ func (a *app) openPage(ctx context.Context, pid int) error {
 }
 
 // whichServer chooses the server whose page a person means: the one with the
-// pid, or without one the first that has an open question, else the newest.
-func (a *app) whichServer(ctx context.Context, servers []*approvals.Server, pid int) *approvals.Server {
+// pid, or without one the first that has an open question, else the newest. What
+// a server with a page alone has is not known: it is not passed over when no other
+// one has a question.
+func (a *app) whichServer(ctx context.Context, all servers, pid int) *approvals.Server {
+	every := slices.Concat(all.open, all.pageOnly)
 	if pid != 0 {
-		for _, s := range servers {
+		for _, s := range every {
 			if s.PID == pid {
 				return s
 			}
 		}
 		return nil
 	}
-	newest := servers[len(servers)-1]
-	if len(servers) == 1 {
+	newest := every[len(every)-1]
+	if len(every) == 1 {
 		return newest
 	}
-	for _, w := range callsOf(a.queues(ctx, servers)) {
+	for _, w := range callsOf(a.queues(ctx, &all)) {
 		if w.Answered == "" {
 			return w.server
 		}

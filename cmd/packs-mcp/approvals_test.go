@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -198,8 +200,8 @@ func TestApprovalsList(t *testing.T) {
 
 	for _, args := range [][]string{{}, {"list"}} {
 		code, out, errs := o.command(args...)
-		want := regexp.MustCompile(`^` + first.code + `  \d+ s ago  waits 59 min  Run tool first of pack triage\?\n` +
-			second.code + `  \d+ s ago  has returned  Run tool second of pack triage\?\n$`)
+		want := regexp.MustCompile(`^` + first.code + `  \d+ s ago  waits 59 min +Run tool first of pack triage\?\n` +
+			second.code + `  \d+ s ago  answer for its next try  Run tool second of pack triage\?\n$`)
 		if code != 0 || !want.MatchString(out) || !strings.Contains(errs, "packs-mcp approvals approve CODE") {
 			t.Errorf("approvals %q = %d, %q, %q", args, code, out, errs)
 		}
@@ -316,7 +318,7 @@ func TestApprovalsRefuse(t *testing.T) {
 		{[]string{"approve", gone.code}, 1, "error: the call " + gone.code + ": the client cancelled the call\nhint: nothing was done; if you still want it, ask for it again in your client\n"},
 		{[]string{"approve", "../x\x1b"}, 2, `error: "../x\x1b" is no code` + "\nhint: a code looks like K7QM-2F9X; see: packs-mcp approvals list\n"},
 		{[]string{"approve", c.code, "--for", "ever"}, 2, "error: --for is \"ever\"\nhint: it must be once, chat or always; to deny, say: packs-mcp approvals deny CODE\n"},
-		{[]string{"approve", c.code, "--for", "chat"}, 1, "error: without a terminal a call can only be allowed once, not for \"chat\"\nhint: run this in a terminal of yours, or answer on the page: packs-mcp approvals open\n"},
+		{[]string{"approve", c.code, "--for", "chat"}, 1, "error: without a terminal a call can only be allowed once, and nothing for later\nhint: run this in a terminal of yours, or answer on the page: packs-mcp approvals open\n"},
 		{[]string{"approve", c.code, "--for", "deny"}, 2, "error: --for is \"deny\"\nhint: it must be once, chat or always; to deny, say: packs-mcp approvals deny CODE\n"},
 		{[]string{"approve", c.code, "--set", "url=x"}, 2, "error: the call " + c.code + " needs no value for \"url\"\nhint: see what it needs: packs-mcp approvals show " + c.code + "\n"},
 		{[]string{"approve", c.code, "--set", "url"}, 2, "error: --set is \"url\"\nhint: write NAME=VALUE, and each name once\n"},
@@ -364,6 +366,93 @@ func TestApprovalsWithoutAServer(t *testing.T) {
 	}
 	if code, out, errs := o.command("list", "--json"); code != 0 || out != "{\n  \"pending\": []\n}\n" || errs != "" {
 		t.Errorf("approvals list --json without a server = %d, %q, %q", code, out, errs)
+	}
+}
+
+// A server that runs and cannot be asked is not one that has nothing to ask.
+func TestApprovalsOfSilentServers(t *testing.T) {
+	o := openOffices(t, "shop")[0]
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	t.Cleanup(broken.Close)
+	plant := func(name string) {
+		t.Helper()
+		data, err := json.Marshal(approvals.Announcement{
+			Version: 1, PID: os.Getpid(), Server: name, Address: broken.Listener.Addr().String(), Key: strings.Repeat("k", 43), Started: time.Now(),
+		})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(runOf(o), "1-"+name+".json"), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	plant("a")
+	one := "packs-mcp: error: one server of yours does not answer, so a call of it may wait\npacks-mcp: hint: the warnings say why;"
+	code, out, errs := o.command("list")
+	if code != 1 || out != "" || !strings.Contains(errs, "No call waits at the servers that answer.\n") || !strings.Contains(errs, one) || !strings.Contains(errs, "status 500") {
+		t.Errorf("approvals list = %d, %q, %q; want 1, and that one server does not answer", code, out, errs)
+	}
+	c := o.call(t, "one")
+	for _, args := range [][]string{{"list"}, {"list", "--json"}, {}} {
+		if code, out, errs := o.command(args...); code != 1 || !strings.Contains(out, c.code) || !strings.Contains(errs, one) {
+			t.Errorf("approvals %q = %d, %q, %q; want 1, the call, and that one server does not answer", args, code, out, errs)
+		}
+	}
+	code, _, errs = o.command("deny", "ZZZZ-ZZZZ")
+	if want := "error: no call of the servers that answer waits under the code ZZZZ-ZZZZ, and one server of yours does not answer"; code != 1 || !strings.Contains(errs, want) || !strings.Contains(errs, "hint: the warnings") {
+		t.Errorf("approvals deny = %d, %q; want %q", code, errs, want)
+	}
+	if code, out, errs := o.command("deny", c.code); code != 0 || !strings.Contains(out, "Denied: ") {
+		t.Errorf("approvals deny = %d, %q, %q", code, out, errs)
+	}
+	if err := o.desk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plant("b")
+	for _, args := range [][]string{{"list"}, {"deny", "ZZZZ-ZZZZ"}, {"open"}} {
+		code, out, errs := o.command(args...)
+		if code != 1 || out != "" || !strings.Contains(errs, "error: 2 servers of yours do not answer, so calls of theirs may wait\n") || strings.Contains(errs, "No server of yours") {
+			t.Errorf("approvals %q = %d, %q, %q; want 1, and that two servers do not answer", args, code, out, errs)
+		}
+	}
+	if got := (&console{found: servers{silent: 2}}).idleText(); strings.Contains(got, "No server") || !strings.Contains(got, "at the servers that answer") {
+		t.Errorf("idleText() with silent servers = %q", got)
+	}
+}
+
+// A server whose configuration leaves the terminal out has a page all the same.
+func TestApprovalsOfThePageOnly(t *testing.T) {
+	o := openOffices(t, "shop")[0]
+	page, err := approvals.Open(approvals.Options{Calls: o.gate, RunDir: runOf(o), Server: "site", Project: "/home/ann/src/site", Page: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = page.Close() })
+	o.env = append(o.env, "BROWSER="+filepath.Join(t.TempDir(), "none"))
+	only := fmt.Sprintf("One server of yours (pid %d, site) takes answers on its page only: packs-mcp approvals open --server %d\n", os.Getpid(), os.Getpid())
+	code, out, errs := o.command("list")
+	if code != 0 || out != "" || errs != only+"No call waits. One server of yours is running.\n" {
+		t.Errorf("approvals list = %d, %q, %q; want %q", code, out, errs, only)
+	}
+	if err := o.desk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := o.command("list"); code != 0 || out != "" || errs != only {
+		t.Errorf("approvals list without another server = %d, %q, %q; want %q", code, out, errs, only)
+	}
+	for _, verb := range []string{"approve", "deny", "show"} {
+		code, out, errs := o.command(verb, "ZZZZ-ZZZZ")
+		if code != 1 || out != "" || !strings.Contains(errs, "where this terminal can answer\n") || !strings.HasSuffix(errs, "hint: "+only) {
+			t.Errorf("approvals %s = %d, %q, %q; want the way to the page", verb, code, out, errs)
+		}
+	}
+	code, out, errs = o.command("open")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if text, err := os.ReadFile(lines[len(lines)-1]); code != 0 || err != nil || !strings.Contains(string(text), page.Address()) {
+		t.Errorf("approvals open = %d, %q, %q, %v; want the file that leads to the page", code, out, errs, err)
+	}
+	if got := (&console{found: servers{pageOnly: make([]*approvals.Server, 1)}}).idleText(); strings.Contains(got, "No server") {
+		t.Errorf("idleText() = %q", got)
 	}
 }
 

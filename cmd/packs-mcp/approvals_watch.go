@@ -28,6 +28,7 @@ type console struct {
 	pause   time.Duration // before a question can be answered
 
 	queues  []queueOf       // as the servers told them
+	found   servers         // when this began
 	decided map[string]bool // :: id of a call → it was answered here
 	skipped map[string]bool // :: id of a call → the person does not want to answer it here
 	told    map[string]bool // :: id of a server → that it cannot be followed was said
@@ -47,12 +48,13 @@ func (a *app) watchApprovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	servers, err := a.running(ctx)
+	s, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
+	queues := a.queues(ctx, &s)
 	ctx, cancel := context.WithCancel(ctx)
-	updates := follow(ctx, cfg.Paths.Run, servers)
+	updates := follow(ctx, cfg.Paths.Run, s.open)
 	defer func() {
 		cancel()
 		for range updates { // until everything of it has ended
@@ -60,7 +62,10 @@ func (a *app) watchApprovals(ctx context.Context) error {
 	}()
 	c := &console{
 		out: a.stdout, look: a.look(), keys: a.keyboard(ctx), updates: updates, pause: readTime,
-		queues: a.queues(ctx, servers),
+		queues: queues, found: s,
+	}
+	if pages := s.onPages(); pages != "" {
+		c.say(pages)
 	}
 	return c.run(ctx)
 }
@@ -120,10 +125,17 @@ func (c *console) open() []waiting {
 
 func (c *console) idleText() string {
 	text := "No call waits. "
+	if c.found.silent > 0 {
+		text = "No call waits at the servers that answer. "
+	}
 	if n := len(c.undecided()); n > 0 {
 		text = fmt.Sprintf("No other call waits; %d that you skipped still can be answered. ", n)
 	}
-	return text + servedBy(len(c.queues)) + " Ctrl-C ends this."
+	served := servedBy(len(c.queues))
+	if len(c.queues) == 0 && c.found.silent+len(c.found.pageOnly) > 0 {
+		served = "Servers that start now are shown here." // and others are running
+	}
+	return text + served + " Ctrl-C ends this."
 }
 
 // bye says what is left.
@@ -377,7 +389,10 @@ func keysOf(call approvals.Call) []key {
 		switch ch.Value {
 		case string(gate.Once):
 			k.letter, k.label, k.words = "r", "[r]un once", []string{"r", "run", "o", "once"}
-			if call.Kind != string(gate.KindRun) {
+			switch {
+			case ch.Lasts:
+				k.label = "[r]un from now on"
+			case call.Kind != string(gate.KindRun):
 				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
 			}
 		case string(gate.Chat):

@@ -313,7 +313,7 @@ func TestConsoleCountsDown(t *testing.T) {
 func TestDecidedElsewhere(t *testing.T) {
 	now := time.Now()
 	for answered, want := range map[string][2]string{
-		"":     {"has returned", "You can answer for 59 s."},
+		"":     {"answer for its next try", "You can answer for 59 s."},
 		"once": {"allowed: once", "It is allowed (once), and was not made again yet."},
 		"deny": {"denied", "It is denied."},
 	} {

@@ -36,6 +36,9 @@ type Server struct {
 	Name    string // as in the audit log
 	Project string // the project's folder; may be empty
 	Started time.Time
+	// PageOnly says that the server takes answers on its page only: it can be asked
+	// for nothing but that.
+	PageOnly bool
 
 	address string
 	key     string
@@ -73,7 +76,7 @@ func (s *Server) ID() string { return s.Name + " " + s.address }
 // A RefusedError says why a server did not do what it was asked.
 type RefusedError struct {
 	Status  int    // of HTTP
-	Problem string // a gate.CodeProblem, or "forbidden", "invalid", "internal"; empty when it did not say
+	Problem string // a gate.CodeProblem, or "forbidden", "invalid", "internal", "page_only"; empty when it did not say
 	Message string // one line, safe to show
 }
 
@@ -275,7 +278,7 @@ func safeCalls(calls []Call) []Call {
 		c.Note, c.Answered = oneLine(c.Note), oneLine(c.Answered)
 		choices, fields := make([]Choice, len(c.Choices)), make([]Field, len(c.Fields))
 		for j, ch := range c.Choices {
-			choices[j] = Choice{oneLine(ch.Value), oneLine(ch.Title)}
+			choices[j] = Choice{oneLine(ch.Value), oneLine(ch.Title), ch.Lasts}
 		}
 		for j, f := range c.Fields {
 			fields[j] = Field{oneLine(f.Name), oneLine(f.Title)}

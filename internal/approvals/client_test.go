@@ -25,7 +25,7 @@ func TestServerPendingIsSafeToShow(t *testing.T) {
 	asked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	sent := Call{
 		Code: evil, Chat: evil, Client: evil, Person: evil, Kind: evil, Pack: evil, Title: evil + "\n", Text: evil + "\nx\t",
-		Choices: []Choice{{evil, evil}}, Fields: []Field{{evil, evil}},
+		Choices: []Choice{{Value: evil, Title: evil}}, Fields: []Field{{evil, evil}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: evil, Answered: evil,
 	}
 	a := serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func TestServerPendingIsSafeToShow(t *testing.T) {
 	e := safetext.Line(evil)
 	want := Call{
 		Code: e, Chat: e, Client: e, Person: e, Kind: e, Pack: e, Title: e + `\n`, Text: e + "\nx\t",
-		Choices: []Choice{{e, e}}, Fields: []Field{{e, e}},
+		Choices: []Choice{{Value: e, Title: e}}, Fields: []Field{{e, e}},
 		Asked: asked, Waits: asked.Add(time.Minute), Expires: asked.Add(time.Hour), Note: e, Answered: e,
 	}
 	if diff := cmp.Diff(want, got[0]); diff != "" {

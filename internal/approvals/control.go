@@ -23,8 +23,9 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, problemForbidden, "the key is missing or wrong")
 		return
 	}
+	keepConn(r)
 	if !d.o.Terminal && r.URL.Path != controlOpen {
-		fail(w, http.StatusForbidden, problemForbidden, "this server's configuration leaves the terminal out of approval.channels")
+		fail(w, http.StatusForbidden, problemPageOnly, "this server takes answers on its page only: its configuration leaves the terminal out of approval.channels")
 		return
 	}
 	switch r.URL.Path {
@@ -54,7 +55,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 func (d *Desk) open(w http.ResponseWriter) {
 	file, err := d.writeEntry()
 	switch {
-	case errors.Is(err, errNoPage):
+	case errors.Is(err, errNoPage), errors.Is(err, errWithdrawn):
 		fail(w, http.StatusNotFound, problemInvalid, err.Error())
 	case err != nil:
 		d.o.Logger.Error("the file that opens the approval page could not be made", "err", err)

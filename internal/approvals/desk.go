@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -48,7 +49,7 @@ type Options struct {
 	// Without it they can only have the page opened.
 	Terminal bool
 	// Listen is the address to listen on, of the loopback interface; empty is a
-	// free port of 127.0.0.1.
+	// free port of an address of 127.0.0.0/8 that nobody knows before.
 	Listen string
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
@@ -65,6 +66,7 @@ type Options struct {
 const (
 	maxConns    = 128      // connections at a time
 	maxRequests = 64       // requests under way, streams included
+	maxEntering = 8        // of browsers that are not signed in yet, beside these
 	maxStreams  = 16       // streams of events
 	maxPages    = 4        // streams of pages; browsers have six connections for one address
 	maxHeader   = 16 << 10 // bytes
@@ -87,19 +89,21 @@ type Desk struct {
 	http    *http.Server
 
 	key     string // of /control
-	cookie  string // of the page, HttpOnly; browsers send it to every port of this host
+	cookie  string // of the page, HttpOnly; browsers send it to every port of this address
 	pageKey string // of the page too, in a header; only the page's own origin has it
 
 	ctx  context.Context // ends with the desk
 	stop context.CancelFunc
 	wg   sync.WaitGroup // of everything that runs for the desk
 
-	entries entries // the one-time files
-	tickets tickets
+	entries   entries // the one-time files
+	tickets   tickets
+	withdrawn atomic.Bool // the page has ended for this process
 
 	mu       sync.Mutex
 	closed   bool
 	busy     int             // requests under way
+	entering int             // requests under way that sign a browser in
 	streams  int             // of these, streams of events
 	pages    []chan struct{} // of these, pages, oldest first; closed by whoever takes one out
 	opened   bool            // OpenOnce was called
@@ -110,9 +114,6 @@ type Desk struct {
 func Open(o Options) (*Desk, error) {
 	if o.Calls == nil || o.RunDir == "" {
 		return nil, errors.New("approvals: a queue and a run folder are required")
-	}
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0"
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -127,7 +128,7 @@ func Open(o Options) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", o.Listen)
+	l, err := listenOn(o.Listen)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listening for the approval page: %w", err), f.Close())
 	}
@@ -148,6 +149,7 @@ func Open(o Options) (*Desk, error) {
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ConnContext:       withConn,
 	}
 	d.wg.Go(func() {
 		if err := d.http.Serve(limited(l, maxConns)); !errors.Is(err, http.ErrServerClosed) {
@@ -184,8 +186,8 @@ func (d *Desk) Close() error {
 		// First of all, so that nobody comes who finds nothing.
 		errs = append(errs, d.folder.remove(name))
 	}
+	d.stop() // the streams end, and nothing new begins
 	errs = append(errs, d.dropEntries())
-	d.stop() // the streams end
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	if d.http.Shutdown(ctx) != nil {
@@ -234,71 +236,49 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// begin counts a request; when it reports true, end has to be called.
-func (d *Desk) begin() bool {
+// begin counts a request, and returns what to call at its end; nil when there
+// are too many. The body of a request that signs a browser in is read before
+// anything is known of who sent it: those have places of their own, so that they
+// keep nobody out but each other.
+func (d *Desk) begin(r *http.Request) (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.busy >= maxRequests {
-		return false
+	n, most := &d.busy, maxRequests
+	if r.URL.Path == enterPath {
+		n, most = &d.entering, maxEntering
 	}
-	d.busy++
+	if d.closed || *n >= most {
+		return nil
+	}
+	*n++
 	d.wg.Add(1)
-	return true
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		*n--
+		d.wg.Done()
+	}
 }
 
-func (d *Desk) end() {
+// errWithdrawn is for people.
+var errWithdrawn = errors.New("the page of this server has ended, since another program's worker answered for its address in a browser; answer in a terminal: packs-mcp approvals")
+
+// withdraw ends the page for this process: its secrets are void, and the files
+// that lead to it are gone. The terminal stays.
+func (d *Desk) withdraw() {
+	if d.withdrawn.Swap(true) {
+		return
+	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.busy--
-	d.wg.Done()
-}
-
-// limited is l with at most n connections at a time; further ones wait.
-func limited(l net.Listener, n int) net.Listener {
-	return &limitListener{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{})}
-}
-
-type limitListener struct {
-	net.Listener
-	slots chan struct{} // holds one for each connection
-	once  sync.Once
-	done  chan struct{} // closed by Close
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
+	for _, done := range d.pages {
+		close(done)
 	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
+	d.pages = nil
+	d.mu.Unlock()
+	if err := d.dropEntries(); err != nil {
+		d.o.Logger.Warn("files that lead to the approval page could not be removed", "err", err)
 	}
-	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-func (l *limitListener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-type limitConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *limitConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
-}
-
-// CloseWrite is what net/http ends a connection with whose request it has not
-// read to the end: without it the answer could be lost.
-func (c *limitConn) CloseWrite() error {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		return tcp.CloseWrite()
-	}
-	return nil
+	d.o.Logger.Error("the approval page has ended: a browser asked for the script of a service worker, and it has none; "+
+		"a program that had this address before has put one into the browser, where it can answer in your place",
+		"address", d.address, "hint", "answer in a terminal: packs-mcp approvals; look at what was decided: packs-mcp audit show; clear the browser's data of that address")
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -366,7 +367,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	few := limited(l, 1)
+	few := limited(l, 2)
 	accepted := make(chan net.Conn)
 	go func() {
 		defer close(accepted)
@@ -378,28 +379,143 @@ func TestConnectionsAreLimited(t *testing.T) {
 			accepted <- c
 		}
 	}()
-	for range 2 {
+	dial := func() net.Conn {
+		t.Helper()
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		return c
 	}
+	known := func(c net.Conn) {
+		keepConn(httptest.NewRequestWithContext(withConn(t.Context(), c), "GET", "/", nil))
+	}
+	dial()
 	first := <-accepted
+	known(first)
+	idle := dial()
+	<-accepted
+	dial()
+	third := <-accepted
+	if _, err := idle.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection of somebody unknown is still there: %v", err)
+	}
+	known(third)
+	dial()
 	select {
 	case <-accepted:
-		t.Error("the second connection was taken while the first is open")
+		t.Error("a connection was taken while two are open that have shown a key")
 	case <-time.After(20 * time.Millisecond):
 	}
 	first.Close()
 	first.Close() // gives its place back once
-	second := <-accepted
-	defer second.Close()
+	last := <-accepted
+	known(last)
+	dial()
+	few.mu.Lock()
+	if n := len(few.open); n != 2 {
+		t.Errorf("%d connections are open, want 2", n)
+	}
+	few.mu.Unlock()
 	if err := few.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
 	}
 	for range accepted {
 		t.Error("a connection was taken after Close")
+	}
+}
+
+// Whoever has no key keeps nobody out who has: not with connections that say
+// nothing, and not with requests that do not end.
+func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	page, _ := listen(t, d, asPage(d, "GET /events", ""))
+	found, err := Find(t.Context(), d.folder.path)
+	if err != nil || len(found.Servers) != 1 {
+		t.Fatalf("Find() = %+v, %v", found, err)
+	}
+	for i := range 200 {
+		c, err := net.Dial("tcp", d.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		switch i % 4 {
+		case 0:
+		case 1:
+			fmt.Fprint(c, "GET / HTTP/1.1\r\n")
+		default:
+			fmt.Fprintf(c, "POST /enter HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntoken=", d.Address())
+		}
+	}
+	begin := time.Now()
+	if calls, err := found.Servers[0].Pending(t.Context()); err != nil || len(calls) != 1 {
+		t.Errorf("Pending() beside 200 idle connections = %v, %v", calls, err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("Pending() beside 200 idle connections took %v", took)
+	}
+	if event, _, err := page.next(); event != "hello" || err != nil {
+		t.Errorf("the open page got %s, %v", event, err)
+	}
+}
+
+// By default it is an address that nobody has visited, where there are any.
+func TestAddress(t *testing.T) {
+	whole := true // the system has the block
+	if l, err := net.Listen("tcp", "127.1.2.3:0"); err == nil {
+		l.Close()
+	} else {
+		whole = false
+	}
+	seen := map[string]bool{}
+	for range 3 {
+		d, _ := testDesk(t, nil)
+		host, _, err := net.SplitHostPort(d.Address())
+		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() || (host != "127.0.0.1") != whole || seen[host] && whole {
+			t.Errorf("the desk listens on %q, %v; the system has the whole block: %v", d.Address(), err, whole)
+		}
+		seen[host] = true
+		found, err := Find(t.Context(), d.folder.path)
+		if err != nil || len(found.Servers) != 1 {
+			t.Errorf("Find() = %+v, %v; want one server", found, err)
+		}
+	}
+	for range 1000 {
+		host, port, err := net.SplitHostPort(strangeAddress())
+		ip := net.ParseIP(host).To4()
+		if err != nil || port != "0" || ip == nil || ip[0] != 127 || ip[1] == 0 || ip[3] == 0 || ip[3] == 255 {
+			t.Fatalf("strangeAddress() = %s:%s, %v", host, port, err)
+		}
+	}
+}
+
+// However much happens, a reader is told ten times a second.
+func TestBurst(t *testing.T) {
+	d, q := testDesk(t, nil)
+	r, _ := listen(t, d, asTerminal(d, "GET /control/events", ""))
+	if _, _, err := r.next(); err != nil {
+		t.Fatal(err)
+	}
+	begin, before := time.Now(), q.looked()
+	last := testCall
+	for i := range 1000 {
+		last.Code = fmt.Sprintf("CODE-%04d", i)
+		q.set(last)
+	}
+	for {
+		_, data, err := r.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(data, last.Code) {
+			break
+		}
+	}
+	if n, most := q.looked()-before, 3+int(time.Since(begin)/restTime); n > most {
+		t.Errorf("1,000 changes led to %d looks, want at most %d", n, most)
 	}
 }
 
@@ -439,5 +555,15 @@ func TestLimitsOfRequests(t *testing.T) {
 	}
 	d.mu.Lock()
 	d.busy -= maxRequests
+	d.entering += maxEntering
+	d.mu.Unlock()
+	if res, body := enterWith("x").send(t, d); res.StatusCode != 503 || !strings.Contains(body, "too many requests") {
+		t.Errorf("one entry too many = %d %s, want 503", res.StatusCode, body)
+	}
+	if res, _ := asTerminal(d, "GET /control/pending", "").send(t, d); res.StatusCode != 200 {
+		t.Errorf("GET /control/pending beside them = %d, want 200", res.StatusCode)
+	}
+	d.mu.Lock()
+	d.entering -= maxEntering
 	d.mu.Unlock()
 }

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"html"
 	"maps"
@@ -20,6 +21,10 @@ const (
 	maxEntries = 16
 	// entryPrefix begins their names.
 	entryPrefix = "open-"
+	// enterPath is where they lead, and enterTime how long the request may take:
+	// a browser has all of it at once.
+	enterPath = "/enter"
+	enterTime = 2 * time.Second
 )
 
 // entries are the files that lead a browser to the page. Each works once.
@@ -46,7 +51,7 @@ func (d *Desk) writeEntry() (file string, err error) {
 		return "", err
 	}
 	content := strings.NewReplacer(
-		"{{action}}", html.EscapeString(d.origin+"/enter"),
+		"{{action}}", html.EscapeString(d.origin+enterPath),
 		"{{token}}", html.EscapeString(token),
 	).Replace(string(text))
 	e := entry{name: entryPrefix + secret() + ".html", expires: d.o.Now().Add(entryTime)}
@@ -56,6 +61,9 @@ func (d *Desk) writeEntry() (file string, err error) {
 	defer d.entries.mu.Unlock()
 	if d.ctx.Err() != nil {
 		return "", errors.New("the server is ending")
+	}
+	if d.withdrawn.Load() {
+		return "", errWithdrawn
 	}
 	if len(d.entries.all) >= maxEntries {
 		return "", errors.New("too many files that open the page are waiting; use one of them, or try again in two minutes")
@@ -113,11 +121,10 @@ func (d *Desk) dropEntry(file string) error {
 	return nil
 }
 
-// dropEntries takes all of them back, and lets no new ones come.
+// dropEntries takes all of them back.
 func (d *Desk) dropEntries() error {
 	d.entries.mu.Lock()
 	defer d.entries.mu.Unlock()
-	d.stop()
 	var errs []error
 	for _, digest := range slices.Collect(maps.Keys(d.entries.all)) {
 		errs = append(errs, d.drop(digest))
@@ -132,6 +139,7 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 		refusePage(w, "")
 		return
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(enterTime))
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
 	if r.ParseForm() != nil || len(r.PostForm["token"]) != 1 || !d.redeem(r.PostForm["token"][0]) {
 		refusePage(w, "This link was used already, or is too old.")
@@ -141,11 +149,23 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err) // it is in the binary
 	}
+	script, err := pageFiles.ReadFile("page/enter.js")
+	if err != nil {
+		panic(err)
+	}
+	digest := sha256.Sum256(script)
+	h := w.Header()
+	// This page holds both secrets: it loads nothing.
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'; "+
+		"img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
+	// What another program left in the browser for this address, a worker above
+	// all, would come between. It goes before the script below stores the key.
+	h.Set("Clear-Site-Data", `"cache", "storage"`)
 	http.SetCookie(w, &http.Cookie{
 		Name: d.cookieName(), Value: d.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(strings.ReplaceAll(string(text), "{{key}}", html.EscapeString(d.pageKey))))
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = strings.NewReplacer("{{key}}", html.EscapeString(d.pageKey), "{{script}}", string(script)).WriteString(w, string(text))
 }
 
 // fromFile reports whether a browser sends the request for a page of its own
@@ -156,6 +176,15 @@ func fromFile(r *http.Request) bool {
 	case len(o) > 1, len(o) == 1 && o[0] != "null" && o[0] != "file://":
 		return false
 	}
-	dest := r.Header["Sec-Fetch-Dest"]
-	return len(dest) == 0 || len(dest) == 1 && dest[0] == "document"
+	// A worker that passes the request on gets the answer: then it has these.
+	for name, not := range map[string]func(string) bool{
+		"Sec-Fetch-Dest": func(v string) bool { return v != "document" },
+		"Sec-Fetch-Mode": func(v string) bool { return v != "navigate" },
+		"Sec-Fetch-Site": func(v string) bool { return v == "same-origin" || v == "same-site" },
+	} {
+		if slices.ContainsFunc(r.Header[name], not) {
+			return false
+		}
+	}
+	return true
 }

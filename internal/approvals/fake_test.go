@@ -21,10 +21,18 @@ type calls struct {
 	err     error // of Decide
 	got     []gate.Verdict
 	panics  bool // Decide does
+	looks   int  // calls of Pending
 }
 
-func (c *calls) Pending() []gate.Pending { c.mu.Lock(); defer c.mu.Unlock(); return c.pending }
-func (c *calls) History() []gate.Past    { c.mu.Lock(); defer c.mu.Unlock(); return c.history }
+func (c *calls) Pending() []gate.Pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	return c.pending
+}
+
+func (c *calls) looked() int          { c.mu.Lock(); defer c.mu.Unlock(); return c.looks }
+func (c *calls) History() []gate.Past { c.mu.Lock(); defer c.mu.Unlock(); return c.history }
 
 func (c *calls) Changes() <-chan struct{} {
 	c.mu.Lock()

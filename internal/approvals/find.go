@@ -39,7 +39,13 @@ type Found struct {
 type Skipped struct {
 	File   string // absolute
 	Reason string // one line, safe to show
+	// Silent says that it announces a server as servers do, which runs as far as
+	// anybody knows and could not be asked: calls may wait there.
+	Silent bool
 }
+
+// A silentError says why a server that is announced could not be asked.
+type silentError struct{ error }
 
 // Find returns the running servers of this user: those that are announced in
 // runDir, an absolute path, and answer to the key that is written there. That
@@ -84,7 +90,8 @@ func find(ctx context.Context, runDir string, gone func(pid int) bool) (Found, e
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				found.Skipped = append(found.Skipped, Skipped{filepath.Join(runDir, e.Name()), oneLine(err.Error())})
+				_, silent := errors.AsType[*silentError](err)
+				found.Skipped = append(found.Skipped, Skipped{filepath.Join(runDir, e.Name()), oneLine(err.Error()), silent})
 			} else if s != nil {
 				found.Servers = append(found.Servers, s)
 			}
@@ -140,11 +147,15 @@ func reach(ctx context.Context, dir *os.Root, runDir, name string, gone func(pid
 	s := newServer(a, runDir)
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
-	if _, err := s.Pending(ctx); err != nil {
+	_, err = s.Pending(ctx)
+	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem == problemPageOnly {
+		s.PageOnly, err = true, nil
+	}
+	if err != nil {
 		if _, lost := dir.Lstat(name); errors.Is(lost, fs.ErrNotExist) {
 			return nil, nil // it ended while it was asked
 		}
-		return nil, fmt.Errorf("the server with pid %d does not answer here: %w", a.PID, err)
+		return nil, &silentError{fmt.Errorf("the server with pid %d does not answer here: %w", a.PID, err)}
 	}
 	return s, nil
 }
@@ -186,7 +197,7 @@ func readAnnouncement(dir *os.Root, name string) (Announcement, error) {
 // check says what is wrong with an announcement.
 func (a *Announcement) check() error {
 	if a.Version != announcementVersion {
-		return fmt.Errorf("it is of version %d, and this program knows version %d: use the packs-mcp that the server was started with", a.Version, announcementVersion)
+		return &silentError{fmt.Errorf("it is of version %d, and this program knows version %d: use the packs-mcp that the server was started with", a.Version, announcementVersion)}
 	}
 	if a.PID <= 0 {
 		return fmt.Errorf("it has the pid %d", a.PID)

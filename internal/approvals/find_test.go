@@ -88,6 +88,13 @@ func TestFind(t *testing.T) {
 		t.Errorf("a redirect was followed: %s %s with %q", r.Method, r.URL, r.Header.Get("Authorization"))
 	}))
 	defer elsewhere.Close()
+	talks := serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range maxQueue>>20 + 1 {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				return
+			}
+		}
+	}))
 	redirects := serveControl(t, http.RedirectHandler(elsewhere.URL+controlPending, http.StatusTemporaryRedirect))
 	for _, tc := range []struct {
 		name string
@@ -116,6 +123,7 @@ func TestFind(t *testing.T) {
 		{"key of two lines", with(func(a *Announcement) { a.Key = testKey + "\r\nHost: x" }), "it has no key"},
 		{"nobody answers", with(func(a *Announcement) { a.Address = closed.Listener.Addr().String() }), "does not answer here: asking the server: "},
 		{"wrong key", forbidden, `does not answer here: no\x1b[2J`},
+		{"too much", talks, "does not answer here: the server's answer is too long"},
 		{"redirect", redirects, "does not answer here: the server answered with the status 307"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -142,8 +150,15 @@ func TestFind(t *testing.T) {
 				}
 				return
 			}
-			if len(found.Servers) != 0 || len(found.Skipped) != 1 || found.Skipped[0].File != path || !strings.Contains(found.Skipped[0].Reason, tc.want) {
+			if len(found.Servers) != 0 || len(found.Skipped) != 1 {
+				t.Fatalf("find() = %+v, want %s skipped", found, path)
+			}
+			if found.Skipped[0].File != path || !strings.Contains(found.Skipped[0].Reason, tc.want) {
 				t.Errorf("find() = %+v, want %s skipped with %q", found, path, tc.want)
+			}
+			// Nobody knows what waits at a server that could not be asked.
+			if want := strings.Contains(tc.want, "does not answer") || tc.name == "version"; found.Skipped[0].Silent != want {
+				t.Errorf("find() says that a server is silent: %v, want %v", !want, want)
 			}
 			if _, err := os.Lstat(path); err != nil {
 				t.Errorf("find() removed the file of a process that is there: %v", err)

@@ -2,10 +2,14 @@ package approvals
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -197,7 +201,7 @@ func TestThePageIsForItselfAlone(t *testing.T) {
 func checkHeaders(t *testing.T, res *http.Response) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"X-Frame-Options":         "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Access-Control-Allow-Origin": "",
 	} {
@@ -387,7 +391,8 @@ func entryFile(t *testing.T, d *Desk) (file, token string) {
 
 func enterWith(token string) request {
 	return request{line: "POST /enter", body: "token=" + token, headers: map[string]string{
-		"Content-Type": "application/x-www-form-urlencoded", "Origin": "null", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document",
+		"Content-Type": "application/x-www-form-urlencoded", "Origin": "null",
+		"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document",
 	}}
 }
 
@@ -398,7 +403,20 @@ func TestEnter(t *testing.T) {
 	if res.StatusCode != 200 {
 		t.Fatalf("POST /enter = %d %s", res.StatusCode, body)
 	}
-	checkHeaders(t, res)
+	// The page that has both secrets loads nothing, and nothing that was in the
+	// browser before comes between.
+	script, err := pageFiles.ReadFile("page/enter.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := sha256.Sum256(script)
+	wantPolicy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+	if got := res.Header.Get("Content-Security-Policy"); got != wantPolicy || !strings.Contains(body, "<script>"+string(script)+"</script>") || regexp.MustCompile(`(?i)src=|https?:`).MatchString(body) {
+		t.Errorf("POST /enter has the policy %q, want %q, and its only script inline:\n%s", got, wantPolicy, body)
+	}
+	if got := res.Header.Get("Clear-Site-Data"); got != `"cache", "storage"` {
+		t.Errorf("Clear-Site-Data = %q", got)
+	}
 	cookie := res.Header.Get("Set-Cookie")
 	port := strings.Split(d.address, ":")[1]
 	if want := "packs-mcp-" + port + "=" + d.cookie + "; Path=/; HttpOnly; SameSite=Strict"; cookie != want {
@@ -413,7 +431,7 @@ func TestEnter(t *testing.T) {
 	if res, body := enterWith(token).send(t, d); res.StatusCode != 403 || !strings.Contains(body, "used already") {
 		t.Errorf("POST /enter with a spent token = %d %s, want 403", res.StatusCode, body)
 	}
-	for _, path := range []string{"/", "/page.css", "/page.js", "/enter.js"} {
+	for _, path := range []string{"/", "/page.css", "/page.js"} {
 		res, body := asPage(d, "GET "+path, "").with("X-Packs-Key", "").send(t, d)
 		if res.StatusCode != 200 || body == "" {
 			t.Errorf("GET %s = %d", path, res.StatusCode)
@@ -435,6 +453,9 @@ func TestEnterRefuses(t *testing.T) {
 		{"our own origin", enter.with("Origin", d.origin)},
 		{"a frame", enter.with("Sec-Fetch-Dest", "iframe")},
 		{"a script", enter.with("Sec-Fetch-Dest", "empty")},
+		{"passed on by a worker", enter.with("Sec-Fetch-Mode", "same-origin")},
+		{"from this address", enter.with("Sec-Fetch-Site", "same-origin")},
+		{"from another port", enter.with("Sec-Fetch-Site", "same-site")},
 		{"another type", enter.with("Content-Type", "text/plain")},
 		{"another host", enter.with("Host", "localhost")},
 		{"a GET", request{line: "GET /enter?token=" + token}},
@@ -608,6 +629,101 @@ func TestRoomsAreSafeToShow(t *testing.T) {
 	}
 }
 
+// A worker that another program has put into the browser can answer in the
+// person's place. Once one is seen, nothing of the page works any more.
+func TestWorkerEndsThePage(t *testing.T) {
+	script := request{line: "GET /sw.js", headers: map[string]string{"Service-Worker": "script", "Sec-Fetch-Dest": "serviceworker", "Sec-Fetch-Site": "same-origin"}}
+	for _, tc := range []struct {
+		name string
+		request
+	}{
+		{"Service-Worker", script.with("Sec-Fetch-Dest", "")},
+		{"Sec-Fetch-Dest", script.with("Service-Worker", "")},
+		{"of /control", script.as("GET /control/sw.js")},
+		{"of the page itself", asPage(&Desk{}, "GET /page.js", "").with("Cookie", "", "Service-Worker", "script")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var log bytes.Buffer
+			d, q := testDesk(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			// Another site that has led a name of its own here cannot do this.
+			if res, _ := tc.with("Host", "evil.example").send(t, d); res.StatusCode != 403 || d.withdrawn.Load() {
+				t.Fatalf("%s with another Host = %d, and the page has ended: %v", tc.line, res.StatusCode, d.withdrawn.Load())
+			}
+			file, token := entryFile(t, d)
+			page, _ := listen(t, d, asPage(d, "GET /events", ""))
+			for {
+				if event, _, err := page.next(); err != nil {
+					t.Fatal(err)
+				} else if event == "history" {
+					break
+				}
+			}
+			for range 2 {
+				if res, body := tc.send(t, d); res.StatusCode != 403 || !strings.Contains(body, "The page of this server has ended") {
+					t.Errorf("%s = %d %s, want 403 and why", tc.line, res.StatusCode, body)
+				}
+			}
+			if event, _, err := page.next(); event != "withdrawn" || err != nil {
+				t.Errorf("the open page got %s, %v, want withdrawn", event, err)
+			}
+			if event, _, err := page.next(); !errors.Is(err, io.EOF) {
+				t.Errorf("then it got %s, %v, want the end", event, err)
+			}
+			if _, err := os.Lstat(file); !os.IsNotExist(err) {
+				t.Errorf("the file that leads to the page is still there: %v", err)
+			}
+			for _, r := range []request{enterWith(token), asPage(d, "GET /", ""), asPage(d, "GET /events", ""), asPage(d, "POST /decide", decideOnce)} {
+				if res, body := r.send(t, d); res.StatusCode != 403 || res.Header.Get("Set-Cookie") != "" || !strings.Contains(body, "packs-mcp approvals") || strings.Contains(body, d.pageKey) {
+					t.Errorf("%s afterwards = %d %s, want 403", r.line, res.StatusCode, body)
+				}
+			}
+			if res, body := asTerminal(d, "POST /control/open", "{}").send(t, d); res.StatusCode != 404 || !strings.Contains(body, "answer in a terminal") {
+				t.Errorf("POST /control/open = %d %s, want 404 and why", res.StatusCode, body)
+			}
+			if got := q.verdicts(); len(got) > 0 {
+				t.Errorf("the page decided: %+v", got)
+			}
+			if res, body := asTerminal(d, "POST /control/decide", decideOnce).send(t, d); res.StatusCode != 200 {
+				t.Errorf("POST /control/decide = %d %s, want 200: the terminal stays", res.StatusCode, body)
+			}
+			if err := d.Close(); err != nil {
+				t.Errorf("Close() = %v", err)
+			}
+			if got := log.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "service worker") || !strings.Contains(got, "packs-mcp approvals") {
+				t.Errorf("the log has\n%s\nwant one error that says why, and what to do", got)
+			}
+		})
+	}
+}
+
+// Without the terminal, others can have the page opened, and nothing else.
+func TestWithoutTheTerminal(t *testing.T) {
+	d, q := testDesk(t, func(o *Options) { o.Terminal = false })
+	for _, r := range []request{
+		asTerminal(d, "GET /control/pending", ""), asTerminal(d, "GET /control/events", ""), asTerminal(d, "POST /control/decide", decideOnce), asTerminal(d, "GET /control/x", ""),
+	} {
+		res, body := r.send(t, d)
+		var f Failure
+		if err := json.Unmarshal([]byte(body), &f); err != nil || res.StatusCode != 403 || f.Error.Problem != problemPageOnly || !strings.Contains(body, "on its page only") {
+			t.Errorf("%s = %d %s, want 403 and why", r.line, res.StatusCode, body)
+		}
+		if res, body := r.with("Authorization", "").send(t, d); res.StatusCode != 403 || strings.Contains(body, "page") {
+			t.Errorf("%s without the key = %d %s, want 403 and nothing else", r.line, res.StatusCode, body)
+		}
+	}
+	if got := q.verdicts(); len(got) > 0 {
+		t.Errorf("the terminal decided: %+v", got)
+	}
+	entryFile(t, d)
+	found, err := Find(t.Context(), d.folder.path)
+	if err != nil || len(found.Servers) != 1 || len(found.Skipped) != 0 || !found.Servers[0].PageOnly {
+		t.Fatalf("Find() = %+v, %v; want one server, of the page only", found, err)
+	}
+	if file, err := found.Servers[0].OpenPage(t.Context()); err != nil {
+		t.Errorf("OpenPage() = %q, %v", file, err)
+	}
+}
+
 func TestPanic(t *testing.T) {
 	d, q := testDesk(t, nil)
 	q.panics = true
@@ -626,7 +742,8 @@ func TestPanic(t *testing.T) {
 func TestAssets(t *testing.T) {
 	for name, bad := range map[string]string{
 		"page/index.html": `(?i)https?://|<style|style=|\son[a-z]+=|<script(?: defer)?>|innerHTML`,
-		"page/enter.html": `(?i)https?://|<style|style=|\son[a-z]+=|<script(?: defer)?>`,
+		"page/enter.html": `(?i)https?://|<style|style=|\ssrc=|\son[a-z]+=|<script(?: defer)?>[^{]`,
+		"page/enter.js":   `innerHTML|outerHTML|document\.write|eval\(|Function\(|https?:|</|\{\{`,
 		"page/page.js":    `innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(|https?:`,
 		"page/page.css":   `url\(|@import|https?:`,
 	} {

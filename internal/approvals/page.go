@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"embed"
 	"encoding/base64"
 	"errors"
@@ -37,7 +38,7 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r)
 	case route == "GET /":
 		serveFile(w, "page/index.html")
-	case slices.Contains([]string{"GET /page.css", "GET /page.js", "GET /enter.js"}, route):
+	case slices.Contains([]string{"GET /page.css", "GET /page.js"}, route):
 		serveFile(w, "page"+r.URL.Path)
 	case isTicket:
 		d.artifact(w, r, ticket)
@@ -91,29 +92,49 @@ func (d *Desk) hasKey(r *http.Request) bool {
 		return false
 	}
 	key, ok := only(r, keyHeader)
-	return ok && same(key, d.pageKey)
+	if !ok || !same(key, d.pageKey) {
+		return false
+	}
+	keepConn(r)
+	return true
 }
 
 // refuse says no in the form that the asker reads: a script or a person.
 func (d *Desk) refuse(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || r.URL.Path == "/events" {
-		fail(w, http.StatusForbidden, problemForbidden, notSignedIn)
+	why := ""
+	if d.withdrawn.Load() {
+		why = errWithdrawn.Error()
+	}
+	if r.Method == http.MethodPost && r.URL.Path != enterPath || r.URL.Path == "/events" {
+		fail(w, http.StatusForbidden, problemForbidden, cmp.Or(why, notSignedIn))
 		return
 	}
-	refusePage(w, "")
+	refusePage(w, why)
 }
 
 const notSignedIn = "This page is not signed in. Run: packs-mcp approvals open"
 
-// refusePage is what a person sees who is not signed in.
+// sentence is a text for people as the page has it.
+func sentence(s string) string {
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
+}
+
+// refusePage is what a person sees who is not signed in. why may be empty.
 func refusePage(w http.ResponseWriter, why string) {
 	text, err := pageFiles.ReadFile("page/refused.html")
 	if err != nil {
 		panic(err) // it is in the binary
 	}
+	if why != "" {
+		why = "<p>" + html.EscapeString(sentence(why)) + "</p>\n"
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write([]byte(strings.ReplaceAll(string(text), "{{why}}", html.EscapeString(why))))
+	_, _ = w.Write([]byte(strings.ReplaceAll(string(text), "{{why}}\n", why)))
 }
 
 // serveFile sends a file of the binary.

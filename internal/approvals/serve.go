@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -19,11 +20,12 @@ const (
 	problemForbidden = "forbidden"
 	problemInvalid   = "invalid"
 	problemInternal  = "internal"
+	problemPageOnly  = "page_only"
 )
 
 // policy is the page's own: nothing from elsewhere, nothing inline, no frame
 // around it.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+const policy = "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // serve answers every request. What all of them have to fulfil is here.
@@ -37,11 +39,12 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	if !d.begin() {
+	end := d.begin(r)
+	if end == nil {
 		fail(w, http.StatusServiceUnavailable, problemInternal, "too many requests at once; try again in a moment")
 		return
 	}
-	defer d.end()
+	defer end()
 	defer func() {
 		if err := recover(); err != nil {
 			d.o.Logger.Error("a request of the approval page panicked", "err", err, "stack", string(debug.Stack()))
@@ -59,15 +62,28 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		refusePage(w, "")
+	case d.o.Page && forWorker(r):
+		// Not one of ours, as we have none. A page of another site cannot send this
+		// to us: it would have to ask first, and what it asks with has not got it.
+		d.withdraw()
+		refusePage(w, errWithdrawn.Error())
 	case control:
 		d.control(w, r)
 	case !d.o.Page:
 		refusePage(w, "This server does not have the page: its configuration leaves it out. Run: packs-mcp approvals")
-	case r.URL.Path == "/enter":
+	case d.withdrawn.Load():
+		d.refuse(w, r)
+	case r.URL.Path == enterPath:
 		d.enter(w, r)
 	default:
 		d.page(w, r)
 	}
+}
+
+// forWorker reports whether a browser asks for the script of a service worker:
+// to put one in, or to see whether one that is there has changed.
+func forWorker(r *http.Request) bool {
+	return len(r.Header.Values("Service-Worker")) > 0 || slices.Contains(r.Header.Values("Sec-Fetch-Dest"), "serviceworker")
 }
 
 // decide passes a decision on and says what became of it.

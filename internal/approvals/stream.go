@@ -80,7 +80,11 @@ func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseCon
 				return false
 			}
 		case <-done:
-			d.send(w, rc, []byte("event: superseded\ndata: {}\n\n"))
+			event := "superseded"
+			if d.withdrawn.Load() {
+				event = "withdrawn"
+			}
+			d.send(w, rc, []byte("event: "+event+"\ndata: {}\n\n"))
 			return false
 		case <-r.Context().Done():
 			return false
@@ -126,6 +130,10 @@ func (d *Desk) beginPage() (done chan struct{}) {
 		d.pages = slices.Delete(d.pages, 0, 1)
 	}
 	done = make(chan struct{})
+	if d.withdrawn.Load() {
+		close(done)
+		return done
+	}
 	d.pages = append(d.pages, done)
 	return done
 }

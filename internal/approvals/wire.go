@@ -55,6 +55,7 @@ type Call struct {
 type Choice struct {
 	Value string `json:"value"`
 	Title string `json:"title"`
+	Lasts bool   `json:"lasts,omitempty"` // "once" holds for later calls as well
 }
 
 // A Field is a [gate.Field] as it is sent.
@@ -88,7 +89,7 @@ type Opened struct {
 // A Failure is the body of every response that is not 200.
 type Failure struct {
 	Error struct {
-		Problem string `json:"problem"` // a gate.CodeProblem, or "forbidden", "invalid", "internal"
+		Problem string `json:"problem"` // a gate.CodeProblem, or "forbidden", "invalid", "internal", "page_only"
 		Message string `json:"message"`
 	} `json:"error"`
 }

@@ -104,7 +104,7 @@ func (c *check) choices() []Choice {
 		once.Title = "Run once: this exact call"
 	}
 	if c.firstRunOnly() && c.store != nil {
-		once.Title = "Run, and run this tool unasked from now on: it says that it changes nothing, and it asks again when anything about it changes"
+		once.Title, once.Lasts = "Run, and from now on unasked while nothing about it changes (it says that it only reads)", true
 	}
 	deny := Choice{Value: denyWord, Title: "Deny"}
 	if r.onceOnly() || c.always {

@@ -110,7 +110,7 @@ func TestFirstRunAnswer(t *testing.T) {
 	store := new(memory)
 	b := newBench(t, storedIn(store), firstRun)
 	q := b.ask(req)
-	if got, want := q.Choices[0].Title, "Run, and run this tool unasked from now on"; !strings.HasPrefix(got, want) {
+	if got, want := q.Choices[0].Title, "Run, and from now on unasked"; !strings.HasPrefix(got, want) || !q.Choices[0].Lasts {
 		t.Errorf("the choice says %q, want %q", got, want)
 	}
 	b.approve(req, Once)

@@ -30,6 +30,8 @@ func (d Decision) String() string {
 type Choice struct {
 	Value string // "once", "chat", "always" or "deny"
 	Title string
+	// Lasts says that "once" holds for later calls as well, as Title tells.
+	Lasts bool
 }
 
 // A Question is what a person is asked about one request.

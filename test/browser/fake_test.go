@@ -213,7 +213,7 @@ or from elsewhere. Allow only what you understand.
 
     effect     the model reads them and may do what they say
     pack       "/home/ada/site/.packs/lint"
-    trust      not trusted: from the project's folder
+    trust      NOT trusted
     digest     cdcdcdcdcdcdcdcd
     asked by   a client that calls itself "claude 1.4.2"
 
@@ -229,7 +229,7 @@ func greet(now time.Time) gate.Pending {
 		Choices: []gate.Choice{
 			{Value: "once", Title: "Run once: this exact call"},
 			{Value: "chat", Title: "Allow this tool with any valid arguments, until this client closes"},
-			{Value: "always", Title: "Allow this tool with any valid arguments, until anything about it changes"},
+			{Value: "always", Title: "Always allow this tool with any valid arguments, in every client, until anything about it changes"},
 			{Value: "deny", Title: "Deny"},
 		},
 		Asked: now.Add(-13 * time.Second), Waits: now.Add(32 * time.Second), Expires: now.Add(587 * time.Second),
@@ -249,9 +249,16 @@ func lint(now time.Time) gate.Pending {
 // its page.
 func openDesk(t *testing.T, q *queue, r *rooms) (*approvals.Desk, func() string) {
 	t.Helper()
+	return openDeskAt(t, q, r, "")
+}
+
+// openDeskAt is openDesk at an address; empty is as in the program.
+func openDeskAt(t *testing.T, q *queue, r *rooms, listen string) (*approvals.Desk, func() string) {
+	t.Helper()
 	var file string
 	o := approvals.Options{
-		Calls: q, RunDir: t.TempDir() + "/run", Server: "server-1", Project: "/home/ada/site", Version: "0.6.0", Page: true,
+		Listen: listen,
+		Calls:  q, RunDir: t.TempDir() + "/run", Server: "server-1", Project: "/home/ada/site", Version: "0.6.0", Page: true,
 		OpenBrowser: func(f string) error { file = f; return nil },
 	}
 	if r != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
@@ -213,6 +214,26 @@ func (b *tab) press(card, button string) {
 	b.t.Helper()
 	b.settled()
 	b.pressNow(card, button)
+}
+
+// opens opens a file of a run, which is text in a tab of its own where nothing in
+// it runs.
+func (b *tab) opens(file, text string) {
+	b.t.Helper()
+	b.has(file)
+	b.until(`!document.querySelector('.settling')`)
+	opened := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return strings.Contains(i.URL, "/artifact/") })
+	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open %s"]`, file))))
+	select {
+	case id := <-opened:
+		shown := openTab(b.t, b.ctx, chromedp.WithTargetID(id))
+		shown.has(text)
+		if got := eval[string](shown, `document.contentType + ' ' + document.title + ' ' + origin`); got != "text/plain  null" {
+			b.t.Errorf("%s is shown as %q, want text of no origin", file, got)
+		}
+	case <-time.After(patience):
+		b.t.Fatalf("%s was not opened: %s", file, b.look())
+	}
 }
 
 func (b *tab) pressNow(card, button string) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
-	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -156,6 +155,39 @@ func TestUpdates(t *testing.T) {
 	q.want(t, "B3XD-77HN deny page map[]")
 }
 
+// A client that makes a line of the card longer does not put a button where
+// another was.
+func TestNothingMovesUnderThePointer(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	call := greet(now)
+	q := newQueue(call)
+	_, open := openDesk(t, q, nil)
+	b := newTab(t)
+	b.do(chromedp.EmulateViewport(330, 900), chromedp.Navigate(open()))
+	b.settled()
+	const places = `[...document.querySelectorAll('.card button')].map((n) => n.getBoundingClientRect().top).join()`
+	before := eval[string](b, places)
+	noted := call
+	noted.Note = "The client declined. If it did so by itself, answer here."
+	q.edit(func() { q.pending = []gate.Pending{noted} })
+	b.has("The client declined.")
+	if got := eval[string](b, places); got != before {
+		t.Errorf("a note moves the buttons from %s to %s", before, got)
+	}
+	// The call returns, and the line about its time becomes two.
+	noted.Waits = time.Time{}
+	q.edit(func() { q.pending = []gate.Pending{noted} })
+	b.has("The client was told to try again")
+	b.pressNow(call.Title, "Always")
+	q.wantNothing(t)
+	if got := eval[string](b, places); got == before {
+		t.Errorf("the buttons stay at %s: this test shows nothing", got)
+	}
+	b.press(call.Title, "Deny")
+	q.want(t, "K7QM-2F9X deny page map[]")
+}
+
 func TestReloadAndTabs(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -207,7 +239,8 @@ func TestStalePage(t *testing.T) {
 func TestOtherPort(t *testing.T) {
 	t.Parallel()
 	q := newQueue(greet(time.Now()))
-	d, open := openDesk(t, q, nil)
+	// As on systems where all servers have one address.
+	d, open := openDeskAt(t, q, nil, "127.0.0.1:0")
 	b := newTab(t)
 	b.do(chromedp.Navigate(open()))
 	b.has("1 call waits for you")
@@ -274,24 +307,8 @@ func TestRooms(t *testing.T) {
 	b.has("It cannot be detached now.")
 
 	// A file opens in a tab of its own, where nothing in it runs.
-	for _, tc := range []struct{ file, want string }{
-		{"out/report.txt", "all is well"},
-		{"out/page.html", "<script>document.title='ran'</script>"},
-	} {
-		b.until(`!document.querySelector('.settling')`)
-		opened := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return strings.Contains(i.URL, "/artifact/") })
-		b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`button[aria-label="Open %s"]`, tc.file))))
-		select {
-		case id := <-opened:
-			file := openTab(t, b.ctx, chromedp.WithTargetID(id))
-			file.has(tc.want)
-			if got := eval[string](file, `document.contentType + ' ' + document.title + ' ' + origin`); got != "text/plain  null" {
-				t.Errorf("%s is shown as %q, want text of no origin", tc.file, got)
-			}
-		case <-time.After(patience):
-			t.Fatalf("%s was not opened: %s", tc.file, b.look())
-		}
-	}
+	b.opens("out/report.txt", "all is well")
+	b.opens("out/page.html", "<script>document.title='ran'</script>")
 	if got := eval[bool](b, `document.querySelector('button[aria-label="Open out/data.bin"]').hidden`); !got {
 		t.Error("a binary file can be opened in the browser")
 	}
@@ -328,7 +345,7 @@ func TestAccessibility(t *testing.T) {
 		"heading: 2 calls wait for you", "heading: Run tool greet of pack triage?", "article: Run tool greet of pack triage?",
 		"button: Run. Run once: this exact call. Run tool greet of pack triage?",
 		"button: Run for this chat. Allow this tool with any valid arguments, until this client closes. Run tool greet of pack triage?",
-		"button: Always. Allow this tool with any valid arguments, until anything about it changes. Run tool greet of pack triage?",
+		"button: Always. Always allow this tool with any valid arguments, in every client, until anything about it changes. Run tool greet of pack triage?",
 		"button: Deny. Run tool greet of pack triage?",
 		"button: Open. Allow once: this exact call. Open the documents of pack acme/lint?",
 		"group: Your answer", "textbox: City to look up",

@@ -83,7 +83,8 @@ const (
   "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": false},
   "command": {"program": "./scripts/greet.sh", "args": ["{{name}}"]}
 }]}`
-	scriptText = "#!/bin/sh\necho hello \"$1\"\nmkdir -p out\necho \"was here: $1\" >out/note.txt\n"
+	scriptText = "#!/bin/sh\necho hello \"$1\"\nmkdir -p out\necho \"was here: $1\" >out/note.txt\n" +
+		"echo \"<script>document.title='ran'</script>\" >out/page.html\n"
 )
 
 func newWorld(t *testing.T, env ...string) *world {
@@ -244,7 +245,8 @@ func TestTheWholeWay(t *testing.T) {
 	w.want(done, false, "hello Ada")
 	b.has("No call waits")
 	b.has("exit code 0")
-	b.has("out/note.txt")
+	b.opens("out/note.txt", "was here: Ada")
+	b.opens("out/page.html", "<script>document.title='ran'</script>")
 
 	done = w.greet("Bob")
 	b.press(greetTitle, "Deny")
@@ -263,7 +265,7 @@ func TestTheWholeWay(t *testing.T) {
 	w.want(first, false, "hello Cy")
 	w.want(second, true, `"denied"`)
 
-	// What a run left behind opens; what was detached is gone.
+	// What was detached is gone.
 	b.until(`!document.querySelector('.settling')`)
 	b.do(chromedp.Click(chromedp.CSS(`[role=switch][aria-label="Pack triage is attached to this chat"]`)))
 	b.has("Detached: triage")

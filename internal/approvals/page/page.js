@@ -19,6 +19,8 @@
 
   const TRUST = {bundled: 'comes with packs-mcp', user: 'yours', untrusted: 'not trusted: from a project or from elsewhere'};
 
+  // Kept here, since what is stored is cleared when another tab signs in.
+  const packsKey = localStorage.getItem('packs-key') || '';
   const $ = (id) => document.getElementById(id);
   const cards = new Map(); // code → card
   let skew = 0; // the server's clock minus ours, ms
@@ -88,7 +90,7 @@
     return `${n < 10 ? n.toFixed(1) : Math.round(n)} ${units[i]}`;
   }
 
-  function say(message) { $('news').textContent = message; }
+  function say(message) { change(() => text($('news'), message)); }
 
   // send posts JSON and returns the answer; an Error has the server's words.
   async function send(path, body) {
@@ -96,7 +98,7 @@
     try {
       res = await fetch(path, {
         method: 'POST', cache: 'no-store', credentials: 'same-origin', redirect: 'error',
-        headers: {'Content-Type': 'application/json', 'X-Packs-Key': localStorage.getItem('packs-key') || ''},
+        headers: {'Content-Type': 'application/json', 'X-Packs-Key': packsKey},
         body: JSON.stringify(body),
       });
     } catch {
@@ -121,15 +123,20 @@
 
   function ready(node) { return performance.now() >= (settled.get(node) || 0); }
 
-  // change applies a change and holds back everything that it moved or made.
+  // change applies a change and holds back everything that it moved or made, and
+  // all that is in one box with something that moved there: a line more in a card
+  // must not put one button where another was.
   function change(apply) {
-    const watched = () => [...$('cards').children, ...document.querySelectorAll('#rooms li')];
-    const before = new Map(watched().map((n) => [n, n.getBoundingClientRect().top]));
+    const boxes = '#cards > .card, #rooms li';
+    const watched = () => [...document.querySelectorAll(boxes), ...document.querySelectorAll('#cards button, #cards input, #rooms button')];
+    const before = new Map(watched().map((n) => [n, n.getBoundingClientRect()]));
     apply();
+    const moved = new Set();
     for (const node of watched()) {
-      const was = before.get(node);
-      if (was === undefined || Math.abs(node.getBoundingClientRect().top - was) > 1) settle(node);
+      const was = before.get(node), is = node.getBoundingClientRect();
+      if (!was || Math.abs(is.top - was.top) > 1 || Math.abs(is.left - was.left) > 1) moved.add(node.closest(boxes));
     }
+    for (const node of moved) if (node) settle(node);
   }
 
   // --- calls --------------------------------------------------------------
@@ -137,7 +144,7 @@
   function label(call, choice) {
     const verb = VERBS[call.kind] || 'Allow';
     switch (choice.value) {
-      case 'once': return verb;
+      case 'once': return choice.lasts ? `${verb} from now on` : verb;
       case 'chat': return `${verb} for this chat`;
       case 'always': return 'Always';
       case 'deny': return call.answered ? 'Deny after all' : 'Deny';
@@ -183,7 +190,6 @@
       el('h2', {id}, call.title),
       el('p', {className: 'who'}, who),
       card.time,
-      card.note,
       el('pre', {}, call.text),
     ];
     card.inputs = [];
@@ -200,7 +206,7 @@
       if (call.answered && choice.value !== 'deny') continue;
       const name = label(call, choice);
       const button = el('button', {
-        type: 'button', className: choice.value === 'deny' ? 'deny' : 'allow',
+        type: 'button', className: {once: 'allow', deny: 'deny'}[choice.value] || 'allow more',
         'aria-label': [name, choice.title === name ? '' : choice.title, call.title].filter(Boolean).join('. '),
         'data-choice': choice.value,
       }, name);
@@ -209,7 +215,8 @@
       button.addEventListener('click', (e) => { if (e.isTrusted) decide(card, choice.value); });
       group.append(el('div', {className: 'choice'}, button, el('span', {}, choice.title === name ? '' : choice.title)));
     }
-    parts.push(group, card.problem);
+    // Below the buttons: these come and go.
+    parts.push(group, card.note, card.problem);
     card.node.replaceChildren(...parts);
     if (hadFocus) card.node.focus({preventScroll: true});
   }
@@ -431,11 +438,12 @@
   const handlers = {
     hello: (h) => {
       skew = Date.parse(h.now) - Date.now();
-      text($('where'), [h.project, h.version].filter(Boolean).join(' · '));
+      change(() => text($('where'), [h.project, h.version].filter(Boolean).join(' · ')));
     },
     pending: (q) => showPending(q.pending),
     history: (h) => { history = h; showRooms(); },
     rooms: (r) => { rooms = r; showRooms(); },
+    withdrawn: () => 'This page has ended, since another program’s worker answered for its address in this browser. Answer in a terminal: packs-mcp approvals',
     superseded: () => 'This page is open in newer tabs. Reload it to use it here.',
   };
 
@@ -467,7 +475,7 @@
       try {
         const res = await fetch('/events', {
           cache: 'no-store', credentials: 'same-origin', redirect: 'error',
-          headers: {'X-Packs-Key': localStorage.getItem('packs-key') || ''},
+          headers: {'X-Packs-Key': packsKey},
         });
         if (res.status === 403) return signedOut();
         if (!res.ok) continue;
@@ -511,6 +519,8 @@
     if (document.visibilityState === 'visible') for (const {node} of cards.values()) settle(node);
   });
 
-  setInterval(() => { for (const card of cards.values()) tick(card); }, 1000);
+  setInterval(() => change(() => { for (const card of cards.values()) tick(card); }), 1000);
+  // The window can get another size while somebody clicks.
+  addEventListener('resize', () => { for (const node of document.querySelectorAll('.card, #rooms li')) settle(node); });
   listen();
 })();

@@ -1,0 +1,100 @@
+package browser_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// evilPage is what an attacker shows in place of the approval page. Of its own
+// origin, it has all that the page has.
+const evilPage = `<!doctype html><link rel="icon" href="data:,"><title>evil</title><script>
+fetch('/decide', {method: 'POST', body: JSON.stringify({code: 'K7QM-2F9X', decision: 'always', values: {}}),
+  headers: {'Content-Type': 'application/json', 'X-Packs-Key': localStorage.getItem('packs-key') || ''}}).then(() => { document.title = 'done' })
+</script>`
+
+// What another program that once had the address left in the browser does not
+// answer in the person's place.
+func TestPlanted(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, worker string // its answer to the request that signs the browser in
+		refused      bool   // it is not signed in
+	}{
+		{"a worker", `return`, false},
+		{"a worker that passes the entry on", `return e.respondWith(fetch(e.request))`, true},
+		{"a worker that answers the entry", `return e.respondWith(e.request.text().then((body) => new Response(EVIL, {headers: {'Content-Type': 'text/html'}})))`, true},
+		{"a cached page", ``, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newTab(t)
+			b.evil.Store(true)
+			evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				switch {
+				case r.URL.Path == "/sw.js":
+					w.Header().Set("Content-Type", "text/javascript")
+					fmt.Fprintf(w, "const EVIL = `%s`;\n"+`
+						addEventListener('install', () => skipWaiting());
+						addEventListener('activate', (e) => e.waitUntil(clients.claim()));
+						addEventListener('fetch', (e) => {
+							if (new URL(e.request.url).pathname === '/enter') { %s }
+							e.respondWith(new Response(EVIL, {headers: {'Content-Type': 'text/html'}}));
+						});`, evilPage, tc.worker)
+				case tc.worker == "" && r.URL.Path == "/":
+					w.Header().Set("Cache-Control", "max-age=31536000, immutable")
+					fmt.Fprint(w, evilPage)
+				default:
+					fmt.Fprint(w, `<!doctype html><link rel="icon" href="data:,"><script>
+						const ready = navigator.serviceWorker.register('/sw.js').then(() => navigator.serviceWorker.ready).then(() => { document.title = 'planted' });</script>`)
+				}
+			}))
+			address := evil.Listener.Addr().String()
+			if tc.worker == "" {
+				b.do(chromedp.Navigate("http://" + address + "/"))
+				b.until(`document.title === 'evil' || document.title === 'done'`)
+			} else {
+				b.do(chromedp.Navigate("http://" + address + "/plant"))
+				b.until(`document.title === 'planted' && navigator.serviceWorker.controller`)
+			}
+			b.do(chromedp.Navigate("about:blank"))
+			evil.CloseClientConnections()
+			evil.Close()
+
+			q := newQueue(greet(time.Now()))
+			d, open := openDeskAt(t, q, nil, address)
+			b.do(chromedp.Navigate(open()))
+			if tc.refused {
+				b.until(`location.pathname === '/enter' && document.readyState === 'complete'`)
+				// What it shows by then has no secret.
+				b.do(chromedp.Navigate("http://" + address + "/"))
+				b.until(`document.title !== 'evil' && document.readyState === 'complete'`)
+			} else {
+				b.has("1 call waits for you")
+				b.do(chromedp.Reload())
+				b.press("Run tool greet of pack triage?", "Deny")
+				q.want(t, "K7QM-2F9X deny page map[]")
+			}
+			q.wantNothing(t)
+			if cookies := eval[string](b, `document.cookie + (localStorage.getItem('packs-key') || '')`); tc.refused && cookies != "" {
+				t.Errorf("the worker has %q", cookies)
+			}
+			if !tc.refused && eval[bool](b, `Boolean(navigator.serviceWorker.controller)`) {
+				t.Error("the worker is still there")
+			}
+			other, _ := openDesk(t, newQueue(), nil)
+			host, _, _ := net.SplitHostPort(other.Address())
+			if l, err := net.Listen("tcp", "127.1.2.3:0"); err == nil {
+				l.Close()
+				if host == "127.0.0.1" {
+					t.Errorf("by default the desk is at %s, like the attacker", d.Address())
+				}
+			}
+		})
+	}
+}
