@@ -25,24 +25,32 @@ func TestWire(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			converse(t, file)
+			w := newWorld(t, triage)
+			converse(t, file, &talker{say: w.raw, lines: w.lines, end: func() { w.in.Close() }})
 		})
 	}
 }
 
-func converse(t *testing.T, file string) {
+// A talker is one end of a conversation.
+type talker struct {
+	say   func(line string)
+	lines <-chan map[string]any // what comes; closed after end
+	end   func()
+}
+
+func converse(t *testing.T, file string, w *talker) {
+	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	talk := txtar.Parse(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")))
-	w := newWorld(t, triage)
 	var state, ask string
 	for i, section := range talk.Files {
 		lines := strings.Split(strings.TrimSpace(string(section.Data)), "\n")
 		if section.Name == "client" {
 			for _, line := range lines {
-				w.raw(strings.NewReplacer("$STATE", state, "$ASK", ask).Replace(line))
+				w.say(strings.NewReplacer("$STATE", state, "$ASK", ask).Replace(line))
 			}
 			continue
 		}
@@ -84,7 +92,7 @@ func converse(t *testing.T, file string) {
 		}
 	}
 	// Nothing is left unsaid.
-	w.in.Close()
+	w.end()
 	for m := range w.lines {
 		t.Errorf("the server also said %s", plainMessage(t, m))
 	}
