@@ -196,7 +196,7 @@ func TestDecideNearly(t *testing.T) {
 		if err := deny.Check(); err != nil {
 			t.Errorf("%v.Check() = %v, want no error", deny, err)
 		}
-		call := run("x")
+		var call Call
 		if f := strings.Split(tc.argv, " "); strings.Contains(f[0], "/") {
 			call = at(f[0], f[1:]...)
 		} else {
