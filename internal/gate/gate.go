@@ -286,6 +286,11 @@ func (c *check) first() (*Permit, *Question, error) {
 		permit, err := c.permit(Once, ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
+	if c.req.Kind == KindDetach {
+		// No rule keeps a person from having less in a chat.
+		permit, err := c.permit(Once, ChannelPrompt, "a person chose it")
+		return permit, nil, err
+	}
 	verdict := c.rule()
 	if verdict.Effect != 0 {
 		c.ruled = verdict.Rule.Where
@@ -304,6 +309,10 @@ func (c *check) first() (*Permit, *Question, error) {
 	stored, refused := c.loadGrants()
 	if refused != nil {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
+	}
+	if c.req.Caller.Act {
+		permit, err := c.permit(Once, ChannelPrompt, "a person chose it")
+		return permit, nil, err
 	}
 	if !c.req.onceOnly() && !c.always {
 		if verdict.Effect == rules.Allow {
