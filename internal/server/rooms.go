@@ -144,7 +144,8 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	if err != nil {
 		return err
 	}
-	p, err := s.catalog(ctx, c).Lookup(packID)
+	before := s.catalog(ctx, c)
+	p, err := before.Lookup(packID)
 	switch {
 	case err != nil:
 		return err
@@ -162,6 +163,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	}
 	c.view = nil
 	c.mu.Unlock()
+	c.saw(before)
 	s.follow(c, s.catalog(ctx, c))
 	s.change()
 	return nil
