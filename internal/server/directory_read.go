@@ -20,13 +20,6 @@ type directoryParams struct {
 	roundTrip
 }
 
-// A directoryResult has no caching hints: the extension has none for it.
-type directoryResult struct {
-	mcp.Result
-	NextCursor string         `json:"nextCursor,omitempty"`
-	Resources  []mcp.Resource `json:"resources"`
-}
-
 // directoryMethod is resources/directory/read on the road of every call.
 func directoryMethod() *baseTool {
 	return &baseTool{
@@ -63,7 +56,7 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 	if err != nil {
 		return nil, err
 	}
-	return &directoryResult{NextCursor: next, Resources: page}, nil
+	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: page}, nil
 }
 
 func (s *Server) prepareDirectory(ctx context.Context, c *call) (*action, error) {

@@ -20,7 +20,7 @@ const mimeDirectory = "inode/directory"
 // mimeMarkdown is the type of an entry document.
 const mimeMarkdown = "text/markdown"
 
-// A page of a list, as it is encoded.
+// A pageResult is what the pages of every list have.
 type pageResult struct {
 	mcp.CacheableResult
 	NextCursor string `json:"nextCursor,omitempty"`

@@ -8,10 +8,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -103,6 +105,9 @@ func (s *Server) skillsAfter(ctx context.Context, catalog *packs.Catalog, after 
 		entry, err := s.skill(ctx, p)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if err == nil {
+			err = listable(p)
 		}
 		if err != nil {
 			s.leftOut(p, err)
@@ -235,16 +240,35 @@ func (s *Server) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage,
 		return nil, err
 	}
 	doc, problems := frontmatter.Inspect(skillFile, page.Data, len(page.Data))
-	if doc == nil || doc.Name != p.Name {
+	if doc == nil || doc.Name != p.Name || !verbatim(problems) {
 		return nil, fmt.Errorf("its frontmatter is no longer what it was: %w", errNoSkill)
 	}
-	for _, d := range problems {
-		// As a number, it would not be the name in the URI.
-		if d.Code == frontmatter.CodeNameNotText || d.Code == frontmatter.CodeDescriptionNotText {
-			return nil, fmt.Errorf("%s: %w", d.Message, errNoSkill)
-		}
-	}
 	return doc.JSON()
+}
+
+// verbatim reports whether a frontmatter is to every reader of YAML what it is
+// to ours, given what ours found wrong with it.
+func verbatim(problems []diag.Diagnostic) bool {
+	return !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool {
+		switch d.Code {
+		case frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// maxSkillDescription is how long the description of a skill may be, in
+// characters, by the rules of Agent Skills.
+const maxSkillDescription = 1024
+
+// listable says why a skill that can be had is not listed; nil when it is.
+func listable(p *packs.Pack) error {
+	if n := utf8.RuneCountInString(p.Description); n > maxSkillDescription {
+		return fmt.Errorf("its description has %d characters, and Agent Skills allow %d", n, maxSkillDescription)
+	}
+	return nil
 }
 
 // indexURI is the list of skills for readers of an older shape.

@@ -124,9 +124,10 @@ func packURI(p *packs.Pack, name string) string {
 const skillFile = "SKILL.md"
 
 // isSkill reports whether a pack is one by the Skills extension: its document is
-// a SKILL.md, and the last segment of its id is the name in it.
+// a SKILL.md, the last segment of its id is the name in it, and what is written
+// there reads the same for everybody.
 func isSkill(p *packs.Pack) bool {
-	return !p.Loose && p.Entry == skillFile && path.Base(p.ID) == p.Name && isSkillName(p.Name)
+	return !p.Loose && p.Entry == skillFile && path.Base(p.ID) == p.Name && isSkillName(p.Name) && verbatim(p.Problems)
 }
 
 // isSkillName reports whether a name follows the rules of Agent Skills.
