@@ -96,6 +96,7 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 			if err := s.opts.Library.Rescan(ctx); err != nil {
 				s.logger.Debug("the packs were not scanned again", "err", err)
 			}
+			s.Refresh(ctx)
 		}
 		return nil, nil, err
 	}

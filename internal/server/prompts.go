@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -249,8 +248,8 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	on := p.Name == promptAttach
 	pack, err := c.catalog.Lookup(p.Arguments[argPack])
 	if err != nil {
-		e, _ := errors.AsType[*toolError](s.explain(err, c.id))
-		e.Hint = "The packs there are: packs-mcp list --all"
+		e := s.explain(err, c.id)
+		e.Hint = "packs-mcp list --all says which packs there are."
 		return nil, e
 	}
 	req := gate.Request{

@@ -51,7 +51,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 		return nil, notFound(r, p.URI)
 	}
 	if made != nil {
-		return s.readGenerated(ctx, p, made)
+		return s.readGenerated(ctx, r, p, made)
 	}
 	if u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
 		return nil, notFound(r, p.URI)
@@ -166,8 +166,11 @@ func contents(uri string, page *packfs.Page) mcp.ResourceContents {
 type generated func(context.Context) (any, error)
 
 // readGenerated gives one, on the record and without a question.
-func (s *Server) readGenerated(ctx context.Context, p readParams, made generated) (mcp.ResultMetadata, error) {
+func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p readParams, made generated) (mcp.ResultMetadata, error) {
 	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.uriParams, p.roundTrip, nil)
+	if isNoSkill(err) {
+		return nil, notFound(r, p.URI)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,10 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 	ack := n.Method == mcp.MethodNotificationSubscriptionsAcknowledged
 	if ack {
 		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
+		// The library says what was asked for; this is what came of it.
+		established, _ := s.SubscriptionFilter()
+		established.ResourceSubscriptions = s.subscribed()
+		n.Params.AdditionalFields["notifications"] = established
 	}
 	s.wire.send(n)
 	if ack {

@@ -152,7 +152,7 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
 		return s.skill(ctx, pack)
 	}), p.uriParams, p.roundTrip, nil)
-	if _, ok := errors.AsType[*packfs.TooLargeError](err); ok || errors.Is(err, errNoSkill) {
+	if isNoSkill(err) {
 		s.leftOut(pack, err)
 		return nil, notFound(r, p.URI)
 	}
@@ -179,6 +179,13 @@ func skillAt(catalog *packs.Catalog, uri string) *packs.Pack {
 // errNoSkill says that a pack is none by the extension, whatever it seemed to be
 // when it was found.
 var errNoSkill = errors.New("the pack is no skill")
+
+// isNoSkill reports whether an error says that, or that the pack is larger than
+// a skill may be.
+func isNoSkill(err error) bool {
+	_, tooLarge := errors.AsType[*packfs.TooLargeError](err)
+	return tooLarge || errors.Is(err, errNoSkill)
+}
 
 // skill makes the entry of one skill from its bytes as they are now.
 func (s *Server) skill(ctx context.Context, p *packs.Pack) (json.RawMessage, error) {

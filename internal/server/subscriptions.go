@@ -29,8 +29,17 @@ type look struct {
 var errTooManySubscriptions = errors.New("too many subscriptions; end some of them first")
 
 // SubscribeToResourceErr is called for resources/subscribe, and for each URI of
-// a stream.
+// a stream, which goes on without those that lead nowhere: its acknowledgement
+// says which there are.
 func (s *session) SubscribeToResourceErr(uri string) error {
+	err := s.subscribe(uri)
+	if s.listenID != nil {
+		return nil
+	}
+	return err
+}
+
+func (s *session) subscribe(uri string) error {
 	now, err := s.chat.server.look(s.chat, uri)
 	if err != nil {
 		return err
@@ -112,11 +121,11 @@ func (s *Server) look(c *chat, uri string) (look, error) {
 }
 
 func lookAt(dir *packfs.Dir, name string) (look, error) {
-	f, err := describe(dir, name, false)
+	info, err := dir.Stat(name)
 	if err != nil {
 		return look{}, errNoResource
 	}
-	return look{size: f.Size, modified: f.Modified}, nil
+	return look{size: info.Size(), modified: info.ModTime()}, nil
 }
 
 // watch looks at a resource from now on, as long as anybody is subscribed to it.
