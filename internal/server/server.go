@@ -142,6 +142,7 @@ type Server struct {
 	files   *packs.ToolFiles
 	lookup  *sandbox.Lookuper
 	cpu     time.Duration // of a run; 0: its timeout
+	every   time.Duration // see lookEvery; tests look more often
 	secrets []string      // values in the server's environment that are secrets by their names
 	info    mcp.Implementation
 	homes   []string // the user's home folder, as it is spelled and without links; empty: not known
@@ -201,6 +202,7 @@ func New(o Options) (*Server, error) {
 		files:   o.Tools,
 		secrets: environSecrets(o.Environ),
 		info:    implementation(o.Version),
+		every:   lookEvery,
 	}
 
 	hooks := &mcpserver.Hooks{}

@@ -149,7 +149,7 @@ func (c *chat) watch(uri string, now look) {
 // ends.
 func (c *chat) lookAround(done chan struct{}) {
 	defer close(done)
-	t := time.NewTicker(lookEvery)
+	t := time.NewTicker(c.server.every)
 	defer t.Stop()
 	for {
 		select {
