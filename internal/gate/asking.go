@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,9 +29,9 @@ func (g *Gate) where(code string) string {
 func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	elicits := c.req.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
 	if !elicits && !c.elsewhere() {
-		return nil, nil, c.deny("this client cannot show questions, so nobody could be asked",
+		return nil, nil, unasked(c.deny("this client cannot show questions, so nobody could be asked",
 			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
-				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR")
+				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR"))
 	}
 	was, changed := c.was(stored)
 	c.changed = changed
@@ -59,6 +60,14 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	}
 	q.Code = e.shown.Code
 	return nil, q, nil
+}
+
+// unasked marks a denial that nobody decided.
+func unasked(err error) error {
+	if e, ok := errors.AsType[*DeniedError](err); ok {
+		e.Unasked = true
+	}
+	return err
 }
 
 // mint gives an entry a state, and makes the question that carries it.

@@ -27,6 +27,8 @@ type DeniedError struct {
 	// Code is the one under which a person can still allow the call when it is
 	// made again; empty when nobody can.
 	Code string
+	// Unasked says that there was nobody to ask: no person decided this.
+	Unasked bool
 }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Reason }

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
@@ -145,8 +146,7 @@ func (s *Server) refusal(method string, err error) *rpcError {
 	}
 	e := s.explain(err, newCallID())
 	if method == string(mcp.MethodResourcesRead) || method == methodDirectoryRead {
-		// Not every client that reads resources can ask, or wait for an answer.
-		e.Hint = strings.TrimSpace(e.Hint + " As a tool call, which can ask the user: " + s.exposed(toolReadFile) + "(pack_id, path).")
+		e.Hint = strings.TrimSpace(e.Hint + s.orReadFile(err))
 	}
 	message := e.Message
 	if e.Hint != "" {
@@ -161,6 +161,24 @@ func (s *Server) refusal(method string, err error) *rpcError {
 	default:
 		return &rpcError{code: codeInvalidParams, message: e.Code + ": " + message, data: data}
 	}
+}
+
+// orReadFile names the tool for a file whose resource is not given because the
+// client cannot ask, or does not wait. What a person denied stays denied.
+func (s *Server) orReadFile(err error) string {
+	if e, ok := errors.AsType[*gate.DeniedError](err); ok && e.Unasked {
+		return ". Files are also read by " + s.exposed(toolReadFile) + "(pack_id, path)"
+	}
+	if _, ok := errors.AsType[*gate.PendingError](err); ok {
+		return " If this request cannot be made again, ask for the file with " + s.exposed(toolReadFile) + "(pack_id, path)."
+	}
+	return ""
+}
+
+// An inputResult asks a client of 2026-07-28 or later for a person's answer.
+type inputResult struct {
+	mcp.Result
+	mcp.MultiRoundTripResult
 }
 
 // decode decodes the parameters of a request into v.
@@ -182,7 +200,7 @@ type roundTrip struct {
 
 // pass takes a request of the kind that the gate decides about on the road of
 // every tool call. args are the arguments as they are shown and logged.
-func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roundTrip, adapt func(*call)) (out any, q *mcpserver.InputRequestBuilder, err error) {
+func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding the arguments of %s: %w", method.name, err)
@@ -196,9 +214,12 @@ func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roun
 	if adapt != nil {
 		adapt(c)
 	}
-	out, question, err := s.decide(ctx, c, unaskedAnswer(trip.MultiRoundTripParams))
-	if question != nil {
-		return nil, inputRequired(question), err
+	out, q, err := s.decide(ctx, c, unaskedAnswer(trip.MultiRoundTripParams))
+	if q == nil {
+		return out, nil, err
 	}
-	return out, nil, err
+	question = new(inputResult)
+	question.ResultType = mcp.ResultTypeInputRequired
+	question.MultiRoundTripResult = inputRequired(q).ResourceResult().MultiRoundTripResult
+	return nil, question, nil
 }

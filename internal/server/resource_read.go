@@ -59,7 +59,7 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	out, question, err := s.pass(ctx, readMethod(), p.uriParams, p.roundTrip, nil)
 	switch {
 	case question != nil:
-		return question.ResourceResult(), nil
+		return question, nil
 	case errors.Is(err, errNoResource) || isMissing(err):
 		return nil, notFound(r, p.URI)
 	case err != nil:
