@@ -79,10 +79,10 @@ func (s *Server) follow(c *chat, now *packs.Catalog) {
 		c.setListed(print)
 		c.tell(note{method: toolsChanged})
 	}
-	if !slices.Equal(printOf(s.prompts(before)), printOf(s.prompts(now))) {
+	if !slices.Equal(printOf(s.prompts(prompts(before))), printOf(s.prompts(prompts(now)))) {
 		c.tell(note{method: promptsChanged})
 	}
-	if !slices.Equal(printOf(s.resources(before)), printOf(s.resources(now))) {
+	if !slices.Equal(printOf(s.resources(documents(before))), printOf(s.resources(documents(now)))) {
 		c.tell(note{method: resourcesChanged})
 	}
 }

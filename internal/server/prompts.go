@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -32,35 +31,29 @@ type promptsResult struct {
 	Prompts []mcp.Prompt `json:"prompts"`
 }
 
-// A packPrompt is the prompt of one pack.
-type packPrompt struct {
-	name string
-	pack *packs.Pack
-}
-
 // invocable reports whether an attached pack has a prompt: whoever wrote it may
 // reserve it for models. One that is reserved for people has.
 func invocable(p *packs.Pack) bool {
 	return p.Frontmatter.UserInvocable == nil || *p.Frontmatter.UserInvocable
 }
 
-// packPrompts are the prompts of a Catalog's packs, in the order of their ids:
-// of two packs whose prompts would have the same name, the later gets a hash.
-func packPrompts(catalog *packs.Catalog) []packPrompt {
-	var all []packPrompt
+// prompts are the prompts of a Catalog's packs, and ours, sorted by their names.
+// Of two packs whose prompts would have the same, the later by id gets a hash.
+func prompts(catalog *packs.Catalog) []keyed {
+	all := []keyed{{key: promptAttach}, {key: promptDetach}}
 	taken := map[string]bool{foldName(promptAttach): true, foldName(promptDetach): true}
 	for _, p := range catalog.Attached() {
 		if !invocable(p) {
 			continue
 		}
 		name := promptName(p.ID)
-		if name == "" || taken[foldName(name)] {
+		if taken[foldName(name)] {
 			name += "_" + shortHash(p.ID)
 		}
 		taken[foldName(name)] = true
-		all = append(all, packPrompt{name, p})
+		all = append(all, keyed{name, p})
 	}
-	return all
+	return sortKeyed(all)
 }
 
 // promptName is a pack's id as clients make commands of it: "__" for a slash,
@@ -83,38 +76,49 @@ func (s *Server) listPrompts(_ context.Context, r *frontRequest) (mcp.ResultMeta
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("prompts", p.Cursor, s.prompts(r.catalog), func(e mcp.Prompt) string { return e.Name })
+	page, next, err := pageOf("prompts", p.Cursor, prompts(r.catalog), keyed.String)
 	if err != nil {
 		return nil, err
 	}
-	return &promptsResult{pageResult: pageResult{NextCursor: next}, Prompts: page}, nil
+	return &promptsResult{pageResult: pageResult{NextCursor: next}, Prompts: s.prompts(page)}, nil
 }
 
-// prompts are those of a Catalog, sorted by their names.
-func (s *Server) prompts(catalog *packs.Catalog) []mcp.Prompt {
-	all := []mcp.Prompt{
-		{
-			Name: promptAttach, Title: "Attach a capability pack", Description: "Make a capability pack available in this chat.",
-			Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of a pack that is not attached", Required: true}},
-		},
-		{
-			Name: promptDetach, Title: "Detach a capability pack", Description: "Take a capability pack, and its tools, out of this chat.",
-			Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of an attached pack", Required: true}},
-		},
-	}
-	for _, p := range packPrompts(catalog) {
-		hint := safetext.Line(p.pack.Frontmatter.ArgumentHint)
-		if hint == "" {
-			hint = "what to apply the pack to"
+// prompts are prompts as a client sees them.
+func (s *Server) prompts(some []keyed) []mcp.Prompt {
+	all := make([]mcp.Prompt, len(some))
+	for i, p := range some {
+		switch {
+		case p.pack != nil:
+			all[i] = s.packPrompt(p)
+		case p.key == promptAttach:
+			all[i] = mcp.Prompt{
+				Name: promptAttach, Title: "Attach a capability pack", Description: "Make a capability pack available in this chat.",
+				Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of a pack that is not attached", Required: true}},
+			}
+		default:
+			all[i] = mcp.Prompt{
+				Name: promptDetach, Title: "Detach a capability pack", Description: "Take a capability pack, and its tools, out of this chat.",
+				Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of an attached pack", Required: true}},
+			}
 		}
-		all = append(all, mcp.Prompt{
-			Name: p.name, Title: safetext.Line(p.pack.Name), Description: s.describe(p.pack.Description),
-			Arguments: []mcp.PromptArgument{{Name: argWords, Title: "Arguments", Description: shorten(hint, 200)}},
-		})
 	}
-	slices.SortFunc(all, func(a, b mcp.Prompt) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
+
+// packPrompt is a pack's own.
+func (s *Server) packPrompt(p keyed) mcp.Prompt {
+	hint := safetext.Line(p.pack.Frontmatter.ArgumentHint)
+	if hint == "" {
+		hint = "what to apply the pack to"
+	}
+	return mcp.Prompt{
+		Name: p.key, Title: safetext.Line(p.pack.Name), Description: s.describe(p.pack.Description),
+		Arguments: []mcp.PromptArgument{{Name: argWords, Title: "Arguments", Description: shorten(hint, maxHint)}},
+	}
+}
+
+// maxHint is how many characters of a pack's own hint at its arguments are shown.
+const maxHint = 200
 
 type getPromptParams struct {
 	Name      string            `json:"name"`
@@ -159,8 +163,8 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 
 // promptOf returns the pack with a prompt of this name; nil when there is none.
 func promptOf(catalog *packs.Catalog, name string) *packs.Pack {
-	for _, p := range packPrompts(catalog) {
-		if p.name == name {
+	for _, p := range prompts(catalog) {
+		if p.key == name {
 			return p.pack
 		}
 	}

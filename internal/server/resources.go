@@ -55,23 +55,51 @@ func (s *Server) listResources(_ context.Context, r *frontRequest) (mcp.ResultMe
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("resources", p.Cursor, s.resources(r.catalog), func(e mcp.Resource) string { return e.URI })
+	page, next, err := pageOf("resources", p.Cursor, documents(r.catalog), keyed.String)
 	if err != nil {
 		return nil, err
 	}
-	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: page}, nil
+	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: s.resources(page)}, nil
 }
 
-// resources are those of a Catalog, sorted by their URIs.
-func (s *Server) resources(catalog *packs.Catalog) []mcp.Resource {
-	all := []mcp.Resource{{
-		URI: indexURI, Name: "index.json", Title: "Index of skills", Description: "The skills there are, for readers of the discovery index.",
-		MIMEType: "application/json",
-	}}
+// A keyed pack is one with what it is sorted by: the URI of its document, or
+// the name of its prompt. The pack is nil for what is no pack's.
+type keyed struct {
+	key  string
+	pack *packs.Pack
+}
+
+// String returns the key.
+func (k keyed) String() string { return k.key }
+
+func sortKeyed(all []keyed) []keyed {
+	slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+	return all
+}
+
+// documents are the entry documents of a Catalog's packs, and the index of
+// skills, sorted by their URIs.
+func documents(catalog *packs.Catalog) []keyed {
+	all := []keyed{{key: indexURI}}
 	for _, p := range offered(catalog) {
-		all = append(all, s.entryResource(p))
+		all = append(all, keyed{packURI(p, p.Entry), p})
 	}
-	slices.SortFunc(all, func(a, b mcp.Resource) int { return strings.Compare(a.URI, b.URI) })
+	return sortKeyed(all)
+}
+
+// resources are documents as a client sees them.
+func (s *Server) resources(documents []keyed) []mcp.Resource {
+	all := make([]mcp.Resource, len(documents))
+	for i, d := range documents {
+		if d.pack == nil {
+			all[i] = mcp.Resource{
+				URI: indexURI, Name: "index.json", Title: "Index of skills", Description: "The skills there are, for readers of the discovery index.",
+				MIMEType: "application/json",
+			}
+			continue
+		}
+		all[i] = s.entryResource(d.pack)
+	}
 	return all
 }
 

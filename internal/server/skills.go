@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -58,11 +57,10 @@ type skillResource struct {
 	Size   int64  `json:"size"`
 }
 
-// skills are the packs of a Catalog that are skills, sorted by their URIs.
-func skills(catalog *packs.Catalog) []*packs.Pack {
-	all := slices.DeleteFunc(offered(catalog), func(p *packs.Pack) bool { return !isSkill(p) })
-	slices.SortFunc(all, func(a, b *packs.Pack) int { return strings.Compare(packURI(a, skillFile), packURI(b, skillFile)) })
-	return all
+// skills are the packs of a Catalog that are skills, sorted by the URIs of their
+// documents.
+func skills(catalog *packs.Catalog) []keyed {
+	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack == nil || !isSkill(d.pack) })
 }
 
 type listSkillsParams struct {
@@ -92,25 +90,24 @@ func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMet
 func (s *Server) skillsAfter(ctx context.Context, catalog *packs.Catalog, after string) (*skillsResult, error) {
 	out := &skillsResult{Skills: []json.RawMessage{}}
 	size, last := 0, ""
-	for _, p := range skills(catalog) {
-		uri := packURI(p, skillFile)
-		if uri <= after {
+	for _, d := range skills(catalog) {
+		if d.key <= after {
 			continue
 		}
 		if len(out.Skills) >= pageSize || size >= skillsPage {
 			out.NextCursor = cursorAfter(methodSkillsList, last)
 			break
 		}
-		last = uri
-		entry, err := s.skill(ctx, p)
+		last = d.key
+		entry, err := s.skill(ctx, d.pack)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if err == nil {
-			err = listable(p)
+			err = listable(d.pack)
 		}
 		if err != nil {
-			s.leftOut(p, err)
+			s.leftOut(d.pack, err)
 			continue
 		}
 		out.Skills = append(out.Skills, entry)
@@ -337,7 +334,8 @@ func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
 // index is the discovery index of the skills.
 func (s *Server) index(ctx context.Context, catalog *packs.Catalog) (*skillIndex, error) {
 	out := &skillIndex{Schema: "https://schemas.agentskills.io/discovery/0.2.0/schema.json", Skills: []indexEntry{}}
-	for _, p := range skills(catalog) {
+	for _, d := range skills(catalog) {
+		p := d.pack
 		tree, err := s.skillTree(ctx, p)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -354,7 +352,7 @@ func (s *Server) index(ctx context.Context, catalog *packs.Catalog) (*skillIndex
 			continue
 		}
 		out.Skills = append(out.Skills, indexEntry{
-			Name: p.Name, Type: "skill-md", Description: s.describe(p.Description), URL: packURI(p, skillFile), Digest: file.Digest,
+			Name: p.Name, Type: "skill-md", Description: s.describe(p.Description), URL: d.key, Digest: file.Digest,
 		})
 	}
 	return out, nil
