@@ -75,8 +75,8 @@ func (s *Server) follow(c *chat, now *packs.Catalog) {
 	if listed == nil {
 		listed = s.toolsPrint(before, c)
 	}
-	if print := s.toolsPrint(now, c); !slices.Equal(print, listed) {
-		c.setListed(print)
+	if mark := s.toolsPrint(now, c); !slices.Equal(mark, listed) {
+		c.setListed(mark)
 		c.tell(note{method: toolsChanged})
 	}
 	if !slices.Equal(printOf(s.prompts(prompts(before))), printOf(s.prompts(prompts(now)))) {
@@ -93,10 +93,10 @@ func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) []byte {
 }
 
 // setListed remembers what a client knows, or has been told, of its tools.
-func (c *chat) setListed(print []byte) {
+func (c *chat) setListed(mark []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listed = print
+	c.listed = mark
 }
 
 // printOf digests a list as it goes to a client; nil when it cannot.
