@@ -125,6 +125,12 @@ func lookAt(dir *packfs.Dir, name string) (look, error) {
 	if err != nil {
 		return look{}, errNoResource
 	}
+	// What cannot be read, as a file with a second name, is not told about either.
+	f, err := dir.OpenFile(name)
+	if err != nil {
+		return look{}, errNoResource
+	}
+	f.Close()
 	return look{size: info.Size(), modified: info.ModTime()}, nil
 }
 
