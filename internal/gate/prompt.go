@@ -66,6 +66,10 @@ func (r *Request) title() string {
 		return fmt.Sprintf("Read %s from pack %s?", file, pack)
 	case KindEnable:
 		return fmt.Sprintf("Enable %s of pack %s?", plural(len(r.Tools), "tool"), pack)
+	case KindAttach:
+		return fmt.Sprintf("Attach pack %s?", pack)
+	case KindDetach:
+		return fmt.Sprintf("Detach pack %s?", pack)
 	case KindRun:
 		if r.Run == nil {
 			return fmt.Sprintf("Run something of pack %s?", pack) // refused; told in the history

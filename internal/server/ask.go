@@ -47,15 +47,14 @@ func form(q *gate.Question) mcp.ElicitationParams {
 
 // inputRequired asks a client of 2026-07-28 or later: it calls again with the
 // answer and our state.
-func inputRequired(q *gate.Question) *mcp.CallToolResult {
-	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(q)).ToolResult()
+func inputRequired(q *gate.Question) *mcpserver.InputRequestBuilder {
+	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(q))
 }
 
 // unaskedAnswer returns what a call brought along as an answer, or nil. In
 // either era it goes to the gate as it is, which believes it only with a state
 // of its own.
-func unaskedAnswer(req mcp.CallToolRequest) *gate.Answer {
-	p := req.Params.MultiRoundTripParams
+func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
 	}

@@ -29,20 +29,23 @@ type chat struct {
 	handle    string      // what the client calls the workspace: 128 random bits
 	ownFolder bool        // the workspace was made for this chat
 
-	runs chan struct{} // a place for each program that runs
+	runs   chan struct{} // a place for each program that runs
+	server *Server
+	over   chan struct{} // closed when the chat ends
 
 	mu        sync.Mutex
 	client    string                  // name and version that the client gave
 	enabled   map[string]*enabledPack // :: pack id → its enabled tools
 	listeners []listener
-	seen      *packs.Catalog // of the last call; see [Server.follow]
+	seen      *packs.Catalog  // of the last call; see [Server.follow]
+	listed    []byte          // which tools the client knows of; nil: it never asked
+	watched   map[string]look // :: URI of a resource that somebody subscribed to → how it was
+	watching  chan struct{}   // closed when the goroutine that looks at watched ends; nil: none
+	isOver    bool
 	own       attach.Set     // what a person attached and detached in this chat alone
 	base      *packs.Catalog // what view was made from
 	view      *packs.Catalog // the packs with own; nil: to be made
 }
-
-// A listener is told when the chat's tool list differs from what it was.
-type listener interface{ toolsChanged() }
 
 // newChat starts a chat. name is a word for its transport, for the logs.
 func (s *Server) newChat(name, ends string) (*chat, error) { return s.newChatOf("", name, ends) }
@@ -83,6 +86,7 @@ func (s *Server) newChatOf(person, name, ends string) (*chat, error) {
 	if c.folder, err = dir.Info(); err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
+	c.server, c.over = s, make(chan struct{})
 	s.mu.Lock()
 	s.chats = append(s.chats, c)
 	s.mu.Unlock()
@@ -104,6 +108,7 @@ func (s *Server) endChat(c *chat) {
 	s.chats = slices.DeleteFunc(s.chats, func(have *chat) bool { return have == c })
 	s.mu.Unlock()
 	s.change()
+	c.end()
 	if c.ownFolder {
 		// Fails when something is in it, as it should.
 		_ = os.Remove(c.workspace)
@@ -132,16 +137,6 @@ func (c *chat) unlisten(l listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listeners = slices.DeleteFunc(c.listeners, func(have listener) bool { return have == l })
-}
-
-// toolsChanged tells everybody who listens.
-func (c *chat) toolsChanged() {
-	c.mu.Lock()
-	all := slices.Clone(c.listeners)
-	c.mu.Unlock()
-	for _, l := range all {
-		l.toolsChanged()
-	}
 }
 
 // takeRun waits for a place to run a program in, in order, and returns what

@@ -38,15 +38,36 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	if len(all) != len(s.base) {
 		return all
 	}
-	out := make([]mcp.Tool, 0, len(all))
-	for _, t := range all {
+	c, _, _ := chatOf(ctx)
+	catalog := s.catalog(ctx, c)
+	out := s.fill(all, catalog, c)
+	if c != nil {
+		c.saw(catalog)
+		c.setListed(printOf(out))
+	}
+	return out
+}
+
+// tools are all tools of a chat with a Catalog.
+func (s *Server) tools(catalog *packs.Catalog, c *chat) []mcp.Tool {
+	all := make([]mcp.Tool, 0, len(s.base))
+	for _, name := range slices.Sorted(maps.Keys(s.base)) {
+		all = append(all, s.definition(s.base[name]))
+	}
+	return s.fill(all, catalog, c)
+}
+
+// fill gives the base tools their descriptions, and adds the chat's own tools.
+func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.Tool {
+	out := make([]mcp.Tool, 0, len(base))
+	for _, t := range base {
 		if base := s.base[plainName(t.Name)]; base != nil {
-			t.Description = base.description(s, ctx)
+			t.Description = base.description(s, catalog)
 		}
 		out = append(out, t)
 	}
-	if c, _, ok := chatOf(ctx); ok {
-		out = append(out, s.packTools(s.catalog(ctx, c), c)...)
+	if c != nil {
+		out = append(out, s.packTools(catalog, c)...)
 	}
 	return out
 }
@@ -78,22 +99,6 @@ func (s *Server) packTools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 	}
 	slices.SortFunc(out, func(a, b mcp.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return out
-}
-
-// follow tells a chat's client when another Catalog changes its tool list, as
-// when a person detaches a pack. It is called with each call's Catalog.
-func (s *Server) follow(c *chat, now *packs.Catalog) {
-	c.mu.Lock()
-	before := c.seen
-	c.seen = now
-	c.mu.Unlock()
-	if before == nil || before == now {
-		return
-	}
-	same := func(a, b mcp.Tool) bool { return a.Name == b.Name }
-	if !slices.EqualFunc(s.packTools(before, c), s.packTools(now, c), same) {
-		c.toolsChanged()
-	}
 }
 
 // packTool is how a client sees a pack's tool: its own schema, made so that

@@ -148,6 +148,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	if err != nil || p.Attached == on {
 		return err
 	}
+	before := s.catalog(ctx, c)
 	c.mu.Lock()
 	c.own = c.own.Clone()
 	if on {
@@ -157,6 +158,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	}
 	c.view = nil
 	c.mu.Unlock()
+	c.saw(before)
 	s.follow(c, s.catalog(ctx, c))
 	s.change()
 	return nil

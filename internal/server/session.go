@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,8 +31,9 @@ type session struct {
 	notes    chan mcp.JSONRPCNotification // made when first asked for; drainNotes reads it
 	drained  chan struct{}                // closed by drainNotes when it ends
 	isReady  bool                         // the client said that it is initialized, or its stream was acknowledged
-	missed   bool                         // the tool list changed before that
+	missed   []note                       // what there was to tell before that
 	filter   mcp.SubscriptionFilter
+	uris     map[string]bool // the resources it subscribed to
 	isClosed bool
 	closed   chan struct{} // closed by close
 }
@@ -54,6 +56,8 @@ var (
 	_ mcpserver.SessionWithElicitation        = (*session)(nil)
 	_ mcpserver.SessionWithProtocolVersion    = (*session)(nil)
 	_ mcpserver.SessionWithSubscriptionFilter = (*session)(nil)
+
+	_ mcpserver.SessionWithResourceSubscriptionsErr = (*session)(nil)
 )
 
 // newSession makes a session of a client; listenID is nil for an older one's.
@@ -103,6 +107,10 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 	ack := n.Method == mcp.MethodNotificationSubscriptionsAcknowledged
 	if ack {
 		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
+		// The library says what was asked for; this is what came of it.
+		established, _ := s.SubscriptionFilter()
+		established.ResourceSubscriptions = s.subscribed()
+		n.Params.AdditionalFields["notifications"] = established
 	}
 	s.wire.send(n)
 	if ack {
@@ -110,16 +118,16 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 	}
 }
 
-// ready is called when the client may be told that its tool list changed. If
-// it did before, that is told now.
+// ready is called when the client may be told of changes. Those that were there
+// before are told now.
 func (s *session) ready() {
 	s.mu.Lock()
 	s.isReady = true
 	missed := s.missed
-	s.missed = false
+	s.missed = nil
 	s.mu.Unlock()
-	if missed {
-		s.toolsChanged()
+	for _, n := range missed {
+		s.tell(n)
 	}
 }
 
@@ -241,23 +249,45 @@ func (s *session) notify(method string, params map[string]any) {
 	s.wire.send(n)
 }
 
-// toolsChanged tells the client that its tool list differs, if it wants to
-// know. Nothing is said before the client is initialized, or before its
-// stream's acknowledgement.
-func (s *session) toolsChanged() {
+// tell tells the client of a change, if it wants to know. Nothing is said before
+// the client is initialized, or before its stream's acknowledgement.
+func (s *session) tell(n note) {
 	s.mu.Lock()
-	ready := s.isReady
-	wanted := s.listenID == nil || s.filter.ToolsListChanged
-	s.missed = !ready
+	ready, wanted := s.isReady, s.wants(n)
+	if !ready && wanted && !slices.Contains(s.missed, n) {
+		s.missed = append(s.missed, n)
+	}
 	s.mu.Unlock()
 	if !ready || !wanted {
 		return
 	}
-	var params map[string]any
-	if s.listenID != nil {
-		params = map[string]any{"_meta": map[string]any{mcp.MetaKeySubscriptionID: s.listenID}}
+	params := make(map[string]any)
+	if n.uri != "" {
+		params["uri"] = n.uri
 	}
-	s.notify(mcp.MethodNotificationToolsListChanged, params)
+	if s.listenID != nil {
+		params["_meta"] = map[string]any{mcp.MetaKeySubscriptionID: s.listenID}
+	}
+	s.notify(n.method, params)
+}
+
+// wants reports whether the client asked for notes like this. An older one gets
+// those about lists without asking. The caller holds the lock.
+func (s *session) wants(n note) bool {
+	switch {
+	case n.method == mcp.MethodNotificationResourceUpdated:
+		return s.uris[n.uri]
+	case s.listenID == nil:
+		return true
+	case n.method == toolsChanged:
+		return s.filter.ToolsListChanged
+	case n.method == promptsChanged:
+		return s.filter.PromptsListChanged
+	case n.method == resourcesChanged:
+		return s.filter.ResourcesListChanged
+	default:
+		return false
+	}
 }
 
 // canAsk reports whether the client declared that it can show a form. An empty

@@ -97,7 +97,7 @@ func early(method string, params json.RawMessage, modern, initialized bool) *pro
 // that its client cancelled. Whatever the session still had to say has been
 // sent by then, if the session was made for this message.
 func (s *Server) reply(ctx context.Context, sess *session, own bool, id json.RawMessage, method string, raw []byte) mcp.JSONRPCMessage {
-	reply := s.library(s.mcp.WithContext(ctx, sess), id, raw)
+	reply := s.library(s.mcp.WithContext(ctx, sess), id, method, raw)
 	if own {
 		sess.close()
 	}
@@ -116,8 +116,9 @@ func (s *Server) reply(ctx context.Context, sess *session, own bool, id json.Raw
 	return reply
 }
 
-// library gives one message to the library, and no panic of it to the caller.
-func (s *Server) library(ctx context.Context, id json.RawMessage, raw []byte) (reply mcp.JSONRPCMessage) {
+// library gives one message to the library, unless it is answered in front of
+// it, and no panic of either to the caller.
+func (s *Server) library(ctx context.Context, id json.RawMessage, method string, raw []byte) (reply mcp.JSONRPCMessage) {
 	defer func() {
 		if r := recover(); r != nil {
 			ref := newCallID()
@@ -125,6 +126,9 @@ func (s *Server) library(ctx context.Context, id json.RawMessage, raw []byte) (r
 			reply = mcp.NewJSONRPCError(mcp.NewRequestId(id), codeInternal, internalMessage(ref), nil)
 		}
 	}()
+	if reply, ok := s.front(ctx, id, method, raw); ok {
+		return reply
+	}
 	return s.mcp.HandleMessage(ctx, raw)
 }
 

@@ -143,7 +143,7 @@ func plain(v any) {
 				continue
 			case "message":
 				v[key], _, _ = strings.Cut(text, "\n") // of a question
-			case "schema", "enumNames":
+			case "schema", "enumNames", "icons":
 				v[key] = strings.ToUpper(key)
 				continue
 			case "tools":

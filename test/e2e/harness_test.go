@@ -329,6 +329,10 @@ func (c *client) call(ctx context.Context, name string, args map[string]any) (ou
 	}
 	var texts []any
 	for _, content := range result.Content {
+		if link, ok := content.(*mcp.ResourceLink); ok {
+			c.linked(name, link, out)
+			continue
+		}
 		var v any
 		if text, ok := content.(*mcp.TextContent); !ok {
 			c.w.t.Errorf("CallTool(%q): content %T, want text", name, content)
@@ -377,6 +381,20 @@ func (c *client) refused(name string, args map[string]any) map[string]any {
 		c.w.t.Fatalf("CallTool(%q, %v) = %v, isError %v, want an error and nothing else", name, args, out, isError)
 	}
 	return e
+}
+
+// linked makes sure that a link in a result is to one of its artifacts.
+func (c *client) linked(name string, link *mcp.ResourceLink, out map[string]any) {
+	c.w.t.Helper()
+	uri := fmt.Sprintf("workspace://%v/%s", out["workspace"], link.Name)
+	artifacts, _ := out["artifacts"].([]any)
+	listed := slices.ContainsFunc(artifacts, func(a any) bool {
+		artifact, _ := a.(map[string]any)
+		return artifact["path"] == link.Name
+	})
+	if link.URI != uri || !listed {
+		c.w.t.Errorf("CallTool(%q): a link to %s, want one to an artifact, as %s", name, link.URI, uri)
+	}
 }
 
 // changed waits for one tools/list_changed.
