@@ -22,8 +22,9 @@ const (
 
 // inputs finds the regular files that the arguments of a command name, by
 // themselves or behind a "=", and digests them. The pack's own files are in its
-// digest, and what the system has is nobody's to change. A run of python3 with a
-// script of the workspace is about that script as it is now.
+// digest, and what the system has is nobody's to change, or, in /proc, different
+// at each look. A run of python3 with a script of the workspace is about that
+// script as it is now; one that cannot be read is about a file that cannot.
 func (s *Server) inputs(pack *packs.Pack, c *sandbox.Command) ([]gate.File, error) {
 	var files []gate.File
 	room := int64(maxInputBytes)
@@ -35,7 +36,7 @@ func (s *Server) inputs(pack *packs.Pack, c *sandbox.Command) ([]gate.File, erro
 				path = filepath.Join(c.Dir, path)
 			}
 			resolved, err := filepath.EvalSymlinks(path)
-			if name == "" || err != nil || within(resolved, pack.Dir) || sandbox.IsSystem(resolved) {
+			if name == "" || err != nil || within(resolved, pack.Dir) || sandbox.IsSystem(resolved) || insideAny([]string{"/proc", "/sys", "/dev"}, resolved) {
 				continue
 			}
 			if slices.ContainsFunc(files, func(f gate.File) bool { return f.Path == resolved }) {
@@ -44,7 +45,7 @@ func (s *Server) inputs(pack *packs.Pack, c *sandbox.Command) ([]gate.File, erro
 			digest, size, err := digestFile(resolved, room)
 			switch {
 			case err != nil:
-				return nil, failf(codePathDenied, "Tell the user, or leave the file out.", "the file %q, which the arguments name, cannot be looked at", name)
+				digest, size = "unreadable", 0
 			case digest == "":
 				continue // no regular file
 			case size > room || len(files) == maxInputs:
@@ -63,7 +64,7 @@ func (s *Server) inputs(pack *packs.Pack, c *sandbox.Command) ([]gate.File, erro
 func digestFile(path string, max int64) (digest string, size int64, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return "", 0, err
+		return "", 0, err // opening a pipe or a device would wait, or do something
 	}
 	f, err := os.Open(path)
 	if err != nil {
