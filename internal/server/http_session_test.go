@@ -222,6 +222,8 @@ func TestHTTPListChanged(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
 	changed := "notifications/tools/list_changed"
+	// What is attached differs in all three.
+	lists := []string{changed, "notifications/prompts/list_changed", "notifications/resources/list_changed"}
 	enable := func(c *web) { c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "triage"}) }
 	detach := func(c *web, on bool) {
 		for _, r := range w.srv.Rooms(t.Context()) {
@@ -264,8 +266,8 @@ func TestHTTPListChanged(t *testing.T) {
 	detach(ada, true)
 	detach(ada, false)
 	ada.ask("ping", nil)
-	if got := ada.heard(); !slices.Equal(got, []string{changed}) {
-		t.Errorf("the next answer came with %q, want that the list changed", got)
+	if got := ada.heard(); !slices.Equal(got, lists) {
+		t.Errorf("the next answer came with %q, want that the lists changed", got)
 	}
 	ada.ask("ping", nil)
 	if got := ada.heard(); len(got) != 0 {
@@ -279,8 +281,8 @@ func TestHTTPListChanged(t *testing.T) {
 		t.Errorf("ping for JSON = %d %q", code, text)
 	}
 	ada.ask("ping", nil)
-	if got := ada.heard(); !slices.Equal(got, []string{changed}) {
-		t.Errorf("the next answer came with %q, want that the list changed", got)
+	if got := ada.heard(); !slices.Equal(got, lists) {
+		t.Errorf("the next answer came with %q, want that the lists changed", got)
 	}
 
 	// The newer era: on the streams that ask for it.

@@ -115,7 +115,10 @@ func (s *Server) readRequest(c *call, f *found) gate.Request {
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name, Pack: f.facts, Path: f.path,
 		Arguments: c.args, Logged: redactExec(c.args, s.secrets),
 	}
-	if f.pack != nil && f.path == f.pack.Entry {
+	switch {
+	case f.pack == nil:
+		req.Workspace, req.Scratch = c.chat.workspace, c.chat.ownFolder
+	case f.path == f.pack.Entry:
 		req.Kind, req.Path = gate.KindOpen, ""
 	}
 	return req
