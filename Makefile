@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench bench-sandbox soak-sandbox unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
+.PHONY: build test check bench bench-sandbox soak-sandbox soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -43,6 +43,10 @@ soak-sandbox:
 	SANDBOX_SOAK=2000 go test -count=1 -timeout 30m -run '^TestSoak$$' -v ./test/sandbox
 	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./internal/sandbox/attack -args -runs 500 -swap 2s
 	scripts/unprivileged.sh all
+
+# A hundred clients over HTTP for a minute, with approvals; nothing of them may be left.
+soak-http:
+	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server
 
 unprivileged:
 	@scripts/unprivileged.sh

@@ -151,6 +151,9 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 		p.fact("trust", r.Pack.Trust.Words())
 		p.fact("digest", short(r.Pack.Digest))
 	}
+	if r.Caller.Person != "" {
+		p.fact("for", safetext.Quote(r.Caller.Person)+", by the client's token")
+	}
 	if r.Caller.Client != "" {
 		p.fact("asked by", "a client that calls itself "+safetext.Quote(r.Caller.Client))
 	}

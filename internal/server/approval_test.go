@@ -222,7 +222,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	if e, ok := errors.AsType[*gate.CodeError](err); !ok || e.Problem != gate.CodeWithdrawn {
 		t.Errorf("Decide(%q) = %v, want that it was withdrawn", p.Code, err)
 	}
-	w.close() // when the call has ended, its line is there
+	w.awaitLog("decision") // it is withdrawn before that is written
 	if e := w.entries(); len(e) != 1 || e[0].Decision != "deny" {
 		t.Errorf("the log has %+v, want one denial", e)
 	}

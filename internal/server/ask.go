@@ -65,8 +65,8 @@ func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
 	return a
 }
 
-// progressEvery is how often a client that wants to know is told that its call
-// waits for a person.
+// progressEvery is how often a client that wants to know is told what its call
+// waits for.
 const progressEvery = 5 * time.Second
 
 // ask waits until a person has answered, in the client's form or elsewhere, or
@@ -81,9 +81,9 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 		go func() { form <- s.elicit(waiting, q) }()
 	}
 	aside(ctx, func() {
-		beat := time.NewTicker(progressEvery)
+		beat := time.NewTicker(s.progress)
 		defer beat.Stop()
-		for n := 1; ; n++ {
+		for {
 			select {
 			case answer = <-form:
 				form = nil
@@ -94,7 +94,7 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 				answer = s.opts.Gate.Answered(q)
 			case <-waiting.Done():
 			case <-beat.C:
-				s.waits(ctx, c, q, n)
+				s.tell(ctx, c, fmt.Sprintf("waiting for the user to allow this call (code %s)", q.Code))
 				continue
 			}
 			if answer == nil || answer.Action == "" {
@@ -119,16 +119,44 @@ func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, er
 	return s.opts.Gate.Postpone(q)
 }
 
-// waits tells a client that asked for it that its call waits for a person.
-func (s *Server) waits(ctx context.Context, c *call, q *gate.Question, n int) {
+// tell sends progress to a client that asked for it. One call's is told by one
+// at a time.
+func (s *Server) tell(ctx context.Context, c *call, message string) {
 	_, sess, ok := chatOf(ctx)
 	if !ok || c.meta == nil || c.meta.ProgressToken == nil {
 		return
 	}
+	c.told++ // "The progress value MUST increase with each notification"
 	sess.notify("notifications/progress", map[string]any{
-		"progressToken": c.meta.ProgressToken, "progress": n,
-		"message": fmt.Sprintf("waiting for the user to allow this call (code %s)", q.Code),
+		"progressToken": c.meta.ProgressToken, "progress": c.told, "message": message,
 	})
+}
+
+// telling tells the client what its call waits for until the returned function
+// is called, which returns when nothing more is told.
+func (s *Server) telling(ctx context.Context, c *call, what string) (stop func()) {
+	if c.meta == nil || c.meta.ProgressToken == nil {
+		return func() {}
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(done)
+		beat := time.NewTicker(s.progress)
+		defer beat.Stop()
+		for {
+			select {
+			case <-beat.C:
+				s.tell(ctx, c, fmt.Sprintf("%s for %s", what, time.Since(began).Round(time.Second)))
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
 }
 
 // elicit asks the user of an older client and waits for the answer, until ctx

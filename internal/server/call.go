@@ -46,6 +46,7 @@ type call struct {
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
 	filled map[string]string
+	told   int // pieces of progress that the client was told
 }
 
 // An action is a call that was understood: what a person is asked about it,
@@ -175,13 +176,14 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	info := sess.GetClientInfo()
 	client := strings.TrimSpace(info.Name + " " + info.Version)
 	s.named(ch, client)
+	modern := mcpserver.IsModernRequest(ctx)
 	return &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
 		catalog: catalog,
 		caller: gate.Caller{
 			Chat: ch.id, ChatEnd: ch.ends, Call: id,
-			Client: client,
-			CanAsk: canAsk(sess.GetClientCapabilities()), Carries: mcpserver.IsModernRequest(ctx),
+			Client: client, Person: ch.person,
+			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
 		},
 	}, nil
 }

@@ -20,8 +20,9 @@ import (
 // A chat is one conversation: what was enabled in it, its workspace, and who
 // wants to hear when its tools change. Over stdio it is the connection.
 type chat struct {
-	id   string // opaque; grants belong to it
-	ends string // when it ends, in words: "until this client closes"
+	id     string // opaque; grants belong to it
+	person string // whose it is, over HTTP with a token for each; empty otherwise
+	ends   string // when it ends, in words: "until this client closes"
 
 	workspace string      // absolute folder
 	folder    os.FileInfo // what the workspace is; a run may try to put another in its place
@@ -47,14 +48,17 @@ type chat struct {
 }
 
 // newChat starts a chat. name is a word for its transport, for the logs.
-func (s *Server) newChat(name, ends string) (*chat, error) {
+func (s *Server) newChat(name, ends string) (*chat, error) { return s.newChatOf("", name, ends) }
+
+// newChatOf starts a person's chat.
+func (s *Server) newChatOf(person, name, ends string) (*chat, error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, fmt.Errorf("naming a chat: %w", err)
 	}
 	handle := hex.EncodeToString(id[:])
 	c := &chat{
-		id: name + "-" + rand.Text()[:16], ends: ends, handle: handle,
+		id: name + "-" + rand.Text()[:16], person: person, ends: ends, handle: handle,
 		runs:    make(chan struct{}, s.limits.Runs),
 		enabled: make(map[string]*enabledPack),
 	}

@@ -131,7 +131,9 @@ func (s *Server) knownContext() tools.Context {
 
 // readable escapes the prose in a schema (titles, descriptions, comments), which
 // is metadata like a tool's own description. Values that a call is checked
-// against stay as they are.
+// against stay as they are. What would have clients copy an argument into an HTTP
+// header, where proxies and their logs see it, is left out: a pack has no say in
+// that.
 func readable(schema json.RawMessage) json.RawMessage {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(schema))
@@ -144,7 +146,12 @@ func readable(schema json.RawMessage) json.RawMessage {
 		switch v := v.(type) {
 		case map[string]any:
 			for k, item := range v {
-				if text, ok := item.(string); ok && (k == "title" || k == "description" || k == "$comment") {
+				text, ok := item.(string)
+				if ok && k == "x-mcp-header" {
+					delete(v, k)
+					continue
+				}
+				if ok && (k == "title" || k == "description" || k == "$comment") {
 					v[k] = safetext.Text(text)
 				}
 				walk(item)

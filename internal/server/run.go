@@ -89,7 +89,9 @@ func (r *run) action(req gate.Request) *action {
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 		var release func()
 		var err error
+		stop := r.server.telling(ctx, r.call, "waiting for other programs of this chat to end")
 		aside(ctx, func() { release, err = r.call.chat.takeRun(ctx) })
+		stop()
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +103,9 @@ func (r *run) action(req gate.Request) *action {
 		if err != nil || !permit.Covers(now.request) {
 			return nil, changed(permit, r.pack.ID)
 		}
+		stop = r.server.telling(ctx, r.call, "the program has been running")
 		result, err := permit.Run(ctx)
+		stop()
 		if err != nil {
 			return nil, err
 		}

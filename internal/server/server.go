@@ -145,7 +145,10 @@ type Server struct {
 	every   time.Duration // see lookEvery; tests look more often
 	secrets []string      // values in the server's environment that are secrets by their names
 	info    mcp.Implementation
-	homes   []string // the user's home folder, as it is spelled and without links; empty: not known
+	// progress is how often a client that wants to know is told what its call
+	// waits for.
+	progress time.Duration
+	homes    []string // the user's home folder, as it is spelled and without links; empty: not known
 
 	mu      sync.Mutex
 	chats   []*chat         // those that have not ended
@@ -194,15 +197,16 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, limits: o.Limits.withDefaults(), logger: o.Logger,
-		base:    make(map[string]*baseTool),
-		digests: new(packfs.DigestCache),
-		lookup:  o.Programs,
-		cpu:     o.Limits.Run.CPU,
-		homes:   homes,
-		files:   o.Tools,
-		secrets: environSecrets(o.Environ),
-		info:    implementation(o.Version),
-		every:   lookEvery,
+		base:     make(map[string]*baseTool),
+		digests:  new(packfs.DigestCache),
+		lookup:   o.Programs,
+		cpu:      o.Limits.Run.CPU,
+		homes:    homes,
+		files:    o.Tools,
+		secrets:  environSecrets(o.Environ),
+		progress: progressEvery,
+		info:     implementation(o.Version),
+		every:    lookEvery,
 	}
 
 	hooks := &mcpserver.Hooks{}

@@ -19,28 +19,35 @@ import (
 // its own, since it says everything about itself anew, and so has every request
 // over HTTP, whose answer is a stream of its own. All belong to a chat.
 type session struct {
+	*peer
 	wire   wire
 	chat   *chat
-	asked  *questions
 	logger *slog.Logger
 	// listenID is the id of the modern request this session was made for; it
 	// tags what is sent on that request's stream.
 	listenID json.RawMessage
-
-	initialized atomic.Bool
 
 	mu       sync.Mutex
 	notes    chan mcp.JSONRPCNotification // made when first asked for; drainNotes reads it
 	drained  chan struct{}                // closed by drainNotes when it ends
 	isReady  bool                         // the client said that it is initialized, or its stream was acknowledged
 	missed   []note                       // what there was to tell before that
-	info     mcp.Implementation
-	caps     mcp.ClientCapabilities
-	version  string
 	filter   mcp.SubscriptionFilter
-	uris     map[string]bool // the resources it subscribed to
 	isClosed bool
 	closed   chan struct{} // closed by close
+}
+
+// A peer is what a client said of itself. An older one says it once, and its
+// sessions share it; one of 2026-07-28 or later says it with every request.
+type peer struct {
+	asked       questions
+	initialized atomic.Bool
+
+	mu      sync.Mutex
+	info    mcp.Implementation
+	caps    mcp.ClientCapabilities
+	version string
+	uris    map[string]bool // the resources it subscribed to
 }
 
 var (
@@ -53,16 +60,14 @@ var (
 	_ mcpserver.SessionWithResourceSubscriptionsErr = (*session)(nil)
 )
 
-// newSession makes a session; listenID is nil for the older client's.
-func (s *Server) newSession(w wire, ch *chat, listenID json.RawMessage) *session {
-	return &session{
-		wire: w, chat: ch, listenID: listenID, asked: new(questions), logger: s.logger, closed: make(chan struct{}),
-	}
+// newSession makes a session of a client; listenID is nil for an older one's.
+func (s *Server) newSession(w wire, ch *chat, of *peer, listenID json.RawMessage) *session {
+	return &session{peer: of, wire: w, chat: ch, listenID: listenID, logger: s.logger, closed: make(chan struct{})}
 }
 
 func (s *session) SessionID() string { return s.chat.id }
-func (s *session) Initialize()       { s.initialized.Store(true) }
-func (s *session) Initialized() bool { return s.initialized.Load() }
+func (p *peer) Initialize()          { p.initialized.Store(true) }
+func (p *peer) Initialized() bool    { return p.initialized.Load() }
 
 // NotificationChannel is how the library sends the one notification it makes
 // itself here, the acknowledgement of a stream. Everything else is written by
@@ -145,42 +150,42 @@ func (s *session) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 	return s.filter, !s.filter.IsEmpty()
 }
 
-func (s *session) GetClientInfo() mcp.Implementation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.info
+func (p *peer) GetClientInfo() mcp.Implementation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.info
 }
 
-func (s *session) SetClientInfo(i mcp.Implementation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.info = i
+func (p *peer) SetClientInfo(i mcp.Implementation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.info = i
 }
 
-func (s *session) GetClientCapabilities() mcp.ClientCapabilities {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.caps
+func (p *peer) GetClientCapabilities() mcp.ClientCapabilities {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.caps
 }
 
-func (s *session) SetClientCapabilities(c mcp.ClientCapabilities) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.caps = c
+func (p *peer) SetClientCapabilities(c mcp.ClientCapabilities) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.caps = c
 }
 
 // ProtocolVersion is the version agreed on with initialize; the library sets
 // it through SetProtocolVersion.
-func (s *session) ProtocolVersion() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.version
+func (p *peer) ProtocolVersion() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version
 }
 
-func (s *session) SetProtocolVersion(v string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version = v
+func (p *peer) SetProtocolVersion(v string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version = v
 }
 
 var errClosed = errors.New("the client closed the connection")
@@ -271,7 +276,7 @@ func (s *session) tell(n note) {
 func (s *session) wants(n note) bool {
 	switch {
 	case n.method == mcp.MethodNotificationResourceUpdated:
-		return s.uris[n.uri]
+		return s.IsSubscribedToResource(n.uri)
 	case s.listenID == nil:
 		return true
 	case n.method == toolsChanged:

@@ -118,7 +118,7 @@ func (s *Server) newConn(ch *chat, out io.Writer) *conn {
 		out: newOutbox(out), work: make(chan struct{}, maxConcurrent),
 		inFlight: make(map[string]*request),
 	}
-	c.legacy = s.newSession(c, ch, nil)
+	c.legacy = s.newSession(c, ch, new(peer), nil)
 	ch.listen(c.legacy)
 	return c
 }
@@ -222,16 +222,24 @@ func (c *conn) receive(ctx context.Context, l line) {
 		c.reject(nil, refused.code, refused.message)
 		return
 	}
-	id, wrong := e.malformed()
+	id, refused := e.malformed()
+	if refused != nil {
+		c.reject(id, refused.code, refused.message)
+		return
+	}
+	c.take(ctx, e, id, l.data)
+}
+
+// take handles one message, of which raw is the whole. It is called for one
+// after the other.
+func (c *conn) take(ctx context.Context, e envelope, id json.RawMessage, raw []byte) {
 	switch {
-	case wrong != nil:
-		c.reject(id, wrong.code, wrong.message)
 	case e.isAnswer():
 		c.legacy.answer(e)
 	case id == nil:
-		c.notified(ctx, *e.Method, e.Params, l.data)
+		c.notified(ctx, *e.Method, e.Params, raw)
 	default:
-		c.requested(ctx, id, *e.Method, e.Params, l.data)
+		c.requested(ctx, id, *e.Method, e.Params, raw)
 	}
 }
 
@@ -264,7 +272,7 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 	if modern {
 		// A modern request brings its own capabilities; they must not change
 		// what the connection's older client declared.
-		sess = c.server.newSession(c, c.chat, id)
+		sess = c.server.newSession(c, c.chat, new(peer), id)
 	}
 	r := &request{size: len(raw), stream: method == string(mcp.MethodSubscriptionsListen)}
 	callCtx, cancel := context.WithCancelCause(ctx)
@@ -300,6 +308,9 @@ func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.Ra
 	}
 	c.handle(ctx, sess, id, method, raw)
 }
+
+// asks: a connection takes questions at any time.
+func (c *conn) asks() bool { return true }
 
 // aside lets other requests be worked on while this one waits, and takes the
 // place back before it returns. The caller has a place.

@@ -20,6 +20,8 @@ type wire interface {
 	// sendWhenRoom puts out one message as soon as there is room for it, or says
 	// why it was not.
 	sendWhenRoom(ctx context.Context, message any) error
+	// asks reports whether a question of ours can be sent on it.
+	asks() bool
 	// aside lets other requests be worked on while wait waits. The caller is a
 	// request that is worked on.
 	aside(wait func())

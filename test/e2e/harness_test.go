@@ -102,6 +102,8 @@ type world struct {
 	packs     string
 	workspace string
 	env       []string
+	over      transport // how clients reach the server
+	config    string    // its configuration file; empty: none
 }
 
 func newWorld(t *testing.T) *world {
@@ -190,6 +192,7 @@ type client struct {
 	*mcp.ClientSession
 	w       *world
 	cmd     *exec.Cmd
+	stop    func() error // ends the HTTP server; nil on stdio
 	stderr  *lockedBuffer
 	changes chan struct{} // has a value for each tools/list_changed
 
@@ -214,8 +217,12 @@ func (w *world) connect(version string, answer answerer) *client {
 	cmd := w.command("serve", "--packs", w.packs, "--workspace", w.workspace)
 	cmd.Stderr = c.stderr
 	c.cmd = cmd
+	var to mcp.Transport = &mcp.CommandTransport{Command: cmd}
+	if w.over != overStdio {
+		to = c.overHTTP()
+	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1.2"}, opts).
-		Connect(w.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		Connect(w.t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		w.t.Fatalf("Connect(%q) = %v, want a session; the server logged:\n%s", version, err, c.stderr)
 	}
@@ -232,6 +239,9 @@ func (c *client) close() {
 	c.w.t.Helper()
 	if err := c.Close(); err != nil {
 		c.w.t.Errorf("Close() = %v, want the server to end with status 0", err)
+	}
+	if c.w.over != overStdio {
+		c.endServer()
 	}
 	if log := c.stderr.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "DATA RACE") {
 		c.w.t.Errorf("the server logged errors:\n%s", log)
