@@ -20,8 +20,14 @@ func TestWireHTTP(t *testing.T) {
 		of    func(*testing.T, *site) *talker
 	}{
 		// Over /mcp each era has a chat of its own, and nothing is refused by its order.
-		"streamable": {[]string{"legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied"}, streamable},
-		"sse":        {[]string{"both", "legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied"}, overSSE},
+		"streamable": {[]string{
+			"legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied",
+			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills",
+		}, streamable},
+		"sse": {[]string{
+			"both", "legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied",
+			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills",
+		}, overSSE},
 	} {
 		for _, file := range over.files {
 			t.Run(name+"/"+file, func(t *testing.T) {

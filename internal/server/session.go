@@ -33,7 +33,6 @@ type session struct {
 	isReady  bool                         // the client said that it is initialized, or its stream was acknowledged
 	missed   []note                       // what there was to tell before that
 	filter   mcp.SubscriptionFilter
-	uris     map[string]bool // the resources it subscribed to
 	isClosed bool
 	closed   chan struct{} // closed by close
 }
@@ -48,6 +47,7 @@ type peer struct {
 	info    mcp.Implementation
 	caps    mcp.ClientCapabilities
 	version string
+	uris    map[string]bool // the resources it subscribed to
 }
 
 var (
@@ -276,7 +276,7 @@ func (s *session) tell(n note) {
 func (s *session) wants(n note) bool {
 	switch {
 	case n.method == mcp.MethodNotificationResourceUpdated:
-		return s.uris[n.uri]
+		return s.IsSubscribedToResource(n.uri)
 	case s.listenID == nil:
 		return true
 	case n.method == toolsChanged:

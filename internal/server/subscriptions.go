@@ -44,15 +44,16 @@ func (s *session) subscribe(uri string) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	if s.uris == nil {
-		s.uris = make(map[string]bool)
+	p := s.peer
+	p.mu.Lock()
+	if p.uris == nil {
+		p.uris = make(map[string]bool)
 	}
-	full := len(s.uris) >= maxSubscriptions && !s.uris[uri]
+	full := len(p.uris) >= maxSubscriptions && !p.uris[uri]
 	if !full {
-		s.uris[uri] = true
+		p.uris[uri] = true
 	}
-	s.mu.Unlock()
+	p.mu.Unlock()
 	if full {
 		return errTooManySubscriptions
 	}
@@ -65,26 +66,26 @@ func (s *session) SubscribeToResource(uri string) { _ = s.SubscribeToResourceErr
 
 // UnsubscribeFromResource is called for resources/unsubscribe, and at the end
 // of a stream.
-func (s *session) UnsubscribeFromResource(uri string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.uris, uri)
+func (p *peer) UnsubscribeFromResource(uri string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.uris, uri)
 }
 
 // SubscribedResources returns the URIs that the client subscribed to.
-func (s *session) SubscribedResources() []string { return s.subscribed() }
+func (p *peer) SubscribedResources() []string { return p.subscribed() }
 
 // IsSubscribedToResource reports whether the client subscribed to a URI.
-func (s *session) IsSubscribedToResource(uri string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.uris[uri]
+func (p *peer) IsSubscribedToResource(uri string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.uris[uri]
 }
 
-func (s *session) subscribed() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.uris))
+func (p *peer) subscribed() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.uris))
 }
 
 // look looks at the file of a resource. The error is [errNoResource] when the
