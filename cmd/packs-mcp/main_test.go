@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,13 +20,21 @@ import (
 
 var update = flag.Bool("update", false, "write the golden parts of the scripts anew")
 
-// The scripts run this program as a command of its own: its streams, signals
+// Other tests run this program as a command of its own: its streams, signals
 // and exit status are the real ones.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"packs-mcp": main})
 }
 
 func TestScripts(t *testing.T) {
+	// As it is shipped: hundreds of short runs, of which the race detector would
+	// see little and double the time of all tests.
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(bin, "packs-mcp"+exeSuffix()), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, out)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -42,6 +51,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("PACKS_MCP_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			// Programs run at the best level of this machine, which may be none.
 			env.Setenv("PACKS_MCP_SANDBOX_REQUIRE", "none")
 			return nil
@@ -57,6 +67,13 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 	})
+}
+
+func exeSuffix() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
 }
 
 // condition knows [sh]: that some packs can run.
