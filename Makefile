@@ -18,7 +18,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e fresh clean
+.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -50,6 +50,10 @@ soak-sandbox:
 soak-approvals:
 	APPROVALS_SOAK=1000 APPROVALS_KILLS=200 go test -count=1 -timeout 30m -run '^(TestTenServers|TestKilledServers)$$' -v ./test/approvals
 	PACKS_MCP_AUDIT_KILLS=5000 go test -count=1 -timeout 30m -run '^TestKilledProcesses$$' -v ./test/audit
+
+# A hundred clients over HTTP for a minute, with approvals; nothing of them may be left.
+soak-http:
+	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server
 
 unprivileged:
 	@scripts/unprivileged.sh
@@ -93,5 +97,17 @@ fuzz:
 e2e: build
 	@scripts/e2e.sh bin/packs-mcp
 
+# Real agents with scripted models. The first time, 800 MB come from npm.
+agents: build
+	@scripts/agents.sh bin/packs-mcp
+
+# The MCP Inspector looks at the program.
+inspector: build
+	@scripts/inspector.sh bin/packs-mcp
+
+# The official conformance suite judges it, over HTTP.
+conformance: build
+	@scripts/conformance.sh bin/packs-mcp
+
 clean:
-	rm -rf bin .cache test/e2e/node_modules
+	rm -rf bin .cache test/e2e/node_modules test/e2e/langchain/node_modules

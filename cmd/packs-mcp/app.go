@@ -32,6 +32,8 @@ type flags struct {
 	config    string
 	project   string
 	workspace string
+	http      string
+	publicURL string
 	logLevel  string
 	logFormat string
 }

@@ -14,16 +14,23 @@ func (a *app) serveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&a.flags.attach, "attach", nil, "attach the pack with this `ID`, or all, while this server runs (repeatable)")
 	f.StringVar(&a.flags.workspace, "workspace", "", "the `DIR` that runs write to (default: a new one for each chat)")
+	f.StringVar(&a.flags.http, "http", "", "serve over HTTP on this `ADDR` (host:port; without a host, 127.0.0.1) instead of standard input and output")
+	f.StringVar(&a.flags.publicURL, "public-url", "", "the `URL` that clients reach the HTTP server by, when not by its address")
 	_ = cmd.MarkFlagDirname("workspace")
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve packs to an MCP client on standard input and output",
+		Short: "Serve packs to an MCP client on standard input and output, or to many over HTTP",
 		Long: `Serve packs to an MCP client on standard input and output. Clients start this themselves;
-it ends when the client closes its input. Messages for people go to standard error.`,
+it ends when the client closes its input. Messages for people go to standard error.
+
+With --http it serves any number of clients over HTTP: Streamable HTTP at /mcp, the older
+HTTP+SSE at /sse, and /healthz. Every request needs a token (PACKS_MCP_TOKEN, or http.token or
+http.tokens in the configuration); without one, a new one is printed at the start.`,
 		Example: `  packs-mcp serve --packs ~/packs
+  PACKS_MCP_TOKEN=$(openssl rand -hex 16) packs-mcp serve --packs ~/packs --http 127.0.0.1:8080
   packs-mcp serve --attach incident-triage --project ~/src/shop`,
 		Args: misuse(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
@@ -60,6 +67,9 @@ func (a *app) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if cfg.HTTP.Addr != "" {
+		return a.serveHTTP(ctx, cfg, logger, s)
+	}
 	logger.Info("serving on standard input and output", "packs", len(s.library.Catalog(ctx).Attached()), "version", versionName())
 	if isTerminal(a.stdin) {
 		fmt.Fprintln(a.stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")

@@ -33,6 +33,8 @@ func (a *app) load() (*config.Config, *slog.Logger, error) {
 		}
 	}
 	set("project", a.flags.project)
+	set("http.addr", a.flags.http)
+	set("http.public_url", a.flags.publicURL)
 	set("log.level", a.flags.logLevel)
 	set("log.format", a.flags.logFormat)
 	cfg, err := config.Load(config.Options{

@@ -96,7 +96,7 @@ func CompatFolders(names []string, environ []string, goos, project string) []Com
 // compatKey is the list of programs whose packs are found.
 func compatKey() key {
 	return key{path: "compat", want: oneOf(CompatNames()), list: ",", none: true, set: func(c *Config, s string, _ place) string {
-		if wrong := checkWord(s, CompatNames(), nil); wrong != "" {
+		if wrong := checkWord(s, CompatNames()); wrong != "" {
 			return wrong
 		}
 		if slices.Contains(c.Compat, s) {

@@ -32,6 +32,7 @@ type Config struct {
 	Sandbox   Sandbox           //
 	Context   map[string]string // values that tools may use, by name
 	Limits    Limits            //
+	HTTP      HTTP              //
 	Audit     Audit             //
 	Log       Log               //
 }

@@ -79,6 +79,7 @@ limits: &l
   processes: 10
   timeout: 45s
   cpu: 60s
+http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
 `, nil)
@@ -113,6 +114,10 @@ log: {level: debug, format: json}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
+	want.HTTP = HTTP{
+		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456"}, {"bob@example.com", "s3cret-s3cret-s3cret"}},
+		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/",
+	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}
 	want.Log = Log{slog.LevelDebug, FormatJSON}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -168,11 +173,19 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, approval, sandbox, limits, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, approval, sandbox, limits, http, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
-		{"later key", "http: {addr: \":80\"}\n", `FILE:1:1: http: not available in this version`},
+		{"http address", "http: {addr: \"evil:http\"}\n", `FILE:1:14: http.addr: is "evil:http"; want host:port, such as 127.0.0.1:8080, localhost:0 or 0.0.0.0:8443`},
+		{"short token", "http: {token: s3cret}\n", `FILE:1:15: http.token: want at least 16 letters, digits or signs, without spaces; a random one is best`},
+		{"token of another kind", "http: {token: [s3cret]}\n", `FILE:1:15: http.token: want at least 16 letters, digits or signs, without spaces; a random one is best`},
+		{"public URL", "http: {public_url: packs.example}\n", `FILE:1:20: http.public_url: is "packs.example"; want a URL such as https://packs.example.com`},
+		{"person without token", "http: {tokens: [{name: ada}]}\n", `FILE:1:17: http.tokens[0]: needs a name and a token`},
+		{"short token of a person", "http: {tokens: [{name: ada, token: s3cret}]}\n", `FILE:1:36: http.tokens[0].token: want at least 16 letters, digits or signs, without spaces; a random one is best`},
+		{"hostile name", "http: {tokens: [{name: \"a\\nb\", token: s3cret-s3cret-s3cret}]}\n", `FILE:1:24: http.tokens[0].name: want a name of at most 64 letters, digits, spaces, or any of . _ @ -`},
+		{"one token for two", "http: {tokens: [{name: ada, token: s3cret-s3cret-s3cret}, {name: bob, token: s3cret-s3cret-s3cret}]}\n", `FILE:1:59: http.tokens[1]: has the name or the token of another one; each person has their own`},
+		{"token of a person for all", "http: {token: s3cret-s3cret-s3cret, tokens: [{name: ada, token: s3cret-s3cret-s3cret}]}\n", `FILE:1:15: http.token: is the token of a person in http.tokens too; each needs another one`},
 		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},
 		{"program twice", "compat: [claude, claude]\n", `FILE:1:18: compat[1]: is "claude"; name it once`},
 		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call or first-run`},
@@ -260,8 +273,8 @@ func TestPrecedence(t *testing.T) {
 	got, dir, err := load(t, file, func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=warn", "PACKS_MCP_LIMITS_RUNS=2", "PACKS_MCP_PACKS=env1::~/env2",
 			"PACKS_MCP_APPROVAL_CHANNELS=page, terminal", "PACKS_MCP_APPROVAL_POLICY=first-run", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
-			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret", "PACKS_MCP_HTTP_ADDR=x", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
-		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true"}
+			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret-s3cret-s3cret", "PACKS_MCP_HTTP_ADDR=8080", "PACKS_MCP_HTTP_PUBLIC_URL=https://env.example", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
+		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true", "http.public_url": "https://packs.example/"}
 		o.Packs = []string{"flag", "/a:b"}
 	})
 	if err != nil {
@@ -278,10 +291,9 @@ func TestPrecedence(t *testing.T) {
 	want.Approval = Approval{PolicyFirstRun, []string{ChannelPage, ChannelTerminal}, time.Second, 10 * time.Minute}
 	want.Audit.Path, want.Audit.FullArguments = "/desk/a.jsonl", true
 	want.Project = filepath.Join(dir, "p")
+	want.HTTP = HTTP{Addr: "127.0.0.1:8080", Token: "s3cret-s3cret-s3cret", PublicURL: "https://packs.example"}
 	want.Warnings = []string{
-		"the variable PACKS_MCP_HTTP_ADDR is not available in this version",
 		"unknown variable PACKS_MCP_LOG_LEVELS; did you mean PACKS_MCP_LOG_LEVEL?",
-		"the variable PACKS_MCP_TOKEN is not available in this version",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Load() differs (-want +got):\n%s", diff)
@@ -292,7 +304,7 @@ func TestEnvironmentAndFlagProblems(t *testing.T) {
 	_, dir, err := load(t, "mode: 5\n", func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=s3cret", "PACKS_MCP_LIMITS_READ_PAGE=2MiB", "PACKS_MCP_PACKS=~bob",
 			"PACKS_MCP_APPROVAL_CHANNELS=elicitation, mail", "PACKS_MCP_RULES=[]", "PACKS_MCP_RULES_ALLOW=x")
-		o.Flags = map[string]string{"log.format": "loud", "limits.cpu": "x", "log.lvel": "x", "http": "x", "sandbox.timeout_max": "5s"}
+		o.Flags = map[string]string{"log.format": "loud", "limits.cpu": "x", "log.lvel": "x", "http.addr": "x", "sandbox.timeout_max": "5s"}
 		o.Packs = []string{""}
 	})
 	want := strings.Join([]string{
@@ -303,7 +315,7 @@ func TestEnvironmentAndFlagProblems(t *testing.T) {
 		`PACKS_MCP_PACKS: only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name`,
 		`PACKS_MCP_RULES: rules are read from the configuration file only; write them there`,
 		`PACKS_MCP_RULES_ALLOW: rules are read from the configuration file only; write them there`,
-		`--http: not available in this version`,
+		`--http: is "x"; want host:port, such as 127.0.0.1:8080, localhost:0 or 0.0.0.0:8443`,
 		`--limits-cpu: is "x"; want a time from 1s to 24h with its unit, such as 45s or 5m, or timeout`,
 		`--log-format: is "loud"; want auto, text, json or pretty`,
 		`--log-lvel: unknown key log.lvel; did you mean log.level?`,
@@ -448,7 +460,10 @@ func TestSizes(t *testing.T) {
 
 // Every key can be set outside the file, and its name leads back to it.
 func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
-	values := map[string]string{"project": "/p", "audit.path": "/p"}
+	values := map[string]string{
+		"project": "/p", "audit.path": "/p", "http.tls_cert": "/p", "http.tls_key": "/p", "http.addr": ":0", "http.token": "s3cret-s3cret-s3cret",
+		"http.public_url": "https://packs.example", "http.issuer": "https://login.example",
+	}
 	for _, k := range keys() {
 		value := values[k.path]
 		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
@@ -492,4 +507,33 @@ func FuzzFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What listens on more than this machine has to be named.
+func TestListenAddr(t *testing.T) {
+	for in, want := range map[string]string{
+		"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "localhost:0": "localhost:0", "0.0.0.0:80": "0.0.0.0:80", "[::]:80": "[::]:80", "[::1]:80": "[::1]:80", "packs.lan:443": "packs.lan:443",
+		"": "", "x": "", "localhost": "", "::1": "", "a:b": "", "a:65536": "", "a:080": "", "http://a:80": "", "a:-1": "", "a b:80": "",
+	} {
+		if got, ok := listenAddr(in); got != want || ok != (want != "") {
+			t.Errorf("listenAddr(%q) = %q, %v, want %q", in, got, ok, want)
+		}
+	}
+}
+
+// A file with tokens that others may read is told of, and they are never shown.
+func TestReadableTokens(t *testing.T) {
+	if os.PathSeparator != '/' {
+		t.Skip("files have no such modes on this system")
+	}
+	for _, content := range []string{"http: {token: s3cret-s3cret-s3cret}\n", "http: {tokens: [{name: ada, token: s3cret-s3cret-s3cret}]}\n"} {
+		got, _, err := load(t, content, func(o *Options) {
+			if err := os.Chmod(o.File, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if err != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "chmod 600") || strings.Contains(got.Warnings[0], "s3cret") {
+			t.Errorf("Load(%q) warns %q, %v, want one that says chmod 600", content, got.Warnings, err)
+		}
+	}
 }

@@ -64,6 +64,3 @@ func oneOf(words []string) string {
 	}
 	return fmt.Sprintf("want %s or %s", strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
 }
-
-// notYet is said about what the documentation of a later version describes.
-const notYet = "not available in this version"

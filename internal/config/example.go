@@ -80,6 +80,17 @@ limits:
   runs: 4                   # of a chat at the same time; others wait
   request: 8MiB             # one message of a client
 
+http:                       # serving over HTTP instead of standard input and output
+  addr: ""                  # --http: host:port; without a host, 127.0.0.1
+  token: ""                 # PACKS_MCP_TOKEN: what every request brings along; empty: a new one at each start
+  # Each person's own, instead: the name is in questions and in the audit log.
+  #   - {name: ada, token: …}
+  tokens: []
+  tls_cert: ""              # a PEM file with the certificate and its chain
+  tls_key: ""               # a PEM file with the key
+  public_url: ""            # --public-url: how clients reach the server, when not by its address
+  issuer: ""                # the authorization server that gives out the tokens, for clients that ask
+
 audit:
   path: ""                  # empty: audit.jsonl among this program's files
   max_size: 64MiB           # then the file is renamed and a new one begun; 0: never

@@ -104,11 +104,14 @@ func (l *loader) file(name, dir string, data []byte) {
 				return // a section whose lines are all comments
 			}
 			f.mapping(v, name, func(k, v *yaml.Node, path string) {
-				if path == grantsKey {
+				switch path {
+				case grantsKey:
 					f.grants(v, path)
-					return
+				case tokensKey:
+					f.tokens(v, path)
+				default:
+					f.scalarKey(k, v, name, path)
 				}
-				f.scalarKey(k, v, name, path)
 			})
 		default:
 			f.scalarKey(k, v, "", name)
@@ -239,10 +242,6 @@ func (f *fileReader) mapping(n *yaml.Node, prefix string, each func(k, v *yaml.N
 
 // scalarKey sets the key path, which stands in section.
 func (f *fileReader) scalarKey(k, v *yaml.Node, section, path string) {
-	if slices.Contains(laterKeys(), path) {
-		f.problem(at(k), path, notYet)
-		return
-	}
 	i := slices.IndexFunc(f.keys, func(k key) bool { return k.path == path })
 	if i < 0 {
 		f.unknown(k, section, path)
@@ -278,12 +277,18 @@ func (f *fileReader) scalar(v *yaml.Node, k key) {
 	}
 	n := value(v)
 	text := n.Value
+	is := func(value, wrong string) string {
+		if k.secret {
+			return wrong
+		}
+		return "is " + value + "; " + wrong
+	}
 	if n.Kind != yaml.ScalarNode || !slices.Contains(k.tags, n.ShortTag()) {
-		f.problem(at(v), k.path, "is "+kindOf(v)+"; "+k.want)
+		f.problem(at(v), k.path, is(kindOf(v), k.want))
 		return
 	}
 	if wrong := k.set(f.cfg, text, f.base); wrong != "" {
-		f.problem(at(v), k.path, "is "+show(text)+"; "+wrong)
+		f.problem(at(v), k.path, is(show(text), wrong))
 	}
 }
 

@@ -10,11 +10,12 @@ import (
 
 // A key is one scalar setting, or one list that can be written as text.
 type key struct {
-	path string
-	want string   // what is allowed: "want a number from 1 to 64"
-	tags []string // YAML tags that the value may have
-	list string   // what separates the elements outside the file; "" for scalars
-	none bool     // the list may be empty
+	path   string
+	want   string   // what is allowed: "want a number from 1 to 64"
+	tags   []string // YAML tags that the value may have
+	list   string   // what separates the elements outside the file; "" for scalars
+	none   bool     // the list may be empty
+	secret bool     // no message shows the value
 	// set stores text, or says what is wrong with it, without naming it.
 	set func(c *Config, text string, base place) (wrong string)
 }
@@ -28,21 +29,17 @@ type place struct {
 
 // sections are the mappings of the file, in the order of the documentation.
 func sections() []string {
-	return []string{"approval", "sandbox", "limits", "audit", "log"}
+	return []string{"approval", "sandbox", "limits", "http", "audit", "log"}
 }
 
 // structured are the keys that only the file has, or that have a form of their
 // own.
-func structured() []string { return []string{"packs", rulesKey, "context", grantsKey} }
+func structured() []string { return []string{"packs", rulesKey, "context", grantsKey, tokensKey} }
 
 const (
 	rulesKey  = "rules"
 	grantsKey = "sandbox.grants"
 )
-
-// laterKeys are known, and do nothing yet. To refuse them is better than to
-// let somebody believe that a rule holds.
-func laterKeys() []string { return []string{"http"} }
 
 // paths returns every key of this version, by whole path.
 func paths() []string {
@@ -55,18 +52,18 @@ func paths() []string {
 
 // keys returns the scalar keys, in the order of the documentation.
 func keys() []key {
-	return []key{
+	all := []key{
 		compatKey(),
 		text("mode", func(c *Config) *string { return &c.Mode }),
 		path("project", func(c *Config) *string { return &c.Project }),
-		word("tool_names", []string{Underscore, Dotted}, nil, func(c *Config, w string) { c.ToolNames = w }),
+		word("tool_names", []string{Underscore, Dotted}, func(c *Config, w string) { c.ToolNames = w }),
 
-		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun}, nil, func(c *Config, w string) { c.Approval.Policy = w }),
+		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun}, func(c *Config, w string) { c.Approval.Policy = w }),
 		channels(),
 		duration("approval.wait", time.Second, 10*time.Minute, func(c *Config) *time.Duration { return &c.Approval.Wait }),
 		duration("approval.pending", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Approval.Pending }),
 
-		word("sandbox.require", []string{RequireNone, RequirePartial, RequireFull}, nil, func(c *Config, w string) { c.Sandbox.Require = w }),
+		word("sandbox.require", []string{RequireNone, RequirePartial, RequireFull}, func(c *Config, w string) { c.Sandbox.Require = w }),
 		duration("sandbox.timeout_max", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Sandbox.TimeoutMax }),
 
 		size("limits.entry_doc", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.EntryDoc }),
@@ -90,14 +87,16 @@ func keys() []key {
 		count("limits.enabled_tools", 1, 1000, func(c *Config) *int { return &c.Limits.EnabledTools }),
 		count("limits.runs", 1, 64, func(c *Config) *int { return &c.Limits.Runs }),
 		size("limits.request", 64*kib, gib, func(c *Config) *int64 { return &c.Limits.Request }),
-
+	}
+	all = append(all, httpKeys()...)
+	return append(all,
 		path("audit.path", func(c *Config) *string { return &c.Audit.Path }),
 		maxSize(),
 		boolean("audit.full_arguments", func(c *Config) *bool { return &c.Audit.FullArguments }),
 
-		word("log.level", []string{"debug", "info", "warn", "error"}, nil, setLevel),
-		word("log.format", []string{FormatAuto, FormatText, FormatJSON, FormatPretty}, nil, func(c *Config, w string) { c.Log.Format = w }),
-	}
+		word("log.level", []string{"debug", "info", "warn", "error"}, setLevel),
+		word("log.format", []string{FormatAuto, FormatText, FormatJSON, FormatPretty}, func(c *Config, w string) { c.Log.Format = w }),
+	)
 }
 
 func setLevel(c *Config, w string) {
@@ -139,10 +138,10 @@ func path(name string, field func(*Config) *string) key {
 	}}
 }
 
-// word is one of some words; later are those that a later version knows.
-func word(name string, allowed, later []string, set func(*Config, string)) key {
+// word is one of some words.
+func word(name string, allowed []string, set func(*Config, string)) key {
 	return key{path: name, want: oneOf(allowed), tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
-		if wrong := checkWord(s, allowed, later); wrong != "" {
+		if wrong := checkWord(s, allowed); wrong != "" {
 			return wrong
 		}
 		set(c, s)
@@ -150,12 +149,9 @@ func word(name string, allowed, later []string, set func(*Config, string)) key {
 	}}
 }
 
-func checkWord(s string, allowed, later []string) string {
-	switch {
-	case slices.Contains(allowed, s):
+func checkWord(s string, allowed []string) string {
+	if slices.Contains(allowed, s) {
 		return ""
-	case slices.Contains(later, s):
-		return notYet + "; " + oneOf(allowed)
 	}
 	return oneOf(allowed)
 }
@@ -253,7 +249,7 @@ func maxSize() key {
 func channels() key {
 	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal}
 	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {
-		if wrong := checkWord(s, allowed, nil); wrong != "" {
+		if wrong := checkWord(s, allowed); wrong != "" {
 			return wrong
 		}
 		if slices.Contains(c.Approval.Channels, s) {

@@ -35,8 +35,8 @@ type Options struct {
 // error says that the places for files cannot be found out.
 //
 // Every key that holds one value, approval.channels and packs can be set by a
-// variable: PACKS_MCP_APPROVAL_WAIT is approval.wait. Channels are separated
-// by commas, folders as in PATH. Rules and grants are in the file only, which is
+// variable: PACKS_MCP_APPROVAL_WAIT is approval.wait, and PACKS_MCP_TOKEN is http.token. Channels are separated
+// by commas, folders as in PATH. Rules, grants and people's tokens are in the file only, which is
 // never looked for in the working folder, a project or a pack. Folders of packs add up: those of flags come
 // first, then those of the environment, then those of the file. An empty
 // variable counts as none.
@@ -128,6 +128,7 @@ func (l *loader) configFile(o Options, fromEnv string) {
 	}
 	l.cfg.File = path
 	l.file(name, filepath.Dir(path), data)
+	l.warnReadable(path)
 }
 
 // envName is the variable of a key, flagName its flag.
@@ -136,12 +137,18 @@ func envName(path string) string {
 }
 
 func flagName(path string) string {
+	switch path {
+	case "http.addr":
+		return "--http"
+	case "http.public_url":
+		return "--public-url"
+	}
 	return "--" + strings.NewReplacer(".", "-", "_", "-").Replace(path)
 }
 
 // environment applies the variables that are ours, by name.
 func (l *loader) environment(env map[string]string) {
-	byName := map[string]string{envName("packs"): "packs"} // :: variable → key
+	byName := map[string]string{envName("packs"): "packs", "PACKS_MCP_TOKEN": "http.token"} // :: variable → key
 	for _, k := range l.keys {
 		byName[envName(k.path)] = k.path
 	}
@@ -161,20 +168,12 @@ func (l *loader) environment(env map[string]string) {
 		case slices.Contains([]string{"PACKS_MCP_HOME", "PACKS_MCP_CONFIG", "PACKS_MCP_REQUIRE"}, name):
 		case name == envName(rulesKey), strings.HasPrefix(name, envName(rulesKey)+"_"):
 			l.add(name, "", "rules are read from the configuration file only; write them there")
-		case name == "PACKS_MCP_TOKEN", isLater(name):
-			l.warn("the variable %s is %s", name, notYet)
+		case name == envName(tokensKey):
+			l.add(name, "", "tokens of people are read from the configuration file only; write them there")
 		default:
 			l.warn("unknown variable %s%s", showKey(name), didYouMean(name, slices.Sorted(maps.Keys(byName)), nil))
 		}
 	}
-}
-
-// isLater reports whether name is the variable of a key of a later version, or
-// of one inside it.
-func isLater(name string) bool {
-	return slices.ContainsFunc(laterKeys(), func(path string) bool {
-		return name == envName(path) || strings.HasPrefix(name, envName(path)+"_")
-	})
 }
 
 // splitPaths is filepath.SplitList for a given system.
@@ -204,10 +203,6 @@ func (l *loader) addRoot(where, dir string, from Source) {
 func (l *loader) setText(where, path, text string, visible bool) {
 	i := slices.IndexFunc(l.keys, func(k key) bool { return k.path == path })
 	if i < 0 {
-		if slices.Contains(laterKeys(), path) {
-			l.add(where, "", notYet)
-			return
-		}
 		l.add(where, "", "unknown key "+showKey(path)+didYouMean(path, paths(), nil))
 		return
 	}
@@ -226,7 +221,7 @@ func (l *loader) setText(where, path, text string, visible bool) {
 			v = strings.TrimSpace(v)
 		}
 		wrong := k.set(l.cfg, v, l.cwd)
-		if wrong != "" && visible {
+		if wrong != "" && visible && !k.secret {
 			wrong = "is " + show(v) + "; " + wrong
 		}
 		if wrong != "" {
@@ -275,5 +270,6 @@ func (l *loader) together() {
 	sizes("limits.output_markdown", c.Limits.OutputMarkdown, "limits.output_total", c.Limits.OutputTotal)
 	// Less, not as much: an answer that comes when the wait is over holds for the retry.
 	check(c.Approval.Wait < c.Approval.Pending, "approval.wait", durationText(c.Approval.Wait), "approval.pending", durationText(c.Approval.Pending))
+	l.httpTogether()
 	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", durationText(c.Limits.Timeout), "sandbox.timeout_max", durationText(c.Sandbox.TimeoutMax))
 }

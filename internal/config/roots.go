@@ -56,7 +56,7 @@ func (f *fileReader) root(item *yaml.Node, path string, root *Root) (ok bool) {
 			f.attach(v, path, &root.Attach)
 		case "trust":
 			if s, ok := f.text(v, path); ok {
-				if wrong := checkWord(s, []string{TrustUser, TrustUntrusted}, nil); wrong != "" {
+				if wrong := checkWord(s, []string{TrustUser, TrustUntrusted}); wrong != "" {
 					f.problem(at(v), path, "is "+show(s)+"; "+wrong)
 				}
 				root.Trust = s

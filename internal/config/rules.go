@@ -144,7 +144,7 @@ func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 }
 
 func kind(s string) (word, wrong string) {
-	return s, checkWord(s, []string{"open", "read", "enable", "run"}, nil)
+	return s, checkWord(s, []string{"open", "read", "enable", "run"})
 }
 
 func (f *fileReader) exampleName(v *yaml.Node, path string) string {

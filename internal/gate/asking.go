@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -44,9 +45,9 @@ func (c *check) holder() holder {
 // question that the client can carry.
 func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	if !c.elicits() && !c.elsewhere() {
-		return nil, nil, c.deny("this client cannot show questions, so nobody could be asked",
+		return nil, nil, unasked(c.deny("this client cannot show questions, so nobody could be asked",
 			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
-				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR")
+				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR"))
 	}
 	was, changed := c.was(stored)
 	c.changed = changed
@@ -76,6 +77,14 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 		return nil, nil, c.deny("too many calls wait for an answer", "Wait until the user has answered some, and call again.")
 	}
 	return nil, c.carried(e, state, nonce, expires), nil
+}
+
+// unasked marks a denial that nobody decided.
+func unasked(err error) error {
+	if e, ok := errors.AsType[*DeniedError](err); ok {
+		e.Unasked = true
+	}
+	return err
 }
 
 // mint makes a state for a question about a call, and says until when the call

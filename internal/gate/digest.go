@@ -30,6 +30,7 @@ func (r *Request) callDigest(level sandbox.Level) string {
 	}
 	s.add("arguments", string(canonical(r.Arguments)))
 	s.add("always ask", fmt.Sprint(r.AlwaysAsk))
+	s.add("act", fmt.Sprint(r.Caller.Act))
 	if r.Run != nil {
 		r.Run.addPlan(s, level)
 		s.add("arguments of the program", r.Run.Command.Args...)

@@ -94,7 +94,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 	}
 	// What a grant leaves open, which is what its choice says.
 	call := []string{
-		"Caller.Chat", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Caller.ChatEnd", "Method",
+		"Caller.Chat", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Caller.ChatEnd", "Caller.Act", "Method",
 		"Pack.About", "Pack.Files", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
 	}
 	words := []string{"Run.About", "Run.Command.RunID", "Run.Env", "Run.Logged"}

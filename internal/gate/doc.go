@@ -15,6 +15,10 @@
 // audit log before Check returns it, and a run is on disk there before it
 // starts and after it ends.
 //
+// What a person does by their own hand, as choosing a prompt in the client, is
+// not asked about again: [Caller].Act says so, for opening, attaching and
+// detaching only. It is recorded like every decision, and rules can forbid it.
+//
 // Doubt is denial: no answer, an answer nobody asked for, a state that does not
 // fit, a client that cannot ask, a log that cannot be written.
 //

@@ -27,6 +27,8 @@ type DeniedError struct {
 	// Code is the one under which a person can still allow the call when it is
 	// made again; empty when nobody can.
 	Code string
+	// Unasked says that there was nobody to ask: no person decided this.
+	Unasked bool
 }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Reason }
@@ -293,6 +295,11 @@ func (c *check) first() (*Permit, *Question, error) {
 		permit, err := c.permit(Once, ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
+	if c.req.Kind == KindDetach {
+		// No rule keeps a person from having less in a chat.
+		permit, err := c.permit(Once, ChannelPrompt, "a person chose it")
+		return permit, nil, err
+	}
 	verdict := c.rule()
 	if verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
@@ -303,6 +310,10 @@ func (c *check) first() (*Permit, *Question, error) {
 	stored, refused := c.loadGrants()
 	if refused != nil {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
+	}
+	if c.req.Caller.Act {
+		permit, err := c.permit(Once, ChannelPrompt, "a person chose it")
+		return permit, nil, err
 	}
 	left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder(), c.waits())
 	if left != nil {

@@ -66,6 +66,10 @@ func (r *Request) title() string {
 		return fmt.Sprintf("Read %s from pack %s?", file, pack)
 	case KindEnable:
 		return fmt.Sprintf("Enable %s of pack %s?", plural(len(r.Tools), "tool"), pack)
+	case KindAttach:
+		return fmt.Sprintf("Attach pack %s?", pack)
+	case KindDetach:
+		return fmt.Sprintf("Detach pack %s?", pack)
 	case KindRun:
 		if r.Run == nil {
 			return fmt.Sprintf("Run something of pack %s?", pack) // refused; told in the history
@@ -158,6 +162,9 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 		p.fact("pack", safetext.Quote(r.Pack.Dir))
 		p.fact("trust", r.Pack.Trust.Words())
 		p.fact("digest", short(r.Pack.Digest))
+	}
+	if r.Caller.Person != "" {
+		p.fact("for", safetext.Quote(r.Caller.Person)+", by the client's token")
 	}
 	if r.Caller.Client != "" {
 		p.fact("asked by", "a client that calls itself "+safetext.Quote(r.Caller.Client))

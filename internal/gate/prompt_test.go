@@ -58,6 +58,7 @@ func TestPrompts(t *testing.T) {
 			r.Run.Policy.Limits.Memory = 512 << 20
 		}, sandbox.LevelFull},
 		{"exec", execRun, nil, 0},
+		{"person", toolRun, func(r *Request) { r.Caller.Person = "ada\n    program" }, 0},
 		{"untrusted", toolRun, func(r *Request) { r.Pack.Trust = TrustUntrusted; r.AlwaysAsk = true }, sandbox.LevelPartial},
 		{"read_only", toolRun, func(r *Request) {
 			r.Run.ReadOnly = true

@@ -318,8 +318,14 @@ func TestClientThatCannotAsk(t *testing.T) {
 			t.Errorf("Check(%s) = %v, %v, want a denial", req.Kind, permit, q)
 		}
 		b.denied(err, "cannot show questions")
-		if d, ok := errors.AsType[*DeniedError](err); !ok || !strings.Contains(d.Hint, "packs-mcp try") {
-			t.Errorf("Check(%s) = %#v, want a hint with the way in a terminal", req.Kind, err)
+		if d, ok := errors.AsType[*DeniedError](err); !ok || !strings.Contains(d.Hint, "packs-mcp try") || !d.Unasked {
+			t.Errorf("Check(%s) = %#v, want a hint with the way in a terminal, and that nobody was asked", req.Kind, err)
+		}
+		// A person's own denial is not that.
+		req.Caller.CanAsk = true
+		_, err = b.answer(req, accept(b.ask(req).State, "deny"))
+		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Unasked {
+			t.Errorf("Check(%s, deny) = %#v, want a denial that a person decided", req.Kind, err)
 		}
 	}
 }

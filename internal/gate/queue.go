@@ -501,7 +501,7 @@ func spokenChannel(channel string) string {
 		return "on the page"
 	case ChannelTerminal:
 		return "in a terminal"
-	case ChannelElicitation:
+	case ChannelElicitation, ChannelPrompt:
 		return "in the client"
 	default:
 		return "by " + channel

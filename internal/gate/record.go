@@ -12,9 +12,10 @@ import (
 
 // record writes one decision. Denials, and everything that was asked, are on
 // disk when it returns; what a grant, a rule or the nature of metadata allows is
-// written at once and on disk within a second, except runs.
+// written at once and on disk within a second, except runs and what a person did.
 func (c *check) record(d Decision, channel, reason, run string) error {
-	return c.write(d.String(), channel, reason, run, d != Deny && c.answer == nil && c.req.Kind != KindRun)
+	lazy := d != Deny && c.answer == nil && c.req.Kind != KindRun && !c.req.Caller.Act
+	return c.write(d.String(), channel, reason, run, lazy)
 }
 
 // recordPending writes that a call returned without an answer.

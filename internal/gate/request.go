@@ -23,6 +23,10 @@ const (
 	KindEnable Kind = "enable"
 	// KindRun starts a program.
 	KindRun Kind = "run"
+	// KindAttach makes one pack exist in a chat, and KindDetach takes it away
+	// again. Only a person does either; see [Caller].Act.
+	KindAttach Kind = "attach"
+	KindDetach Kind = "detach"
 )
 
 // A Trust says where a pack comes from, as the person is told. The zero value
@@ -45,6 +49,10 @@ type Caller struct {
 	CanAsk  bool   // the client declared that it can show a form
 	Carries bool   // a question goes to the client as the call's result, and comes back with another call
 	ChatEnd string // when the chat ends, in words: "until this client closes"
+	// Act says that the call is a person's own act by the protocol, as choosing a
+	// prompt is. It opens, attaches and detaches without a question, and nothing
+	// else; a rule can still forbid it.
+	Act bool
 }
 
 // A Pack is what a person needs to know of the pack a request is about.
@@ -156,16 +164,19 @@ type Missing struct {
 func (r *Request) invalid() string {
 	const incomplete = "the request is incomplete"
 	switch r.Kind {
-	case KindList, KindOpen, KindRead, KindEnable, KindRun:
+	case KindList, KindOpen, KindRead, KindEnable, KindRun, KindAttach, KindDetach:
 	default:
 		return fmt.Sprintf("the kind %q is unknown", r.Kind)
 	}
+	chosen := r.Kind == KindAttach || r.Kind == KindDetach
 	switch {
 	case r.Caller.Chat == "":
 		return "the call belongs to no chat"
+	case r.Caller.Act && !chosen && r.Kind != KindOpen, chosen && !r.Caller.Act:
+		return fmt.Sprintf("a call of the kind %q cannot come about in this way", r.Kind)
 	case (r.Kind == KindRun) != (r.Run != nil):
 		return incomplete
-	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead):
+	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead && r.Kind != KindDetach):
 		return incomplete
 	case r.Kind != KindList && r.Pack.Dir != "" && r.Pack.Digest == "":
 		return incomplete

@@ -183,6 +183,15 @@ func (c *Catalog) LookupAttached(id string) (*Pack, error) {
 	return c.lookup(id, (*Pack).current)
 }
 
+// ByID returns the pack among those of [Catalog.Attached] with exactly this id,
+// letter case included; nil when there is none.
+func (c *Catalog) ByID(id string) *Pack {
+	if p := c.byID[strings.ToLower(id)]; p != nil && p.ID == id && p.current() {
+		return p
+	}
+	return nil
+}
+
 func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
 	lower := strings.ToLower(strings.Trim(strings.TrimSpace(id), "/"))
 	if p := c.byID[lower]; p != nil && counts(p) {

@@ -270,8 +270,8 @@ func TestAttachedInAChat(t *testing.T) {
 	if got := w.ok("capability_packs_list", nil)["packs"]; len(objects(got)) != 0 {
 		t.Errorf("list = %v, want no pack", got)
 	}
-	if len(w.notes) != 1 || w.notes[0]["method"] != "notifications/tools/list_changed" || slices.Contains(w.listed(), "triage__greet") {
-		t.Errorf("notifications %v, want one that the list changed", w.notes)
+	if got := w.noted(); !slices.Equal(got, everyList) || slices.Contains(w.listed(), "triage__greet") {
+		t.Errorf("notifications %q, want one for each list", got)
 	}
 	if p, err := w.srv.catalog(t.Context(), other).LookupAttached("triage"); err != nil {
 		t.Errorf("in the other chat the pack is %v, %v, want it attached", p, err)

@@ -47,15 +47,14 @@ func form(q *gate.Question) mcp.ElicitationParams {
 
 // inputRequired asks a client of 2026-07-28 or later: it calls again with the
 // answer and our state.
-func inputRequired(q *gate.Question) *mcp.CallToolResult {
-	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(q)).ToolResult()
+func inputRequired(q *gate.Question) *mcpserver.InputRequestBuilder {
+	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(q))
 }
 
 // unaskedAnswer returns what a call brought along as an answer, or nil. In
 // either era it goes to the gate as it is, which believes it only with a state
 // of its own.
-func unaskedAnswer(req mcp.CallToolRequest) *gate.Answer {
-	p := req.Params.MultiRoundTripParams
+func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
 	}
@@ -66,8 +65,8 @@ func unaskedAnswer(req mcp.CallToolRequest) *gate.Answer {
 	return a
 }
 
-// progressEvery is how often a client that wants to know is told that its call
-// waits for a person.
+// progressEvery is how often a client that wants to know is told what its call
+// waits for.
 const progressEvery = 5 * time.Second
 
 // ask waits until a person has answered, in the client's form or elsewhere, or
@@ -82,9 +81,9 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 		go func() { form <- s.elicit(waiting, q) }()
 	}
 	aside(ctx, func() {
-		beat := time.NewTicker(progressEvery)
+		beat := time.NewTicker(s.progress)
 		defer beat.Stop()
-		for n := 1; ; n++ {
+		for {
 			select {
 			case answer = <-form:
 				form = nil
@@ -95,7 +94,7 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 				answer = s.opts.Gate.Answered(q)
 			case <-waiting.Done():
 			case <-beat.C:
-				s.waits(ctx, c, q, n)
+				s.tell(ctx, c, fmt.Sprintf("waiting for the user to allow this call (code %s)", q.Code))
 				continue
 			}
 			if answer == nil || answer.Action == "" {
@@ -120,16 +119,44 @@ func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, er
 	return s.opts.Gate.Postpone(q)
 }
 
-// waits tells a client that asked for it that its call waits for a person.
-func (s *Server) waits(ctx context.Context, c *call, q *gate.Question, n int) {
+// tell sends progress to a client that asked for it. One call's is told by one
+// at a time.
+func (s *Server) tell(ctx context.Context, c *call, message string) {
 	_, sess, ok := chatOf(ctx)
 	if !ok || c.meta == nil || c.meta.ProgressToken == nil {
 		return
 	}
+	c.told++ // "The progress value MUST increase with each notification"
 	sess.notify("notifications/progress", map[string]any{
-		"progressToken": c.meta.ProgressToken, "progress": n,
-		"message": fmt.Sprintf("waiting for the user to allow this call (code %s)", q.Code),
+		"progressToken": c.meta.ProgressToken, "progress": c.told, "message": message,
 	})
+}
+
+// telling tells the client what its call waits for until the returned function
+// is called, which returns when nothing more is told.
+func (s *Server) telling(ctx context.Context, c *call, what string) (stop func()) {
+	if c.meta == nil || c.meta.ProgressToken == nil {
+		return func() {}
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(done)
+		beat := time.NewTicker(s.progress)
+		defer beat.Stop()
+		for {
+			select {
+			case <-beat.C:
+				s.tell(ctx, c, fmt.Sprintf("%s for %s", what, time.Since(began).Round(time.Second)))
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
 }
 
 // elicit asks the user of an older client and waits for the answer, until ctx
@@ -154,11 +181,10 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 
 var errNoAnswer = errors.New("no answer in time")
 
-// aside waits without keeping other requests of the connection from being
-// worked on.
+// aside waits without keeping other requests from being worked on.
 func aside(ctx context.Context, wait func()) {
 	if _, sess, ok := chatOf(ctx); ok {
-		sess.conn.aside(wait)
+		sess.wire.aside(wait)
 		return
 	}
 	wait()

@@ -18,11 +18,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// A baseTool is one of the tools that are always there.
+// A baseTool is one of the tools that are always there, or a method beside
+// tools/call that takes the same road; of such a one only name, input and
+// prepare count.
 type baseTool struct {
-	name        string // plain name; see [Server.exposed]
+	name        string // plain name, see [Server.exposed]; or the method's
 	title       string
-	description func(*Server, context.Context) string
+	description func(*Server, *packs.Catalog) string
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
@@ -31,7 +33,8 @@ type baseTool struct {
 	prepare func(*Server, context.Context, *call) (*action, error)
 }
 
-// A call is one tools/call on its way.
+// A call is one tools/call, or another request that the gate decides about, on
+// its way.
 type call struct {
 	id      string // for the logs
 	tool    *baseTool
@@ -43,6 +46,7 @@ type call struct {
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
 	filled map[string]string
+	told   int // pieces of progress that the client was told
 }
 
 // An action is a call that was understood: what a person is asked about it,
@@ -62,11 +66,27 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 			result = failure(&toolError{Code: codeInternalError, Message: internalMessage(id), Reference: id})
 		}
 	}()
-	c, err := s.newCall(ctx, id, req)
+	tool := s.base[plainName(req.Params.Name)]
+	if tool == nil {
+		return failure(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
+	}
+	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
 		return failure(s.explain(err, id)), nil
 	}
-	answer := unaskedAnswer(req)
+	out, question, err := s.decide(ctx, c, unaskedAnswer(req.Params.MultiRoundTripParams))
+	switch {
+	case err != nil:
+		return failure(s.explain(err, id)), nil
+	case question != nil:
+		return inputRequired(question).ToolResult(), nil
+	}
+	return success(ctx, out)
+}
+
+// decide takes one call through the gate, and a person, to its work. With a
+// question there is no result yet: the client calls again with the answer.
+func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out any, _ *gate.Question, err error) {
 	act, err := c.tool.prepare(s, ctx, c)
 	if err != nil {
 		if answer != nil {
@@ -77,8 +97,9 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 			if err := s.opts.Library.Rescan(ctx); err != nil {
 				s.logger.Debug("the packs were not scanned again", "err", err)
 			}
+			s.Refresh(ctx)
 		}
-		return failure(s.explain(err, id)), nil
+		return nil, nil, err
 	}
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
 	if question != nil {
@@ -86,7 +107,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 			s.opts.Unseen()
 		}
 		if question.Elicit && c.caller.Carries {
-			return inputRequired(question), nil
+			return nil, question, nil
 		}
 		act, permit, err = s.askAndCheck(ctx, c, question)
 	}
@@ -94,13 +115,10 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		act, permit, err = s.fillIn(ctx, c, permit)
 	}
 	if err != nil {
-		return failure(s.explain(err, id)), nil
+		return nil, nil, err
 	}
-	out, err := act.perform(ctx, permit)
-	if err != nil {
-		return failure(s.explain(err, id)), nil
-	}
-	return success(out)
+	out, err = act.perform(ctx, permit)
+	return out, nil, err
 }
 
 // askAndCheck waits for a person and decides again. What the call
@@ -144,14 +162,10 @@ func (s *Server) refuse(c *call, answer *gate.Answer) {
 	s.logger.Debug("an answer was refused", "call", c.id, "err", err)
 }
 
-func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest) (*call, error) {
+func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp.CallToolRequest) (*call, error) {
 	ch, sess, ok := chatOf(ctx)
 	if !ok {
 		return nil, errors.New("a call came without a session of ours")
-	}
-	tool := s.base[plainName(req.Params.Name)]
-	if tool == nil {
-		return nil, fmt.Errorf("the library let tool %q through", req.Params.Name)
 	}
 	args, err := rawArguments(req)
 	if err != nil {
@@ -162,13 +176,14 @@ func (s *Server) newCall(ctx context.Context, id string, req mcp.CallToolRequest
 	info := sess.GetClientInfo()
 	client := strings.TrimSpace(info.Name + " " + info.Version)
 	s.named(ch, client)
+	modern := mcpserver.IsModernRequest(ctx)
 	return &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
 		catalog: catalog,
 		caller: gate.Caller{
 			Chat: ch.id, ChatEnd: ch.ends, Call: id,
-			Client: client,
-			CanAsk: canAsk(sess.GetClientCapabilities()), Carries: mcpserver.IsModernRequest(ctx),
+			Client: client, Person: ch.person,
+			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
 		},
 	}, nil
 }
@@ -276,7 +291,7 @@ func (c *call) requireText(pairs ...string) error {
 
 // success encodes a result twice: structured, and as text with the same JSON
 // for clients that read only that.
-func success(out any) (*mcp.CallToolResult, error) {
+func success(ctx context.Context, out any) (*mcp.CallToolResult, error) {
 	result, err := encode(out)
 	if err != nil {
 		return nil, err
@@ -287,6 +302,9 @@ func success(out any) (*mcp.CallToolResult, error) {
 	}); ok {
 		result.IsError = e.failed()
 		result.Meta = e.meta()
+	}
+	if e, ok := out.(interface{ links() []mcp.Content }); ok && knowsLinks(ctx) {
+		result.Content = append(result.Content, e.links()...)
 	}
 	return result, nil
 }

@@ -20,38 +20,45 @@ import (
 // A chat is one conversation: what was enabled in it, its workspace, and who
 // wants to hear when its tools change. Over stdio it is the connection.
 type chat struct {
-	id   string // opaque; grants belong to it
-	ends string // when it ends, in words: "until this client closes"
+	id     string // opaque; grants belong to it
+	person string // whose it is, over HTTP with a token for each; empty otherwise
+	ends   string // when it ends, in words: "until this client closes"
 
 	workspace string      // absolute folder
 	folder    os.FileInfo // what the workspace is; a run may try to put another in its place
 	handle    string      // what the client calls the workspace: 128 random bits
 	ownFolder bool        // the workspace was made for this chat
 
-	runs chan struct{} // a place for each program that runs
+	runs   chan struct{} // a place for each program that runs
+	server *Server
+	over   chan struct{} // closed when the chat ends
 
 	mu        sync.Mutex
 	client    string                  // name and version that the client gave
 	enabled   map[string]*enabledPack // :: pack id → its enabled tools
 	listeners []listener
-	seen      *packs.Catalog // of the last call; see [Server.follow]
+	seen      *packs.Catalog  // of the last call; see [Server.follow]
+	listed    []byte          // which tools the client knows of; nil: it never asked
+	watched   map[string]look // :: URI of a resource that somebody subscribed to → how it was
+	watching  chan struct{}   // closed when the goroutine that looks at watched ends; nil: none
+	isOver    bool
 	own       attach.Set     // what a person attached and detached in this chat alone
 	base      *packs.Catalog // what view was made from
 	view      *packs.Catalog // the packs with own; nil: to be made
 }
 
-// A listener is told when the chat's tool list differs from what it was.
-type listener interface{ toolsChanged() }
-
 // newChat starts a chat. name is a word for its transport, for the logs.
-func (s *Server) newChat(name, ends string) (*chat, error) {
+func (s *Server) newChat(name, ends string) (*chat, error) { return s.newChatOf("", name, ends) }
+
+// newChatOf starts a person's chat.
+func (s *Server) newChatOf(person, name, ends string) (*chat, error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, fmt.Errorf("naming a chat: %w", err)
 	}
 	handle := hex.EncodeToString(id[:])
 	c := &chat{
-		id: name + "-" + rand.Text()[:16], ends: ends, handle: handle,
+		id: name + "-" + rand.Text()[:16], person: person, ends: ends, handle: handle,
 		runs:    make(chan struct{}, s.limits.Runs),
 		enabled: make(map[string]*enabledPack),
 	}
@@ -79,6 +86,7 @@ func (s *Server) newChat(name, ends string) (*chat, error) {
 	if c.folder, err = dir.Info(); err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
+	c.server, c.over = s, make(chan struct{})
 	s.mu.Lock()
 	s.chats = append(s.chats, c)
 	s.mu.Unlock()
@@ -100,6 +108,7 @@ func (s *Server) endChat(c *chat) {
 	s.chats = slices.DeleteFunc(s.chats, func(have *chat) bool { return have == c })
 	s.mu.Unlock()
 	s.change()
+	c.end()
 	if c.ownFolder {
 		// Fails when something is in it, as it should.
 		_ = os.Remove(c.workspace)
@@ -128,16 +137,6 @@ func (c *chat) unlisten(l listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listeners = slices.DeleteFunc(c.listeners, func(have listener) bool { return have == l })
-}
-
-// toolsChanged tells everybody who listens.
-func (c *chat) toolsChanged() {
-	c.mu.Lock()
-	all := slices.Clone(c.listeners)
-	c.mu.Unlock()
-	for _, l := range all {
-		l.toolsChanged()
-	}
 }
 
 // takeRun waits for a place to run a program in, in order, and returns what

@@ -33,6 +33,7 @@ type world struct {
 	audit  string // the log's path
 	log    logBuffer
 	lib    *packs.Library
+	store  *attach.Store // of attached packs; nil: none
 	srv    *Server
 	in     *io.PipeWriter
 	lines  chan map[string]any
@@ -88,6 +89,7 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 		f(s)
 	}
 	s.gate.Wait = s.server.Wait
+	w.store = s.store
 	if w.lib, err = packs.NewLibrary(t.Context(), s.packs, s.store); err != nil {
 		t.Fatal(err)
 	}

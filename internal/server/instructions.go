@@ -18,7 +18,7 @@ const maxInstructions = 2048
 // instructions teach a model how packs work, and name as many as fit.
 func (s *Server) instructions(ctx context.Context) string {
 	rules := s.rules()
-	return rules + s.metadataBlock(ctx, maxInstructions-weight(rules))
+	return rules + s.metadataBlock(s.catalogOf(ctx), maxInstructions-weight(rules))
 }
 
 // Metadata returns the block with packs that a server of these options has in
@@ -26,7 +26,7 @@ func (s *Server) instructions(ctx context.Context) string {
 // Dotted and Limits.
 func Metadata(ctx context.Context, o Options) string {
 	s := &Server{opts: o, limits: o.Limits.withDefaults(), files: o.Tools}
-	return s.metadataBlock(ctx, maxInstructions-weight(s.rules()))
+	return s.metadataBlock(s.catalogOf(ctx), maxInstructions-weight(s.rules()))
 }
 
 // rules say when to call which tool.
@@ -45,8 +45,8 @@ func (s *Server) rules() string {
 
 // metadataBlock names the attached packs, as many as fit into a weight of max,
 // and says how to find the rest. The order is by id.
-func (s *Server) metadataBlock(ctx context.Context, max int) string {
-	attached := offered(s.catalogOf(ctx))
+func (s *Server) metadataBlock(catalog *packs.Catalog, max int) string {
+	attached := offered(catalog)
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"

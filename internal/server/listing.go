@@ -38,15 +38,36 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	if len(all) != len(s.base) {
 		return all
 	}
-	out := make([]mcp.Tool, 0, len(all))
-	for _, t := range all {
+	c, _, _ := chatOf(ctx)
+	catalog := s.catalog(ctx, c)
+	out := s.fill(all, catalog, c)
+	if c != nil {
+		c.saw(catalog)
+		c.setListed(printOf(out))
+	}
+	return out
+}
+
+// tools are all tools of a chat with a Catalog.
+func (s *Server) tools(catalog *packs.Catalog, c *chat) []mcp.Tool {
+	all := make([]mcp.Tool, 0, len(s.base))
+	for _, name := range slices.Sorted(maps.Keys(s.base)) {
+		all = append(all, s.definition(s.base[name]))
+	}
+	return s.fill(all, catalog, c)
+}
+
+// fill gives the base tools their descriptions, and adds the chat's own tools.
+func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.Tool {
+	out := make([]mcp.Tool, 0, len(base))
+	for _, t := range base {
 		if base := s.base[plainName(t.Name)]; base != nil {
-			t.Description = base.description(s, ctx)
+			t.Description = base.description(s, catalog)
 		}
 		out = append(out, t)
 	}
-	if c, _, ok := chatOf(ctx); ok {
-		out = append(out, s.packTools(s.catalog(ctx, c), c)...)
+	if c != nil {
+		out = append(out, s.packTools(catalog, c)...)
 	}
 	return out
 }
@@ -80,22 +101,6 @@ func (s *Server) packTools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 	return out
 }
 
-// follow tells a chat's client when another Catalog changes its tool list, as
-// when a person detaches a pack. It is called with each call's Catalog.
-func (s *Server) follow(c *chat, now *packs.Catalog) {
-	c.mu.Lock()
-	before := c.seen
-	c.seen = now
-	c.mu.Unlock()
-	if before == nil || before == now {
-		return
-	}
-	same := func(a, b mcp.Tool) bool { return a.Name == b.Name }
-	if !slices.EqualFunc(s.packTools(before, c), s.packTools(now, c), same) {
-		c.toolsChanged()
-	}
-}
-
 // packTool is how a client sees a pack's tool: its own schema, made so that
 // every client accepts it, and hints that state only what this program knows.
 func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.Tool {
@@ -126,7 +131,9 @@ func (s *Server) knownContext() tools.Context {
 
 // readable escapes the prose in a schema (titles, descriptions, comments), which
 // is metadata like a tool's own description. Values that a call is checked
-// against stay as they are.
+// against stay as they are. What would have clients copy an argument into an HTTP
+// header, where proxies and their logs see it, is left out: a pack has no say in
+// that.
 func readable(schema json.RawMessage) json.RawMessage {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(schema))
@@ -139,7 +146,12 @@ func readable(schema json.RawMessage) json.RawMessage {
 		switch v := v.(type) {
 		case map[string]any:
 			for k, item := range v {
-				if text, ok := item.(string); ok && (k == "title" || k == "description" || k == "$comment") {
+				text, ok := item.(string)
+				if ok && k == "x-mcp-header" {
+					delete(v, k)
+					continue
+				}
+				if ok && (k == "title" || k == "description" || k == "$comment") {
 					v[k] = safetext.Text(text)
 				}
 				walk(item)

@@ -254,3 +254,36 @@ func TestDottedNames(t *testing.T) {
 		}
 	}
 }
+
+// A pack does not have clients copy arguments into HTTP headers; a parameter
+// may be called what it likes.
+func TestNoParamHeaders(t *testing.T) {
+	w := newWorld(t, `
+-- a/SKILL.md --
+---
+name: a
+description: A.
+---
+-- a/tools.json --
+{"tools": [{"name": "t", "description": "T.", "command": {"program": "./x.sh", "args": []},
+  "inputSchema": {"type": "object", "properties": {
+    "secret": {"type": "string", "x-mcp-header": "Secret"},
+    "x-mcp-header": {"type": "string"}}}}]}
+-- a/x.sh* --
+#!/bin/sh
+`)
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("a")
+	for _, tool := range objects(result(t, w.request("tools/list", nil))["tools"]) {
+		if tool["name"] != "a__t" {
+			continue
+		}
+		p := tool["inputSchema"].(map[string]any)["properties"].(map[string]any)
+		if got := p["secret"].(map[string]any)["x-mcp-header"]; got != nil || p["x-mcp-header"] == nil {
+			t.Errorf("the properties are %v, want no header, and the parameter of that name", p)
+		}
+		return
+	}
+	t.Error("the tool is not listed")
+}

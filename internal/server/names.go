@@ -59,6 +59,12 @@ func packToolName(packID, tool string, taken func(folded string) bool) string {
 	return hash[:maxName] // two tools with equal hashes: cannot be
 }
 
+// shortHash tells names apart that would be the same.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
+
 // foldName maps names that a client may take for the same to the same text.
 func foldName(name string) string {
 	return strings.NewReplacer(".", "_", "-", "_").Replace(strings.ToLower(name))

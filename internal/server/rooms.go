@@ -23,7 +23,7 @@ import (
 // its texts are safe to show.
 type Room struct {
 	Chat      string // opaque id
-	Client    string // name and version that the client gave; may be empty
+	Client    string // name and version that the client gave, and the person; may be empty
 	Ends      string // when it ends, in words
 	Packs     []RoomPack
 	Artifacts []RoomFile
@@ -94,6 +94,9 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 	c.mu.Lock()
 	client := c.client
 	c.mu.Unlock()
+	if c.person != "" {
+		client = strings.TrimPrefix(client+", for "+c.person, ", ")
+	}
 	r := Room{Chat: c.id, Client: safetext.Line(client), Ends: c.ends, Artifacts: c.files(ctx)}
 	for _, p := range s.catalog(ctx, c).All() {
 		if p.ShadowedBy != "" || !p.Offered {
@@ -145,6 +148,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	if err != nil || p.Attached == on {
 		return err
 	}
+	before := s.catalog(ctx, c)
 	c.mu.Lock()
 	c.own = c.own.Clone()
 	if on {
@@ -154,6 +158,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	}
 	c.view = nil
 	c.mu.Unlock()
+	c.saw(before)
 	s.follow(c, s.catalog(ctx, c))
 	s.change()
 	return nil

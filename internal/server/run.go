@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -37,6 +38,7 @@ type runEnvelope struct {
 	Workspace  string     `json:"workspace"`
 
 	speak string // text to be spoken, for _meta
+	made  []mcp.Content
 }
 
 type artifact struct {
@@ -46,9 +48,13 @@ type artifact struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
+// anyJSON allows every value, in the spelling that a client which takes a
+// schema without keywords for a mistake accepts, too.
+const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"null"}]}`
+
 const envelopeSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
 	`"success":{"type":"boolean"},"stdout":{"type":"string"},"stderr":{"type":"string"},"output":{"type":"string"},"truncated":{"type":"boolean"},` +
-	`"duration_ms":{"type":"integer"},"parsed":{},` + errorProperty + `,"notes":{"type":"array","items":{"type":"string"}},` +
+	`"duration_ms":{"type":"integer"},"parsed":` + anyJSON + `,` + errorProperty + `,"notes":{"type":"array","items":{"type":"string"}},` +
 	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},` +
 	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 
@@ -59,6 +65,17 @@ func (e *runEnvelope) meta() *mcp.Meta {
 		return nil
 	}
 	return mcp.NewMetaFromMap(map[string]any{"packs-mcp/speak": e.speak})
+}
+
+// maxLinks is how many artifacts a result links to; the others are listed.
+const maxLinks = 20
+
+func (e *runEnvelope) links() []mcp.Content { return e.made }
+
+// knowsLinks reports whether the client's version of the protocol has links to
+// resources in results.
+func knowsLinks(ctx context.Context) bool {
+	return mcpserver.RequestProtocolVersion(ctx) >= mcp.ProtocolVersion20250618
 }
 
 // A run is one program of a call, from the permit to the envelope.
@@ -76,7 +93,9 @@ func (r *run) action(req gate.Request) *action {
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 		var release func()
 		var err error
+		stop := r.server.telling(ctx, r.call, "waiting for other programs of this chat to end")
 		aside(ctx, func() { release, err = r.call.chat.takeRun(ctx) })
+		stop()
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +107,9 @@ func (r *run) action(req gate.Request) *action {
 		if err != nil || !permit.Covers(now.request) {
 			return nil, changed(permit, r.pack.ID)
 		}
+		stop = r.server.telling(ctx, r.call, "the program has been running")
 		result, err := permit.Run(ctx)
+		stop()
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +150,7 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 	e.Parsed, e.speak = r.cleanValue(parsed), r.clean(speak)
 	e.Error = r.cause(res, limits)
 	e.notes(res)
-	e.Artifacts = r.artifacts(res)
+	e.Artifacts, e.made = r.artifacts(res)
 	return e
 }
 
@@ -225,8 +246,9 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 	}
 }
 
-func (r *run) artifacts(res *sandbox.Result) []artifact {
-	var out []artifact
+// artifacts are the files that the program made or changed, and links to the
+// first of them.
+func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
 	dir, err := r.call.chat.openWorkspace()
 	if err == nil {
 		defer dir.Close()
@@ -239,6 +261,12 @@ func (r *run) artifacts(res *sandbox.Result) []artifact {
 			}
 		}
 		out = append(out, art)
+		if _, err := packfs.Clean(a.Path); err == nil && len(links) < maxLinks {
+			links = append(links, mcp.ResourceLink{
+				Type: mcp.ContentTypeLink, URI: workspaceURI(r.call.chat, a.Path), Name: art.Path,
+				Description: "made by this run", MIMEType: art.MIME, Size: &a.Size,
+			})
+		}
 	}
-	return out
+	return out, links
 }

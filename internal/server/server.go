@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -145,12 +146,18 @@ type Server struct {
 	files   *packs.ToolFiles
 	lookup  *sandbox.Lookuper
 	cpu     time.Duration // of a run; 0: its timeout
+	every   time.Duration // see lookEvery; tests look more often
 	secrets []string      // values in the server's environment that are secrets by their names
-	homes   []string      // the user's home folder, as it is spelled and without links; empty: not known
+	// progress is how often a client that wants to know is told what its call
+	// waits for.
+	progress time.Duration
+	info     mcp.Implementation
+	homes    []string // the user's home folder, as it is spelled and without links; empty: not known
 
 	mu      sync.Mutex
-	chats   []*chat       // those that have not ended
-	changed chan struct{} // closed when chats, or what is attached to one, change; nil: nobody waits for that
+	chats   []*chat         // those that have not ended
+	told    map[string]bool // :: folder of a pack → the log says why it is no skill
+	changed chan struct{}   // closed when chats, or what is attached to one, change; nil: nobody waits for that
 }
 
 // New returns a server that serves nobody yet.
@@ -201,27 +208,39 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, limits: o.Limits.withDefaults(), logger: o.Logger,
-		base:    make(map[string]*baseTool),
-		digests: new(packfs.DigestCache),
-		lookup:  o.Programs,
-		cpu:     o.Limits.Run.CPU,
-		homes:   homes,
-		files:   o.Tools,
-		secrets: environSecrets(o.Environ),
+		base:     make(map[string]*baseTool),
+		digests:  new(packfs.DigestCache),
+		lookup:   o.Programs,
+		cpu:      o.Limits.Run.CPU,
+		homes:    homes,
+		files:    o.Tools,
+		secrets:  environSecrets(o.Environ),
+		progress: progressEvery,
+		info:     implementation(o.Version),
+		every:    lookEvery,
 	}
 
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
 		r.Instructions = s.instructions(ctx)
+		r.ServerInfo.Icons = icons()
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
 		r.Instructions = s.instructions(ctx)
+		info := s.info
+		info.Icons = icons()
+		r.EnsureResultMeta().SetServerInfo(info)
 	})
 	hooks.AddBeforeCallTool(s.rename)
-	s.mcp = mcpserver.NewMCPServer("packs-mcp", o.Version,
-		mcpserver.WithTitle("Capability packs"),
-		mcpserver.WithDescription("Folders of instructions, files and tools, each call approved by a person."),
+	s.mcp = mcpserver.NewMCPServer(s.info.Name, s.info.Version,
+		mcpserver.WithTitle(s.info.Title),
+		mcpserver.WithDescription(s.info.Description),
+		mcpserver.WithWebsiteURL(s.info.WebsiteURL),
 		mcpserver.WithToolCapabilities(true),
+		mcpserver.WithPromptCapabilities(true),
+		mcpserver.WithResourceCapabilities(true, true),
+		mcpserver.WithCompletions(),
+		mcpserver.WithExtensions(map[string]any{extensionSkills: map[string]any{"directoryRead": true}}),
 		mcpserver.WithHooks(hooks),
 		mcpserver.WithToolFilter(s.listTools),
 		// What a chat sees is its own, and changes when a person allows it.
@@ -233,6 +252,26 @@ func New(o Options) (*Server, error) {
 	}
 	return s, nil
 }
+
+// implementation is what the server says of itself, in every result of
+// 2026-07-28: without icons, which are said once.
+func implementation(version string) mcp.Implementation {
+	return mcp.Implementation{
+		Name: "packs-mcp", Version: version, Title: "Capability packs",
+		Description: "Folders of instructions, files and tools, each call approved by a person.",
+		WebsiteURL:  "https://github.com/packs-mcp/packs-mcp",
+	}
+}
+
+// icons are how clients can show the server.
+func icons() []mcp.Icon {
+	src := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(icon))
+	return []mcp.Icon{{Src: src, MIMEType: "image/svg+xml", Sizes: []string{"any"}}}
+}
+
+// icon is a parcel, in a colour that is seen on light and dark.
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#c2762e" stroke-width="2" stroke-linejoin="round">` +
+	`<path d="M12 2 21 7v10l-9 5-9-5V7z"/><path d="M3 7l9 5 9-5M12 12v10M7.5 4.5l9 5"/></svg>`
 
 // newCallID names one call in the logs.
 func newCallID() string { return "call-" + rand.Text()[:12] }

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,32 +14,40 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 )
 
-// A session is what the library knows of a client on a stdio connection. An
-// older client has one for the whole connection, from initialize on; a request
-// of 2026-07-28 or later has one of its own, since it says everything about
-// itself anew. Both belong to the connection's chat.
+// A session is what the library knows of a client. On a connection, an older
+// client has one from initialize on; a request of 2026-07-28 or later has one of
+// its own, since it says everything about itself anew, and so has every request
+// over HTTP, whose answer is a stream of its own. All belong to a chat.
 type session struct {
-	conn *conn
-	chat *chat
+	*peer
+	wire   wire
+	chat   *chat
+	logger *slog.Logger
 	// listenID is the id of the modern request this session was made for; it
 	// tags what is sent on that request's stream.
 	listenID json.RawMessage
-
-	initialized atomic.Bool
 
 	mu       sync.Mutex
 	notes    chan mcp.JSONRPCNotification // made when first asked for; drainNotes reads it
 	drained  chan struct{}                // closed by drainNotes when it ends
 	isReady  bool                         // the client said that it is initialized, or its stream was acknowledged
-	missed   bool                         // the tool list changed before that
-	info     mcp.Implementation
-	caps     mcp.ClientCapabilities
-	version  string
+	missed   []note                       // what there was to tell before that
 	filter   mcp.SubscriptionFilter
-	asked    map[string]chan envelope // :: id of our own request → where its answer goes
-	nextID   int64
 	isClosed bool
 	closed   chan struct{} // closed by close
+}
+
+// A peer is what a client said of itself. An older one says it once, and its
+// sessions share it; one of 2026-07-28 or later says it with every request.
+type peer struct {
+	asked       questions
+	initialized atomic.Bool
+
+	mu      sync.Mutex
+	info    mcp.Implementation
+	caps    mcp.ClientCapabilities
+	version string
+	uris    map[string]bool // the resources it subscribed to
 }
 
 var (
@@ -47,19 +56,18 @@ var (
 	_ mcpserver.SessionWithElicitation        = (*session)(nil)
 	_ mcpserver.SessionWithProtocolVersion    = (*session)(nil)
 	_ mcpserver.SessionWithSubscriptionFilter = (*session)(nil)
+
+	_ mcpserver.SessionWithResourceSubscriptionsErr = (*session)(nil)
 )
 
-// newSession makes a session; listenID is nil for the older client's.
-func newSession(c *conn, ch *chat, listenID json.RawMessage) *session {
-	return &session{
-		conn: c, chat: ch, listenID: listenID,
-		asked: make(map[string]chan envelope), closed: make(chan struct{}),
-	}
+// newSession makes a session of a client; listenID is nil for an older one's.
+func (s *Server) newSession(w wire, ch *chat, of *peer, listenID json.RawMessage) *session {
+	return &session{peer: of, wire: w, chat: ch, listenID: listenID, logger: s.logger, closed: make(chan struct{})}
 }
 
 func (s *session) SessionID() string { return s.chat.id }
-func (s *session) Initialize()       { s.initialized.Store(true) }
-func (s *session) Initialized() bool { return s.initialized.Load() }
+func (p *peer) Initialize()          { p.initialized.Store(true) }
+func (p *peer) Initialized() bool    { return p.initialized.Load() }
 
 // NotificationChannel is how the library sends the one notification it makes
 // itself here, the acknowledgement of a stream. Everything else is written by
@@ -99,23 +107,27 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 	ack := n.Method == mcp.MethodNotificationSubscriptionsAcknowledged
 	if ack {
 		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
+		// The library says what was asked for; this is what came of it.
+		established, _ := s.SubscriptionFilter()
+		established.ResourceSubscriptions = s.subscribed()
+		n.Params.AdditionalFields["notifications"] = established
 	}
-	s.conn.send(n)
+	s.wire.send(n)
 	if ack {
 		s.ready()
 	}
 }
 
-// ready is called when the client may be told that its tool list changed. If
-// it did before, that is told now.
+// ready is called when the client may be told of changes. Those that were there
+// before are told now.
 func (s *session) ready() {
 	s.mu.Lock()
 	s.isReady = true
 	missed := s.missed
-	s.missed = false
+	s.missed = nil
 	s.mu.Unlock()
-	if missed {
-		s.toolsChanged()
+	for _, n := range missed {
+		s.tell(n)
 	}
 }
 
@@ -138,42 +150,42 @@ func (s *session) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 	return s.filter, !s.filter.IsEmpty()
 }
 
-func (s *session) GetClientInfo() mcp.Implementation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.info
+func (p *peer) GetClientInfo() mcp.Implementation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.info
 }
 
-func (s *session) SetClientInfo(i mcp.Implementation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.info = i
+func (p *peer) SetClientInfo(i mcp.Implementation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.info = i
 }
 
-func (s *session) GetClientCapabilities() mcp.ClientCapabilities {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.caps
+func (p *peer) GetClientCapabilities() mcp.ClientCapabilities {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.caps
 }
 
-func (s *session) SetClientCapabilities(c mcp.ClientCapabilities) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.caps = c
+func (p *peer) SetClientCapabilities(c mcp.ClientCapabilities) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.caps = c
 }
 
 // ProtocolVersion is the version agreed on with initialize; the library sets
 // it through SetProtocolVersion.
-func (s *session) ProtocolVersion() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.version
+func (p *peer) ProtocolVersion() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version
 }
 
-func (s *session) SetProtocolVersion(v string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version = v
+func (p *peer) SetProtocolVersion(v string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version = v
 }
 
 var errClosed = errors.New("the client closed the connection")
@@ -182,20 +194,13 @@ var errClosed = errors.New("the client closed the connection")
 // ctx ends first the question is withdrawn with notifications/cancelled.
 func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	s.mu.Lock()
-	if s.isClosed {
-		s.mu.Unlock()
+	gone := s.isClosed
+	s.mu.Unlock()
+	if gone {
 		return nil, errClosed
 	}
-	s.nextID++
-	id := strconv.FormatInt(s.nextID, 10)
-	answer := make(chan envelope, 1)
-	s.asked[id] = answer
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.asked, id)
-		s.mu.Unlock()
-	}()
+	id, answer, forget := s.asked.open()
+	defer forget()
 
 	message := struct {
 		JSONRPC string                `json:"jsonrpc"`
@@ -203,11 +208,7 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 		Method  string                `json:"method"`
 		Params  mcp.ElicitationParams `json:"params"`
 	}{mcp.JSONRPC_VERSION, json.RawMessage(id), string(mcp.MethodElicitationCreate), req.Params}
-	b, err := encodeLine(message)
-	if err == nil {
-		err = s.conn.out.putWhenRoom(ctx, b)
-	}
-	if err != nil {
+	if err := s.wire.sendWhenRoom(ctx, message); err != nil {
 		return nil, fmt.Errorf("asking the client: %w", err)
 	}
 	select {
@@ -233,15 +234,9 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 // answer gives a response of the client to whoever asked; one that nobody
 // waits for is dropped.
 func (s *session) answer(e envelope) {
-	s.mu.Lock()
-	waiting := s.asked[string(e.ID)]
-	delete(s.asked, string(e.ID))
-	s.mu.Unlock()
-	if waiting == nil {
-		s.conn.logger.Debug("an answer came that nobody waits for", "id", string(e.ID))
-		return
+	if !s.asked.answer(e) {
+		s.logger.Debug("an answer came that nobody waits for", "id", string(e.ID))
 	}
-	waiting <- e // room for one, and only one is sent
 }
 
 // notify sends a notification, after whatever was sent before it.
@@ -251,26 +246,48 @@ func (s *session) notify(method string, params map[string]any) {
 		Method  string         `json:"method"`
 		Params  map[string]any `json:"params,omitempty"`
 	}{mcp.JSONRPC_VERSION, method, params}
-	s.conn.send(n)
+	s.wire.send(n)
 }
 
-// toolsChanged tells the client that its tool list differs, if it wants to
-// know. Nothing is said before the client is initialized, or before its
-// stream's acknowledgement.
-func (s *session) toolsChanged() {
+// tell tells the client of a change, if it wants to know. Nothing is said before
+// the client is initialized, or before its stream's acknowledgement.
+func (s *session) tell(n note) {
 	s.mu.Lock()
-	ready := s.isReady
-	wanted := s.listenID == nil || s.filter.ToolsListChanged
-	s.missed = !ready
+	ready, wanted := s.isReady, s.wants(n)
+	if !ready && wanted && !slices.Contains(s.missed, n) {
+		s.missed = append(s.missed, n)
+	}
 	s.mu.Unlock()
 	if !ready || !wanted {
 		return
 	}
-	var params map[string]any
-	if s.listenID != nil {
-		params = map[string]any{"_meta": map[string]any{mcp.MetaKeySubscriptionID: s.listenID}}
+	params := make(map[string]any)
+	if n.uri != "" {
+		params["uri"] = n.uri
 	}
-	s.notify(mcp.MethodNotificationToolsListChanged, params)
+	if s.listenID != nil {
+		params["_meta"] = map[string]any{mcp.MetaKeySubscriptionID: s.listenID}
+	}
+	s.notify(n.method, params)
+}
+
+// wants reports whether the client asked for notes like this. An older one gets
+// those about lists without asking. The caller holds the lock.
+func (s *session) wants(n note) bool {
+	switch {
+	case n.method == mcp.MethodNotificationResourceUpdated:
+		return s.IsSubscribedToResource(n.uri)
+	case s.listenID == nil:
+		return true
+	case n.method == toolsChanged:
+		return s.filter.ToolsListChanged
+	case n.method == promptsChanged:
+		return s.filter.PromptsListChanged
+	case n.method == resourcesChanged:
+		return s.filter.ResourcesListChanged
+	default:
+		return false
+	}
 }
 
 // canAsk reports whether the client declared that it can show a form. An empty

@@ -115,3 +115,67 @@ echo fine > fine.txt
 		t.Errorf("artifacts = %q, want fine.txt", artifacts)
 	}
 }
+
+// FS-01, FS-04 and FS-05 for resources: what is no plain file of the pack or of
+// the workspace is not there, is in no folder and in no manifest, and keeps
+// nobody waiting.
+func TestSpecialResources(t *testing.T) {
+	w := newWorld(t, filesPack)
+	w.answer = decide("chat")
+	w.initialize()
+	c := w.srv.everyChat()[0]
+	secret := filepath.Join(w.root, "secret.txt")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.WriteFile(secret, []byte("outside"), 0o644))
+	var uris []string
+	for _, at := range []struct{ dir, uri string }{{filepath.Join(w.root, "files"), "skill://files"}, {c.workspace, "workspace://" + c.handle}} {
+		must(unix.Mkfifo(filepath.Join(at.dir, "fifo"), 0o644))
+		must(os.Symlink(secret, filepath.Join(at.dir, "out")))
+		must(os.Symlink("fifo", filepath.Join(at.dir, "tofifo")))
+		must(os.Symlink("..", filepath.Join(at.dir, "up")))
+		must(os.Symlink("/dev/zero", filepath.Join(at.dir, "zero")))
+		for _, name := range []string{"fifo", "out", "tofifo", "up", "up/secret.txt", "up/files/a.md", "zero"} {
+			uris = append(uris, at.uri+"/"+name)
+		}
+	}
+	must(os.Link(secret, filepath.Join(c.workspace, "hard"))) // in a folder that programs write to
+	uris = append(uris, "workspace://"+c.handle+"/hard")
+	must(os.WriteFile(filepath.Join(c.workspace, "\x1b[2J\u202e.txt"), []byte("odd"), 0o644))
+	for _, uri := range uris {
+		for _, method := range []string{"resources/read", "resources/subscribe"} {
+			if code, _ := w.refused(false, method, map[string]any{"uri": uri}); code != -32002 {
+				t.Errorf("%s %s: %d, want -32002", method, uri, code)
+			}
+		}
+		if code, _ := w.refused(false, "resources/directory/read", map[string]any{"uri": uri}); code != -32602 {
+			t.Errorf("%s as a folder: %d, want -32602", uri, code)
+		}
+	}
+	for uri, want := range map[string][]string{
+		"workspace://" + c.handle: {`\x1b[2J\u202e.txt`, "hard"},
+	} {
+		children, _ := w.all("resources/directory/read", "resources", map[string]any{"uri": uri})
+		if got := field(children, "name"); strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("%s has %q, want %q", uri, got, want)
+		}
+		if got := w.read(children[0]["uri"].(string)); got["text"] != "odd" {
+			t.Errorf("the file with an odd name = %v", got)
+		}
+	}
+	children, _ := w.all("resources/directory/read", "resources", map[string]any{"uri": "skill://files"})
+	entries, _ := w.all("skills/list", "skills", nil)
+	for _, all := range [][]map[string]any{children, objects(entries[0]["resources"])} {
+		for _, uri := range field(all, "uri") {
+			for _, bad := range uris {
+				if uri == bad {
+					t.Errorf("%s is listed", uri)
+				}
+			}
+		}
+	}
+}

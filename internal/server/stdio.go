@@ -1,19 +1,16 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -54,7 +51,7 @@ const (
 // before the end of input reaches the client, and a client that does not read
 // does not keep the server from ending.
 type conn struct {
-	mcp     *mcpserver.MCPServer
+	server  *Server
 	chat    *chat
 	logger  *slog.Logger
 	maxLine int
@@ -101,14 +98,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	// Not ended by ctx itself: a call is told that its connection ended.
 	calls, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(errEnded)
-	c := &conn{
-		mcp: s.mcp, chat: ch, logger: s.logger, maxLine: s.limits.Request,
-		out: newOutbox(out), work: make(chan struct{}, maxConcurrent),
-		inFlight: make(map[string]*request),
-	}
-	c.legacy = newSession(c, ch, nil)
-	ch.listen(c.legacy)
-
+	c := s.newConn(ch, out)
 	err = c.serve(ctx, calls, in)
 	end(errEnded)
 	c.end(out)
@@ -119,6 +109,18 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		s.logger.Warn("the client went away before everything was written", "err", lost)
 	}
 	return err
+}
+
+// newConn starts a connection that writes to out.
+func (s *Server) newConn(ch *chat, out io.Writer) *conn {
+	c := &conn{
+		server: s, chat: ch, logger: s.logger, maxLine: s.limits.Request,
+		out: newOutbox(out), work: make(chan struct{}, maxConcurrent),
+		inFlight: make(map[string]*request),
+	}
+	c.legacy = s.newSession(c, ch, new(peer), nil)
+	ch.listen(c.legacy)
+	return c
 }
 
 // serve takes messages until the input ends, and then gives the calls their
@@ -220,23 +222,24 @@ func (c *conn) receive(ctx context.Context, l line) {
 		c.reject(nil, refused.code, refused.message)
 		return
 	}
-	id, idOK := requestID(e.ID)
-	id = bytes.Clone(id) // it outlives the line
+	id, refused := e.malformed()
+	if refused != nil {
+		c.reject(id, refused.code, refused.message)
+		return
+	}
+	c.take(ctx, e, id, l.data)
+}
+
+// take handles one message, of which raw is the whole. It is called for one
+// after the other.
+func (c *conn) take(ctx context.Context, e envelope, id json.RawMessage, raw []byte) {
 	switch {
-	case e.JSONRPC != mcp.JSONRPC_VERSION:
-		c.reject(id, codeInvalidRequest, `the message has no "jsonrpc": "2.0"`)
-	case e.Method == nil && (e.Result != nil || e.Error != nil):
+	case e.isAnswer():
 		c.legacy.answer(e)
-	case e.Method == nil:
-		c.reject(id, codeInvalidRequest, `the message has no "method"`)
-	case e.Result != nil || e.Error != nil:
-		c.reject(id, codeInvalidRequest, `the message has a "method" and is a response too`)
-	case len(e.ID) == 0:
-		c.notified(ctx, *e.Method, e.Params, l.data)
-	case !idOK:
-		c.reject(nil, codeInvalidRequest, `the "id" must be a string or a whole number`)
+	case id == nil:
+		c.notified(ctx, *e.Method, e.Params, raw)
 	default:
-		c.requested(ctx, id, *e.Method, e.Params, l.data)
+		c.requested(ctx, id, *e.Method, e.Params, raw)
 	}
 }
 
@@ -247,17 +250,11 @@ func (c *conn) notified(ctx context.Context, method string, params json.RawMessa
 			c.legacy.ready()
 		}
 	case "notifications/cancelled":
-		var p struct {
-			RequestID json.RawMessage `json:"requestId"`
-		}
-		// A cancellation that cannot be read cancels nothing.
-		if json.Unmarshal(params, &p) == nil {
-			c.mu.Lock()
-			r := c.inFlight[string(p.RequestID)]
-			c.mu.Unlock()
-			if r != nil {
-				r.cancel(errCancelled)
-			}
+		c.mu.Lock()
+		r := c.inFlight[cancelledID(params)]
+		c.mu.Unlock()
+		if r != nil {
+			r.cancel(errCancelled)
 		}
 		return
 	}
@@ -267,32 +264,15 @@ func (c *conn) notified(ctx context.Context, method string, params json.RawMessa
 // requested starts a request on a goroutine of its own.
 func (c *conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte) {
 	modern := isModern(params)
-	if !modern && !c.legacy.Initialized() {
-		switch method {
-		case string(mcp.MethodInitialize), string(mcp.MethodPing), string(mcp.MethodServerDiscover):
-		default:
-			c.reject(id, codeInvalidRequest, "the connection is not initialized; send initialize first, or name a protocol version of 2026-07-28 or later in _meta")
-			return
-		}
-	}
-	switch method {
-	case string(mcp.MethodInitialize):
-		if !modern && c.legacy.Initialized() {
-			c.reject(id, codeInvalidRequest, "already initialized")
-			return
-		}
-	case string(mcp.MethodToolsList):
-		// The list has one page, so no cursor is one of ours.
-		if hasCursor(params) {
-			c.reject(id, codeInvalidParams, "the cursor is not one of this list")
-			return
-		}
+	if p := early(method, params, modern, c.legacy.Initialized()); p != nil {
+		c.reject(id, p.code, p.message)
+		return
 	}
 	sess := c.legacy
 	if modern {
 		// A modern request brings its own capabilities; they must not change
 		// what the connection's older client declared.
-		sess = newSession(c, c.chat, id)
+		sess = c.server.newSession(c, c.chat, new(peer), id)
 	}
 	r := &request{size: len(raw), stream: method == string(mcp.MethodSubscriptionsListen)}
 	callCtx, cancel := context.WithCancelCause(ctx)
@@ -328,6 +308,9 @@ func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.Ra
 	}
 	c.handle(ctx, sess, id, method, raw)
 }
+
+// asks: a connection takes questions at any time.
+func (c *conn) asks() bool { return true }
 
 // aside lets other requests be worked on while this one waits, and takes the
 // place back before it returns. The caller has a place.
@@ -367,43 +350,15 @@ func (c *conn) release(id string, r *request) {
 // handle gives one message to the library and puts out the reply. id is nil for
 // a notification, which has none.
 func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, method string, raw []byte) {
-	reply := c.ask(c.mcp.WithContext(ctx, sess), id, raw)
-	if sess != c.legacy {
-		sess.close() // what the session still has to say goes before the reply
-	}
-	if id == nil || reply == nil || errors.Is(context.Cause(ctx), errCancelled) {
-		return // "The receiver of a cancellation SHOULD NOT send a response"
-	}
-	switch r := reply.(type) {
-	case mcp.JSONRPCResponse:
-		r.ID = mcp.NewRequestId(id)
-		reply = r
-	case mcp.JSONRPCError:
-		r.ID = mcp.NewRequestId(id)
-		r.Error = plainError(method, r.Error)
-		reply = r
+	reply := c.server.reply(ctx, sess, sess != c.legacy, id, method, raw)
+	if reply == nil {
+		return
 	}
 	if method == string(mcp.MethodInitialize) {
 		c.send(reply) // what receives may not wait
 		return
 	}
-	b, err := encodeLine(reply)
-	if err == nil {
-		err = c.out.putWhenRoom(ctx, b)
-	}
-	c.unsent(err)
-}
-
-// ask gives one message to the library, and no panic of it to the caller.
-func (c *conn) ask(ctx context.Context, id json.RawMessage, raw []byte) (reply mcp.JSONRPCMessage) {
-	defer func() {
-		if r := recover(); r != nil {
-			ref := newCallID()
-			c.logger.Error("a request panicked", "call", ref, "err", r, "stack", string(debug.Stack()))
-			reply = mcp.NewJSONRPCError(mcp.NewRequestId(id), codeInternal, internalMessage(ref), nil)
-		}
-	}()
-	return c.mcp.HandleMessage(ctx, raw)
+	c.unsent(c.sendWhenRoom(ctx, reply))
 }
 
 // reject answers a message that the library does not get to see.
@@ -422,6 +377,15 @@ func (c *conn) send(message any) {
 		err = c.out.put(b)
 	}
 	c.unsent(err)
+}
+
+// sendWhenRoom puts out one message as soon as there is room for it.
+func (c *conn) sendWhenRoom(ctx context.Context, message any) error {
+	b, err := encodeLine(message)
+	if err != nil {
+		return err
+	}
+	return c.out.putWhenRoom(ctx, b)
 }
 
 // unsent logs that a message was not put out. That the client is gone is said

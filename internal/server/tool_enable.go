@@ -120,7 +120,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 			if err := s.unchanged(ctx, pack, permit); err != nil {
 				return nil, err
 			}
-			return s.enable(c.chat, pack, chosen), nil
+			return s.enable(c, pack, chosen), nil
 		},
 	}, nil
 }
@@ -231,8 +231,9 @@ func (s *Server) roomFor(cl *call, packID string, names []string) error {
 
 // enable gives the chat the chosen tools, and tells its client when its list
 // differs.
-func (s *Server) enable(c *chat, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
+func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
+	c := cl.chat
 	c.mu.Lock()
 	changed := false
 	p := c.enabled[pack.ID]
@@ -257,7 +258,8 @@ func (s *Server) enable(c *chat, pack *packs.Pack, chosen []*tools.Tool) *enable
 	}
 	c.mu.Unlock()
 	if changed {
-		c.toolsChanged()
+		c.setListed(s.toolsPrint(cl.catalog, c))
+		c.tell(note{method: toolsChanged})
 	}
 	return out
 }

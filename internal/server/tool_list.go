@@ -47,9 +47,9 @@ func listTool() *baseTool {
 	return &baseTool{
 		name:  toolList,
 		title: "List capability packs",
-		description: func(s *Server, ctx context.Context) string {
+		description: func(s *Server, catalog *packs.Catalog) string {
 			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
-			return text + s.metadataBlock(ctx, maxInstructions-weight(text))
+			return text + s.metadataBlock(catalog, maxInstructions-weight(text))
 		},
 		input: `{"type":"object","properties":{` +
 			`"query":{"type":"string","description":"only packs whose id, name, tags or description has every word"},` +
@@ -146,8 +146,11 @@ func decodeCursor(p listParams) (after string, err error) {
 // offered are the packs that exist for a model: attached, and not reserved by
 // their author for a person to call on.
 func offered(c *packs.Catalog) []*packs.Pack {
-	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return p.Frontmatter.DisableModelInvocation })
+	return slices.DeleteFunc(c.Attached(), func(p *packs.Pack) bool { return !isOffered(p) })
 }
+
+// isOffered reports whether an attached pack is there for models.
+func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation }
 
 // pack finds an attached pack for a call, or says what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {

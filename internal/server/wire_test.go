@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,24 +26,35 @@ func TestWire(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			converse(t, file)
+			w := newWorld(t, triage)
+			converse(t, file, &talker{say: w.raw, lines: w.lines, end: func() { w.in.Close() }})
 		})
 	}
 }
 
-func converse(t *testing.T, file string) {
+// A talker is one end of a conversation.
+type talker struct {
+	say   func(line string)
+	lines <-chan map[string]any // what comes; closed after end
+	end   func()
+	// loose says that what comes is on several streams, which have no order among
+	// them.
+	loose bool
+}
+
+func converse(t *testing.T, file string, w *talker) {
+	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	talk := txtar.Parse(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")))
-	w := newWorld(t, triage)
 	var state, ask string
 	for i, section := range talk.Files {
 		lines := strings.Split(strings.TrimSpace(string(section.Data)), "\n")
 		if section.Name == "client" {
 			for _, line := range lines {
-				w.raw(strings.NewReplacer("$STATE", state, "$ASK", ask).Replace(line))
+				w.say(strings.NewReplacer("$STATE", state, "$ASK", ask).Replace(line))
 			}
 			continue
 		}
@@ -74,7 +86,11 @@ func converse(t *testing.T, file string) {
 			talk.Files[i].Data = []byte(got.String())
 			continue
 		}
-		if diff := cmp.Diff(string(section.Data), got.String()); diff != "" {
+		want, have := string(section.Data), got.String()
+		if w.loose {
+			want, have = sorted(want), sorted(have)
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
 			t.Fatalf("section %d (-want +got; go test -update writes it):\n%s", i+1, diff)
 		}
 	}
@@ -84,10 +100,15 @@ func converse(t *testing.T, file string) {
 		}
 	}
 	// Nothing is left unsaid.
-	w.in.Close()
+	w.end()
 	for m := range w.lines {
 		t.Errorf("the server also said %s", plainMessage(t, m))
 	}
+}
+
+// sorted has the lines of a text in another order.
+func sorted(text string) string {
+	return strings.Join(slices.Sorted(strings.Lines(text)), "")
 }
 
 // plainMessage writes a message with sorted keys and without what differs from
@@ -122,7 +143,7 @@ func plain(v any) {
 				continue
 			case "message":
 				v[key], _, _ = strings.Cut(text, "\n") // of a question
-			case "schema", "enumNames":
+			case "schema", "enumNames", "icons":
 				v[key] = strings.ToUpper(key)
 				continue
 			case "tools":

@@ -100,35 +100,38 @@ func TestClientThatCannotAsk(t *testing.T) {
 
 // Cancelling a call ends the program it started, and what that started.
 func TestCancelledRun(t *testing.T) {
-	for _, version := range []string{v20251125, v20260728} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			c := w.connect(version, choose("once"))
-			c.list()
-			c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "field-notes"})
-			pipe := w.newPipe()
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() {
-				_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "field-notes__hold", Arguments: map[string]any{"pipe": pipe.name}})
-				ended <- err
-			}()
-			pipe.wait(pipe.holding, "the program runs")
-			cancel()
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				t.Errorf("the cancelled call = %v, want %v", err, context.Canceled)
-			}
-			pipe.wait(pipe.gone, "the program and its child are gone")
-			// The connection goes on.
-			if packs, _ := c.ok("capability_packs_list", nil)["packs"].([]any); len(packs) != 2 {
-				t.Errorf("list after a cancelled call = %v, want two packs", packs)
-			}
-			c.close()
-			if end := w.runEnd(); end.Cause != "cancelled" {
-				t.Errorf("run.end = %+v, want cause cancelled", end)
-			}
-		})
+	for _, over := range []transport{overStdio, overHTTP, overSSE} {
+		for _, version := range []string{v20251125, v20260728} {
+			t.Run(string(over)+"/"+version, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.over = over
+				c := w.connect(version, choose("once"))
+				c.list()
+				c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "field-notes"})
+				pipe := w.newPipe()
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() {
+					_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "field-notes__hold", Arguments: map[string]any{"pipe": pipe.name}})
+					ended <- err
+				}()
+				pipe.wait(pipe.holding, "the program runs")
+				cancel()
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("the cancelled call = %v, want %v", err, context.Canceled)
+				}
+				pipe.wait(pipe.gone, "the program and its child are gone")
+				// The connection goes on.
+				if packs, _ := c.ok("capability_packs_list", nil)["packs"].([]any); len(packs) != 2 {
+					t.Errorf("list after a cancelled call = %v, want two packs", packs)
+				}
+				c.close()
+				if end := w.runEnd(); end.Cause != "cancelled" {
+					t.Errorf("run.end = %+v, want cause cancelled", end)
+				}
+			})
+		}
 	}
 }
 
@@ -213,60 +216,63 @@ func TestCancelledQuestion(t *testing.T) {
 // own result, and the log is one whole chain.
 func TestConcurrentCalls(t *testing.T) {
 	const calls = 20
-	for _, version := range []string{v20251125, v20260728} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			c := w.connect(version, choose("once"))
-			c.list()
-			c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "field-notes"})
-			c.changed()
-			c.list()
-			c.questions()
-			// One person, who allows the even ones only.
-			c.answers(func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-				for i := 1; i < calls; i += 2 {
-					if strings.Contains(p.Message, fmt.Sprintf(`"note-%d"`, i)) {
-						return choose("deny")(ctx, p)
-					}
-				}
-				return choose("once")(ctx, p)
-			})
-			var wg sync.WaitGroup
-			for i := range calls {
-				wg.Go(func() {
-					file := fmt.Sprintf("note-%d", i)
-					out, isError := c.call(t.Context(), "field-notes__note", map[string]any{"file": file, "text": "x"})
-					if i%2 == 1 {
-						if e, _ := out["error"].(map[string]any); !isError || e["code"] != "denied" {
-							t.Errorf("%s = %v, want denied", file, out)
+	for _, over := range []transport{overStdio, overHTTP, overSSE} {
+		for _, version := range []string{v20251125, v20260728} {
+			t.Run(string(over)+"/"+version, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.over = over
+				c := w.connect(version, choose("once"))
+				c.list()
+				c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "field-notes"})
+				c.changed()
+				c.list()
+				c.questions()
+				// One person, who allows the even ones only.
+				c.answers(func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+					for i := 1; i < calls; i += 2 {
+						if strings.Contains(p.Message, fmt.Sprintf(`"note-%d"`, i)) {
+							return choose("deny")(ctx, p)
 						}
-						return
 					}
-					if want := fmt.Sprintf("{\"file\": %q, \"stars\": 3}\n", file); isError || out["stdout"] != want {
-						t.Errorf("%s = %v, want stdout %q", file, out, want)
-					}
+					return choose("once")(ctx, p)
 				})
-			}
-			wg.Wait()
-			if got := len(c.questions()); got != calls {
-				t.Errorf("%d questions were asked, want %d", got, calls)
-			}
-			c.close()
-
-			files, err := os.ReadDir(filepath.Join(w.workspace, "notes"))
-			if err != nil || len(files) != calls/2 {
-				t.Errorf("%d notes were written, %v, want %d", len(files), err, calls/2)
-			}
-			counts := make(map[string]int)
-			for _, e := range w.entries() {
-				if e.Kind == "run" {
-					counts[string(e.Event)+e.Decision]++
+				var wg sync.WaitGroup
+				for i := range calls {
+					wg.Go(func() {
+						file := fmt.Sprintf("note-%d", i)
+						out, isError := c.call(t.Context(), "field-notes__note", map[string]any{"file": file, "text": "x"})
+						if i%2 == 1 {
+							if e, _ := out["error"].(map[string]any); !isError || e["code"] != "denied" {
+								t.Errorf("%s = %v, want denied", file, out)
+							}
+							return
+						}
+						if want := fmt.Sprintf("{\"file\": %q, \"stars\": 3}\n", file); isError || out["stdout"] != want {
+							t.Errorf("%s = %v, want stdout %q", file, out, want)
+						}
+					})
 				}
-			}
-			check(t, "the runs in the log", counts, map[string]int{
-				"decisiononce": calls / 2, "decisiondeny": calls / 2, "run.start": calls / 2, "run.end": calls / 2,
+				wg.Wait()
+				if got := len(c.questions()); got != calls {
+					t.Errorf("%d questions were asked, want %d", got, calls)
+				}
+				c.close()
+
+				files, err := os.ReadDir(filepath.Join(w.workspace, "notes"))
+				if err != nil || len(files) != calls/2 {
+					t.Errorf("%d notes were written, %v, want %d", len(files), err, calls/2)
+				}
+				counts := make(map[string]int)
+				for _, e := range w.entries() {
+					if e.Kind == "run" {
+						counts[string(e.Event)+e.Decision]++
+					}
+				}
+				check(t, "the runs in the log", counts, map[string]int{
+					"decisiononce": calls / 2, "decisiondeny": calls / 2, "run.start": calls / 2, "run.end": calls / 2,
+				})
 			})
-		})
+		}
 	}
 }

@@ -21,16 +21,19 @@ var baseTools = []string{
 // The whole way, from names and descriptions to a line in the audit log, with
 // a person who approves each step.
 func TestWholeWay(t *testing.T) {
-	for _, version := range []string{v20250618, v20251125, v20260728} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			walk(t, version)
-		})
+	for _, over := range []transport{overStdio, overHTTP, overSSE} {
+		for _, version := range []string{v20250618, v20251125, v20260728} {
+			t.Run(string(over)+"/"+version, func(t *testing.T) {
+				t.Parallel()
+				walk(t, over, version)
+			})
+		}
 	}
 }
 
-func walk(t *testing.T, version string) {
+func walk(t *testing.T, over transport, version string) {
 	w := newWorld(t)
+	w.over = over
 	c := w.connect(version, choose("once"))
 	pack := filepath.Join(w.packs, "field-notes")
 

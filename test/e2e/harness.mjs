@@ -22,7 +22,7 @@ const baseTools = [
 ];
 
 // World is one user's machine: packs, a home, a workspace.
-class World {
+export class World {
   constructor(t) {
     const root = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'packs-mcp-e2e-')));
     t.after(() => fs.rmSync(root, { recursive: true, force: true }));
@@ -155,7 +155,12 @@ class Session {
   // hold. The clients check it against the tool's output schema and throw.
   async call(name, args = {}, options) {
     const result = await this.callTool({ name, arguments: args }, options);
-    assert.deepEqual(result.content.map(part => JSON.parse(part.text)), [result.structuredContent]);
+    const links = result.content.filter(part => part.type === 'resource_link');
+    assert.deepEqual(result.content.filter(part => !links.includes(part)).map(part => JSON.parse(part.text)), [result.structuredContent]);
+    for (const link of links) {
+      assert.equal(link.uri, `workspace://${result.structuredContent.workspace}/${link.name}`);
+      assert.ok(result.structuredContent.artifacts.some(artifact => artifact.path === link.name));
+    }
     return { out: result.structuredContent, isError: result.isError ?? false };
   }
 

@@ -102,6 +102,8 @@ type world struct {
 	packs     string
 	workspace string
 	env       []string
+	over      transport // how clients reach the server
+	config    string    // its configuration file; empty: none
 }
 
 func newWorld(t *testing.T) *world {
@@ -190,6 +192,7 @@ type client struct {
 	*mcp.ClientSession
 	w       *world
 	cmd     *exec.Cmd
+	stop    func() error // ends the HTTP server; nil on stdio
 	stderr  *lockedBuffer
 	changes chan struct{} // has a value for each tools/list_changed
 
@@ -214,8 +217,12 @@ func (w *world) connect(version string, answer answerer) *client {
 	cmd := w.command("serve", "--packs", w.packs, "--workspace", w.workspace)
 	cmd.Stderr = c.stderr
 	c.cmd = cmd
+	var to mcp.Transport = &mcp.CommandTransport{Command: cmd}
+	if w.over != overStdio {
+		to = c.overHTTP()
+	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1.2"}, opts).
-		Connect(w.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		Connect(w.t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		w.t.Fatalf("Connect(%q) = %v, want a session; the server logged:\n%s", version, err, c.stderr)
 	}
@@ -232,6 +239,9 @@ func (c *client) close() {
 	c.w.t.Helper()
 	if err := c.Close(); err != nil {
 		c.w.t.Errorf("Close() = %v, want the server to end with status 0", err)
+	}
+	if c.w.over != overStdio {
+		c.endServer()
 	}
 	if log := c.stderr.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "DATA RACE") {
 		c.w.t.Errorf("the server logged errors:\n%s", log)
@@ -319,6 +329,10 @@ func (c *client) call(ctx context.Context, name string, args map[string]any) (ou
 	}
 	var texts []any
 	for _, content := range result.Content {
+		if link, ok := content.(*mcp.ResourceLink); ok {
+			c.linked(name, link, out)
+			continue
+		}
 		var v any
 		if text, ok := content.(*mcp.TextContent); !ok {
 			c.w.t.Errorf("CallTool(%q): content %T, want text", name, content)
@@ -367,6 +381,20 @@ func (c *client) refused(name string, args map[string]any) map[string]any {
 		c.w.t.Fatalf("CallTool(%q, %v) = %v, isError %v, want an error and nothing else", name, args, out, isError)
 	}
 	return e
+}
+
+// linked makes sure that a link in a result is to one of its artifacts.
+func (c *client) linked(name string, link *mcp.ResourceLink, out map[string]any) {
+	c.w.t.Helper()
+	uri := fmt.Sprintf("workspace://%v/%s", out["workspace"], link.Name)
+	artifacts, _ := out["artifacts"].([]any)
+	listed := slices.ContainsFunc(artifacts, func(a any) bool {
+		artifact, _ := a.(map[string]any)
+		return artifact["path"] == link.Name
+	})
+	if link.URI != uri || !listed {
+		c.w.t.Errorf("CallTool(%q): a link to %s, want one to an artifact, as %s", name, link.URI, uri)
+	}
 }
 
 // changed waits for one tools/list_changed.

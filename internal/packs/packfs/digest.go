@@ -134,9 +134,27 @@ func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
 	return d.walkTree(ctx, cache, nil)
 }
 
+// A Bound is how large a tree may be. A field that is 0 has the bound of
+// [Dir.Digest].
+type Bound struct {
+	Files int   // regular files, links, directories and what else there is
+	Bytes int64 // the sizes of all files
+}
+
+// DigestWithin is [Dir.Digest] of a tree that is expected to be small: beyond
+// the bound, it fails with a [*TooLargeError] and has read no more than that.
+func (d *Dir) DigestWithin(ctx context.Context, cache *DigestCache, within Bound) (*Tree, error) {
+	return d.walkBounded(ctx, cache, nil, within)
+}
+
 // walkTree is Digest, and [Dir.CopyTo] when there is a directory to copy to.
 func (d *Dir) walkTree(ctx context.Context, cache *DigestCache, to *os.Root) (*Tree, error) {
-	w := &treeWalk{ctx: ctx, cache: cache, tree: &Tree{}, buffer: make([]byte, 64<<10)}
+	return d.walkBounded(ctx, cache, to, Bound{})
+}
+
+func (d *Dir) walkBounded(ctx context.Context, cache *DigestCache, to *os.Root, within Bound) (*Tree, error) {
+	within.Files, within.Bytes = cmp.Or(within.Files, maxTreeFiles), cmp.Or(within.Bytes, maxTreeBytes)
+	w := &treeWalk{ctx: ctx, cache: cache, within: within, tree: &Tree{}, buffer: make([]byte, 64<<10)}
 	var err error
 	if d.only == "" {
 		err = w.dir(d.root, to, "", 0)
@@ -161,6 +179,7 @@ func text(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 type treeWalk struct {
 	ctx     context.Context // of the one call of Digest that made this
 	cache   *DigestCache
+	within  Bound
 	tree    *Tree
 	lines   []string
 	entries int
@@ -199,8 +218,8 @@ func (w *treeWalk) entry(root, to *os.Root, rel, name string, depth int) error {
 		return err
 	}
 	at := join(rel, name)
-	if w.entries++; w.entries > maxTreeFiles {
-		return &PathError{at, &TooLargeError{Size: int64(w.entries), Limit: maxTreeFiles, Unit: "files"}}
+	if w.entries++; w.entries > w.within.Files {
+		return &PathError{at, &TooLargeError{Size: int64(w.entries), Limit: int64(w.within.Files), Unit: "files"}}
 	}
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -264,8 +283,8 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 		}
 	}
 	w.tree.Bytes += info.Size()
-	if w.tree.Bytes > maxTreeBytes {
-		return &PathError{at, &TooLargeError{Size: w.tree.Bytes, Limit: maxTreeBytes}}
+	if w.tree.Bytes > w.within.Bytes {
+		return &PathError{at, &TooLargeError{Size: w.tree.Bytes, Limit: w.within.Bytes}}
 	}
 	file := TreeFile{Path: at, Size: info.Size(), Digest: text(sum[:]), Exec: info.Mode()&0o111 != 0}
 	bit := "0"
@@ -292,8 +311,8 @@ func (w *treeWalk) hash(root, to *os.Root, name string) (sum [sha256.Size]byte, 
 	if err != nil {
 		return sum, nil, err
 	}
-	if left := maxTreeBytes - w.tree.Bytes; info.Size() > left {
-		return sum, nil, &TooLargeError{Size: w.tree.Bytes + info.Size(), Limit: maxTreeBytes}
+	if left := w.within.Bytes - w.tree.Bytes; info.Size() > left {
+		return sum, nil, &TooLargeError{Size: w.tree.Bytes + info.Size(), Limit: w.within.Bytes}
 	}
 	now := w.cache.clock()
 	h := sha256.New()

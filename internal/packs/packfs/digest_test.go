@@ -249,3 +249,25 @@ func TestDigestErrors(t *testing.T) {
 		t.Errorf("Digest = %v, want a *TooLargeError", err)
 	}
 }
+
+func TestDigestWithin(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "12345", "b/c": "67890"}) // three names, ten bytes
+	for _, tt := range []struct {
+		within Bound
+		ok     bool
+	}{
+		{Bound{}, true},
+		{Bound{Files: 3, Bytes: 10}, true},
+		{Bound{Files: 2}, false},
+		{Bound{Bytes: 9}, false},
+		{Bound{Bytes: 4}, false},
+	} {
+		got, err := open(t, dir).DigestWithin(t.Context(), nil, tt.within)
+		if tooLarge := errors.As(err, new(*TooLargeError)); tooLarge == tt.ok || (err == nil) != tt.ok {
+			t.Errorf("DigestWithin(%+v) = %v, want it to fit: %v", tt.within, err, tt.ok)
+		}
+		if tt.ok && got.Digest != digest(t, dir, nil).Digest {
+			t.Errorf("DigestWithin(%+v) has another digest than Digest", tt.within)
+		}
+	}
+}

@@ -284,3 +284,22 @@ func TestReplaced(t *testing.T) {
 		t.Errorf("Read = %v, %v, want the old file", p, err)
 	}
 }
+
+func TestStat(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "12345", "b/c": "67"})
+	symlink(t, "a", filepath.Join(dir, "link"))
+	symlink(t, "b", filepath.Join(dir, "way"))
+	d := open(t, dir)
+	for name, size := range map[string]int64{"a": 5, "b/c": 2, "./a": 5} {
+		if info, err := d.Stat(name); err != nil || info.Size() != size {
+			t.Errorf("Stat(%q) = %v, %v, want %d bytes", name, info, err, size)
+		}
+	}
+	for name, want := range map[string]error{
+		"link": ErrNotRegular, "way/c": ErrNotRegular, "b": ErrIsDir, ".": ErrIsDir, "x": ErrNotFound, "a/x": ErrNotFound, "../a": ErrOutside, "/a": ErrOutside,
+	} {
+		if _, err := d.Stat(name); !errors.Is(err, want) {
+			t.Errorf("Stat(%q) = %v, want %v", name, err, want)
+		}
+	}
+}

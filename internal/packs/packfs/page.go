@@ -240,6 +240,10 @@ var textTypes = map[string]string{ // :: extension in lower case → MIME type; 
 	".diff": "text/x-diff", ".patch": "text/x-diff",
 }
 
+// TypeByName returns the MIME type that a text of this name has; empty when the
+// name does not tell.
+func TypeByName(name string) string { return textTypes[strings.ToLower(path.Ext(name))] }
+
 func mimeOf(name string, head []byte, text bool) string {
 	if text {
 		if t := textTypes[strings.ToLower(path.Ext(name))]; t != "" {

@@ -27,6 +27,36 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	return &Dir{root: root, refuseHardLinks: d.refuseHardLinks, only: d.only}, nil
 }
 
+// Stat describes a regular file of the kind that [Dir.Digest] covers: neither
+// it nor a directory on the way to it is a symlink.
+func (d *Dir) Stat(name string) (fs.FileInfo, error) {
+	clean, err := Clean(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.hides(clean); err != nil {
+		return nil, &PathError{name, err}
+	}
+	var info fs.FileInfo
+	for end := 0; end < len(clean); end++ {
+		rest := strings.IndexByte(clean[end:], '/')
+		if rest < 0 {
+			rest = len(clean) - end
+		}
+		end += rest
+		if info, err = d.root.Lstat(filepath.FromSlash(clean[:end])); err != nil {
+			return nil, &PathError{name, reason(err)}
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return nil, &PathError{name, ErrNotRegular}
+		}
+	}
+	if err := regular(info); err != nil {
+		return nil, &PathError{name, err}
+	}
+	return info, nil
+}
+
 // Names returns what is in the directory itself, sorted by name, with the type
 // that the system gives for nothing: only Name and Type of an entry may be
 // asked for. Past limit names, the rest is left out and truncated is true.

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/server"
+)
+
+// serveHTTP serves over HTTP until ctx is done. Standard input and output are
+// not used.
+func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service) error {
+	addr, err := net.ResolveTCPAddr("tcp", cfg.HTTP.Addr)
+	if err != nil {
+		return fmt.Errorf("finding the address %q: %w", cfg.HTTP.Addr, err)
+	}
+	here := addr.IP != nil && addr.IP.IsLoopback()
+	who, made := credentials(cfg)
+	if made != "" && !here {
+		return withHint(fmt.Errorf("%s can be reached by others, and no token is configured", cfg.HTTP.Addr),
+			"set PACKS_MCP_TOKEN, or http.token or http.tokens in the configuration; openssl rand -hex 16 makes a good one")
+	}
+	secure, err := tlsConfig(cfg, logger)
+	if err != nil {
+		return err
+	}
+	h, err := s.server.HTTP(server.HTTPOptions{Credentials: who, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer})
+	if err != nil {
+		return err
+	}
+	l, err := net.ListenTCP("tcp", addr)
+	if err != nil {
+		h.Close()
+		return fmt.Errorf("listening on %q: %w", cfg.HTTP.Addr, err)
+	}
+	scheme := "http"
+	if secure != nil {
+		scheme = "https"
+	}
+	if !here && secure == nil {
+		logger.Warn("others on the network can read what is sent, tokens too", "addr", l.Addr().String(),
+			"hint", "set http.tls_cert and http.tls_key, or put a proxy that has TLS in front of it and listen on 127.0.0.1")
+	}
+	logger.Info("serving over HTTP", "url", scheme+"://"+l.Addr().String()+"/mcp", "packs", len(s.library.Catalog(ctx).Attached()), "version", versionName())
+	if made != "" {
+		// Once, and not through the logger: logs are kept.
+		fmt.Fprintf(a.stderr, "packs-mcp: clients need this token until the server ends: %s\n", made)
+	}
+	s.counter.ready()
+	probed := make(chan struct{})
+	go func() {
+		defer close(probed)
+		s.reportSandbox(ctx, logger)
+	}()
+	defer func() { <-probed }()
+	return h.Serve(ctx, l, secure)
+}
+
+// credentials are who may use the server. When nobody is configured, it is
+// whoever has the token that was made.
+func credentials(cfg *config.Config) (who []server.Credential, made string) {
+	if cfg.HTTP.Token != "" {
+		who = append(who, server.Credential{Token: cfg.HTTP.Token})
+	}
+	for _, t := range cfg.HTTP.Tokens {
+		who = append(who, server.Credential{Token: t.Token, Person: t.Name})
+	}
+	if len(who) == 0 {
+		made = rand.Text()
+		who = []server.Credential{{Token: made}}
+	}
+	return who, made
+}
+
+// tlsConfig has the configured certificate; nil when there is none.
+func tlsConfig(cfg *config.Config, logger *slog.Logger) (*tls.Config, error) {
+	cert, key := cfg.HTTP.TLSCert, cfg.HTTP.TLSKey
+	switch {
+	case cert == "" && key == "":
+		return nil, nil
+	case cert == "" || key == "":
+		return nil, errors.New("http.tls_cert and http.tls_key are needed both: a certificate and its key")
+	}
+	k := &keyPair{cert: cert, key: key, logger: logger}
+	if _, err := k.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.get}, nil
+}
+
+// A keyPair is a certificate in files, which are read again when they were
+// changed: certificates are renewed while a server runs.
+type keyPair struct {
+	cert, key string
+	logger    *slog.Logger
+
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	stamps [2]time.Time // of the files that pair was read from
+}
+
+func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.load() }
+
+// load returns the certificate. One that cannot be read does not take the place
+// of one that could.
+func (k *keyPair) load() (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var stamps [2]time.Time
+	for i, file := range []string{k.cert, k.key} {
+		if fi, err := os.Stat(file); err == nil {
+			stamps[i] = fi.ModTime()
+		}
+	}
+	if k.pair != nil && stamps == k.stamps {
+		return k.pair, nil
+	}
+	pair, err := tls.LoadX509KeyPair(k.cert, k.key)
+	if err != nil {
+		err = fmt.Errorf("reading the certificate %q and its key %q: %w", k.cert, k.key, err)
+		if k.pair == nil {
+			return nil, err
+		}
+		k.logger.Error("the certificate was changed and cannot be read; the old one is still used", "err", err)
+	} else {
+		k.pair = &pair
+	}
+	k.stamps = stamps
+	return k.pair, nil
+}

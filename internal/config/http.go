@@ -1,0 +1,182 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// HTTP is about serving over HTTP instead of standard input and output.
+type HTTP struct {
+	Addr      string // host:port; "": not over HTTP
+	Token     string // of whoever has it; "": none is configured
+	Tokens    []Token
+	TLSCert   string // absolute; PEM, with the chain; "": no TLS
+	TLSKey    string // absolute; "": no TLS
+	PublicURL string // how clients reach the server from elsewhere; may be ""
+	Issuer    string // the authorization server that gives out tokens; may be ""
+}
+
+// A Token is one person's.
+type Token struct{ Name, Token string }
+
+const tokensKey = "http.tokens"
+
+// httpKeys are the scalar keys of the section.
+func httpKeys() []key {
+	return []key{
+		checked("http.addr", "want host:port, such as 127.0.0.1:8080, localhost:0 or 0.0.0.0:8443", listenAddr, func(c *Config) *string { return &c.HTTP.Addr }),
+		secret(checked("http.token", wantToken, token, func(c *Config) *string { return &c.HTTP.Token })),
+		path("http.tls_cert", func(c *Config) *string { return &c.HTTP.TLSCert }),
+		path("http.tls_key", func(c *Config) *string { return &c.HTTP.TLSKey }),
+		checked("http.public_url", "want a URL such as https://packs.example.com", publicURL, func(c *Config) *string { return &c.HTTP.PublicURL }),
+		checked("http.issuer", "want the URL of an authorization server, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.Issuer }),
+	}
+}
+
+// checked is text that check takes, or makes what it stands for; empty is the
+// default.
+func checked(name, want string, check func(string) (string, bool), field func(*Config) *string) key {
+	return key{path: name, want: want, tags: []string{tagString, tagInt}, set: func(c *Config, s string, _ place) string {
+		if s == "" {
+			*field(c) = ""
+			return ""
+		}
+		v, ok := check(s)
+		if !ok {
+			return want
+		}
+		*field(c) = v
+		return ""
+	}}
+}
+
+// secret keeps a key's value out of messages.
+func secret(k key) key {
+	k.secret = true
+	return k
+}
+
+// listenAddr takes an address to listen on. Without a host it is this machine
+// alone: a wider one has to be named.
+func listenAddr(s string) (string, bool) {
+	if isPort(s) {
+		s = ":" + s
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || !isPort(port) || strings.ContainsAny(host, "/@ \t") {
+		return "", false
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), true
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && strconv.FormatUint(n, 10) == s
+}
+
+const (
+	minToken  = 16
+	wantToken = "want at least 16 letters, digits or signs, without spaces; a random one is best"
+)
+
+// token takes what a header can carry and nobody guesses soon.
+func token(s string) (string, bool) {
+	outside := func(r rune) bool { return r <= ' ' || r > '~' }
+	return s, len(s) >= minToken && len(s) <= 4096 && !strings.ContainsFunc(s, outside)
+}
+
+func publicURL(s string) (string, bool) {
+	u, err := url.Parse(s)
+	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
+	return strings.TrimRight(s, "/"), ok
+}
+
+func issuer(s string) (string, bool) {
+	_, ok := publicURL(s)
+	return s, ok
+}
+
+// tokens reads each person's. No message shows one.
+func (f *fileReader) tokens(v *yaml.Node, path string) {
+	if isNull(v) {
+		return
+	}
+	for i, item := range f.items(v, path) {
+		before := len(f.problems)
+		t := f.personToken(item, fmt.Sprintf("%s[%d]", path, i))
+		if len(f.problems) == before {
+			f.cfg.HTTP.Tokens = append(f.cfg.HTTP.Tokens, t)
+		}
+	}
+}
+
+func (f *fileReader) personToken(item *yaml.Node, path string) Token {
+	var t Token
+	if value(item).Kind != yaml.MappingNode {
+		f.problem(at(item), path, "want a mapping, such as {name: ada, token: …}")
+		return t
+	}
+	before := len(f.problems)
+	f.mapping(item, path, func(k, v *yaml.Node, path string) {
+		n := value(v)
+		isText := n.Kind == yaml.ScalarNode && (n.ShortTag() == tagString || n.ShortTag() == tagInt)
+		switch value(k).Value {
+		case "name":
+			if t.Name = n.Value; !isText || !personName(t.Name) {
+				f.problem(at(v), path, "want a name of at most 64 letters, digits, spaces, or any of . _ @ -")
+			}
+		case "token":
+			var ok bool
+			if t.Token, ok = token(n.Value); !isText || !ok {
+				f.problem(at(v), path, wantToken)
+			}
+		default:
+			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, []string{"name", "token"}, nil))
+		}
+	})
+	same := func(have Token) bool { return have.Name == t.Name || have.Token == t.Token }
+	switch {
+	case len(f.problems) > before:
+	case t.Name == "" || t.Token == "":
+		f.problem(at(item), path, "needs a name and a token")
+	case slices.ContainsFunc(f.cfg.HTTP.Tokens, same):
+		f.problem(at(item), path, "has the name or the token of another one; each person has their own")
+	}
+	return t
+}
+
+// personName reports whether a name can be shown as it is wherever it is needed.
+func personName(s string) bool {
+	outside := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(" ._@-", r))
+	}
+	return s != "" && s == strings.TrimSpace(s) && len(s) <= 64 && !strings.ContainsFunc(s, outside)
+}
+
+// httpTogether checks values of the section that have to go together.
+func (l *loader) httpTogether() {
+	h := &l.cfg.HTTP
+	if slices.ContainsFunc(h.Tokens, func(t Token) bool { return t.Token == h.Token }) {
+		l.add(l.origin["http.token"], "http.token", "is the token of a person in http.tokens too; each needs another one")
+	}
+}
+
+// warnReadable says that others may read the tokens in a file.
+func (l *loader) warnReadable(path string) {
+	if l.cfg.HTTP.Token == "" && len(l.cfg.HTTP.Tokens) == 0 || l.cwd.goos == "windows" {
+		return
+	}
+	if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o044 != 0 {
+		l.warn("%s has tokens in it and other users may read it (mode %04o); chmod 600 makes it yours alone", path, fi.Mode().Perm())
+	}
+}

@@ -1,0 +1,125 @@
+package frontmatter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// JSON returns the whole block as one JSON object: every key, in the order of
+// the file, with values as the core schema of YAML 1.2 reads them, which is
+// what most other readers of the format have. So "yes", a date and 1_000 are
+// texts, and 010 is ten. What JSON has no number for, as .inf, is a text too.
+func (d *Document) JSON() (json.RawMessage, error) {
+	var b bytes.Buffer
+	if err := writeJSON(&b, d.Node()); err != nil {
+		return nil, fmt.Errorf("encoding the frontmatter: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
+	switch n.Kind {
+	case yaml.MappingNode:
+		b.WriteByte('{')
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeText(b, n.Content[i].Value); err != nil {
+				return err
+			}
+			b.WriteByte(':')
+			if err := writeJSON(b, n.Content[i+1]); err != nil {
+				return err
+			}
+		}
+		b.WriteByte('}')
+		return nil
+	case yaml.SequenceNode:
+		b.WriteByte('[')
+		for i, item := range n.Content {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeJSON(b, item); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+		return nil
+	}
+	if value := plainValue(n); value != "" {
+		b.WriteString(value)
+		return nil
+	}
+	return writeText(b, n.Value)
+}
+
+func writeText(b *bytes.Buffer, text string) error {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // the newline
+	return nil
+}
+
+// Numbers of the core schema. Words of it are matched one by one.
+var (
+	coreInt   = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	coreOctal = regexp.MustCompile(`^0o[0-7]+$`)
+	coreHex   = regexp.MustCompile(`^0x[0-9a-fA-F]+$`)
+	coreFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+)
+
+// plainValue returns the JSON of a scalar that is no text; empty when it is one.
+func plainValue(n *yaml.Node) string {
+	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	// A value that had to be recovered has this tag, too.
+	if n.Style&quoted != 0 || n.Tag == "!!str" {
+		return ""
+	}
+	base := 10
+	switch v := n.Value; {
+	case v == "" || v == "~" || v == "null" || v == "Null" || v == "NULL":
+		return "null"
+	case v == "true" || v == "True" || v == "TRUE":
+		return "true"
+	case v == "false" || v == "False" || v == "FALSE":
+		return "false"
+	case coreOctal.MatchString(v):
+		base = 8
+	case coreHex.MatchString(v):
+		base = 16
+	case coreInt.MatchString(v):
+	case coreFloat.MatchString(v):
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return "" // larger than any number
+		}
+		number, err := json.Marshal(f)
+		if err != nil {
+			return ""
+		}
+		return string(number)
+	default:
+		return ""
+	}
+	digits := n.Value
+	if base != 10 {
+		digits = digits[2:]
+	}
+	i, ok := new(big.Int).SetString(strings.TrimPrefix(digits, "+"), base)
+	if !ok {
+		return ""
+	}
+	return i.String()
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+)
+
+// A note tells a client that something it may have is no longer what is there.
+type note struct {
+	method string
+	uri    string // of notifications/resources/updated; empty otherwise
+}
+
+// The notes about lists.
+const (
+	toolsChanged     = mcp.MethodNotificationToolsListChanged
+	promptsChanged   = mcp.MethodNotificationPromptsListChanged
+	resourcesChanged = mcp.MethodNotificationResourcesListChanged
+)
+
+// A listener is told of changes that concern its chat, if its client wants to
+// know of them.
+type listener interface {
+	tell(note)
+	// subscribed are the URIs of which the client wants to know that they changed.
+	subscribed() []string
+}
+
+// tell tells everybody who listens.
+func (c *chat) tell(n note) {
+	for _, l := range c.everyListener() {
+		l.tell(n)
+	}
+}
+
+func (c *chat) everyListener() []listener {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.listeners)
+}
+
+// saw remembers the first Catalog that a client could see something of.
+func (c *chat) saw(now *packs.Catalog) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = now
+	}
+}
+
+// Refresh tells the client of every chat which of its lists differ from what
+// they were, after the packs may have changed.
+func (s *Server) Refresh(ctx context.Context) {
+	for _, c := range s.everyChat() {
+		s.follow(c, s.catalog(ctx, c))
+	}
+}
+
+// follow tells a chat's client which of its lists another Catalog changes, as
+// when a person detaches a pack. It is called with each call's Catalog.
+func (s *Server) follow(c *chat, now *packs.Catalog) {
+	c.mu.Lock()
+	before, listed := c.seen, c.listed
+	c.seen = now
+	c.mu.Unlock()
+	if before == nil || before == now {
+		return
+	}
+	if listed == nil {
+		listed = s.toolsPrint(before, c)
+	}
+	if mark := s.toolsPrint(now, c); !slices.Equal(mark, listed) {
+		c.setListed(mark)
+		c.tell(note{method: toolsChanged})
+	}
+	if !slices.Equal(printOf(s.prompts(prompts(before))), printOf(s.prompts(prompts(now)))) {
+		c.tell(note{method: promptsChanged})
+	}
+	if !slices.Equal(printOf(s.resources(documents(before))), printOf(s.resources(documents(now)))) {
+		c.tell(note{method: resourcesChanged})
+	}
+}
+
+// toolsPrint tells one list of tools from another.
+func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) []byte {
+	return printOf(s.tools(catalog, c))
+}
+
+// setListed remembers what a client knows, or has been told, of its tools.
+func (c *chat) setListed(mark []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listed = mark
+}
+
+// printOf digests a list as it goes to a client; nil when it cannot.
+func printOf(list any) []byte {
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256(raw)
+	return sum[:]
+}

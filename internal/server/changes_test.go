@@ -1,0 +1,296 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everyList are the notes about all lists, in the order in which they come.
+var everyList = []string{toolsChanged, promptsChanged, resourcesChanged}
+
+// noted are the methods of the notifications that came.
+func (w *world) noted() []string {
+	var all []string
+	for _, n := range w.notes {
+		all = append(all, n["method"].(string))
+	}
+	return all
+}
+
+// refresh scans the packs again, as a watcher would have it done.
+func (w *world) refresh() {
+	w.t.Helper()
+	if err := w.lib.Rescan(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.srv.Refresh(w.t.Context())
+}
+
+// heard are the notifications that came so far. What the server does with a ping
+// comes after what it said before.
+func (w *world) heard() []string {
+	w.t.Helper()
+	w.next++
+	w.send(map[string]any{"id": w.next, "method": "completion/complete", "params": map[string]any{
+		"ref": map[string]any{"type": "ref/prompt", "name": "attach"}, "argument": map[string]any{"name": "pack_id", "value": "none"},
+	}})
+	w.receive()
+	got := w.noted()
+	w.notes = nil
+	return got
+}
+
+// await waits for the next notification.
+func (w *world) await() map[string]any {
+	w.t.Helper()
+	select {
+	case m, ok := <-w.lines:
+		if !ok || m["method"] == nil {
+			w.t.Fatalf("%v came, want a notification", m)
+		}
+		return m
+	case <-time.After(20 * time.Second):
+		w.t.Fatal("no notification came")
+		return nil
+	}
+}
+
+// A client hears of exactly the lists that differ.
+func TestListChanges(t *testing.T) {
+	w := newWorld(t, triage+shelf)
+	w.answer = decide("chat")
+	w.initialize()
+	w.enable("triage")
+	if got := w.heard(); !slices.Equal(got, []string{toolsChanged}) {
+		t.Errorf("after enabling: %q, want the tools", got)
+	}
+	w.enable("triage")
+	w.listed()
+	const document = "---\nname: triage\ndescription: %s\n---\n# Triage\n%s\n"
+	for _, c := range []struct {
+		name   string
+		change func()
+		want   []string
+	}{
+		{"nothing", func() {}, nil},
+		{"a body", func() { w.put("triage/SKILL.md", fmt.Sprintf(document, "Triage incidents.", "Other words."), 0o644) }, nil},
+		{"a file", func() { w.put("triage/docs/steps.md", "Step two.\n", 0o644) }, nil},
+		{"a description", func() { w.put("triage/SKILL.md", fmt.Sprintf(document, "Triage all.", ""), 0o644) }, everyList},
+		{"a tool's description", func() {
+			w.put("triage/tools.json", `[{"name": "greet", "description": "Say hi.", "inputSchema": {"type": "object"}, "command": ["true"]}]`, 0o644)
+		}, []string{toolsChanged}},
+		{"a hint", func() {
+			w.put("notes/README.md", "---\nname: notes\ndescription: Notes, without a SKILL.md.\nargument-hint: topic\n---\n", 0o644)
+		}, []string{promptsChanged}},
+		{"a new pack", func() { w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644) }, everyList},
+		{"a pack for models only", func() {
+			w.put("quiet/SKILL.md", "---\nname: quiet\ndescription: Q.\nuser-invocable: false\n---\n", 0o644)
+		}, []string{toolsChanged, resourcesChanged}},
+		{"a pack for people only", func() {
+			w.put("loud/SKILL.md", "---\nname: loud\ndescription: L.\ndisable-model-invocation: true\n---\n", 0o644)
+		}, []string{promptsChanged}},
+		{"a pack that is not valid any more", func() { w.put("triage/SKILL.md", "---\nname: triage\n---\n", 0o644) }, everyList},
+		{"and is again", func() { w.put("triage/SKILL.md", fmt.Sprintf(document, "Triage all.", ""), 0o644) }, everyList},
+		{"a pack that is gone", func() {
+			if err := os.RemoveAll(filepath.Join(w.root, "new")); err != nil {
+				t.Fatal(err)
+			}
+		}, everyList},
+	} {
+		c.change()
+		w.refresh()
+		if got := w.heard(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		w.refresh()
+		if got := w.heard(); len(got) != 0 {
+			t.Errorf("%s, looked at again: %q, want nothing", c.name, got)
+		}
+	}
+	if !slices.Contains(w.listed(), "triage__greet") {
+		t.Error("the enabled tool is not back with its pack")
+	}
+}
+
+// Only the chat that a change concerns hears of it, once its client is ready.
+func TestChangesAreForOneChat(t *testing.T) {
+	a := newWorld(t, triage+shelf)
+	a.answer = decide("chat")
+	b := &world{t: t, root: a.root, audit: a.audit, srv: a.srv, lib: a.lib}
+	b.connect()
+	for changed := a.srv.Changes(); len(a.srv.everyChat()) < 2; changed = a.srv.Changes() {
+		if len(a.srv.everyChat()) < 2 {
+			<-changed
+		}
+	}
+	// Not a word before it says that it is initialized, and then once.
+	for _, chat := range a.srv.everyChat() {
+		for _, id := range []string{"triage", "notes"} {
+			if err := a.srv.SetAttached(t.Context(), chat.id, id, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a.initialize()
+	b.initialize()
+	for _, w := range []*world{a, b} {
+		if got := w.heard(); !slices.Equal(got, everyList) {
+			t.Errorf("after initialization: %q, want each list once", got)
+		}
+	}
+	message(t, a.prompt("attach", map[string]any{"pack_id": "triage"}))
+	a.enable("triage")
+	if got, want := a.heard(), append(slices.Clone(everyList), toolsChanged); !slices.Equal(got, want) {
+		t.Errorf("the chat heard %q, want %q", got, want)
+	}
+	if got := b.heard(); len(got) != 0 {
+		t.Errorf("the other chat heard %q", got)
+	}
+	// What concerns both, both hear.
+	a.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
+	a.refresh()
+	for _, w := range []*world{a, b} {
+		if got := w.heard(); !slices.Equal(got, everyList) {
+			t.Errorf("a chat heard %q, want each list", got)
+		}
+	}
+}
+
+// A stream carries what its client asked for, tagged with the stream's id, and
+// says at its begin what it can.
+func TestListenFilters(t *testing.T) {
+	for _, c := range []struct {
+		filter map[string]any
+		ack    map[string]any
+		want   []string
+	}{
+		{map[string]any{"toolsListChanged": true}, map[string]any{"toolsListChanged": true}, []string{toolsChanged}},
+		{map[string]any{"promptsListChanged": true}, map[string]any{"promptsListChanged": true}, []string{promptsChanged}},
+		{map[string]any{"resourcesListChanged": true, "toolsListChanged": true}, map[string]any{"resourcesListChanged": true, "toolsListChanged": true}, []string{toolsChanged, resourcesChanged}},
+		{
+			map[string]any{"resourceSubscriptions": []string{"skill://acme/refunds/docs/policy.md", "skill://acme/refunds/nothing", "file:///etc/passwd"}},
+			map[string]any{"resourceSubscriptions": []any{"skill://acme/refunds/docs/policy.md"}},
+			[]string{"notifications/resources/updated"},
+		},
+	} {
+		w := newWorld(t, shelf)
+		w.srv.every = 5 * time.Millisecond
+		result(t, w.modern("prompts/list", nil)) // the chat knows its packs
+		w.send(map[string]any{"id": "stream", "method": "subscriptions/listen", "params": withMeta(map[string]any{"notifications": c.filter}, false)})
+		tagged := func(m map[string]any) map[string]any {
+			params := m["params"].(map[string]any)
+			if meta, _ := params["_meta"].(map[string]any); meta["io.modelcontextprotocol/subscriptionId"] != "stream" {
+				t.Errorf("%v is not tagged with its stream", m)
+			}
+			return params
+		}
+		ack := w.await()
+		if diff := cmp.Diff(c.ack, tagged(ack)["notifications"]); diff != "" {
+			t.Errorf("%v: acknowledged (-want +got):\n%s", c.filter, diff)
+		}
+		w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
+		w.put("acme/refunds/docs/policy.md", "Sixty days, from now on.\n", 0o644)
+		w.refresh()
+		for _, want := range c.want {
+			m := w.await()
+			params := tagged(m)
+			if m["method"] != want || want == "notifications/resources/updated" && params["uri"] != "skill://acme/refunds/docs/policy.md" {
+				t.Errorf("%v: %v came, want %s", c.filter, m, want)
+			}
+		}
+		if got := w.heardModern(); len(got) != 0 {
+			t.Errorf("%v: also heard %q", c.filter, got)
+		}
+	}
+}
+
+func (w *world) heardModern() []string {
+	w.t.Helper()
+	w.notes = nil
+	w.modern("prompts/list", nil)
+	return w.noted()
+}
+
+// A client that subscribed hears that a file changed, or is gone, until it
+// unsubscribes; then nobody looks any more.
+func TestResourceUpdated(t *testing.T) {
+	needShell(t)
+	w := newWorld(t, triage)
+	w.srv.every = 5 * time.Millisecond
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("triage")
+	ran := w.ok("triage__greet", map[string]any{"who": "Ada"})
+	const steps = "skill://triage/docs/steps.md"
+	made := fmt.Sprintf("workspace://%v/made.txt", ran["workspace"])
+	for _, uri := range []string{steps, made, steps} {
+		result(t, w.request("resources/subscribe", map[string]any{"uri": uri}))
+	}
+	updated := func(uri string) {
+		t.Helper()
+		m := w.await()
+		if params, _ := m["params"].(map[string]any); m["method"] != "notifications/resources/updated" || params["uri"] != uri {
+			t.Errorf("%v came, want that %s was updated", m, uri)
+		}
+	}
+	w.put("triage/docs/steps.md", "Step two, which is longer.\n", 0o644)
+	updated(steps)
+	if err := os.WriteFile(filepath.Join(w.srv.everyChat()[0].workspace, "made.txt"), []byte("made anew"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	updated(made)
+	if err := os.Remove(filepath.Join(w.root, "triage", "docs", "steps.md")); err != nil {
+		t.Fatal(err)
+	}
+	updated(steps)
+	result(t, w.request("resources/unsubscribe", map[string]any{"uri": steps}))
+	result(t, w.request("resources/unsubscribe", map[string]any{"uri": "skill://never/was"}))
+	w.put("triage/docs/steps.md", "Back.\n", 0o644)
+	result(t, w.request("resources/unsubscribe", map[string]any{"uri": made}))
+	c := w.srv.everyChat()[0]
+	c.mu.Lock()
+	watching := c.watching
+	c.mu.Unlock()
+	if watching != nil {
+		<-watching // with nothing to look at, it ends
+	}
+	w.notes = nil
+	if got := w.heard(); len(got) != 0 {
+		t.Errorf("after unsubscribing: %q", got)
+	}
+}
+
+// As many as there may be; one more is refused, and the end of a chat ends the
+// looking.
+func TestManySubscriptions(t *testing.T) {
+	w := newWorld(t, triage)
+	w.initialize()
+	for i := range maxSubscriptions + 1 {
+		name := fmt.Sprintf("triage/docs/n%d.md", i)
+		w.put(name, "", 0o644)
+		params := map[string]any{"uri": "skill://" + name}
+		if i == maxSubscriptions {
+			if code, _ := w.refused(false, "resources/subscribe", params); code != -32002 {
+				t.Errorf("subscription %d: %d, want an error", i+1, code)
+			}
+			break
+		}
+		result(t, w.request("resources/subscribe", params))
+	}
+	c := w.srv.everyChat()[0]
+	c.mu.Lock()
+	watching := c.watching
+	c.mu.Unlock()
+	w.close()
+	select {
+	case <-watching:
+	default:
+		t.Error("the chat has ended, and still looks at resources")
+	}
+}

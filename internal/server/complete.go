@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// maxValues is how many values a completion has, by the protocol.
+const maxValues = 100
+
+type completeParams struct {
+	Ref struct {
+		Type string `json:"type"`
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+	} `json:"ref"`
+	Argument struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"argument"`
+	Context struct {
+		Arguments map[string]string `json:"arguments"`
+	} `json:"context"`
+}
+
+type completeResult struct {
+	mcp.Result
+	Completion completion `json:"completion"`
+}
+
+type completion struct {
+	Values  []string `json:"values"`
+	Total   int      `json:"total"`
+	HasMore bool     `json:"hasMore"`
+}
+
+// complete answers completion/complete with names only, as lists do: ids of
+// packs for the prompts attach and detach, and ids and paths for the templates.
+func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p completeParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	var all []string
+	var ok bool
+	switch p.Ref.Type {
+	case "ref/prompt":
+		all, ok = s.promptValues(r, &p)
+	case "ref/resource":
+		all, ok = s.templateValues(ctx, r, &p)
+	}
+	if !ok {
+		return nil, &rpcError{code: codeInvalidParams, message: "there is no such prompt or template, or it has no such argument"}
+	}
+	begin := strings.ToLower(p.Argument.Value)
+	all = slices.DeleteFunc(all, func(v string) bool {
+		return !strings.HasPrefix(strings.ToLower(v), begin) && !strings.HasPrefix(strings.ToLower(path.Base(v)), begin)
+	})
+	slices.Sort(all)
+	out := &completeResult{Completion: completion{Values: []string{}, Total: len(all), HasMore: len(all) > maxValues}}
+	out.Completion.Values = append(out.Completion.Values, all[:min(len(all), maxValues)]...)
+	return out, nil
+}
+
+// promptValues are what an argument of a prompt may be; not ok when there is no
+// such argument.
+func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []string, ok bool) {
+	switch {
+	case (p.Ref.Name == promptAttach || p.Ref.Name == promptDetach) && p.Argument.Name == argPack:
+		for _, pack := range r.catalog.All() {
+			if pack.ShadowedBy == "" && pack.Attached == (p.Ref.Name == promptDetach) && (pack.Valid || pack.Attached) {
+				values = append(values, pack.ID)
+			}
+		}
+		return values, true
+	default:
+		return nil, p.Argument.Name == argWords && promptOf(r.catalog, p.Ref.Name) != nil
+	}
+}
+
+// templateValues are what a variable of a template may be.
+func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *completeParams) (values []string, ok bool) {
+	skill := p.Ref.URI == templateSkill
+	switch {
+	case p.Ref.URI == templateWorkspace && p.Argument.Name == "workspace":
+		return []string{r.chat.handle}, true
+	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
+		if h := p.Context.Arguments["workspace"]; h != "" && h != r.chat.handle {
+			return nil, true
+		}
+		for _, f := range r.chat.files(ctx) {
+			values = append(values, f.Path)
+		}
+		return values, true
+	case !skill && p.Ref.URI != templatePack:
+		return nil, false
+	case p.Argument.Name == argPack:
+		for _, pack := range offered(r.catalog) {
+			if isSkill(pack) == skill {
+				values = append(values, pack.ID)
+			}
+		}
+		return values, true
+	case p.Argument.Name == "path":
+		pack := r.catalog.ByID(p.Context.Arguments[argPack])
+		if pack == nil || !isOffered(pack) || isSkill(pack) != skill {
+			return nil, true
+		}
+		return packFiles(pack), true
+	default:
+		return nil, false
+	}
+}
+
+// maxCompleted is how many names of a pack are looked at for a completion.
+const maxCompleted = 2000
+
+// packFiles are the paths of a pack's regular files, as many as are looked at.
+func packFiles(p *packs.Pack) []string {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	return regularFiles(dir, maxCompleted)
+}
+
+// regularFiles are the paths of the regular files below a folder, after at most
+// so many names.
+func regularFiles(dir *packfs.Dir, names int) []string {
+	var all []string
+	var walk func(at string, depth int)
+	walk = func(at string, depth int) {
+		entries, _, err := dir.List(at)
+		if err != nil || depth > maxRoomDepth {
+			return
+		}
+		for _, e := range entries {
+			if names--; names < 0 {
+				return
+			}
+			switch name := path.Join(at, e.Name); e.Type {
+			case packfs.TypeDir:
+				walk(name, depth+1)
+			case packfs.TypeFile:
+				all = append(all, name)
+			}
+		}
+	}
+	walk(".", 0)
+	return all
+}

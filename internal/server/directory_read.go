@@ -1,0 +1,155 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+type directoryParams struct {
+	uriParams
+	Cursor string `json:"cursor"`
+	roundTrip
+}
+
+// directoryMethod is resources/directory/read on the road of every call.
+func directoryMethod() *baseTool {
+	return &baseTool{
+		name:    methodDirectoryRead,
+		input:   `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`,
+		prepare: (*Server).prepareDirectory,
+	}
+}
+
+// readDirectory answers resources/directory/read: the direct children of a
+// folder.
+func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p directoryParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	list := "directory " + p.URI
+	if _, err := afterCursor(list, p.Cursor); err != nil {
+		return nil, err
+	}
+	if u, ok := parseURI(p.URI); !ok || u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
+		return nil, notFound(r, p.URI)
+	}
+	// A result that asks for input is for the protocol's own methods: whoever
+	// calls this one is asked elsewhere.
+	out, _, err := s.pass(ctx, directoryMethod(), p.uriParams, p.roundTrip, func(c *call) { c.caller.CanAsk = c.caller.CanAsk && !r.modern })
+	switch {
+	case errors.Is(err, errNoResource) || isMissing(err):
+		return nil, notFound(r, p.URI)
+	case err != nil:
+		return nil, err
+	}
+	page, next, err := pageOf(list, p.Cursor, out.([]mcp.Resource), func(e mcp.Resource) string { return e.URI })
+	if err != nil {
+		return nil, err
+	}
+	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: page}, nil
+}
+
+func (s *Server) prepareDirectory(ctx context.Context, c *call) (*action, error) {
+	var p uriParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	u, ok := parseURI(p.URI)
+	if !ok {
+		return nil, errNoResource
+	}
+	f, err := s.find(ctx, c, u)
+	if err != nil {
+		return nil, err
+	}
+	if !f.isDir {
+		return nil, errNoResource
+	}
+	return &action{request: s.readRequest(c, f), perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+		if f.pack == nil {
+			return c.workspaceChildren(f.path)
+		}
+		if err := s.unchanged(ctx, f.pack, permit); err != nil {
+			return nil, err
+		}
+		return s.packChildren(f), nil
+	}}, nil
+}
+
+// packChildren are the files of a pack's folder, and the folders in which there
+// are files, sorted by their URIs.
+func (s *Server) packChildren(f *found) []mcp.Resource {
+	prefix := f.path + "/"
+	if f.path == "." {
+		prefix = ""
+	}
+	var all []mcp.Resource
+	folders := make(map[string]bool)
+	for _, file := range f.tree.Files {
+		rest, ok := strings.CutPrefix(file.Path, prefix)
+		if !ok {
+			continue
+		}
+		name, _, deeper := strings.Cut(rest, "/")
+		at := path.Join(f.path, name)
+		switch {
+		case deeper && !folders[name]:
+			folders[name] = true
+			all = append(all, folderResource(packURI(f.pack, at), name))
+		case deeper:
+		case at == f.pack.Entry:
+			r := s.entryResource(f.pack)
+			r.Size = &file.Size
+			all = append(all, r)
+		default:
+			all = append(all, mcp.Resource{URI: packURI(f.pack, at), Name: safetext.Line(name), MIMEType: typeOf(f.pack, at), Size: &file.Size})
+		}
+	}
+	slices.SortFunc(all, func(a, b mcp.Resource) int { return strings.Compare(a.URI, b.URI) })
+	return all
+}
+
+func folderResource(uri, name string) mcp.Resource {
+	return mcp.Resource{URI: uri, Name: safetext.Line(name), MIMEType: mimeDirectory}
+}
+
+// workspaceChildren are the regular files and the folders of a folder of the
+// workspace, as many as are listed of one.
+func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
+	d, err := c.chat.openWorkspace()
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, _, err := d.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []mcp.Resource
+	for _, e := range entries {
+		uri := workspaceURI(c.chat, path.Join(dir, e.Name))
+		switch e.Type {
+		case packfs.TypeDir:
+			all = append(all, folderResource(uri, e.Name))
+		case packfs.TypeFile:
+			all = append(all, mcp.Resource{URI: uri, Name: safetext.Line(e.Name), MIMEType: packfs.TypeByName(e.Name), Size: &e.Size})
+		}
+	}
+	slices.SortFunc(all, func(a, b mcp.Resource) int { return strings.Compare(a.URI, b.URI) })
+	return all, nil
+}
+
+// workspaceURI is the URI of a file or folder of a chat's workspace.
+func workspaceURI(c *chat, name string) string {
+	return resourceURI{schemeWorkspace, path.Join(c.handle, name)}.String()
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+)
+
+// Methods that the library has no constant for.
+const (
+	methodSkillsList    = "skills/list"
+	methodSkillsGet     = "skills/get"
+	methodDirectoryRead = "resources/directory/read"
+)
+
+// codeNotGiven is the code of a request for something that is there and is not
+// given: denied, waiting for a person, or too large. It is outside of what
+// JSON-RPC and MCP reserve. The error's data has what a tool call would get.
+const codeNotGiven = 403
+
+// A frontRequest is a request that is answered in front of the library: what it
+// has no hook for, and what belongs to one chat, while its own registries are
+// for everybody.
+type frontRequest struct {
+	method  string
+	params  json.RawMessage
+	modern  bool // of 2026-07-28 or later
+	chat    *chat
+	catalog *packs.Catalog // the one this request keeps
+}
+
+// A rpcError is the answer to a request that gets no result.
+type rpcError struct {
+	code    int
+	message string
+	data    any // nil: none
+}
+
+func (e *rpcError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.message) }
+
+// frontMethod returns what answers a method in front of the library; nil when
+// the library does. The result is a pointer to a struct of the mcp package, or
+// to one that embeds [mcp.Result].
+func frontMethod(method string) func(*Server, context.Context, *frontRequest) (mcp.ResultMetadata, error) {
+	switch method {
+	case string(mcp.MethodPromptsList):
+		return (*Server).listPrompts
+	case string(mcp.MethodPromptsGet):
+		return (*Server).getPrompt
+	case string(mcp.MethodResourcesList):
+		return (*Server).listResources
+	case string(mcp.MethodResourcesTemplatesList):
+		return (*Server).listTemplates
+	case string(mcp.MethodResourcesRead):
+		return (*Server).readResource
+	case methodDirectoryRead:
+		return (*Server).readDirectory
+	case methodSkillsList:
+		return (*Server).listSkills
+	case methodSkillsGet:
+		return (*Server).getSkill
+	case string(mcp.MethodCompletionComplete):
+		return (*Server).complete
+	default:
+		return nil
+	}
+}
+
+// front answers a request in front of the library, in either era. ok is false
+// when it is the library's: one of its methods, a notification, or a request of
+// an era that it refuses.
+func (s *Server) front(ctx context.Context, id json.RawMessage, method string, raw []byte) (reply mcp.JSONRPCMessage, ok bool) {
+	answer := frontMethod(method)
+	if answer == nil || id == nil {
+		return nil, false
+	}
+	e, problem := parse(raw)
+	ch, sess, known := chatOf(ctx)
+	if problem != nil || !known {
+		return nil, false
+	}
+	var p struct {
+		Meta *mcp.Meta `json:"_meta"`
+	}
+	if len(e.Params) > 0 && json.Unmarshal(e.Params, &p) != nil {
+		return errorReply(id, &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}), true
+	}
+	version := p.Meta.ProtocolVersion()
+	info := &mcpserver.RequestProtocolInfo{ProtocolVersion: version}
+	if mcp.IsModernProtocol(version) {
+		info.Modern, info.ClientInfo, info.ClientCapabilities = true, p.Meta.ClientInfo(), p.Meta.ClientCapabilities()
+		if !mcp.IsValidProtocolVersion(version) || info.ClientCapabilities == nil {
+			return nil, false // refused for every method in the same words
+		}
+		if info.ClientInfo != nil {
+			sess.SetClientInfo(*info.ClientInfo)
+		}
+		sess.SetClientCapabilities(*info.ClientCapabilities)
+	}
+	ctx = mcpserver.WithRequestProtocolInfo(ctx, info)
+	r := &frontRequest{method: method, params: e.Params, modern: info.Modern, chat: ch, catalog: s.catalog(ctx, ch)}
+	ch.saw(r.catalog)
+	result, err := answer(s, ctx, r)
+	if err != nil {
+		return errorReply(id, s.refusal(method, err)), true
+	}
+	if r.modern {
+		s.decorate(result)
+	}
+	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(id), Result: result}, true
+}
+
+// decorate adds what results of 2026-07-28 have. What a chat sees is its own,
+// and changes when a person allows it, when a program runs, or when somebody
+// edits a pack: nothing of it may be kept.
+func (s *Server) decorate(result mcp.ResultMetadata) {
+	if result.GetResultType() == "" {
+		result.SetResultType(mcp.ResultTypeComplete)
+	}
+	if meta := result.EnsureResultMeta(); meta.ServerInfo() == nil {
+		meta.SetServerInfo(s.info)
+	}
+	if c, ok := result.(mcp.CacheHintSetter); ok && result.GetResultType() == mcp.ResultTypeComplete {
+		c.SetCacheHints(0, mcp.CacheScopePrivate)
+	}
+}
+
+func errorReply(id json.RawMessage, e *rpcError) mcp.JSONRPCError {
+	return mcp.NewJSONRPCError(mcp.NewRequestId(id), e.code, e.message, e.data)
+}
+
+// refusal is what a client gets for an error of a request in front of the
+// library: what a model would get of a tool, as far as an error of JSON-RPC can
+// say it.
+func (s *Server) refusal(method string, err error) *rpcError {
+	if e, ok := errors.AsType[*rpcError](err); ok {
+		return e
+	}
+	e := s.explain(err, newCallID())
+	if method == string(mcp.MethodResourcesRead) || method == methodDirectoryRead {
+		e.Hint = strings.TrimSpace(e.Hint + s.orReadFile(err))
+	}
+	message := e.Message
+	if e.Hint != "" {
+		message += ". " + e.Hint
+	}
+	data := map[string]any{"error": e}
+	switch e.Code {
+	case codeInternalError:
+		return &rpcError{code: codeInternal, message: e.Message, data: data}
+	case codeDenied, codeApprovalPending, codeTooLarge, codeCancelled:
+		return &rpcError{code: codeNotGiven, message: e.Code + ": " + message, data: data}
+	default:
+		return &rpcError{code: codeInvalidParams, message: e.Code + ": " + message, data: data}
+	}
+}
+
+// orReadFile names the tool for a file whose resource is not given because the
+// client cannot ask, or does not wait. What a person denied stays denied.
+func (s *Server) orReadFile(err error) string {
+	if e, ok := errors.AsType[*gate.DeniedError](err); ok && e.Unasked {
+		return ". Files are also read by " + s.exposed(toolReadFile) + "(pack_id, path)"
+	}
+	if _, ok := errors.AsType[*gate.PendingError](err); ok {
+		return " If this request cannot be made again, ask for the file with " + s.exposed(toolReadFile) + "(pack_id, path)."
+	}
+	return ""
+}
+
+// An inputResult asks a client of 2026-07-28 or later for a person's answer.
+type inputResult struct {
+	mcp.Result
+	mcp.MultiRoundTripResult
+}
+
+// decode decodes the parameters of a request into v.
+func (r *frontRequest) decode(v any) error {
+	if len(r.params) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(r.params, v); err != nil {
+		return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", r.method)}
+	}
+	return nil
+}
+
+// roundTrip are the parameters with which a client carries an answer.
+type roundTrip struct {
+	Meta *mcp.Meta `json:"_meta"`
+	mcp.MultiRoundTripParams
+}
+
+// pass takes a request of the kind that the gate decides about on the road of
+// every tool call. args are the arguments as they are shown and logged.
+func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the arguments of %s: %w", method.name, err)
+	}
+	c, err := s.newCall(ctx, newCallID(), method, mcp.CallToolRequest{
+		Params: mcp.CallToolParams{Name: method.name, RawArguments: raw, Meta: trip.Meta},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if adapt != nil {
+		adapt(c)
+	}
+	out, q, err := s.decide(ctx, c, unaskedAnswer(trip.MultiRoundTripParams))
+	if q == nil {
+		return out, nil, err
+	}
+	question = new(inputResult)
+	question.ResultType = mcp.ResultTypeInputRequired
+	question.MultiRoundTripResult = inputRequired(q).ResourceResult().MultiRoundTripResult
+	return nil, question, nil
+}

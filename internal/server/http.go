@@ -1,0 +1,294 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The paths that are served over HTTP.
+const (
+	pathMCP      = "/mcp"
+	pathSSE      = "/sse"
+	pathMessage  = "/message"
+	pathHealth   = "/healthz"
+	pathMetadata = "/.well-known/oauth-protected-resource" // RFC 9728
+)
+
+// A Credential lets its holder use the server over HTTP.
+type Credential struct {
+	// Token is what the holder sends. It is never logged or shown.
+	Token string
+	// Person is whose it is, as questions and the audit log have it; empty:
+	// nobody in particular.
+	Person string
+}
+
+// HTTPOptions are what serving over HTTP takes beside a server. Credentials is
+// required.
+type HTTPOptions struct {
+	Credentials []Credential
+	// PublicURL is how clients reach the server when not by an address of this
+	// machine, as "https://packs.example.com".
+	PublicURL string
+	// Issuer is the authorization server that clients are told to get a token
+	// from; empty names none. The server itself only knows Credentials.
+	Issuer string
+	// Idle is how long a chat lasts that nobody uses; 0 is one hour.
+	Idle time.Duration
+}
+
+// HTTP serves clients over HTTP: MCP's Streamable HTTP at /mcp, the older
+// HTTP+SSE at /sse and /message, /healthz, and, with an issuer, the metadata of
+// RFC 9728. Make one with [Server.HTTP]; it is an [http.Handler].
+//
+// It does not use the library's own transports, which bound no body, let one
+// caller cancel another's call, accept session ids that nobody made, and lose
+// notifications.
+//
+// A request needs a token of a credential, and a session belongs to the
+// credential that made it. A call whose client goes away is cancelled, in both
+// protocol eras: its answer could reach nobody.
+type HTTP struct {
+	server  *Server
+	logger  *slog.Logger
+	callers []*caller
+	public  *url.URL // nil: none
+	issuer  string
+	idle    time.Duration
+	beat    time.Duration // between signs of life on a stream
+	reads   time.Duration // what a client gets to read a piece of an answer
+	sends   time.Duration // what it gets to send a message
+
+	// ending is done when the server ends, with errEnded as its cause.
+	ending context.Context
+	end    context.CancelCauseFunc
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*httpSession // :: id → session of the older era
+	legacy   map[string]*sseConn     // :: id → connection of HTTP+SSE
+	wg       sync.WaitGroup          // requests, and sweeping
+}
+
+// keepAlive is how often a stream has a sign of life when nothing else is said
+// on it: proxies close what is silent, and a client that is gone is noticed.
+const keepAlive = 15 * time.Second
+
+// HTTP returns what serves s over HTTP. Whoever calls it closes it.
+func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
+	if len(o.Credentials) == 0 {
+		return nil, errors.New("serving over HTTP: a token is required")
+	}
+	if len(o.Credentials) > 1 && s.opts.Workspace != "" {
+		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", s.opts.Workspace)
+	}
+	h := &HTTP{
+		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime,
+		sessions: make(map[string]*httpSession), legacy: make(map[string]*sseConn),
+	}
+	if h.idle <= 0 {
+		h.idle = time.Hour
+	}
+	if o.PublicURL != "" {
+		u, err := ParsePublicURL(o.PublicURL)
+		if err != nil {
+			return nil, fmt.Errorf("serving over HTTP: %w", err)
+		}
+		h.public = u
+	}
+	seen := make(map[[sha256.Size]byte]bool)
+	for _, c := range o.Credentials {
+		sum := sha256.Sum256([]byte(c.Token))
+		switch {
+		case c.Token == "":
+			return nil, errors.New("serving over HTTP: a token is empty")
+		case seen[sum]:
+			return nil, errors.New("serving over HTTP: two people have the same token")
+		}
+		seen[sum] = true
+		h.callers = append(h.callers, newCaller(c.Person, sum, s.limits.Request))
+	}
+	h.ending, h.end = context.WithCancelCause(context.Background())
+	h.wg.Go(h.sweep)
+	return h, nil
+}
+
+// ParsePublicURL reads the URL that clients reach a server by: http or https, a
+// host, and perhaps a path that a proxy takes off.
+func ParsePublicURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		return nil, fmt.Errorf("the public URL %q is not a URL such as https://packs.example.com", text)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	return u, nil
+}
+
+// ServeHTTP serves one request.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.enter() {
+		refuse(w, http.StatusServiceUnavailable, "the server is ending")
+		return
+	}
+	defer h.wg.Done()
+	// The one before it on this connection may have left a deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	if why := h.foreign(r); why != "" {
+		h.logger.Warn("a request was refused", "reason", why, "from", r.RemoteAddr)
+		refuse(w, http.StatusForbidden, why)
+		return
+	}
+	switch r.URL.Path {
+	case pathHealth:
+		h.health(w, r)
+		return
+	case pathMetadata, pathMetadata + pathMCP:
+		if h.issuer != "" {
+			h.metadata(w, r)
+			return
+		}
+	}
+	c := h.authenticate(r)
+	if c == nil {
+		h.unauthorized(w, r)
+		return
+	}
+	switch r.URL.Path {
+	case pathMCP:
+		h.mcp(w, r, c)
+	case pathSSE:
+		h.sse(w, r, c)
+	case pathMessage:
+		h.message(w, r, c)
+	default:
+		refuse(w, http.StatusNotFound, "there is nothing here; MCP is at "+pathMCP)
+	}
+}
+
+// enter begins a request, unless the server ends.
+func (h *HTTP) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.wg.Add(1)
+	return true
+}
+
+// mcp serves Streamable HTTP.
+func (h *HTTP) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
+	switch r.Method {
+	case http.MethodPost:
+		h.post(w, r, c)
+	case http.MethodGet:
+		h.get(w, r, c)
+	case http.MethodDelete:
+		h.delete(w, r, c)
+	default:
+		notAllowed(w, "GET, POST, DELETE")
+	}
+}
+
+// health says that the server runs, and nothing else.
+func (h *HTTP) health(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// metadata says where a client gets a token.
+func (h *HTTP) metadata(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"resource":                 h.url(r) + pathMCP,
+		"authorization_servers":    []string{h.issuer},
+		"bearer_methods_supported": []string{"header"},
+		"resource_name":            "packs-mcp",
+	})
+}
+
+// url is how the client reaches the server.
+func (h *HTTP) url(r *http.Request) string {
+	switch {
+	case h.public != nil:
+		return h.public.String()
+	case r.TLS != nil:
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host // which was checked
+}
+
+// Close ends every chat and stream, kills what programs run, and returns when
+// all of it is done: at the latest a few seconds after the calls were cancelled.
+func (h *HTTP) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.end(errEnded)
+	h.wg.Wait()
+	h.mu.Lock()
+	all := h.sessions
+	h.sessions = make(map[string]*httpSession)
+	h.mu.Unlock()
+	for _, s := range all {
+		h.endSession(s)
+	}
+	for _, c := range h.callers {
+		if ch := c.takeChat(); ch != nil {
+			h.server.endChat(ch)
+		}
+	}
+}
+
+// sweep ends what nobody uses any more, until the server ends.
+func (h *HTTP) sweep() {
+	t := time.NewTicker(max(h.idle/4, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case now := <-t.C:
+			h.expire(now)
+		case <-h.ending.Done():
+			return
+		}
+	}
+}
+
+// expire ends the chats that were not used since idle before now.
+func (h *HTTP) expire(now time.Time) {
+	before := now.Add(-h.idle)
+	var gone []*httpSession
+	h.mu.Lock()
+	for id, s := range h.sessions {
+		if s.idleSince(before) {
+			gone = append(gone, s)
+			delete(h.sessions, id)
+		}
+	}
+	h.mu.Unlock()
+	for _, s := range gone {
+		h.endSession(s)
+	}
+	for _, c := range h.callers {
+		if ch := c.idleChat(before); ch != nil {
+			h.server.endChat(ch)
+		}
+	}
+}

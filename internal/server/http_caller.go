@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	// maxHeldHTTP is how many bytes the requests of one credential that are under
+	// way may have together.
+	maxHeldHTTP = 64 << 20
+	// maxSessions is how many sessions one credential may have; then the one
+	// that was idle longest makes room.
+	maxSessions = 1024
+	// sendTime is how long a client may take to send a message.
+	sendTime = 30 * time.Second
+)
+
+// A caller is a credential and what belongs to it.
+type caller struct {
+	person string
+	token  [sha256.Size]byte // the token's digest
+	work   chan struct{}     // a place for each request being worked on
+	limit  int               // bytes of one request
+	most   int               // bytes of all
+
+	mu       sync.Mutex
+	inFlight int
+	held     int // bytes
+	sessions int
+	// chat is the one of the newer era, which has no sessions; nil until it is
+	// needed. starting is held while it is made.
+	chat     *chat
+	starting sync.Mutex
+	using    int       // requests of chat under way
+	used     time.Time // when the last one ended
+}
+
+func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
+	return &caller{
+		person: person, token: token, limit: limit, most: max(maxHeldHTTP, 2*limit),
+		work: make(chan struct{}, maxConcurrent),
+	}
+}
+
+// useChat returns the caller's chat of the newer era, and what ends its use.
+func (h *HTTP) useChat(c *caller) (_ *chat, leave func(), err error) {
+	c.starting.Lock()
+	defer c.starting.Unlock()
+	c.mu.Lock()
+	ch := c.chat
+	if ch != nil {
+		c.using++
+	}
+	c.mu.Unlock()
+	if ch == nil {
+		if ch, err = h.server.newChatOf(c.person, "http", "until this token has not been used for "+inWords(h.idle)); err != nil {
+			return nil, nil, err
+		}
+		c.mu.Lock()
+		c.chat = ch
+		c.using++
+		c.mu.Unlock()
+	}
+	return ch, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.using--
+		c.used = time.Now()
+	}, nil
+}
+
+// inWords is a duration as a person reads it.
+func inWords(d time.Duration) string {
+	switch {
+	case d == time.Hour:
+		return "an hour"
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return d.String()
+}
+
+// takeChat takes the chat away from its caller, to be ended.
+func (c *caller) takeChat() *chat {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := c.chat
+	c.chat = nil
+	return ch
+}
+
+// idleChat takes the chat away when nobody used it since before.
+func (c *caller) idleChat(before time.Time) *chat {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.using > 0 || c.used.After(before) {
+		return nil
+	}
+	ch := c.chat
+	c.chat = nil
+	return ch
+}
+
+// admit takes up a request of so many bytes, or says that there is no room.
+func (c *caller) admit(size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight >= maxInFlight || c.held+size > c.most {
+		return false
+	}
+	c.inFlight++
+	c.held += size
+	return true
+}
+
+// shrink gives back what a request turned out not to need.
+func (c *caller) shrink(by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held -= by
+}
+
+func (c *caller) release(size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight--
+	c.held -= size
+}
+
+// read reads a request's body, which is bounded before anything of it is read.
+// When it returns false, the request was answered; otherwise release is called
+// when the body is no longer held.
+func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []byte, release func(), ok bool) {
+	fail := func(status int, why string) ([]byte, func(), bool) {
+		w.Header().Set("Connection", "close") // what is left of the body is not read
+		refuse(w, status, why)
+		return nil, nil, false
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return fail(http.StatusUnsupportedMediaType, "the Content-Type must be application/json")
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return fail(http.StatusUnsupportedMediaType, "the body must not be compressed")
+	}
+	tooLarge := fmt.Sprintf("the message is larger than %d bytes; send less at once", c.limit)
+	size := c.limit
+	switch {
+	case r.ContentLength > int64(c.limit):
+		return fail(http.StatusRequestEntityTooLarge, tooLarge)
+	case r.ContentLength >= 0:
+		size = int(r.ContentLength)
+	}
+	if !c.admit(size) {
+		w.Header().Set("Retry-After", "1")
+		return fail(http.StatusServiceUnavailable, "too many requests are under way; wait for some to end")
+	}
+	defer func() {
+		if !ok {
+			c.release(size)
+		}
+	}()
+
+	control := http.NewResponseController(w)
+	// Not every writer has deadlines; a server's has.
+	_ = control.SetReadDeadline(time.Now().Add(h.sends))
+	stop := context.AfterFunc(h.ending, func() { _ = control.SetReadDeadline(time.Now()) })
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(c.limit)))
+	stop()
+	if err != nil {
+		if _, over := errors.AsType[*http.MaxBytesError](err); over {
+			return fail(http.StatusRequestEntityTooLarge, tooLarge)
+		}
+		return fail(http.StatusRequestTimeout, "the body did not come in time, or not as it was announced")
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	c.shrink(size - len(data))
+	return data, func() { c.release(len(data)) }, true
+}
+
+// reject answers a message that the library does not get to see.
+func reject(w http.ResponseWriter, status int, id json.RawMessage, p *problem) {
+	var value any
+	if id != nil {
+		value = id
+	}
+	writeJSON(w, status, mcp.NewJSONRPCError(mcp.NewRequestId(value), p.code, p.message, nil))
+}

@@ -1,0 +1,336 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// errEnds is the cause of a context that ended with its session.
+var errEnds = errors.New("the session ended")
+
+// post serves one message of Streamable HTTP.
+func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
+	asJSON, events := accepts(r)
+	if !asJSON && !events {
+		refuse(w, http.StatusNotAcceptable, "the client must accept application/json and text/event-stream")
+		return
+	}
+	data, release, ok := h.read(w, r, c)
+	if !ok {
+		return
+	}
+	defer release()
+	data = trimLine(data)
+	e, wrong := parse(data)
+	if wrong != nil {
+		reject(w, http.StatusBadRequest, nil, wrong)
+		return
+	}
+	id, wrong := e.malformed()
+	if wrong != nil {
+		reject(w, http.StatusBadRequest, id, wrong)
+		return
+	}
+	x := &exchange{
+		http: h, w: w, r: r, caller: c, envelope: e, id: id, raw: data,
+		stream: h.newStream(w, events, c.work), asEvents: !asJSON,
+	}
+	if e.Method != nil {
+		x.method = *e.Method
+	}
+	// Either of them makes it a request of the newer era; that one is missing is
+	// then said.
+	if isModern(e.Params) || mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
+		x.modern()
+	} else {
+		x.older()
+	}
+}
+
+// accepts reads which kinds of answers a client takes. One that does not say
+// takes all.
+func accepts(r *http.Request) (asJSON, events bool) {
+	values := r.Header.Values("Accept")
+	if len(values) == 0 {
+		return true, true
+	}
+	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil || params["q"] == "0" {
+			continue
+		}
+		switch kind {
+		case "*/*":
+			asJSON, events = true, true
+		case "application/json", "application/*":
+			asJSON = true
+		case "text/event-stream", "text/*":
+			events = true
+		}
+	}
+	return asJSON, events
+}
+
+// An exchange is one message that was posted, and its answer.
+type exchange struct {
+	http     *HTTP
+	w        http.ResponseWriter
+	r        *http.Request
+	caller   *caller
+	envelope envelope
+	id       json.RawMessage // nil: not a request
+	method   string
+	raw      []byte
+	stream   *stream
+	asEvents bool // the client takes no plain JSON
+}
+
+func (x *exchange) reject(status, code int, format string, args ...any) {
+	reject(x.w, status, x.id, &problem{code, fmt.Sprintf(format, args...)})
+}
+
+// modern serves a message of 2026-07-28 or later, which has no sessions: the
+// chat is the credential's.
+func (x *exchange) modern() {
+	if x.envelope.isAnswer() {
+		x.reject(http.StatusBadRequest, codeInvalidRequest, "since 2026-07-28 a client answers questions with another request, and not with a response")
+		return
+	}
+	if x.id == nil {
+		// Closing the stream is what cancels here, so this says nothing new.
+		x.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if !x.headersAgree() {
+		return
+	}
+	if p := early(x.method, x.envelope.Params, true, false); p != nil {
+		reject(x.w, statusOf(p.code), x.id, p)
+		return
+	}
+	ch, leave, err := x.http.useChat(x.caller)
+	if err != nil {
+		x.failed(err)
+		return
+	}
+	defer leave()
+	sess := x.http.server.newSession(x.stream, ch, new(peer), x.id)
+	ctx, cancel := context.WithCancelCause(x.http.ending)
+	defer cancel(nil)
+	x.run(ctx, cancel, sess, statusOf)
+}
+
+// headersAgree reports whether the headers say what the body says, as proxies
+// that read only headers rely on; otherwise the request was answered.
+func (x *exchange) headersAgree() bool {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	var inBody string
+	if json.Unmarshal(x.envelope.Params, &p) == nil {
+		_ = json.Unmarshal(p.Meta[mcp.MetaKeyProtocolVersion], &inBody)
+	}
+	switch inHeader := x.r.Header.Get(mcp.HeaderProtocolVersion); {
+	case inHeader == "":
+		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "the header %s is missing", mcp.HeaderProtocolVersion)
+		return false
+	case inBody == "":
+		x.reject(http.StatusBadRequest, codeInvalidParams, "_meta has no %s, which the header %s says is %q", mcp.MetaKeyProtocolVersion, mcp.HeaderProtocolVersion, inHeader)
+		return false
+	case inHeader != inBody:
+		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "the header %s is %q and the body says %q", mcp.HeaderProtocolVersion, inHeader, inBody)
+		return false
+	case !mcp.IsValidProtocolVersion(inBody):
+		return true // the library answers with the versions there are
+	}
+	if err := mcp.ValidateStandardHeaders(x.r.Header.Get, mcp.ProtocolVersion20260728, mcp.MCPMethod(x.method), x.envelope.Params); err != nil {
+		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "%v", err)
+		return false
+	}
+	return true
+}
+
+// statusOf is the status of an answer with an error, as 2026-07-28 has it.
+func statusOf(code int) int {
+	switch code {
+	case mcp.METHOD_NOT_FOUND:
+		return http.StatusNotFound
+	case mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, mcp.UNSUPPORTED_PROTOCOL_VERSION, codeInvalidRequest, codeInvalidParams, codeParse:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// always200 is the same as the older era has it.
+func always200(int) int { return http.StatusOK }
+
+// older serves a message of a client that says initialize.
+func (x *exchange) older() {
+	version := x.r.Header.Get(mcp.HeaderProtocolVersion)
+	if x.method == string(mcp.MethodInitialize) && x.id != nil {
+		x.initialize()
+		return
+	}
+	if version != "" && !mcp.IsValidProtocolVersion(version) {
+		x.reject(http.StatusBadRequest, codeInvalidRequest, "the protocol version %q is not one of %s", version, strings.Join(mcp.ValidProtocolVersions, ", "))
+		return
+	}
+	s := x.http.sessionOf(x.w, x.r, x.caller)
+	if s == nil {
+		return
+	}
+	defer s.leave()
+	switch {
+	case x.envelope.isAnswer():
+		s.base.answer(x.envelope)
+		x.w.WriteHeader(http.StatusAccepted)
+	case x.id == nil:
+		s.notified(x.method, x.envelope.Params)
+		x.w.WriteHeader(http.StatusAccepted)
+	default:
+		x.inSession(s)
+	}
+}
+
+// inSession serves a request of a session.
+func (x *exchange) inSession(s *httpSession) {
+	if p := early(x.method, x.envelope.Params, false, s.base.Initialized()); p != nil {
+		reject(x.w, http.StatusOK, x.id, p)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	if !s.begin(string(x.id), cancel, x.stream) {
+		x.reject(http.StatusBadRequest, codeInvalidRequest, "a request with this id is still under way")
+		return
+	}
+	defer s.finish(string(x.id), x.stream)
+	sess := x.http.server.newSession(x.stream, s.chat, s.base.peer, nil)
+	x.run(ctx, cancel, sess, always200)
+}
+
+// initialize begins a session.
+func (x *exchange) initialize() {
+	s, err := x.http.newHTTPSession(x.caller)
+	if err != nil {
+		x.failed(err)
+		return
+	}
+	defer s.leave()
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	reply := x.http.server.reply(ctx, s.base, false, x.id, x.method, x.raw)
+	if _, isError := reply.(mcp.JSONRPCError); isError || reply == nil || !x.http.keep(s) {
+		x.http.endSession(s)
+	} else {
+		x.w.Header().Set(mcp.HeaderSessionID, s.id)
+	}
+	done := make(chan answer, 1)
+	done <- x.encode(reply, always200)
+	x.http.logUnsent(x.finish(done))
+}
+
+// run gives the request to the library and serves its answer. It returns when
+// both have ended. A client that goes away cancels the request, and so does the
+// end of ctx; one that does not end then is left behind.
+func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess *session, status func(code int) int) {
+	done := make(chan answer, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		done <- x.work(ctx, sess, status)
+	}()
+	patience := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		x.stream.hurry(time.Now().Add(ending + flush))
+		time.AfterFunc(ending, func() {
+			close(patience)
+			x.stream.close()
+		})
+	})
+	err := x.finish(done)
+	if err != nil {
+		cancel(errCancelled)
+		x.http.logUnsent(err)
+	}
+	select {
+	case <-ended:
+	case <-patience:
+		x.http.logger.Warn("a call did not end and was left behind", "method", x.method)
+	}
+	x.stream.close()
+	stop()
+}
+
+// finish writes what there is to write, the answer last.
+func (x *exchange) finish(done <-chan answer) error {
+	if x.asEvents {
+		if err := x.stream.begin(); err != nil {
+			return err
+		}
+	}
+	return x.stream.serve(x.r.Context().Done(), done, x.http.beat)
+}
+
+// work has the request worked on when there is a place for it.
+func (x *exchange) work(ctx context.Context, sess *session, status func(int) int) answer {
+	if x.method == string(mcp.MethodSubscriptionsListen) {
+		x.stream.work = nil // it waits for ever, and must not hold a place
+	} else {
+		select {
+		case x.caller.work <- struct{}{}:
+			defer func() { <-x.caller.work }()
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errCancelled) {
+				return answer{}
+			}
+			return x.encode(mcp.NewJSONRPCError(mcp.NewRequestId(x.id), codeBusy, "the connection ended before the request was looked at", nil), status)
+		}
+	}
+	return x.encode(x.http.server.reply(ctx, sess, true, x.id, x.method, x.raw), status)
+}
+
+// encode makes the answer of a reply.
+func (x *exchange) encode(reply mcp.JSONRPCMessage, status func(int) int) answer {
+	if reply == nil {
+		return answer{}
+	}
+	a := answer{status: http.StatusOK}
+	if e, ok := reply.(mcp.JSONRPCError); ok {
+		a.status = status(e.Error.Code)
+	}
+	var err error
+	if a.message, err = json.Marshal(reply); err != nil {
+		ref := newCallID()
+		x.http.logger.Error("an answer cannot be encoded", "call", ref, "err", err)
+		a.message, _ = json.Marshal(mcp.NewJSONRPCError(mcp.NewRequestId(x.id), codeInternal, internalMessage(ref), nil))
+	}
+	return a
+}
+
+// failed answers a request for which there is no chat.
+func (x *exchange) failed(err error) {
+	if errors.Is(err, errTooMany) {
+		x.w.Header().Set("Retry-After", "1")
+		x.reject(http.StatusServiceUnavailable, codeBusy, "%v", err)
+		return
+	}
+	ref := newCallID()
+	x.http.logger.Error("a chat could not be started", "call", ref, "err", err)
+	x.reject(http.StatusInternalServerError, codeInternal, "%s", internalMessage(ref))
+}
+
+// logUnsent tells of an answer that did not reach its client.
+func (h *HTTP) logUnsent(err error) {
+	if err != nil {
+		h.logger.Debug("an answer did not reach its client", "err", err)
+	}
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// One chat's files, prompts and subscriptions are nothing to another, in either
+// era: over HTTP, every request has a session of its own, and what a client
+// subscribed to outlives the request.
+func TestHTTPResources(t *testing.T) {
+	needShell(t)
+	w := newWorld(t, triage)
+	w.srv.every = 5 * time.Millisecond
+	s := newSite(t, w)
+	for _, modern := range []bool{false, true} {
+		of := s.older
+		if modern {
+			of = s.newer
+		}
+		ada, grace := of(tokenAda, decide("chat")), of(tokenGrace, decide("deny"))
+		ada.ok("capability_packs_enable_tools", map[string]any{"pack_id": "triage"})
+		ran := ada.ok("triage__greet", map[string]any{"who": "Ada"})
+		made := fmt.Sprintf("workspace://%v/made.txt", ran["workspace"])
+		read := func(c *web, uri string) map[string]any { return c.ask("resources/read", map[string]any{"uri": uri}) }
+		if got := contentsOf(t, read(ada, made)); got["text"] != "made\n" {
+			t.Errorf("modern %v: her own file = %v", modern, got)
+		}
+		if e, _ := read(grace, made)["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
+			t.Errorf("modern %v: another's file = %v, want that there is none", modern, e)
+		}
+		// What one allowed for her chat, the other is asked about.
+		const steps = "skill://triage/docs/steps.md"
+		if got := contentsOf(t, read(ada, steps)); got["text"] == "" {
+			t.Errorf("modern %v: %v", modern, got)
+		}
+		if e, _ := read(grace, steps)["error"].(map[string]any); e == nil || e["code"] != float64(codeNotGiven) {
+			t.Errorf("modern %v: what grace denies = %v, want a denial", modern, e)
+		}
+
+		var hers, other *listening
+		if modern {
+			listen := func(c *web, uris ...string) *listening {
+				l := c.open("POST", "/mcp", map[string]any{"id": "s", "method": "subscriptions/listen", "params": withMeta(map[string]any{
+					"notifications": map[string]any{"resourceSubscriptions": uris, "promptsListChanged": true},
+				}, false)})
+				l.next()
+				return l
+			}
+			hers, other = listen(ada, made), listen(grace, made)
+		} else {
+			result(t, ada.ask("resources/subscribe", map[string]any{"uri": made}))
+			if reply := grace.ask("resources/subscribe", map[string]any{"uri": made}); reply["error"] == nil {
+				t.Errorf("grace subscribed to ada's file: %v", reply)
+			}
+			hers, other = ada.open("GET", "/mcp", nil), grace.open("GET", "/mcp", nil)
+		}
+		for _, c := range w.srv.everyChat() {
+			if c.handle == ran["workspace"] {
+				if err := os.WriteFile(filepath.Join(c.workspace, "made.txt"), []byte("made anew"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if m := hers.next(); m["method"] != "notifications/resources/updated" || m["params"].(map[string]any)["uri"] != made {
+			t.Errorf("modern %v: %v came, want that the file was updated", modern, m)
+		}
+		// A prompt changes the lists of its own chat.
+		message(t, ada.ask("prompts/get", map[string]any{"name": "detach", "arguments": map[string]any{"pack_id": "triage"}}))
+		var heard []string
+		for range map[bool]int{false: 3, true: 1}[modern] {
+			heard = append(heard, hers.next()["method"].(string))
+		}
+		if want := map[bool][]string{false: everyList, true: {promptsChanged}}[modern]; !slices.Equal(heard, want) {
+			t.Errorf("modern %v: %q came, want %q", modern, heard, want)
+		}
+		if names := field(objects(result(t, grace.ask("prompts/list", nil))["prompts"]), "name"); !slices.Contains(names, "triage") {
+			t.Errorf("modern %v: the other chat has the prompts %q", modern, names)
+		}
+		hers.stop()
+		other.stop()
+		for m := range other.lines {
+			t.Errorf("modern %v: the other chat heard %v", modern, m)
+		}
+	}
+	for _, e := range w.entries() {
+		if e.Tool == "prompts/get" && e.Caller != "ada" {
+			t.Errorf("the log has %+v, want ada's prompts", e)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxLegacy is how many connections of HTTP+SSE one credential may have. Each has
+// bounds of its own for the requests under way.
+const maxLegacy = 64
+
+// An sseConn is a connection of HTTP+SSE, the transport of 2024-11-05: what the
+// server says goes on one stream, and what the client says is posted. It is a
+// connection like the one on standard input and output, and ends with its
+// stream.
+type sseConn struct {
+	caller *caller
+	conn   *conn
+	ctx    context.Context // of its calls
+
+	mu    sync.Mutex // one message after the other
+	ended bool
+}
+
+// sse opens a connection and serves it until its stream ends.
+func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
+	if r.Method != http.MethodGet {
+		notAllowed(w, "GET")
+		return
+	}
+	if _, events := accepts(r); !events {
+		refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
+		return
+	}
+	ch, err := h.server.newChatOf(c.person, "sse", "until this client closes")
+	if err != nil {
+		ref := newCallID()
+		h.logger.Error("a chat could not be started", "call", ref, "err", err)
+		refuse(w, http.StatusInternalServerError, internalMessage(ref))
+		return
+	}
+	defer h.server.endChat(ch)
+
+	out := &eventWriter{stream: h.newStream(w, true, nil)}
+	calls, end := context.WithCancelCause(h.ending)
+	defer end(nil)
+	id := rand.Text()
+	s := &sseConn{caller: c, ctx: calls}
+	if !h.keepLegacy(id, s) {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
+		return
+	}
+	s.mu.Lock() // what is posted waits until the connection is there
+	err = out.raw(sseEvent("endpoint", []byte(h.prefix(r)+pathMessage+"?sessionId="+id)))
+	if err == nil {
+		s.conn = h.server.newConn(ch, out)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		h.dropLegacy(id)
+		h.logUnsent(err)
+		return
+	}
+
+	stop := context.AfterFunc(h.ending, func() { out.stream.hurry(time.Now().Add(ending + flush)) })
+	defer stop()
+	h.serveLegacy(r, s, out)
+	h.dropLegacy(id)
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	end(errCancelled) // unless the server ends, which was the cause then
+	s.conn.end(out)
+	out.shut()
+}
+
+// serveLegacy waits until there is no more use in the connection.
+func (h *HTTP) serveLegacy(r *http.Request, s *sseConn, out *eventWriter) {
+	t := time.NewTicker(h.beat)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			_ = s.conn.out.put(nil)
+		case <-s.conn.out.broken:
+			h.logUnsent(s.conn.out.failure())
+			return
+		case <-r.Context().Done():
+			out.stream.hurry(time.Now()) // nobody reads
+			return
+		case <-h.ending.Done():
+			return
+		}
+	}
+}
+
+// prefix is what a proxy takes off the paths of the public URL; empty for who
+// comes by another way.
+func (h *HTTP) prefix(r *http.Request) string {
+	if h.public == nil || !strings.EqualFold(hostName(r.Host), h.public.Hostname()) {
+		return ""
+	}
+	return h.public.EscapedPath()
+}
+
+func (h *HTTP) keepLegacy(id string, s *sseConn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, have := range h.legacy {
+		if have.caller == s.caller {
+			n++
+		}
+	}
+	if h.closed || n >= maxLegacy {
+		return false
+	}
+	h.legacy[id] = s
+	return true
+}
+
+func (h *HTTP) dropLegacy(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.legacy, id)
+}
+
+// message takes a message for a connection. The answer goes on its stream.
+func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
+	if r.Method != http.MethodPost {
+		notAllowed(w, "POST")
+		return
+	}
+	h.mu.Lock()
+	s := h.legacy[r.URL.Query().Get("sessionId")]
+	h.mu.Unlock()
+	if s == nil || s.caller != c {
+		refuse(w, http.StatusNotFound, "there is no such connection; open "+pathSSE)
+		return
+	}
+	data, release, ok := h.read(w, r, c)
+	if !ok {
+		return
+	}
+	defer release()
+	data = trimLine(data)
+	e, wrong := parse(data)
+	if wrong != nil {
+		reject(w, http.StatusBadRequest, nil, wrong)
+		return
+	}
+	id, wrong := e.malformed()
+	if wrong != nil {
+		reject(w, http.StatusBadRequest, id, wrong)
+		return
+	}
+	s.mu.Lock()
+	ended := s.ended || s.conn == nil
+	if !ended {
+		s.conn.take(s.ctx, e, id, data)
+	}
+	s.mu.Unlock()
+	if ended {
+		refuse(w, http.StatusNotFound, "the connection has ended")
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = fmt.Fprintln(w, "accepted")
+}
+
+// An eventWriter makes an event of each line that is written to it, and a sign
+// of life of an empty one.
+type eventWriter struct {
+	stream *stream
+
+	mu     sync.Mutex
+	closed bool
+}
+
+func (e *eventWriter) Write(line []byte) (int, error) {
+	b := []byte(": \n\n")
+	if len(line) > 0 {
+		b = sseEvent("message", trimLine(line))
+	}
+	if err := e.raw(b); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+func (e *eventWriter) raw(b []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errNoOutput
+	}
+	if err := e.stream.begin(); err != nil {
+		return err
+	}
+	return e.stream.write(b)
+}
+
+// shut ends writing, and returns when nothing is written any more.
+func (e *eventWriter) shut() {
+	if !e.mu.TryLock() {
+		e.stream.hurry(time.Now())
+		e.mu.Lock()
+	}
+	e.closed = true
+	e.mu.Unlock()
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The conversations of testdata/wire are the same over HTTP, message by message,
+// but for what belongs to a connection.
+func TestWireHTTP(t *testing.T) {
+	if *update {
+		t.Skip("the conversations are written from standard input and output")
+	}
+	for name, over := range map[string]struct {
+		files []string
+		of    func(*testing.T, *site) *talker
+	}{
+		// Over /mcp each era has a chat of its own, and nothing is refused by its order.
+		"streamable": {[]string{
+			"legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied",
+			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills",
+		}, streamable},
+		"sse": {[]string{
+			"both", "legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied",
+			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills",
+		}, overSSE},
+	} {
+		for _, file := range over.files {
+			t.Run(name+"/"+file, func(t *testing.T) {
+				s := newSite(t, newWorld(t, triage), func(o *HTTPOptions) { o.Credentials = []Credential{{Token: tokenAda}} })
+				converse(t, filepath.Join("testdata", "wire", file+".txtar"), over.of(t, s))
+			})
+		}
+	}
+}
+
+// overSSE says each line on a connection of HTTP+SSE.
+func overSSE(t *testing.T, s *site) *talker {
+	o := s.old(tokenAda)
+	return &talker{
+		lines: o.stream.lines, end: s.http.Close,
+		say: func(line string) {
+			if code, _, text := o.status(o.request(t.Context(), "POST", o.path, []byte(line))); code != 202 {
+				t.Errorf("%s = %d %s, want 202", line, code, text)
+			}
+		},
+	}
+}
+
+// streamable posts each line, and hears what comes on all the streams.
+func streamable(t *testing.T, s *site) *talker {
+	c := s.client(tokenAda)
+	lines := make(chan map[string]any, 64)
+	var under sync.WaitGroup
+	open := make(map[string]context.CancelFunc) // :: id of a request of the newer era → what closes its stream
+	post := func(ctx context.Context, line string, modern bool) {
+		at := c.at(modern)
+		resp := at.do(at.request(ctx, "POST", "/mcp", []byte(line)))
+		defer resp.Body.Close()
+		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+			c.session = id
+		}
+		hear := func(_, data string) bool {
+			var m map[string]any
+			if err := json.Unmarshal([]byte(data), &m); err != nil {
+				t.Errorf("%s came: %v", data, err)
+			}
+			lines <- m
+			return true
+		}
+		switch kind := resp.Header.Get("Content-Type"); {
+		case strings.HasPrefix(kind, "text/event-stream"):
+			if err := events(resp.Body, hear); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		case kind == "application/json":
+			var m map[string]any
+			if err := json.NewDecoder(resp.Body).Decode(&m); err != nil {
+				t.Error(err)
+			}
+			lines <- m
+		case resp.StatusCode != 202:
+			t.Errorf("%s = %d", line, resp.StatusCode)
+		}
+	}
+	return &talker{
+		lines: lines, loose: true,
+		end: func() {
+			under.Wait()
+			close(lines)
+		},
+		say: func(line string) {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+				Params json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatal(err)
+			}
+			if stop := open[cancelledID(m.Params)]; stop != nil && m.Method == "notifications/cancelled" {
+				stop() // which is how the newer era does it here
+				return
+			}
+			ctx, stop := context.WithCancel(context.Background())
+			t.Cleanup(stop)
+			modern := isModern(m.Params)
+			if modern {
+				open[string(m.ID)] = stop
+			}
+			if m.Method == "initialize" || m.Method == "" || m.ID == nil {
+				post(ctx, line, modern) // what follows relies on it
+				return
+			}
+			under.Go(func() { post(ctx, line, modern) })
+		},
+	}
+}
+
+// at is the client as it is in one era.
+func (c *web) at(modern bool) *web {
+	return &web{t: c.t, site: c.site, token: c.token, session: c.session, modern: modern}
+}

@@ -1,0 +1,291 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// The prompts that are no packs. A pack of such a name has a hash in its own.
+const (
+	promptAttach = "attach"
+	promptDetach = "detach"
+)
+
+// Names of the prompts' arguments.
+const (
+	argPack  = "pack_id"   // of attach and detach
+	argWords = "arguments" // of a pack
+)
+
+type promptsResult struct {
+	pageResult
+	Prompts []mcp.Prompt `json:"prompts"`
+}
+
+// invocable reports whether an attached pack has a prompt: whoever wrote it may
+// reserve it for models. One that is reserved for people has.
+func invocable(p *packs.Pack) bool {
+	return p.Frontmatter.UserInvocable == nil || *p.Frontmatter.UserInvocable
+}
+
+// prompts are the prompts of a Catalog's packs, and ours, sorted by their names.
+// Of two packs whose prompts would have the same, the later by id gets a hash.
+func prompts(catalog *packs.Catalog) []keyed {
+	all := []keyed{{key: promptAttach}, {key: promptDetach}}
+	taken := map[string]bool{foldName(promptAttach): true, foldName(promptDetach): true}
+	for _, p := range catalog.Attached() {
+		if !invocable(p) {
+			continue
+		}
+		name := promptName(p.ID)
+		if taken[foldName(name)] {
+			name += "_" + shortHash(p.ID)
+		}
+		taken[foldName(name)] = true
+		all = append(all, keyed{name, p})
+	}
+	return sortKeyed(all)
+}
+
+// promptName is a pack's id as clients make commands of it: "__" for a slash,
+// and "-" for what is neither letter nor digit.
+func promptName(id string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		default:
+			return '-'
+		}
+	}, strings.ReplaceAll(id, "/", "__"))
+}
+
+// listPrompts answers prompts/list: one prompt a pack, and those by which a
+// person attaches and detaches.
+func (s *Server) listPrompts(_ context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p cursorParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf("prompts", p.Cursor, prompts(r.catalog), keyed.String)
+	if err != nil {
+		return nil, err
+	}
+	return &promptsResult{pageResult: pageResult{NextCursor: next}, Prompts: s.prompts(page)}, nil
+}
+
+// prompts are prompts as a client sees them.
+func (s *Server) prompts(some []keyed) []mcp.Prompt {
+	all := make([]mcp.Prompt, len(some))
+	for i, p := range some {
+		switch {
+		case p.pack != nil:
+			all[i] = s.packPrompt(p)
+		case p.key == promptAttach:
+			all[i] = mcp.Prompt{
+				Name: promptAttach, Title: "Attach a capability pack", Description: "Make a capability pack available in this chat.",
+				Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of a pack that is not attached", Required: true}},
+			}
+		default:
+			all[i] = mcp.Prompt{
+				Name: promptDetach, Title: "Detach a capability pack", Description: "Take a capability pack, and its tools, out of this chat.",
+				Arguments: []mcp.PromptArgument{{Name: argPack, Title: "Pack", Description: "id of an attached pack", Required: true}},
+			}
+		}
+	}
+	return all
+}
+
+// packPrompt is a pack's own.
+func (s *Server) packPrompt(p keyed) mcp.Prompt {
+	hint := safetext.Line(p.pack.Frontmatter.ArgumentHint)
+	if hint == "" {
+		hint = "what to apply the pack to"
+	}
+	return mcp.Prompt{
+		Name: p.key, Title: safetext.Line(p.pack.Name), Description: s.describe(p.pack.Description),
+		Arguments: []mcp.PromptArgument{{Name: argWords, Title: "Arguments", Description: shorten(hint, maxHint)}},
+	}
+}
+
+// maxHint is how many characters of a pack's own hint at its arguments are shown.
+const maxHint = 200
+
+type getPromptParams struct {
+	Name      string            `json:"name"`
+	Arguments map[string]string `json:"arguments"`
+}
+
+type getPromptRequest struct {
+	getPromptParams
+	roundTrip
+}
+
+// getPrompt answers prompts/get, which is a person's own act: nobody is asked,
+// it is recorded as what it does, and a rule can forbid it.
+func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p getPromptRequest
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	method := &baseTool{name: string(mcp.MethodPromptsGet)}
+	known := argPack
+	switch p.Name {
+	case promptAttach, promptDetach:
+		method.prepare = (*Server).prepareAttach
+	default:
+		known = argWords
+		method.prepare = (*Server).prepareInvocation
+		if promptOf(r.catalog, p.Name) == nil {
+			return nil, noPrompt(p.Name)
+		}
+	}
+	for name := range p.Arguments {
+		if name != known {
+			return nil, &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the prompt %q has no argument %q", safetext.Line(p.Name), safetext.Line(name))}
+		}
+	}
+	out, _, err := s.pass(ctx, method, p.getPromptParams, p.roundTrip, func(c *call) { c.caller.Act = true })
+	if err != nil {
+		return nil, err
+	}
+	return out.(*mcp.GetPromptResult), nil
+}
+
+// promptOf returns the pack with a prompt of this name; nil when there is none.
+func promptOf(catalog *packs.Catalog, name string) *packs.Pack {
+	for _, p := range prompts(catalog) {
+		if p.key == name {
+			return p.pack
+		}
+	}
+	return nil
+}
+
+func noPrompt(name string) *rpcError {
+	if len(name) > 100 {
+		name = name[:100] + "…"
+	}
+	return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("there is no prompt %q", safetext.Line(strings.ToValidUTF8(name, "")))}
+}
+
+// prepareInvocation finds out what a pack's prompt says.
+func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error) {
+	var p getPromptParams
+	if err := json.Unmarshal(c.args, &p); err != nil {
+		return nil, err
+	}
+	pack := promptOf(c.catalog, p.Name)
+	if pack == nil {
+		return nil, noPrompt(p.Name)
+	}
+	facts, tree, err := s.factsAndTree(ctx, pack)
+	if err != nil {
+		return nil, err
+	}
+	body, err := s.body(pack, tree)
+	if err != nil {
+		return nil, err
+	}
+	words := p.Arguments[argWords]
+	if n := len(body) + (strings.Count(body, argumentsPlaceholder)+1)*len(words); int64(n) > s.limits.ReadPageMax {
+		return nil, failf(codeTooLarge, "Pass shorter arguments.", "the document with its arguments filled in has %d bytes, and at most %d are given", n, s.limits.ReadPageMax)
+	}
+	return &action{
+		request: gate.Request{
+			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
+			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: hiddenIn([]byte(body)),
+		},
+		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+			if err := s.unchanged(ctx, pack, permit); err != nil {
+				return nil, err
+			}
+			return userMessage(s.describe(pack.Description), invocation(pack.Folder(), body, words)), nil
+		},
+	}, nil
+}
+
+// body is the whole entry document without its frontmatter, of the bytes that
+// were digested.
+func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
+	page, err := pack.Body(0, s.limits.ReadPageMax)
+	if err == nil && len(page.Data) > 0 && !pack.Loose { // a loose tool's document is made, not read
+		dir, openErr := pack.OpenDir()
+		if openErr != nil {
+			return "", openErr
+		}
+		defer dir.Close()
+		page, err = s.page(dir, tree, pack.Entry, page.Offset, int64(len(page.Data)))
+	}
+	if err != nil {
+		return "", err
+	}
+	if page.Truncated {
+		return "", failf(codeTooLarge, "Open it with "+s.exposed(toolOpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
+	}
+	return strings.ToValidUTF8(string(page.Data), "\ufffd"), nil
+}
+
+// userMessage is a prompt of one message of the user's.
+func userMessage(description, text string) *mcp.GetPromptResult {
+	return &mcp.GetPromptResult{Description: description, Messages: []mcp.PromptMessage{
+		{Role: mcp.RoleUser, Content: mcp.NewTextContent(text)},
+	}}
+}
+
+// prepareAttach finds out which pack a person attaches to this chat, or takes
+// away from it.
+func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
+	var p getPromptParams
+	if err := json.Unmarshal(c.args, &p); err != nil {
+		return nil, err
+	}
+	on := p.Name == promptAttach
+	pack, err := c.catalog.Lookup(p.Arguments[argPack])
+	if err != nil {
+		e := s.explain(err, c.id)
+		e.Hint = "packs-mcp list --all says which packs there are."
+		return nil, e
+	}
+	req := gate.Request{
+		Caller: c.caller, Kind: gate.KindDetach, Method: c.tool.name, Pack: gate.Pack{ID: pack.ID, Dir: "", Trust: gate.Trust(pack.Trust)},
+		Arguments: c.args, Logged: redactExec(c.args, s.secrets),
+	}
+	if on {
+		req.Kind = gate.KindAttach
+		if !pack.Valid {
+			return nil, failf(codeInvalidArguments, "packs-mcp validate says what to mend.", "pack %q is not valid", pack.ID)
+		}
+		if req.Pack, err = s.facts(ctx, pack); err != nil {
+			return nil, err
+		}
+	}
+	return &action{request: req, perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
+		if err := s.SetAttached(ctx, c.chat.id, pack.ID, on); err != nil {
+			return nil, err
+		}
+		if !on {
+			return userMessage("The pack is detached.", fmt.Sprintf("I detached the capability pack %s from this chat: do not use it, or its tools, any more.", pack.ID)), nil
+		}
+		text := fmt.Sprintf("I attached a capability pack to this chat:\n- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
+			pack.ID, safetext.Line(pack.Name), s.describe(pack.Description), s.files.HasTools(pack))
+		switch {
+		case !pack.Offered:
+			text += "It is meant for another mode, so it cannot be used now."
+		case !isOffered(pack):
+			text += "Only I call on it, by its own prompt."
+		default:
+			text += fmt.Sprintf("Open it with %s when it fits what I ask for.", s.exposed(toolOpenDocs))
+		}
+		return userMessage("The pack is attached.", text), nil
+	}}, nil
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// maxResource is the largest file that is given whole, in bytes: all that a
+// skill may have. A larger one is there by pages of read_file.
+const maxResource = 16 << 20
+
+// errNoResource says that a URI leads to nothing that this chat may know of.
+var errNoResource = errors.New("there is no such resource")
+
+type uriParams struct {
+	URI string `json:"uri"`
+}
+
+type readParams struct {
+	uriParams
+	roundTrip
+}
+
+// readMethod is resources/read on the road of every call.
+func readMethod() *baseTool {
+	return &baseTool{
+		name:    string(mcp.MethodResourcesRead),
+		input:   `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`,
+		prepare: (*Server).prepareRead,
+	}
+}
+
+// readResource answers resources/read.
+func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p readParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	u, ok := parseURI(p.URI)
+	made := s.generated(r.catalog, p.URI)
+	if !ok && made == nil {
+		return nil, notFound(r, p.URI)
+	}
+	if made != nil {
+		return s.readGenerated(ctx, r, p, made)
+	}
+	if u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
+		return nil, notFound(r, p.URI)
+	}
+	out, question, err := s.pass(ctx, readMethod(), p.uriParams, p.roundTrip, nil)
+	switch {
+	case question != nil:
+		return question, nil
+	case errors.Is(err, errNoResource) || isMissing(err):
+		return nil, notFound(r, p.URI)
+	case err != nil:
+		return nil, err
+	}
+	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{out.(mcp.ResourceContents)}}, nil
+}
+
+// prepareRead finds out which file would be given.
+func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
+	var p uriParams
+	if err := c.decode(&p); err != nil {
+		return nil, err
+	}
+	u, ok := parseURI(p.URI)
+	if !ok {
+		return nil, errNoResource
+	}
+	f, err := s.find(ctx, c, u)
+	if err != nil {
+		return nil, err
+	}
+	if f.isDir {
+		return nil, errNoResource
+	}
+	// Read before the question, so that the person hears of hidden characters,
+	// and not kept while they think.
+	page, err := s.whole(c, f)
+	if err != nil {
+		return nil, err
+	}
+	req := s.readRequest(c, f)
+	if page.UTF8 {
+		req.Hidden = hiddenIn(page.Data)
+	}
+	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+		page, err := s.whole(c, f)
+		if err != nil {
+			return nil, err
+		}
+		if f.pack != nil {
+			if err := s.unchanged(ctx, f.pack, permit); err != nil {
+				return nil, err
+			}
+		}
+		return contents(p.URI, page), nil
+	}}, nil
+}
+
+// readRequest is what the gate gets to decide about a file or a folder.
+func (s *Server) readRequest(c *call, f *found) gate.Request {
+	req := gate.Request{
+		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name, Pack: f.facts, Path: f.path,
+		Arguments: c.args, Logged: redactExec(c.args, s.secrets),
+	}
+	switch {
+	case f.pack == nil:
+		req.Workspace, req.Scratch = c.chat.workspace, c.chat.ownFolder
+	case f.path == f.pack.Entry:
+		req.Kind, req.Path = gate.KindOpen, ""
+	}
+	return req
+}
+
+// whole reads a file, the very bytes that the pack's digest covers.
+func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
+	limits := packfs.Limits{Page: maxResource, PageMax: maxResource, File: min(maxResource, s.limits.ReadFile)}
+	var page *packfs.Page
+	if f.pack == nil {
+		dir, err := c.chat.openWorkspace()
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		page, err = dir.Read(f.path, 0, maxResource, limits)
+		return page, tooLargeForOne(err)
+	}
+	dir, err := f.pack.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	file, _ := f.tree.File(f.path)
+	page, err = dir.ReadVerified(f.path, 0, maxResource, limits, file.Digest)
+	return page, tooLargeForOne(err)
+}
+
+// tooLargeForOne names the way to a file that is too large to be given at once.
+func tooLargeForOne(err error) error {
+	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
+		return failf(codeTooLarge, "It is there by pages: call "+toolReadFile+" with its pack_id and path.", "%v", e)
+	}
+	return err
+}
+
+// contents is a file as resources/read gives it: as text when it is one, byte
+// for byte.
+func contents(uri string, page *packfs.Page) mcp.ResourceContents {
+	if page.UTF8 && utf8.Valid(page.Data) {
+		return mcp.TextResourceContents{URI: uri, MIMEType: page.MIME, Text: string(page.Data)}
+	}
+	return mcp.BlobResourceContents{URI: uri, MIMEType: page.MIME, Blob: base64.StdEncoding.EncodeToString(page.Data)}
+}
+
+// A generated resource is one that no file has: the index of skills, and the
+// manifest of one. Both are metadata.
+type generated func(context.Context) (any, error)
+
+// readGenerated gives one, on the record and without a question.
+func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p readParams, made generated) (mcp.ResultMetadata, error) {
+	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.uriParams, p.roundTrip, nil)
+	if isNoSkill(err) {
+		return nil, notFound(r, p.URI)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{
+		mcp.TextResourceContents{URI: p.URI, MIMEType: "application/json", Text: string(text)},
+	}}, nil
+}
+
+// metadataMethod is a method that shows metadata, on the road of every call.
+func metadataMethod(name string, give func(context.Context) (any, error)) *baseTool {
+	return &baseTool{name: name, prepare: func(s *Server, _ context.Context, c *call) (*action, error) {
+		return &action{
+			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.args, Logged: redactExec(c.args, s.secrets)},
+			perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
+		}, nil
+	}}
+}
+
+// matchesAny reports whether err is one of the targets.
+func matchesAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
+}

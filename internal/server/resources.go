@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// mimeDirectory is the type of a resource that is a folder.
+const mimeDirectory = "inode/directory"
+
+// mimeMarkdown is the type of an entry document.
+const mimeMarkdown = "text/markdown"
+
+// A pageResult is what the pages of every list have.
+type pageResult struct {
+	mcp.CacheableResult
+	NextCursor string `json:"nextCursor,omitempty"`
+}
+
+type resourcesResult struct {
+	pageResult
+	Resources []mcp.Resource `json:"resources"`
+}
+
+type templatesResult struct {
+	pageResult
+	ResourceTemplates []template `json:"resourceTemplates"`
+}
+
+type template struct {
+	URITemplate string `json:"uriTemplate"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+type cursorParams struct {
+	Cursor string `json:"cursor"`
+}
+
+// listResources answers resources/list: the entry document of each pack, and
+// the index of skills. What else a pack holds is in its manifest, and below its
+// folder; names and descriptions are metadata, so nobody is asked.
+func (s *Server) listResources(_ context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p cursorParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf("resources", p.Cursor, documents(r.catalog), keyed.String)
+	if err != nil {
+		return nil, err
+	}
+	return &resourcesResult{pageResult: pageResult{NextCursor: next}, Resources: s.resources(page)}, nil
+}
+
+// A keyed pack is one with what it is sorted by: the URI of its document, or
+// the name of its prompt. The pack is nil for what is no pack's.
+type keyed struct {
+	key  string
+	pack *packs.Pack
+}
+
+// String returns the key.
+func (k keyed) String() string { return k.key }
+
+func sortKeyed(all []keyed) []keyed {
+	slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+	return all
+}
+
+// documents are the entry documents of a Catalog's packs, and the index of
+// skills, sorted by their URIs.
+func documents(catalog *packs.Catalog) []keyed {
+	all := []keyed{{key: indexURI}}
+	for _, p := range offered(catalog) {
+		all = append(all, keyed{packURI(p, p.Entry), p})
+	}
+	return sortKeyed(all)
+}
+
+// resources are documents as a client sees them.
+func (s *Server) resources(documents []keyed) []mcp.Resource {
+	all := make([]mcp.Resource, len(documents))
+	for i, d := range documents {
+		if d.pack == nil {
+			all[i] = mcp.Resource{
+				URI: indexURI, Name: "index.json", Title: "Index of skills", Description: "The skills there are, for readers of the discovery index.",
+				MIMEType: "application/json",
+			}
+			continue
+		}
+		all[i] = s.entryResource(d.pack)
+	}
+	return all
+}
+
+// entryResource is the entry document of a pack, under the pack's name and
+// description.
+func (s *Server) entryResource(p *packs.Pack) mcp.Resource {
+	return mcp.Resource{
+		URI: packURI(p, p.Entry), Name: safetext.Line(p.Name), Description: s.describe(p.Description), MIMEType: typeOf(p, p.Entry),
+	}
+}
+
+// typeOf is the type of a pack's file as far as its name tells; the bytes, when
+// they are read, tell for sure.
+func typeOf(p *packs.Pack, name string) string {
+	if name == p.Entry && !p.Loose {
+		return mimeMarkdown
+	}
+	return packfs.TypeByName(name)
+}
+
+// Templates of our URIs, as RFC 6570 has them.
+const (
+	templateSkill     = schemeSkill + "://{+pack_id}/{+path}"
+	templatePack      = schemePack + "://{+pack_id}/{+path}"
+	templateWorkspace = schemeWorkspace + "://{workspace}/{+path}"
+)
+
+// listTemplates answers resources/templates/list.
+func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p cursorParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf("templates", p.Cursor, []template{
+		{templatePack, "pack", "File of a pack", "A file or folder of an attached pack that is no skill."},
+		{templateSkill, "skill", "File of a skill", "A file or folder of an attached pack with a SKILL.md."},
+		{templateWorkspace, "workspace", "File of the workspace", "What programs made in this chat; a run returns the handle."},
+	}, func(t template) string { return t.URITemplate })
+	if err != nil {
+		return nil, err
+	}
+	return &templatesResult{pageResult: pageResult{NextCursor: next}, ResourceTemplates: page}, nil
+}
+
+// notFound is the error for a resource that is not there. It says no more of one
+// that may not be seen.
+func notFound(r *frontRequest, uri string) *rpcError {
+	code := mcp.RESOURCE_NOT_FOUND
+	if r.modern || r.method != string(mcp.MethodResourcesRead) {
+		code = codeInvalidParams // and so in either era for the extension's methods
+	}
+	return &rpcError{code: code, message: "there is no such resource", data: map[string]any{"uri": uri}}
+}
+
+// isMissing reports whether an error says that something is not there, or is
+// not a file of the pack.
+func isMissing(err error) bool {
+	return matchesAny(err, packfs.ErrNotFound, packfs.ErrOutside, packfs.ErrNotRegular, packfs.ErrIsDir, packfs.ErrNotDir, packfs.ErrHardLink)
+}
+
+// A found resource is a file or a folder, with what the gate needs to know.
+type found struct {
+	pack  *packs.Pack // nil: the chat's workspace
+	facts gate.Pack
+	tree  *packfs.Tree // of pack
+	path  string       // "." for the top
+	isDir bool
+}
+
+// find finds what a URI leads to. Of a pack, only what its digest covers is
+// there: links are not.
+func (s *Server) find(ctx context.Context, c *call, u resourceURI) (*found, error) {
+	if u.scheme == schemeWorkspace {
+		handle, inside, ok := cutHandle(u.path)
+		if !ok || c.ownWorkspace(handle) != nil {
+			return nil, errNoResource
+		}
+		f := &found{facts: gate.Pack{ID: workspaceID, Trust: gate.TrustUser}, path: inside}
+		dir, err := c.chat.openWorkspace()
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		f.isDir, err = dir.IsDir(f.path)
+		return f, err
+	}
+	for _, at := range places(c.catalog, u) {
+		facts, tree, err := s.factsAndTree(ctx, at.pack)
+		if err != nil {
+			return nil, err
+		}
+		_, isFile := tree.File(at.path)
+		if isFile || holds(tree, at.path) {
+			return &found{pack: at.pack, facts: facts, tree: tree, path: at.path, isDir: !isFile}, nil
+		}
+	}
+	return nil, errNoResource
+}
+
+// cutHandle parts the path of a workspace's URI into the handle and the path
+// inside, "." for the top.
+func cutHandle(at string) (handle, inside string, ok bool) {
+	handle, inside, _ = strings.Cut(at, "/")
+	return handle, path.Clean(inside), handle != ""
+}
+
+// holds reports whether a folder of a tree has a file in it.
+func holds(tree *packfs.Tree, dir string) bool {
+	if dir == "." {
+		return true
+	}
+	i, _ := slices.BinarySearchFunc(tree.Files, dir+"/", func(f packfs.TreeFile, prefix string) int { return strings.Compare(f.Path, prefix) })
+	return i < len(tree.Files) && strings.HasPrefix(tree.Files[i].Path, dir+"/")
+}

@@ -1,0 +1,372 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// extensionSkills names the Skills extension of MCP, SEP-2640.
+const extensionSkills = "io.modelcontextprotocol/skills"
+
+// What a skill may hold, by the extension. maxSkillNames bounds what is looked
+// at to find that out: folders count, too.
+const (
+	maxSkillFiles = 512
+	maxSkillBytes = 16 << 20
+	maxSkillNames = 8 * maxSkillFiles
+)
+
+// skillsPage is after how many bytes of JSON a page of skills ends. An entry is
+// never split, so a page is up to one entry longer.
+const skillsPage = 256 << 10
+
+type skillsResult struct {
+	pageResult
+	Skills []json.RawMessage `json:"skills"`
+}
+
+type skillResult struct {
+	mcp.CacheableResult
+	Skill json.RawMessage `json:"skill"`
+}
+
+// A skillEntry is one skill: its document, every key of its frontmatter, and
+// every file with the digest of its bytes.
+type skillEntry struct {
+	URI         string          `json:"uri"`
+	Frontmatter json.RawMessage `json:"frontmatter"`
+	Resources   []skillResource `json:"resources"`
+}
+
+type skillResource struct {
+	URI    string `json:"uri"`
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+}
+
+// skills are the packs of a Catalog that are skills, sorted by the URIs of their
+// documents.
+func skills(catalog *packs.Catalog) []keyed {
+	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack == nil || !isSkill(d.pack) })
+}
+
+type listSkillsParams struct {
+	cursorParams
+	roundTrip
+}
+
+// listSkills answers skills/list.
+func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p listSkillsParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	after, err := afterCursor(methodSkillsList, p.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	out, _, err := s.pass(ctx, metadataMethod(methodSkillsList, func(ctx context.Context) (any, error) {
+		return s.skillsAfter(ctx, r.catalog, after)
+	}), p.cursorParams, p.roundTrip, nil)
+	if err != nil {
+		return nil, err
+	}
+	return out.(*skillsResult), nil
+}
+
+func (s *Server) skillsAfter(ctx context.Context, catalog *packs.Catalog, after string) (*skillsResult, error) {
+	out := &skillsResult{Skills: []json.RawMessage{}}
+	size, last := 0, ""
+	for _, d := range skills(catalog) {
+		if d.key <= after {
+			continue
+		}
+		if len(out.Skills) >= pageSize || size >= skillsPage {
+			out.NextCursor = cursorAfter(methodSkillsList, last)
+			break
+		}
+		last = d.key
+		entry, err := s.skill(ctx, d.pack)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err == nil {
+			err = listable(d.pack)
+		}
+		if err != nil {
+			s.leftOut(d.pack, err)
+			continue
+		}
+		out.Skills = append(out.Skills, entry)
+		size += len(entry)
+	}
+	return out, nil
+}
+
+// leftOut says in the log, once for each pack, why a pack is not among the
+// skills.
+func (s *Server) leftOut(p *packs.Pack, err error) {
+	s.mu.Lock()
+	told := s.told[p.Dir]
+	if s.told == nil {
+		s.told = make(map[string]bool)
+	}
+	s.told[p.Dir] = true
+	s.mu.Unlock()
+	if !told {
+		s.logger.Warn("a pack is left out of the list of skills; its documents, files and tools are served all the same", "pack", p.ID, "err", err)
+	}
+}
+
+type getSkillParams struct {
+	uriParams
+	roundTrip
+}
+
+// getSkill answers skills/get.
+func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+	var p getSkillParams
+	if err := r.decode(&p); err != nil {
+		return nil, err
+	}
+	pack := skillAt(r.catalog, p.URI)
+	if pack == nil {
+		return nil, notFound(r, p.URI)
+	}
+	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
+		return s.skill(ctx, pack)
+	}), p.uriParams, p.roundTrip, nil)
+	if isNoSkill(err) {
+		s.leftOut(pack, err)
+		return nil, notFound(r, p.URI)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &skillResult{Skill: out.(json.RawMessage)}, nil
+}
+
+// skillAt returns the skill whose document has this URI; nil when there is none.
+func skillAt(catalog *packs.Catalog, uri string) *packs.Pack {
+	u, ok := parseURI(uri)
+	if !ok || u.scheme != schemeSkill || path.Base(u.path) != skillFile {
+		return nil
+	}
+	for _, at := range places(catalog, u) {
+		if at.path == skillFile {
+			return at.pack
+		}
+	}
+	return nil
+}
+
+// errNoSkill says that a pack is none by the extension, whatever it seemed to be
+// when it was found.
+var errNoSkill = errors.New("the pack is no skill")
+
+// isNoSkill reports whether an error says that, or that the pack is larger than
+// a skill may be.
+func isNoSkill(err error) bool {
+	_, tooLarge := errors.AsType[*packfs.TooLargeError](err)
+	return tooLarge || errors.Is(err, errNoSkill)
+}
+
+// skill makes the entry of one skill from its bytes as they are now.
+func (s *Server) skill(ctx context.Context, p *packs.Pack) (json.RawMessage, error) {
+	tree, err := s.skillTree(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	matter, err := s.frontmatter(p, tree)
+	if err != nil {
+		return nil, err
+	}
+	e := skillEntry{URI: packURI(p, skillFile), Frontmatter: matter, Resources: make([]skillResource, len(tree.Files))}
+	for i, f := range tree.Files {
+		e.Resources[i] = skillResource{URI: packURI(p, f.Path), Digest: f.Digest, Size: f.Size}
+	}
+	raw, err := encode(e)
+	if err != nil {
+		return nil, err
+	}
+	return raw.RawStructuredContent, nil
+}
+
+// skillTree digests a skill, and no more of it than a skill may have.
+func (s *Server) skillTree(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	tree, err := dir.DigestWithin(ctx, s.digests, packfs.Bound{Files: maxSkillNames, Bytes: maxSkillBytes})
+	if err != nil {
+		return nil, err
+	}
+	if n := len(tree.Files); n > maxSkillFiles {
+		return nil, &packfs.TooLargeError{Size: int64(n), Limit: maxSkillFiles, Unit: "files"}
+	}
+	for _, f := range tree.Files {
+		// A manifest has every file, and every file of it can be read.
+		if u, ok := parseURI(packURI(p, f.Path)); !ok || u.path != path.Join(p.ID, f.Path) {
+			return nil, fmt.Errorf("the file %q cannot have a URI: %w", safetext.Line(f.Path), errNoSkill)
+		}
+	}
+	return tree, nil
+}
+
+// frontmatter returns what the document says of itself now.
+func (s *Server) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage, error) {
+	file, ok := tree.File(skillFile)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a file: %w", skillFile, errNoSkill)
+	}
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	page, err := dir.ReadVerified(skillFile, 0, maxResource, packfs.Limits{Page: maxResource, PageMax: maxResource, File: maxResource}, file.Digest)
+	if err != nil {
+		return nil, err
+	}
+	doc, problems := frontmatter.Inspect(skillFile, page.Data, len(page.Data))
+	if doc == nil || doc.Name != p.Name || !verbatim(problems) {
+		return nil, fmt.Errorf("its frontmatter is no longer what it was: %w", errNoSkill)
+	}
+	return doc.JSON()
+}
+
+// verbatim reports whether a frontmatter is to every reader of YAML what it is
+// to ours, given what ours found wrong with it.
+func verbatim(problems []diag.Diagnostic) bool {
+	return !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool {
+		switch d.Code {
+		case frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// maxSkillDescription is how long the description of a skill may be, in
+// characters, by the rules of Agent Skills.
+const maxSkillDescription = 1024
+
+// listable says why a skill that can be had is not listed; nil when it is.
+func listable(p *packs.Pack) error {
+	if n := utf8.RuneCountInString(p.Description); n > maxSkillDescription {
+		return fmt.Errorf("its description has %d characters, and Agent Skills allow %d", n, maxSkillDescription)
+	}
+	return nil
+}
+
+// indexURI is the list of skills for readers of an older shape.
+const indexURI = schemeSkill + "://index.json"
+
+// manifestFile is where readers of an older shape find the files of a skill.
+const manifestFile = "_manifest"
+
+type skillIndex struct {
+	Schema string       `json:"$schema"`
+	Skills []indexEntry `json:"skills"`
+}
+
+type indexEntry struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Description string `json:"description"`
+	URL         string `json:"url"`
+	Digest      string `json:"digest"`
+}
+
+type manifest struct {
+	Skill string         `json:"skill"`
+	Files []manifestItem `json:"files"`
+}
+
+type manifestItem struct {
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+	Hash string `json:"hash"`
+}
+
+// generated returns what makes the resource that no file has; nil when the URI
+// names none of those. A file of that name goes before it.
+func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
+	if uri == indexURI {
+		return func(ctx context.Context) (any, error) { return s.index(ctx, catalog) }
+	}
+	u, ok := parseURI(uri)
+	if !ok || u.scheme != schemeSkill || path.Base(u.path) != manifestFile {
+		return nil
+	}
+	for _, at := range places(catalog, u) {
+		if at.path != manifestFile {
+			continue
+		}
+		if dir, err := at.pack.OpenDir(); err == nil {
+			_, _, err := dir.ReadHead(manifestFile, 0)
+			dir.Close()
+			if !errors.Is(err, packfs.ErrNotFound) {
+				return nil
+			}
+		}
+		return func(ctx context.Context) (any, error) { return s.manifest(ctx, at.pack) }
+	}
+	return nil
+}
+
+// index is the discovery index of the skills.
+func (s *Server) index(ctx context.Context, catalog *packs.Catalog) (*skillIndex, error) {
+	out := &skillIndex{Schema: "https://schemas.agentskills.io/discovery/0.2.0/schema.json", Skills: []indexEntry{}}
+	for _, d := range skills(catalog) {
+		p := d.pack
+		tree, err := s.skillTree(ctx, p)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var file packfs.TreeFile
+		if err == nil {
+			var ok bool
+			if file, ok = tree.File(skillFile); !ok {
+				err = errNoSkill
+			}
+		}
+		if err != nil {
+			s.leftOut(p, err)
+			continue
+		}
+		out.Skills = append(out.Skills, indexEntry{
+			Name: p.Name, Type: "skill-md", Description: s.describe(p.Description), URL: d.key, Digest: file.Digest,
+		})
+	}
+	return out, nil
+}
+
+// manifest are the files of a skill.
+func (s *Server) manifest(ctx context.Context, p *packs.Pack) (*manifest, error) {
+	tree, err := s.skillTree(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &manifest{Skill: p.Name, Files: make([]manifestItem, len(tree.Files))}
+	for i, f := range tree.Files {
+		out.Files[i] = manifestItem{Path: f.Path, Size: f.Size, Hash: f.Digest}
+	}
+	return out, nil
+}

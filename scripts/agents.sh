@@ -1,0 +1,33 @@
+#!/bin/sh
+# agents.sh BINARY
+#
+# Runs real agents against the binary, offline, with scripted models: Claude
+# Code and Codex (test/e2e/agents_*_test.go), and a graph of LangChain.js
+# (test/e2e/langchain). Each is installed from npm, once. What cannot be
+# installed is skipped by name, agents or langchain; PACKS_MCP_REQUIRE=agents
+# (or langchain) turns that into a failure.
+set -eu
+. scripts/lib.sh
+case $1 in
+/*) binary=$1 ;;
+*) binary=$PWD/$1 ;;
+esac
+export PACKS_MCP_BIN="$binary"
+
+# install NAME FOLDER DIR installs, and reports whether it did; what cannot be
+# installed is skipped.
+install() {
+	if scripts/npm.sh "$2" "$3"; then
+		return 0
+	fi
+	(skip "$1" "the packages of $2 cannot be installed") || exit 1
+	return 1
+}
+agents=$PWD/.cache/agents
+if install agents test/e2e/agents "$agents"; then
+	PACKS_MCP_AGENTS=$agents go test -count=1 -timeout 10m -run '^TestAgent' ./test/e2e
+fi
+langchain=$PWD/test/e2e/langchain
+if install langchain "$langchain" "$langchain"; then
+	node --test --test-reporter=spec "$langchain"/*.test.mjs
+fi

@@ -1,0 +1,18 @@
+#!/bin/sh
+# inspector.sh BINARY
+#
+# Has the MCP Inspector look at the binary over stdio, in both eras of the
+# protocol (test/e2e/inspector_test.go). It is installed from npm, once; skipped
+# by name where that is not possible, which PACKS_MCP_REQUIRE=inspector turns
+# into a failure.
+set -eu
+. scripts/lib.sh
+case $1 in
+/*) binary=$1 ;;
+*) binary=$PWD/$1 ;;
+esac
+set -- inspector
+. scripts/judges.sh
+
+PACKS_MCP_BIN=$binary PACKS_MCP_JUDGES=$judges PACKS_MCP_NODE=$node \
+	exec go test -count=1 -timeout 15m -run '^TestInspector$' ./test/e2e

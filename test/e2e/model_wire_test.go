@@ -1,0 +1,91 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What agents send, cut down to what a script sees, in both formats, with and
+// without a stream. The agents themselves are run by make agents.
+func TestModel(t *testing.T) {
+	const (
+		anthropic = `{"model": "m", "stream": STREAM, "system": [{"type": "text", "text": "Be kind."}],
+			"messages": [
+				{"role": "user", "content": "Note it."},
+				{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "mcp__packs__list", "input": {}}]},
+				{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "is_error": true, "content": [{"type": "text", "text": "{}"}]}]}
+			],
+			"tools": [{"name": "Bash", "input_schema": {}}, {"name": "mcp__packs__open", "description": "Opens.", "input_schema": {"type": "object"}}]}`
+		openai = `{"model": "m", "stream": STREAM, "instructions": "Be kind.",
+			"input": [
+				{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Note it."}]},
+				{"type": "function_call", "call_id": "a", "name": "list", "namespace": "mcp__packs", "arguments": "{}"},
+				{"type": "function_call_output", "call_id": "a", "output": "{}"}
+			],
+			"tools": [
+				{"type": "function", "name": "shell", "parameters": {}}, {"type": "web_search"},
+				{"type": "namespace", "name": "mcp__packs", "description": "Packs.", "tools": [
+					{"type": "function", "name": "open", "description": "Opens.", "parameters": {"type": "object"}}
+				]}
+			]}`
+	)
+	for _, tc := range []struct {
+		name, path, body string
+		text             string // what the model reads beside tools and results
+		failed           bool
+		want             []string // in the answer, in order
+	}{
+		{"messages", "/v1/messages", anthropic, "Be kind.\nNote it.", true,
+			[]string{`"mcp__packs__open"`, `"stop_reason":"tool_use"`}},
+		{"responses", "/v1/responses", openai, "Be kind.\nNote it.\nPacks.", false,
+			[]string{`"name":"open"`, `"namespace":"mcp__packs"`, `"status":"completed"`}},
+	} {
+		for _, streamed := range []string{"true", "false"} {
+			t.Run(tc.name+" "+streamed, func(t *testing.T) {
+				open := func(seen turn) move {
+					want := turn{text: tc.text, results: []result{{"{}", tc.failed}}}
+					got := turn{text: seen.text, results: seen.results}
+					if diff := cmp.Diff(want, got, cmp.AllowUnexported(turn{}, result{})); diff != "" {
+						t.Errorf("the script sees (-want +got):\n%s", diff)
+					}
+					if diff := cmp.Diff([]string{"open"}, seen.names()); diff != "" {
+						t.Errorf("names() (-want +got):\n%s", diff)
+					}
+					if tool := seen.tool("open"); tool == nil || tool.description != "Opens." || string(tool.schema) != `{"type": "object"}` {
+						t.Errorf("tool(open) = %+v, want it with description and schema", tool)
+					}
+					return call("open", map[string]any{"pack_id": "p"})(seen)
+				}
+				m := newModel(t, call("list", nil), open)
+				response, err := http.Post(m.url+tc.path, "application/json", strings.NewReader(strings.Replace(tc.body, "STREAM", streamed, 1)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer response.Body.Close()
+				raw, err := io.ReadAll(response.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rest := string(raw)
+				for _, want := range tc.want {
+					_, after, found := strings.Cut(rest, want)
+					if !found {
+						t.Errorf("the answer is\n%s\nwant %s in it, in this order: %q", raw, want, tc.want)
+					}
+					rest = after
+				}
+				if isStream := response.Header.Get("Content-Type") == "text/event-stream"; isStream != (streamed == "true") || !isStream && !json.Valid(raw) {
+					t.Errorf("the answer is %s, asked for a stream: %s", response.Header.Get("Content-Type"), streamed)
+				}
+				if got := m.played(); got != 2 {
+					t.Errorf("played() = %d, want 2: one result means the second play", got)
+				}
+			})
+		}
+	}
+}
