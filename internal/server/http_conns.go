@@ -16,9 +16,9 @@ const (
 	maxConns = 2048
 	// maxStrangers is how many connections there may be beside them on which no
 	// token was seen yet; for another one, one of these is closed.
-	maxStrangers = 512
+	maxStrangers = 2048
 	// maxStrangersOf is how many of those may come from one address.
-	maxStrangersOf = 128
+	maxStrangersOf = 1024
 )
 
 // connections bounds the connections that are open, so that whoever has no token

@@ -34,6 +34,7 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	reads   time.Duration // how long the client may take to read a piece
+	rate    int           // bytes a second that it has to read on the whole
 	events  bool          // the client takes a stream of events
 	begun   bool          // as a stream of events; of serve
 
@@ -47,7 +48,7 @@ type stream struct {
 }
 
 func (h *HTTP) newStream(w http.ResponseWriter, events bool) *stream {
-	return &stream{w: w, control: http.NewResponseController(w), reads: h.reads, events: events, more: make(chan struct{}, 1)}
+	return &stream{w: w, control: http.NewResponseController(w), reads: h.reads, rate: h.rate, events: events, more: make(chan struct{}, 1)}
 }
 
 func (st *stream) send(message any) { _ = st.put(message) }
@@ -168,7 +169,7 @@ func (st *stream) write(parts ...[]byte) error {
 	for _, b := range parts {
 		size += len(b)
 	}
-	whole := time.Now().Add(st.reads + time.Duration(size)*time.Second/slowest)
+	whole := time.Now().Add(st.reads + time.Duration(size)*time.Second/time.Duration(st.rate))
 	st.until(whole)
 	for _, b := range parts {
 		for len(b) > 0 {
