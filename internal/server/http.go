@@ -66,6 +66,7 @@ type HTTP struct {
 	beat    time.Duration // between signs of life on a stream
 	reads   time.Duration // what a client gets to read a piece of an answer
 	sends   time.Duration // what it gets to send a message
+	heads   time.Duration // what it gets to send the head of a request, and to agree on TLS
 	rate    int           // bytes a second that it has to read on the whole
 	leaves  time.Duration // what a call that was told to end gets before it is left behind
 	conns   *connections
@@ -95,7 +96,7 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", s.opts.Workspace)
 	}
 	h := &HTTP{
-		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime, rate: slowest, leaves: ending,
+		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime, heads: headerTime, rate: slowest, leaves: ending,
 		conns:    newConnections(len(o.Credentials)),
 		sessions: make(map[string]*httpSession), legacy: make(map[string]*sseConn),
 	}

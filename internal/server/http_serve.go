@@ -26,7 +26,7 @@ const (
 func (h *HTTP) Serve(ctx context.Context, l net.Listener, secure *tls.Config) error {
 	srv := &http.Server{
 		Handler: h, TLSConfig: secure, Protocols: protocols(),
-		ReadHeaderTimeout: headerTime, IdleTimeout: idleConn, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: h.heads, IdleTimeout: idleConn, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(h.logger.Handler(), slog.LevelDebug),
 		// "OPTIONS *" would be answered to anybody, and its body waited for.
 		DisableGeneralOptionsHandler: true,
