@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -191,72 +192,70 @@ func TestHTTPHeld(t *testing.T) {
 		part = "Content-Length: 1000\r\n\r\n"
 		none = "Transfer-Encoding: chunked\r\n\r\n"
 	)
-	t.Run("each", func(t *testing.T) {
-		for name, x := range map[string]struct{ addr, sent, want string }{
-			"no token":                  {addr, "POST /mcp HTTP/1.1\r\n" + host + part, "401"},
-			"no token, a part":          {addr, "POST /mcp HTTP/1.1\r\n" + host + part + "{", "401"},
-			"no token, in chunks":       {addr, "POST /sse HTTP/1.1\r\n" + host + none, "401"},
-			"another host":              {addr, "POST /mcp HTTP/1.1\r\nHost: evil.com\r\n" + part, "403"},
-			"health":                    {addr, "GET /healthz HTTP/1.1\r\n" + host + none, "200"},
-			"for all":                   {addr, "OPTIONS * HTTP/1.1\r\n" + host + part, "401"},
-			"another type":              {addr, "POST /mcp HTTP/1.1\r\n" + auth + "Content-Type: text/plain\r\n" + part, "415"},
-			"another kind of answer":    {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + "Accept: text/html\r\n" + part, "406"},
-			"another path":              {addr, "POST /elsewhere HTTP/1.1\r\n" + auth + json + part, "404"},
-			"another method":            {addr, "PUT /mcp HTTP/1.1\r\n" + auth + json + none, "405"},
-			"a message":                 {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + part, "408"},
-			"a part of a message":       {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + part + "{", "408"},
-			"a message in chunks":       {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + none + "1\r\n{\r\n", "408"},
-			"one that is too large":     {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + "Content-Length: 99999999\r\n\r\n", "413"},
-			"a stream with a body":      {addr, "GET /sse HTTP/1.1\r\n" + auth + part, "400"},
-			"half a head":               {addr, "POST /mcp HTTP/1.1\r\nHost: local", ""},
-			"nothing":                   {addr, "", ""},
-			"nothing, for TLS":          {secure, "", ""},
-			"half a greeting of TLS":    {secure, "\x16\x03\x01\x02\x00\x01\x00", ""},
-			"a head in small pieces":    {addr, "drip", ""},
-			"a message in small pieces": {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + part + "drip", "408"},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				c := dial(t, x.addr)
-				sent, drips := strings.CutSuffix(x.sent, "drip")
-				_, _ = io.WriteString(c, sent)
-				if drips {
-					go func() {
-						drip := time.NewTicker(10 * time.Millisecond)
-						defer drip.Stop()
-						for err := error(nil); err == nil; <-drip.C {
-							_, err = io.WriteString(c, " ")
-						}
-					}()
-				}
-				// What comes ends: the server closed the connection.
-				got, err := io.ReadAll(c)
-				if err != nil && !drips && !errors.Is(err, syscall.ECONNRESET) {
-					t.Fatalf("it is still open after %q: %v", got, err)
-				}
-				if errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Fatalf("it is still open after %q", got)
-				}
-				if status, _ := strings.CutPrefix(string(got), "HTTP/1.1 "); x.want != "" && !strings.HasPrefix(status, x.want+" ") || x.want == "" && strings.HasPrefix(status, "2") {
-					t.Errorf("%q came, want %s", got, x.want)
-				}
-			})
-		}
-		// Request after request, and no answer is read.
-		t.Run("answers that nobody reads", func(t *testing.T) {
-			t.Parallel()
-			c := dial(t, addr)
-			_ = c.(*net.TCPConn).SetReadBuffer(1)
-			ask := "POST /mcp HTTP/1.1\r\n" + auth + json + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(pingBody)) + pingBody
-			var err error
-			for err == nil {
-				_, err = io.WriteString(c, strings.Repeat(ask, 100))
+	var wg sync.WaitGroup // t.Parallel would have as many at once as there are processors
+	for name, x := range map[string]struct{ addr, sent, want string }{
+		"no token":                  {addr, "POST /mcp HTTP/1.1\r\n" + host + part, "401"},
+		"no token, a part":          {addr, "POST /mcp HTTP/1.1\r\n" + host + part + "{", "401"},
+		"no token, in chunks":       {addr, "POST /sse HTTP/1.1\r\n" + host + none, "401"},
+		"another host":              {addr, "POST /mcp HTTP/1.1\r\nHost: evil.com\r\n" + part, "403"},
+		"health":                    {addr, "GET /healthz HTTP/1.1\r\n" + host + none, "200"},
+		"for all":                   {addr, "OPTIONS * HTTP/1.1\r\n" + host + part, "401"},
+		"another type":              {addr, "POST /mcp HTTP/1.1\r\n" + auth + "Content-Type: text/plain\r\n" + part, "415"},
+		"another kind of answer":    {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + "Accept: text/html\r\n" + part, "406"},
+		"another path":              {addr, "POST /elsewhere HTTP/1.1\r\n" + auth + json + part, "404"},
+		"another method":            {addr, "PUT /mcp HTTP/1.1\r\n" + auth + json + none, "405"},
+		"a message":                 {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + part, "408"},
+		"a part of a message":       {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + part + "{", "408"},
+		"a message in chunks":       {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + none + "1\r\n{\r\n", "408"},
+		"one that is too large":     {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + "Content-Length: 99999999\r\n\r\n", "413"},
+		"a stream with a body":      {addr, "GET /sse HTTP/1.1\r\n" + auth + part, "400"},
+		"half a head":               {addr, "POST /mcp HTTP/1.1\r\nHost: local", ""},
+		"nothing":                   {addr, "", ""},
+		"nothing, for TLS":          {secure, "", ""},
+		"half a greeting of TLS":    {secure, "\x16\x03\x01\x02\x00\x01\x00", ""},
+		"a head in small pieces":    {addr, "drip", ""},
+		"a message in small pieces": {addr, "POST /mcp HTTP/1.1\r\n" + auth + json + part + "drip", "408"},
+	} {
+		c := dial(t, x.addr)
+		wg.Go(func() {
+			sent, drips := strings.CutSuffix(x.sent, "drip")
+			_, _ = io.WriteString(c, sent)
+			if drips {
+				go func() {
+					drip := time.NewTicker(10 * time.Millisecond)
+					defer drip.Stop()
+					for err := error(nil); err == nil; <-drip.C {
+						_, err = io.WriteString(c, " ")
+					}
+				}()
+			}
+			// What comes ends: the server closed the connection.
+			got, err := io.ReadAll(c)
+			if err != nil && !drips && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("%s: after %q: %v", name, got, err)
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Error("a client that reads nothing can send for ever")
+				t.Errorf("%s: it is still open after %q", name, got)
+			}
+			if status, _ := strings.CutPrefix(string(got), "HTTP/1.1 "); x.want != "" && !strings.HasPrefix(status, x.want+" ") || x.want == "" && strings.HasPrefix(status, "2") {
+				t.Errorf("%s: %q came, want %s", name, got, x.want)
 			}
 		})
+	}
+	// Request after request, and no answer is read.
+	c := dial(t, addr)
+	wg.Go(func() {
+		_ = c.(*net.TCPConn).SetReadBuffer(1)
+		ask := "POST /mcp HTTP/1.1\r\n" + auth + json + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(pingBody)) + pingBody
+		var err error
+		for err == nil {
+			_, err = io.WriteString(c, strings.Repeat(ask, 100))
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a client that reads nothing can send for ever")
+		}
 	})
+	wg.Wait()
 	for _, c := range h.callers {
 		if c.inFlight != 0 || c.held != 0 {
 			t.Errorf("%d requests with %d bytes are still held", c.inFlight, c.held)
