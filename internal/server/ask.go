@@ -180,12 +180,3 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 }
 
 var errNoAnswer = errors.New("no answer in time")
-
-// aside waits without keeping other requests from being worked on.
-func aside(ctx context.Context, wait func()) {
-	if _, sess, ok := chatOf(ctx); ok {
-		sess.wire.aside(wait)
-		return
-	}
-	wait()
-}

@@ -66,6 +66,11 @@ type HTTP struct {
 	beat    time.Duration // between signs of life on a stream
 	reads   time.Duration // what a client gets to read a piece of an answer
 	sends   time.Duration // what it gets to send a message
+	heads   time.Duration // what it gets to send the head of a request, and to agree on TLS
+	rate    int           // bytes a second that it has to read on the whole
+	leaves  time.Duration // what a call that was told to end gets before it is left behind
+	conns   *connections
+	spare   sparing // of what is logged about requests without a token
 
 	// ending is done when the server ends, with errEnded as its cause.
 	ending context.Context
@@ -91,7 +96,8 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", s.opts.Workspace)
 	}
 	h := &HTTP{
-		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime,
+		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime, heads: headerTime, rate: slowest, leaves: ending,
+		conns:    newConnections(len(o.Credentials)),
 		sessions: make(map[string]*httpSession), legacy: make(map[string]*sseConn),
 	}
 	if h.idle <= 0 {
@@ -134,22 +140,34 @@ func ParsePublicURL(text string) (*url.URL, error) {
 }
 
 // ServeHTTP serves one request.
-func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *HTTP) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
+	w := newResponseWriter(plain)
+	defer w.end(h.reads)
+	// Before anything is known of the client, and in the place of what the request
+	// before it on this connection left: whoever does not send a body, or does not
+	// read an answer, does not hold the connection for longer. What may last
+	// longer sets its own.
+	_ = w.SetReadDeadline(time.Now().Add(h.sends))
+	_ = w.SetWriteDeadline(time.Now().Add(h.reads))
 	if !h.enter() {
 		refuse(w, http.StatusServiceUnavailable, "the server is ending")
 		return
 	}
 	defer h.wg.Done()
-	// The one before it on this connection may have left a deadline.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	if len(r.TransferEncoding) > 0 {
+		// It may have had a length as well, which is gone from the headers; then what
+		// a proxy takes for another request might follow.
+		w.Header().Set("Connection", "close")
+	}
 	if why := h.foreign(r); why != "" {
-		h.logger.Warn("a request was refused", "reason", why, "from", r.RemoteAddr)
+		h.refused(why, r.RemoteAddr)
 		refuse(w, http.StatusForbidden, why)
 		return
 	}
-	switch r.URL.Path {
+	// As it was written: a proxy that lets only some paths pass sees "/%6dcp" too.
+	switch r.URL.EscapedPath() {
 	case pathHealth:
 		h.health(w, r)
 		return
@@ -164,7 +182,16 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unauthorized(w, r)
 		return
 	}
-	switch r.URL.Path {
+	if conn := connectionOf(r.Context()); conn != nil && !h.conns.identify(conn, c) {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "too many connections are open; close some")
+		return
+	}
+	if name := doubled(r); name != "" {
+		refuse(w, http.StatusBadRequest, "the header "+name+" is there more than once")
+		return
+	}
+	switch r.URL.EscapedPath() {
 	case pathMCP:
 		h.mcp(w, r, c)
 	case pathSSE:
@@ -207,6 +234,7 @@ func (h *HTTP) health(w http.ResponseWriter, r *http.Request) {
 		notAllowed(w, "GET, HEAD")
 		return
 	}
+	w.Header().Set("Connection", "close")
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
@@ -216,6 +244,7 @@ func (h *HTTP) metadata(w http.ResponseWriter, r *http.Request) {
 		notAllowed(w, "GET, HEAD")
 		return
 	}
+	w.Header().Set("Connection", "close")
 	writeJSON(w, http.StatusOK, map[string]any{
 		"resource":                 h.url(r) + pathMCP,
 		"authorization_servers":    []string{h.issuer},

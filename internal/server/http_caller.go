@@ -20,6 +20,9 @@ const (
 	// maxHeldHTTP is how many bytes the requests of one credential that are under
 	// way may have together.
 	maxHeldHTTP = 64 << 20
+	// maxAnswers is how many bytes the large answers to one credential may have
+	// together that wait for their clients. A single one may be larger.
+	maxAnswers = 64 << 20
 	// maxSessions is how many sessions one credential may have; then the one
 	// that was idle longest makes room.
 	maxSessions = 1024
@@ -31,13 +34,15 @@ const (
 type caller struct {
 	person string
 	token  [sha256.Size]byte // the token's digest
-	work   chan struct{}     // a place for each request being worked on
+	slots  slots             // of its requests that are worked on
 	limit  int               // bytes of one request
 	most   int               // bytes of all
 
 	mu       sync.Mutex
 	inFlight int
-	held     int // bytes
+	held     int           // bytes of them
+	answers  int           // bytes of large answers that are made and not written yet
+	freed    chan struct{} // closed, and made anew, when answers becomes less
 	sessions int
 	// chat is the one of the newer era, which has no sessions; nil until it is
 	// needed. starting is held while it is made.
@@ -50,7 +55,7 @@ type caller struct {
 func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
 	return &caller{
 		person: person, token: token, limit: limit, most: max(maxHeldHTTP, 2*limit),
-		work: make(chan struct{}, maxConcurrent),
+		slots: newSlots(), freed: make(chan struct{}),
 	}
 }
 
@@ -139,12 +144,46 @@ func (c *caller) release(size int) {
 	c.held -= size
 }
 
+// keep counts a large answer until drop, as soon as there is room for it: whoever
+// waits still has the place of the request, and no more answers are made
+// meanwhile. It reports false when the client cancelled the request first. A
+// server or session that ends does not wait.
+func (c *caller) keep(ctx context.Context, size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.answers > 0 && c.answers+size > maxAnswers && ctx.Err() == nil {
+		freed := c.freed
+		c.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+	}
+	if errors.Is(context.Cause(ctx), errCancelled) {
+		return false
+	}
+	c.answers += size
+	return true
+}
+
+// drop forgets an answer, which was written or will not be.
+func (c *caller) drop(size int) {
+	if size == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers -= size
+	close(c.freed)
+	c.freed = make(chan struct{})
+}
+
 // read reads a request's body, which is bounded before anything of it is read.
 // When it returns false, the request was answered; otherwise release is called
 // when the body is no longer held.
 func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []byte, release func(), ok bool) {
 	fail := func(status int, why string) ([]byte, func(), bool) {
-		w.Header().Set("Connection", "close") // what is left of the body is not read
 		refuse(w, status, why)
 		return nil, nil, false
 	}
@@ -172,12 +211,17 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 		}
 	}()
 
+	// How long it may take was set when the request came.
 	control := http.NewResponseController(w)
-	// Not every writer has deadlines; a server's has.
-	_ = control.SetReadDeadline(time.Now().Add(h.sends))
-	stop := context.AfterFunc(h.ending, func() { _ = control.SetReadDeadline(time.Now()) })
+	hurried := make(chan struct{})
+	stop := context.AfterFunc(h.ending, func() {
+		defer close(hurried)
+		_ = control.SetReadDeadline(time.Now())
+	})
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(c.limit)))
-	stop()
+	if !stop() {
+		<-hurried // or it would undo what is set below
+	}
 	if err != nil {
 		if _, over := errors.AsType[*http.MaxBytesError](err); over {
 			return fail(http.StatusRequestEntityTooLarge, tooLarge)
@@ -185,6 +229,7 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 		return fail(http.StatusRequestTimeout, "the body did not come in time, or not as it was announced")
 	}
 	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Now().Add(h.reads))
 	c.shrink(size - len(data))
 	return data, func() { c.release(len(data)) }, true
 }

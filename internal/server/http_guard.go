@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -121,7 +123,7 @@ func (h *HTTP) unauthorized(w http.ResponseWriter, r *http.Request) {
 	challenge := `Bearer realm="packs-mcp"`
 	if r.Header.Get("Authorization") != "" {
 		challenge += `, error="invalid_token"`
-		h.logger.Warn("a request was refused", "reason", "its token is not one of this server", "from", r.RemoteAddr)
+		h.refused("its token is not one of this server", r.RemoteAddr)
 	}
 	if h.issuer != "" {
 		challenge += fmt.Sprintf(`, resource_metadata="%s%s%s"`, h.url(r), pathMetadata, pathMCP)
@@ -130,8 +132,63 @@ func (h *HTTP) unauthorized(w http.ResponseWriter, r *http.Request) {
 	refuse(w, http.StatusUnauthorized, "a token is required: Authorization: Bearer TOKEN")
 }
 
-// refuse answers with a status and a line of text.
+// doubled names a header that may be there once and is there more often: of two
+// values a proxy may have looked at the other one. Empty for none.
+func doubled(r *http.Request) string {
+	for name, values := range r.Header {
+		single := name == "Content-Type" || name == "Content-Encoding" || strings.HasPrefix(name, "Mcp-")
+		if single && len(values) > 1 {
+			return name
+		}
+	}
+	return ""
+}
+
+// A sparing bounds what anybody can have written into the log. The zero value
+// is ready.
+type sparing struct {
+	mu     sync.Mutex
+	since  time.Time
+	said   int
+	unsaid int
+}
+
+const (
+	// sparingTime is for how long at most sparingLines are logged.
+	sparingTime  = time.Minute
+	sparingLines = 10
+)
+
+// allow reports whether there may be one more line now, and how many there were
+// not since the last one.
+func (s *sparing) allow(now time.Time) (unsaid int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.since) >= sparingTime {
+		s.since, s.said = now, 0
+	}
+	if s.said >= sparingLines {
+		s.unsaid++
+		return 0, false
+	}
+	s.said++
+	unsaid, s.unsaid = s.unsaid, 0
+	return unsaid, true
+}
+
+// refused logs that somebody without a token was turned away.
+func (h *HTTP) refused(why, from string) {
+	if unsaid, ok := h.spare.allow(time.Now()); ok {
+		h.logger.Warn("a request was refused", "reason", why, "from", from, "unsaid", unsaid)
+	}
+}
+
+// refuse answers with a status and a line of text, and closes the connection:
+// what was sent with the request is not waited for, but what is on its way is
+// still taken for a moment, since the client may not get the answer otherwise.
 func refuse(w http.ResponseWriter, status int, why string) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(flush))
+	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintln(w, safetext.Line(why))

@@ -371,7 +371,7 @@ func TestHTTPServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != 200 || secure != (resp.TLS != nil) || secure && resp.ProtoMajor != 2 {
+		if resp.StatusCode != 200 || secure != (resp.TLS != nil) || resp.ProtoMajor != 1 {
 			t.Errorf("/healthz = %s over %s", resp.Status, resp.Proto)
 		}
 		if secure {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,9 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !ok {
 		return
 	}
-	defer release()
+	x := &exchange{http: h, w: w, r: r, caller: c, asEvents: !asJSON, stream: h.newStream(w, events)}
+	x.after(release)
+	defer x.settle()
 	data = trimLine(data)
 	e, wrong := parse(data)
 	if wrong != nil {
@@ -39,10 +42,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 		reject(w, http.StatusBadRequest, id, wrong)
 		return
 	}
-	x := &exchange{
-		http: h, w: w, r: r, caller: c, envelope: e, id: id, raw: data,
-		stream: h.newStream(w, events, c.work), asEvents: !asJSON,
-	}
+	x.envelope, x.id, x.raw = e, id, data
 	if e.Method != nil {
 		x.method = *e.Method
 	}
@@ -91,6 +91,31 @@ type exchange struct {
 	raw      []byte
 	stream   *stream
 	asEvents bool // the client takes no plain JSON
+
+	kept   int             // bytes of the answer that count, when it is a large one; of work
+	left   <-chan struct{} // closed when a call ends that was left behind; nil: none was
+	afters []func()
+}
+
+// after has f called when the exchange is over, and a call that was left behind
+// has ended: until then it takes up what it took.
+func (x *exchange) after(f func()) { x.afters = append(x.afters, f) }
+
+// settle calls what after was given, the last first.
+func (x *exchange) settle() {
+	all := func() {
+		for _, f := range slices.Backward(x.afters) {
+			f()
+		}
+	}
+	if x.left == nil {
+		all()
+		return
+	}
+	go func() {
+		<-x.left
+		all()
+	}()
 }
 
 func (x *exchange) reject(status, code int, format string, args ...any) {
@@ -121,7 +146,7 @@ func (x *exchange) modern() {
 		x.failed(err)
 		return
 	}
-	defer leave()
+	x.after(leave)
 	sess := x.http.server.newSession(x.stream, ch, new(peer), x.id)
 	ctx, cancel := context.WithCancelCause(x.http.ending)
 	defer cancel(nil)
@@ -187,7 +212,7 @@ func (x *exchange) older() {
 	if s == nil {
 		return
 	}
-	defer s.leave()
+	x.after(s.leave)
 	switch {
 	case x.envelope.isAnswer():
 		s.base.answer(x.envelope)
@@ -212,14 +237,14 @@ func (x *exchange) inSession(s *httpSession) {
 		x.reject(http.StatusBadRequest, codeInvalidRequest, "a request with this id is still under way")
 		return
 	}
-	defer s.finish(string(x.id), x.stream)
+	x.after(func() { s.finish(string(x.id), x.stream) })
 	sess := x.http.server.newSession(x.stream, s.chat, s.base.peer, nil)
 	x.run(ctx, cancel, sess, always200)
 }
 
 // initialize begins a session.
 func (x *exchange) initialize() {
-	s, err := x.http.newHTTPSession(x.caller)
+	s, err := x.http.newHTTPSession(x.caller, x.r)
 	if err != nil {
 		x.failed(err)
 		return
@@ -250,8 +275,8 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	}()
 	patience := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		x.stream.hurry(time.Now().Add(ending + flush))
-		time.AfterFunc(ending, func() {
+		x.stream.hurry(time.Now().Add(x.http.leaves + flush))
+		time.AfterFunc(x.http.leaves, func() {
 			close(patience)
 			x.stream.close()
 		})
@@ -261,9 +286,11 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 		cancel(errCancelled)
 		x.http.logUnsent(err)
 	}
+	x.after(func() { x.caller.drop(x.kept) })
 	select {
 	case <-ended:
 	case <-patience:
+		x.left = ended
 		x.http.logger.Warn("a call did not end and was left behind", "method", x.method)
 	}
 	x.stream.close()
@@ -282,20 +309,23 @@ func (x *exchange) finish(done <-chan answer) error {
 
 // work has the request worked on when there is a place for it.
 func (x *exchange) work(ctx context.Context, sess *session, status func(int) int) answer {
-	if x.method == string(mcp.MethodSubscriptionsListen) {
-		x.stream.work = nil // it waits for ever, and must not hold a place
-	} else {
-		select {
-		case x.caller.work <- struct{}{}:
-			defer func() { <-x.caller.work }()
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errCancelled) {
-				return answer{}
-			}
-			return x.encode(mcp.NewJSONRPCError(mcp.NewRequestId(x.id), codeBusy, "the connection ended before the request was looked at", nil), status)
+	p := x.caller.slots.of(x.method)
+	if !p.take(ctx) {
+		if errors.Is(context.Cause(ctx), errCancelled) {
+			return answer{}
 		}
+		return x.encode(mcp.NewJSONRPCError(mcp.NewRequestId(x.id), codeBusy, "the connection ended before the request was looked at", nil), status)
 	}
-	return x.encode(x.http.server.reply(ctx, sess, true, x.id, x.method, x.raw), status)
+	defer p.give()
+	a := x.encode(x.http.server.reply(context.WithValue(ctx, slotKey{}, p), sess, true, x.id, x.method, x.raw), status)
+	if len(a.message) <= piece {
+		return a
+	}
+	if !x.caller.keep(ctx, len(a.message)) {
+		return answer{}
+	}
+	x.kept = len(a.message)
+	return a
 }
 
 // encode makes the answer of a reply.

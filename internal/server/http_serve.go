@@ -8,13 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
 const (
-	// maxConns is how many connections are served at once; more are closed.
-	maxConns = 2048
 	// headerTime is how long a client may take to send the head of a request.
 	headerTime = 10 * time.Second
 	// idleConn is how long a connection stays open for the next request.
@@ -27,22 +24,14 @@ const (
 // calls are cancelled and their programs killed, streams end, and it returns
 // when that is done, a few seconds later at most. It closes l, and h.
 func (h *HTTP) Serve(ctx context.Context, l net.Listener, secure *tls.Config) error {
-	var conns atomic.Int64
 	srv := &http.Server{
-		Handler: h, TLSConfig: secure,
-		ReadHeaderTimeout: headerTime, IdleTimeout: idleConn, MaxHeaderBytes: maxHeader,
+		Handler: h, TLSConfig: secure, Protocols: protocols(),
+		ReadHeaderTimeout: h.heads, IdleTimeout: idleConn, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(h.logger.Handler(), slog.LevelDebug),
-		ConnState: func(c net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				if conns.Add(1) > maxConns {
-					_ = c.Close() // it is told that it was closed
-				}
-			case http.StateClosed, http.StateHijacked:
-				conns.Add(-1)
-			}
-		},
+		// "OPTIONS *" would be answered to anybody, and its body waited for.
+		DisableGeneralOptionsHandler: true,
 	}
+	h.watch(srv)
 	failed := make(chan error, 1)
 	go func() {
 		if secure != nil {
@@ -68,6 +57,18 @@ func (h *HTTP) Serve(ctx context.Context, l net.Listener, secure *tls.Config) er
 		<-failed
 	}
 	return errors.Join(err, ignoreClosed(srv.Close()))
+}
+
+// protocols are HTTP/1.1, with TLS too. HTTP/2 is not offered: what a client may
+// take up is bounded by connections and by the deadlines of each, and HTTP/2 has
+// any number of requests on one connection, whose parts arrive before anybody
+// looked at a token, with deadlines that are not the connection's. No client
+// needs it: they agree on the protocol with the TLS handshake, and a stream of
+// events and a few calls are a handful of connections.
+func protocols() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	return &p
 }
 
 // ignoreClosed drops the error of a listener that was closed already.

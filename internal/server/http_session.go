@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +19,9 @@ const (
 	// maxStreams is how many streams of one session wait for news at once; then
 	// the oldest ends. One that broke may not have been noticed yet.
 	maxStreams = 4
+	// maxUnused is how many messages a client posts that begins a session and does
+	// nothing with it: that it is initialized.
+	maxUnused = 1
 	// maxOwed is how many messages a session keeps for the next stream.
 	maxOwed = 64
 )
@@ -32,6 +37,7 @@ type httpSession struct {
 	http   *HTTP
 	id     string
 	caller *caller
+	from   netip.Prefix // where it was begun
 	chat   *chat
 	base   *session        // what the client said; its requests have sessions of their own
 	ctx    context.Context // done when the session ends
@@ -41,6 +47,7 @@ type httpSession struct {
 	ended    bool
 	using    int // HTTP requests; the chat ends when the session has ended and this is 0
 	used     time.Time
+	uses     int                                // HTTP requests there were, beside the first
 	inFlight map[string]context.CancelCauseFunc // :: request id as written → what cancels it
 	waiting  []*stream                          // for news, oldest first
 	busy     []*stream                          // of requests, oldest first
@@ -48,7 +55,7 @@ type httpSession struct {
 }
 
 // newHTTPSession makes a session, in use, that nobody can name before keep.
-func (h *HTTP) newHTTPSession(c *caller) (*httpSession, error) {
+func (h *HTTP) newHTTPSession(c *caller, r *http.Request) (*httpSession, error) {
 	if !h.makeRoom(c) {
 		return nil, errTooMany
 	}
@@ -60,7 +67,7 @@ func (h *HTTP) newHTTPSession(c *caller) (*httpSession, error) {
 		return nil, err
 	}
 	s := &httpSession{
-		http: h, id: rand.Text(), caller: c, chat: ch, using: 1, used: time.Now(),
+		http: h, id: rand.Text(), caller: c, from: networkOf(r), chat: ch, using: 1, used: time.Now(),
 		inFlight: make(map[string]context.CancelCauseFunc),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(h.ending)
@@ -69,8 +76,9 @@ func (h *HTTP) newHTTPSession(c *caller) (*httpSession, error) {
 	return s, nil
 }
 
-// makeRoom counts one more session of the credential. When it has too many, the
-// one that was idle longest ends.
+// makeRoom counts one more session of the credential. When it has too many, an
+// idle one ends: of the network that has most of these, since several people
+// may share a token, one that was never used, or else was idle longest.
 func (h *HTTP) makeRoom(c *caller) bool {
 	c.mu.Lock()
 	full := c.sessions >= maxSessions
@@ -81,25 +89,63 @@ func (h *HTTP) makeRoom(c *caller) bool {
 	if !full {
 		return true
 	}
-	var oldest *httpSession
 	h.mu.Lock()
-	for _, s := range h.sessions {
-		if s.caller == c && (oldest == nil || s.lastUsed().Before(oldest.lastUsed())) && s.idleSince(time.Now()) {
-			oldest = s
-		}
-	}
-	if oldest != nil {
-		delete(h.sessions, oldest.id)
+	victim := h.idlest(c)
+	if victim != nil {
+		delete(h.sessions, victim.id)
 	}
 	h.mu.Unlock()
-	if oldest == nil {
+	if victim == nil {
 		return false
 	}
-	h.endSession(oldest)
+	h.endSession(victim)
 	c.mu.Lock()
 	c.sessions++
 	c.mu.Unlock()
 	return true
+}
+
+// idlest returns the session of the credential that makes room for another one;
+// nil when all are in use. The caller holds mu.
+func (h *HTTP) idlest(c *caller) *httpSession {
+	now := time.Now()
+	count := make(map[netip.Prefix]int)
+	for _, s := range h.sessions {
+		if s.caller == c {
+			count[s.from]++
+		}
+	}
+	var victim *httpSession
+	for _, s := range h.sessions {
+		if s.caller != c || !s.idleSince(now) {
+			continue
+		}
+		if victim == nil || cmp.Or(
+			cmp.Compare(count[victim.from], count[s.from]),
+			s.compareUse(victim),
+		) < 0 {
+			victim = s
+		}
+	}
+	return victim
+}
+
+// compareUse is negative when the session is less worth keeping than another.
+func (s *httpSession) compareUse(other *httpSession) int {
+	of := func(s *httpSession) (unused bool, last time.Time) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.uses <= maxUnused, s.used
+	}
+	unused, last := of(s)
+	othersUnused, othersLast := of(other)
+	switch {
+	case unused && !othersUnused:
+		return -1
+	case othersUnused && !unused:
+		return 1
+	}
+	return last.Compare(othersLast)
 }
 
 // keep lets the session be found by its id, unless the server ends.
@@ -164,6 +210,7 @@ func (s *httpSession) enter() bool {
 		return false
 	}
 	s.using++
+	s.uses++
 	return true
 }
 
@@ -176,12 +223,6 @@ func (s *httpSession) leave() {
 	if last {
 		s.http.server.endChat(s.chat)
 	}
-}
-
-func (s *httpSession) lastUsed() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
 }
 
 // idleSince reports whether nobody used the session since before.
@@ -272,7 +313,6 @@ func (s *httpSession) pay() {
 // A session's own wire carries no questions: they belong to a request.
 func (s *httpSession) sendWhenRoom(context.Context, any) error { return errNoStream }
 func (s *httpSession) asks() bool                              { return false }
-func (s *httpSession) aside(wait func())                       { wait() }
 
 // get opens a stream for news of the older era.
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
@@ -289,13 +329,16 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	defer s.leave()
-	st := h.newStream(w, true, nil)
+	if !bodiless(w, r) {
+		return
+	}
+	st := h.newStream(w, true)
+	s.wait(st) // before the client sees that the stream is there
+	defer s.unwait(st)
 	if err := st.begin(); err != nil {
 		h.logUnsent(err)
 		return
 	}
-	s.wait(st)
-	defer s.unwait(st)
 	stop := context.AfterFunc(s.ctx, func() {
 		st.hurry(time.Now().Add(flush))
 		st.close()
@@ -303,6 +346,18 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	defer stop()
 	h.logUnsent(st.serve(r.Context().Done(), nil, h.beat))
 	st.close()
+}
+
+// bodiless reports whether a request for a stream has no body, for which there is
+// no deadline from then on; otherwise it was answered. The end of a body might
+// never come, and that the client is gone is not noticed before it.
+func bodiless(w http.ResponseWriter, r *http.Request) bool {
+	if r.ContentLength != 0 {
+		refuse(w, http.StatusBadRequest, "a request for a stream has no body")
+		return false
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return true
 }
 
 // wait adds a stream that waits for news.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,9 +10,15 @@ import (
 	"time"
 )
 
-// maxLegacy is how many connections of HTTP+SSE one credential may have. Each has
-// bounds of its own for the requests under way.
-const maxLegacy = 64
+const (
+	// maxLegacy is how many connections of HTTP+SSE one credential may have.
+	maxLegacy = 16
+	// fullLegacy and mostLegacy are for one of them what fullOutput and maxOutput
+	// are for the one on standard output, which is alone. What is larger goes out
+	// when nothing else waits, and counts with all answers of the credential.
+	fullLegacy = 1 << 20
+	mostLegacy = 4 << 20
+)
 
 // An sseConn is a connection of HTTP+SSE, the transport of 2024-11-05: what the
 // server says goes on one stream, and what the client says is posted. It is a
@@ -26,6 +31,47 @@ type sseConn struct {
 
 	mu    sync.Mutex // one message after the other
 	ended bool
+
+	keeping sync.Mutex
+	kept    map[*byte]int // :: where a message is → its bytes, which count with the caller's answers
+	over    bool          // no more of them
+}
+
+// keep counts a large message that waits to be written.
+func (s *sseConn) keep(ctx context.Context, message []byte) error {
+	if !s.caller.keep(ctx, len(message)) {
+		return errCancelled
+	}
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	if s.over {
+		s.caller.drop(len(message))
+		return errNoOutput
+	}
+	s.kept[&message[0]] = len(message)
+	return nil
+}
+
+// wrote gives back what was kept for a message, if it was.
+func (s *sseConn) wrote(message []byte) {
+	if len(message) == 0 {
+		return
+	}
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	s.caller.drop(s.kept[&message[0]])
+	delete(s.kept, &message[0])
+}
+
+// forget gives back what was kept for messages that will not be written.
+func (s *sseConn) forget() {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	s.over = true
+	for _, size := range s.kept {
+		s.caller.drop(size)
+	}
+	s.kept = nil
 }
 
 // sse opens a connection and serves it until its stream ends.
@@ -38,6 +84,9 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 		refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
 		return
 	}
+	if !bodiless(w, r) {
+		return
+	}
 	ch, err := h.server.newChatOf(c.person, "sse", "until this client closes")
 	if err != nil {
 		ref := newCallID()
@@ -47,20 +96,20 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	defer h.server.endChat(ch)
 
-	out := &eventWriter{stream: h.newStream(w, true, nil)}
 	calls, end := context.WithCancelCause(h.ending)
 	defer end(nil)
 	id := rand.Text()
-	s := &sseConn{caller: c, ctx: calls}
+	s := &sseConn{caller: c, ctx: calls, kept: make(map[*byte]int)}
+	out := &eventWriter{stream: h.newStream(w, true), wrote: s.wrote}
 	if !h.keepLegacy(id, s) {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
 		return
 	}
 	s.mu.Lock() // what is posted waits until the connection is there
-	err = out.raw(sseEvent("endpoint", []byte(h.prefix(r)+pathMessage+"?sessionId="+id)))
+	err = out.raw([]byte(eventHead("endpoint") + h.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
 	if err == nil {
-		s.conn = h.server.newConn(ch, out)
+		s.conn = h.server.newConn(ch, out, share{slots: c.slots, full: fullLegacy, most: mostLegacy, keep: s.keep})
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -79,6 +128,17 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	end(errCancelled) // unless the server ends, which was the cause then
 	s.conn.end(out)
 	out.shut()
+	s.forget()
+}
+
+// sessionIn is the id of a connection that a request names; empty unless it is
+// one.
+func sessionIn(r *http.Request) string {
+	ids := r.URL.Query()["sessionId"]
+	if len(ids) != 1 {
+		return ""
+	}
+	return ids[0]
 }
 
 // serveLegacy waits until there is no more use in the connection.
@@ -139,7 +199,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	h.mu.Lock()
-	s := h.legacy[r.URL.Query().Get("sessionId")]
+	s := h.legacy[sessionIn(r)]
 	h.mu.Unlock()
 	if s == nil || s.caller != c {
 		refuse(w, http.StatusNotFound, "there is no such connection; open "+pathSSE)
@@ -149,7 +209,12 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !ok {
 		return
 	}
-	defer release()
+	taken := false
+	defer func() {
+		if !taken {
+			release()
+		}
+	}()
 	data = trimLine(data)
 	e, wrong := parse(data)
 	if wrong != nil {
@@ -164,7 +229,8 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	s.mu.Lock()
 	ended := s.ended || s.conn == nil
 	if !ended {
-		s.conn.take(s.ctx, e, id, data)
+		taken = true // and counted until it is done
+		s.conn.take(s.ctx, e, id, data, release)
 	}
 	s.mu.Unlock()
 	if ended {
@@ -179,23 +245,25 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 // of life of an empty one.
 type eventWriter struct {
 	stream *stream
+	wrote  func(line []byte) // called for each line that is no longer kept
 
 	mu     sync.Mutex
 	closed bool
 }
 
 func (e *eventWriter) Write(line []byte) (int, error) {
-	b := []byte(": \n\n")
+	defer e.wrote(line)
+	event := [][]byte{[]byte(": \n\n")}
 	if len(line) > 0 {
-		b = sseEvent("message", trimLine(line))
+		event = [][]byte{[]byte(eventHead("message")), trimLine(line), []byte(eventTail)}
 	}
-	if err := e.raw(b); err != nil {
+	if err := e.raw(event...); err != nil {
 		return 0, err
 	}
 	return len(line), nil
 }
 
-func (e *eventWriter) raw(b []byte) error {
+func (e *eventWriter) raw(parts ...[]byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -204,7 +272,7 @@ func (e *eventWriter) raw(b []byte) error {
 	if err := e.stream.begin(); err != nil {
 		return err
 	}
-	return e.stream.write(b)
+	return e.stream.write(parts...)
 }
 
 // shut ends writing, and returns when nothing is written any more.

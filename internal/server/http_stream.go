@@ -16,6 +16,9 @@ const (
 	// piece is how much is written under one deadline: a client on a slow line
 	// is not one that does not read.
 	piece = 64 << 10
+	// slowest is how many bytes of a message a client has to read in a second, on the
+	// whole, beside the time for a piece: who reads less gets nothing more.
+	slowest = 32 << 10
 	// maxWaiting is how many bytes wait on one stream for its client, beside the
 	// answer itself.
 	maxWaiting = 1 << 20
@@ -31,7 +34,7 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	reads   time.Duration // how long the client may take to read a piece
-	work    chan struct{} // where the request's place is; nil: it has none
+	rate    int           // bytes a second that it has to read on the whole
 	events  bool          // the client takes a stream of events
 	begun   bool          // as a stream of events; of serve
 
@@ -44,8 +47,8 @@ type stream struct {
 	latest time.Time     // by when all has to be written; zero: no such time
 }
 
-func (h *HTTP) newStream(w http.ResponseWriter, events bool, work chan struct{}) *stream {
-	return &stream{w: w, control: http.NewResponseController(w), reads: h.reads, work: work, events: events, more: make(chan struct{}, 1)}
+func (h *HTTP) newStream(w http.ResponseWriter, events bool) *stream {
+	return &stream{w: w, control: http.NewResponseController(w), reads: h.reads, rate: h.rate, events: events, more: make(chan struct{}, 1)}
 }
 
 func (st *stream) send(message any) { _ = st.put(message) }
@@ -53,16 +56,6 @@ func (st *stream) send(message any) { _ = st.put(message) }
 func (st *stream) sendWhenRoom(_ context.Context, message any) error { return st.put(message) }
 
 func (st *stream) asks() bool { return st.events }
-
-func (st *stream) aside(wait func()) {
-	if st.work == nil {
-		wait()
-		return
-	}
-	<-st.work
-	wait()
-	st.work <- struct{}{}
-}
 
 // put queues a message, or says why it cannot be sent here.
 func (st *stream) put(message any) error {
@@ -126,8 +119,8 @@ func (st *stream) isClosed() bool {
 // hurry bounds the time that everything which is still to be written may take.
 func (st *stream) hurry(latest time.Time) {
 	st.mu.Lock()
+	defer st.mu.Unlock()
 	st.latest = latest
-	st.mu.Unlock()
 	_ = st.control.SetWriteDeadline(latest)
 }
 
@@ -150,18 +143,13 @@ func (st *stream) event(message []byte) error {
 	if err := st.begin(); err != nil {
 		return err
 	}
-	return st.write(sseEvent("message", message))
+	return st.write([]byte(eventHead("message")), message, []byte(eventTail))
 }
 
-// sseEvent is an event with one line of data.
-func sseEvent(name string, line []byte) []byte {
-	b := make([]byte, 0, len(line)+len(name)+20)
-	b = append(b, "event: "...)
-	b = append(b, name...)
-	b = append(b, "\ndata: "...)
-	b = append(b, line...)
-	return append(b, "\n\n"...)
-}
+// An event is between these two, and is one line of data.
+func eventHead(name string) string { return "event: " + name + "\ndata: " }
+
+const eventTail = "\n\n"
 
 // sign is a comment, which clients pass over.
 func (st *stream) sign() error {
@@ -174,37 +162,48 @@ func (st *stream) sign() error {
 	return st.write([]byte(": \n\n"))
 }
 
-// write writes b in pieces, each in time, and sends what there is on its way.
-func (st *stream) write(b []byte) error {
-	for {
-		part := b[:min(len(b), piece)]
-		b = b[len(part):]
-		st.mu.Lock()
-		deadline := time.Now().Add(st.reads)
-		if !st.latest.IsZero() {
-			deadline = st.latest
-		}
-		st.mu.Unlock()
-		_ = st.control.SetWriteDeadline(deadline)
-		if len(part) > 0 {
-			if _, err := st.w.Write(part); err != nil {
+// write writes a message, given in parts, in pieces, each in time and all of them
+// too, and sends what there is on its way.
+func (st *stream) write(parts ...[]byte) error {
+	size := 0
+	for _, b := range parts {
+		size += len(b)
+	}
+	whole := time.Now().Add(st.reads + time.Duration(size)*time.Second/time.Duration(st.rate))
+	st.until(whole)
+	for _, b := range parts {
+		for len(b) > 0 {
+			n := min(len(b), piece)
+			st.until(whole)
+			if _, err := st.w.Write(b[:n]); err != nil {
 				return err
 			}
+			b = b[n:]
 		}
-		if len(b) > 0 {
-			continue
-		}
-		if err := st.control.Flush(); err != nil {
-			return err
-		}
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		if st.latest.IsZero() {
-			// A stream may say nothing for long, and the connection serves others.
-			_ = st.control.SetWriteDeadline(time.Time{})
-		}
-		return nil
 	}
+	if err := st.control.Flush(); err != nil {
+		return err
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.latest.IsZero() {
+		// A stream may say nothing for long.
+		_ = st.control.SetWriteDeadline(time.Time{})
+	}
+	return nil
+}
+
+// until sets by when the next piece has to be written.
+func (st *stream) until(whole time.Time) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	deadline := time.Now().Add(st.reads)
+	for _, other := range []time.Time{whole, st.latest} {
+		if !other.IsZero() && other.Before(deadline) {
+			deadline = other
+		}
+	}
+	_ = st.control.SetWriteDeadline(deadline)
 }
 
 // An answer is how a request ends.
@@ -267,9 +266,8 @@ func (st *stream) finish(a answer) error {
 	case st.begun:
 		return st.event(a.message)
 	}
-	b := append(a.message, '\n')
 	st.w.Header().Set("Content-Type", "application/json")
-	st.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	st.w.Header().Set("Content-Length", strconv.Itoa(len(a.message)+1))
 	st.w.WriteHeader(a.status)
-	return st.write(b)
+	return st.write(a.message, []byte("\n"))
 }

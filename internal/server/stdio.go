@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// maxConcurrent is how many requests of one connection are worked on at
-	// once. One that waits for a person, or for its turn to run, is not worked on.
-	maxConcurrent = 64
 	// maxInFlight is how many requests of one connection are accepted at once;
 	// more are answered with an error rather than kept.
 	maxInFlight = 1024
@@ -57,8 +54,8 @@ type conn struct {
 	maxLine int
 	out     *outbox
 
-	legacy *session      // of clients that say initialize; kept for the connection
-	work   chan struct{} // a place for each request being worked on
+	legacy *session // of clients that say initialize; kept for the connection
+	share  share
 
 	mu       sync.Mutex
 	inFlight map[string]*request // :: request id as written → the request
@@ -98,7 +95,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	// Not ended by ctx itself: a call is told that its connection ended.
 	calls, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(errEnded)
-	c := s.newConn(ch, out)
+	c := s.newConn(ch, out, share{slots: newSlots(), full: fullOutput, most: maxOutput})
 	err = c.serve(ctx, calls, in)
 	end(errEnded)
 	c.end(out)
@@ -111,11 +108,21 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return err
 }
 
+// A share is what a connection may take up of what its client has.
+type share struct {
+	slots slots
+	full  int // bytes that wait for the client, see fullOutput
+	most  int // and at most, see maxOutput
+	// keep, unless it is nil, counts a large message together with those of the
+	// client's other connections, and waits until there is room for it.
+	keep func(ctx context.Context, message []byte) error
+}
+
 // newConn starts a connection that writes to out.
-func (s *Server) newConn(ch *chat, out io.Writer) *conn {
+func (s *Server) newConn(ch *chat, out io.Writer, of share) *conn {
 	c := &conn{
 		server: s, chat: ch, logger: s.logger, maxLine: s.limits.Request,
-		out: newOutbox(out), work: make(chan struct{}, maxConcurrent),
+		out: newOutbox(out, of.full, of.most), share: of,
 		inFlight: make(map[string]*request),
 	}
 	c.legacy = s.newSession(c, ch, new(peer), nil)
@@ -227,19 +234,21 @@ func (c *conn) receive(ctx context.Context, l line) {
 		c.reject(id, refused.code, refused.message)
 		return
 	}
-	c.take(ctx, e, id, l.data)
+	c.take(ctx, e, id, l.data, func() {})
 }
 
 // take handles one message, of which raw is the whole. It is called for one
-// after the other.
-func (c *conn) take(ctx context.Context, e envelope, id json.RawMessage, raw []byte) {
+// after the other, and calls done when the message is held no longer.
+func (c *conn) take(ctx context.Context, e envelope, id json.RawMessage, raw []byte, done func()) {
 	switch {
 	case e.isAnswer():
+		defer done()
 		c.legacy.answer(e)
 	case id == nil:
+		defer done()
 		c.notified(ctx, *e.Method, e.Params, raw)
-	default:
-		c.requested(ctx, id, *e.Method, e.Params, raw)
+	case !c.requested(ctx, id, *e.Method, e.Params, raw, done):
+		done()
 	}
 }
 
@@ -261,12 +270,13 @@ func (c *conn) notified(ctx context.Context, method string, params json.RawMessa
 	c.handle(ctx, c.legacy, nil, method, raw)
 }
 
-// requested starts a request on a goroutine of its own.
-func (c *conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte) {
+// requested starts a request on a goroutine of its own. It reports false when
+// there is nothing left of it to be done.
+func (c *conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte, done func()) bool {
 	modern := isModern(params)
 	if p := early(method, params, modern, c.legacy.Initialized()); p != nil {
 		c.reject(id, p.code, p.message)
-		return
+		return false
 	}
 	sess := c.legacy
 	if modern {
@@ -280,45 +290,38 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 	if code, problem := c.admit(string(id), r); problem != "" {
 		cancel(nil)
 		c.reject(id, code, problem)
-		return
+		return false
 	}
 	if method == string(mcp.MethodInitialize) {
 		// The client's next message may rely on it. It takes no place: nothing is
 		// received until it is done.
 		defer c.release(string(id), r)
 		c.handle(callCtx, sess, id, method, raw)
-		return
+		return false
 	}
-	go c.workOn(callCtx, r, sess, id, method, raw)
+	go func() {
+		defer done()
+		c.workOn(callCtx, r, sess, id, method, raw)
+	}()
+	return true
 }
 
 // workOn handles an admitted request when there is a place for it.
 func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.RawMessage, method string, raw []byte) {
 	defer c.release(string(id), r)
-	if !r.stream { // a stream waits for ever, and must not hold a place
-		select {
-		case c.work <- struct{}{}:
-			defer func() { <-c.work }()
-		case <-ctx.Done():
-			if !errors.Is(context.Cause(ctx), errCancelled) {
-				c.reject(id, codeBusy, "the connection ended before the request was looked at")
-			}
-			return
+	p := c.share.slots.of(method)
+	if !p.take(ctx) {
+		if !errors.Is(context.Cause(ctx), errCancelled) {
+			c.reject(id, codeBusy, "the connection ended before the request was looked at")
 		}
+		return
 	}
-	c.handle(ctx, sess, id, method, raw)
+	defer p.give()
+	c.handle(context.WithValue(ctx, slotKey{}, p), sess, id, method, raw)
 }
 
 // asks: a connection takes questions at any time.
 func (c *conn) asks() bool { return true }
-
-// aside lets other requests be worked on while this one waits, and takes the
-// place back before it returns. The caller has a place.
-func (c *conn) aside(wait func()) {
-	<-c.work
-	wait()
-	c.work <- struct{}{}
-}
 
 // admit takes up a request, or says why not.
 func (c *conn) admit(id string, r *request) (code int, problem string) {
@@ -384,6 +387,11 @@ func (c *conn) sendWhenRoom(ctx context.Context, message any) error {
 	b, err := encodeLine(message)
 	if err != nil {
 		return err
+	}
+	if c.share.keep != nil && len(b) > piece {
+		if err := c.share.keep(ctx, b); err != nil {
+			return err
+		}
 	}
 	return c.out.putWhenRoom(ctx, b)
 }

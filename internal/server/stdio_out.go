@@ -26,6 +26,8 @@ var errNoOutput = errors.New("the output is closed")
 // goroutine of its own, so that nobody waits for a client that does not read.
 type outbox struct {
 	out    io.Writer
+	full   int           // bytes, see fullOutput
+	most   int           // bytes, see maxOutput
 	broken chan struct{} // closed when a message was lost; see err
 	done   chan struct{} // closed when run ends
 
@@ -40,8 +42,8 @@ type outbox struct {
 
 // newOutbox starts an outbox. It ends after close, or when out fails; a writer
 // that blocks for ever keeps its goroutine, and nothing else.
-func newOutbox(out io.Writer) *outbox {
-	o := &outbox{out: out, broken: make(chan struct{}), done: make(chan struct{}), freed: make(chan struct{})}
+func newOutbox(out io.Writer, full, most int) *outbox {
+	o := &outbox{out: out, full: full, most: most, broken: make(chan struct{}), done: make(chan struct{}), freed: make(chan struct{})}
 	o.more.L = &o.mu
 	go o.run()
 	return o
@@ -88,7 +90,7 @@ func (o *outbox) put(b []byte) error {
 func (o *outbox) putWhenRoom(ctx context.Context, b []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && o.size > 0 && o.size+len(b) > fullOutput && ctx.Err() == nil {
+	for o.err == nil && o.size > 0 && o.size+len(b) > o.full && ctx.Err() == nil {
 		freed := o.freed
 		o.mu.Unlock()
 		select {
@@ -108,7 +110,7 @@ func (o *outbox) add(b []byte) error {
 		return o.err
 	case o.closed:
 		return errNoOutput
-	case o.size > 0 && o.size+len(b) > maxOutput:
+	case o.size > 0 && o.size+len(b) > o.most:
 		o.fail(errNotRead)
 		return o.err
 	}

@@ -168,7 +168,7 @@ func (g *gated) Write(p []byte) (int, error) {
 func TestOutboxRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{gate: make(chan struct{})}
-		o := newOutbox(g)
+		o := newOutbox(g, fullOutput, maxOutput)
 		if err := o.put(make([]byte, fullOutput)); err != nil {
 			t.Fatal(err)
 		}

@@ -22,9 +22,6 @@ type wire interface {
 	sendWhenRoom(ctx context.Context, message any) error
 	// asks reports whether a question of ours can be sent on it.
 	asks() bool
-	// aside lets other requests be worked on while wait waits. The caller is a
-	// request that is worked on.
-	aside(wait func())
 }
 
 // questions are requests of ours that wait for the client's answer. The zero
