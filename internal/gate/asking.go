@@ -72,9 +72,13 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
 	}
 	e.nonce, e.shown.Waits, e.shown.Expires = nonce, waits, expires
-	if !c.queue.add(e) {
+	if err := c.queue.add(e); err != nil {
 		c.states.spend(nonce)
-		return nil, nil, c.deny("too many calls wait for an answer", "Wait until the user has answered some, and call again.")
+		hint := "Wait until the user has answered some, and call again."
+		if errors.Is(err, errShare) {
+			hint = "Make a smaller call: split it, or put long text in a file that the call names."
+		}
+		return nil, nil, c.deny(err.Error(), hint)
 	}
 	return nil, c.carried(e, state, nonce, expires), nil
 }
@@ -91,7 +95,7 @@ func unasked(err error) error {
 // waits, if it does, and until when the question can be answered.
 func (c *check) mint(chat, call string) (state, nonce string, waits, expires time.Time, err error) {
 	expires = c.now().Add(c.pending)
-	state, nonce, err = c.states.mint(chat, call, expires)
+	state, nonce, err = c.states.mint(c.req.Caller.Person, chat, call, expires)
 	return state, nonce, c.waits(), expires, err
 }
 

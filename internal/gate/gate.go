@@ -110,6 +110,9 @@ type Options struct {
 	// Pending is how long a question may be answered, and how long an answer
 	// holds for a call that has returned; 0 is ten minutes.
 	Pending time.Duration
+	// People is how many persons have credentials; 0 is one. Each has an equal
+	// part of the room for questions.
+	People int
 	// FullArguments writes arguments into the audit log as they came; otherwise
 	// secret values are taken out.
 	FullArguments bool
@@ -171,7 +174,8 @@ func New(o Options) (*Gate, error) {
 	default:
 		return nil, fmt.Errorf("gate: the policy %q is unknown", o.Policy)
 	}
-	st, err := newStates(o.Now)
+	people := max(1, o.People)
+	st, err := newStates(o.Now, people)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +183,7 @@ func New(o Options) (*Gate, error) {
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		states: st, queue: newQueue(o.Now, st.spend), chats: make(map[string][]Grant),
+		states: st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string][]Grant),
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,17 @@ const (
 	maxPast    = 200     // decisions remembered, and as many codes that came to an end
 )
 
+// An amount is how much of a queue is used, or may be.
+type amount struct {
+	entries int
+	text    int // bytes
+}
+
+// fits reports whether one more question, of so many bytes, keeps a within most.
+func (a amount) fits(text int, most amount) bool {
+	return a.entries < most.entries && a.text+text <= most.text
+}
+
 // An entry is a question that is open, or that was answered and whose call has
 // not been made again. Its fields are guarded by the queue's lock, but for
 // those that never change: chat, call, req, box, changed and decided.
@@ -36,6 +48,9 @@ type entry struct {
 	ruling  *ruling       // what a person decided on the page or in the terminal; nil until then
 	decided chan struct{} // closed with the first ruling
 }
+
+// person is whose room the question takes up.
+func (e *entry) person() string { return e.req.Caller.Person }
 
 // A holder says who has a question.
 type holder int
@@ -66,10 +81,13 @@ func (r *ruling) settled() error {
 }
 
 // A queue holds the questions of a gate: what the page and the terminal show.
-// It decides nothing.
+// It decides nothing. Its room is divided among people in equal parts, which
+// nobody can lend or take: what is full is so for one.
 type queue struct {
 	now   func() time.Time
 	spend func(nonce string) // voids a state, when its question ends or gets another
+	most  amount             // of all together
+	share amount             // of one person
 
 	mu      sync.Mutex
 	entries map[string]*entry // :: code → question
@@ -79,8 +97,12 @@ type queue struct {
 	changed chan struct{}     // closed at the next change
 }
 
-func newQueue(now func() time.Time, spend func(nonce string)) *queue {
-	return &queue{now: now, spend: spend, entries: make(map[string]*entry), changed: make(chan struct{})}
+// newQueue makes a queue for so many people.
+func newQueue(now func() time.Time, spend func(nonce string), people int) *queue {
+	return &queue{
+		now: now, spend: spend, most: amount{maxPending, maxText}, share: amount{max(1, maxPending/people), maxText / people},
+		entries: make(map[string]*entry), changed: make(chan struct{}),
+	}
 }
 
 // lock locks the queue, and drops what is too old.
@@ -155,37 +177,73 @@ func canonicalCode(typed string) string {
 	return code[:4] + "-" + code[4:]
 }
 
-// add puts a question into the queue. It reports false when there is no room.
-func (q *queue) add(e *entry) bool {
+// Why there is no room for a question.
+var (
+	errFull  = errors.New("too many calls wait for an answer")
+	errShare = errors.New("the question about it is longer than the room that one of so many people has")
+)
+
+// add puts a question into the queue. When its person has no room left, older
+// questions of the same person make room; with an error it was not put there.
+func (q *queue) add(e *entry) error {
 	defer q.lock()()
-	for len(q.entries) >= maxPending || q.text+len(e.shown.Text) > maxText {
-		if !q.makeRoom() {
-			return false
+	size := len(e.shown.Text)
+	if size > q.share.text {
+		return errShare
+	}
+	for !q.used(e.person()).fits(size, q.share) {
+		if !q.makeRoom(e.person()) {
+			return errFull
 		}
+	}
+	// More people than were announced: nobody loses anything to them.
+	if now := (amount{len(q.entries), q.text}); !now.fits(size, q.most) {
+		return errFull
 	}
 	for e.shown.Code == "" || q.entries[e.shown.Code] != nil {
 		e.shown.Code = newCode()
 	}
 	q.entries[e.shown.Code] = e
-	q.text += len(e.shown.Text)
+	q.text += size
 	q.change()
-	return true
+	return nil
 }
 
-// makeRoom drops the oldest question that no call of this process waits for, of
-// the chat that has the most of them. The caller holds the lock.
-func (q *queue) makeRoom() bool {
-	left := make(map[string][]*entry) // :: chat → its questions
+// used is how much of the queue a person uses. The caller holds the lock.
+func (q *queue) used(person string) (a amount) {
 	for _, e := range q.entries {
-		if e.holder != heldByCall {
-			left[e.chat] = append(left[e.chat], e)
+		if e.person() == person {
+			a.entries++
+			a.text += len(e.shown.Text)
+		}
+	}
+	return a
+}
+
+// makeRoom drops the oldest question of a person that no call of this process
+// waits for, of the chat of theirs that has the most of them. Those that somebody
+// allowed go only when there are no others, and a denial stays for its time: the
+// call that is made again must not be asked about. The caller holds the lock.
+func (q *queue) makeRoom(person string) bool {
+	open := make(map[string][]*entry) // :: chat → its questions
+	var allowed []*entry
+	for _, e := range q.entries {
+		switch {
+		case e.person() != person, e.holder == heldByCall:
+		case e.ruling == nil:
+			open[e.chat] = append(open[e.chat], e)
+		case e.ruling.Decision != Deny:
+			allowed = append(allowed, e)
 		}
 	}
 	var greedy []*entry
-	for _, all := range left {
+	for _, all := range open {
 		if len(all) > len(greedy) {
 			greedy = all
 		}
+	}
+	if len(greedy) == 0 {
+		greedy = allowed
 	}
 	if len(greedy) == 0 {
 		return false

@@ -39,11 +39,22 @@ const (
 	TrustUntrusted Trust = "untrusted" // from a project's folder, or from elsewhere
 )
 
+// An Origin is where calls can come from. The zero Origin is the widest, whose
+// calls are taken least for the user's own.
+type Origin int
+
+const (
+	OriginNetwork Origin = iota // whoever has the token, on any machine
+	OriginMachine               // whoever has the token, on this machine
+	OriginClient                // the client that started this program, and nobody else
+)
+
 // A Caller is whoever makes a request. Everything in it that a client said of
 // itself is shown and logged as such, never trusted.
 type Caller struct {
 	Chat    string // opaque id of the chat; grants and states belong to it
 	Person  string // the name of the credential, where there is one
+	Origin  Origin
 	Client  string // the client's own name and version
 	Call    string // id of this call, for the audit log
 	CanAsk  bool   // the client declared that it can show a form
