@@ -24,7 +24,7 @@ const (
 	// KindRun starts a program.
 	KindRun Kind = "run"
 	// KindAttach makes one pack exist in a chat, and KindDetach takes it away
-	// again. Only a person does either; see [Caller].Act.
+	// again. Neither is a model's to call for; see [Caller].Act.
 	KindAttach Kind = "attach"
 	KindDetach Kind = "detach"
 )
@@ -61,8 +61,8 @@ type Caller struct {
 	Carries bool   // a question goes to the client as the call's result, and comes back with another call
 	ChatEnd string // when the chat ends, in words: "until this client closes"
 	// Act says that the call is a person's own act by the protocol, as choosing a
-	// prompt is. It opens, attaches and detaches without a question, and nothing
-	// else; a rule can still forbid it.
+	// prompt is. It opens, attaches and detaches, and nothing else. That it is one
+	// is the client's word, which may be enough to do it without a question.
 	Act bool
 }
 
@@ -210,6 +210,13 @@ func (r *Request) invalid() string {
 		}
 	}
 	return ""
+}
+
+// sameCall reports whether r and other are the same call by what the client
+// says. What is found out about it may differ.
+func (r *Request) sameCall(other *Request) bool {
+	return r.Caller.Chat == other.Caller.Chat && r.Caller.Person == other.Caller.Person && r.Caller.Act == other.Caller.Act &&
+		r.Kind == other.Kind && r.Method == other.Method && string(canonical(r.Arguments)) == string(canonical(other.Arguments))
 }
 
 // onceOnly reports whether only this exact call can be approved, never the
