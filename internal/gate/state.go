@@ -108,7 +108,7 @@ func (s *states) makeRoom(person string) {
 	}
 	var oldest string
 	for nonce, w := range s.open {
-		if w.chat == greedy && (oldest == "" || w.expires.Before(s.open[oldest].expires)) {
+		if w.person == person && w.chat == greedy && (oldest == "" || w.expires.Before(s.open[oldest].expires)) {
 			oldest = nonce
 		}
 	}
