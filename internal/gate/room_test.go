@@ -185,6 +185,7 @@ func TestStatesOfOnePerson(t *testing.T) {
 	}
 	mint := func(person, chat string) string {
 		t.Helper()
+		now = now.Add(time.Millisecond)
 		state, _, err := s.mint(person, chat, "call", now.Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
@@ -194,6 +195,9 @@ func TestStatesOfOnePerson(t *testing.T) {
 	honest := []string{mint("honest", "1"), mint("honest", "1"), mint("honest", "1")}
 	for i := range maxOpen/2 + 100 {
 		mint("greedy", fmt.Sprint(i)) // one in each chat: fewer than the honest one has
+	}
+	for range maxOpen / 4 {
+		mint("greedy", "1") // as the honest one's is called
 	}
 	honest = append(honest, mint("honest", "1"))
 	for i, state := range honest {
