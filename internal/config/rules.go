@@ -144,7 +144,7 @@ func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 }
 
 func kind(s string) (word, wrong string) {
-	return s, checkWord(s, []string{"open", "read", "enable", "run"})
+	return s, checkWord(s, []string{"open", "read", "enable", "run", "attach"})
 }
 
 func (f *fileReader) exampleName(v *yaml.Node, path string) string {

@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -10,44 +12,147 @@ import (
 // actCall is what a person does with a prompt of the client.
 func actCall(kind Kind) Request {
 	r := openCall()
-	r.Kind, r.Method, r.Caller.Act = kind, "prompts/get", true
+	r.Kind, r.Method, r.Caller.Act, r.Caller.Origin = kind, "prompts/get", true, OriginClient
 	return r
 }
 
-// What a person does by their own hand is not asked about, whatever the client
-// can do, and is on disk before anything goes on.
+// Where the client's word is enough, nobody is asked, whatever the client can
+// do, and it is on disk as its word before anything goes on.
 func TestActs(t *testing.T) {
-	for name, req := range map[string]Request{
-		"open":                      actCall(KindOpen),
-		"open, client cannot ask":   with(actCall(KindOpen), func(r *Request) { r.Caller.CanAsk = false }),
-		"open what is not trusted":  with(actCall(KindOpen), func(r *Request) { r.Pack.Trust = TrustUntrusted }),
-		"open what always asks":     with(actCall(KindOpen), func(r *Request) { r.AlwaysAsk = true }),
-		"attach":                    actCall(KindAttach),
-		"detach":                    actCall(KindDetach),
-		"detach what is not there":  with(actCall(KindDetach), func(r *Request) { r.Pack = Pack{ID: "triage"} }),
-		"open, with an ask rule":    with(actCall(KindOpen), func(r *Request) { r.Pack.ID = "asked" }),
-		"detach, with a deny rule":  with(actCall(KindDetach), func(r *Request) { r.Pack.ID = "denied" }),
-		"attach, a rule about open": with(actCall(KindAttach), func(r *Request) { r.Pack.ID = "closed" }),
+	far := func(r *Request) { r.Caller.Origin = OriginNetwork }
+	allow := func(o *Options) { o.Prompts = PromptsAllow }
+	for name, c := range map[string]struct {
+		req    Request
+		option func(*Options)
+	}{
+		"open":                       {actCall(KindOpen), nil},
+		"open, client cannot ask":    {with(actCall(KindOpen), func(r *Request) { r.Caller.CanAsk = false }), nil},
+		"open, over HTTP, allowed":   {with(actCall(KindOpen), far), allow},
+		"attach":                     {actCall(KindAttach), nil},
+		"attach, over HTTP, allowed": {with(actCall(KindAttach), far), allow},
+		"attach, a rule about open":  {with(actCall(KindAttach), func(r *Request) { r.Pack.ID = "closed" }), nil},
+		"detach":                     {actCall(KindDetach), nil},
+		"detach what is not there":   {with(actCall(KindDetach), func(r *Request) { r.Pack = Pack{ID: "triage"} }), nil},
+		"detach, with a deny rule":   {with(actCall(KindDetach), func(r *Request) { r.Pack.ID = "denied" }), nil},
+		"detach, with an ask rule":   {with(actCall(KindDetach), func(r *Request) { r.Pack.ID = "asked" }), nil},
+		"detach, over HTTP":          {with(actCall(KindDetach), far), nil},
+		"detach, prompts ask":        {actCall(KindDetach), func(o *Options) { o.Prompts = PromptsAsk }},
+		"detach what is not trusted": {with(actCall(KindDetach), func(r *Request) { r.Pack.Trust = TrustUntrusted }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, actRules)
-			if got := b.outcome(req); got != allows {
+			options := []func(*Options){actRules}
+			if c.option != nil {
+				options = append(options, c.option)
+			}
+			b := newBench(t, options...)
+			if got := b.outcome(c.req); got != allows {
 				t.Fatalf("Check() = %s, want %s", got, allows)
 			}
 			e := b.log.last()
-			if e.Decision != "once" || e.Channel != ChannelPrompt || e.Kind != string(req.Kind) || !b.log.synced[0] || len(b.log.synced) != 1 {
+			if e.Decision != "once" || e.Channel != ChannelPrompt || e.Reason != "the client says that a person chose it" || e.Kind != string(c.req.Kind) ||
+				!b.log.synced[0] || len(b.log.synced) != 1 {
 				t.Errorf("the log has %+v, synced %v, want one line of a prompt, on disk", e, b.log.synced)
 			}
 			// It stands for itself: no later call is allowed by it.
 			later := openCall()
-			later.Pack = req.Pack
-			if req.Kind == KindOpen {
+			later.Pack = c.req.Pack
+			if c.req.Kind == KindOpen {
 				if got := b.outcome(with(later, func(r *Request) { r.Caller.CanAsk = true })); got != asks {
 					t.Errorf("the same without a person's act: %s, want %s", got, asks)
 				}
 			}
 		})
 	}
+}
+
+// TestActsThatAsk: the client's word is not enough where a person has, or wants,
+// to see more. Then the call goes the way of a model's, and so do its answers.
+func TestActsThatAsk(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Request)
+		option func(*Options)
+		says   string // in the question
+		once   bool   // an answer can be for this call only
+	}{
+		"over HTTP":                    {func(r *Request) { r.Caller.Origin = OriginNetwork }, nil, "a person chose it", false},
+		"over HTTP, from here":         {func(r *Request) { r.Caller.Origin = OriginMachine }, nil, "a person chose it", false},
+		"over HTTP, by a named person": {func(r *Request) { r.Caller.Origin, r.Caller.Person = OriginNetwork, "ada" }, nil, `"ada"`, false},
+		"prompts ask":                  {nil, func(o *Options) { o.Prompts = PromptsAsk }, "a person chose it", false},
+		"a rule asks":                  {func(r *Request) { r.Pack.ID = "asked" }, nil, "a person chose it", true},
+		"what is not trusted":          {func(r *Request) { r.Pack.Trust = TrustUntrusted }, nil, "WARNING: this pack is NOT trusted", true},
+		"what nobody vouched for":      {func(r *Request) { r.Pack.Trust = "" }, nil, "WARNING", true},
+		"what always asks":             {func(r *Request) { r.AlwaysAsk = true }, nil, "a person chose it", true},
+		"hidden characters":            {func(r *Request) { r.Hidden = "3 invisible characters" }, nil, "CAUTION    the text has 3 invisible characters", false},
+	} {
+		for _, kind := range []Kind{KindOpen, KindAttach} {
+			for _, mode := range []string{PromptsAuto, PromptsAllow} {
+				if mode == PromptsAllow && (c.option != nil || strings.HasPrefix(name, "over HTTP")) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, %s, %s", name, kind, mode), func(t *testing.T) {
+					b := newBench(t, actRules, everywhere, remembers, func(o *Options) { o.Prompts = mode }, func(o *Options) {
+						if c.option != nil {
+							c.option(o)
+						}
+					})
+					req := actCall(kind)
+					if c.change != nil {
+						c.change(&req)
+					}
+					q := b.ask(req)
+					for _, want := range []string{c.says, "the client says that a person chose it"} {
+						if !strings.Contains(q.Text, want) {
+							t.Errorf("the question is\n%s\nwant %q in it", q.Text, want)
+						}
+					}
+					offered := 4
+					if c.once || kind == KindAttach {
+						offered = 2
+					}
+					if len(q.Choices) != offered {
+						t.Errorf("%d answers are offered, want %d: %v", len(q.Choices), offered, q.Choices)
+					}
+					if _, err := b.answer(req, accept(q.State, "once")); err != nil {
+						t.Errorf("the answer once: %v", err)
+					}
+					if e := b.log.last(); e.Channel != ChannelElicitation || e.Decision != "once" || strings.Contains(e.Reason, "chose") {
+						t.Errorf("the log has %+v, want a person's answer", e)
+					}
+					_, err := b.answer(req, accept(b.ask(req).State, "deny"))
+					b.denied(err, "chose to deny")
+				})
+			}
+		}
+	}
+	t.Run("an answer for the chat holds for both", func(t *testing.T) {
+		b := newBench(t)
+		far := with(actCall(KindOpen), func(r *Request) { r.Caller.Origin = OriginMachine })
+		b.approve(far, Chat)
+		model := with(openCall(), func(r *Request) { r.Caller.Origin = OriginMachine })
+		if got := b.outcome(far) + ", " + b.outcome(model); got != allows+", "+allows {
+			t.Errorf("the prompt and the model's call: %s", got)
+		}
+	})
+	t.Run("a rule allows", func(t *testing.T) {
+		b := newBench(t, func(o *Options) {
+			o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"open", "attach"}, Where: "config.yaml:1"}}
+		})
+		for _, kind := range []Kind{KindOpen, KindAttach} {
+			far := with(actCall(kind), func(r *Request) { r.Caller.Origin = OriginNetwork })
+			if got := b.outcome(far); got != allows || b.log.last().Channel != ChannelRule {
+				t.Errorf("%s: %s by %s, want it allowed by the rule", kind, got, b.log.last().Channel)
+			}
+			far.Pack.Trust = TrustUntrusted
+			if got := b.outcome(far); got != asks {
+				t.Errorf("%s of what is not trusted: %s, want %s", kind, got, asks)
+			}
+		}
+	})
+	t.Run("an unknown word", func(t *testing.T) {
+		if _, err := New(Options{Runner: new(runner), Log: new(recorder), Prompts: "yes"}); err == nil {
+			t.Error("New() takes an unknown word for prompts")
+		}
+	})
 }
 
 func TestActsThatAreDenied(t *testing.T) {

@@ -72,9 +72,13 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
 	}
 	e.nonce, e.shown.Waits, e.shown.Expires = nonce, waits, expires
-	if !c.queue.add(e) {
+	if err := c.queue.add(e); err != nil {
 		c.states.spend(nonce)
-		return nil, nil, c.deny("too many calls wait for an answer", "Wait until the user has answered some, and call again.")
+		hint := "Wait until the user has answered some, and call again."
+		if errors.Is(err, errShare) {
+			hint = "Make a smaller call: split it, or put long text in a file that the call names."
+		}
+		return nil, nil, c.deny(err.Error(), hint)
 	}
 	return nil, c.carried(e, state, nonce, expires), nil
 }
@@ -87,11 +91,20 @@ func unasked(err error) error {
 	return err
 }
 
+// invalid marks a denial of an answer whose state is none of an open question
+// about the call.
+func invalid(err error) error {
+	if e, ok := errors.AsType[*DeniedError](err); ok {
+		e.Invalid = true
+	}
+	return err
+}
+
 // mint makes a state for a question about a call, and says until when the call
 // waits, if it does, and until when the question can be answered.
 func (c *check) mint(chat, call string) (state, nonce string, waits, expires time.Time, err error) {
 	expires = c.now().Add(c.pending)
-	state, nonce, err = c.states.mint(chat, call, expires)
+	state, nonce, err = c.states.mint(c.req.Caller.Person, chat, call, expires)
 	return state, nonce, c.waits(), expires, err
 }
 
@@ -176,8 +189,15 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 func (c *check) answered(stale error) (*Permit, error) {
 	const again = "Make the call again, without an answer or a state; the user will then be asked."
 	if stale != nil {
-		c.queue.finish(c.nonce, CodeWithdrawn, "something about the call changed since the question")
-		return nil, c.deny(stale.Error(), again)
+		e := c.queue.finish(c.nonce, CodeWithdrawn, "something about the call changed since the question")
+		denied := c.deny(stale.Error(), again)
+		// An answer without a state is a call that goes too far. A state that does
+		// not fit is made up, or taken from elsewhere, unless what the call is about
+		// changed meanwhile.
+		if errors.Is(stale, errStateMissing) || e != nil && e.req.sameCall(&c.req) {
+			return nil, denied
+		}
+		return nil, invalid(denied)
 	}
 	c.always = c.rule().Effect == rules.Ask
 	d := c.answer.decision(c.choices(), c.req.Fields)
@@ -275,50 +295,6 @@ func (c *check) keepAnswer(d Decision, channel string, record func(d Decision, r
 		}
 		return record(kept, reason)
 	})
-}
-
-// held applies a ruling that was given when no call waited for it to the same
-// call, made again.
-func (c *check) held(r *ruling) (*Permit, error) {
-	c.answer = &Answer{Channel: r.Channel, Note: r.Note}
-	if err := r.settled(); err != nil {
-		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
-	}
-	if r.Decision == Deny {
-		return nil, c.deny(fmt.Sprintf("the person denied it at %s", clock(r.at)),
-			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
-	}
-	p := c.newPermit()
-	p.values = r.Values
-	reason := fmt.Sprintf("the person answered at %s, before the call was made again", clock(r.at))
-	if err := c.record(Once, r.Channel, reason, p.run); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// decideLate records a ruling on a question that no call of this process waits
-// for, and keeps it for later calls when it says so. before is the one that it
-// takes back, or nil.
-func (g *Gate) decideLate(e *entry, before, r *ruling, expires time.Time) error {
-	c := &check{Gate: g, box: e.box, req: e.req, changed: e.changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
-	c.always = c.rule().Effect == rules.Ask
-	if r.Decision == Deny {
-		if before != nil {
-			c.takeBack(before)
-		}
-		return c.record(Deny, r.Channel, withNote("the call had returned; it is denied when it is made again", r.Note), "")
-	}
-	err := c.keepAnswer(r.Decision, r.Channel, func(d Decision, reason string) error {
-		if reason == "" {
-			reason = "the call had returned; it is allowed when it is made again before " + clock(expires)
-		}
-		return c.record(d, r.Channel, withNote(reason, r.Note), "")
-	})
-	if err == nil && c.grant != "" {
-		r.kept = c.like().Digest
-	}
-	return err
 }
 
 // withNote puts how an answer was given behind why.

@@ -46,7 +46,7 @@ func (r *Request) callDigest(level sandbox.Level) string {
 // addSubject adds who asks, and about which pack.
 func (r *Request) addSubject(s sum) {
 	s.add("chat", r.Caller.Chat)
-	s.add("person", r.Caller.Person)
+	s.add("person", r.Caller.Person, fmt.Sprint(int(r.Caller.Origin)))
 	s.add("kind", string(r.Kind))
 	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust), r.Pack.Attached, fmt.Sprint(r.Pack.Loose))
 }

@@ -15,9 +15,11 @@
 // audit log before Check returns it, and a run is on disk there before it
 // starts and after it ends.
 //
-// What a person does by their own hand, as choosing a prompt in the client, is
-// not asked about again: [Caller].Act says so, for opening, attaching and
-// detaching only. It is recorded like every decision, and rules can forbid it.
+// What a person does by their own hand, as choosing a prompt in the client, need
+// not be asked about again. That it was a person is the client's word, in
+// [Caller].Act, for opening, attaching and detaching only: it is taken from the
+// client that started this program, for packs that are trusted, and where no rule
+// asks or denies. It is recorded for what it is.
 //
 // Doubt is denial: no answer, an answer nobody asked for, a state that does not
 // fit, a client that cannot ask, a log that cannot be written.

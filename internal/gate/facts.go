@@ -30,7 +30,7 @@ const maxFiles = 2000
 // for a run, and the exact argv and folder for a command that the model wrote.
 func (r *Request) facts(level sandbox.Level) []Fact {
 	f := []Fact{
-		{"person", []string{r.Caller.Person}},
+		{"person", r.Caller.who()},
 		{"kind", []string{string(r.Kind)}},
 		{"pack", []string{r.Pack.ID, r.Pack.Dir}},
 		{factPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose)}},
@@ -75,6 +75,15 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		return append(f, Fact{factArgs, c.Args}, Fact{factEnviron, r.hashed(c.Env)}, Fact{"input", []string{hexSum(c.Stdin)}})
 	}
 	return append(f, Fact{"variables", envNames(c.Env)})
+}
+
+// who is whose answer it is. A token that no name belongs to, and that other
+// machines can use, is not the user at this one, who has no name either.
+func (c *Caller) who() []string {
+	if c.Person == "" && c.Origin == OriginNetwork {
+		return []string{"", "whoever has the token"}
+	}
+	return []string{c.Person}
 }
 
 // ownWorkspace stands for a workspace that was made for the chat. No path
@@ -169,7 +178,7 @@ func digestOf(facts []Fact) string {
 // which pack in which folder, and which tool or command.
 func (r *Request) subject() string {
 	s := newSum("subject")
-	s.add("person", r.Caller.Person)
+	s.add("person", r.Caller.who()...)
 	s.add("kind", string(r.Kind))
 	s.add("pack", r.Pack.ID, r.Pack.Dir)
 	if r.Kind == KindRead && r.Pack.Dir == "" {

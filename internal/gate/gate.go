@@ -29,6 +29,9 @@ type DeniedError struct {
 	Code string
 	// Unasked says that there was nobody to ask: no person decided this.
 	Unasked bool
+	// Invalid says that the answer came with a state that is none of an open
+	// question about this call: no person decided this either.
+	Invalid bool
 }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Reason }
@@ -97,6 +100,8 @@ type Options struct {
 	Policy string
 	// Rules are the user's own.
 	Rules []rules.Rule
+	// Prompts is PromptsAuto, PromptsAllow or PromptsAsk; empty is the first.
+	Prompts string
 	// Grants keeps the answers that hold in every chat; nil: there are none.
 	Grants GrantStore
 	// Copies makes the private copies of packs that programs are started from;
@@ -110,6 +115,9 @@ type Options struct {
 	// Pending is how long a question may be answered, and how long an answer
 	// holds for a call that has returned; 0 is ten minutes.
 	Pending time.Duration
+	// People is how many persons have credentials; 0 is one. Each has an equal
+	// part of the room for questions.
+	People int
 	// FullArguments writes arguments into the audit log as they came; otherwise
 	// secret values are taken out.
 	FullArguments bool
@@ -126,6 +134,7 @@ type Gate struct {
 	server  string
 	require sandbox.Level
 	policy  string
+	prompts string
 	rules   []rules.Rule
 	store   GrantStore // nil: nothing holds in every chat
 	copies  Copier     // nil: packs are not copied
@@ -171,15 +180,23 @@ func New(o Options) (*Gate, error) {
 	default:
 		return nil, fmt.Errorf("gate: the policy %q is unknown", o.Policy)
 	}
-	st, err := newStates(o.Now)
+	switch o.Prompts {
+	case "":
+		o.Prompts = PromptsAuto
+	case PromptsAuto, PromptsAllow, PromptsAsk:
+	default:
+		return nil, fmt.Errorf("gate: the word %q for prompts is unknown", o.Prompts)
+	}
+	people := max(1, o.People)
+	st, err := newStates(o.Now, people)
 	if err != nil {
 		return nil, err
 	}
 	return &Gate{
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, policy: o.Policy, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		states: st, queue: newQueue(o.Now, st.spend), chats: make(map[string][]Grant),
+		states: st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string][]Grant),
 	}, nil
 }
 
@@ -258,9 +275,9 @@ func (c *check) tooWeak() *WeakSandboxError {
 	return nil
 }
 
-// Refuse records that an answer came for a call that cannot be made, and spends
-// the answer's state, so that it allows nothing later. Of req only the caller,
-// the method and the arguments need be known.
+// Refuse records that an answer came for a call that cannot be made, or that is
+// none, and spends the answer's state, so that it allows nothing later. Of req
+// only the caller, the method and the arguments need be known.
 func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
 	c := &check{Gate: g, req: req, answer: answer}
 	if req.Run != nil {
@@ -271,7 +288,11 @@ func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
 		reason += "; " + err.Error()
 	}
 	g.queue.finish(nonce, CodeWithdrawn, "the call cannot be made any more")
-	return c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
+	denied := c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
+	if errors.Is(err, errStateForged) || errors.Is(err, errStateSpent) {
+		return invalid(denied)
+	}
+	return denied
 }
 
 // A check is one call of [Gate.Check].
@@ -297,7 +318,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	}
 	if c.req.Kind == KindDetach {
 		// No rule keeps a person from having less in a chat.
-		permit, err := c.permit(Once, ChannelPrompt, "a person chose it")
+		permit, err := c.permit(Once, ChannelPrompt, chosen)
 		return permit, nil, err
 	}
 	verdict := c.rule()
@@ -311,17 +332,20 @@ func (c *check) first() (*Permit, *Question, error) {
 	if refused != nil {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
 	}
-	if c.req.Caller.Act {
-		permit, err := c.permit(Once, ChannelPrompt, "a person chose it")
+	if c.takesItsWord() {
+		permit, err := c.permit(Once, ChannelPrompt, chosen)
 		return permit, nil, err
 	}
 	left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder(), c.waits())
 	if left != nil {
 		c.changed = left.changed
 	}
-	if answer != nil {
+	if answer != nil && c.stillKept(answer) {
 		permit, err := c.held(answer)
 		return permit, nil, err
+	}
+	if answer != nil {
+		left = nil // the answer was taken back, and its question is at an end
 	}
 	d, channel, reason := c.already(verdict, stored)
 	switch {

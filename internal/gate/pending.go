@@ -13,7 +13,7 @@ const (
 	ChannelGrant       = "grant"       // a person's earlier answer
 	ChannelRule        = "rule"        // a rule of the user's
 	ChannelPolicy      = "policy"      // the policy the user chose
-	ChannelPrompt      = "prompt"      // a prompt that a person chose in the client
+	ChannelPrompt      = "prompt"      // a prompt that, the client says, a person chose in it
 )
 
 // A Pending is a call that waits for a person, as every channel shows it. All

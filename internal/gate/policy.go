@@ -20,6 +20,32 @@ const (
 	PolicyFirstRun = "first-run"
 )
 
+// What the client's word that a person chose a prompt is taken for.
+const (
+	// PromptsAuto takes the word of the client that started this program. Over
+	// HTTP it could be anybody's who has the token, and is taken for nothing.
+	PromptsAuto = "auto"
+	// PromptsAllow takes every client's word.
+	PromptsAllow = "allow"
+	// PromptsAsk takes nobody's: what a prompt does is decided about as if the
+	// model had called for it.
+	PromptsAsk = "ask"
+)
+
+// chosen is all that is known of a prompt that was got.
+const chosen = "the client says that a person chose it"
+
+// takesItsWord reports whether the client's word that a person chose this is
+// enough. It is not where a person wants, or has, to see more than a name: what
+// a rule asks about, what is not trusted, and text that hides something.
+func (c *check) takesItsWord() bool {
+	r := &c.req
+	if !r.Caller.Act || c.always || r.onceOnly() || r.Hidden != "" {
+		return false
+	}
+	return c.prompts == PromptsAllow || c.prompts == PromptsAuto && r.Caller.Origin == OriginClient
+}
+
 // rule says what the user's rules make of the request.
 func (c *check) rule() rules.Verdict {
 	if len(c.rules) == 0 {
@@ -107,7 +133,7 @@ func (c *check) choices() []Choice {
 		once.Title, once.Lasts = "Run, and from now on unasked while nothing about it changes (it says that it only reads)", true
 	}
 	deny := Choice{Value: denyWord, Title: "Deny"}
-	if r.onceOnly() || c.always {
+	if r.onceOnly() || c.always || r.Kind == KindAttach { // which lasts until it is detached
 		return []Choice{once, deny}
 	}
 	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), r.until())}}

@@ -39,6 +39,8 @@ func (r *Request) scope() string {
 		return "reading any file of this pack"
 	case KindEnable:
 		return "enabling this pack's tools"
+	case KindAttach:
+		return "attaching this pack"
 	case KindRun:
 		if r.Run.Tool != "" {
 			return "this tool with any valid arguments"
@@ -147,6 +149,9 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 	case KindOpen:
 		p.asked(r)
 		p.fact("effect", "the model reads them and may do what they say")
+	case KindAttach:
+		p.asked(r)
+		p.fact("effect", "this chat has the pack from now on; what it does asks by itself")
 	case KindEnable:
 		for i, t := range r.Tools {
 			p.fact(first(i, "tools"), name(t))
@@ -154,6 +159,9 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 		p.fact("effect", "each of their calls is decided by itself")
 	case KindRun:
 		p.run(r, box)
+	}
+	if r.Caller.Act {
+		p.fact("chosen", chosen)
 	}
 	if r.Hidden != "" {
 		p.fact("CAUTION", "the text has "+safetext.Line(r.Hidden))

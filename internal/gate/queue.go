@@ -14,13 +14,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// Bounds of a queue.
-const (
-	maxPending = 2048    // questions at one time
-	maxText    = 4 << 20 // bytes of their texts: what shows them all has to be sent and read
-	maxPast    = 200     // decisions remembered, and as many codes that came to an end
-)
-
 // An entry is a question that is open, or that was answered and whose call has
 // not been made again. Its fields are guarded by the queue's lock, but for
 // those that never change: chat, call, req, box, changed and decided.
@@ -66,10 +59,13 @@ func (r *ruling) settled() error {
 }
 
 // A queue holds the questions of a gate: what the page and the terminal show.
-// It decides nothing.
+// It decides nothing. Its room is divided among people in equal parts, which
+// nobody can lend or take: what is full is so for one.
 type queue struct {
 	now   func() time.Time
 	spend func(nonce string) // voids a state, when its question ends or gets another
+	most  amount             // of all together
+	share amount             // of one person
 
 	mu      sync.Mutex
 	entries map[string]*entry // :: code → question
@@ -79,8 +75,12 @@ type queue struct {
 	changed chan struct{}     // closed at the next change
 }
 
-func newQueue(now func() time.Time, spend func(nonce string)) *queue {
-	return &queue{now: now, spend: spend, entries: make(map[string]*entry), changed: make(chan struct{})}
+// newQueue makes a queue for so many people.
+func newQueue(now func() time.Time, spend func(nonce string), people int) *queue {
+	return &queue{
+		now: now, spend: spend, most: amount{maxPending, maxText}, share: amount{max(1, maxPending/people), maxText / people},
+		entries: make(map[string]*entry), changed: make(chan struct{}),
+	}
 }
 
 // lock locks the queue, and drops what is too old.
@@ -153,46 +153,6 @@ func canonicalCode(typed string) string {
 		return strings.ToUpper(strings.TrimSpace(typed))
 	}
 	return code[:4] + "-" + code[4:]
-}
-
-// add puts a question into the queue. It reports false when there is no room.
-func (q *queue) add(e *entry) bool {
-	defer q.lock()()
-	for len(q.entries) >= maxPending || q.text+len(e.shown.Text) > maxText {
-		if !q.makeRoom() {
-			return false
-		}
-	}
-	for e.shown.Code == "" || q.entries[e.shown.Code] != nil {
-		e.shown.Code = newCode()
-	}
-	q.entries[e.shown.Code] = e
-	q.text += len(e.shown.Text)
-	q.change()
-	return true
-}
-
-// makeRoom drops the oldest question that no call of this process waits for, of
-// the chat that has the most of them. The caller holds the lock.
-func (q *queue) makeRoom() bool {
-	left := make(map[string][]*entry) // :: chat → its questions
-	for _, e := range q.entries {
-		if e.holder != heldByCall {
-			left[e.chat] = append(left[e.chat], e)
-		}
-	}
-	var greedy []*entry
-	for _, all := range left {
-		if len(all) > len(greedy) {
-			greedy = all
-		}
-	}
-	if len(greedy) == 0 {
-		return false
-	}
-	oldest := slices.MinFunc(greedy, func(a, b *entry) int { return a.shown.Asked.Compare(b.shown.Asked) })
-	q.end(oldest.shown.Code, CodeWithdrawn, "too many questions were open")
-	return true
 }
 
 // again finds the question about this very call that an earlier call of the

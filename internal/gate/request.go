@@ -24,7 +24,7 @@ const (
 	// KindRun starts a program.
 	KindRun Kind = "run"
 	// KindAttach makes one pack exist in a chat, and KindDetach takes it away
-	// again. Only a person does either; see [Caller].Act.
+	// again. Neither is a model's to call for; see [Caller].Act.
 	KindAttach Kind = "attach"
 	KindDetach Kind = "detach"
 )
@@ -39,19 +39,30 @@ const (
 	TrustUntrusted Trust = "untrusted" // from a project's folder, or from elsewhere
 )
 
+// An Origin is where calls can come from. The zero Origin is the widest, whose
+// calls are taken least for the user's own.
+type Origin int
+
+const (
+	OriginNetwork Origin = iota // whoever has the token, on any machine
+	OriginMachine               // whoever has the token, on this machine
+	OriginClient                // the client that started this program, and nobody else
+)
+
 // A Caller is whoever makes a request. Everything in it that a client said of
 // itself is shown and logged as such, never trusted.
 type Caller struct {
 	Chat    string // opaque id of the chat; grants and states belong to it
 	Person  string // the name of the credential, where there is one
+	Origin  Origin
 	Client  string // the client's own name and version
 	Call    string // id of this call, for the audit log
 	CanAsk  bool   // the client declared that it can show a form
 	Carries bool   // a question goes to the client as the call's result, and comes back with another call
 	ChatEnd string // when the chat ends, in words: "until this client closes"
 	// Act says that the call is a person's own act by the protocol, as choosing a
-	// prompt is. It opens, attaches and detaches without a question, and nothing
-	// else; a rule can still forbid it.
+	// prompt is. It opens, attaches and detaches, and nothing else. That it is one
+	// is the client's word, which may be enough to do it without a question.
 	Act bool
 }
 
@@ -199,6 +210,13 @@ func (r *Request) invalid() string {
 		}
 	}
 	return ""
+}
+
+// sameCall reports whether r and other are the same call by what the client
+// says. What is found out about it may differ.
+func (r *Request) sameCall(other *Request) bool {
+	return r.Caller.Chat == other.Caller.Chat && r.Caller.Person == other.Caller.Person && r.Caller.Act == other.Caller.Act &&
+		r.Kind == other.Kind && r.Method == other.Method && string(canonical(r.Arguments)) == string(canonical(other.Arguments))
 }
 
 // onceOnly reports whether only this exact call can be approved, never the

@@ -16,8 +16,9 @@ import (
 // states mints and redeems the tokens that carry a question through a client.
 // The key lives as long as the process, so no state outlives it.
 type states struct {
-	key [32]byte
-	now func() time.Time
+	key   [32]byte
+	now   func() time.Time
+	share int // how many questions of one person may wait
 
 	mu   sync.Mutex
 	open map[string]waiting // :: nonce → its question; an entry is redeemed at most once
@@ -25,12 +26,12 @@ type states struct {
 
 // waiting is a question that may still be answered.
 type waiting struct {
-	chat    string
-	expires time.Time
+	person, chat string
+	expires      time.Time
 }
 
 // maxOpen bounds the questions that may wait at once, so that a client which
-// never answers cannot fill the memory.
+// never answers cannot fill the memory. Each person has an equal share of it.
 const maxOpen = 4096
 
 type token struct {
@@ -43,20 +44,24 @@ var (
 	errStateMissing = errors.New("an answer came that nobody asked for")
 	errStateForged  = errors.New("the state is not one this server made")
 	errStateSpent   = errors.New("the state was used before, or is too old")
-	errStateOther   = errors.New("the state belongs to another call, or something about the call changed since the question")
+	// errTooManyStates is not about an answer: it keeps a question from being made.
+	errTooManyStates = errors.New("too many questions are open")
+
+	errStateOther = errors.New("the state belongs to another call, or something about the call changed since the question")
 )
 
-func newStates(now func() time.Time) (*states, error) {
-	s := &states{now: now, open: make(map[string]waiting)}
+// newStates makes states for so many people.
+func newStates(now func() time.Time, people int) (*states, error) {
+	s := &states{now: now, share: max(1, maxOpen/people), open: make(map[string]waiting)}
 	if _, err := rand.Read(s.key[:]); err != nil {
 		return nil, fmt.Errorf("making the approval key: %w", err)
 	}
 	return s, nil
 }
 
-// mint returns a state for the chat's call with this digest, good until
-// expires, and what names its question.
-func (s *states) mint(chat, call string, expires time.Time) (state, nonce string, err error) {
+// mint returns a state for the call with this digest of a person's chat, good
+// until expires, and what names its question.
+func (s *states) mint(person, chat, call string, expires time.Time) (state, nonce string, err error) {
 	nonce = rand.Text()
 	raw, err := json.Marshal(token{Nonce: nonce, Call: call, Expires: expires.Unix()})
 	if err != nil {
@@ -64,28 +69,35 @@ func (s *states) mint(chat, call string, expires time.Time) (state, nonce string
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.makeRoom(person)
 	if len(s.open) >= maxOpen {
-		s.makeRoom()
+		return "", "", errTooManyStates
 	}
-	s.open[nonce] = waiting{chat, expires}
+	s.open[nonce] = waiting{person, chat, expires}
 	body := base64.RawURLEncoding.EncodeToString(raw)
 	return body + "." + s.mac(body), nonce, nil
 }
 
-// makeRoom drops what is too old, and when nothing is, the oldest question of
-// the chat that has the most: a chat that never answers harms itself only. The
-// caller holds the lock.
-func (s *states) makeRoom() {
-	now := s.now()
-	count := make(map[string]int)
-	for nonce, w := range s.open {
-		if now.After(w.expires) {
-			delete(s.open, nonce)
-			continue
-		}
-		count[w.chat]++
+// makeRoom drops what is too old, and when a person still has their share, the
+// oldest question of that person's chat that has the most: whoever never answers
+// harms themselves only. The caller holds the lock.
+func (s *states) makeRoom(person string) {
+	if len(s.open) < s.share {
+		return
 	}
-	if len(s.open) < maxOpen {
+	now := s.now()
+	own := 0
+	count := make(map[string]int) // :: chat of the person → its questions
+	for nonce, w := range s.open {
+		switch {
+		case now.After(w.expires):
+			delete(s.open, nonce)
+		case w.person == person:
+			count[w.chat]++
+			own++
+		}
+	}
+	if own < s.share {
 		return
 	}
 	var greedy string
@@ -96,7 +108,7 @@ func (s *states) makeRoom() {
 	}
 	var oldest string
 	for nonce, w := range s.open {
-		if w.chat == greedy && (oldest == "" || w.expires.Before(s.open[oldest].expires)) {
+		if w.person == person && w.chat == greedy && (oldest == "" || w.expires.Before(s.open[oldest].expires)) {
 			oldest = nonce
 		}
 	}

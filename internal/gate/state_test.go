@@ -9,7 +9,7 @@ import (
 
 func newTestStates(t testing.TB, now *time.Time) *states {
 	t.Helper()
-	s, err := newStates(func() time.Time { return *now })
+	s, err := newStates(func() time.Time { return *now }, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestGreedyChat(t *testing.T) {
 	s := newTestStates(t, &now)
 	mint := func(chat string) string {
 		t.Helper()
-		state, _, err := s.mint(chat, "call", now.Add(10*time.Minute))
+		state, _, err := s.mint("", chat, "call", now.Add(10*time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,12 +55,12 @@ func TestOldQuestionsMakeRoom(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newTestStates(t, &now)
 	for i := range maxOpen {
-		if _, _, err := s.mint(fmt.Sprint("chat ", i), "call", now.Add(time.Minute)); err != nil {
+		if _, _, err := s.mint("", fmt.Sprint("chat ", i), "call", now.Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	now = now.Add(time.Minute + time.Second)
-	if _, _, err := s.mint("chat", "call", now.Add(time.Minute)); err != nil {
+	if _, _, err := s.mint("", "chat", "call", now.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(s.open); n != 1 {
@@ -73,7 +73,7 @@ func TestSpentStatesAreForgotten(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := newTestStates(t, &now)
 	for range maxOpen + 100 {
-		state, _, err := s.mint("chat", "call", now.Add(time.Minute))
+		state, _, err := s.mint("", "chat", "call", now.Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestMachineSlept(t *testing.T) {
 	start := time.Now() // with a monotonic reading
 	now := start
 	s := newTestStates(t, &now)
-	state, _, err := s.mint("chat", "call", start.Add(10*time.Minute))
+	state, _, err := s.mint("", "chat", "call", start.Add(10*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func FuzzRedeem(f *testing.F) {
 	f.Fuzz(func(t *testing.T, forged, facts string, at int, flip byte) {
 		call := hexSum([]byte(facts))
 		s := newTestStates(t, &now)
-		state, _, err := s.mint("chat", call, now.Add(time.Minute))
+		state, _, err := s.mint("", "chat", call, now.Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}

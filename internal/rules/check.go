@@ -45,7 +45,7 @@ func (r *Rule) problem() *Error {
 	for i, k := range r.Kinds {
 		switch {
 		case !slices.Contains(kinds(), k):
-			return wrong(selectKind, "is %q; want open, read, enable or run", k)
+			return wrong(selectKind, "is %q; want open, read, enable, run or attach", k)
 		case slices.Contains(r.Kinds[:i], k):
 			return wrong(selectKind, "name %s once", k)
 		}
@@ -57,7 +57,7 @@ func (r *Rule) problem() *Error {
 		return wrong(selectKind, "is %s; a rule with tool or argv is about runs: write run, or make two rules", strings.Join(r.Kinds, " and "))
 	}
 	if r.Effect == Allow && len(r.Kinds) == 0 && r.Tool == "" && r.Argv == nil {
-		return wrong("", "allows every kind of call; say which: kind: open, read, enable or run, or a list of them")
+		return wrong("", "allows every kind of call; say which: kind: open, read, enable, run or attach, or a list of them")
 	}
 	return r.argvProblem()
 }

@@ -21,7 +21,7 @@ func (e Example) Check() error {
 	case e.Pack == "" && e.Kind == "" && e.Tool == "" && e.Argv == nil:
 		return &Error{"", `says nothing; write an argv, such as [git, push], or a mapping of pack, kind, tool and argv`}
 	case e.Kind != "" && !slices.Contains(kinds(), e.Kind):
-		return &Error{selectKind, fmt.Sprintf("is %q; want open, read, enable or run", e.Kind)}
+		return &Error{selectKind, fmt.Sprintf("is %q; want open, read, enable, run or attach", e.Kind)}
 	case e.Kind != "" && e.Kind != kindRun && (e.Tool != "" || e.Argv != nil):
 		return &Error{selectKind, fmt.Sprintf("is %s; only a run has a tool and an argv", e.Kind)}
 	case e.Argv != nil && (len(e.Argv) == 0 || e.Argv[0] == ""):

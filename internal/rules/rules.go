@@ -43,14 +43,15 @@ func (e Effect) String() string {
 // kindRun is the kind of call that starts a program.
 const kindRun = "run"
 
-// kinds are the kinds of calls that rules are about. Listing names never asks.
-func kinds() []string { return []string{"open", "read", "enable", kindRun} }
+// kinds are the kinds of calls that rules are about. Listing names never asks,
+// and nobody is kept from detaching.
+func kinds() []string { return []string{"open", "read", "enable", kindRun, "attach"} }
 
 // A Rule is one of the user's. An empty selector matches every call.
 type Rule struct {
 	Effect Effect
 	Pack   string   // pattern of pack ids, as path.Match has them; "*" alone matches slashes too
-	Kinds  []string // open, read, enable, run
+	Kinds  []string // open, read, enable, run, attach
 	// Tool is a pattern of declared names, "exec_best_effort" for commands that the
 	// model writes. A rule that has one is about runs only.
 	Tool string

@@ -51,20 +51,6 @@ func inputRequired(q *gate.Question) *mcpserver.InputRequestBuilder {
 	return mcpserver.NewInputRequestBuilder(q.State).Elicit(inputID, form(q))
 }
 
-// unaskedAnswer returns what a call brought along as an answer, or nil. In
-// either era it goes to the gate as it is, which believes it only with a state
-// of its own.
-func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
-	if len(p.InputResponses) == 0 && p.RequestState == "" {
-		return nil
-	}
-	a := &gate.Answer{State: p.RequestState, Channel: gate.ChannelElicitation}
-	if r := mcpserver.ElicitationResponse(p.InputResponses, inputID); r != nil {
-		a.Action, a.Content = string(r.Action), r.Content
-	}
-	return a
-}
-
 // progressEvery is how often a client that wants to know is told what its call
 // waits for.
 const progressEvery = 5 * time.Second

@@ -74,17 +74,17 @@ func TestDenialOfACallThatIsGone(t *testing.T) {
 		t.Fatalf("tools/call = %v, want a question", asked)
 	}
 	retry := func(decision string) map[string]any {
-		return result(t, w.modern("tools/call", map[string]any{
+		return w.modern("tools/call", map[string]any{
 			"name": "triage__greet", "arguments": map[string]any{"who": "Ada"}, "requestState": state,
 			"inputResponses": map[string]any{"approval": map[string]any{"action": "accept", "content": map[string]any{"decision": decision}}},
-		}))
+		})
 	}
 	tools, away := filepath.Join(w.root, "triage/tools.json"), filepath.Join(w.root, "triage/away")
 	if err := os.Rename(tools, away); err != nil {
 		t.Fatal(err)
 	}
 	before := len(w.entries())
-	if r := retry("deny"); r["isError"] != true {
+	if r := result(t, retry("deny")); r["isError"] != true {
 		t.Errorf("the denied call = %v, want an error", r)
 	}
 	added := w.entries()[before:]
@@ -94,8 +94,8 @@ func TestDenialOfACallThatIsGone(t *testing.T) {
 	if err := os.Rename(away, tools); err != nil {
 		t.Fatal(err)
 	}
-	if r := retry("once"); r["isError"] != true {
-		t.Errorf("the state of a denied question allowed the call: %v", r)
+	if e, _ := retry("once")["error"].(map[string]any); e["code"] != -32602.0 {
+		t.Errorf("the state of a denied question: %v, want that it is spent", e)
 	}
 	for _, e := range w.entries() {
 		if e.Event == "run.start" {

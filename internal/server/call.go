@@ -75,6 +75,9 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 		return failure(s.explain(err, id)), nil
 	}
 	out, question, err := s.decide(ctx, c, unaskedAnswer(req.Params.MultiRoundTripParams))
+	if e, ok := errors.AsType[*rpcError](err); ok {
+		return nil, instead(ctx, e)
+	}
 	switch {
 	case err != nil:
 		return failure(s.explain(err, id)), nil
@@ -90,7 +93,9 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 	act, err := c.tool.prepare(s, ctx, c)
 	if err != nil {
 		if answer != nil {
-			s.refuse(c, answer)
+			if invalid := wrongAnswer(s.refuse(c, answer)); invalid != nil {
+				return nil, nil, invalid
+			}
 		}
 		if errors.Is(err, packfs.ErrReplaced) {
 			// A pack that was put there anew, as git does, is a pack again.
@@ -102,6 +107,9 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 		return nil, nil, err
 	}
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
+	if invalid := wrongAnswer(err); invalid != nil {
+		return nil, nil, invalid
+	}
 	if question != nil {
 		if !question.Elicit && s.opts.Unseen != nil {
 			s.opts.Unseen()
@@ -133,7 +141,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 	// and records it.
 	act, err := c.tool.prepare(s, context.WithoutCancel(ctx), c)
 	if err != nil {
-		s.refuse(c, answer)
+		_ = s.refuse(c, answer) // the call cannot be made, whatever the answer
 		return nil, nil, err
 	}
 	permit, again, err := s.opts.Gate.Check(ctx, act.request, answer)
@@ -156,10 +164,12 @@ func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*act
 
 // refuse records an answer to a call that cannot be made: what was asked about
 // is no longer there, or never was. Whatever the answer says is worth nothing.
-func (s *Server) refuse(c *call, answer *gate.Answer) {
+// It returns the denial.
+func (s *Server) refuse(c *call, answer *gate.Answer) error {
 	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args}
 	err := s.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
 	s.logger.Debug("an answer was refused", "call", c.id, "err", err)
+	return err
 }
 
 func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp.CallToolRequest) (*call, error) {
@@ -182,7 +192,7 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 		catalog: catalog,
 		caller: gate.Caller{
 			Chat: ch.id, ChatEnd: ch.ends, Call: id,
-			Client: client, Person: ch.person,
+			Client: client, Person: ch.person, Origin: ch.origin,
 			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
 		},
 	}, nil

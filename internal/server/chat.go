@@ -12,6 +12,7 @@ import (
 
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -22,6 +23,7 @@ import (
 type chat struct {
 	id     string // opaque; grants belong to it
 	person string // whose it is, over HTTP with a token for each; empty otherwise
+	origin gate.Origin
 	ends   string // when it ends, in words: "until this client closes"
 
 	workspace string      // absolute folder
@@ -47,18 +49,21 @@ type chat struct {
 	view      *packs.Catalog // the packs with own; nil: to be made
 }
 
-// newChat starts a chat. name is a word for its transport, for the logs.
-func (s *Server) newChat(name, ends string) (*chat, error) { return s.newChatOf("", name, ends) }
+// newChat starts a chat of the client that started this program. name is a word
+// for its transport, for the logs.
+func (s *Server) newChat(name, ends string) (*chat, error) {
+	return s.newChatOf("", gate.OriginClient, name, ends)
+}
 
 // newChatOf starts a person's chat.
-func (s *Server) newChatOf(person, name, ends string) (*chat, error) {
+func (s *Server) newChatOf(person string, origin gate.Origin, name, ends string) (*chat, error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, fmt.Errorf("naming a chat: %w", err)
 	}
 	handle := hex.EncodeToString(id[:])
 	c := &chat{
-		id: name + "-" + rand.Text()[:16], person: person, ends: ends, handle: handle,
+		id: name + "-" + rand.Text()[:16], person: person, origin: origin, ends: ends, handle: handle,
 		runs:    make(chan struct{}, s.limits.Runs),
 		enabled: make(map[string]*enabledPack),
 	}

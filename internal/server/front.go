@@ -79,12 +79,26 @@ func frontMethod(method string) func(*Server, context.Context, *frontRequest) (m
 // an era that it refuses.
 func (s *Server) front(ctx context.Context, id json.RawMessage, method string, raw []byte) (reply mcp.JSONRPCMessage, ok bool) {
 	answer := frontMethod(method)
-	if answer == nil || id == nil {
+	if answer == nil && !answerable(method) || id == nil {
 		return nil, false
 	}
 	e, problem := parse(raw)
 	ch, sess, known := chatOf(ctx)
 	if problem != nil || !known {
+		return nil, false
+	}
+	if answerable(method) && len(e.Params) > 0 {
+		var carried carriedAnswer
+		// Parameters that are no object are refused below, or by the library.
+		if wrong := json.Unmarshal(e.Params, &carried); wrong == nil {
+			if text := carried.problem(); text != "" {
+				answer = func(s *Server, ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+					return nil, s.refuseAnswer(ctx, r, text)
+				}
+			}
+		}
+	}
+	if answer == nil {
 		return nil, false
 	}
 	var p struct {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 )
 
 // The paths that are served over HTTP.
@@ -35,6 +37,9 @@ type Credential struct {
 // required.
 type HTTPOptions struct {
 	Credentials []Credential
+	// Local says that no other machine reaches the server: a token without a name
+	// is then the user's own.
+	Local bool
 	// PublicURL is how clients reach the server when not by an address of this
 	// machine, as "https://packs.example.com".
 	PublicURL string
@@ -120,7 +125,11 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 			return nil, errors.New("serving over HTTP: two people have the same token")
 		}
 		seen[sum] = true
-		h.callers = append(h.callers, newCaller(c.Person, sum, s.limits.Request))
+		who := newCaller(c.Person, sum, s.limits.Request)
+		if o.Local && (h.public == nil || isLoopback(h.public.Hostname())) {
+			who.origin = gate.OriginMachine
+		}
+		h.callers = append(h.callers, who)
 	}
 	h.ending, h.end = context.WithCancelCause(context.Background())
 	h.wg.Go(h.sweep)

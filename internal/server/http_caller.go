@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 )
 
 const (
@@ -33,6 +35,7 @@ const (
 // A caller is a credential and what belongs to it.
 type caller struct {
 	person string
+	origin gate.Origin
 	token  [sha256.Size]byte // the token's digest
 	slots  slots             // of its requests that are worked on
 	limit  int               // bytes of one request
@@ -70,7 +73,7 @@ func (h *HTTP) useChat(c *caller) (_ *chat, leave func(), err error) {
 	}
 	c.mu.Unlock()
 	if ch == nil {
-		if ch, err = h.server.newChatOf(c.person, "http", "until this token has not been used for "+inWords(h.idle)); err != nil {
+		if ch, err = h.server.newChatOf(c.person, c.origin, "http", "until this token has not been used for "+inWords(h.idle)); err != nil {
 			return nil, nil, err
 		}
 		c.mu.Lock()

@@ -59,7 +59,7 @@ func (h *HTTP) newHTTPSession(c *caller, r *http.Request) (*httpSession, error) 
 	if !h.makeRoom(c) {
 		return nil, errTooMany
 	}
-	ch, err := h.server.newChatOf(c.person, "http", "until this client closes")
+	ch, err := h.server.newChatOf(c.person, c.origin, "http", "until this client closes")
 	if err != nil {
 		c.mu.Lock()
 		c.sessions--

@@ -87,7 +87,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
-	ch, err := h.server.newChatOf(c.person, "sse", "until this client closes")
+	ch, err := h.server.newChatOf(c.person, c.origin, "sse", "until this client closes")
 	if err != nil {
 		ref := newCallID()
 		h.logger.Error("a chat could not be started", "call", ref, "err", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 )
 
 // The conversations of testdata/wire are the same over HTTP, message by message,
@@ -31,7 +33,9 @@ func TestWireHTTP(t *testing.T) {
 	} {
 		for _, file := range over.files {
 			t.Run(name+"/"+file, func(t *testing.T) {
-				s := newSite(t, newWorld(t, triage), func(o *HTTPOptions) { o.Credentials = []Credential{{Token: tokenAda}} })
+				// The conversations are about the protocol: prompts do what they do there.
+				allow := func(s *setup) { s.gate.Prompts = gate.PromptsAllow }
+				s := newSite(t, newWorld(t, triage, allow), func(o *HTTPOptions) { o.Credentials = []Credential{{Token: tokenAda}} })
 				converse(t, filepath.Join("testdata", "wire", file+".txtar"), over.of(t, s))
 			})
 		}

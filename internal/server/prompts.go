@@ -130,8 +130,9 @@ type getPromptRequest struct {
 	roundTrip
 }
 
-// getPrompt answers prompts/get, which is a person's own act: nobody is asked,
-// it is recorded as what it does, and a rule can forbid it.
+// getPrompt answers prompts/get, which by the protocol is a person's own act. It
+// is recorded as what it does; the gate knows whether the client's word for that
+// is enough, or a person is asked.
 func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p getPromptRequest
 	if err := r.decode(&p); err != nil {
@@ -154,9 +155,12 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 			return nil, &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the prompt %q has no argument %q", safetext.Line(p.Name), safetext.Line(name))}
 		}
 	}
-	out, _, err := s.pass(ctx, method, p.getPromptParams, p.roundTrip, func(c *call) { c.caller.Act = true })
-	if err != nil {
+	out, question, err := s.pass(ctx, method, p.getPromptParams, p.roundTrip, func(c *call) { c.caller.Act = true })
+	switch {
+	case err != nil:
 		return nil, err
+	case question != nil:
+		return question, nil
 	}
 	return out.(*mcp.GetPromptResult), nil
 }

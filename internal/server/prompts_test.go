@@ -105,8 +105,9 @@ func TestPromptsList(t *testing.T) {
 	}
 }
 
-// A prompt is skillkit's invocation of the pack. Getting it is a person's act:
-// nobody is asked, in whatever client, and it is on the record as opening.
+// A prompt is skillkit's invocation of the pack. The client that started this
+// program says that a person chose it: nobody is asked, and it is on the record
+// as opening.
 func TestPromptOfAPack(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		w := newWorld(t, prompted) // a client that cannot ask
@@ -204,7 +205,7 @@ func TestPromptsThatGetNothing(t *testing.T) {
 	reply := w.modern("prompts/get", map[string]any{
 		"name": "odd-name__x", "requestState": "x.y", "inputResponses": map[string]any{"approval": decide("once")("", nil)},
 	})
-	if e, _ := reply["error"].(map[string]any); e == nil || e["code"] != float64(codeNotGiven) {
+	if e, _ := reply["error"].(map[string]any); e == nil || e["code"] != -32602.0 {
 		t.Errorf("a prompt with an answer nobody asked for = %v, want a denial", reply)
 	}
 	if len(w.asked) != 0 {

@@ -126,7 +126,26 @@ func (s *Server) library(ctx context.Context, id json.RawMessage, method string,
 	if reply, ok := s.front(ctx, id, method, raw); ok {
 		return reply
 	}
-	return s.mcp.HandleMessage(ctx, raw)
+	var wrong wrongRequest
+	reply = s.mcp.HandleMessage(context.WithValue(ctx, wrongKey{}, &wrong), raw)
+	if wrong.err != nil && id != nil {
+		return errorReply(id, wrong.err)
+	}
+	return reply
+}
+
+// A wrongRequest is where a tool call says which error of JSON-RPC its request
+// gets: of a handler's error the library keeps the text only.
+type wrongRequest struct{ err *rpcError }
+
+type wrongKey struct{}
+
+// instead has e answer the request of ctx, and returns it.
+func instead(ctx context.Context, e *rpcError) error {
+	if w, ok := ctx.Value(wrongKey{}).(*wrongRequest); ok {
+		w.err = e
+	}
+	return e
 }
 
 // cancelledID is the id, as written, that a notification of the client cancels;

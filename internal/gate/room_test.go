@@ -1,0 +1,471 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// narrow gives a gate little room: so many questions, and so many bytes.
+func (b *bench) narrow(people int, most amount) {
+	b.queue.most = most
+	b.queue.share = amount{most.entries / people, most.text / people}
+}
+
+// of is a call of a person's chat.
+func of(person, chat string, n int) Request {
+	return with(toolRun(), func(r *Request) {
+		r.Caller.Person, r.Caller.Chat = person, person+"-"+chat
+		r.Run.Command.Args = []string{fmt.Sprint(n)}
+	})
+}
+
+// TestFloodOfOnePerson: whatever one person's clients do, questions that wait,
+// that are carried, that were left behind and that were answered stay as they are
+// for everybody else, and there is room for more of theirs.
+func TestFloodOfOnePerson(t *testing.T) {
+	for name, flood := range map[string]func(b *bench, n int){
+		"calls that wait":  func(b *bench, n int) { b.outcome(of("greedy", fmt.Sprint(n%50), n)) },
+		"carried":          func(b *bench, n int) { b.outcome(carrying(of("greedy", fmt.Sprint(n), n))) },
+		"left behind":      func(b *bench, n int) { b.leaves(of("greedy", "1", n)) },
+		"denied":           func(b *bench, n int) { b.leavesAnswered(of("greedy", fmt.Sprint(n), n), Deny) },
+		"allowed":          func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), Once) },
+		"allowed for more": func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), Chat) },
+		"of much text": func(b *bench, n int) {
+			b.outcome(carrying(with(of("greedy", "1", n), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000+n)} })))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, everywhere, remembers)
+			b.narrow(2, amount{60, 120_000})
+			waits, carried := b.ask(of("honest", "1", 1)), b.ask(carrying(of("honest", "1", 2)))
+			left, allowed, denied := b.left(of("honest", "1", 3)), b.left(of("honest", "1", 4)), b.left(of("honest", "1", 5))
+			b.page(allowed, Once)
+			b.page(denied, Deny)
+			for n := range 200 {
+				b.pass(time.Millisecond)
+				flood(b, n)
+				if used := b.queue.used("greedy"); used.entries > 30 || used.text > 60_000 {
+					t.Fatalf("after %d calls one person uses %+v, want half at most", n, used)
+				}
+			}
+			for what, code := range map[string]string{"waits": waits.Code, "carried": carried.Code, "left": left, "allowed": allowed} {
+				if !slices.Contains(b.codes(), code) {
+					t.Errorf("%s: the question of the other person is gone", what)
+				}
+			}
+			b.page(waits.Code, Once)
+			if got := b.goes(of("honest", "1", 1), b.Answered(waits)); got != allows {
+				t.Errorf("the call that waits: %s", got)
+			}
+			if _, err := b.answer(carrying(of("honest", "1", 2)), accept(carried.State, "once")); err != nil {
+				t.Errorf("the answer that the client brings: %v", err)
+			}
+			if got := b.outcome(of("honest", "1", 4)); got != allows {
+				t.Errorf("the call that was allowed: %s", got)
+			}
+			if got := b.outcome(of("honest", "1", 5)); !strings.Contains(got, "the person denied it") {
+				t.Errorf("the call that was denied: %s", got)
+			}
+			for n := range 20 {
+				if got := b.outcome(of("honest", "2", 100+n)); got != asks {
+					t.Fatalf("call %d of the other person: %s, want %s", n, got, asks)
+				}
+			}
+		})
+	}
+}
+
+// leaves makes a call that returns without an answer, if it is asked about.
+func (b *bench) leaves(req Request) string {
+	b.t.Helper()
+	_, q, err := b.Check(b.t.Context(), req, nil)
+	if err != nil || q == nil {
+		return ""
+	}
+	return b.postpone(q).Code
+}
+
+func (b *bench) leavesAnswered(req Request, d Decision) {
+	b.t.Helper()
+	if code := b.leaves(req); code != "" {
+		b.page(code, d)
+	}
+}
+
+// TestWhatGoesFirst: of one person's own, what nobody answered makes room first,
+// then what was allowed; a denial never does, and neither does a call that waits.
+func TestWhatGoesFirst(t *testing.T) {
+	b := newBench(t, everywhere)
+	b.narrow(1, amount{4, maxText})
+	denied, allowed := b.left(of("ada", "1", 1)), b.left(of("ada", "1", 2))
+	b.pass(time.Second)
+	b.page(denied, Deny)
+	b.page(allowed, Once)
+	waits := b.ask(of("ada", "1", 3))
+	open := b.left(of("ada", "1", 4))
+	for i, want := range []string{open, allowed} {
+		b.ask(of("ada", "2", 5+i))
+		if slices.Contains(b.codes(), want) {
+			t.Fatalf("question %d did not take the place of the one that goes first", i)
+		}
+	}
+	if got := b.outcome(of("ada", "2", 7)); !strings.Contains(got, "too many calls wait for an answer") {
+		t.Errorf("one more, among a denial and calls that wait: %s", got)
+	}
+	if !slices.Contains(b.codes(), waits.Code) {
+		t.Error("a call that waits lost its question")
+	}
+	if got := b.outcome(of("ada", "1", 1)); !strings.Contains(got, "the person denied it") {
+		t.Errorf("the call that was denied: %s, want the denial", got)
+	}
+	// Its place is free now.
+	if got := b.outcome(of("ada", "2", 8)); got != asks {
+		t.Errorf("after the denial was told: %s, want %s", got, asks)
+	}
+}
+
+// TestLongQuestionOfMany: what does not fit into one person's part is denied in
+// words that say so, and nothing makes room for it in vain.
+func TestLongQuestionOfMany(t *testing.T) {
+	b := newBench(t, everywhere)
+	b.narrow(10, amount{100, 20_000})
+	open := b.left(of("ada", "1", 1))
+	long := with(of("ada", "1", 2), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000)} })
+	if got := b.outcome(long); !strings.Contains(got, "longer than the room") {
+		t.Errorf("a long question: %s, want a denial that says why", got)
+	}
+	if !slices.Contains(b.codes(), open) {
+		t.Error("another question made room for one that cannot be asked")
+	}
+	if n := len(b.states.open); n != 1 {
+		t.Errorf("%d states are open, want 1", n)
+	}
+}
+
+// TestMorePeopleThanAnnounced: the bound of all holds whoever comes, and nobody
+// loses anything.
+func TestMorePeopleThanAnnounced(t *testing.T) {
+	b := newBench(t, everywhere)
+	b.narrow(1, amount{10, maxText})
+	var codes []string
+	for i := range 10 {
+		codes = append(codes, b.left(of(fmt.Sprint("person ", i), "1", 1)))
+	}
+	if got := b.outcome(of("one more", "1", 1)); !strings.Contains(got, "too many calls wait") {
+		t.Errorf("one more person: %s, want a denial", got)
+	}
+	slices.Sort(codes)
+	if now := slices.Sorted(slices.Values(b.codes())); !slices.Equal(now, codes) {
+		t.Errorf("the questions are %q, want all of %q", now, codes)
+	}
+}
+
+// TestPartsOfTheWhole: the parts that people have make up no more than there is.
+func TestPartsOfTheWhole(t *testing.T) {
+	for _, people := range []int{0, 1, 2, 3, 50, 1000} {
+		b := newBench(t, func(o *Options) { o.People = people })
+		n := max(1, people)
+		if s := b.queue.share; s.entries*n > maxPending || s.text*n > maxText || b.states.share*n > maxOpen || s.entries < 1 || s.text < 1 {
+			t.Errorf("%d people have %+v and %d states each", n, s, b.states.share)
+		}
+	}
+}
+
+// TestStatesOfOnePerson: states that nobody redeems void no other person's.
+func TestStatesOfOnePerson(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s, err := newStates(func() time.Time { return now }, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mint := func(person, chat string) string {
+		t.Helper()
+		now = now.Add(time.Millisecond)
+		state, _, err := s.mint(person, chat, "call", now.Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	honest := []string{mint("honest", "1"), mint("honest", "1"), mint("honest", "1")}
+	for i := range maxOpen/2 + 100 {
+		mint("greedy", fmt.Sprint(i)) // one in each chat: fewer than the honest one has
+	}
+	for range maxOpen / 4 {
+		mint("greedy", "1") // as the honest one's is called
+	}
+	honest = append(honest, mint("honest", "1"))
+	for i, state := range honest {
+		if _, err := s.redeem(state, "call"); err != nil {
+			t.Errorf("state %d of the other person: %v", i, err)
+		}
+	}
+}
+
+// TestRoomAtRandom: people do what they do, in any order. Nobody's question ends
+// but by its own person's doing or its time, no denial is asked about again, and
+// the bounds hold.
+func TestRoomAtRandom(t *testing.T) {
+	people := []string{"ada", "grace", "", "greedy"}
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		b := newBench(t, everywhere)
+		b.narrow(len(people), amount{24, 40_000})
+		denied := make(map[string]time.Time) // :: exact call → when its denial ends
+		for step := range 600 {
+			who := people[r.IntN(len(people))]
+			if r.IntN(2) == 0 {
+				who = "greedy"
+			}
+			req := of(who, fmt.Sprint(r.IntN(3)), r.IntN(12))
+			if r.IntN(6) == 0 {
+				req.Run.Command.Args = append(req.Run.Command.Args, strings.Repeat("long ", r.IntN(1500)))
+			}
+			if r.IntN(2) == 0 {
+				req = carrying(req)
+			}
+			b.pass(time.Millisecond)
+			before := b.others(who)
+			switch what := r.IntN(10); {
+			case what < 8:
+				key := req.callDigest(0)
+				got := b.outcome(req)
+				if end, ok := denied[key]; ok {
+					delete(denied, key) // told once
+					if !b.time.After(end) && !strings.Contains(got, "the person denied it") {
+						t.Fatalf("seed %d, step %d: a call that was denied: %s", seed, step, got)
+					}
+				}
+				if got != asks || r.IntN(4) == 0 {
+					break
+				}
+				e := b.newest(who)
+				if !req.Caller.Carries {
+					b.postpone(&Question{Code: e.shown.Code, nonce: e.nonce})
+				}
+				if d := []Decision{Once, Deny, "nobody", "nobody"}[r.IntN(4)]; d != "nobody" {
+					b.page(e.shown.Code, d)
+					if d == Deny {
+						denied[key] = b.time.Add(b.pending)
+					}
+				}
+			case what == 8 && r.IntN(10) == 0:
+				chat := req.Caller.Chat
+				for key := range denied {
+					for _, e := range b.queue.entries {
+						if e.chat == chat && e.call == key {
+							delete(denied, key)
+						}
+					}
+				}
+				b.EndChat(chat)
+			default:
+				b.pass(time.Duration(r.IntN(30)) * time.Second)
+				before = b.others(who) // time ends what it ends
+			}
+			if after := b.others(who); !slices.Equal(before, after) {
+				t.Fatalf("seed %d, step %d: what %q did changed the questions of others\nfrom %q\nto   %q", seed, step, who, before, after)
+			}
+			b.bounded(t)
+		}
+	}
+}
+
+// newest is the last question of a person.
+func (b *bench) newest(person string) *entry {
+	defer b.queue.lock()()
+	nonces := make(map[string]bool)
+	for nonce := range b.states.open {
+		nonces[nonce] = true
+	}
+	var last *entry
+	for _, e := range b.queue.entries {
+		if e.person() == person && nonces[e.nonce] && e.ruling == nil && e.holder != heldByNobody && (last == nil || e.shown.Expires.After(last.shown.Expires)) {
+			last = e
+		}
+	}
+	return last
+}
+
+// others are the questions of everybody but one, with what was decided.
+func (b *bench) others(person string) (all []string) {
+	defer b.queue.lock()()
+	for code, e := range b.queue.entries {
+		if e.person() != person {
+			all = append(all, fmt.Sprint(code, " ", e.ruling != nil, " ", e.shown.Answered))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// bounded fails unless the queue keeps its books and its bounds.
+func (b *bench) bounded(t *testing.T) {
+	t.Helper()
+	defer b.queue.lock()()
+	text := 0
+	for _, e := range b.queue.entries {
+		text += len(e.shown.Text)
+		if used := b.queue.used(e.person()); used.entries > b.queue.share.entries || used.text > b.queue.share.text {
+			t.Fatalf("%q uses %+v of %+v", e.person(), used, b.queue.share)
+		}
+	}
+	if text != b.queue.text || text > b.queue.most.text || len(b.queue.entries) > b.queue.most.entries {
+		t.Fatalf("%d questions with %d bytes, written down as %d, of %+v", len(b.queue.entries), text, b.queue.text, b.queue.most)
+	}
+}
+
+// TestUnnamedToken: "always" of the user at this machine is not that of whoever
+// has a token on the network, and the other way round. On this machine it is one
+// person, in every client.
+func TestUnnamedToken(t *testing.T) {
+	at := func(o Origin) Request { return with(openCall(), func(r *Request) { r.Caller.Origin = o }) }
+	for _, c := range []struct {
+		given, used Origin
+		want        string
+	}{
+		{OriginClient, OriginNetwork, asks},
+		{OriginMachine, OriginNetwork, asks},
+		{OriginNetwork, OriginClient, asks},
+		{OriginNetwork, OriginMachine, asks},
+		{OriginNetwork, OriginNetwork, allows},
+		{OriginClient, OriginMachine, allows},
+		{OriginMachine, OriginClient, allows},
+	} {
+		b := newBench(t, remembers)
+		b.approve(at(c.given), Always)
+		another := with(at(c.used), func(r *Request) { r.Caller.Chat = "http-2" })
+		if got := b.outcome(another); got != c.want {
+			t.Errorf("given from %d, used from %d: %s, want %s", c.given, c.used, got, c.want)
+		}
+		// It is nobody's name, and nothing changed.
+		if c.want == asks {
+			q := b.ask(another)
+			if strings.Contains(q.Text, "whoever") || strings.Contains(q.Text, "for  ") || strings.Contains(q.Text, "CHANGED") {
+				t.Errorf("the question is\n%s", q.Text)
+			}
+		}
+		if e := b.log.last(); e.Caller != "" {
+			t.Errorf("the log names %q", e.Caller)
+		}
+	}
+	// A name is one, wherever it is used.
+	b := newBench(t, remembers)
+	named := func(o Origin) Request { return with(at(o), func(r *Request) { r.Caller.Person = "ada" }) }
+	b.approve(named(OriginNetwork), Always)
+	if got := b.outcome(named(OriginMachine)); got != allows {
+		t.Errorf("a named person, elsewhere: %s, want %s", got, allows)
+	}
+}
+
+// TestRevokedBeforeTheCall: an answer for more than the call that was revoked
+// before the call came again allows that call neither.
+func TestRevokedBeforeTheCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		decision Decision
+		option   func(*Options)
+		req      Request
+		end      func(*testing.T, *bench, *memory)
+		want     string
+	}{
+		"always, revoked":     {Always, nil, toolRun(), revoke, asks},
+		"first run, revoked":  {Once, func(o *Options) { o.Policy = PolicyFirstRun }, with(toolRun(), func(r *Request) { r.Run.ReadOnly = true }), revoke, asks},
+		"always, void":        {Always, nil, toolRun(), voidAll, asks},
+		"always, refused":     {Always, nil, toolRun(), func(_ *testing.T, _ *bench, m *memory) { m.err = errDisk }, "cannot be trusted"},
+		"always, still there": {Always, nil, toolRun(), nil, allows},
+		"for the chat":        {Chat, nil, toolRun(), revoke, allows},
+		"once":                {Once, nil, toolRun(), revoke, allows},
+		"for the chat, taken back": {Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
+			if err := b.ungrant(b.chats["stdio-1"][0].Digest, "stdio-1"); err != nil {
+				t.Fatal(err)
+			}
+		}, asks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := new(memory)
+			options := []func(*Options){everywhere, func(o *Options) { o.Grants = store }}
+			if c.option != nil {
+				options = append(options, c.option)
+			}
+			b := newBench(t, options...)
+			b.page(b.left(c.req), c.decision)
+			if c.end != nil {
+				c.end(t, b, store)
+			}
+			if got := b.outcome(c.req); !strings.Contains(got, c.want) {
+				t.Errorf("the call, made again: %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func revoke(t *testing.T, _ *bench, m *memory) {
+	if err := m.Update(func([]Grant) ([]Grant, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func voidAll(t *testing.T, b *bench, m *memory) {
+	// Another call finds the pack changed, and then it is as it was.
+	b.outcome(with(toolRun(), func(r *Request) { r.Pack.Digest = "sha256:ff" }))
+	if m.grants[0].Void == nil {
+		t.Fatal("the grant is not void")
+	}
+}
+
+// TestInvalidAnswers: a state that is made up, spent, too old or of another call
+// is the client's fault, and told apart from what changed meanwhile.
+func TestInvalidAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		req     func(Request) Request
+		answer  func(*bench, *Question) *Answer
+		invalid bool
+	}{
+		"made up":            {nil, func(*bench, *Question) *Answer { return accept("x.y", "once") }, true},
+		"tampered":           {nil, func(_ *bench, q *Question) *Answer { return accept(q.State+"-", "once") }, true},
+		"no state":           {nil, func(*bench, *Question) *Answer { return accept("", "once") }, false},
+		"expired":            {nil, func(b *bench, q *Question) *Answer { b.pass(time.Hour); return accept(q.State, "once") }, true},
+		"of an ended chat":   {nil, func(b *bench, q *Question) *Answer { b.EndChat("stdio-1"); return accept(q.State, "once") }, true},
+		"of another server":  {nil, func(b *bench, _ *Question) *Answer { return accept(newBench(b.t).ask(openCall()).State, "once") }, true},
+		"another chat":       {func(r Request) Request { r.Caller.Chat = "2"; return r }, nil, true},
+		"another person":     {func(r Request) Request { r.Caller.Person = "grace"; return r }, nil, true},
+		"another method":     {func(r Request) Request { r.Method = "resources/read"; return r }, nil, true},
+		"other arguments":    {func(r Request) Request { r.Arguments = []byte(`{"pack_id":"triage","arguments":"x"}`); return r }, nil, true},
+		"another kind":       {func(Request) Request { return readCall() }, nil, true},
+		"a prompt":           {func(r Request) Request { r.Caller.Act = true; return r }, nil, true},
+		"the pack changed":   {func(r Request) Request { r.Pack.Digest = "sha256:ff"; return r }, nil, false},
+		"it is less trusted": {func(r Request) Request { r.Pack.Trust = TrustUntrusted; return r }, nil, false},
+		"a no":               {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "deny") }, false},
+		"nonsense":           {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "perhaps") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			q, req := b.ask(openCall()), openCall()
+			answer := accept(q.State, "once")
+			if c.answer != nil {
+				answer = c.answer(b, q)
+			}
+			if c.req != nil {
+				req = c.req(req)
+			}
+			_, err := b.answer(req, answer)
+			b.denied(err, "")
+			e, ok := errors.AsType[*DeniedError](err)
+			if !ok || e.Invalid != c.invalid {
+				t.Errorf("error = %+v, want one that is invalid: %v", err, c.invalid)
+			}
+		})
+	}
+	b := newBench(t)
+	for state, invalid := range map[string]bool{"": false, "x.y": true, b.ask(openCall()).State: false} {
+		e, ok := errors.AsType[*DeniedError](b.Refuse(Request{Caller: openCall().Caller, Method: "m"}, accept(state, "once"), "it is gone"))
+		if !ok || e.Invalid != invalid {
+			t.Errorf("Refuse(%.5q) = %+v, want one that is invalid: %v", state, e, invalid)
+		}
+	}
+}

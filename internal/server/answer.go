@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// unaskedAnswer returns what a call brought along as an answer, or nil. In
+// either era it goes to the gate as it is, which believes it only with a state
+// of its own.
+func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
+	if len(p.InputResponses) == 0 && p.RequestState == "" {
+		return nil
+	}
+	a := &gate.Answer{State: p.RequestState, Channel: gate.ChannelElicitation}
+	if r := mcpserver.ElicitationResponse(p.InputResponses, inputID); r != nil {
+		a.Action, a.Content = string(r.Action), r.Content
+	}
+	return a
+}
+
+// answerable reports whether a request with this method may carry an answer.
+func answerable(method string) bool {
+	switch method {
+	case string(mcp.MethodToolsCall), string(mcp.MethodPromptsGet), string(mcp.MethodResourcesRead):
+		return true
+	}
+	return false
+}
+
+// A carriedAnswer is how a request says what its client's user answered, as it
+// was written. The library's decoder takes the names in any letter case, too.
+type carriedAnswer struct {
+	RequestState   json.RawMessage
+	InputResponses json.RawMessage
+}
+
+// problem says why what a request carries is no answer; empty when it is one, or
+// carries nothing. What an answer says is the gate's concern.
+func (a *carriedAnswer) problem() string {
+	var state string
+	if a.RequestState != nil && (isNull(a.RequestState) || json.Unmarshal(a.RequestState, &state) != nil) {
+		return "requestState must be a text"
+	}
+	if a.InputResponses == nil {
+		return ""
+	}
+	var all map[string]json.RawMessage
+	if isNull(a.InputResponses) || json.Unmarshal(a.InputResponses, &all) != nil {
+		return "inputResponses must be an object"
+	}
+	for id, raw := range all {
+		var r struct {
+			Action  *string
+			Content map[string]any
+		}
+		if isNull(raw) || raw[0] != '{' {
+			return fmt.Sprintf("inputResponses has %q, which must be an object", shorten(safetext.Line(id), maxHint))
+		}
+		if id != inputID {
+			continue // of another question than ours: "ignore information they do not recognize"
+		}
+		if json.Unmarshal(raw, &r) != nil || r.Action == nil {
+			return fmt.Sprintf(`inputResponses has %q, which must be the result of an elicitation: an "action", and "content" when it is accepted`, id)
+		}
+	}
+	return ""
+}
+
+func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
+
+// refuseAnswer records, and returns as an error, that a request carries what is
+// no answer. A state that is one of ours allows nothing afterwards.
+func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem string) error {
+	var p struct {
+		Name         string
+		Arguments    json.RawMessage
+		RequestState any
+	}
+	// What cannot be decoded is not recorded.
+	_ = json.Unmarshal(r.params, &p)
+	method := &baseTool{name: r.method}
+	if t := s.base[plainName(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
+		method = t
+	}
+	c, err := s.newCall(ctx, newCallID(), method, mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: p.Arguments}})
+	if err != nil {
+		return err
+	}
+	state, _ := p.RequestState.(string)
+	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args},
+		&gate.Answer{State: state, Channel: gate.ChannelElicitation}, problem)
+	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
+		denied.Invalid = true
+		return wrongAnswer(denied)
+	}
+	return err
+}
+
+// wrongAnswer is the error of a request whose answer has a state that is none of
+// an open question about it: the request is wrong, and nobody decided. It is nil
+// for everything else.
+func wrongAnswer(err error) error {
+	denied, ok := errors.AsType[*gate.DeniedError](err)
+	if !ok || !denied.Invalid {
+		return nil
+	}
+	e := explainGate(denied)
+	return &rpcError{code: codeInvalidParams, message: e.Code + ": " + strings.TrimSpace(e.Message+". "+e.Hint), data: map[string]any{"error": e}}
+}

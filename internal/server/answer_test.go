@@ -1,0 +1,173 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// answerables are requests that can carry an answer, as a client makes them.
+func answerables() map[string]map[string]any {
+	return map[string]map[string]any{
+		"tools/call":     {"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"}},
+		"prompts/get":    {"name": "triage"},
+		"resources/read": {"uri": "skill://triage/SKILL.md"},
+	}
+}
+
+// TestAnswersThatAreNone: what has the wrong shape, and a state that was made up,
+// tampered with, used or taken from another question, is an error of the protocol
+// in both eras. It is denied, on the record, and spends what it names.
+func TestAnswersThatAreNone(t *testing.T) {
+	yes := map[string]any{"approval": decide("once")("", nil)}
+	for name, c := range map[string]struct {
+		carry func(state, other string) map[string]any
+		spent bool // the state of the question is worth nothing afterwards
+		says  string
+	}{
+		"responses that are null": {func(string, string) map[string]any { return map[string]any{"inputResponses": nil} }, false, "inputResponses must be an object"},
+		"responses in a list": {func(s, _ string) map[string]any {
+			return map[string]any{"requestState": s, "inputResponses": []any{yes}}
+		}, true, "inputResponses must be an object"},
+		"responses that are text": {func(string, string) map[string]any { return map[string]any{"inputResponses": "approval"} }, false, "inputResponses must be an object"},
+		"a response in digits": {func(string, string) map[string]any {
+			return map[string]any{"inputResponses": map[string]any{"user_name": 12345}}
+		}, false, `inputResponses has "user_name", which must be an object`},
+		"a response that is null": {func(string, string) map[string]any { return map[string]any{"inputResponses": map[string]any{"x": nil}} }, false, `inputResponses has "x"`},
+		"a hostile name": {func(string, string) map[string]any {
+			return map[string]any{"inputResponses": map[string]any{"\x1b[2J\u202e": 1}}
+		}, false, "which must be an object"},
+		"a long name": {func(string, string) map[string]any {
+			return map[string]any{"inputResponses": map[string]any{strings.Repeat("x", 100_000): 1}}
+		}, false, "which must be an object"},
+		"ours, without an action": {func(s, _ string) map[string]any {
+			return map[string]any{"requestState": s, "inputResponses": map[string]any{"approval": map[string]any{"content": map[string]any{"decision": "always"}}}}
+		}, true, "must be the result of an elicitation"},
+		"ours, an action in digits": {func(s, _ string) map[string]any {
+			return map[string]any{"requestState": s, "inputResponses": map[string]any{"approval": map[string]any{"action": 1}}}
+		}, true, "must be the result of an elicitation"},
+		"ours, a list for a form": {func(s, _ string) map[string]any {
+			return map[string]any{"requestState": s, "inputResponses": map[string]any{"approval": map[string]any{"action": "accept", "content": []any{yes}}}}
+		}, true, "must be the result of an elicitation"},
+		"a state that is null": {func(string, string) map[string]any { return map[string]any{"requestState": nil, "inputResponses": yes} }, false, "requestState must be a text"},
+		"a state in digits":    {func(string, string) map[string]any { return map[string]any{"requestState": 7, "inputResponses": yes} }, false, "requestState must be a text"},
+		"in other letters":     {func(s, _ string) map[string]any { return map[string]any{"RequestState": s, "INPUTRESPONSES": []any{}} }, true, "inputResponses must be an object"},
+		"a state that is made up": {func(string, string) map[string]any {
+			return map[string]any{"requestState": "x.y", "inputResponses": yes}
+		}, false, "not one this server made"},
+		"a state that is tampered": {func(s, _ string) map[string]any {
+			return map[string]any{"requestState": s + "-TAMPERED", "inputResponses": yes}
+		}, false, "not one this server made"},
+		"a state and no response": {func(string, string) map[string]any { return map[string]any{"requestState": "x.y"} }, false, "not one this server made"},
+		"another question's":      {func(_, o string) map[string]any { return map[string]any{"requestState": o, "inputResponses": yes} }, false, "another call"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, triage, asksAll)
+			w.answer = decide("once")
+			w.initialize()
+			for _, method := range []string{"tools/call", "prompts/get", "resources/read"} {
+				for _, modern := range []bool{true, false} {
+					what := fmt.Sprintf("%s, modern %v", method, modern)
+					params := answerables()[method]
+					state := w.state(method, params)
+					other := w.state("resources/read", map[string]any{"uri": "skill://triage/docs/steps.md"})
+					for key, value := range c.carry(state, other) {
+						params[key] = value
+					}
+					before, asked := len(w.entries()), len(w.asked)
+					code, message := w.refused(modern, method, params)
+					if code != -32602 || !strings.HasPrefix(message, "denied: ") || !strings.Contains(message, c.says) || len(message) > 1000 || strings.ContainsAny(message, "\x1b\u202e") {
+						t.Errorf("%s: %d %.300q, want -32602 and %q", what, code, message, c.says)
+					}
+					added := w.entries()[before:]
+					if len(added) != 1 || added[0].Decision != "deny" || added[0].Channel != "elicitation" || !strings.Contains(added[0].Reason, c.says) || added[0].Client == "" || added[0].Tool == "" {
+						t.Errorf("%s: the log has %+v, want one denial that says why", what, added)
+					}
+					if len(w.asked) != asked {
+						t.Errorf("%s: somebody was asked", what)
+					}
+					// The question itself.
+					params = answerables()[method]
+					params["requestState"], params["inputResponses"] = state, yes
+					if reply := w.modern(method, params); (reply["error"] != nil) != c.spent {
+						t.Errorf("%s: then the question's own answer = %v, want it spent: %v", what, reply, c.spent)
+					}
+				}
+			}
+		})
+	}
+}
+
+// state asks a question that the client carries.
+func (w *world) state(method string, params map[string]any) string {
+	w.t.Helper()
+	r := result(w.t, w.modern(method, params))
+	state, ok := r["requestState"].(string)
+	if r["resultType"] != "input_required" || !ok {
+		w.t.Fatalf("%s = %v, want a question", method, r)
+	}
+	return state
+}
+
+// What is no error of the client's stays the call's own result: an answer without
+// a state, keys that nobody knows, a no, and a pack that changed meanwhile.
+func TestAnswersThatAreDenied(t *testing.T) {
+	for name, c := range map[string]struct {
+		carry  func(w *world, state string) map[string]any
+		denied bool
+	}{
+		"without a state": {func(*world, string) map[string]any {
+			return map[string]any{"inputResponses": map[string]any{"approval": decide("once")("", nil), "other": map[string]any{"x": 1}}}
+		}, true},
+		"a no": {func(_ *world, state string) map[string]any {
+			return map[string]any{"requestState": state, "inputResponses": map[string]any{"approval": map[string]any{"action": "decline", "content": nil}}}
+		}, true},
+		"another action": {func(_ *world, state string) map[string]any {
+			return map[string]any{"requestState": state, "inputResponses": map[string]any{"approval": map[string]any{"action": "ACCEPT"}}}
+		}, true},
+		"the pack changed": {func(w *world, state string) map[string]any {
+			w.put("triage/docs/new.md", "swapped", 0o644)
+			return map[string]any{"requestState": state, "inputResponses": map[string]any{"approval": decide("once")("", nil)}}
+		}, true},
+		"a yes, and keys that nobody knows": {func(_ *world, state string) map[string]any {
+			return map[string]any{"requestState": state, "inputResponses": map[string]any{"approval": decide("once")("", nil), "other": map[string]any{}}}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, triage)
+			w.answer = decide("once")
+			call := answerables()["tools/call"]
+			for key, value := range c.carry(w, w.state("tools/call", answerables()["tools/call"])) {
+				call[key] = value
+			}
+			got := result(t, w.modern("tools/call", call))
+			if got["isError"] == true != c.denied || got["resultType"] != "complete" {
+				t.Errorf("tools/call = %v, want a result that is a denial: %v", got, c.denied)
+			}
+		})
+	}
+}
+
+// A request whose parameters are no object at all is the library's to refuse, and
+// one that carries nothing is not looked at twice.
+func TestNoAnswerIsCarried(t *testing.T) {
+	for _, raw := range []string{`{}`, `{"name":"x"}`, `{"inputResponses":{}}`, `{"inputResponses":{"a":{}},"requestState":""}`, `{"inputResponses":{"approval":{"action":"cancel"}}}`} {
+		var c carriedAnswer
+		if err := json.Unmarshal([]byte(raw), &c); err != nil {
+			t.Fatal(err)
+		}
+		if text := c.problem(); text != "" {
+			t.Errorf("%s: %q, want no problem", raw, text)
+		}
+	}
+	w := newWorld(t, triage)
+	w.initialize()
+	for _, params := range []string{`[]`, `"x"`, `7`} {
+		w.raw(`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":` + params + `}`)
+		if e, _ := w.receive()["error"].(map[string]any); e == nil || !slices.Contains([]float64{-32602, -32600}, e["code"].(float64)) {
+			t.Errorf("params %s: %v, want an error", params, e)
+		}
+	}
+}
