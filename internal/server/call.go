@@ -46,7 +46,8 @@ type call struct {
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
 	filled map[string]string
-	told   int // pieces of progress that the client was told
+	told   int    // pieces of progress that the client was told
+	space  *space // the workspace that it is about; nil: the chat's first
 }
 
 // An action is a call that was understood: what a person is asked about it,

@@ -41,11 +41,11 @@ func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tool
 	}
 	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
 	limits.CPU = cmp.Or(s.cpu, limits.Timeout)
-	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.chat.workspace}, Limits: limits}}
+	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.in().workspace}, Limits: limits}}
 	// An unknown word is no network, the zero value.
 	m.policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
 
-	if !within(dir, pack.Dir) && !within(dir, c.chat.workspace) {
+	if !within(dir, pack.Dir) && !within(dir, c.in().workspace) {
 		m.project = s.opts.Project
 		// A tool's own placeholders may choose the folder.
 		if p.ReadOnly || insideAny(protectedIn(m.project), dir) {

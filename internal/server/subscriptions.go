@@ -97,10 +97,11 @@ func (s *Server) look(c *chat, uri string) (look, error) {
 	}
 	if u.scheme == schemeWorkspace {
 		handle, inside, ok := cutHandle(u.path)
-		if !ok || (&call{chat: c}).ownWorkspace(handle) != nil {
+		sp := c.spaceNamed(handle)
+		if !ok || sp == nil {
 			return look{}, errNoResource
 		}
-		dir, err := c.openWorkspace()
+		dir, err := sp.openWorkspace()
 		if err != nil {
 			return look{}, errNoResource
 		}
