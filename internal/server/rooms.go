@@ -23,7 +23,8 @@ import (
 // its texts are safe to show.
 type Room struct {
 	Chat      string // opaque id
-	Client    string // name and version that the client gave, and the person; may be empty
+	Client    string // name and version that the client gave; may be empty
+	Person    string // whose token it is, over HTTP; empty: nobody's in particular. Not the client's words
 	Ends      string // when it ends, in words
 	Packs     []RoomPack
 	Artifacts []RoomFile
@@ -94,10 +95,7 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 	c.mu.Lock()
 	client := c.client
 	c.mu.Unlock()
-	if c.person != "" {
-		client = strings.TrimPrefix(client+", for "+c.person, ", ")
-	}
-	r := Room{Chat: c.id, Client: safetext.Line(client), Ends: c.ends, Artifacts: c.everyFile(ctx)}
+	r := Room{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.everyFile(ctx)}
 	for _, p := range s.catalog(ctx, c).All() {
 		if p.ShadowedBy != "" || !p.Offered {
 			continue
