@@ -175,10 +175,10 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	catalog := s.catalog(ctx, ch)
 	s.follow(ch, catalog)
 	info := sess.GetClientInfo()
-	client := strings.TrimSpace(info.Name + " " + info.Version)
+	client := s.clientName(info.Name, info.Version)
 	s.named(ch, client)
 	modern := mcpserver.IsModernRequest(ctx)
-	return &call{
+	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
 		catalog: catalog,
 		caller: gate.Caller{
@@ -186,7 +186,11 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 			Client: client, Person: ch.person,
 			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
 		},
-	}, nil
+	}
+	if err := s.withoutTokens(c); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // rawArguments returns the arguments as the client wrote them. Some clients

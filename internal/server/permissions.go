@@ -31,8 +31,8 @@ func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tool
 	}
 	for what, folder := range map[string]string{"folder": dir, "pack's folder": pack.Dir} {
 		if s.holdsPrivate(folder) {
-			return nil, failf(codePathDenied, "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it.",
-				"the %s %q holds the keys by which calls are approved, so no program may read it", what, folder)
+			return nil, failf(codePathDenied, "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it, or to keep the configuration with its tokens elsewhere.",
+				"the %s %q holds keys or tokens of packs-mcp itself, so no program may read it", what, folder)
 		}
 	}
 	limits := s.limits.Run

@@ -110,7 +110,7 @@ func (s *Server) look(c *chat, uri string) (look, error) {
 	}
 	for _, at := range places(s.catalog(context.Background(), c), u) {
 		dir, err := at.pack.OpenDir()
-		if err != nil {
+		if err != nil || s.keepsOut(at.pack.ID, at.pack.Dir) != nil {
 			continue
 		}
 		l, err := lookAt(dir, at.path)
