@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -298,11 +297,16 @@ func standing(c approvals.Call, now time.Time) string {
 
 // origin says who asked, and when.
 func origin(w waiting, now time.Time) string {
-	who := w.Client
-	if w.Person != "" {
-		who = strings.TrimPrefix(who+", for "+w.Person, ", ")
+	who := "a client without a name"
+	if w.Client != "" {
+		who = "a client that calls itself " + safetext.Quote(w.Client)
 	}
-	return fmt.Sprintf("Asked %s ago by %s (%s).", span(now.Sub(w.Asked)), cmp.Or(who, "a client without a name"), place(w.server))
+	whose := ""
+	if w.Person != "" {
+		// First, and not in quotes: it is not the client's to say.
+		whose = "for " + w.Person + ", "
+	}
+	return fmt.Sprintf("Asked %s ago %sby %s (%s).", span(now.Sub(w.Asked)), whose, who, place(w.server))
 }
 
 // listedCall is a call as list --json and show --json print it.

@@ -550,3 +550,19 @@ func TestExplained(t *testing.T) {
 		t.Errorf("explained(a lost answer) = %v", err)
 	}
 }
+
+// Who asks is told apart from what a client says of itself.
+func TestOrigin(t *testing.T) {
+	now := time.Now()
+	for _, tc := range []struct{ client, person, want string }{
+		{"x, for grace", "ada", `Asked 3 s ago for ada, by a client that calls itself "x, for grace" (pid 7).`},
+		{`x" for grace, by "y`, "ada", `Asked 3 s ago for ada, by a client that calls itself "x\" for grace, by \"y" (pid 7).`},
+		{"x, for grace", "", `Asked 3 s ago by a client that calls itself "x, for grace" (pid 7).`},
+		{"", "ada", "Asked 3 s ago for ada, by a client without a name (pid 7)."},
+	} {
+		w := waiting{Call: approvals.Call{Client: tc.client, Person: tc.person, Asked: now.Add(-3 * time.Second)}, server: &approvals.Server{PID: 7}}
+		if got := origin(w, now); got != tc.want {
+			t.Errorf("origin of %q for %q = %s, want %s", tc.client, tc.person, got, tc.want)
+		}
+	}
+}

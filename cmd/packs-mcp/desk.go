@@ -111,7 +111,7 @@ func (r *rooms) Changes() <-chan struct{} { return r.server.Changes() }
 func (r *rooms) Chats() []approvals.Chat {
 	var all []approvals.Chat
 	for _, room := range r.server.Rooms(context.Background()) {
-		c := approvals.Chat{ID: room.Chat, Client: room.Client, Ends: room.Ends}
+		c := approvals.Chat{ID: room.Chat, Client: room.Client, Person: room.Person, Ends: room.Ends}
 		for _, p := range room.Packs {
 			c.Packs = append(c.Packs, approvals.Pack{
 				ID: p.ID, Name: p.Name, Description: p.Description, Trust: p.Trust, Attached: p.Attached, Problems: p.Problems,

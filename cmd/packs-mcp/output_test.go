@@ -32,6 +32,18 @@ func TestLogsCannotDriveATerminal(t *testing.T) {
 	}
 }
 
+func TestLogsLeaveTokensOut(t *testing.T) {
+	const token = "s3cret-s3cret-s3cret"
+	for _, format := range []string{config.FormatPretty, config.FormatText, config.FormatJSON} {
+		var b bytes.Buffer
+		log := newLogger(&b, config.Log{Format: format}, false, "another", token)
+		log.With("with", token).WithGroup(token).Info("a "+token, token, "x", "text", "x"+token+"x", "err", errors.New(token), slog.Group("in", "x", token))
+		if n := strings.Count(b.String(), "[redacted]"); n < 6 || strings.Contains(b.String(), token) {
+			t.Errorf("%s: %q", format, b.String())
+		}
+	}
+}
+
 func TestJSONIsSafeToLookAt(t *testing.T) {
 	in := map[string]string{"k" + hostile: hostile, "plain": "é 漢字 👍 <&>"}
 	var b bytes.Buffer

@@ -62,13 +62,15 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if err := keepPrivate(); err != nil {
 		logger.Warn("other programs of this user may read the server's environment", "err", err)
 	}
-	s, err := a.start(ctx, cfg, logger, false)
+	who, made := credentials(cfg)
+	logger = a.logger(cfg.Log, tokensOf(who)...)
+	s, err := a.start(ctx, cfg, logger, who, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if cfg.HTTP.Addr != "" {
-		return a.serveHTTP(ctx, cfg, logger, s)
+		return a.serveHTTP(ctx, cfg, logger, s, who, made)
 	}
 	logger.Info("serving on standard input and output", "packs", len(s.library.Catalog(ctx).Attached()), "version", versionName())
 	if isTerminal(a.stdin) {

@@ -18,13 +18,12 @@ import (
 
 // serveHTTP serves over HTTP until ctx is done. Standard input and output are
 // not used.
-func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service) error {
+func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service, who []server.Credential, made string) error {
 	addr, err := net.ResolveTCPAddr("tcp", cfg.HTTP.Addr)
 	if err != nil {
 		return fmt.Errorf("finding the address %q: %w", cfg.HTTP.Addr, err)
 	}
 	here := addr.IP != nil && addr.IP.IsLoopback()
-	who, made := credentials(cfg)
 	if made != "" && !here {
 		return withHint(fmt.Errorf("%s can be reached by others, and no token is configured", cfg.HTTP.Addr),
 			"set PACKS_MCP_TOKEN, or http.token or http.tokens in the configuration; openssl rand -hex 16 makes a good one")
@@ -36,6 +35,9 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	h, err := s.server.HTTP(server.HTTPOptions{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer})
 	if err != nil {
 		return err
+	}
+	if severalPeople(cfg) {
+		tellOfProject(cfg, logger)
 	}
 	l, err := net.ListenTCP("tcp", addr)
 	if err != nil {
@@ -65,8 +67,20 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	return h.Serve(ctx, l, secure)
 }
 
-// credentials are who may use the server. When nobody is configured, it is
-// whoever has the token that was made.
+// tellOfProject says which folder people share, or that they share none.
+func tellOfProject(cfg *config.Config, logger *slog.Logger) {
+	if cfg.Project != "" {
+		logger.Warn("people with tokens of their own share the project: what a tool that one of them allows changes there, all have", "project", cfg.Project)
+		return
+	}
+	if dir := projectHere(cfg); dir != "" {
+		logger.Info("people with tokens of their own share no project, so tools work in each one's workspace; project in the configuration names one for all", "dir", dir)
+	}
+}
+
+// credentials are who may use the server over HTTP. When nobody is configured, it
+// is whoever has the token that was made; over standard input and output nobody
+// needs one.
 func credentials(cfg *config.Config) (who []server.Credential, made string) {
 	if cfg.HTTP.Token != "" {
 		who = append(who, server.Credential{Token: cfg.HTTP.Token})
@@ -74,11 +88,19 @@ func credentials(cfg *config.Config) (who []server.Credential, made string) {
 	for _, t := range cfg.HTTP.Tokens {
 		who = append(who, server.Credential{Token: t.Token, Person: t.Name})
 	}
-	if len(who) == 0 {
+	if len(who) == 0 && cfg.HTTP.Addr != "" {
 		made = rand.Text()
 		who = []server.Credential{{Token: made}}
 	}
 	return who, made
+}
+
+func tokensOf(who []server.Credential) []string {
+	all := make([]string, len(who))
+	for i, c := range who {
+		all[i] = c.Token
+	}
+	return all
 }
 
 // tlsConfig has the configured certificate; nil when there is none.

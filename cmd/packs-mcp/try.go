@@ -89,7 +89,8 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	if len(a.flags.packs) == 0 {
 		cfg.Packs = nil // only what is tried
 	}
-	s, err := a.start(ctx, cfg, logger, true, root)
+	who, _ := credentials(cfg)
+	s, err := a.start(ctx, cfg, logger, who, true, root)
 	if err != nil {
 		return err
 	}

@@ -52,11 +52,24 @@ func (a *app) load() (*config.Config, *slog.Logger, error) {
 
 // project returns the project folder: the configured one, or the git root of
 // the working folder, or none. A home folder that is in git, as some people's
-// settings are, is no project by itself: tools would find everybody's keys.
+// settings are, is no project by itself: tools would find everybody's keys. Nor
+// is the folder in which a server of several people happens to be started: each
+// one's tools would change the files of the others.
 func project(cfg *config.Config) string {
-	if cfg.Project != "" {
+	if cfg.Project != "" || severalPeople(cfg) {
 		return cfg.Project
 	}
+	return projectHere(cfg)
+}
+
+// severalPeople reports whether what is served has tokens for more than one.
+func severalPeople(cfg *config.Config) bool {
+	who, _ := credentials(cfg)
+	return cfg.HTTP.Addr != "" && len(who) > 1
+}
+
+// projectHere is the git root of the working folder; empty: there is none.
+func projectHere(cfg *config.Config) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return ""
@@ -166,7 +179,7 @@ type service struct {
 // start wires a service together. Whoever calls it closes it. With here, the
 // person who is asked sits in front of this program: there is no other channel,
 // and no answer is kept for later.
-func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, here bool, extra ...packs.Root) (_ *service, err error) {
+func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []server.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
 	// A client waits for its first answer: what takes longest goes side by side.
 	files := toolFiles(cfg)
@@ -226,7 +239,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.server, err = server.New(server.Options{
 		Version: versionName(), Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
-		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), Private: []string{cfg.Paths.State, cfg.Paths.Run}, AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait, Unseen: unseen,
+		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), Private: secretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait, Unseen: unseen,
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -259,6 +272,19 @@ func own(cfg *config.Config) []string {
 	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies}
 	if cfg.File != "" {
 		all = append(all, cfg.File)
+	}
+	return all
+}
+
+// secretFiles are the files and folders that no program of a pack may read: who has
+// read them can answer in a person's place, or be another one.
+func secretFiles(cfg *config.Config) []string {
+	all := []string{cfg.Paths.State, cfg.Paths.Run}
+	if cfg.HTTP.InFile {
+		all = append(all, cfg.File)
+	}
+	if cfg.HTTP.TLSKey != "" {
+		all = append(all, cfg.HTTP.TLSKey)
 	}
 	return all
 }

@@ -613,7 +613,7 @@ func TestArtifacts(t *testing.T) {
 func TestRoomsAreSafeToShow(t *testing.T) {
 	evil := "x\u202e\x1b[2J\xff"
 	got := pageChats([]Chat{{
-		ID: "chat-1", Client: evil, Ends: evil, Packs: []Pack{{ID: "a", Name: evil, Description: evil, Trust: evil, Problems: []string{evil}}},
+		ID: "chat-1", Client: evil, Person: evil, Ends: evil, Packs: []Pack{{ID: "a", Name: evil, Description: evil, Trust: evil, Problems: []string{evil}}},
 		Artifacts: []Artifact{{Path: evil, MIME: evil}},
 	}})
 	b, err := json.Marshal(got)
@@ -621,7 +621,7 @@ func TestRoomsAreSafeToShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(b), `x\\u202e\\x1b[2J\\xff`, "SAFE")
-	if n := strings.Count(text, "SAFE"); n != 8 || strings.ContainsAny(text, "\u202e\x1b\ufffd") || strings.Contains(text, `\u`) {
+	if n := strings.Count(text, "SAFE"); n != 9 || strings.ContainsAny(text, "\u202e\x1b\ufffd") || strings.Contains(text, `\u`) {
 		t.Errorf("pageChats = %s", text)
 	}
 	if key, err := artifactKey(got[0].Artifacts[0].Key); err != nil || key != evil {

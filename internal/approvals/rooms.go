@@ -24,6 +24,7 @@ type Rooms interface {
 type Chat struct {
 	ID        string // opaque
 	Client    string // name and version that the client gave; may be empty
+	Person    string // whose chat it is, where people have names; not the client's words
 	Ends      string // when it ends, in words; may be empty
 	Packs     []Pack
 	Artifacts []Artifact
@@ -52,6 +53,7 @@ type (
 	pageChat struct {
 		ID        string         `json:"id"`
 		Client    string         `json:"client"`
+		Person    string         `json:"person"`
 		Ends      string         `json:"ends"`
 		Packs     []pagePack     `json:"packs"`
 		Artifacts []pageArtifact `json:"artifacts"`
@@ -81,7 +83,7 @@ func pageChats(chats []Chat) []pageChat {
 	all := make([]pageChat, 0, len(chats))
 	for _, c := range chats {
 		p := pageChat{
-			ID: c.ID, Client: safetext.Line(c.Client), Ends: safetext.Line(c.Ends),
+			ID: c.ID, Client: safetext.Line(c.Client), Person: safetext.Line(c.Person), Ends: safetext.Line(c.Ends),
 			Packs: []pagePack{}, Artifacts: []pageArtifact{},
 		}
 		for _, k := range c.Packs {

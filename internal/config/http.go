@@ -17,6 +17,7 @@ type HTTP struct {
 	Addr      string // host:port; "": not over HTTP
 	Token     string // of whoever has it; "": none is configured
 	Tokens    []Token
+	InFile    bool   // the configuration file has tokens in it
 	TLSCert   string // absolute; PEM, with the chain; "": no TLS
 	TLSKey    string // absolute; "": no TLS
 	PublicURL string // how clients reach the server from elsewhere; may be ""
@@ -171,9 +172,11 @@ func (l *loader) httpTogether() {
 	}
 }
 
-// warnReadable says that others may read the tokens in a file.
+// warnReadable says that others may read the tokens in a file, and remembers
+// that it has some.
 func (l *loader) warnReadable(path string) {
-	if l.cfg.HTTP.Token == "" && len(l.cfg.HTTP.Tokens) == 0 || l.cwd.goos == "windows" {
+	l.cfg.HTTP.InFile = l.cfg.HTTP.Token != "" || len(l.cfg.HTTP.Tokens) > 0
+	if !l.cfg.HTTP.InFile || l.cwd.goos == "windows" {
 		return
 	}
 	if fi, err := os.Stat(path); err == nil && fi.Mode().Perm()&0o044 != 0 {

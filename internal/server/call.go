@@ -46,7 +46,8 @@ type call struct {
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
 	filled map[string]string
-	told   int // pieces of progress that the client was told
+	told   int    // pieces of progress that the client was told
+	space  *space // the workspace that it is about; nil: the chat's first
 }
 
 // An action is a call that was understood: what a person is asked about it,
@@ -184,10 +185,10 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	catalog := s.catalog(ctx, ch)
 	s.follow(ch, catalog)
 	info := sess.GetClientInfo()
-	client := strings.TrimSpace(info.Name + " " + info.Version)
+	client := s.clientName(info.Name, info.Version)
 	s.named(ch, client)
 	modern := mcpserver.IsModernRequest(ctx)
-	return &call{
+	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
 		catalog: catalog,
 		caller: gate.Caller{
@@ -195,7 +196,11 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 			Client: client, Person: ch.person, Origin: ch.origin,
 			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
 		},
-	}, nil
+	}
+	if err := s.withoutTokens(c); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // rawArguments returns the arguments as the client wrote them. Some clients

@@ -3,10 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -15,7 +11,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 // A chat is one conversation: what was enabled in it, its workspace, and who
@@ -26,16 +21,14 @@ type chat struct {
 	origin gate.Origin
 	ends   string // when it ends, in words: "until this client closes"
 
-	workspace string      // absolute folder
-	folder    os.FileInfo // what the workspace is; a run may try to put another in its place
-	handle    string      // what the client calls the workspace: 128 random bits
-	ownFolder bool        // the workspace was made for this chat
+	*space // its first workspace, which calls without a handle are about
 
 	runs   chan struct{} // a place for each program that runs
 	server *Server
 	over   chan struct{} // closed when the chat ends
 
 	mu        sync.Mutex
+	more      map[string]*space       // :: handle → a workspace beside the first
 	client    string                  // name and version that the client gave
 	enabled   map[string]*enabledPack // :: pack id → its enabled tools
 	listeners []listener
@@ -57,39 +50,14 @@ func (s *Server) newChat(name, ends string) (*chat, error) {
 
 // newChatOf starts a person's chat.
 func (s *Server) newChatOf(person string, origin gate.Origin, name, ends string) (*chat, error) {
-	var id [16]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return nil, fmt.Errorf("naming a chat: %w", err)
+	sp, err := s.newSpace()
+	if err != nil {
+		return nil, err
 	}
-	handle := hex.EncodeToString(id[:])
 	c := &chat{
-		id: name + "-" + rand.Text()[:16], person: person, origin: origin, ends: ends, handle: handle,
+		id: name + "-" + rand.Text()[:16], person: person, origin: origin, ends: ends, space: sp,
 		runs:    make(chan struct{}, s.limits.Runs),
 		enabled: make(map[string]*enabledPack),
-	}
-	c.workspace = s.opts.Workspace
-	if c.workspace == "" {
-		c.workspace, c.ownFolder = filepath.Join(s.opts.Workspaces, handle), true
-	}
-	if err := os.MkdirAll(c.workspace, 0o700); err != nil {
-		return nil, fmt.Errorf("making the workspace: %w", err)
-	}
-	// Resolved once, so that what a person is shown is where programs run.
-	resolved, err := filepath.EvalSymlinks(c.workspace)
-	if err != nil {
-		return nil, fmt.Errorf("finding the workspace: %w", err)
-	}
-	c.workspace, err = filepath.Abs(resolved)
-	if err != nil {
-		return nil, fmt.Errorf("finding the workspace: %w", err)
-	}
-	dir, err := packfs.Open(c.workspace)
-	if err != nil {
-		return nil, fmt.Errorf("opening the workspace: %w", err)
-	}
-	defer dir.Close()
-	if c.folder, err = dir.Info(); err != nil {
-		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
 	c.server, c.over = s, make(chan struct{})
 	s.mu.Lock()
@@ -99,14 +67,7 @@ func (s *Server) newChatOf(person string, origin gate.Origin, name, ends string)
 	return c, nil
 }
 
-// openWorkspace opens the chat's workspace, and nothing that was put in its
-// place.
-func (c *chat) openWorkspace() (*packfs.Dir, error) {
-	return packfs.OpenSame(c.workspace, c.folder, packfs.RefuseHardLinks)
-}
-
-// endChat forgets a chat. Its workspace stays, since a person may want what is
-// in it; an empty one goes.
+// endChat forgets a chat, but for what is in its workspaces.
 func (s *Server) endChat(c *chat) {
 	s.opts.Gate.EndChat(c.id)
 	s.mu.Lock()
@@ -114,9 +75,8 @@ func (s *Server) endChat(c *chat) {
 	s.mu.Unlock()
 	s.change()
 	c.end()
-	if c.ownFolder {
-		// Fails when something is in it, as it should.
-		_ = os.Remove(c.workspace)
+	for _, sp := range c.spaces() {
+		sp.leave()
 	}
 }
 

@@ -90,12 +90,18 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 	skill := p.Ref.URI == templateSkill
 	switch {
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "workspace":
-		return []string{r.chat.handle}, true
-	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
-		if h := p.Context.Arguments["workspace"]; h != "" && h != r.chat.handle {
-			return nil, true
+		for _, sp := range r.chat.spaces() {
+			values = append(values, sp.handle)
 		}
-		for _, f := range r.chat.files(ctx) {
+		return values, true
+	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
+		sp := r.chat.space
+		if h := p.Context.Arguments["workspace"]; h != "" {
+			if sp = r.chat.spaceNamed(h); sp == nil {
+				return nil, true
+			}
+		}
+		for _, f := range sp.files(ctx) {
 			values = append(values, f.Path)
 		}
 		return values, true

@@ -126,7 +126,7 @@ func folderResource(uri, name string) mcp.Resource {
 // workspaceChildren are the regular files and the folders of a folder of the
 // workspace, as many as are listed of one.
 func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
-	d, err := c.chat.openWorkspace()
+	d, err := c.in().openWorkspace()
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
 	}
 	var all []mcp.Resource
 	for _, e := range entries {
-		uri := workspaceURI(c.chat, path.Join(dir, e.Name))
+		uri := workspaceURI(c.in(), path.Join(dir, e.Name))
 		switch e.Type {
 		case packfs.TypeDir:
 			all = append(all, folderResource(uri, e.Name))
@@ -149,7 +149,7 @@ func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
 	return all, nil
 }
 
-// workspaceURI is the URI of a file or folder of a chat's workspace.
-func workspaceURI(c *chat, name string) string {
-	return resourceURI{schemeWorkspace, path.Join(c.handle, name)}.String()
+// workspaceURI is the URI of a file or folder of a workspace.
+func workspaceURI(sp *space, name string) string {
+	return resourceURI{schemeWorkspace, path.Join(sp.handle, name)}.String()
 }

@@ -386,11 +386,15 @@ func withMeta(params map[string]any, elicits bool) map[string]any {
 	if out == nil {
 		out = make(map[string]any)
 	}
-	out["_meta"] = map[string]any{
+	meta := map[string]any{
 		"io.modelcontextprotocol/protocolVersion":    "2026-07-28",
 		"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "modern", "version": "2"},
 		"io.modelcontextprotocol/clientCapabilities": caps,
 	}
+	if more, ok := out["_meta"].(map[string]any); ok {
+		maps.Copy(meta, more)
+	}
+	out["_meta"] = meta
 	return out
 }
 

@@ -227,7 +227,7 @@ func TestHTTPListChanged(t *testing.T) {
 	enable := func(c *web) { c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "triage"}) }
 	detach := func(c *web, on bool) {
 		for _, r := range w.srv.Rooms(t.Context()) {
-			if strings.HasSuffix(r.Client, "for "+c.person()) {
+			if r.Person == c.person() {
 				if err := w.srv.SetAttached(t.Context(), r.Chat, "triage", on); err != nil {
 					t.Fatal(err)
 				}

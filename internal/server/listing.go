@@ -197,7 +197,11 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	if err != nil {
 		return
 	}
-	raw, err := json.Marshal(callToolParams{PackID: packID, Tool: tool, Arguments: args})
+	params := callToolParams{PackID: packID, Tool: tool, Arguments: args}
+	if m := req.Params.Meta; m != nil {
+		params.Workspace, _ = m.AdditionalFields[workspaceKey].(string)
+	}
+	raw, err := json.Marshal(params)
 	if err != nil {
 		return
 	}

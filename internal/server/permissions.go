@@ -31,8 +31,8 @@ func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tool
 	}
 	for what, folder := range map[string]string{"folder": dir, "pack's folder": pack.Dir} {
 		if s.holdsPrivate(folder) {
-			return nil, failf(codePathDenied, "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it.",
-				"the %s %q holds the keys by which calls are approved, so no program may read it", what, folder)
+			return nil, failf(codePathDenied, "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it, or to keep the configuration with its tokens elsewhere.",
+				"the %s %q holds keys or tokens of packs-mcp itself, so no program may read it", what, folder)
 		}
 	}
 	limits := s.limits.Run
@@ -41,11 +41,11 @@ func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tool
 	}
 	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
 	limits.CPU = cmp.Or(s.cpu, limits.Timeout)
-	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.chat.workspace}, Limits: limits}}
+	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.in().workspace}, Limits: limits}}
 	// An unknown word is no network, the zero value.
 	m.policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
 
-	if !within(dir, pack.Dir) && !within(dir, c.chat.workspace) {
+	if !within(dir, pack.Dir) && !within(dir, c.in().workspace) {
 		m.project = s.opts.Project
 		// A tool's own placeholders may choose the folder.
 		if p.ReadOnly || insideAny(protectedIn(m.project), dir) {

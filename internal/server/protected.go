@@ -19,13 +19,13 @@ func (s *Server) protected(c *call, m *permissions, pack *packs.Pack) []string {
 		for _, path := range paths {
 			inside := slices.ContainsFunc(m.policy.Writable, func(dir string) bool { return below(path, dir) })
 			// A run has its workspace, wherever the user put it.
-			if inside && !known[path] && !within(c.chat.workspace, path) {
+			if inside && !known[path] && !within(c.in().workspace, path) {
 				known[path], all = true, append(all, path)
 			}
 		}
 	}
 	for _, dir := range m.policy.Writable {
-		if dir == c.chat.workspace && c.chat.ownFolder {
+		if dir == c.in().workspace && c.in().ownFolder {
 			continue // made for this chat: nobody opens an editor there
 		}
 		trusted := protectedIn(dir)

@@ -117,7 +117,7 @@ func (s *Server) readRequest(c *call, f *found) gate.Request {
 	}
 	switch {
 	case f.pack == nil:
-		req.Workspace, req.Scratch = c.chat.workspace, c.chat.ownFolder
+		req.Workspace, req.Scratch = c.in().workspace, c.in().ownFolder
 	case f.path == f.pack.Entry:
 		req.Kind, req.Path = gate.KindOpen, ""
 	}
@@ -129,7 +129,7 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 	limits := packfs.Limits{Page: maxResource, PageMax: maxResource, File: min(maxResource, s.limits.ReadFile)}
 	var page *packfs.Page
 	if f.pack == nil {
-		dir, err := c.chat.openWorkspace()
+		dir, err := c.in().openWorkspace()
 		if err != nil {
 			return nil, err
 		}

@@ -174,11 +174,11 @@ type found struct {
 func (s *Server) find(ctx context.Context, c *call, u resourceURI) (*found, error) {
 	if u.scheme == schemeWorkspace {
 		handle, inside, ok := cutHandle(u.path)
-		if !ok || c.ownWorkspace(handle) != nil {
+		if !ok || c.inWorkspace(handle) != nil {
 			return nil, errNoResource
 		}
 		f := &found{facts: gate.Pack{ID: workspaceID, Trust: gate.TrustUser}, path: inside}
-		dir, err := c.chat.openWorkspace()
+		dir, err := c.in().openWorkspace()
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,8 @@ import (
 // its texts are safe to show.
 type Room struct {
 	Chat      string // opaque id
-	Client    string // name and version that the client gave, and the person; may be empty
+	Client    string // name and version that the client gave; may be empty
+	Person    string // whose token it is, over HTTP; empty: nobody's in particular. Not the client's words
 	Ends      string // when it ends, in words
 	Packs     []RoomPack
 	Artifacts []RoomFile
@@ -37,9 +38,9 @@ type RoomPack struct {
 	Problems              []string
 }
 
-// A RoomFile is a file in a chat's workspace.
+// A RoomFile is a file in one of a chat's workspaces.
 type RoomFile struct {
-	Path     string // with slashes, below the workspace
+	Path     string // with slashes, below the workspace; behind its handle, when it is not the first
 	Size     int64  // bytes
 	MIME     string // empty when nobody looked
 	Modified time.Time
@@ -94,10 +95,7 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 	c.mu.Lock()
 	client := c.client
 	c.mu.Unlock()
-	if c.person != "" {
-		client = strings.TrimPrefix(client+", for "+c.person, ", ")
-	}
-	r := Room{Chat: c.id, Client: safetext.Line(client), Ends: c.ends, Artifacts: c.files(ctx)}
+	r := Room{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.everyFile(ctx)}
 	for _, p := range s.catalog(ctx, c).All() {
 		if p.ShadowedBy != "" || !p.Offered {
 			continue
@@ -203,9 +201,9 @@ func (s *Server) catalogOf(ctx context.Context) *packs.Catalog {
 	return s.catalog(ctx, c)
 }
 
-// files lists the regular files of a chat's workspace, the newest first.
-func (c *chat) files(ctx context.Context) []RoomFile {
-	dir, err := c.openWorkspace()
+// files lists the regular files of a workspace, the newest first.
+func (sp *space) files(ctx context.Context) []RoomFile {
+	dir, err := sp.openWorkspace()
 	if err != nil {
 		return nil
 	}
@@ -243,6 +241,24 @@ func (c *chat) files(ctx context.Context) []RoomFile {
 	return all
 }
 
+// everyFile lists the files of all of the chat's workspaces, its first before the
+// others.
+func (c *chat) everyFile(ctx context.Context) []RoomFile {
+	var all []RoomFile
+	for _, sp := range c.spaces() {
+		for _, f := range sp.files(ctx) {
+			if len(all) >= maxRoomFiles {
+				return all
+			}
+			if sp != c.space {
+				f.Path = path.Join(sp.handle, f.Path)
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // describe tells about a file; what kind it is only when asked, since that
 // takes reading it.
 func describe(dir *packfs.Dir, name string, kind bool) (RoomFile, error) {
@@ -266,13 +282,21 @@ func describe(dir *packfs.Dir, name string, kind bool) (RoomFile, error) {
 	return file, err
 }
 
-// OpenArtifact opens a regular file of a chat's workspace.
+// OpenArtifact opens a regular file of a chat's workspaces, by the path of a
+// [RoomFile].
 func (s *Server) OpenArtifact(chatID, name string) (io.ReadSeekCloser, RoomFile, error) {
 	c, err := s.chatNamed(chatID)
 	if err != nil {
 		return nil, RoomFile{}, err
 	}
-	dir, err := c.openWorkspace()
+	sp := c.space
+	for _, other := range c.spaces()[1:] {
+		if rest, ok := strings.CutPrefix(name, other.handle+"/"); ok {
+			sp, name = other, rest
+			break
+		}
+	}
+	dir, err := sp.openWorkspace()
 	if err != nil {
 		return nil, RoomFile{}, err
 	}

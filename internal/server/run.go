@@ -107,6 +107,11 @@ func (r *run) action(req gate.Request) *action {
 		if err != nil || !permit.Covers(now.request) {
 			return nil, changed(permit, r.pack.ID)
 		}
+		done, ok := r.call.begin()
+		if !ok {
+			return nil, changed(permit, r.pack.ID)
+		}
+		defer done()
 		stop = r.server.telling(ctx, r.call, "the program has been running")
 		result, err := permit.Run(ctx)
 		stop()
@@ -126,7 +131,7 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 	e := &runEnvelope{
 		ExitCode: res.ExitCode, Signal: res.Signal,
 		DurationMS: res.Duration.Milliseconds(),
-		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.chat.handle,
+		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.in().handle,
 		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
 	}
 	r.hidden = variants(r.secrets)
@@ -249,7 +254,7 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 // artifacts are the files that the program made or changed, and links to the
 // first of them.
 func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
-	dir, err := r.call.chat.openWorkspace()
+	dir, err := r.call.in().openWorkspace()
 	if err == nil {
 		defer dir.Close()
 	}
@@ -263,7 +268,7 @@ func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Conten
 		out = append(out, art)
 		if _, err := packfs.Clean(a.Path); err == nil && len(links) < maxLinks {
 			links = append(links, mcp.ResourceLink{
-				Type: mcp.ContentTypeLink, URI: workspaceURI(r.call.chat, a.Path), Name: art.Path,
+				Type: mcp.ContentTypeLink, URI: workspaceURI(r.call.in(), a.Path), Name: art.Path,
 				Description: "made by this run", MIMEType: art.MIME, Size: &a.Size,
 			})
 		}

@@ -113,9 +113,12 @@ type Options struct {
 	// Own are the absolute files and folders that this program goes by: what may
 	// write there could change what is asked.
 	Own []string
-	// Private are the absolute folders with keys and the like: no run may read
-	// them, nor a folder that holds one.
+	// Private are the absolute folders and files with keys, tokens and the like: no
+	// run may read them, nor a folder that holds one.
 	Private []string
+	// Tokens let somebody use this server over HTTP. They are taken out of results
+	// and the log, and no call may have one in its arguments.
+	Tokens []string
 	// AuditLog is the absolute path of the log. Nothing that is granted holds it;
 	// it is not in Own, since it grows while a program runs.
 	AuditLog string
@@ -147,7 +150,7 @@ type Server struct {
 	lookup  *sandbox.Lookuper
 	cpu     time.Duration // of a run; 0: its timeout
 	every   time.Duration // see lookEvery; tests look more often
-	secrets []string      // values in the server's environment that are secrets by their names
+	secrets []string      // tokens, and values in the server's environment that are secrets by their names
 	// progress is how often a client that wants to know is told what its call
 	// waits for.
 	progress time.Duration
@@ -190,7 +193,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	if o.Workspace != "" && slices.ContainsFunc(o.Private, func(own string) bool { return within(own, withoutLinks(o.Workspace)) }) {
-		return nil, fmt.Errorf("the workspace %q holds packs-mcp's own keys; name another folder", o.Workspace)
+		return nil, fmt.Errorf("the workspace %q holds packs-mcp's own keys or tokens; name another folder", o.Workspace)
 	}
 	for i, own := range o.Own {
 		o.Own[i] = withoutLinks(own)
@@ -199,6 +202,10 @@ func New(o Options) (*Server, error) {
 	for i, own := range o.Private {
 		o.Private[i] = withoutLinks(own)
 	}
+	if err := checkPrivate(o.Private); err != nil {
+		return nil, err
+	}
+	o.Tokens = slices.Clone(o.Tokens)
 	o.AuditLog = withoutLinks(o.AuditLog)
 	if o.Tools == nil {
 		o.Tools = packs.NewToolFiles(tools.Limits{}, o.Mode)
@@ -214,7 +221,7 @@ func New(o Options) (*Server, error) {
 		cpu:      o.Limits.Run.CPU,
 		homes:    homes,
 		files:    o.Tools,
-		secrets:  environSecrets(o.Environ),
+		secrets:  secretsOf(&o),
 		progress: progressEvery,
 		info:     implementation(o.Version),
 		every:    lookEvery,

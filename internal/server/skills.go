@@ -207,6 +207,9 @@ func (s *Server) skill(ctx context.Context, p *packs.Pack) (json.RawMessage, err
 
 // skillTree digests a skill, and no more of it than a skill may have.
 func (s *Server) skillTree(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) {
+	if err := s.keepsOut(p.ID, p.Dir); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoSkill, err)
+	}
 	dir, err := p.OpenDir()
 	if err != nil {
 		return nil, err

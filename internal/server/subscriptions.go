@@ -97,10 +97,11 @@ func (s *Server) look(c *chat, uri string) (look, error) {
 	}
 	if u.scheme == schemeWorkspace {
 		handle, inside, ok := cutHandle(u.path)
-		if !ok || (&call{chat: c}).ownWorkspace(handle) != nil {
+		sp := c.spaceNamed(handle)
+		if !ok || sp == nil {
 			return look{}, errNoResource
 		}
-		dir, err := c.openWorkspace()
+		dir, err := sp.openWorkspace()
 		if err != nil {
 			return look{}, errNoResource
 		}
@@ -109,7 +110,7 @@ func (s *Server) look(c *chat, uri string) (look, error) {
 	}
 	for _, at := range places(s.catalog(context.Background(), c), u) {
 		dir, err := at.pack.OpenDir()
-		if err != nil {
+		if err != nil || s.keepsOut(at.pack.ID, at.pack.Dir) != nil {
 			continue
 		}
 		l, err := lookAt(dir, at.path)

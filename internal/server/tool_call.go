@@ -38,7 +38,7 @@ func callTool() *baseTool {
 		input: `{"type":"object","properties":{"pack_id":{"type":"string"},` +
 			`"tool":{"type":"string","description":"as declared or as listed"},` +
 			`"arguments":{"type":"object","description":"as in the tool's signature"},` +
-			`"workspace":{"type":"string"}},"required":["pack_id","tool","arguments"],"additionalProperties":false}`,
+			`"workspace":{"type":"string","description":"handle that a run returned; new for another"}},"required":["pack_id","tool","arguments"],"additionalProperties":false}`,
 		output:      envelopeSchema,
 		annotations: mcp.ToolAnnotation{Title: "Call a pack's tool", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},
 		prepare:     (*Server).prepareCallTool,
@@ -53,7 +53,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err := c.requireText("pack_id", p.PackID, "tool", p.Tool); err != nil {
 		return nil, err
 	}
-	if err := c.ownWorkspace(p.Workspace); err != nil {
+	if err := s.runsIn(c, p.Workspace); err != nil {
 		return nil, err
 	}
 	pack, err := s.pack(c, p.PackID)
@@ -99,7 +99,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: p.Arguments, Logged: redactExec(tool.Redact(p.Arguments), r.secrets), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
-		Workspace: c.chat.workspace, Scratch: c.chat.ownFolder,
+		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
@@ -186,7 +186,7 @@ func (s *Server) contextFor(c *call) tools.Context {
 	}
 	ctx["cwd"] = s.opts.Project
 	if ctx["cwd"] == "" {
-		ctx["cwd"] = c.chat.workspace
+		ctx["cwd"] = c.in().workspace
 	}
 	return ctx
 }
@@ -195,18 +195,18 @@ func (s *Server) contextFor(c *call) tools.Context {
 func (s *Server) folder(c *call, pack *packs.Pack, cwd string) (string, error) {
 	switch cwd {
 	case "", tools.CwdWorkspace:
-		return c.chat.workspace, nil
+		return c.in().workspace, nil
 	case tools.CwdPackRoot:
 		return pack.Dir, nil
 	case tools.CwdProject:
 		if s.opts.Project == "" {
-			return c.chat.workspace, nil
+			return c.in().workspace, nil
 		}
 		return s.opts.Project, nil
 	}
 	// A placeholder gave it, and the caller's values must not choose freely.
 	clean := filepath.Clean(cwd)
-	for _, root := range []string{c.chat.workspace, s.opts.Project, pack.Dir} {
+	for _, root := range []string{c.in().workspace, s.opts.Project, pack.Dir} {
 		if root == "" {
 			continue
 		}
@@ -230,7 +230,7 @@ func within(path, dir string) bool {
 
 // command finds the program and gives it its environment.
 func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
-	exclude := []string{pack.Dir, c.chat.workspace}
+	exclude := []string{pack.Dir, c.in().workspace}
 	program, err := s.lookup.Lookup(inv.Program, sandbox.LookupOptions{
 		Path: s.environ("PATH"), Exclude: exclude, PackDir: pack.Dir,
 		Environ: s.opts.Environ, Dir: cmp.Or(s.opts.Project, s.opts.Dir),
@@ -238,17 +238,17 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 	if err != nil {
 		return sandbox.Command{}, err
 	}
-	home := cmp.Or(may.granted.Home, c.chat.workspace)
+	home := cmp.Or(may.granted.Home, c.in().workspace)
 	base := sandbox.BaseEnv(s.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude})
 	folder, err := os.Lstat(dir)
 	if err != nil {
 		return sandbox.Command{}, failf(codePathDenied, "Tell the user; the folder is gone or cannot be read.", "the working folder %q cannot be used", dir)
 	}
-	ours := []string{"PACKS_PACK_ID=" + pack.ID, "PACKS_PACK_DIR=" + pack.Dir, "PACKS_WORKSPACE=" + c.chat.workspace}
+	ours := []string{"PACKS_PACK_ID=" + pack.ID, "PACKS_PACK_DIR=" + pack.Dir, "PACKS_WORKSPACE=" + c.in().workspace}
 	return sandbox.Command{
 		Program: program, Args: inv.Args, Dir: dir, Stdin: inv.Stdin,
 		Env:       sandbox.MergeEnv(putFirst(base, program.PathDirs()), inv.Env, may.env, ours),
-		Workspace: c.chat.workspace, DirID: folder, WorkspaceID: c.chat.folder,
+		Workspace: c.in().workspace, DirID: folder, WorkspaceID: c.in().folder,
 	}, nil
 }
 

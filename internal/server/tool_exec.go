@@ -35,7 +35,7 @@ func execTool() *baseTool {
 			`"command":{"type":"string","description":"a program, not a command line"},` +
 			`"args":{"type":"array","items":{"type":"string"}},` +
 			`"cwd_policy":{"type":"string","enum":["workspace","pack_root"]},` +
-			`"workspace":{"type":"string"}},"required":["pack_id","command"],"additionalProperties":false}`,
+			`"workspace":{"type":"string","description":"handle that a run returned; new for another"}},"required":["pack_id","command"],"additionalProperties":false}`,
 		output:      envelopeSchema,
 		annotations: mcp.ToolAnnotation{Title: "Run a command for a pack", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},
 		prepare:     (*Server).prepareExec,
@@ -50,7 +50,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err := c.requireText("pack_id", p.PackID, "command", p.Command); err != nil {
 		return nil, err
 	}
-	if err := c.ownWorkspace(p.Workspace); err != nil {
+	if err := s.runsIn(c, p.Workspace); err != nil {
 		return nil, err
 	}
 	switch p.CwdPolicy {
@@ -95,7 +95,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
-		Workspace: c.chat.workspace, Scratch: c.chat.ownFolder,
+		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Command: command, Inputs: inputs, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Logged: loggedArgs(command.Args, r.secrets),

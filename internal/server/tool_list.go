@@ -186,6 +186,9 @@ func (s *Server) facts(ctx context.Context, p *packs.Pack) (gate.Pack, error) {
 
 // factsAndTree is facts, and what was digested for them.
 func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *packfs.Tree, error) {
+	if err := s.keepsOut(p.ID, p.Dir); err != nil {
+		return gate.Pack{}, nil, err
+	}
 	dir, err := p.OpenDir()
 	if err != nil {
 		return gate.Pack{}, nil, err

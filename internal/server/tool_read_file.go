@@ -101,13 +101,13 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 		Path: p.Path, Arguments: c.args, Logged: redactExec(c.args, s.secrets),
 	}
 	if p.PackID == workspaceID {
-		if err := c.ownWorkspace(p.Workspace); err != nil {
+		if err := c.inWorkspace(p.Workspace); err != nil {
 			return nil, err
 		}
 		req.Pack = gate.Pack{ID: workspaceID, Trust: gate.TrustUser}
-		req.Workspace, req.Scratch = c.chat.workspace, c.chat.ownFolder
+		req.Workspace, req.Scratch = c.in().workspace, c.in().ownFolder
 		return &action{request: req, perform: func(context.Context, *gate.Permit) (any, error) {
-			dir, err := c.chat.openWorkspace()
+			dir, err := c.in().openWorkspace()
 			if err != nil {
 				return nil, err
 			}
@@ -208,12 +208,4 @@ func (r readFileResult) MarshalJSON() ([]byte, error) {
 		plain
 		Entries []entry `json:"entries"`
 	}{plain(r), r.Entries})
-}
-
-// ownWorkspace makes sure that a handle, when there is one, is this chat's.
-func (c *call) ownWorkspace(handle string) error {
-	if handle == "" || handle == c.chat.handle {
-		return nil
-	}
-	return failf(codeNotFound, "Leave workspace out, or pass the one that a run of this chat returned.", "there is no such workspace in this chat")
 }

@@ -184,11 +184,12 @@
     card.time = el('p', {className: 'time'});
     card.note = el('p', {className: 'note'});
     card.problem = el('p', {className: 'problem', role: 'alert', hidden: true});
-    const who = [call.client ? `asked by ${call.client}` : '', call.person ? `for ${call.person}` : '',
-      `at ${clock(call.asked)}`, `code ${call.code}`].filter(Boolean).join(' · ');
+    // What the client says of itself has a line of its own, which it cannot leave.
+    const who = [call.person ? `for ${call.person}` : '', `at ${clock(call.asked)}`, `code ${call.code}`].filter(Boolean).join(' · ');
     const parts = [
       el('h2', {id}, call.title),
       el('p', {className: 'who'}, who),
+      ...call.client ? [el('p', {className: 'who'}, `asked by ${call.client}`)] : [],
       card.time,
       el('pre', {}, call.text),
     ];
@@ -390,15 +391,18 @@
   }
 
   function makeRoom(room) {
-    const head = el('h2', {}), ends = el('p', {className: 'soft'});
+    const head = el('h2', {}), by = el('p', {className: 'soft'}), ends = el('p', {className: 'soft'});
     const past = list('History', 'Nothing was decided yet.');
     const packs = list('Packs', 'There are no packs.');
     const files = list('Files', 'No run has left files here yet.');
-    const node = el('section', {className: 'room'}, head, ends, packs.node, files.node, past.node);
+    const node = el('section', {className: 'room'}, head, by, ends, packs.node, files.node, past.node);
     const pack = makePack(room.id), file = makeFile(room.id);
     node.update = (r) => {
       text(head, r.title);
       node.setAttribute('aria-label', r.title);
+      // In a line of its own: the client could call itself what a person is called.
+      text(by, r.person && r.client ? `Its client calls itself ${r.client}` : '');
+      by.hidden = !by.textContent;
       text(ends, r.ends ? `It lasts ${r.ends}.` : '');
       ends.hidden = !r.ends;
       packs.node.hidden = files.node.hidden = !r.real;
@@ -412,7 +416,7 @@
   function showRooms() {
     const known = new Set(rooms.map((r) => r.id));
     const all = rooms.map((r) => ({
-      ...r, real: true, title: r.client ? `Chat of ${r.client}` : 'This chat', past: history.filter((p) => p.chat === r.id),
+      ...r, real: true, title: r.person ? `Chat of ${r.person}` : r.client ? `Chat of the client ${r.client}` : 'This chat', past: history.filter((p) => p.chat === r.id),
     }));
     const rest = history.filter((p) => !known.has(p.chat));
     if (rest.length || !all.length) {

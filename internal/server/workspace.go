@@ -1,0 +1,311 @@
+package server
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// newHandle is what a client says for a workspace that it does not have yet.
+const newHandle = "new"
+
+// workspaceKey is where a client that calls a pack's tool by its own name says
+// which workspace it means: such a tool's arguments are the pack's.
+const workspaceKey = "packs-mcp/workspace"
+
+const (
+	// maxSpaces is how many workspaces a chat may have beside its first.
+	maxSpaces = 32
+	// spaceIdle is after how long a workspace that nobody used is forgotten.
+	spaceIdle = 24 * time.Hour
+	// spaceKept is for how long one that was used does not make room for another.
+	spaceKept = time.Hour
+	// maxMeasured is how many names are looked at to find out how much the
+	// workspaces of a chat hold; more is taken for too much.
+	maxMeasured = 100_000
+)
+
+// A space is a folder that programs write to, under the handle by which a client
+// names it. Each chat begins with one. More are for clients several of whose
+// conversations are one chat, as those of one token are since 2026-07-28.
+type space struct {
+	handle    string      // 128 random bits in hexadecimal
+	workspace string      // absolute folder, without links
+	folder    os.FileInfo // what it is; a run may try to put another in its place
+	ownFolder bool        // made for this chat
+
+	// Of those beside a chat's first; its mu guards them.
+	call  [sha256.Size]byte // the call that it is kept for; zero when a program ran in it
+	using int               // programs that run in it
+	used  time.Time
+}
+
+// newSpace makes a workspace, or, with one of the user's own, a handle for that.
+func (s *Server) newSpace() (*space, error) {
+	var id [16]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, fmt.Errorf("naming a workspace: %w", err)
+	}
+	sp := &space{handle: hex.EncodeToString(id[:]), workspace: s.opts.Workspace, used: time.Now()}
+	if sp.workspace == "" {
+		sp.workspace, sp.ownFolder = filepath.Join(s.opts.Workspaces, sp.handle), true
+	}
+	if err := os.MkdirAll(sp.workspace, 0o700); err != nil {
+		return nil, fmt.Errorf("making the workspace: %w", err)
+	}
+	// Resolved once, so that what a person is shown is where programs run.
+	resolved, err := filepath.EvalSymlinks(sp.workspace)
+	if err != nil {
+		return nil, fmt.Errorf("finding the workspace: %w", err)
+	}
+	sp.workspace, err = filepath.Abs(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("finding the workspace: %w", err)
+	}
+	dir, err := packfs.Open(sp.workspace)
+	if err != nil {
+		return nil, fmt.Errorf("opening the workspace: %w", err)
+	}
+	defer dir.Close()
+	if sp.folder, err = dir.Info(); err != nil {
+		return nil, fmt.Errorf("opening the workspace: %w", err)
+	}
+	return sp, nil
+}
+
+// openWorkspace opens the workspace, and nothing that was put in its place.
+func (sp *space) openWorkspace() (*packfs.Dir, error) {
+	return packfs.OpenSame(sp.workspace, sp.folder, packfs.RefuseHardLinks)
+}
+
+// leave lets go of a workspace. What is in it stays, since a person may want it;
+// an empty folder goes.
+func (sp *space) leave() {
+	if sp.ownFolder {
+		// Fails when something is in it, as it should.
+		_ = os.Remove(sp.workspace)
+	}
+}
+
+// spaceNamed returns the chat's workspace with a handle; nil when it has none.
+// Of another chat's it knows no more than of one that never was.
+func (c *chat) spaceNamed(handle string) *space {
+	if handle == c.handle {
+		return c.space
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgetSpaces(time.Now())
+	sp := c.more[handle]
+	if sp != nil {
+		sp.used = time.Now()
+	}
+	return sp
+}
+
+// spaces are all workspaces of the chat, its first before the others, which are
+// sorted by their handles.
+func (c *chat) spaces() []*space {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*space, 0, 1+len(c.more))
+	for _, sp := range c.more {
+		all = append(all, sp)
+	}
+	slices.SortFunc(all, func(a, b *space) int { return strings.Compare(a.handle, b.handle) })
+	return slices.Insert(all, 0, c.space)
+}
+
+// forgetSpaces lets go of what was not used for long. The caller holds mu.
+func (c *chat) forgetSpaces(now time.Time) {
+	for handle, sp := range c.more {
+		if sp.using == 0 && now.Sub(sp.used) >= spaceIdle {
+			delete(c.more, handle)
+			sp.leave()
+		}
+	}
+}
+
+// makeSpace lets go of one workspace when there are too many: of one that is kept
+// for a call which was never made, or else of the one that was idle longest. The
+// caller holds mu.
+func (c *chat) makeSpace(now time.Time) bool {
+	if len(c.more) < maxSpaces {
+		return true
+	}
+	var goes *space
+	for _, sp := range c.more {
+		unmade := sp.call != [sha256.Size]byte{}
+		if sp.using > 0 || !unmade && now.Sub(sp.used) < spaceKept {
+			continue
+		}
+		if goes == nil || unmade && goes.call == [sha256.Size]byte{} || unmade == (goes.call != [sha256.Size]byte{}) && sp.used.Before(goes.used) {
+			goes = sp
+		}
+	}
+	if goes == nil {
+		return false
+	}
+	delete(c.more, goes.handle)
+	goes.leave()
+	return true
+}
+
+// in is the workspace that the call is about.
+func (c *call) in() *space {
+	if c.space == nil {
+		return c.chat.space
+	}
+	return c.space
+}
+
+// inWorkspace makes the call be about the workspace with this handle; without
+// one, it is the chat's first.
+func (c *call) inWorkspace(handle string) error {
+	if handle == "" {
+		return nil
+	}
+	if c.space = c.chat.spaceNamed(handle); c.space != nil {
+		return nil
+	}
+	return failf(codeNotFound, "Leave workspace out, or pass one that a run of this chat returned.", "there is no such workspace in this chat")
+}
+
+// runsIn is inWorkspace for a call that runs a program, which may want a
+// workspace that nobody has used.
+func (s *Server) runsIn(c *call, handle string) error {
+	if handle != newHandle {
+		if err := c.inWorkspace(handle); err != nil || c.in() == c.chat.space {
+			return err
+		}
+		return s.spaceLeft(c.chat)
+	}
+	if !c.chat.ownFolder {
+		return failf(codeInvalidArguments, "Leave workspace out.", "the user named one workspace for everything, so there is no new one")
+	}
+	if err := s.spaceLeft(c.chat); err != nil {
+		return err
+	}
+	sp, err := s.keptSpace(c)
+	c.space = sp
+	return err
+}
+
+// keptSpace returns the workspace that is kept for this call: a call is prepared
+// several times until its program runs, and made again by its client when a
+// person answers late, and means the same one each time.
+func (s *Server) keptSpace(c *call) (*space, error) {
+	key, err := c.digest()
+	if err != nil {
+		return nil, err
+	}
+	ch := c.chat
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	now := time.Now()
+	ch.forgetSpaces(now)
+	for _, sp := range ch.more {
+		if sp.call == key {
+			sp.used = now
+			return sp, nil
+		}
+	}
+	if ch.isOver {
+		return nil, errNoChat
+	}
+	if !ch.makeSpace(now) {
+		return nil, failf(codeWorkspaceLimit, "Go on in one of those that runs of this chat returned, or leave workspace out.",
+			"this chat has %d workspaces, and all were used lately", maxSpaces)
+	}
+	sp, err := s.newSpace()
+	if err != nil {
+		return nil, err
+	}
+	sp.call = key
+	if ch.more == nil {
+		ch.more = make(map[string]*space)
+	}
+	ch.more[sp.handle] = sp
+	return sp, nil
+}
+
+// digest tells the call from others, however its client spells the arguments.
+func (c *call) digest() ([sha256.Size]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(c.args))
+	d.UseNumber()
+	var args any
+	if err := d.Decode(&args); err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("reading the arguments: %w", err)
+	}
+	same, err := json.Marshal([]any{c.tool.name, args})
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("reading the arguments: %w", err)
+	}
+	return sha256.Sum256(same), nil
+}
+
+// begin takes up the call's workspace for a program that runs in it, and returns
+// what gives it back. One that was kept for the call is the client's from now
+// on. It is not ok when the workspace was let go meanwhile.
+func (c *call) begin() (done func(), ok bool) {
+	sp, ch := c.in(), c.chat
+	if sp == ch.space {
+		return func() {}, true
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if ch.more[sp.handle] != sp {
+		return nil, false
+	}
+	sp.call = [sha256.Size]byte{}
+	sp.using++
+	return func() {
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		sp.using--
+		sp.used = time.Now()
+	}, true
+}
+
+// spaceLeft says so when the workspaces of a chat hold together what one may
+// hold: handles are no way around limits.workspace.
+func (s *Server) spaceLeft(c *chat) error {
+	limit := s.limits.Run.Workspace
+	var held int64
+	names := 0
+	for _, sp := range c.spaces() {
+		if !sp.ownFolder {
+			continue
+		}
+		err := filepath.WalkDir(sp.workspace, func(_ string, d fs.DirEntry, err error) error {
+			if names++; err != nil && !errors.Is(err, fs.ErrNotExist) || names > maxMeasured {
+				held = limit // what cannot be measured is too much
+				return fs.SkipAll
+			}
+			if err != nil {
+				return nil // a program took it away just now
+			}
+			if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+				held += info.Size()
+			}
+			return nil
+		})
+		if err != nil || held >= limit {
+			return failf(codeWorkspaceLimit, "Leave workspace out, or tell the user; files in the workspaces have to be removed.",
+				"the workspaces of this chat hold %d bytes or more together", limit)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,340 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// notes is a pack whose tool adds a line to a file, and says what is in it.
+const notes = `
+-- notes/SKILL.md --
+---
+name: notes
+description: Keeps notes.
+---
+-- notes/tools.json --
+{"tools": [{"name": "add", "description": "Adds a note.",
+  "inputSchema": {"type": "object", "properties": {"note": {"type": "string"}}, "required": ["note"], "additionalProperties": false},
+  "command": {"program": "./add.sh", "args": ["{{note}}"]}}]}
+-- notes/add.sh* --
+#!/bin/sh
+echo "$1" >> notes.txt
+cat notes.txt
+`
+
+// add adds a note in a workspace and returns its handle and what is there.
+func (c *web) add(note, workspace string) (handle, all string) {
+	c.t.Helper()
+	args := map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": note}}
+	if workspace != "" {
+		args["workspace"] = workspace
+	}
+	got := c.ok("capability_packs_call_tool", args)
+	return got["workspace"].(string), got["stdout"].(string)
+}
+
+// One token is one chat since 2026-07-28; its conversations keep their files
+// apart by handles, in each way of asking a person and in each transport.
+func TestWorkspaceHandles(t *testing.T) {
+	needShell(t)
+	w := newWorld(t, notes)
+	s := newSite(t, w)
+	for era, c := range map[string]*web{"modern": s.newer(tokenAda, decide("once")), "legacy": s.older(tokenAda, decide("once"))} {
+		c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
+		first, all := c.add("a", "")
+		if all != "a\n" {
+			t.Errorf("%s: the first workspace has %q", era, all)
+		}
+		second, all := c.add("b", "new")
+		if second == first || len(second) != 32 || all != "b\n" {
+			t.Errorf("%s: a new workspace is %q with %q, want another one than %q", era, second, all, first)
+		}
+		// The same call again is about another one.
+		third, all := c.add("b", "new")
+		if third == second || all != "b\n" {
+			t.Errorf("%s: a new workspace is %q with %q again", era, third, all)
+		}
+		for _, step := range []struct{ workspace, note, want string }{{"", "c", "a\nc\n"}, {first, "d", "a\nc\nd\n"}, {second, "e", "b\ne\n"}, {third, "f", "b\nf\n"}} {
+			if at, all := c.add(step.note, step.workspace); all != step.want || step.workspace != "" && at != step.workspace {
+				t.Errorf("%s: in %q there is %q, want %q", era, at, all, step.want)
+			}
+		}
+		// Under its own name a tool has no room for a handle, and _meta has.
+		asked := c.ask("tools/call", map[string]any{"name": "notes__add", "arguments": map[string]any{"note": "g"}, "_meta": map[string]any{"packs-mcp/workspace": second}})
+		if got, _ := result(t, asked)["structuredContent"].(map[string]any); got["workspace"] != second || got["stdout"] != "b\ne\ng\n" {
+			t.Errorf("%s: with a handle in _meta, a tool ran with %v", era, got)
+		}
+		c.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "args": []string{"h"}, "workspace": third})
+		for handle, want := range map[string]string{"": "a\nc\nd\n", first: "a\nc\nd\n", second: "b\ne\ng\n", third: "b\nf\nh\n"} {
+			if got := c.ok("capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "notes.txt", "workspace": handle}); got["content"] != want {
+				t.Errorf("%s: read_file in %q = %q, want %q", era, handle, got["content"], want)
+			}
+			if handle == "" {
+				continue
+			}
+			uri := "workspace://" + handle
+			if got := contentsOf(t, c.ask("resources/read", map[string]any{"uri": uri + "/notes.txt"})); got["text"] != want {
+				t.Errorf("%s: %s/notes.txt = %v, want %q", era, uri, got, want)
+			}
+		}
+		values := func(name, value string, context map[string]any) []string {
+			r := result(t, c.ask("completion/complete", map[string]any{
+				"ref": map[string]any{"type": "ref/resource", "uri": templateWorkspace}, "argument": map[string]any{"name": name, "value": value}, "context": map[string]any{"arguments": context},
+			}))
+			return texts(r["completion"].(map[string]any)["values"])
+		}
+		want := []string{first, second, third}
+		slices.Sort(want)
+		if got := values("workspace", "", nil); !slices.Equal(got, want) {
+			t.Errorf("%s: the handles are %q, want %q", era, got, want)
+		}
+		if got := values("path", "", map[string]any{"workspace": second}); !slices.Equal(got, []string{"notes.txt"}) {
+			t.Errorf("%s: the files of a workspace are %q", era, got)
+		}
+		// The page has the files of all of them.
+		var files []string
+		chat := ""
+		for _, r := range w.srv.Rooms(t.Context()) {
+			if slices.ContainsFunc(r.Artifacts, func(f RoomFile) bool { return f.Path == second+"/notes.txt" }) {
+				chat = r.Chat
+				for _, f := range r.Artifacts {
+					files = append(files, f.Path)
+				}
+			}
+		}
+		slices.Sort(files)
+		if want := []string{second + "/notes.txt", third + "/notes.txt", "notes.txt"}; len(files) != 3 || files[2] != want[2] || !slices.Contains(files, want[1]) {
+			t.Errorf("%s: the page has %q, want %q", era, files, want)
+		}
+		for _, name := range []string{second + "/notes.txt", first + "/notes.txt", second + "/../" + third + "/notes.txt", second + "/", second} {
+			f, about, err := w.srv.OpenArtifact(chat, name)
+			if (err == nil) != (name == second+"/notes.txt") || err == nil && about.Size != 6 {
+				t.Errorf("%s: OpenArtifact(%q) = %+v, %v", era, name, about, err)
+			}
+			if err == nil {
+				f.Close()
+			}
+		}
+		// To another token they are as those that never were.
+		grace := s.newer(tokenGrace, decide("once"))
+		grace.ok("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
+		var words []string
+		for _, handle := range []string{first, second, third, "0123456789abcdef0123456789abcdef", strings.ToUpper(second), "New", "../" + second} {
+			call := map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": "x"}, "workspace": handle}
+			for _, e := range []map[string]any{
+				grace.fails("not_found", "capability_packs_call_tool", call),
+				grace.fails("not_found", "capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "workspace": handle}),
+				grace.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "notes.txt", "workspace": handle}),
+			} {
+				words = append(words, fmt.Sprint(e["message"], e["hint"]))
+			}
+			if e, _ := grace.ask("resources/read", map[string]any{"uri": "workspace://" + handle + "/notes.txt"})["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
+				t.Errorf("%s: another's workspace %s = %v", era, handle, e)
+			}
+		}
+		if slices.Sort(words); len(slices.Compact(words)) != 1 {
+			t.Errorf("%s: handles that are not hers are refused in these words: %q", era, slices.Compact(words))
+		}
+		c.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": ".", "workspace": "new"})
+	}
+}
+
+// A call means the same new workspace until its program runs, however its client
+// spells it, and two different calls mean two.
+func TestNewWorkspaceOfACall(t *testing.T) {
+	w := newWorld(t, notes)
+	w.initialize()
+	ch := w.srv.everyChat()[0]
+	in := func(args string) *space {
+		t.Helper()
+		c := &call{chat: ch, tool: callTool(), args: []byte(args)}
+		if err := w.srv.runsIn(c, newHandle); err != nil {
+			t.Fatal(err)
+		}
+		return c.in()
+	}
+	a := in(`{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`)
+	if again := in(`{ "arguments": {"n": 1.0, "note": "\u0061"}, "pack_id": "notes" }`); again != a {
+		t.Error("the same call in another spelling means another workspace")
+	}
+	if b := in(`{"pack_id":"notes","arguments":{"note":"b","n":1.0}}`); b == a {
+		t.Error("another call means the same workspace")
+	}
+	c := &call{chat: ch, tool: callTool(), args: []byte(`{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`)}
+	if err := w.srv.runsIn(c, newHandle); err != nil {
+		t.Fatal(err)
+	}
+	done, ok := c.begin()
+	if !ok {
+		t.Fatal("the program cannot have its workspace")
+	}
+	if again := in(string(c.args)); again == a {
+		t.Error("a workspace is given twice as a new one")
+	}
+	done()
+	if ch.spaceNamed(a.handle) != a {
+		t.Error("the handle is not known after the run")
+	}
+}
+
+// Workspaces are few: those of calls that were never made, and those that were
+// idle, make room; one that a program runs in, or that was used lately, does not.
+func TestWorkspacesAreBounded(t *testing.T) {
+	w := newWorld(t, notes)
+	w.initialize()
+	ch := w.srv.everyChat()[0]
+	make := func(i int) (*call, error) {
+		c := &call{chat: ch, tool: callTool(), args: fmt.Appendf(nil, `{"n":%d}`, i)}
+		return c, w.srv.runsIn(c, newHandle)
+	}
+	var all []*call
+	for i := range maxSpaces {
+		c, err := make(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+		if i != 1 {
+			done, ok := c.begin()
+			if !ok {
+				t.Fatal("the program cannot have its workspace")
+			}
+			if i != 0 {
+				done()
+			}
+		}
+	}
+	folders := func() int {
+		entries, err := os.ReadDir(w.srv.opts.Workspaces)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	// The one that is kept for a call makes room, and its call then runs nowhere.
+	kept := all[1]
+	next, err := make(1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := kept.begin(); ok || ch.spaceNamed(kept.in().handle) != nil {
+		t.Error("a workspace that was let go is used")
+	}
+	if got := folders(); got != 1+maxSpaces {
+		t.Errorf("%d folders, want %d", got, 1+maxSpaces)
+	}
+	if done, ok := next.begin(); ok {
+		done()
+	}
+	e, ok := errors.AsType[*toolError](func() error { _, err := make(1001); return err }())
+	if !ok || e.Code != codeWorkspaceLimit {
+		t.Errorf("one more than %d workspaces: %v, want %s", maxSpaces, e, codeWorkspaceLimit)
+	}
+	age := func(by time.Duration) {
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		for _, sp := range ch.more {
+			sp.used = sp.used.Add(-by)
+		}
+	}
+	age(spaceKept)
+	if _, err := make(1002); err != nil {
+		t.Errorf("after an hour: %v", err)
+	}
+	if ch.spaceNamed(all[0].in().handle) == nil {
+		t.Error("the workspace of a program that runs made room")
+	}
+	age(spaceIdle)
+	if ch.spaceNamed(next.in().handle) != nil {
+		t.Error("a workspace that nobody used for a day is known")
+	}
+	if got := slices.Collect(maps.Keys(ch.more)); len(got) != 1 || got[0] != all[0].in().handle {
+		t.Errorf("after a day there are %q, want that of the program that runs", got)
+	}
+	if got := folders(); got != 2 {
+		t.Errorf("%d folders are left, want 2", got)
+	}
+}
+
+// Handles are no way around the limit of a workspace.
+func TestWorkspacesShareTheLimit(t *testing.T) {
+	l := Limits{}
+	l.Run.Workspace = 1000
+	w := newWorld(t, notes, limited(l))
+	w.initialize()
+	ch := w.srv.everyChat()[0]
+	for i, size := range []int{400, 400, 300} {
+		c := &call{chat: ch, tool: callTool(), args: fmt.Appendf(nil, `{"n":%d}`, i)}
+		if err := w.srv.runsIn(c, newHandle); err != nil {
+			t.Fatalf("workspace %d: %v", i, err)
+		}
+		if done, ok := c.begin(); ok {
+			done()
+		}
+		if err := os.WriteFile(filepath.Join(c.in().workspace, "big"), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, handle := range []string{newHandle, ch.spaces()[1].handle} {
+		e, ok := errors.AsType[*toolError](w.srv.runsIn(&call{chat: ch, tool: callTool(), args: []byte("{}")}, handle))
+		if !ok || e.Code != codeWorkspaceLimit {
+			t.Errorf("a run in %q: %v, want %s", handle, e, codeWorkspaceLimit)
+		}
+	}
+	// The first has its own limit, at the end of each run.
+	if err := w.srv.runsIn(&call{chat: ch, tool: callTool(), args: []byte("{}")}, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where the user named one folder for everything there is no other.
+func TestNoNewWorkspace(t *testing.T) {
+	needShell(t)
+	w := newWorld(t, notes, func(s *setup) { s.server.Workspace = t.TempDir() })
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("notes")
+	args := map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": "a"}, "workspace": "new"}
+	w.fails("invalid_arguments", "capability_packs_call_tool", args)
+	if len(w.asked) != 1 {
+		t.Errorf("asked %d times, want once, to enable", len(w.asked))
+	}
+}
+
+// Twenty conversations of one token at once, each in a workspace of its own.
+func TestManyConversations(t *testing.T) {
+	needShell(t)
+	s := newSite(t, newWorld(t, notes))
+	s.newer(tokenAda, decide("once")).ok("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
+	var mu sync.Mutex
+	handles := make(map[string]bool)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			c := s.newer(tokenAda, decide("chat"))
+			mine := fmt.Sprintf("note-%d", i)
+			handle, all := c.add(mine, "new")
+			if all != mine+"\n" {
+				t.Errorf("conversation %d begins with %q", i, all)
+			}
+			if _, all = c.add("again", handle); all != mine+"\nagain\n" {
+				t.Errorf("conversation %d goes on with %q", i, all)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			handles[handle] = true
+		})
+	}
+	wg.Wait()
+	if len(handles) != 20 {
+		t.Errorf("%d workspaces, want 20", len(handles))
+	}
+}
