@@ -164,7 +164,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	s.mu.Lock()
 	ended := s.ended || s.conn == nil
 	if !ended {
-		s.conn.take(s.ctx, e, id, data)
+		s.conn.take(h.server.opts.Spans.OverHTTP(s.ctx, r.Header), e, id, data)
 	}
 	s.mu.Unlock()
 	if ended {
