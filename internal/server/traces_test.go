@@ -375,8 +375,9 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 		}{
 			{"tools/call", map[string]any{"name": "triage__greet", "arguments": map[string]any{"who": planted}, "_meta": meta}},
 			{"tools/call", map[string]any{"name": "triage__greet", "arguments": map[string]any{planted: planted}}},
-			{"tools/call", map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{"pack_id": "triage", "argv": []string{"sh", "-c", "echo " + planted + "; exit 1"}}}},
+			{"tools/call", map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{"pack_id": "triage", "command": "sh", "args": []string{"-c", "echo " + planted + "; exit 1"}}}},
 			{"tools/call", map[string]any{"name": "capability_packs_read_file", "arguments": map[string]any{"pack_id": "triage", "path": planted}}},
+			{"tools/call", map[string]any{"name": "capability_packs_read_file", "arguments": map[string]any{"pack_id": "triage", "path": "docs/steps.md"}}},
 			{"tools/call", map[string]any{"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": planted}}},
 			{"tools/call", map[string]any{"name": planted, "arguments": map[string]any{}}},
 			{"tools/call", map[string]any{"name": "triage__" + planted, "arguments": map[string]any{}}},
