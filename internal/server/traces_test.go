@@ -47,7 +47,7 @@ func drawn(kept *tracetest.InMemoryExporter, attributes ...attribute.Key) string
 			for _, key := range attributes {
 				for _, a := range s.Attributes {
 					if a.Key == key {
-						fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.Emit())
+						fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.String())
 					}
 				}
 			}
@@ -402,8 +402,8 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 			t.Errorf("a span has the secret: %s", text)
 		}
 		for _, a := range s.Attributes {
-			if strings.ContainsAny(a.Value.Emit(), "\x1b\n") {
-				t.Errorf("a span has raw text: %s=%q", a.Key, a.Value.Emit())
+			if strings.ContainsAny(a.Value.String(), "\x1b\n") {
+				t.Errorf("a span has raw text: %s=%q", a.Key, a.Value.String())
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func TestText(t *testing.T) {
 	stub := kept.GetSpans()[0]
 	texts := []string{stub.Name}
 	for _, a := range stub.Attributes {
-		texts = append(texts, a.Value.Emit())
+		texts = append(texts, a.Value.String())
 	}
 	for _, text := range texts {
 		if strings.ContainsAny(text, "\x1b\n\u202e") || len(text) > maxText+len("tools/call ") || !utf8.ValidString(text) {
@@ -146,7 +146,7 @@ func TestRecorder(t *testing.T) {
 		}
 		for _, a := range stub.Attributes {
 			if a.Key == "packs_mcp.decision" {
-				t.Errorf("the span %q has the decision %s, which was not recorded", stub.Name, a.Value.Emit())
+				t.Errorf("the span %q has the decision %s, which was not recorded", stub.Name, a.Value.String())
 			}
 		}
 	}
