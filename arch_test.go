@@ -33,6 +33,7 @@ type row struct {
 	run  bool     // may hold the sandbox's runner
 	mcp  bool     // may speak MCP
 	init bool     // may have init functions
+	otel string   // which part of OpenTelemetry it may use: "", "api" or "all"
 	free bool     // holds tests and what they start: only its arrows count
 }
 
@@ -41,7 +42,7 @@ type row struct {
 func theMap() []row {
 	return []row{
 		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
-		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/safetext"}, mcp: true},
+		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/safetext", "internal/spans"}, mcp: true},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
 		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
@@ -50,6 +51,10 @@ func theMap() []row {
 		{dir: "internal/audit"},
 		{dir: "internal/config", may: []string{"internal/rules"}},
 		{dir: "internal/browser", exec: true},
+		// Spans are said by one and sent by the other, and the rest knows neither how
+		// nor whether.
+		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
+		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
 		{dir: "internal/private"},
 		{dir: "internal/rules"},
 		{dir: "internal/safetext"},
@@ -195,6 +200,10 @@ func (c *checker) imports(home *row, f *ast.File) {
 			c.report(spec.Pos(), "%s may not import os/exec: only internal/sandbox starts processes", home.dir)
 		case under(imported, "github.com/mark3labs/mcp-go") && !home.mcp:
 			c.report(spec.Pos(), "%s may not import mcp-go: only internal/server speaks MCP", home.dir)
+		case under(imported, "go.opentelemetry.io") && home.otel == "":
+			c.report(spec.Pos(), "%s may not import OpenTelemetry: internal/spans makes spans, and internal/telemetry sends them", home.dir)
+		case home.otel == "api" && (under(imported, "go.opentelemetry.io/otel/sdk") || under(imported, "go.opentelemetry.io/otel/exporters")):
+			c.report(spec.Pos(), "%s may not import %q: only internal/telemetry sends spans", home.dir, imported)
 		case under(imported, "github.com/modelcontextprotocol/go-sdk"):
 			c.report(spec.Pos(), "the official SDK is for tests")
 		}
@@ -460,6 +469,15 @@ func TestTheCheckerFinds(t *testing.T) {
 			"cmd/packs-mcp/a.go:2: cmd/packs-mcp may not import mcp-go: only internal/server speaks MCP",
 			"internal/gate/a.go:2: internal/gate may not import mcp-go: only internal/server speaks MCP",
 			"internal/packs/a.go:2: the official SDK is for tests",
+		}},
+		{"traces outside of their two packages", map[string]string{
+			"internal/server/a.go":      "package server\nimport _ \"go.opentelemetry.io/otel/trace\"",
+			"internal/spans/a.go":       "package spans\nimport _ \"go.opentelemetry.io/otel/trace\"\nimport _ \"go.opentelemetry.io/otel/sdk/trace\"",
+			"internal/telemetry/a.go":   "package telemetry\nimport _ \"go.opentelemetry.io/otel/sdk/trace\"",
+			"internal/server/a_test.go": "package server\nimport _ \"go.opentelemetry.io/otel/sdk/trace\"",
+		}, []string{
+			"internal/server/a.go:2: internal/server may not import OpenTelemetry: internal/spans makes spans, and internal/telemetry sends them",
+			"internal/spans/a.go:3: internal/spans may not import \"go.opentelemetry.io/otel/sdk/trace\": only internal/telemetry sends spans",
 		}},
 		{"cgo and dots", map[string]string{
 			"internal/sandbox/a.go": "package sandbox\nimport \"C\"\nimport . \"fmt\"",

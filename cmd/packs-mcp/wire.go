@@ -22,6 +22,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
 
 // load reads the configuration and makes the logger.
@@ -173,7 +174,8 @@ type service struct {
 	name    string // of this process, in the audit log
 	require sandbox.Level
 	runner  *sandbox.Runner // the gate's; nil until it is there
-	counter *counter        // nil when the person is asked here and nowhere else
+	traces  *telemetry.Traces
+	counter *counter // nil when the person is asked here and nowhere else
 }
 
 // start wires a service together. Whoever calls it closes it. With here, the
@@ -211,10 +213,13 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err != nil {
 		return nil, err
 	}
+	if !here {
+		s.traces = telemetry.Start(a.environ, versionName(), logger)
+	}
 	programs := new(sandbox.Lookuper)
 	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger})
 	asking := gate.Options{
-		Runner: s.runner, Log: s.log, Logger: logger, Server: s.name, Require: s.require,
+		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Rules: cfg.Rules, Channels: cfg.Approval.Channels,
 		Copies: copies.Open(cfg.Paths.Copies, copies.Options{}), Grants: grantStore(cfg),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
@@ -239,7 +244,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.server, err = server.New(server.Options{
 		Version: versionName(), Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
-		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), Private: secretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait, Unseen: unseen,
+		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), Private: secretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait, Unseen: unseen, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -335,5 +340,7 @@ func (s *service) close() error {
 	if s.runner != nil {
 		s.runner.Close()
 	}
-	return errors.Join(err, s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
+	err = errors.Join(err, s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
+	s.traces.Close() // last: it waits for others
+	return err
 }

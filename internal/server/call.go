@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
 // A baseTool is one of the tools that are always there, or a method beside
@@ -61,19 +62,23 @@ type action struct {
 // for the log and not for a client.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
 	id := newCallID()
+	fails := func(e *toolError) *mcp.CallToolResult {
+		spans.From(ctx).ToolFailed(e.Code)
+		return failure(e)
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			s.logger.Error("a tool call panicked", "call", id, "tool", req.Params.Name, "err", r, "stack", string(debug.Stack()))
-			result = failure(&toolError{Code: codeInternalError, Message: internalMessage(id), Reference: id})
+			result = fails(&toolError{Code: codeInternalError, Message: internalMessage(id), Reference: id})
 		}
 	}()
 	tool := s.base[plainName(req.Params.Name)]
 	if tool == nil {
-		return failure(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
+		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
 	}
 	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
-		return failure(s.explain(err, id)), nil
+		return fails(s.explain(err, id)), nil
 	}
 	out, question, err := s.decide(ctx, c, unaskedAnswer(req.Params.MultiRoundTripParams))
 	if e, ok := errors.AsType[*rpcError](err); ok {
@@ -81,11 +86,15 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	}
 	switch {
 	case err != nil:
-		return failure(s.explain(err, id)), nil
+		return fails(s.explain(err, id)), nil
 	case question != nil:
 		return inputRequired(question).ToolResult(), nil
 	}
-	return success(ctx, out)
+	result, err = success(ctx, out)
+	if err == nil && result.IsError {
+		spans.From(ctx).ToolFailed(codeOf(out))
+	}
+	return result, err
 }
 
 // decide takes one call through the gate, and a person, to its work. With a
@@ -107,33 +116,46 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 		}
 		return nil, nil, err
 	}
+	inform(ctx, act.request)
+	act, permit, question, err := s.permit(ctx, c, act, answer)
+	if question != nil || err != nil {
+		return nil, question, err
+	}
+	out, err = act.perform(ctx, permit)
+	return out, nil, err
+}
+
+// permit takes one call through the gate, and a person. What comes out is what
+// was allowed, or the question that the client carries to its user.
+func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.Answer) (_ *action, _ *gate.Permit, _ *gate.Question, err error) {
+	deciding := spans.From(ctx).Gate()
+	defer func() { deciding.End(err != nil && !errors.Is(err, gate.ErrDenied)) }()
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
 	if invalid := wrongAnswer(err); invalid != nil {
-		return nil, nil, invalid
+		return nil, nil, nil, invalid
 	}
 	if question != nil {
 		if !question.Elicit && s.opts.Unseen != nil {
 			s.opts.Unseen()
 		}
 		if question.Elicit && c.caller.Carries {
-			return nil, question, nil
+			deciding.Asked()
+			return nil, nil, question, nil
 		}
 		act, permit, err = s.askAndCheck(ctx, c, question)
 	}
 	if err == nil && len(act.request.Fields) > 0 {
 		act, permit, err = s.fillIn(ctx, c, permit)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err = act.perform(ctx, permit)
-	return out, nil, err
+	return act, permit, nil, err
 }
 
 // askAndCheck waits for a person and decides again. What the call
 // would do is found out anew: the answer counts only if that is still the same.
 func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, error) {
+	answered := spans.From(ctx).Waiting()
 	answer, err := s.ask(ctx, c, q)
+	answered()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -188,6 +210,7 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	client := s.clientName(info.Name, info.Version)
 	s.named(ch, client)
 	modern := mcpserver.IsModernRequest(ctx)
+	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
 		catalog: catalog,

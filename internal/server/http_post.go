@@ -118,6 +118,11 @@ func (x *exchange) settle() {
 	}()
 }
 
+// traced has the spans of a request tell of the HTTP request.
+func (x *exchange) traced(ctx context.Context) context.Context {
+	return x.http.server.opts.Spans.OverHTTP(ctx, x.r.Header)
+}
+
 func (x *exchange) reject(status, code int, format string, args ...any) {
 	reject(x.w, status, x.id, &problem{code, fmt.Sprintf(format, args...)})
 }
@@ -150,7 +155,7 @@ func (x *exchange) modern() {
 	sess := x.http.server.newSession(x.stream, ch, new(peer), x.id)
 	ctx, cancel := context.WithCancelCause(x.http.ending)
 	defer cancel(nil)
-	x.run(ctx, cancel, sess, statusOf)
+	x.run(x.traced(ctx), cancel, sess, statusOf)
 }
 
 // headersAgree reports whether the headers say what the body says, as proxies
@@ -239,7 +244,7 @@ func (x *exchange) inSession(s *httpSession) {
 	}
 	x.after(func() { s.finish(string(x.id), x.stream) })
 	sess := x.http.server.newSession(x.stream, s.chat, s.base.peer, nil)
-	x.run(ctx, cancel, sess, always200)
+	x.run(x.traced(ctx), cancel, sess, always200)
 }
 
 // initialize begins a session.
@@ -252,7 +257,7 @@ func (x *exchange) initialize() {
 	defer s.leave()
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	reply := x.http.server.reply(ctx, s.base, false, x.id, x.method, x.raw)
+	reply := x.http.server.reply(x.traced(ctx), s.base, false, x.id, x.method, x.raw)
 	if _, isError := reply.(mcp.JSONRPCError); isError || reply == nil || !x.http.keep(s) {
 		x.http.endSession(s)
 	} else {

@@ -230,7 +230,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	ended := s.ended || s.conn == nil
 	if !ended {
 		taken = true // and counted until it is done
-		s.conn.take(s.ctx, e, id, data, release)
+		s.conn.take(h.server.opts.Spans.OverHTTP(s.ctx, r.Header), e, id, data, release)
 	}
 	s.mu.Unlock()
 	if ended {

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
 // baseTools are the six tools that are always there.
@@ -180,6 +181,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	name := req.Params.Name
 	if plain := plainName(name); s.base[plain] != nil {
 		req.Params.Name = s.exposed(plain)
+		spans.From(ctx).Tool(req.Params.Name)
 		return
 	}
 	c, _, ok := chatOf(ctx)
@@ -187,8 +189,10 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		return
 	}
 	packID, tool, ok := c.find(name)
+	spoken := name
 	if !ok {
 		packID, tool, ok = s.guess(ctx, name)
+		spoken = s.exposed(toolCall) // nobody has listed the other
 	}
 	if !ok {
 		return // the library answers that there is no such tool
@@ -207,6 +211,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	}
 	req.Params.Name = s.exposed(toolCall)
 	req.Params.RawArguments = raw
+	spans.From(ctx).Tool(spoken)
 }
 
 // guess finds out which pack's tool was meant by a name that is not enabled,

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
 // runEnvelope is what a model gets of a run.
@@ -90,9 +91,10 @@ type run struct {
 }
 
 func (r *run) action(req gate.Request) *action {
-	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
+	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
+		step := spans.From(ctx).Run(permit.RunID())
+		defer func() { step.End(err != nil) }()
 		var release func()
-		var err error
 		stop := r.server.telling(ctx, r.call, "waiting for other programs of this chat to end")
 		aside(ctx, func() { release, err = r.call.chat.takeRun(ctx) })
 		stop()
@@ -100,6 +102,7 @@ func (r *run) action(req gate.Request) *action {
 			return nil, err
 		}
 		defer release()
+		step.Placed()
 		// Found out once more: while the run waited for its place, a pack may have
 		// been detached, or a folder replaced.
 		r.call.catalog = r.server.catalog(ctx, r.call.chat)
@@ -122,7 +125,12 @@ func (r *run) action(req gate.Request) *action {
 			// A person has to know, whatever the model makes of it.
 			r.server.logger.Warn("a protected file changed during a run", "run", permit.RunID(), "pack", r.pack.ID, "file", c.Path, "done", c.Done)
 		}
-		return r.envelope(permit.RunID(), result, req.Run.Policy.Limits), nil
+		e := r.envelope(permit.RunID(), result, req.Run.Policy.Limits)
+		step.Ran(spans.Outcome{
+			OK: e.OK, ExitCode: result.ExitCode, Signal: result.Signal, Cause: string(result.Cause),
+			Level: result.Level.String(), Took: result.Duration,
+		})
+		return e, nil
 	}}
 }
 

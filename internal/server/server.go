@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
 // Limits bounds what one call may take or give. A field that is 0 stands for
@@ -133,6 +134,9 @@ type Options struct {
 	// Unseen is called, by many at a time, when a question is open that the client
 	// does not show. It must not wait; nil does nothing.
 	Unseen func()
+	// Spans are told of every request; nil: nobody is. The gate's log belongs in
+	// its Recorder.
+	Spans  *spans.Tracer
 	Limits Limits
 }
 

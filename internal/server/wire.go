@@ -94,6 +94,13 @@ func early(method string, params json.RawMessage, modern, initialized bool) *pro
 // that its client cancelled. Whatever the session still had to say has been
 // sent by then, if the session was made for this message.
 func (s *Server) reply(ctx context.Context, sess *session, own bool, id json.RawMessage, method string, raw []byte) mcp.JSONRPCMessage {
+	ctx, ended := s.traced(ctx, sess, id, method, raw)
+	reply := s.answer(ctx, sess, own, id, method, raw)
+	ended(reply)
+	return reply
+}
+
+func (s *Server) answer(ctx context.Context, sess *session, own bool, id json.RawMessage, method string, raw []byte) mcp.JSONRPCMessage {
 	reply := s.library(s.mcp.WithContext(ctx, sess), id, method, raw)
 	if own {
 		sess.close()

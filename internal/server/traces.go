@@ -1,0 +1,86 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/spans"
+)
+
+// traced begins the span of a request, if anybody collects it; ended is called
+// with the answer. Here is where the requests of every transport come by.
+//
+// The library has a hook for tracers. It does not see what is answered in front
+// of the library, makes two spans of a call, and puts the texts of errors, with
+// what the client wrote, into both.
+func (s *Server) traced(ctx context.Context, sess *session, id json.RawMessage, method string, raw []byte) (_ context.Context, ended func(mcp.JSONRPCMessage)) {
+	if s.opts.Spans == nil || id == nil {
+		return ctx, untraced
+	}
+	var m struct {
+		Params struct {
+			Meta struct {
+				TraceParent string `json:"traceparent"`
+				TraceState  string `json:"tracestate"`
+				Version     string `json:"io.modelcontextprotocol/protocolVersion"`
+			} `json:"_meta"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(raw, &m) // what is not as it should be is not there
+	meta := m.Params.Meta
+	ctx, span := s.opts.Spans.Begin(ctx, spans.Request{
+		Method: method, ID: string(id), Session: sess.chat.id,
+		TraceParent: meta.TraceParent, TraceState: meta.TraceState,
+	})
+	if span == nil {
+		return ctx, untraced
+	}
+	return ctx, func(reply mcp.JSONRPCMessage) {
+		if v := cmp.Or(meta.Version, sess.ProtocolVersion()); mcp.IsValidProtocolVersion(v) {
+			span.Version(v)
+		}
+		switch r := reply.(type) {
+		case nil:
+			span.Unanswered()
+		case mcp.JSONRPCError:
+			span.Refused(strconv.Itoa(r.Error.Code), codeOf(r.Error.Data))
+		}
+		span.End()
+	}
+}
+
+func untraced(mcp.JSONRPCMessage) {}
+
+// codeOf is our code of the error in a result or in the data of an error; empty
+// when there is none.
+func codeOf(v any) string {
+	switch v := v.(type) {
+	case *runEnvelope:
+		if v.Error != nil {
+			return v.Error.Code
+		}
+	case map[string]any:
+		if e, ok := v["error"].(*toolError); ok {
+			return e.Code
+		}
+	}
+	return ""
+}
+
+// inform says on the span what a call was found to be.
+func inform(ctx context.Context, req gate.Request) {
+	span := spans.From(ctx)
+	if span == nil {
+		return
+	}
+	tool := ""
+	if req.Run != nil {
+		tool = req.Run.Tool
+	}
+	span.About(string(req.Kind), req.Pack.ID, tool)
+}

@@ -1,0 +1,51 @@
+package spans
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+)
+
+// A Recorder is where decisions and runs are written. It is [audit.Log].
+type Recorder interface {
+	Append(audit.Entry) error
+	AppendLazy(audit.Entry) error
+}
+
+// Recorder returns log, with a span for each line that belongs to a request
+// under way. It belongs where the gate gets its log. A nil tracer returns log
+// itself.
+func (t *Tracer) Recorder(log Recorder) Recorder {
+	if t == nil {
+		return log
+	}
+	return &recorder{t, log}
+}
+
+type recorder struct {
+	tracer *Tracer
+	log    Recorder
+}
+
+func (r *recorder) Append(e audit.Entry) error     { return r.write(e, r.log.Append, true) }
+func (r *recorder) AppendLazy(e audit.Entry) error { return r.write(e, r.log.AppendLazy, false) }
+
+// write writes a line. onDisk says that this takes until it is there.
+func (r *recorder) write(e audit.Entry, write func(audit.Entry) error, onDisk bool) error {
+	s := r.tracer.callSpan(e.Call)
+	if s == nil {
+		return write(e)
+	}
+	step := s.step("audit")
+	step.span.SetAttributes(attribute.String("packs_mcp.audit.event", string(e.Event)), attribute.Bool("packs_mcp.audit.on_disk", onDisk))
+	err := write(e)
+	if err != nil {
+		step.span.SetStatus(codes.Error, "the line was not written")
+	}
+	step.span.End()
+	if err == nil && e.Decision != "" {
+		s.decided(e.Decision, e.Channel, e.Sandbox)
+	}
+	return err
+}

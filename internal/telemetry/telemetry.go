@@ -1,0 +1,121 @@
+// Package telemetry sends spans to the collector that the standard variables of
+// OpenTelemetry name (OTEL_EXPORTER_OTLP_ENDPOINT and the like), and nowhere when
+// they name none. It is the only package that knows how spans are kept and sent;
+// what is in one is for package spans to say.
+//
+// It reads those variables itself, as every program does that has this: they are
+// no part of the configuration. It never writes to standard output, never keeps a
+// call waiting, and nothing that is wrong with it keeps the server from serving.
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/packs-mcp/packs-mcp/internal/spans"
+)
+
+// scope names the maker of the spans.
+const scope = "github.com/packs-mcp/packs-mcp"
+
+// flush is how long Close waits for the collector.
+const flush = 2 * time.Second
+
+// Traces are where spans go. A nil one is nowhere.
+type Traces struct {
+	provider *sdktrace.TracerProvider
+	tracer   *spans.Tracer
+	out      *quiet
+}
+
+// Start makes ready what environ (KEY=value, as from os.Environ) asks for; nil
+// when it asks for nothing, or for what there is not, which the logger is told.
+// How spans are batched is the library's to read, from the environment of the
+// process. Nothing is sent, and nobody connected to, before there is a span.
+func Start(environ []string, version string, logger *slog.Logger) *Traces {
+	s, problems := read(environ)
+	for _, p := range problems {
+		logger.Warn("traces: "+p.what, "hint", p.hint)
+	}
+	if s == nil {
+		return nil
+	}
+	up, err := newUploader(s)
+	if err == nil {
+		var t *Traces
+		if t, err = start(s, otlptrace.NewUnstarted(up), version, logger); err == nil {
+			logger.Info("calls are traced", "to", s.endpoint.Redacted())
+			return t
+		}
+	}
+	logger.Warn("traces: none are sent", "err", err)
+	return nil
+}
+
+func start(s *settings, e sdktrace.SpanExporter, version string, logger *slog.Logger) (*Traces, error) {
+	res, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(s.resource(version)...))
+	if err != nil {
+		return nil, fmt.Errorf("describing this program: %w", err)
+	}
+	// The library's own way is a line on standard error for each.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Debug("traces", "err", err) }))
+	out := &quiet{SpanExporter: e, logger: logger}
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithResource(res), sdktrace.WithSampler(s.sampler),
+		sdktrace.WithBatcher(out),
+	)
+	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version))
+	return &Traces{provider: provider, tracer: spans.New(tracer, s.joins), out: out}, nil
+}
+
+// Tracer makes the spans; nil when there are none.
+func (t *Traces) Tracer() *spans.Tracer {
+	if t == nil {
+		return nil
+	}
+	return t.tracer
+}
+
+// Close sends what is left. It takes two seconds at most; what could not be sent
+// by then is lost.
+func (t *Traces) Close() {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flush)
+	defer cancel()
+	if err := t.provider.Shutdown(ctx); err != nil {
+		t.out.lost(err)
+	}
+}
+
+// quiet tells once that spans are lost: a collector that is down is asked again
+// with each batch, and the log is for other things.
+type quiet struct {
+	sdktrace.SpanExporter
+	logger *slog.Logger
+	once   sync.Once
+}
+
+func (q *quiet) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
+	if err := q.SpanExporter.ExportSpans(ctx, batch); err != nil {
+		q.lost(err)
+	}
+	return nil // the library has nothing to add
+}
+
+func (q *quiet) lost(err error) {
+	level := slog.LevelDebug
+	q.once.Do(func() { level = slog.LevelWarn })
+	q.logger.Log(context.Background(), level, "traces are lost; this is said once", "err", strings.TrimPrefix(err.Error(), "traces export: "))
+}

@@ -1,0 +1,145 @@
+package telemetry
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// tries is how often a batch is sent when the collector says that it is busy.
+	tries = 3
+	// patience is the longest that is waited for a busy collector.
+	patience = 5 * time.Second
+	// maxAnswer is how much of an answer is read.
+	maxAnswer = 64 << 10
+)
+
+var errRefused = errors.New("the collector refused them")
+
+// An uploader posts spans, as OTLP has it over HTTP. The exporter of the library
+// that does this brings all of gRPC, and half again the size of this program.
+type uploader struct {
+	settings *settings
+	client   *http.Client
+}
+
+var _ otlptrace.Client = (*uploader)(nil)
+
+func newUploader(s *settings) (*uploader, error) {
+	// Checked once, and not with every batch.
+	u := &uploader{settings: s}
+	if _, err := u.request(context.Background(), nil); err != nil {
+		return nil, err
+	}
+	u.client = &http.Client{
+		Timeout: s.timeout,
+		Transport: &http.Transport{
+			Proxy:           http.ProxyFromEnvironment,
+			DialContext:     (&net.Dialer{Timeout: s.timeout}).DialContext,
+			TLSClientConfig: s.tls, ForceAttemptHTTP2: true,
+			MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: s.timeout,
+		},
+		// The headers hold tokens: they go where they were meant to.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return u, nil
+}
+
+func (u *uploader) Start(context.Context) error { return nil }
+
+func (u *uploader) Stop(context.Context) error {
+	u.client.CloseIdleConnections()
+	return nil
+}
+
+// UploadTraces sends one batch.
+func (u *uploader) UploadTraces(ctx context.Context, batch []*tracepb.ResourceSpans) error {
+	// On the wire the same as ExportTraceServiceRequest, whose package is gRPC's.
+	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: batch})
+	if err != nil {
+		return fmt.Errorf("encoding spans: %w", err)
+	}
+	if u.settings.gzip {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write(body); err != nil {
+			return fmt.Errorf("compressing spans: %w", err)
+		}
+		if err := w.Close(); err != nil {
+			return fmt.Errorf("compressing spans: %w", err)
+		}
+		body = b.Bytes()
+	}
+	for try := 1; ; try++ {
+		wait, err := u.send(ctx, body)
+		if err == nil || wait == 0 || try == tries {
+			return err
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		}
+	}
+}
+
+// send posts a batch once. With an error, wait is how long to wait before it is
+// worth another try; 0: it is not.
+func (u *uploader) send(ctx context.Context, body []byte) (wait time.Duration, _ error) {
+	r, err := u.request(ctx, body)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := u.client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if resp.StatusCode/100 == 2 {
+		return 0, nil
+	}
+	err = fmt.Errorf("%w: %s", errRefused, resp.Status)
+	if text := strings.TrimSpace(string(said[:min(len(said), 200)])); strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") && text != "" {
+		err = fmt.Errorf("%w: %q", err, text)
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		wait = time.Second
+		if s, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil && s > 0 {
+			wait = min(time.Duration(s)*time.Second, patience)
+		}
+	}
+	return wait, err
+}
+
+func (u *uploader) request(ctx context.Context, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.settings.endpoint.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making a request for the collector: %w", err)
+	}
+	r.Header.Set("User-Agent", "packs-mcp")
+	for _, h := range u.settings.headers {
+		r.Header.Set(h[0], h[1])
+	}
+	r.Header.Set("Content-Type", "application/x-protobuf")
+	if u.settings.gzip {
+		r.Header.Set("Content-Encoding", "gzip")
+	}
+	return r, nil
+}
