@@ -61,7 +61,7 @@ func onEveryLane(t *testing.T, tree string, test func(t *testing.T, l *lane), op
 }
 
 func (l *lane) fill(message string) string {
-	meta := `"_meta":{}`
+	meta := `"_meta":{"x":1}`
 	if l.modern {
 		meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"lane","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	}
@@ -199,6 +199,10 @@ func (l *lane) made(name string) (text string) {
 		}
 		select {
 		case <-look.C:
+		case m := <-l.heard:
+			if m["method"] != "notifications/progress" {
+				l.t.Fatalf("no file %s appeared in a workspace, and the server said %v", name, m)
+			}
 		case <-late:
 			l.t.Fatalf("no file %s appeared in a workspace", name)
 		}
