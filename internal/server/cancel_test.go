@@ -100,7 +100,7 @@ func TestCancelEveryLane(t *testing.T) {
 				l.initialize(`{}`)
 				l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"ends","command":"./` + c.program + `.sh"},` +
 					l.tokenZero() + `}}`)
-				pid := l.made("pid")
+				pid := l.w.made("pid")
 				l.progress("the program has been running")
 				began := time.Now()
 				l.cancel("0")
@@ -113,7 +113,7 @@ func TestCancelEveryLane(t *testing.T) {
 				switch {
 				case end.Cause != "cancelled":
 					t.Errorf("the log says that the run ended by %q, want cancelled", end.Cause)
-				case c.grace == 0 && (end.ExitCode == nil || *end.ExitCode != 7 || took > 4*time.Second || l.made("heeded") != "yes"):
+				case c.grace == 0 && (end.ExitCode == nil || *end.ExitCode != 7 || took > 4*time.Second || l.w.made("heeded") != "yes"):
 					t.Errorf("a program that heeds SIGTERM ended with %+v after %s, want its own status at once", end, took)
 				case c.grace != 0 && (took < c.grace || end.Signal == ""):
 					t.Errorf("a program that ignores SIGTERM ended with %+v after %s, want a signal after %s", end, took, c.grace)
@@ -194,7 +194,7 @@ func TestProgressEveryLane(t *testing.T) {
 		l.initialize(`{}`)
 		l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"hold","command":"./hold.sh"},` +
 			l.tokenZero() + `}}`)
-		l.made("pid")
+		l.w.made("pid")
 		l.progress("the program has been running")
 		for _, c := range l.w.srv.everyChat() {
 			if _, err := os.Stat(filepath.Join(c.workspace, "pid")); err == nil {

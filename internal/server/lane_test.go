@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -183,28 +181,4 @@ func (l *lane) cancel(id string) {
 		return
 	}
 	l.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)()
-}
-
-// made waits for a file in the workspace of the lane's chat.
-func (l *lane) made(name string) (text string) {
-	l.t.Helper()
-	late := time.After(20 * time.Second)
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for {
-		for _, c := range l.w.srv.everyChat() {
-			if data, err := os.ReadFile(filepath.Join(c.workspace, name)); err == nil && len(data) > 0 {
-				return strings.TrimSpace(string(data))
-			}
-		}
-		select {
-		case <-look.C:
-		case m := <-l.heard:
-			if m["method"] != "notifications/progress" {
-				l.t.Fatalf("no file %s appeared in a workspace, and the server said %v", name, m)
-			}
-		case <-late:
-			l.t.Fatalf("no file %s appeared in a workspace", name)
-		}
-	}
 }
