@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,20 +24,23 @@ func TestWireHTTP(t *testing.T) {
 	}{
 		// Over /mcp each era has a chat of its own, and nothing is refused by its order.
 		"streamable": {[]string{
-			"legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied",
+			"legacy", "legacy_cancel", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_cancel", "modern_denied",
 			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills",
 		}, streamable},
 		"sse": {[]string{
-			"both", "legacy", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_denied",
-			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills",
+			"both", "legacy", "legacy_cancel", "legacy_cannot_ask", "legacy_doubt", "legacy_unasked", "modern", "modern_cancel", "modern_denied",
+			"legacy_prompts", "legacy_resources", "legacy_skills", "modern_prompts", "modern_resources", "modern_skills", "modern_versions",
 		}, overSSE},
 	} {
 		for _, file := range over.files {
 			t.Run(name+"/"+file, func(t *testing.T) {
+				file := filepath.Join("testdata", "wire", file+".txtar")
 				// The conversations are about the protocol: prompts do what they do there.
-				allow := func(s *setup) { s.gate.Prompts = gate.PromptsAllow }
-				s := newSite(t, newWorld(t, triage, allow), func(o *HTTPOptions) { o.Credentials = []Credential{{Token: tokenAda}} })
-				converse(t, filepath.Join("testdata", "wire", file+".txtar"), over.of(t, s))
+				w := worldOf(t, file, func(s *setup) { s.gate.Prompts = gate.PromptsAllow })
+				s := newSite(t, w, func(o *HTTPOptions) { o.Credentials = []Credential{{Token: tokenAda}} })
+				talker := over.of(t, s)
+				talker.w = w
+				converse(t, file, talker)
 			})
 		}
 	}
@@ -63,7 +67,13 @@ func streamable(t *testing.T, s *site) *talker {
 	open := make(map[string]context.CancelFunc) // :: id of a request of the newer era → what closes its stream
 	post := func(ctx context.Context, line string, modern bool) {
 		at := c.at(modern)
-		resp := at.do(at.request(ctx, "POST", "/mcp", []byte(line)))
+		resp, err := (&http.Client{Transport: s.tr}).Do(at.request(ctx, "POST", "/mcp", []byte(line)))
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			return
+		}
 		defer resp.Body.Close()
 		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
 			c.session = id

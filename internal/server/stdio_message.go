@@ -172,6 +172,31 @@ func isModern(params json.RawMessage) bool {
 	return mcp.IsModernProtocol(version)
 }
 
+// maxParams is how many names the parameters of a request may have: several
+// times as many as those of any method.
+const maxParams = 64
+
+// ambiguous says what is wrong with parameters that can be read in two ways; nil
+// for nothing. The library's decoder takes "Name" for "name", and the last of
+// two, while whatever stands before the server may take the first.
+func ambiguous(params json.RawMessage) *problem {
+	if len(params) == 0 || params[0] != '{' {
+		return nil
+	}
+	var names []string
+	for key := range members(params) {
+		for _, have := range names {
+			if strings.EqualFold(have, key) {
+				return &problem{codeInvalidParams, fmt.Sprintf("the parameters have %q twice", key)}
+			}
+		}
+		if names = append(names, key); len(names) > maxParams {
+			return &problem{codeInvalidParams, fmt.Sprintf("the parameters have more than %d names", maxParams)}
+		}
+	}
+	return nil
+}
+
 // hasCursor reports whether a request asks for another page of a list.
 func hasCursor(params json.RawMessage) bool {
 	var p struct {

@@ -86,7 +86,7 @@ func early(method string, params json.RawMessage, modern, initialized bool) *pro
 			return &problem{codeInvalidParams, "the cursor is not one of this list"}
 		}
 	}
-	return nil
+	return ambiguous(params)
 }
 
 // reply gives one message to the library and returns what goes back, with the

@@ -18,7 +18,10 @@ import (
 // section has is sent, and the lines of the server section are what comes.
 // $STATE and $ASK stand for the requestState and the id of the question that
 // came last. What is new each time, or a golden file of its own, is shortened;
-// see plainMessage.
+// see plainMessage. A log section has events that the audit log must get before
+// the conversation goes on, with why a run ended; a section "made" has files that
+// programs must have made in the workspace. Files below packs/ are packs, in
+// the place of the usual one.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "wire", "*.txtar"))
 	if err != nil || len(files) == 0 {
@@ -26,14 +29,41 @@ func TestWire(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			w := newWorld(t, triage)
-			converse(t, file, &talker{say: w.raw, lines: w.lines, end: func() { w.in.Close() }})
+			w := worldOf(t, file)
+			converse(t, file, &talker{w: w, say: w.raw, lines: w.lines, end: func() { w.in.Close() }})
 		})
 	}
 }
 
+// worldOf starts a server for a conversation.
+func worldOf(t *testing.T, file string, options ...option) *world {
+	t.Helper()
+	tree := triage
+	if own := readTalk(t, file); slices.ContainsFunc(own.Files, isPack) {
+		needShell(t)
+		own.Files = slices.DeleteFunc(own.Files, func(f txtar.File) bool { return !isPack(f) })
+		for i, f := range own.Files {
+			own.Files[i].Name = strings.TrimPrefix(f.Name, "packs/")
+		}
+		tree = string(txtar.Format(own))
+	}
+	return newWorld(t, tree, options...)
+}
+
+func isPack(f txtar.File) bool { return strings.HasPrefix(f.Name, "packs/") }
+
+func readTalk(t *testing.T, file string) *txtar.Archive {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return txtar.Parse(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")))
+}
+
 // A talker is one end of a conversation.
 type talker struct {
+	w     *world
 	say   func(line string)
 	lines <-chan map[string]any // what comes; closed after end
 	end   func()
@@ -44,17 +74,27 @@ type talker struct {
 
 func converse(t *testing.T, file string, w *talker) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	talk := txtar.Parse(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")))
+	talk := readTalk(t, file)
 	var state, ask string
 	for i, section := range talk.Files {
+		if isPack(section) {
+			continue
+		}
 		lines := strings.Split(strings.TrimSpace(string(section.Data)), "\n")
-		if section.Name == "client" {
+		switch section.Name {
+		case "client":
 			for _, line := range lines {
 				w.say(strings.NewReplacer("$STATE", state, "$ASK", ask).Replace(line))
+			}
+			continue
+		case "log":
+			for _, line := range lines {
+				w.w.logged(line)
+			}
+			continue
+		case "made":
+			for _, line := range lines {
+				w.w.made(line)
 			}
 			continue
 		}
@@ -103,6 +143,38 @@ func converse(t *testing.T, file string, w *talker) {
 	w.end()
 	for m := range w.lines {
 		t.Errorf("the server also said %s", plainMessage(t, m))
+	}
+}
+
+// logged waits until the audit log has an event, and compares why it came.
+func (w *world) logged(line string) {
+	w.t.Helper()
+	event, cause, _ := strings.Cut(line, " ")
+	w.awaitLog(event)
+	for _, e := range w.entries() {
+		if string(e.Event) == event && e.Cause != cause {
+			w.t.Errorf("the log has %s by %q, want %q", event, e.Cause, cause)
+		}
+	}
+}
+
+// made waits for a file in the workspace of a chat.
+func (w *world) made(name string) (text string) {
+	w.t.Helper()
+	late := time.After(20 * time.Second)
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		for _, c := range w.srv.everyChat() {
+			if data, err := os.ReadFile(filepath.Join(c.workspace, name)); err == nil && len(data) > 0 {
+				return strings.TrimSpace(string(data))
+			}
+		}
+		select {
+		case <-look.C:
+		case <-late:
+			w.t.Fatalf("no file %s appeared in a workspace", name)
+		}
 	}
 }
 
