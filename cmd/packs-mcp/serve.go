@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +54,12 @@ func (a *app) serve(ctx context.Context) (err error) {
 			return fmt.Errorf("finding the workspace: %w", err)
 		}
 	}
+	// A client that no longer reads standard error does not end the server, and what
+	// it runs, with the next message there: a write to it only fails, as long as
+	// somebody is told of SIGPIPE.
+	unread := make(chan os.Signal, 1)
+	signal.Notify(unread, syscall.SIGPIPE)
+	defer signal.Stop(unread)
 	out, err := claimStdout(a.stdout)
 	if err != nil {
 		return err

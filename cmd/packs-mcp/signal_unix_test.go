@@ -117,3 +117,47 @@ func keepSignalling(p *os.Process, ended chan error) error {
 		}
 	}
 }
+
+// A client that closes the server's standard error, as some do before they end
+// it, loses the messages there and nothing else.
+func TestNobodyReadsStderr(t *testing.T) {
+	t.Parallel()
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "walk", "echo it went\n")
+	long := "---\nname: walk\ndescription: " + strings.Repeat("far ", 300) + "\n---\n"
+	if err := os.WriteFile(filepath.Join(packs, "walk", "SKILL.md"), []byte(long), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("packs-mcp", "serve", "--packs", packs)
+	cmd.Env = env
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	messages, err3 := cmd.StderrPipe()
+	if err := errors.Join(err1, err2, err3, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	timeout := time.AfterFunc(15*time.Second, func() { _ = cmd.Process.Kill() })
+	defer timeout.Stop()
+	if _, err := bufio.NewReader(messages).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	messages.Close()
+	fmt.Fprintln(in, initialize)
+	// The pack is left out, which is logged.
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"skills/list"}`)
+	replies := bufio.NewReader(out)
+	for range 2 {
+		if _, err := replies.ReadBytes('\n'); err != nil {
+			t.Fatalf("the server is gone: %v", err)
+		}
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v, want status 0", err)
+	}
+	if all := events(t, dir); len(all["server.stop"]) != 1 {
+		t.Errorf("the log has %v, want the end of the server", all)
+	}
+}

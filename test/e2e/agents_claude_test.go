@@ -20,6 +20,9 @@ func (w *world) claude(program string, m *model, hooks map[string]any) string {
 		return string(raw)
 	}
 	server := map[string]any{"command": w.program, "args": w.serverArgs(), "env": w.serverEnv()}
+	if w.over == overHTTP {
+		server = map[string]any{"type": "http", "url": w.overWeb(), "headers": map[string]any{"Authorization": "Bearer " + token}}
+	}
 	servers := w.write("claude/mcp.json", asJSON(map[string]any{"mcpServers": map[string]any{"packs": server}}))
 	settings := w.write("claude/settings.json", asJSON(map[string]any{"hooks": hooks}))
 	return w.runAgent(program,
@@ -66,17 +69,20 @@ func (w *world) asked() []string {
 func TestAgentClaudeCode(t *testing.T) {
 	program := agentProgram(t, "@anthropic-ai/claude-code-*/claude")
 
-	t.Run("the whole way, approved by a hook", func(t *testing.T) {
-		t.Parallel()
-		w := newAgentWorld(t, "elicitation")
-		m := newModel(t, wholeWay(t, true)...)
-		out := w.claude(program, m, w.elicitationHook(`"action": "accept", "content": {"decision": "once"}`))
-		w.wrote(m, out)
-		if diff := cmp.Diff(questions, w.asked()); diff != "" {
-			t.Errorf("the hook was asked (-want +got):\n%s", diff)
-		}
-		w.decided("elicitation", "open once", "enable once", "run once")
-	})
+	for _, over := range []transport{overStdio, overHTTP} {
+		t.Run("the whole way "+string(over)+", approved by a hook", func(t *testing.T) {
+			t.Parallel()
+			w := newAgentWorld(t, "elicitation")
+			w.over = over
+			m := newModel(t, wholeWay(t, true)...)
+			out := w.claude(program, m, w.elicitationHook(`"action": "accept", "content": {"decision": "once"}`))
+			w.wrote(m, out)
+			if diff := cmp.Diff(questions, w.asked()); diff != "" {
+				t.Errorf("the hook was asked (-want +got):\n%s", diff)
+			}
+			w.decided("elicitation", "open once", "enable once", "run once")
+		})
+	}
 
 	t.Run("the whole way, approved in a terminal", func(t *testing.T) {
 		t.Parallel()

@@ -97,6 +97,14 @@ func (w *world) serverArgs() []string {
 	return []string{"serve", "--packs", w.packs, "--workspace", w.workspace}
 }
 
+// overWeb starts the server of an agent that reaches it over HTTP, and returns its
+// address.
+func (w *world) overWeb() string {
+	w.t.Helper()
+	base, _ := w.serve(new(lockedBuffer), token)
+	return base + "/mcp"
+}
+
 // runAgent runs an agent to its end and returns what it printed on standard
 // output. Its environment is PATH, a home of its own and env.
 func (w *world) runAgent(program string, env []string, args ...string) string {

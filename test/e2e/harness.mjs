@@ -1,85 +1,20 @@
-// What the tests of both TypeScript clients share: a machine with packs, and
-// the behaviour that must be the same whichever client is used. How a client is
-// made and what it is like is in ts1.test.mjs and ts2.test.mjs.
+// What the tests of both TypeScript clients share: the behaviour that must be the
+// same whichever client is used, over whichever transport. How a client is made
+// and what it is like is in ts1.test.mjs and ts2.test.mjs; what only HTTP has is
+// in http.mjs.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 
-const binary = path.resolve(process.env.PACKS_MCP_BIN ?? '../../bin/packs-mcp');
+import { web } from './http.mjs';
+import { Terminal, within, World } from './world.mjs';
 
-// How long something may take that must happen, in milliseconds. It is only
-// used up by a test that fails.
-const patience = 30_000;
-
-const baseTools = [
+export const baseTools = [
   'capability_packs_call_tool', 'capability_packs_enable_tools', 'capability_packs_exec_best_effort',
   'capability_packs_list', 'capability_packs_open_docs', 'capability_packs_read_file',
 ];
-
-// World is one user's machine: packs, a home, a workspace.
-export class World {
-  constructor(t) {
-    const root = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'packs-mcp-e2e-')));
-    t.after(() => fs.rmSync(root, { recursive: true, force: true }));
-    this.root = root;
-    this.packs = path.join(root, 'packs');
-    this.workspace = path.join(root, 'workspace');
-    this.env = { PATH: process.env.PATH, HOME: root, PACKS_MCP_HOME: path.join(root, 'home'), PACKS_MCP_SANDBOX_REQUIRE: 'none', PACKS_MCP_APPROVAL_CHANNELS: 'elicitation', SOME_API_KEY: 'never-in-a-run' };
-    const archive = fs.readFileSync(new URL('testdata/packs.txtar', import.meta.url), 'utf8');
-    const [, ...parts] = archive.split(/^-- (.+) --\n/m);
-    for (let i = 0; i < parts.length; i += 2) {
-      const file = path.join(this.packs, parts[i]);
-      fs.mkdirSync(path.dirname(file), { recursive: true });
-      fs.writeFileSync(file, parts[i + 1], { mode: file.endsWith('.sh') ? 0o755 : 0o644 });
-    }
-    fs.mkdirSync(this.workspace, { mode: 0o700 });
-  }
-
-  // server is how a transport starts the program.
-  get server() {
-    return { command: binary, args: ['serve', '--packs', this.packs, '--workspace', this.workspace], env: this.env, cwd: this.root, stderr: 'pipe' };
-  }
-
-  run(...args) {
-    return execFileSync(binary, args, { env: this.env, cwd: this.root, encoding: 'utf8' });
-  }
-
-  // entries verifies the audit log and returns what the last server wrote: the
-  // 2.x client starts another one before, only to ask what it speaks.
-  entries() {
-    assert.match(this.run('audit', 'verify'), /^ok: /);
-    const all = this.run('audit', 'show', '--json').trimEnd().split('\n').map(line => JSON.parse(line));
-    return all.filter(e => e.server === all.at(-1).server);
-  }
-
-  // pipe makes a named pipe in the workspace. Of its promises, holding is kept
-  // when a program says that it holds the other end, and gone when none does.
-  pipe() {
-    const name = 'hold.pipe';
-    const file = path.join(this.workspace, name);
-    execFileSync('mkfifo', [file]);
-    const lines = createInterface({ input: fs.createReadStream(file) });
-    const holding = new Promise(resolve => lines.once('line', resolve));
-    const gone = new Promise(resolve => lines.once('close', resolve));
-    return { name, holding: within(holding, 'a program holds the pipe'), gone: within(gone, 'nobody holds the pipe') };
-  }
-}
-
-// within fails when a promise is not kept in time.
-function within(promise, what) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`after ${patience} ms: want: ${what}`)), patience);
-  });
-  const first = Promise.race([promise, late]).finally(() => clearTimeout(timer));
-  first.catch(() => {}); // it is awaited later, or the test has failed before
-  return first;
-}
 
 const accept = decision => ({ action: 'accept', content: { decision } });
 
@@ -139,9 +74,10 @@ class Person {
 
 // Session is a connected client and its person.
 class Session {
-  constructor(client, person, callTool) {
+  constructor(client, person, callTool, stop) {
     this.client = client;
     this.person = person;
+    this.stop = stop;
     this.callTool = (params, options) => callTool(client, params, options);
     client.onerror = error => person.problems.push(error);
   }
@@ -177,10 +113,11 @@ class Session {
     return out.error;
   }
 
-  // close ends the session, which nothing must have disturbed.
+  // close ends the session, which nothing must have disturbed, and the server.
   async close() {
-    await this.client.close();
     assert.deepEqual(this.person.problems, []);
+    await this.client.close(); // over HTTP clients report the streams that this breaks off
+    await this.stop();
   }
 }
 
@@ -193,30 +130,73 @@ function envelope({ workspace, sandbox, run_id, duration_ms, ...rest }, want) {
   return { workspace, sandbox };
 }
 
-// define declares the tests for one client. connect(server, person, canAsk)
-// returns a connected client; version(client) is what it agreed on, which must
-// be wanted; callTool(client, params, options) calls its method of that name.
-export function define({ connect, version, wanted, callTool }) {
-  const start = async (t, canAsk = true) => {
-    const world = new World(t);
-    const person = new Person();
-    const session = new Session(await connect(world.server, person, canAsk), person, callTool);
-    t.after(() => session.client.close());
-    assert.equal(version(session.client), wanted);
-    return { world, person, session };
-  };
-  const enabled = async t => {
-    const s = await start(t);
-    await s.session.names();
-    await s.session.ok('capability_packs_enable_tools', { pack_id: 'field-notes' });
-    await s.person.changed();
-    await s.session.names();
-    s.person.asked = [];
-    return s;
-  };
+// reach is how a client gets to a server that one of its transports starts or
+// finds. The classes have the same names in both packages.
+export function reach(at, { StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport }) {
+  const options = { requestInit: { headers: at.headers }, fetch: at.fetch };
+  switch (at.over) {
+    case 'stdio': return new StdioClientTransport(at.server);
+    case 'http': return new StreamableHTTPClientTransport(new URL(`${at.base}/mcp`), options);
+    case 'sse': return new SSEClientTransport(new URL(`${at.base}/sse`), options);
+  }
+  throw new Error(`there is no transport ${at.over}`);
+}
 
+export const token = 'a-token-of-this-test-only';
+
+// start connects a client to a server of its own: how is one way of define's.
+export async function start(t, how, { canAsk = true, channels = 'elicitation' } = {}) {
+  const world = new World(t);
+  world.env.PACKS_MCP_APPROVAL_CHANNELS = channels;
+  const at = { over: how.over, server: world.server };
+  if (how.over !== 'stdio') {
+    Object.assign(at, await world.listen(token));
+    // Through this, a server that takes another's place is where that was.
+    const first = at.base;
+    at.fetch = (url, init) => fetch(String(url).replace(first, at.base), init);
+  }
+  return { world, at, ...await join(t, how, at, canAsk) };
+}
+
+// join connects another client, with a person of its own, to the same server.
+export async function join(t, how, at, canAsk = true) {
+  const person = new Person();
+  const client = await how.connect({ ...at }, person, canAsk);
+  t.after(() => client.close());
+  assert.equal(how.version(client), how.wanted);
+  return { person, session: new Session(client, person, how.callTool, () => at.stop?.()) };
+}
+
+// enabled is start, after the tools of the pack were enabled.
+export async function enabled(t, how, more) {
+  const s = await start(t, how, more);
+  await s.session.names();
+  await s.session.ok('capability_packs_enable_tools', { pack_id: 'field-notes' });
+  await s.person.changed();
+  await s.session.names();
+  s.person.asked = [];
+  return s;
+}
+
+// define declares the tests for a client, in each of these ways to use one, all
+// beside each other: over is the transport, which reach makes of the first
+// argument of connect(at, person, canAsk), a connected client; version(client) is
+// what it agreed on, which must be wanted; callTool(client, params, options) calls
+// its method of that name; status(error) is the HTTP status in one of its errors.
+export function define(name, ways) {
+  describe(name, { concurrency: true }, () => {
+    for (const how of ways) {
+      describe(`${how.wanted} over ${how.over}`, { concurrency: 3 }, () => {
+        common(how);
+        if (how.over !== 'stdio') web(how);
+      });
+    }
+  });
+}
+
+function common(how) {
   test('the whole way', async t => {
-    const { world, person, session } = await start(t);
+    const { world, person, session } = await start(t, how);
     const pack = path.join(world.packs, 'field-notes');
 
     // Metadata.
@@ -307,13 +287,14 @@ export function define({ connect, version, wanted, callTool }) {
     assert.deepEqual(ended.artifacts, ['notes/first.txt']);
   });
 
-  for (const [name, answer, reason] of [
+  const denials = [
     ['deny', accept('deny'), 'the person chose to deny'],
     ['decline', { action: 'decline' }, 'the person declined'],
     ['cancel', { action: 'cancel' }, 'the question was closed without an answer'],
-  ]) {
+  ];
+  for (const [name, answer, reason] of how.over === 'stdio' ? denials : denials.slice(0, 1)) {
     test(`denied: ${name}`, async t => {
-      const { world, person, session } = await enabled(t);
+      const { world, person, session } = await enabled(t, how);
       person.answer = () => answer;
       assert.deepEqual(await session.refused('field-notes__note', { file: 'a', text: 'b' }), {
         code: 'denied', message: reason,
@@ -328,7 +309,7 @@ export function define({ connect, version, wanted, callTool }) {
   }
 
   test('a client that cannot ask', async t => {
-    const { world, session } = await start(t, false);
+    const { world, session } = await start(t, how, { canAsk: false });
     await session.names();
     assert.equal((await session.ok('capability_packs_list')).packs.length, 2);
     for (const [tool, args] of [
@@ -345,8 +326,27 @@ export function define({ connect, version, wanted, callTool }) {
     assert.deepEqual(world.entries().filter(e => e.event === 'run.start'), []);
   });
 
+  test('a client that cannot ask, and a person in a terminal', async t => {
+    const { world, person, session } = await start(t, how, { canAsk: false, channels: 'terminal' });
+    await session.names();
+    const terminal = new Terminal(world, 'approve');
+    try {
+      await session.ok('capability_packs_enable_tools', { pack_id: 'field-notes' });
+      await person.changed();
+      await session.names();
+      const { parsed } = await session.ok('field-notes__note', { file: 'a', text: 'b' });
+      assert.deepEqual(parsed, { file: 'a', stars: 3 });
+    } finally {
+      await terminal.leave();
+    }
+    assert.deepEqual(terminal.answered, ['Enable 3 tools of pack field-notes?', 'Run tool note of pack field-notes?']);
+    await session.close();
+    const decisions = world.entries().filter(e => e.event === 'decision').map(e => `${e.kind} ${e.decision} ${e.channel}`);
+    assert.deepEqual(decisions, ['enable once terminal', 'run once terminal']);
+  });
+
   test('errors reach the model as results', async t => {
-    const { session } = await enabled(t);
+    const { session } = await enabled(t, how);
     const code = async (name, args) => (await session.refused(name, args)).code;
     assert.equal(await code('capability_packs_open_docs', { pack_id: 'field-note' }), 'not_found');
     assert.equal(await code('capability_packs_read_file', { pack_id: 'field-notes', path: '../plain/SKILL.md' }), 'path_denied');
@@ -357,12 +357,17 @@ export function define({ connect, version, wanted, callTool }) {
     await session.close();
   });
 
-  test('a cancelled call ends its program', async t => {
-    const { world, session } = await enabled(t);
+  test('a call tells how it goes on, and a cancelled one ends its program', async t => {
+    const { world, session } = await enabled(t, how);
     const pipe = world.pipe();
     const abort = new AbortController();
-    const ended = assert.rejects(session.call('field-notes__hold', { pipe: pipe.name }, { signal: abort.signal }));
+    let onprogress;
+    const told = new Promise(resolve => { onprogress = resolve; });
+    const ended = assert.rejects(session.call('field-notes__hold', { pipe: pipe.name }, { signal: abort.signal, onprogress }));
     await pipe.holding;
+    const { progress, message } = await within(told, 'progress');
+    assert.equal(typeof progress, 'number');
+    assert.match(message, /./);
     abort.abort();
     await ended;
     await pipe.gone;
@@ -373,7 +378,7 @@ export function define({ connect, version, wanted, callTool }) {
   });
 
   test('twenty calls at once', async t => {
-    const { world, person, session } = await enabled(t);
+    const { world, person, session } = await enabled(t, how);
     const outs = await Promise.all(Array.from({ length: 20 }, (_, i) => session.ok('field-notes__note', { file: `note-${i}`, text: 'x' })));
     assert.deepEqual(outs.map(out => out.parsed), outs.map((_, i) => ({ file: `note-${i}`, stars: 3 })));
     assert.equal(person.asked.length, 20);

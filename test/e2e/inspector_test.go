@@ -24,8 +24,8 @@ const (
 // The rules for a client that cannot ask.
 const readRules = "rules:\n  - allow: {kind: open}\n  - allow: {kind: read}\n"
 
-// An inspector is the MCP Inspector's command line, with a server of its own
-// for each request.
+// An inspector is the MCP Inspector's command line, which speaks one era. Over
+// stdio each request has a server of its own.
 type inspector struct {
 	w    *world
 	node string
@@ -33,16 +33,30 @@ type inspector struct {
 	era  string
 }
 
+// server is how the inspector reaches a server of these packs: its last
+// arguments.
+func (i *inspector) server(packs string) []string {
+	w := *i.w
+	w.packs = packs
+	if w.over == overStdio {
+		return slices.Concat([]string{"--", w.program}, w.serverArgs())
+	}
+	base, _ := w.serve(new(lockedBuffer), token)
+	return []string{"--transport", "http", "--server-url", base + "/mcp", "--header", "Authorization: Bearer " + token}
+}
+
 // inspect runs it once and returns its exit status and what it printed.
-func (i *inspector) inspect(t *testing.T, serve []string, args ...string) (status int, stdout, stderr string) {
+func (i *inspector) inspect(t *testing.T, server []string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	env := i.w.serverEnv()
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		args = append(args, "-e", name+"="+env[name])
+	if i.w.over == overStdio {
+		env := i.w.serverEnv()
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			args = append(args, "-e", name+"="+env[name])
+		}
 	}
-	args = slices.Concat([]string{i.file, "--cli", "--protocol-era", i.era, "--format", "json"}, args, []string{"--", i.w.program}, serve)
+	args = slices.Concat([]string{i.file, "--cli", "--protocol-era", i.era, "--format", "json"}, args, server)
 	cmd := exec.CommandContext(ctx, i.node, args...)
 	cmd.Env, cmd.Dir = i.w.env, i.w.file(".")
 	cmd.WaitDelay = 10 * time.Second
@@ -75,54 +89,63 @@ func TestInspector(t *testing.T) {
 	if judges == "" {
 		t.Skipf("inspector: %s is not set; make inspector installs it and runs this", judgesVar)
 	}
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.env = append(w.env, "PACKS_MCP_CONFIG="+w.write("rules.yaml", readRules))
-			i := &inspector{
-				w: w, node: os.Getenv(nodeVar), era: era,
-				file: filepath.Join(judges, "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"),
-			}
-			serve := w.serverArgs()
-
-			status, out, problems := i.inspect(t, serve, "--method", "tools/list", "--strict")
-			clean(t, "tools/list --strict", status, problems)
-			for _, name := range baseTools {
-				if !strings.Contains(out, `"name":"`+name+`"`) {
-					t.Errorf("tools/list does not have %q", name)
+	for _, over := range []transport{overStdio, overHTTP} {
+		for _, era := range []string{"legacy", "modern"} {
+			t.Run(string(over)+"/"+era, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.over = over
+				w.env = append(w.env, "PACKS_MCP_CONFIG="+w.write("rules.yaml", readRules))
+				i := &inspector{
+					w: w, node: os.Getenv(nodeVar), era: era,
+					file: filepath.Join(judges, "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"),
 				}
-			}
-			status, out, problems = i.inspect(t, serve, "--method", "tools/call", "--tool-name", "capability_packs_open_docs", "--tool-arg", "pack_id=field-notes")
-			clean(t, "tools/call of open_docs", status, problems)
-			if !strings.Contains(out, "# Field notes") {
-				t.Errorf("open_docs gave %s, want the document", out)
-			}
-			status, out, _ = i.inspect(t, serve, "--method", "tools/call", "--tool-name", "capability_packs_enable_tools", "--tool-arg", "pack_id=field-notes")
-			if !strings.Contains(out, "denied") {
-				t.Errorf("enable_tools ended with status %d and gave %s, want it denied: no rule allows it, and nobody can be asked", status, out)
-			}
-
-			t.Run("skills", func(t *testing.T) {
-				status, out, problems := i.inspect(t, serve, "--method", "skills/list", "--verify")
-				if strings.Contains(problems, "skills_unsupported") {
-					absent(t, "skills", "this server does not declare the Skills extension")
-				}
-				clean(t, "skills/list --verify", status, problems)
-				for _, name := range []string{"field-notes", "plain"} {
-					if !strings.Contains(out, "skill://"+name+"/SKILL.md") {
-						t.Errorf("skills/list does not have %q:\n%s", name, tail(out))
-					}
-				}
-				corpus := corpus(t, w)
-				status, out, problems = i.inspect(t, []string{"serve", "--packs", corpus}, "--method", "skills/list", "--verify",
-					"--skill-catalog-max-skills", "1000", "--skill-catalog-max-bytes", "1073741824")
-				clean(t, "skills/list --verify of the corpus", status, problems)
-				t.Logf("%d lines of verdicts", strings.Count(out, "\n"))
+				i.tools(t)
+				i.skills(t)
+				w.entries() // the log verifies
 			})
-			w.entries() // the log verifies
-		})
+		}
 	}
+}
+
+func (i *inspector) tools(t *testing.T) {
+	server := i.server(i.w.packs)
+	status, out, problems := i.inspect(t, server, "--method", "tools/list", "--strict")
+	clean(t, "tools/list --strict", status, problems)
+	for _, name := range baseTools {
+		if !strings.Contains(out, `"name":"`+name+`"`) {
+			t.Errorf("tools/list does not have %q", name)
+		}
+	}
+	status, out, problems = i.inspect(t, server, "--method", "tools/call", "--tool-name", "capability_packs_open_docs", "--tool-arg", "pack_id=field-notes")
+	clean(t, "tools/call of open_docs", status, problems)
+	if !strings.Contains(out, "# Field notes") {
+		t.Errorf("open_docs gave %s, want the document", out)
+	}
+	status, out, _ = i.inspect(t, server, "--method", "tools/call", "--tool-name", "capability_packs_enable_tools", "--tool-arg", "pack_id=field-notes")
+	if !strings.Contains(out, "denied") {
+		t.Errorf("enable_tools ended with status %d and gave %s, want it denied: no rule allows it, and nobody can be asked", status, out)
+	}
+}
+
+func (i *inspector) skills(t *testing.T) {
+	status, out, problems := i.inspect(t, i.server(i.w.packs), "--method", "skills/list", "--verify")
+	clean(t, "skills/list --verify", status, problems)
+	for _, name := range []string{"field-notes", "plain"} {
+		if !strings.Contains(out, "skill://"+name+"/SKILL.md") {
+			t.Errorf("skills/list does not have %q:\n%s", name, tail(out))
+		}
+	}
+	t.Run("corpus", func(t *testing.T) {
+		server := i.server(corpus(t, i.w))
+		status, out, problems := i.inspect(t, server, "--method", "skills/list", "--verify",
+			"--skill-catalog-max-skills", "1000", "--skill-catalog-max-bytes", "1073741824")
+		clean(t, "skills/list --verify of the corpus", status, problems)
+		// One line a skill; the corpus has more packs than skills.
+		if verdicts := strings.Count(out, "\n"); verdicts < 200 {
+			t.Errorf("skills/list --verify of the corpus has %d verdicts, want at least 200:\n%s", verdicts, tail(out))
+		}
+	})
 }
 
 // corpus unpacks packs of other people, whole.

@@ -1,24 +1,32 @@
-// The official TypeScript client 2.x, pinned to 2026-07-28: server/discover,
+// The official TypeScript client 2.x. Pinned to 2026-07-28: server/discover,
 // input_required results that the client answers by itself and calls again, and
-// changes over subscriptions/listen.
+// changes over subscriptions/listen. As it is by default: 2025-11-25.
 
-import { Client } from '@modelcontextprotocol/client';
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { define } from './harness.mjs';
+import { define, reach } from './harness.mjs';
 
-define({
-  wanted: '2026-07-28',
+const transports = { StdioClientTransport, StreamableHTTPClientTransport, SSEClientTransport };
+
+define('TypeScript 2.x', [
+  ['stdio', '2026-07-28', { pin: '2026-07-28' }],
+  ['http', '2026-07-28', { pin: '2026-07-28' }],
+  ['http', '2025-11-25', 'legacy'],
+].map(([over, wanted, mode]) => ({
+  over,
+  wanted,
   version: client => client.getNegotiatedProtocolVersion(),
   callTool: (client, params, options) => client.callTool(params, options),
-  async connect(server, person, canAsk) {
+  status: error => error.status,
+  async connect(at, person, canAsk) {
     const client = new Client({ name: 'e2e', version: '1.2' }, {
       capabilities: canAsk ? { elicitation: { form: {} } } : {},
-      versionNegotiation: { mode: { pin: '2026-07-28' } },
+      versionNegotiation: { mode },
       listChanged: person.listChanged,
     });
     if (canAsk) client.setRequestHandler('elicitation/create', person.elicited);
-    await client.connect(new StdioClientTransport(server));
+    await client.connect(reach(at, transports));
     return client;
   },
-});
+})));
