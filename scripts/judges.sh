@@ -1,9 +1,14 @@
 # Read with ". scripts/judges.sh NAME" by the scripts that run the MCP Inspector
-# and the conformance suite, after scripts/lib.sh. Installs both, once, and sets
-# judges, their folder, and node, a Node that is new enough for them: the
-# machine's own, or else one from npm. Skips NAME where that is not possible.
-judges=$PWD/.cache/judges
-scripts/npm.sh test/e2e/judges "$judges" || skip "$1" "the packages of test/e2e/judges cannot be installed"
+# and the conformance suite, after scripts/lib.sh. Installs what NAME needs, once,
+# and sets judges, its folder, and node, a Node that is new enough: one from npm,
+# or else the machine's own. Skips NAME where that is not possible.
+case $1 in
+conformance) set -- "$1" "$PWD/.cache/conformance" --omit=dev ;; # without the Inspector, which is the most of it
+*) set -- "$1" "$PWD/.cache/judges" ;;
+esac
+name=$1 judges=$2
+shift 2
+scripts/npm.sh test/e2e/judges "$judges" "$@" || skip "$name" "the packages of test/e2e/judges cannot be installed"
 
 # new reports whether a Node is at least 22.19.
 new() {
@@ -16,4 +21,4 @@ for candidate in "$judges"/node_modules/node-*/bin/node node; do
 		break
 	fi
 done
-[ -n "$node" ] || skip "$1" "it needs Node 22.19, and there is none for this machine in npm"
+[ -n "$node" ] || skip "$name" "it needs Node 22.19, and there is none for this machine in npm"

@@ -1,12 +1,13 @@
 #!/bin/sh
-# npm.sh FOLDER DIR
+# npm.sh FOLDER DIR [FLAG]...
 #
-# Installs the packages of FOLDER's package-lock.json into DIR/node_modules, and
-# does nothing when they are there. The lock file pins each package by its hash;
-# the packages' own install scripts are not run. Fails with 3 when that is not
-# possible here, and says why on standard error.
+# Installs the packages of FOLDER's package-lock.json into DIR/node_modules, with
+# the flags for "npm ci", and does nothing when they are there. The lock file
+# pins each package by its hash; the packages' own install scripts are not run.
+# Fails with 3 when that is not possible here, and says why on standard error.
 set -eu
 folder=$1 dir=$2
+shift 2
 
 for program in node npm; do
 	if ! command -v "$program" >/dev/null; then
@@ -24,7 +25,7 @@ if [ "$folder" != "$dir" ]; then
 fi
 rm -rf "$dir/node_modules"
 echo "installing the packages of $folder, once" >&2
-if ! (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null >&2); then
+if ! (cd "$dir" && npm ci "$@" --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null >&2); then
 	rm -rf "$dir/node_modules"
 	exit 3
 fi

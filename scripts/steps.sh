@@ -1,26 +1,68 @@
 #!/bin/sh
-# steps.sh TARGET...
+# steps.sh LANE... [then LANE...]...
 #
-# Makes each target, whatever became of the others, and ends with how long each
-# took and which failed.
+# Makes the targets of each lane, one after another, and the lanes side by side;
+# what stands behind "then" begins when all before it has ended. A lane is one
+# argument: targets, separated by blanks. Whatever becomes of a target, the
+# others are made. What a target prints is shown when it ends, in one piece; how
+# long each took and which failed is said at the end.
 set -u
 
 make=${MAKE:-make}
-summary='' failed='' begin=$(date +%s)
-for target; do
-	echo "== $target"
-	from=$(date +%s)
-	if "$make" --no-print-directory "$target"; then
-		verdict=ok
-	else
-		verdict=FAILED
-		failed="$failed $target"
+
+# The other end of it: one lane, with its results in a folder.
+if [ "${1:-}" = lane ]; then
+	dir=$2
+	shift 2
+	child=''
+	trap 'kill $child 2>/dev/null; exit 143' TERM
+	for target; do
+		from=$(date +%s)
+		"$make" --no-print-directory "$target" >"$dir/$target.out" 2>&1 </dev/null &
+		child=$!
+		if wait "$child"; then
+			verdict=ok
+		else
+			verdict=FAILED
+		fi
+		line=$(printf '%5ds  %-12s %s' $(($(date +%s) - from)) "$target" "$verdict")
+		until mkdir "$dir/printing" 2>/dev/null; do sleep 0.1; done
+		printf '== %s\n' "$target"
+		cat "$dir/$target.out"
+		printf '%s\n' "$line" >>"$dir/summary"
+		rmdir "$dir/printing"
+	done
+	exit 0
+fi
+
+dir=$(mktemp -d)
+begin=$(date +%s) wanted=0 lanes=''
+trap 'rm -rf "$dir"' EXIT
+# What a shell starts in the background does not hear of ^C.
+trap 'kill $lanes 2>/dev/null; wait; exit 130' INT TERM
+for lane; do
+	if [ "$lane" = "then" ]; then
+		wait
+		lanes=''
+		continue
 	fi
-	summary="$summary$(printf '%5ds  %-12s %s' $(($(date +%s) - from)) "$target" "$verdict")
-"
+	# shellcheck disable=SC2086 # one word for each target
+	set -- $lane
+	wanted=$((wanted + $#))
+	"$0" lane "$dir" "$@" &
+	lanes="$lanes $!"
 done
-printf '== summary\n%s%5ds  in all\n' "$summary" $(($(date +%s) - begin))
+wait
+echo "== summary"
+cat "$dir/summary"
+printf '%5ds  in all\n' $(($(date +%s) - begin))
+failed=$(sed -n 's/^ *[0-9]*s  \([^ ]*\) *FAILED$/\1/p' "$dir/summary" | tr '\n' ' ')
 if [ -n "$failed" ]; then
-	echo "failed:$failed" >&2
+	echo "failed: $failed" >&2
+	exit 1
+fi
+# A lane that died has not said how its targets ended.
+if [ "$(wc -l <"$dir/summary")" -ne "$wanted" ]; then
+	echo "failed: $wanted targets were to be made, and not all have ended" >&2
 	exit 1
 fi

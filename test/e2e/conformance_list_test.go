@@ -2,15 +2,11 @@ package e2e_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,6 +32,11 @@ type conformanceAlias struct {
 	Each      []map[string]any `yaml:"each"` // instead of Arguments: those of the first call, of the second …
 	Argument  string           `yaml:"argument"`
 	URI       string           `yaml:"uri"`
+
+	Listed bool           `yaml:"listed"` // the tool has the suite's name in the list, too
+	Person []string       `yaml:"person"` // what a person has the program do just before the call: its arguments
+	Input  string         `yaml:"input"`  // what the suite calls the server's one question
+	Answer map[string]any `yaml:"answer"` // what a person fills in when the suite has Input accepted
 
 	used atomic.Int64 // how often a tool or prompt was asked for
 }
@@ -95,6 +96,9 @@ func TestConformanceList(t *testing.T) {
 			if said != 1 {
 				t.Errorf("%s %s says %d things, want one of checks, not and waits", set, name, said)
 			}
+			if len(target.Checks) > 0 && !slices.ContainsFunc(target.Checks, tells) {
+				t.Errorf("%s %s has no check of its own", set, name)
+			}
 			for _, word := range append(slices.Collect(maps.Values(target.Except)), target.Not) {
 				if word != "" && list.Reasons[word] == "" {
 					t.Errorf("%s %s gives the reason %q, which is not there", set, name, word)
@@ -110,10 +114,15 @@ func TestConformanceList(t *testing.T) {
 	}
 }
 
+// tells reports whether a check says something of its scenario. The suite has
+// one besides, that whatever was sent fits the protocol's schema.
+func tells(id string) bool { return id != "wire-schema-valid" }
+
 // A verdict is made of the checks that are named, and not of the suite's own.
-func TestConformanceProblems(t *testing.T) {
+func TestConformanceVerdict(t *testing.T) {
 	listed := &conformanceTarget{Checks: []string{"a", "b"}, Except: map[string]string{"x": "why"}}
 	waits := &conformanceTarget{Waits: "something"}
+	not := &conformanceTarget{Not: "why"}
 	for _, tc := range []struct {
 		name   string
 		target *conformanceTarget
@@ -123,130 +132,126 @@ func TestConformanceProblems(t *testing.T) {
 		{"all there", listed, "a SUCCESS,b SUCCESS", nil},
 		{"more than that", listed, "a SUCCESS,b SUCCESS,c SUCCESS,d INFO,e SKIPPED", nil},
 		{"excepted", listed, "a SUCCESS,b SUCCESS,x FAILURE", nil},
-		{"nothing was checked", listed, "wire SUCCESS", []string{"a was not checked", "b was not checked"}},
+		{"excepted, and right one of its times", listed, "a SUCCESS,b SUCCESS,x FAILURE,x SUCCESS", nil},
+		{"excepted without need", listed, "a SUCCESS,b SUCCESS,x SUCCESS", []string{`x is excepted for "why", and passes`}},
+		{"nothing was checked", listed, "wire-schema-valid SUCCESS", []string{"a was not checked", "b was not checked"}},
+		{"was not run", listed, "", []string{"the suite did not run it"}},
 		{"one is missing", listed, "a SUCCESS", []string{"b was not checked"}},
 		{"one was skipped", listed, "a SUCCESS,b SKIPPED", []string{"b SKIPPED: ", "b was not checked"}},
 		{"one failed one of its times", listed, "a SUCCESS,b SUCCESS,a FAILURE", []string{"a FAILURE: "}},
 		{"another one failed", listed, "a SUCCESS,b SUCCESS,c WARNING", []string{"c WARNING: "}},
-		{"waits", waits, "a FAILURE,wire SUCCESS", []string{"a FAILURE: "}},
-		{"waits, and was skipped", waits, "a SKIPPED,wire SUCCESS", []string{"a SKIPPED: "}},
-		{"need not wait any more", waits, "a SUCCESS,wire SUCCESS", nil},
+		{"a status that nobody knows", listed, "a SUCCESS,b SUCCESS,c PERHAPS", []string{"c PERHAPS: "}},
+		{"waits", waits, "a FAILURE,wire-schema-valid SUCCESS", nil},
+		{"waits, and was skipped", waits, "a SKIPPED,wire-schema-valid SUCCESS", nil},
+		{"need not wait any more", waits, "a SUCCESS,wire-schema-valid SUCCESS", []string{`waits for "something", and passes: list its checks [a wire-schema-valid]`}},
+		{"does not apply", not, "a FAILURE,b SUCCESS", nil},
+		{"does not apply, and checks nothing", not, "a INFO,wire-schema-valid SUCCESS", nil},
+		{"applies", not, "a SUCCESS,b INFO", []string{`does not apply for "why", and passes: list its checks [a]`}},
+		{"does not apply, and was not run", not, "", []string{"the suite did not run it"}},
 	} {
-		var checks []conformanceCheck
-		for check := range strings.SplitSeq(tc.checks, ",") {
-			id, status, _ := strings.Cut(check, " ")
+		if diff := cmp.Diff(tc.want, tc.target.verdict(checksOf(tc.checks))); diff != "" {
+			t.Errorf("%s: verdict(%s) (-want +got):\n%s", tc.name, tc.checks, diff)
+		}
+	}
+}
+
+// What the suite has and the list has not is a failure, and the other way round.
+func TestConformanceJudge(t *testing.T) {
+	list := &conformanceList{Sets: map[string]map[string]*conformanceTarget{"set": {
+		"good": {Checks: []string{"a"}}, "bad": {Checks: []string{"a"}}, "gone": {Not: "why"},
+	}}}
+	found := map[string][]conformanceCheck{"good": checksOf("a SUCCESS"), "bad": checksOf("a FAILURE"), "new": checksOf("n SUCCESS")}
+	want := []string{"bad: a FAILURE: ", "bad: a was not checked", "gone: the suite did not run it", "new is not on the list; its checks: [n]"}
+	if diff := cmp.Diff(want, list.judge("set", found)); diff != "" {
+		t.Errorf("judge() (-want +got):\n%s", diff)
+	}
+}
+
+// checksOf reads "id STATUS", separated by commas.
+func checksOf(text string) []conformanceCheck {
+	var checks []conformanceCheck
+	for check := range strings.SplitSeq(text, ",") {
+		if id, status, ok := strings.Cut(check, " "); ok {
 			checks = append(checks, conformanceCheck{ID: id, Status: status})
 		}
-		if diff := cmp.Diff(tc.want, tc.target.problems(checks)); diff != "" {
-			t.Errorf("%s: problems(%s) (-want +got):\n%s", tc.name, tc.checks, diff)
-		}
 	}
+	return checks
 }
 
-// rename puts what the server has in the place of what the suite asks for.
-func (list *conformanceList) rename(r *http.Request) {
-	if r.Body == nil || r.Method != http.MethodPost {
-		return
-	}
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	defer func() {
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
-		r.Header.Set("Content-Length", strconv.Itoa(len(raw)))
-	}()
-	var message map[string]any
-	if json.Unmarshal(raw, &message) != nil {
-		return
-	}
-	params, _ := message["params"].(map[string]any)
-	ref, _ := params["ref"].(map[string]any)
-	argument, _ := params["argument"].(map[string]any)
-	name, _ := params["name"].(string)
-	uri, _ := params["uri"].(string)
-	prompt, _ := ref["name"].(string)
-	var now string
-	switch tool, resource, completion := list.Aliases[name], list.Aliases[uri], list.Aliases["ref "+prompt]; {
-	case tool != nil:
-		now, params["name"], params["arguments"] = tool.Name, tool.Name, tool.next()
-	case resource != nil:
-		now, params["uri"] = resource.URI, resource.URI
-	case completion != nil && argument != nil:
-		ref["name"], argument["name"] = completion.Name, completion.Argument
-	default:
-		return
-	}
-	if sent := r.Header.Get("Mcp-Name"); sent != "" && (sent == name || sent == uri) {
-		r.Header.Set("Mcp-Name", now)
-	}
-	if renamed, err := json.Marshal(message); err == nil {
-		raw = renamed
-	}
-}
-
-// judge holds what the suite found against the list.
-func (list *conformanceList) judge(t *testing.T, set string, found map[string][]conformanceCheck) {
-	t.Helper()
-	targets := list.Sets[set]
-	for name := range found {
-		if targets[name] == nil {
-			t.Errorf("%s is not on the list; its checks: %v", name, found[name])
-		}
-	}
-	var applied, not, waits int
-	for _, name := range slices.Sorted(maps.Keys(targets)) {
-		target, checks := targets[name], found[name]
-		problems := target.problems(checks)
-		switch {
-		case checks == nil:
-			t.Errorf("%s is on the list, and the suite did not run it", name)
-		case target.Not != "":
-			not++
-		case target.Waits != "":
-			waits++
-			if len(problems) == 0 {
-				t.Errorf("%s waits for %q, and passes: list its checks %v", name, target.Waits, ids(checks))
-			}
-		default:
-			applied++
-			for _, problem := range problems {
-				t.Errorf("%s: %s", name, problem)
-			}
-		}
-	}
-	t.Logf("%d scenarios apply, %d do not, %d wait for something", applied, not, waits)
-}
-
-// problems are what keeps the checks of a scenario from being what is expected.
-func (target *conformanceTarget) problems(checks []conformanceCheck) []string {
+// judge holds what the suite found against a set of the list, and returns what
+// is not as expected.
+func (list *conformanceList) judge(set string, found map[string][]conformanceCheck) []string {
 	var all []string
-	seen := make(map[string]bool)
-	for _, c := range checks {
-		_, excepted := target.Except[c.ID]
-		named := slices.Contains(target.Checks, c.ID)
-		switch c.Status {
-		case "SUCCESS":
-			seen[c.ID] = true
-		case "FAILURE", "WARNING":
-			if !excepted {
-				all = append(all, fmt.Sprintf("%s %s: %s", c.ID, c.Status, c.ErrorMessage))
-			}
-		default: // INFO and SKIPPED have checked nothing
-			if named || target.Waits != "" && c.Status == "SKIPPED" {
-				all = append(all, fmt.Sprintf("%s %s: %s", c.ID, c.Status, c.ErrorMessage))
-			}
+	targets := list.Sets[set]
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		for _, problem := range targets[name].verdict(found[name]) {
+			all = append(all, name+": "+problem)
 		}
 	}
-	for _, id := range target.Checks {
-		if !seen[id] {
-			all = append(all, id+" was not checked")
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if targets[name] == nil {
+			all = append(all, fmt.Sprintf("%s is not on the list; its checks: %v", name, passed(found[name])))
 		}
 	}
 	return all
 }
 
-func ids(checks []conformanceCheck) []string {
+// verdict returns what is not as expected of a scenario.
+func (target *conformanceTarget) verdict(checks []conformanceCheck) []string {
+	problems := target.problems(checks)
+	passes := len(problems) == 0 && slices.ContainsFunc(passed(checks), tells)
+	switch {
+	case len(checks) == 0:
+		return []string{"the suite did not run it"}
+	case target.Not != "" && passes:
+		return []string{fmt.Sprintf("does not apply for %q, and passes: list its checks %v", target.Not, passed(checks))}
+	case target.Waits != "" && passes:
+		return []string{fmt.Sprintf("waits for %q, and passes: list its checks %v", target.Waits, passed(checks))}
+	case target.Not != "" || target.Waits != "":
+		return nil
+	}
+	return problems
+}
+
+// problems are what keeps the checks of a scenario from being what is expected.
+func (target *conformanceTarget) problems(checks []conformanceCheck) []string {
+	var all []string
+	status := make(map[string]map[string]bool) // :: id → statuses
+	for _, c := range checks {
+		if status[c.ID] == nil {
+			status[c.ID] = make(map[string]bool)
+		}
+		status[c.ID][c.Status] = true
+		_, excepted := target.Except[c.ID]
+		switch c.Status {
+		case "SUCCESS":
+			continue
+		case "INFO", "SKIPPED": // it has checked nothing
+			if !slices.Contains(target.Checks, c.ID) && (c.Status == "INFO" || len(target.Checks) > 0) {
+				continue
+			}
+		default:
+			if excepted {
+				continue
+			}
+		}
+		all = append(all, fmt.Sprintf("%s %s: %s", c.ID, c.Status, c.ErrorMessage))
+	}
+	for _, id := range target.Checks {
+		if !status[id]["SUCCESS"] {
+			all = append(all, id+" was not checked")
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(target.Except)) {
+		if len(status[id]) == 1 && status[id]["SUCCESS"] {
+			all = append(all, fmt.Sprintf("%s is excepted for %q, and passes", id, target.Except[id]))
+		}
+	}
+	return all
+}
+
+// passed are the ids of the checks with success, each once.
+func passed(checks []conformanceCheck) []string {
 	var all []string
 	for _, c := range checks {
 		if c.Status == "SUCCESS" {
@@ -255,4 +260,20 @@ func ids(checks []conformanceCheck) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// tally says how many scenarios of a set are judged.
+func (list *conformanceList) tally(set string) string {
+	var applied, not, waits int
+	for _, target := range list.Sets[set] {
+		switch {
+		case target.Not != "":
+			not++
+		case target.Waits != "":
+			waits++
+		default:
+			applied++
+		}
+	}
+	return fmt.Sprintf("%d scenarios apply, %d do not, %d wait for something", applied, not, waits)
 }

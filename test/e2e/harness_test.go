@@ -126,9 +126,19 @@ func newWorld(t *testing.T) *world {
 			"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
 		},
 	}
-	a, err := txtar.ParseFile(filepath.Join("testdata", "packs.txtar"))
-	if err != nil {
+	w.unpack(filepath.Join("testdata", "packs.txtar"))
+	if err := os.Mkdir(w.workspace, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	return w
+}
+
+// unpack adds the packs of an archive to the user's.
+func (w *world) unpack(archive string) {
+	w.t.Helper()
+	a, err := txtar.ParseFile(archive)
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	for _, f := range a.Files {
 		name := filepath.Join(w.packs, filepath.FromSlash(f.Name))
@@ -137,13 +147,9 @@ func newWorld(t *testing.T) *world {
 			mode = 0o755
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, mode)); err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(w.workspace, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return w
 }
 
 // command is the program with arguments, in the user's environment.

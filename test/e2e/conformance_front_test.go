@@ -1,0 +1,268 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A conformanceFront stands between the suite and the server: the suite cannot
+// give a token, and asks for tools by names that no pack can have. It gives the
+// token and puts names in the place of others, as the list says; each verdict is
+// about what the server has under its own names. Everything else goes through
+// as it is.
+type conformanceFront struct {
+	t     *testing.T
+	w     *world
+	list  *conformanceList
+	to    *url.URL
+	url   string                                     // for the suite
+	spoil func(method string, result map[string]any) // makes a result wrong; usually nil
+}
+
+// approval is how the server calls its one question.
+const approval = "approval"
+
+func newConformanceFront(t *testing.T, w *world, list *conformanceList, address string) *conformanceFront {
+	t.Helper()
+	to, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &conformanceFront{t: t, w: w, list: list, to: to}
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
+			r.Out.Host = r.In.Host // which the server has to check
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+			r.Out = f.request(r.Out)
+		},
+		ModifyResponse: f.response,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if !errors.Is(err, context.Canceled) {
+				t.Logf("a request did not reach the server: %v", err)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		},
+	}
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	f.url = front.URL + "/mcp"
+	return f
+}
+
+// An exchange is what the front knows of a request when its response comes.
+type exchange struct {
+	method string
+	alias  *conformanceAlias // of the tool or prompt; nil when it has none
+}
+
+// exchangeKey is where it is, in the context of the request.
+type exchangeKey struct{}
+
+// request puts what the server has in the place of what the suite asks for.
+func (f *conformanceFront) request(r *http.Request) *http.Request {
+	if r.Body == nil || r.Method != http.MethodPost {
+		return r
+	}
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return r
+	}
+	var x exchange
+	var message map[string]any
+	if json.Unmarshal(raw, &message) == nil {
+		x.method, _ = message["method"].(string)
+		if x.alias = f.rename(r, message); x.alias != nil {
+			raw = marshal(message)
+		}
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	r.Header.Set("Content-Length", strconv.Itoa(len(raw)))
+	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, &x))
+}
+
+// rename changes a request, and returns the alias that it did so for, or nil.
+func (f *conformanceFront) rename(r *http.Request, message map[string]any) *conformanceAlias {
+	params, _ := message["params"].(map[string]any)
+	ref, _ := params["ref"].(map[string]any)
+	argument, _ := params["argument"].(map[string]any)
+	name, _ := params["name"].(string)
+	uri, _ := params["uri"].(string)
+	prompt, _ := ref["name"].(string)
+	var now string
+	alias := f.list.Aliases[name]
+	switch resource, completion := f.list.Aliases[uri], f.list.Aliases["ref "+prompt]; {
+	case alias != nil:
+		now, params["name"], params["arguments"] = alias.Name, alias.Name, alias.next()
+	case resource != nil:
+		alias, now, params["uri"] = resource, resource.URI, resource.URI
+	case completion != nil && argument != nil:
+		alias, ref["name"], argument["name"] = completion, completion.Name, completion.Argument
+	default:
+		return nil
+	}
+	if sent := r.Header.Get("Mcp-Name"); sent != "" && (sent == name || sent == uri) {
+		r.Header.Set("Mcp-Name", now)
+	}
+	if len(alias.Person) > 0 {
+		if out, err := f.w.command(append(alias.Person, "--packs", f.w.packs)...).CombinedOutput(); err != nil {
+			f.t.Errorf("%q: %v\n%s", alias.Person, err, out)
+		}
+	}
+	f.answer(r, alias, message, params)
+	return alias
+}
+
+// answer puts what a person fills in into the answer of the suite, and the
+// server's state with it where the suite has forgotten to ask first.
+func (f *conformanceFront) answer(r *http.Request, alias *conformanceAlias, message, params map[string]any) {
+	answers, _ := params["inputResponses"].(map[string]any)
+	given, _ := answers[alias.Input].(map[string]any)
+	if given["action"] != "accept" {
+		return
+	}
+	delete(answers, alias.Input)
+	answers[approval] = map[string]any{"action": "accept", "content": alias.Answer}
+	if _, ok := params["requestState"]; !ok {
+		delete(params, "inputResponses")
+		params["requestState"] = f.call(r.Header, message)["requestState"]
+		params["inputResponses"] = answers
+	}
+}
+
+// response puts the suite's names in the place of the server's.
+func (f *conformanceFront) response(r *http.Response) error {
+	x, _ := r.Request.Context().Value(exchangeKey{}).(*exchange)
+	switch {
+	case x == nil:
+		return nil
+	case x.method == "notifications/initialized":
+		f.enable(r.Request.Header)
+		return nil
+	case x.method == "tools/list", x.alias != nil && x.alias.Input != "", f.spoil != nil && x.method != "subscriptions/listen":
+	default:
+		return nil
+	}
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	_ = r.Body.Close()
+	raw = eachMessage(r.Header, raw, func(message map[string]any) {
+		result, _ := message["result"].(map[string]any)
+		if result == nil {
+			return
+		}
+		for _, item := range anyList(result["tools"]) {
+			tool, _ := item.(map[string]any)
+			for name, alias := range f.list.Aliases {
+				if alias.Listed && tool["name"] == alias.Name {
+					tool["name"] = name
+				}
+			}
+		}
+		if requests, _ := result["inputRequests"].(map[string]any); requests[approval] != nil && x.alias != nil && x.alias.Input != "" {
+			request := requests[approval]
+			delete(requests, approval)
+			requests[x.alias.Input] = request
+		}
+		if f.spoil != nil {
+			f.spoil(x.method, result)
+		}
+	})
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	r.Header.Set("Content-Length", strconv.Itoa(len(raw)))
+	return nil
+}
+
+// enable enables the tools of the fixtures in the chat of a client with these headers.
+func (f *conformanceFront) enable(header http.Header) {
+	params := map[string]any{"name": "capability_packs_enable_tools", "arguments": map[string]any{"pack_id": "fixtures"}}
+	if header.Get("Mcp-Session-Id") == "" {
+		params["_meta"] = map[string]any{
+			"io.modelcontextprotocol/protocolVersion":    v20260728,
+			"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+		}
+	}
+	header = header.Clone()
+	header.Set("Mcp-Method", "tools/call")
+	header.Set("Mcp-Name", "capability_packs_enable_tools")
+	if result := f.call(header, map[string]any{"jsonrpc": "2.0", "id": "of the front", "method": "tools/call", "params": params}); result["isError"] == true {
+		f.t.Errorf("the fixtures cannot be enabled: %v", result)
+	}
+}
+
+// call has the server answer a request of the front's own, and returns the result.
+func (f *conformanceFront) call(header http.Header, message map[string]any) (result map[string]any) {
+	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.to.String(), bytes.NewReader(marshal(message)))
+	if err != nil {
+		f.t.Error(err)
+		return nil
+	}
+	r.Header = header.Clone()
+	r.Header.Del("Content-Length")
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		f.t.Error(err)
+		return nil
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	eachMessage(answer.Header, raw, func(message map[string]any) { result, _ = message["result"].(map[string]any) })
+	if err != nil || result == nil {
+		f.t.Errorf("the server answers %v of the front with %s, %v\n%s", message["params"], answer.Status, err, raw)
+	}
+	return result
+}
+
+// eachMessage changes the messages of a body, JSON or a stream of events.
+func eachMessage(header http.Header, raw []byte, change func(map[string]any)) []byte {
+	changed := func(raw []byte) []byte {
+		var message map[string]any
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if d.Decode(&message) != nil {
+			return raw
+		}
+		change(message)
+		return marshal(message)
+	}
+	if !strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") {
+		return changed(raw)
+	}
+	lines := bytes.SplitAfter(raw, []byte("\n"))
+	for i, line := range lines {
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
+			lines[i] = append(append([]byte("data: "), changed(data)...), '\n')
+		}
+	}
+	return bytes.Join(lines, nil)
+}
+
+func anyList(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
+// marshal is for what came out of JSON.
+func marshal(message map[string]any) []byte {
+	raw, err := json.Marshal(message)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
