@@ -40,6 +40,7 @@ type caller struct {
 	slots  slots             // of its requests that are worked on
 	limit  int               // bytes of one request
 	most   int               // bytes of all
+	room   int               // bytes of their large answers
 
 	mu       sync.Mutex
 	inFlight int
@@ -57,7 +58,7 @@ type caller struct {
 
 func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
 	return &caller{
-		person: person, token: token, limit: limit, most: max(maxHeldHTTP, 2*limit),
+		person: person, token: token, limit: limit, most: max(maxHeldHTTP, 2*limit), room: maxAnswers,
 		slots: newSlots(), freed: make(chan struct{}),
 	}
 }
@@ -154,7 +155,7 @@ func (c *caller) release(size int) {
 func (c *caller) keep(ctx context.Context, size int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.answers > 0 && c.answers+size > maxAnswers && ctx.Err() == nil {
+	for c.answers > 0 && c.answers+size > c.room && ctx.Err() == nil {
 		freed := c.freed
 		c.mu.Unlock()
 		select {

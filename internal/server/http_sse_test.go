@@ -117,6 +117,12 @@ func TestSSE(t *testing.T) {
 			t.Errorf("%.20q = %d %s, want %d", body, code, text, want)
 		}
 	}
+	two := o.path
+	o.path += "&sessionId=another"
+	if code := o.post(map[string]any{"id": 5, "method": "ping"}); code != 404 {
+		t.Errorf("a message for two connections = %d, want 404", code)
+	}
+	o.path = two
 	// Another's connection is none.
 	grace := s.old(tokenGrace)
 	theirs := grace.path
