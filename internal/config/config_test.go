@@ -467,7 +467,7 @@ func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	}
 	for _, k := range keys() {
 		value := values[k.path]
-		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
+		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "auto", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
 			c := Default()
 			c.Approval.Channels = nil
 			if value == "" && k.set(c, v, place{dir: "/", goos: "linux"}) == "" {
