@@ -83,6 +83,7 @@ type Attach struct {
 type Approval struct {
 	Policy   string        // PolicyEveryCall or PolicyFirstRun
 	Channels []string      // ChannelElicitation, ChannelPage, ChannelTerminal; at least one
+	Prompts  string        // PromptsAuto, PromptsAllow or PromptsAsk
 	Wait     time.Duration // how long a call waits for the answer; less than Pending
 	Pending  time.Duration // how long an answer that came later is kept for the call
 }
@@ -98,6 +99,14 @@ const (
 	ChannelElicitation = "elicitation" // the client, if it can
 	ChannelPage        = "page"        // the approval page in the browser
 	ChannelTerminal    = "terminal"    // packs-mcp approvals
+)
+
+// The values of Approval.Prompts: which client's word is enough that a person
+// chose a prompt.
+const (
+	PromptsAuto  = "auto"  // that of the one that started this program; over HTTP none
+	PromptsAllow = "allow" // each
+	PromptsAsk   = "ask"   // none
 )
 
 // Sandbox is about how programs are confined.
@@ -178,6 +187,7 @@ func Default() *Config {
 		Approval: Approval{
 			Policy:   PolicyEveryCall,
 			Channels: []string{ChannelElicitation, ChannelPage, ChannelTerminal},
+			Prompts:  PromptsAuto,
 			Wait:     45 * time.Second, // some clients give up at 60
 			Pending:  10 * time.Minute,
 		},

@@ -54,7 +54,7 @@ compat: [stakpak, claude]
 mode: Work
 project: ../project
 tool_names: dotted
-approval: {policy: first-run, channels: [terminal, page], wait: 1m30s, pending: 1h}
+approval: {policy: first-run, channels: [terminal, page], prompts: ask, wait: 1m30s, pending: 1h}
 rules:
   - deny: {argv: [git, push, "**"]}
     match: [[git, push, -f], {pack: a, kind: run, tool: t, argv: [/usr/bin/git, push]}]
@@ -100,7 +100,7 @@ log: {level: debug, format: json}
 	want.Mode = "Work"
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
 	want.ToolNames = Dotted
-	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, 90 * time.Second, time.Hour}
+	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, PromptsAsk, 90 * time.Second, time.Hour}
 	want.Rules = []rules.Rule{
 		{Effect: rules.Deny, Argv: []string{"git", "push", "**"}, Where: "config.yaml:19"},
 		{Effect: rules.Allow, Pack: "acme/*", Kinds: []string{"open", "read"}, Where: "config.yaml:22"},
@@ -188,6 +188,7 @@ func TestFileProblems(t *testing.T) {
 		{"token of a person for all", "http: {token: s3cret-s3cret-s3cret, tokens: [{name: ada, token: s3cret-s3cret-s3cret}]}\n", `FILE:1:15: http.token: is the token of a person in http.tokens too; each needs another one`},
 		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},
 		{"program twice", "compat: [claude, claude]\n", `FILE:1:18: compat[1]: is "claude"; name it once`},
+		{"prompts", "approval: {prompts: yes}\n", `FILE:1:21: approval.prompts: is "yes"; want auto, allow or ask`},
 		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call or first-run`},
 		{"channel", "approval: {channels: [elicitation, mail]}\n", `FILE:1:36: approval.channels[1]: is "mail"; want elicitation, page or terminal`},
 		{"no channel", "approval: {channels: []}\n", `FILE:1:22: approval.channels: is an empty list; name at least one`},
@@ -272,7 +273,7 @@ func TestPrecedence(t *testing.T) {
 	file := "packs: [/file]\nlog: {level: error, format: json}\nlimits: {runs: 1, processes: 1}\napproval: {wait: 1s}\nproject: p\n"
 	got, dir, err := load(t, file, func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=warn", "PACKS_MCP_LIMITS_RUNS=2", "PACKS_MCP_PACKS=env1::~/env2",
-			"PACKS_MCP_APPROVAL_CHANNELS=page, terminal", "PACKS_MCP_APPROVAL_POLICY=first-run", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
+			"PACKS_MCP_APPROVAL_CHANNELS=page, terminal", "PACKS_MCP_APPROVAL_POLICY=first-run", "PACKS_MCP_APPROVAL_PROMPTS=allow", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
 			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret-s3cret-s3cret", "PACKS_MCP_HTTP_ADDR=8080", "PACKS_MCP_HTTP_PUBLIC_URL=https://env.example", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
 		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true", "http.public_url": "https://packs.example/"}
 		o.Packs = []string{"flag", "/a:b"}
@@ -288,7 +289,7 @@ func TestPrecedence(t *testing.T) {
 	want.Packs = []Root{user("/desk/flag", FromFlag), user("/a:b", FromFlag), user("/desk/env1", FromEnv), user("/home/ann/env2", FromEnv), user("/file", FromFile)}
 	want.Log = Log{slog.LevelDebug, FormatJSON}
 	want.Limits.Runs, want.Limits.Processes = 2, 1
-	want.Approval = Approval{PolicyFirstRun, []string{ChannelPage, ChannelTerminal}, time.Second, 10 * time.Minute}
+	want.Approval = Approval{PolicyFirstRun, []string{ChannelPage, ChannelTerminal}, PromptsAllow, time.Second, 10 * time.Minute}
 	want.Audit.Path, want.Audit.FullArguments = "/desk/a.jsonl", true
 	want.Project = filepath.Join(dir, "p")
 	want.HTTP = HTTP{Addr: "127.0.0.1:8080", Token: "s3cret-s3cret-s3cret", PublicURL: "https://packs.example"}
@@ -466,7 +467,7 @@ func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	}
 	for _, k := range keys() {
 		value := values[k.path]
-		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
+		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "auto", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
 			c := Default()
 			c.Approval.Channels = nil
 			if value == "" && k.set(c, v, place{dir: "/", goos: "linux"}) == "" {

@@ -30,6 +30,7 @@ tool_names: underscore    # underscore or dotted; some clients refuse a server w
 approval:
   policy: every-call        # every call asks; first-run: read-only tools once, others at every run
   channels: [elicitation, page, terminal]   # who asks: the client, a page in the browser, packs-mcp approvals
+  prompts: auto             # a prompt of a client: allow it on the client's word, or ask; auto: ask over HTTP
   wait: 45s                 # how long a call waits for the answer; less than pending
   pending: 10m              # how long a question may be answered
 
@@ -38,7 +39,7 @@ approval:
 #     match: [[git, push, -f]]                  # examples, tried when this file is read
 #     not_match: [[git, status]]
 #   - ask: {pack: "acme/*", tool: deploy_prod}  # patterns, as in sandbox.grants
-#   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run
+#   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run, attach
 rules: []
 
 sandbox:

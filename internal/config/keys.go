@@ -60,6 +60,7 @@ func keys() []key {
 
 		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun}, func(c *Config, w string) { c.Approval.Policy = w }),
 		channels(),
+		word("approval.prompts", []string{PromptsAuto, PromptsAllow, PromptsAsk}, func(c *Config, w string) { c.Approval.Prompts = w }),
 		duration("approval.wait", time.Second, 10*time.Minute, func(c *Config) *time.Duration { return &c.Approval.Wait }),
 		duration("approval.pending", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Approval.Pending }),
 

@@ -355,7 +355,7 @@ func TestTwoChannelsModern(t *testing.T) {
 			t.Errorf("%s in the terminal, and %v: there are grants: %v, want %v", tt.terminal, tt.client, keeps, tt.keeps)
 		}
 		// The answer is spent, and so is the state.
-		c.reply(state, accept("once"), name, args).want("denied")
+		c.forged(state, accept("once"), name, args, "used before")
 		if got := len(w.runs()) - before; got != ran {
 			t.Errorf("%s in the terminal, and %v: %d more runs with the same state", tt.terminal, tt.client, got-ran)
 		}

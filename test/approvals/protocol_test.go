@@ -33,11 +33,30 @@ func (c *client) ask(name string, args object) (state string) {
 // reply makes the call again with an answer.
 func (c *client) reply(state string, answer object, name string, args object) *outcome {
 	c.w.t.Helper()
+	return c.outcomeOf(c.request("tools/call", answered(state, answer, name, args)))
+}
+
+func answered(state string, answer object, name string, args object) object {
 	params := object{"name": name, "arguments": args, "inputResponses": object{"approval": answer}}
 	if state != "" {
 		params["requestState"] = state
 	}
-	return c.outcomeOf(c.request("tools/call", params))
+	return params
+}
+
+// forged makes the call again with an answer whose state is none of an open
+// question about it: that is an error of the protocol, and a denial in the log.
+func (c *client) forged(state string, answer object, name string, args object, words string) {
+	c.w.t.Helper()
+	reply := c.begin("tools/call", answered(state, answer, name, args)).wait()
+	e, _ := reply["error"].(object)
+	message, _ := e["message"].(string)
+	if e["code"] != -32602.0 || reply["result"] != nil || !strings.HasPrefix(message, "denied: ") || !strings.Contains(message, words) {
+		c.w.t.Errorf("the call with a state of another = %v, want -32602 and %q", reply, words)
+	}
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.denied++
 }
 
 // AP-01 to AP-04, as the client and the log see them.
@@ -66,14 +85,14 @@ func TestForgedAnswers(t *testing.T) {
 		"x", ".", state[:len(state)-1], state + "A", body, body + ".", "." + mac, mac + "." + body, flip(0), flip(len(body) / 2), flip(len(body) + 1), flip(len(state) - 2),
 		base64.RawURLEncoding.EncodeToString([]byte(later)) + "." + mac, strings.Repeat(state, 1000),
 	} {
-		c.reply(forged, accept("always"), openDocs, docs).want("denied", "not one this server made")
+		c.forged(forged, accept("always"), openDocs, docs, "not one this server made")
 	}
 	// None of these spent the real one.
 	c.reply(state, accept("once"), openDocs, docs).want("", "# Triage")
-	c.reply(state, accept("once"), openDocs, docs).want("denied", "used before")
+	c.forged(state, accept("once"), openDocs, docs, "used before")
 
-	c.reply(c.ask(openDocs, docs), accept("once"), openDocs, object{"pack_id": "triage", "arguments": "x"}).want("denied", "another call")
-	c.reply(c.ask(openDocs, docs), accept("once"), enable, docs).want("denied", "another call")
+	c.forged(c.ask(openDocs, docs), accept("once"), openDocs, object{"pack_id": "triage", "arguments": "x"}, "another call")
+	c.forged(c.ask(openDocs, docs), accept("once"), enable, docs, "another call")
 	c.reply(c.ask(openDocs, docs), accept("once"), openDocs, object{"pack_id": "none"}).want("not_found")
 	w.denied++ // which is one in the log as well
 	state = c.ask(openDocs, docs)
@@ -84,7 +103,7 @@ func TestForgedAnswers(t *testing.T) {
 	state = c.ask(openDocs, docs)
 	c.close()
 	c = w.connectModern(choose("once"))
-	c.reply(state, accept("once"), openDocs, docs).want("denied", "not one this server made")
+	c.forged(state, accept("once"), openDocs, docs, "not one this server made")
 	reasons := 0
 	for _, e := range w.entries() {
 		if strings.Contains(e.Reason, "nobody asked for") {
@@ -105,7 +124,7 @@ func TestStateExpires(t *testing.T) {
 	state := c.ask(openDocs, docs)
 	code := w.pending(1)[0].Code
 	w.pending(0)
-	c.reply(state, accept("once"), openDocs, docs).want("denied", "too old")
+	c.forged(state, accept("once"), openDocs, docs, "too old")
 	w.fails(1, "nobody answered until", "approvals", "approve", code)
 }
 
