@@ -28,8 +28,6 @@ const (
 // know of them.
 type listener interface {
 	tell(note)
-	// subscribed are the URIs of which the client wants to know that they changed.
-	subscribed() []string
 }
 
 // tell tells everybody who listens.
