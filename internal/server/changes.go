@@ -77,10 +77,10 @@ func (s *Server) follow(c *chat, now *packs.Catalog) {
 		c.setListed(mark)
 		c.tell(note{method: toolsChanged})
 	}
-	if !slices.Equal(printOf(s.prompts(prompts(before))), printOf(s.prompts(prompts(now)))) {
+	if !slices.Equal(printOf(s.prompts(s.listedPrompts(before))), printOf(s.prompts(s.listedPrompts(now)))) {
 		c.tell(note{method: promptsChanged})
 	}
-	if !slices.Equal(printOf(s.resources(documents(before))), printOf(s.resources(documents(now)))) {
+	if !slices.Equal(printOf(s.resources(s.listedDocuments(before))), printOf(s.resources(s.listedDocuments(now)))) {
 		c.tell(note{method: resourcesChanged})
 	}
 }

@@ -72,8 +72,8 @@ type Library interface {
 }
 
 // A Decider is the gate: it decides about a call, keeps the questions that are
-// open, refuses the answer to a call that cannot be made, and forgets a chat that
-// ended.
+// open, refuses the answer to a call that cannot be made, says what lists need not
+// offer, and forgets a chat that ended.
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *gate.Answer, string) error
@@ -83,6 +83,9 @@ type Decider interface {
 	// Postpone leaves a question open whose call has waited long enough.
 	Postpone(*gate.Question) (*gate.Answer, error)
 	EndChat(chat string)
+	// Forbids reports whether the user's rules forbid every request of a kind about
+	// a pack; with [gate.KindAttach], everything about it.
+	Forbids(kind gate.Kind, pack string) bool
 }
 
 // Options are what a server is made of. Library and Gate are required.

@@ -218,7 +218,11 @@ func (s *Server) look(c *chat, u resourceURI) (look, error) {
 	}
 	for _, at := range places(s.catalog(context.Background(), c), u) {
 		dir, err := at.pack.OpenDir()
-		if err != nil || s.keepsOut(at.pack.ID, at.pack.Dir) != nil {
+		if err != nil {
+			continue
+		}
+		if s.keepsOut(at.pack.ID, at.pack.Dir) != nil || !s.mayGive(at) {
+			dir.Close()
 			continue
 		}
 		l, err := lookAt(dir, at.path)
