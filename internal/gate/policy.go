@@ -69,6 +69,14 @@ func (c *check) rule() rules.Verdict {
 	return rules.Decide(c.rules, call)
 }
 
+// Forbids reports whether a rule of the user's forbids every request of a kind
+// about a pack, so that lists need not offer what it would be refused for. With
+// [KindAttach] it is a rule that forbids everything about the pack: rules name no
+// such kind.
+func (g *Gate) Forbids(kind Kind, pack string) bool {
+	return rules.Decide(g.rules, rules.Call{Pack: pack, Kind: string(kind)}).Effect == rules.Deny
+}
+
 // allowable reports whether a rule may allow the request. What can send data
 // anywhere takes a rule that names the tool.
 func (c *check) allowable(r rules.Rule) bool {

@@ -28,8 +28,6 @@ const (
 // know of them.
 type listener interface {
 	tell(note)
-	// subscribed are the URIs of which the client wants to know that they changed.
-	subscribed() []string
 }
 
 // tell tells everybody who listens.
@@ -79,10 +77,10 @@ func (s *Server) follow(c *chat, now *packs.Catalog) {
 		c.setListed(mark)
 		c.tell(note{method: toolsChanged})
 	}
-	if !slices.Equal(printOf(s.prompts(prompts(before))), printOf(s.prompts(prompts(now)))) {
+	if !slices.Equal(printOf(s.prompts(s.listedPrompts(before))), printOf(s.prompts(s.listedPrompts(now)))) {
 		c.tell(note{method: promptsChanged})
 	}
-	if !slices.Equal(printOf(s.resources(documents(before))), printOf(s.resources(documents(now)))) {
+	if !slices.Equal(printOf(s.resources(s.listedDocuments(before))), printOf(s.resources(s.listedDocuments(now)))) {
 		c.tell(note{method: resourcesChanged})
 	}
 }

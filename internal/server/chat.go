@@ -27,19 +27,21 @@ type chat struct {
 	server *Server
 	over   chan struct{} // closed when the chat ends
 
-	mu        sync.Mutex
-	more      map[string]*space       // :: handle → a workspace beside the first
-	client    string                  // name and version that the client gave
-	enabled   map[string]*enabledPack // :: pack id → its enabled tools
-	listeners []listener
-	seen      *packs.Catalog  // of the last call; see [Server.follow]
-	listed    []byte          // which tools the client knows of; nil: it never asked
-	watched   map[string]look // :: URI of a resource that somebody subscribed to → how it was
-	watching  chan struct{}   // closed when the goroutine that looks at watched ends; nil: none
-	isOver    bool
-	own       attach.Set     // what a person attached and detached in this chat alone
-	base      *packs.Catalog // what view was made from
-	view      *packs.Catalog // the packs with own; nil: to be made
+	mu          sync.Mutex
+	more        map[string]*space       // :: handle → a workspace beside the first
+	client      string                  // name and version that the client gave
+	enabled     map[string]*enabledPack // :: pack id → its enabled tools
+	listeners   []listener
+	seen        *packs.Catalog  // of the last call; see [Server.follow]
+	listed      []byte          // which tools the client knows of; nil: it never asked
+	watched     map[string]look // :: URI of a resource that somebody subscribed to → how it was
+	subscribers map[string]int  // :: such a URI → how many clients did
+	listens     int             // streams of 2026-07-28 that are open for news
+	watching    chan struct{}   // closed when the goroutine that looks at watched ends; nil: none
+	isOver      bool
+	own         attach.Set     // what a person attached and detached in this chat alone
+	base        *packs.Catalog // what view was made from
+	view        *packs.Catalog // the packs with own; nil: to be made
 }
 
 // newChat starts a chat of the client that started this program. name is a word

@@ -75,6 +75,9 @@ func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []stri
 	switch {
 	case (p.Ref.Name == promptAttach || p.Ref.Name == promptDetach) && p.Argument.Name == argPack:
 		for _, pack := range r.catalog.All() {
+			if p.Ref.Name == promptAttach && s.hides(pack) {
+				continue
+			}
 			if pack.ShadowedBy == "" && pack.Attached == (p.Ref.Name == promptDetach) && (pack.Valid || pack.Attached) {
 				values = append(values, pack.ID)
 			}
@@ -108,15 +111,15 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 	case !skill && p.Ref.URI != templatePack:
 		return nil, false
 	case p.Argument.Name == argPack:
-		for _, pack := range offered(r.catalog) {
-			if isSkill(pack) == skill {
+		for _, pack := range s.listedPacks(r.catalog) {
+			if isSkill(pack) == skill && (s.mayOpen(pack) || s.mayRead(pack)) {
 				values = append(values, pack.ID)
 			}
 		}
 		return values, true
 	case p.Argument.Name == "path":
 		pack := r.catalog.ByID(p.Context.Arguments[argPack])
-		if pack == nil || !isOffered(pack) || isSkill(pack) != skill {
+		if pack == nil || !isOffered(pack) || isSkill(pack) != skill || !s.mayRead(pack) {
 			return nil, true
 		}
 		return packFiles(pack), true

@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// unasked lets everything be read.
-func unasked() option {
+// everyFile lets every file be read.
+func everyFile() option {
 	return func(s *setup) {
 		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"read"}, Where: "config.yaml:1"}}
 	}
@@ -33,7 +33,7 @@ func (c *caller) counted() (inFlight, held, answers int) {
 // Answers that nobody reads are made a few at a time: whoever asks for the same
 // large file again and again waits, and nobody else does.
 func TestHTTPAnswersCount(t *testing.T) {
-	w := newWorld(t, triage, unasked())
+	w := newWorld(t, triage, everyFile())
 	w.put("triage/docs/large.bin", strings.Repeat("\x00\xff", 4<<20), 0o644)
 	s := newSite(t, w)
 	ada := s.http.callers[0]
@@ -89,7 +89,7 @@ func TestHTTPAnswersCount(t *testing.T) {
 
 // A connection of HTTP+SSE has no bounds beside its credential's.
 func TestSSEBounds(t *testing.T) {
-	w := newWorld(t, triage, unasked(), everywhere(20*time.Second))
+	w := newWorld(t, triage, everyFile(), everywhere(20*time.Second))
 	w.put("triage/docs/large.bin", strings.Repeat("\x00\xff", 4<<20), 0o644)
 	s := newSite(t, w)
 	ada := s.http.callers[0]

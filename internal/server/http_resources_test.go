@@ -61,7 +61,12 @@ func TestHTTPResources(t *testing.T) {
 		}
 		for _, c := range w.srv.everyChat() {
 			if c.handle == ran["workspace"] {
-				if err := os.WriteFile(filepath.Join(c.workspace, "made.txt"), []byte("made anew"), 0o644); err != nil {
+				// At once: a file that is half written is another change.
+				other := filepath.Join(t.TempDir(), "made.txt")
+				if err := os.WriteFile(other, []byte("made anew"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(other, filepath.Join(c.workspace, "made.txt")); err != nil {
 					t.Fatal(err)
 				}
 			}

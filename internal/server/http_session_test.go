@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -123,11 +124,13 @@ func TestHTTPManySessions(t *testing.T) {
 }
 
 // Nothing of one chat is in another: fifty at once, of both eras and transports,
-// some of one credential.
+// some of one credential. Neither tools, nor grants, workspaces, resources or
+// notifications.
 func TestHTTPFiftyChats(t *testing.T) {
 	needShell(t)
 	const n = 50
 	w := newWorld(t, triage)
+	w.srv.every = 5 * time.Millisecond
 	people := make([]Credential, n)
 	for i := range people {
 		people[i] = Credential{Token: fmt.Sprintf("token-of-person-%04d", i), Person: fmt.Sprintf("person-%d", i)}
@@ -135,6 +138,8 @@ func TestHTTPFiftyChats(t *testing.T) {
 	s := newSite(t, w, func(o *HTTPOptions) { o.Credentials = people })
 	var mu sync.Mutex
 	var workspaces []string
+	news := make([][]*listening, n)
+	want := make([]map[string]bool, n) // :: method, and the URI → whether it was to come
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
@@ -152,6 +157,16 @@ func TestHTTPFiftyChats(t *testing.T) {
 			if got := len(c.listed()); got != 6 {
 				t.Errorf("chat %d begins with %d tools, want 6", i, got)
 			}
+			want[i] = make(map[string]bool)
+			if c.modern {
+				all := c.open("POST", "/mcp", map[string]any{"id": "news", "method": "subscriptions/listen", "params": withMeta(map[string]any{
+					"notifications": map[string]any{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true},
+				}, false)})
+				all.next()
+				news[i] = append(news[i], all)
+			} else {
+				news[i] = append(news[i], c.open("GET", "/mcp", nil))
+			}
 			// Half of them enable the tools; the others must not see that.
 			c.ok("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
 			enables := i%2 == 0
@@ -162,21 +177,59 @@ func TestHTTPFiftyChats(t *testing.T) {
 					t.Errorf("chat %d ran %v", i, ran)
 				}
 				mu.Lock()
-				workspaces = append(workspaces, ran["workspace"].(string))
-				other := workspaces[0]
+				mine := ran["workspace"].(string)
+				workspaces = append(workspaces, mine)
+				others := slices.DeleteFunc(slices.Clone(workspaces), func(h string) bool { return h == mine })
 				mu.Unlock()
-				if other != ran["workspace"] {
-					c.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "made.txt", "workspace": other})
+				run := map[string]any{"pack_id": "triage", "tool": "greet", "arguments": map[string]any{"who": "x"}, "workspace": "new"}
+				second := c.ok("capability_packs_call_tool", run)["workspace"].(string)
+				mu.Lock()
+				workspaces = append(workspaces, second)
+				mu.Unlock()
+				handles := []string{mine, second}
+				slices.Sort(handles)
+				if got := c.workspaces(); !slices.Equal(got, handles) {
+					t.Errorf("chat %d knows of the workspaces %q, want its own %q", i, got, handles)
 				}
+				for _, other := range others[:min(2, len(others))] {
+					c.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "made.txt", "workspace": other})
+					run["workspace"] = other
+					c.fails("not_found", "capability_packs_call_tool", run)
+					uri := "workspace://" + other + "/made.txt"
+					for _, method := range []string{"resources/read", "resources/directory/read"} {
+						if e, _ := c.ask(method, map[string]any{"uri": strings.TrimSuffix(uri, map[bool]string{true: "", false: "/made.txt"}[method == "resources/read"])})["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
+							t.Errorf("chat %d: %s of another's file = %v", i, method, e)
+						}
+					}
+				}
+				// Its own file is its own news.
+				uri := "workspace://" + mine + "/made.txt"
+				if got := contentsOf(t, c.ask("resources/read", map[string]any{"uri": uri})); got["text"] != "made\n" {
+					t.Errorf("chat %d has %v in its own workspace", i, got)
+				}
+				if c.modern {
+					l, got := listen(c, append([]string{uri}, uris(others)...)...)
+					if !slices.Equal(got, []string{uri}) {
+						t.Errorf("chat %d subscribed to %q, want its own file", i, got)
+					}
+					news[i] = append(news[i], l)
+				} else {
+					result(t, c.ask("resources/subscribe", map[string]any{"uri": uri}))
+					for _, other := range uris(others) {
+						if c.ask("resources/subscribe", map[string]any{"uri": other})["error"] == nil {
+							t.Errorf("chat %d subscribed to another's file", i)
+						}
+					}
+				}
+				c.ok("triage__greet", map[string]any{"who": "again"})
+				want[i]["notifications/resources/updated "+uri] = true
+				want[i][toolsChanged] = true
 			} else {
 				c.fails("not_enabled", "capability_packs_call_tool", map[string]any{"pack_id": "triage", "tool": "greet", "arguments": map[string]any{"who": "x"}})
 				c.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "made.txt"})
 			}
 			if got := slices.Contains(c.listed(), "triage__greet"); got != enables {
 				t.Errorf("chat %d lists the tool: %v, want %v", i, got, enables)
-			}
-			if got := c.heard(); !c.modern && (len(got) > 0) != enables {
-				t.Errorf("chat %d heard %q, and enabled tools: %v", i, got, enables)
 			}
 			// A grant of this chat holds here, and was asked for here.
 			asked := len(c.asked)
@@ -189,12 +242,56 @@ func TestHTTPFiftyChats(t *testing.T) {
 					t.Errorf("chat %d is asked %q, want %s in it", i, q, who.Person)
 				}
 			}
+			// What one attaches, and the lists that this changes, are its own.
+			prompts := func() bool {
+				return slices.Contains(field(objects(result(t, c.ask("prompts/list", nil))["prompts"]), "name"), "triage")
+			}
+			documents := func() bool {
+				return slices.Contains(field(objects(result(t, c.ask("resources/list", nil))["resources"]), "uri"), "skill://triage/SKILL.md")
+			}
+			if !prompts() || !documents() {
+				t.Errorf("chat %d has lost its pack", i)
+			}
+			if i%5 == 0 {
+				message(t, c.ask("prompts/get", map[string]any{"name": "detach", "arguments": map[string]any{"pack_id": "triage"}}))
+				if prompts() || documents() {
+					t.Errorf("chat %d has a pack that it detached", i)
+				}
+				for _, method := range everyList {
+					want[i][method] = true
+				}
+			}
+			if enables { // the file's news takes its time
+				l := news[i][len(news[i])-1]
+				for !l.hasHeard("notifications/resources/updated") {
+					l.keep(l.next())
+				}
+			}
 		})
 	}
 	wg.Wait()
+	s.http.Close() // which ends each stream after all that was to be said on it
+	for i := range n {
+		got := make(map[string]bool)
+		for _, l := range news[i] {
+			for m := l.next(); m != nil; m = l.next() {
+				l.keep(m)
+			}
+			for _, m := range l.kept {
+				if method, _ := m["method"].(string); method != "" {
+					params, _ := m["params"].(map[string]any)
+					uri, _ := params["uri"].(string)
+					got[strings.TrimSpace(method+" "+uri)] = true
+				}
+			}
+		}
+		if !maps.Equal(got, want[i]) {
+			t.Errorf("chat %d heard %v, want %v", i, got, want[i])
+		}
+	}
 	slices.Sort(workspaces)
-	if got := len(slices.Compact(workspaces)); got != n/2 {
-		t.Errorf("%d workspaces, want %d", got, n/2)
+	if got := len(slices.Compact(workspaces)); got != n {
+		t.Errorf("%d workspaces, want %d", got, n)
 	}
 	for _, e := range w.entries() {
 		if e.Caller == "" || e.Chat == "" {
@@ -215,6 +312,37 @@ func TestHTTPFiftyChats(t *testing.T) {
 			t.Errorf("%s was asked %d times to open, want %d: once in each session", person.Person, opened, want)
 		}
 	}
+}
+
+// workspaces are the handles that a client can complete.
+func (c *web) workspaces() []string {
+	c.t.Helper()
+	r := result(c.t, c.ask("completion/complete", map[string]any{
+		"ref": map[string]any{"type": "ref/resource", "uri": templateWorkspace}, "argument": map[string]any{"name": "workspace", "value": ""},
+	}))
+	return texts(r["completion"].(map[string]any)["values"])
+}
+
+// uris are those of the file that programs make, of a few workspaces.
+func uris(handles []string) []string {
+	var all []string
+	for _, h := range handles[:min(2, len(handles))] {
+		all = append(all, "workspace://"+h+"/made.txt")
+	}
+	return all
+}
+
+// keep remembers what came on a stream.
+func (l *listening) keep(m map[string]any) {
+	l.t.Helper()
+	if m == nil {
+		l.t.Fatal("the stream has ended")
+	}
+	l.kept = append(l.kept, m)
+}
+
+func (l *listening) hasHeard(method string) bool {
+	return slices.ContainsFunc(l.kept, func(m map[string]any) bool { return m["method"] == method })
 }
 
 // Whom a change of the list concerns hears of it once; nobody else does.

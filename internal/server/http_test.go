@@ -376,6 +376,7 @@ type listening struct {
 	resp  *http.Response
 	stop  context.CancelFunc
 	lines chan map[string]any // closed with the stream
+	kept  []map[string]any    // what came so far, where a test remembers it
 }
 
 // open opens a stream: a GET of the older era, or a request that lasts.

@@ -46,7 +46,7 @@ func (s *Server) rules() string {
 // metadataBlock names the attached packs, as many as fit into a weight of max,
 // and says how to find the rest. The order is by id.
 func (s *Server) metadataBlock(catalog *packs.Catalog, max int) string {
-	attached := offered(catalog)
+	attached := s.listedPacks(catalog)
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"

@@ -77,7 +77,7 @@ func (s *Server) listPrompts(_ context.Context, r *frontRequest) (mcp.ResultMeta
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("prompts", p.Cursor, prompts(r.catalog), keyed.String)
+	page, next, err := pageOf("prompts", p.Cursor, s.listedPrompts(r.catalog), keyed.String)
 	if err != nil {
 		return nil, err
 	}

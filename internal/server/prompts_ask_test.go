@@ -22,8 +22,10 @@ func TestPromptsThatAsk(t *testing.T) {
 		option option
 		says   string // in the question
 	}{
-		"configured":        {asksAll, "the client says that a person chose it"},
-		"a rule asks":       {func(s *setup) { s.gate.Rules = []rules.Rule{{Effect: rules.Ask, Pack: "acme/*", Where: "config.yaml:1"}} }, "the client says that a person chose it"},
+		"configured": {asksAll, "the client says that a person chose it"},
+		"a rule asks": {func(s *setup) {
+			s.gate.Rules = []rules.Rule{{Effect: rules.Ask, Pack: "acme/*", Where: "config.yaml:1"}}
+		}, "the client says that a person chose it"},
 		"not trusted":       {func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted }, "WARNING: this pack is NOT trusted"},
 		"hidden characters": {func(*setup) {}, "invisible character"},
 	} {

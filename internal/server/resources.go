@@ -55,7 +55,7 @@ func (s *Server) listResources(_ context.Context, r *frontRequest) (mcp.ResultMe
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("resources", p.Cursor, documents(r.catalog), keyed.String)
+	page, next, err := pageOf("resources", p.Cursor, s.listedDocuments(r.catalog), keyed.String)
 	if err != nil {
 		return nil, err
 	}

@@ -73,8 +73,8 @@ type Library interface {
 }
 
 // A Decider is the gate: it decides about a call, keeps the questions that are
-// open, refuses the answer to a call that cannot be made, and forgets a chat that
-// ended.
+// open, refuses the answer to a call that cannot be made, says what lists need not
+// offer, and forgets a chat that ended.
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *gate.Answer, string) error
@@ -84,6 +84,9 @@ type Decider interface {
 	// Postpone leaves a question open whose call has waited long enough.
 	Postpone(*gate.Question) (*gate.Answer, error)
 	EndChat(chat string)
+	// Forbids reports whether the user's rules forbid every request of a kind about
+	// a pack; with [gate.KindAttach], everything about it.
+	Forbids(kind gate.Kind, pack string) bool
 }
 
 // Options are what a server is made of. Library and Gate are required.
@@ -164,6 +167,7 @@ type Server struct {
 	mu      sync.Mutex
 	chats   []*chat         // those that have not ended
 	told    map[string]bool // :: folder of a pack → the log says why it is no skill
+	looks   map[string]int  // :: person → resources that their chats look at
 	changed chan struct{}   // closed when chats, or what is attached to one, change; nil: nobody waits for that
 }
 

@@ -47,7 +47,7 @@ type peer struct {
 	info    mcp.Implementation
 	caps    mcp.ClientCapabilities
 	version string
-	uris    map[string]bool // the resources it subscribed to
+	uris    map[string]string // :: the one spelling of a URI that it subscribed to → its own
 }
 
 var (
@@ -109,7 +109,7 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
 		// The library says what was asked for; this is what came of it.
 		established, _ := s.SubscriptionFilter()
-		established.ResourceSubscriptions = s.subscribed()
+		established.ResourceSubscriptions = s.SubscribedResources()
 		n.Params.AdditionalFields["notifications"] = established
 	}
 	s.wire.send(n)
@@ -263,7 +263,7 @@ func (s *session) tell(n note) {
 	}
 	params := make(map[string]any)
 	if n.uri != "" {
-		params["uri"] = n.uri
+		params["uri"] = s.spelled(n.uri)
 	}
 	if s.listenID != nil {
 		params["_meta"] = map[string]any{mcp.MetaKeySubscriptionID: s.listenID}

@@ -57,12 +57,6 @@ type skillResource struct {
 	Size   int64  `json:"size"`
 }
 
-// skills are the packs of a Catalog that are skills, sorted by the URIs of their
-// documents.
-func skills(catalog *packs.Catalog) []keyed {
-	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack == nil || !isSkill(d.pack) })
-}
-
 type listSkillsParams struct {
 	cursorParams
 	roundTrip
@@ -90,7 +84,7 @@ func (s *Server) listSkills(ctx context.Context, r *frontRequest) (mcp.ResultMet
 func (s *Server) skillsAfter(ctx context.Context, catalog *packs.Catalog, after string) (*skillsResult, error) {
 	out := &skillsResult{Skills: []json.RawMessage{}}
 	size, last := 0, ""
-	for _, d := range skills(catalog) {
+	for _, d := range s.listedSkills(catalog) {
 		if d.key <= after {
 			continue
 		}
@@ -143,7 +137,7 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 		return nil, err
 	}
 	pack := skillAt(r.catalog, p.URI)
-	if pack == nil {
+	if pack == nil || !s.showsFiles(pack) {
 		return nil, notFound(r, p.URI)
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
@@ -250,7 +244,37 @@ func (s *Server) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage,
 	if doc == nil || doc.Name != p.Name || !verbatim(problems) {
 		return nil, fmt.Errorf("its frontmatter is no longer what it was: %w", errNoSkill)
 	}
-	return doc.JSON()
+	matter, err := doc.JSON()
+	if err == nil && !harmless(matter) {
+		return nil, fmt.Errorf("its frontmatter has characters that cannot be seen, or that change what is seen, and it would be given as it is: %w", errNoSkill)
+	}
+	return matter, err
+}
+
+// harmless reports whether nothing in a frontmatter has to be escaped before it
+// is shown. The extension wants it exactly, and clients give it to models unasked.
+func harmless(matter json.RawMessage) bool {
+	var v any
+	if json.Unmarshal(matter, &v) != nil {
+		return false
+	}
+	var walk func(v any) bool
+	walk = func(v any) bool {
+		switch v := v.(type) {
+		case string:
+			return safetext.Text(v) == v
+		case []any:
+			return !slices.ContainsFunc(v, func(item any) bool { return !walk(item) })
+		case map[string]any:
+			for k, item := range v {
+				if safetext.Line(k) != k || !walk(item) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return walk(v)
 }
 
 // verbatim reports whether a frontmatter is to every reader of YAML what it is
@@ -319,7 +343,7 @@ func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
 		return nil
 	}
 	for _, at := range places(catalog, u) {
-		if at.path != manifestFile {
+		if at.path != manifestFile || !s.showsFiles(at.pack) {
 			continue
 		}
 		if dir, err := at.pack.OpenDir(); err == nil {
@@ -337,7 +361,7 @@ func (s *Server) generated(catalog *packs.Catalog, uri string) generated {
 // index is the discovery index of the skills.
 func (s *Server) index(ctx context.Context, catalog *packs.Catalog) (*skillIndex, error) {
 	out := &skillIndex{Schema: "https://schemas.agentskills.io/discovery/0.2.0/schema.json", Skills: []indexEntry{}}
-	for _, d := range skills(catalog) {
+	for _, d := range s.listedSkills(catalog) {
 		p := d.pack
 		tree, err := s.skillTree(ctx, p)
 		if ctx.Err() != nil {

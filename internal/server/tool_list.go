@@ -83,7 +83,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 
 func (s *Server) list(c *call, query, after string) listResult {
 	out := listResult{Packs: []listedPack{}}
-	for _, p := range offered(c.catalog) {
+	for _, p := range s.listedPacks(c.catalog) {
 		if p.ID <= after || !matches(p, query) {
 			continue
 		}

@@ -133,6 +133,13 @@ func (s *Server) library(ctx context.Context, id json.RawMessage, method string,
 	if reply, ok := s.front(ctx, id, method, raw); ok {
 		return reply
 	}
+	if ch, _, known := chatOf(ctx); known && id != nil && method == string(mcp.MethodSubscriptionsListen) {
+		leave, ok := ch.listenPlace()
+		if !ok {
+			return mcp.NewJSONRPCError(mcp.NewRequestId(id), codeBusy, errTooManyListens.Error(), nil)
+		}
+		defer leave()
+	}
 	var wrong wrongRequest
 	reply = s.mcp.HandleMessage(context.WithValue(ctx, wrongKey{}, &wrong), raw)
 	if wrong.err != nil && id != nil {

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+)
+
+// What a rule forbids altogether is not offered: lists never ask, so the gate
+// has no say in them one by one. A pack about which everything is forbidden is in
+// no list. One that may not be opened has no prompt, no document among the
+// resources, and is no skill; one whose files may not be read is no skill either,
+// since the manifest of one tells them by their digests. A request that names
+// what is left out meets the gate as ever, which denies it on the record.
+
+// hides reports whether everything about a pack is forbidden.
+func (s *Server) hides(p *packs.Pack) bool { return s.opts.Gate.Forbids(gate.KindAttach, p.ID) }
+
+func (s *Server) mayOpen(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindOpen, p.ID) }
+
+func (s *Server) mayRead(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindRead, p.ID) }
+
+// showsFiles reports whether the list of all of a pack's files, with their
+// digests, may be given.
+func (s *Server) showsFiles(p *packs.Pack) bool { return s.mayOpen(p) && s.mayRead(p) }
+
+// mayGive reports whether a place is not forbidden.
+func (s *Server) mayGive(at place) bool {
+	if at.path == at.pack.Entry {
+		return s.mayOpen(at.pack)
+	}
+	return s.mayRead(at.pack)
+}
+
+// listedPacks are the packs that a model is told of.
+func (s *Server) listedPacks(catalog *packs.Catalog) []*packs.Pack {
+	return slices.DeleteFunc(offered(catalog), s.hides)
+}
+
+// listedDocuments are documents without those that may not be opened.
+func (s *Server) listedDocuments(catalog *packs.Catalog) []keyed {
+	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack != nil && !s.mayOpen(d.pack) })
+}
+
+// listedPrompts are prompts without those of packs that may not be opened.
+func (s *Server) listedPrompts(catalog *packs.Catalog) []keyed {
+	return slices.DeleteFunc(prompts(catalog), func(d keyed) bool { return d.pack != nil && !s.mayOpen(d.pack) })
+}
+
+// listedSkills are the packs of a Catalog that are skills, sorted by the URIs of
+// their documents, without those that rules keep to themselves.
+func (s *Server) listedSkills(catalog *packs.Catalog) []keyed {
+	return slices.DeleteFunc(documents(catalog), func(d keyed) bool { return d.pack == nil || !isSkill(d.pack) || !s.showsFiles(d.pack) })
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+)
+
+const shelves = triage + `
+-- acme/refunds/SKILL.md --
+---
+name: refunds
+description: Refunds money.
+---
+-- acme/refunds/docs/a.md --
+a
+-- plain/CAPABILITY.md --
+---
+name: plain
+description: No skill.
+---
+`
+
+// What a rule forbids altogether is in no list: everything of a pack, what leads
+// to its document, and what tells of its files. A request that names it is denied
+// on the record.
+func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
+	const id, uri = "acme/refunds", "skill://acme/refunds/"
+	deny := func(r rules.Rule) []rules.Rule {
+		r.Effect, r.Where = rules.Deny, "config.yaml:1"
+		return []rules.Rule{r}
+	}
+	for name, tc := range map[string]struct {
+		rules                       []rules.Rule
+		pack, document, files, path bool
+	}{
+		"nothing":        {nil, true, true, true, true},
+		"everything":     {deny(rules.Rule{Pack: "acme/*"}), false, false, false, false},
+		"open":           {deny(rules.Rule{Pack: "acme/*", Kinds: []string{"open"}}), true, false, false, true},
+		"read":           {deny(rules.Rule{Pack: id, Kinds: []string{"read"}}), true, true, false, false},
+		"running a tool": {deny(rules.Rule{Pack: id, Tool: "*"}), true, true, true, true},
+		"another pack":   {deny(rules.Rule{Pack: "other"}), true, true, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, shelves, func(s *setup) { s.gate.Rules = tc.rules })
+			w.answer = decide("once")
+			hello := w.initialize()
+			has := func(what string, got, want bool) {
+				t.Helper()
+				if got != want {
+					t.Errorf("%s: %v, want %v", what, got, want)
+				}
+			}
+			listed := func(method, key, name string) []string {
+				return field(objects(result(t, w.request(method, nil))[key]), name)
+			}
+			has("instructions", strings.Contains(hello["instructions"].(string), id), tc.pack)
+			has("capability_packs_list", strings.Contains(fmt.Sprint(w.ok("capability_packs_list", nil)), id), tc.pack)
+			has("tools/list", strings.Contains(fmt.Sprint(result(t, w.request("tools/list", nil))), id), tc.pack)
+			has("prompts/list", slices.Contains(listed("prompts/list", "prompts", "name"), "acme__refunds"), tc.document)
+			has("resources/list", slices.Contains(listed("resources/list", "resources", "uri"), uri+"SKILL.md"), tc.document)
+			has("skills/list", slices.Contains(listed("skills/list", "skills", "uri"), uri+"SKILL.md"), tc.files)
+			has("skills/get", w.request("skills/get", map[string]any{"uri": uri + "SKILL.md"})["error"] == nil, tc.files)
+			has("index.json", strings.Contains(fmt.Sprint(w.request("resources/read", map[string]any{"uri": indexURI})), id), tc.files)
+			has("_manifest", w.request("resources/read", map[string]any{"uri": uri + "_manifest"})["error"] == nil, tc.files)
+			complete := func(ref map[string]any, name string, context map[string]any) []string {
+				r := result(t, w.request("completion/complete", map[string]any{"ref": ref, "argument": map[string]any{"name": name, "value": ""}, "context": map[string]any{"arguments": context}}))
+				return texts(r["completion"].(map[string]any)["values"])
+			}
+			template := map[string]any{"type": "ref/resource", "uri": templateSkill}
+			has("completion of ids", slices.Contains(complete(template, "pack_id", nil), id), tc.pack)
+			has("completion of paths", slices.Contains(complete(template, "path", map[string]any{"pack_id": id}), "docs/a.md"), tc.path)
+			has("subscribing to the document", w.request("resources/subscribe", map[string]any{"uri": uri + "SKILL.md"})["error"] == nil, tc.document)
+			has("subscribing to a file", w.request("resources/subscribe", map[string]any{"uri": uri + "docs/a.md"})["error"] == nil, tc.path)
+			// The others are where they were.
+			has("another's prompt", slices.Contains(listed("prompts/list", "prompts", "name"), "triage"), true)
+			has("another skill", slices.Contains(listed("skills/list", "skills", "uri"), "skill://triage/SKILL.md"), true)
+			// By its name it is there, and denied.
+			before := len(w.entries())
+			if !tc.document {
+				w.fails("denied", "capability_packs_open_docs", map[string]any{"pack_id": id})
+				for _, method := range []string{"prompts/get", "resources/read"} {
+					params := map[string]any{"name": "acme__refunds"}
+					if method == "resources/read" {
+						params = map[string]any{"uri": uri + "SKILL.md"}
+					}
+					if e, _ := w.request(method, params)["error"].(map[string]any); e["code"] != float64(codeNotGiven) {
+						t.Errorf("%s: %v, want that it is denied", method, e)
+					}
+				}
+				if got := w.entries()[before:]; len(got) != 3 || got[2].Decision != "deny" || got[2].Channel != "rule" {
+					t.Errorf("the log has %+v, want three denials", got)
+				}
+			}
+			// What is detached is offered to be attached, unless that is forbidden.
+			if err := w.srv.SetAttached(t.Context(), w.srv.everyChat()[0].id, id, false); err != nil {
+				t.Fatal(err)
+			}
+			has("completion of attach", slices.Contains(complete(map[string]any{"type": "ref/prompt", "name": "attach"}, "pack_id", nil), id), tc.pack)
+		})
+	}
+}
+
+// A frontmatter goes to models as it is, and unasked: one that would have to be
+// escaped is not given, and its pack is served all the same.
+func TestHarmlessFrontmatter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		matter string
+		want   bool
+	}{
+		"plain":                  {"license: MIT\nmetadata: {a: [b, 1, true]}", true},
+		"other scripts, emoji":   {"note: \"é 漢字 👍 мир\"", true},
+		"lines":                  {"note: |\n  one\n  two", true},
+		"turned around":          {`note: "a\u202eb"`, false},
+		"invisible":              {`note: "a\u200bb"`, false},
+		"tags":                   {`note: "a\U000E0041b"`, false},
+		"a terminal's":           {`note: "a\eb"`, false},
+		"in a list":              {`metadata: {a: [b, "c\u2066"]}`, false},
+		"in a key":               {`"k\u200b": v`, false},
+		"in a key of a key":      {`metadata: {"k\u200b": v}`, false},
+		"in the description too": {`description: "Does.\u202e"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			matter := tc.matter
+			if !strings.HasPrefix(matter, "description") {
+				matter = "description: Does.\n" + matter
+			}
+			w := newWorld(t, "-- odd/SKILL.md --\n---\nname: odd\n"+matter+"\n---\nBody.\n")
+			w.answer = decide("once")
+			w.initialize()
+			if got := len(objects(result(t, w.request("skills/list", nil))["skills"])) == 1; got != tc.want {
+				t.Errorf("skills/list has it: %v, want %v", got, tc.want)
+			}
+			if got := w.request("skills/get", map[string]any{"uri": "skill://odd/SKILL.md"})["error"] == nil; got != tc.want {
+				t.Errorf("skills/get gives it: %v, want %v", got, tc.want)
+			}
+			if n := strings.Count(w.log.String(), "left out of the list of skills"); (n == 0) != tc.want || n > 1 {
+				t.Errorf("the log says %d times that it is left out:\n%s", n, w.log.String())
+			}
+			w.ok("capability_packs_open_docs", map[string]any{"pack_id": "odd"})
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// listen opens a stream of 2026-07-28 for some resources, and returns those that
+// its acknowledgement names.
+func listen(c *web, uris ...string) (*listening, []string) {
+	c.t.Helper()
+	l := c.open("POST", "/mcp", map[string]any{"id": "s", "method": "subscriptions/listen", "params": withMeta(map[string]any{
+		"notifications": map[string]any{"resourceSubscriptions": uris, "promptsListChanged": true},
+	}, false)})
+	m := l.next()
+	params, _ := m["params"].(map[string]any)
+	got, _ := params["notifications"].(map[string]any)
+	return l, texts(got["resourceSubscriptions"])
+}
+
+// However a client spells a file, and in however many streams, it is one file
+// that is looked at; its client hears of it under its own spelling.
+func TestSubscriptionsAreOfFiles(t *testing.T) {
+	w := newWorld(t, triage)
+	w.srv.every = 5 * time.Millisecond
+	s := newSite(t, w)
+	c := s.newer(tokenAda, nil)
+	const plain, odd, odder = "skill://triage/docs/steps.md", "skill://triage/docs/%73teps.md", "skill://triage/docs/step%73.md"
+	first, got := listen(c, plain, odd, odder, plain)
+	if len(got) != 1 || got[0] != plain {
+		t.Errorf("the stream has %q, want %s once", got, plain)
+	}
+	second, got := listen(c, odder)
+	if len(got) != 1 || got[0] != odder {
+		t.Errorf("the other stream has %q, want %s", got, odder)
+	}
+	ch := s.http.callers[0].chat
+	watched := func() int {
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		return len(ch.watched)
+	}
+	if got := watched(); got != 1 {
+		t.Errorf("%d files are looked at, want one", got)
+	}
+	w.put("triage/docs/next.md", "Step two, which is longer.\n", 0o644)
+	if err := os.Rename(filepath.Join(w.root, "triage/docs/next.md"), filepath.Join(w.root, "triage/docs/steps.md")); err != nil {
+		t.Fatal(err)
+	}
+	for want, l := range map[string]*listening{plain: first, odder: second} {
+		m := l.next()
+		if params, _ := m["params"].(map[string]any); m["method"] != "notifications/resources/updated" || params["uri"] != want {
+			t.Errorf("the stream for %s has %v", want, m)
+		}
+	}
+	first.stop()
+	second.stop()
+	s.until("nobody looks any more", func() bool {
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		return len(ch.watched) == 0 && len(ch.subscribers) == 0 && ch.watching == nil
+	})
+	w.srv.mu.Lock()
+	defer w.srv.mu.Unlock()
+	if len(w.srv.looks) != 0 {
+		t.Errorf("still counted: %v", w.srv.looks)
+	}
+}
+
+// What all streams of a chat watch together is bounded, and so are the streams;
+// another's are not concerned, and what ends makes room.
+func TestSubscriptionsOfAChat(t *testing.T) {
+	w := newWorld(t, triage)
+	var uris []string
+	for i := range maxWatched + 1 {
+		name := fmt.Sprintf("triage/docs/n%d.md", i)
+		w.put(name, "", 0o644)
+		uris = append(uris, "skill://"+name)
+	}
+	s := newSite(t, w)
+	s.tr.MaxIdleConnsPerHost = 2 * maxListens
+	c := s.newer(tokenAda, nil)
+	_, a := listen(c, uris[:maxSubscriptions+1]...)
+	last, b := listen(c, uris[maxSubscriptions:]...)
+	if len(a) != maxSubscriptions || len(b) != maxWatched-maxSubscriptions {
+		t.Errorf("the streams have %d and %d, want %d and %d", len(a), len(b), maxSubscriptions, maxWatched-maxSubscriptions)
+	}
+	if _, got := listen(c, uris[maxWatched]); len(got) != 0 {
+		t.Errorf("one more than a chat can have: %q", got)
+	}
+	if _, got := listen(c, uris[0]); len(got) != 1 {
+		t.Errorf("one that is watched already: %q", got)
+	}
+	if _, got := listen(s.newer(tokenGrace, nil), uris[maxWatched]); len(got) != 1 {
+		t.Errorf("another chat: %q", got)
+	}
+	for range maxListens - 4 {
+		listen(c)
+	}
+	listened := func() bool {
+		e, _ := c.ask("subscriptions/listen", map[string]any{"notifications": map[string]any{"resourceSubscriptions": uris[:1]}})["error"].(map[string]any)
+		return e == nil || e["code"] != float64(codeBusy)
+	}
+	if listened() {
+		t.Errorf("there are more than %d streams", maxListens)
+	}
+	last.stop()
+	ch := s.http.callers[0].chat
+	s.until("a stream makes room", func() bool {
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		return ch.listens == maxListens-1 && len(ch.subscribers) == maxSubscriptions
+	})
+	if _, got := listen(c, uris[maxWatched]); len(got) != 1 {
+		t.Errorf("after there is room: %q", got)
+	}
+}
+
+// A client that has no place left has no work done for it.
+func TestFullIsSeenFirst(t *testing.T) {
+	w := newWorld(t, triage)
+	w.initialize()
+	c := w.srv.everyChat()[0]
+	c.mu.Lock()
+	c.subscribers = make(map[string]int)
+	for i := range maxWatched {
+		c.subscribers[fmt.Sprint(i)] = 1
+	}
+	c.mu.Unlock()
+	// It is not there, which would be another error.
+	sess := w.srv.newSession(nil, c, new(peer), nil)
+	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); err != errTooManySubscriptions {
+		t.Errorf("SubscribeToResourceErr() = %v, want %v", err, errTooManySubscriptions)
+	}
+	c.mu.Lock()
+	clear(c.subscribers)
+	c.mu.Unlock()
+	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); err != errNoResource || len(c.subscribers) != 0 || len(sess.uris) != 0 {
+		t.Errorf("SubscribeToResourceErr() = %v, and %v is kept", err, sess.uris)
+	}
+}
+
+// However many chats a person has, their looks are so many a second.
+func TestLookPause(t *testing.T) {
+	w := newWorld(t, "")
+	for _, tc := range []struct{ looks, rounds int }{{0, 1}, {1, 1}, {maxLooks, 1}, {maxLooks + 1, 2}, {200 * maxLooks, 200}} {
+		w.srv.looksAt("ada", tc.looks)
+		if got := w.srv.lookPause("ada"); got != time.Duration(tc.rounds)*lookEvery {
+			t.Errorf("with %d files, a round is every %s, want %d rounds", tc.looks, got, tc.rounds)
+		}
+		if got := w.srv.lookPause("grace"); got != lookEvery {
+			t.Errorf("another's round is every %s", got)
+		}
+		w.srv.looksAt("ada", -tc.looks)
+	}
+}
