@@ -215,6 +215,26 @@ tools/call capability_packs_open_docs packs_mcp.decision=pending ERROR approval_
 	}
 }
 
+// A call that its client cancels ends as that, and has its denial.
+func TestSpanOfACancelledCall(t *testing.T) {
+	kept, traces := traced(true)
+	w := newWorld(t, triage, traces, everywhere(20*time.Second))
+	w.initialize()
+	kept.Reset()
+	w.begin(false)
+	w.pending(1)
+	w.send(map[string]any{"method": "notifications/cancelled", "params": map[string]any{"requestId": w.next}})
+	w.close()
+	want := `
+tools/call capability_packs_open_docs packs_mcp.decision=deny error.type=cancelled ERROR cancelled
+  gate packs_mcp.decision=deny (waiting for a person) (no longer waiting)
+  audit
+`
+	if diff := cmp.Diff(want, "\n"+drawn(kept, "packs_mcp.decision", "error.type")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // A client of 2026-07-28 carries the question: two requests, and the person's
 // time between them.
 func TestSpansOfACarriedQuestion(t *testing.T) {

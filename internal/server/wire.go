@@ -100,6 +100,7 @@ func (s *Server) reply(ctx context.Context, sess *session, own bool, id json.Raw
 	return reply
 }
 
+// answer is reply without what is told of it.
 func (s *Server) answer(ctx context.Context, sess *session, own bool, id json.RawMessage, method string, raw []byte) mcp.JSONRPCMessage {
 	reply := s.library(s.mcp.WithContext(ctx, sess), id, method, raw)
 	if own {
