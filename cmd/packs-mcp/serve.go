@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,13 @@ func (a *app) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	watching, unwatch := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { s.server.Watch(watching) })
+	defer func() {
+		unwatch()
+		watcher.Wait()
+	}()
 	if cfg.HTTP.Addr != "" {
 		return a.serveHTTP(ctx, cfg, logger, s)
 	}
