@@ -55,6 +55,17 @@ type Log struct {
 	closed  bool
 	lazy    bool  // the syncer runs, and will sync file
 	lazyErr error // what the syncer met; the next append returns it
+
+	syncing chan struct{} // holds a token while a round is synced
+	mu      sync.Mutex
+	waiting *round // whom whoever has to sync can still join; nil: nobody
+}
+
+// A round is one sync, for everybody whose entry was written before it began.
+type round struct {
+	file *os.File
+	done chan struct{} // closed when err is there
+	err  error
 }
 
 // fileOps are what can fail when a disk is full or broken. Tests replace them.
@@ -83,14 +94,15 @@ func Open(path string, opts Options) (*Log, error) {
 		return nil, fmt.Errorf("opening audit log %q: %w", path, err)
 	}
 	l := &Log{
-		path: path,
-		opts: opts,
-		wait: lockWait,
-		lock: flock.New(lockPath(path), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags)),
-		ops:  fileOps{write: (*os.File).Write, sync: (*os.File).Sync},
-		stop: make(chan struct{}),
-		turn: make(chan struct{}, 1),
-		size: -1,
+		path:    path,
+		opts:    opts,
+		wait:    lockWait,
+		lock:    flock.New(lockPath(path), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags)),
+		ops:     fileOps{write: (*os.File).Write, sync: (*os.File).Sync},
+		stop:    make(chan struct{}),
+		turn:    make(chan struct{}, 1),
+		syncing: make(chan struct{}, 1),
+		size:    -1,
 	}
 	release, err := l.acquire()
 	if err == nil {
@@ -328,13 +340,35 @@ func (l *Log) write(e *Entry) error {
 	return nil
 }
 
-// sync makes what was written to f durable. A file that was closed meanwhile,
-// because the log was renamed, was synced before that.
+// sync makes what was written to f durable. Those who come while a sync is under
+// way share the next one: a disk takes about as long for many entries as for one,
+// and when it fails, it fails for all of them.
 func (l *Log) sync(f *os.File) error {
-	if err := l.ops.sync(f); err != nil && !errors.Is(err, os.ErrClosed) {
-		return err
+	l.mu.Lock()
+	r := l.waiting
+	if r != nil && r.file == f {
+		l.mu.Unlock()
+		<-r.done
+		return r.err
 	}
-	return nil
+	r = &round{file: f, done: make(chan struct{})}
+	l.waiting = r
+	l.mu.Unlock()
+
+	l.syncing <- struct{}{}
+	l.mu.Lock()
+	if l.waiting == r {
+		l.waiting = nil // who comes now may have written after it began
+	}
+	l.mu.Unlock()
+	// A file that was closed meanwhile, because the log was renamed, was synced
+	// before that.
+	if err := l.ops.sync(f); !errors.Is(err, os.ErrClosed) {
+		r.err = err
+	}
+	close(r.done)
+	<-l.syncing
+	return r.err
 }
 
 // syncLater starts the syncer unless it runs. The caller has the turn.

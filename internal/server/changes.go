@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -57,6 +58,22 @@ func (c *chat) saw(now *packs.Catalog) {
 func (s *Server) Refresh(ctx context.Context) {
 	for _, c := range s.everyChat() {
 		s.follow(c, s.catalog(ctx, c))
+	}
+}
+
+// Watch calls Refresh every second until ctx is done, so that clients which ask
+// for nothing hear of it too when a command attaches or detaches a pack. As long
+// as nothing did, that looks at one file and at nothing of any pack.
+func (s *Server) Watch(ctx context.Context) {
+	t := time.NewTicker(s.every)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			s.Refresh(ctx)
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"runtime"
@@ -16,16 +16,17 @@ import (
 )
 
 // Many clients at once, with approvals: no reply is lost, and nothing of them
-// is left when they are gone. HTTP_SOAK=60s makes it a hundred, for a minute, and
-// prints how the throughput compares with a bare server of the library's.
+// is left when they are gone. A bare server of the library's gets the same calls
+// of the same clients, by turns, and how the two compare is printed. HTTP_SOAK=60s
+// makes it a hundred clients, for a minute.
 func TestHTTPLoad(t *testing.T) {
-	clients, long := 20, 300*time.Millisecond
+	clients, long, turns := 20, 300*time.Millisecond, 1
 	if soak := os.Getenv("HTTP_SOAK"); soak != "" {
 		d, err := time.ParseDuration(soak)
 		if err != nil {
 			t.Fatal(err)
 		}
-		clients, long = 100, d
+		clients, long, turns = 100, d, 4
 	}
 	w := newWorld(t, triage)
 	s := newSite(t, w)
@@ -41,6 +42,41 @@ func TestHTTPLoad(t *testing.T) {
 	idle := runtime.NumGoroutine()
 	settled(&before)
 
+	var ours, theirs rate
+	for range turns {
+		ours.add(load(t, s, clients, long/time.Duration(turns)))
+		bare := &site{w: w, srv: httptest.NewServer(bareServer()), tr: s.tr}
+		theirs.add(load(t, bare, clients, long/time.Duration(turns)))
+		s.tr.CloseIdleConnections()
+		bare.srv.Close()
+	}
+	s.http.expire(time.Now().Add(2 * time.Hour))
+	s.http.expire(time.Now().Add(2 * time.Hour))
+	s.tr.CloseIdleConnections()
+	s.until("the goroutines are gone", func() bool { return runtime.NumGoroutine() <= idle+2 })
+	settled(&after)
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%d clients for %s: %d calls, half of them asked about; the heap grew by %d KiB", clients, ours.took.Round(time.Millisecond), ours.calls, grown>>10)
+	t.Logf("%.0f calls a second, a bare server of the library's %.0f: %.2f of it", ours.perSecond(), theirs.perSecond(), ours.perSecond()/theirs.perSecond())
+	if grown > 16<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+}
+
+// A rate is how many calls took how long.
+type rate struct {
+	calls int64
+	took  time.Duration
+}
+
+func (r *rate) add(more rate) { r.calls, r.took = r.calls+more.calls, r.took+more.took }
+
+func (r *rate) perSecond() float64 { return float64(r.calls) / r.took.Seconds() }
+
+// load has clients of both eras come, call with approvals, list, and go, for so
+// long.
+func load(t *testing.T, s *site, clients int, long time.Duration) rate {
+	t.Helper()
 	var calls atomic.Int64
 	var wg sync.WaitGroup
 	began := time.Now()
@@ -62,7 +98,7 @@ func TestHTTPLoad(t *testing.T) {
 					t.Errorf("%d questions for 20 calls", len(c.asked))
 				}
 				if !c.modern {
-					if code, _, _ := c.status(c.request(context.Background(), "DELETE", "/mcp", nil)); code != 204 {
+					if code, _, _ := c.status(c.request(context.Background(), "DELETE", "/mcp", nil)); code != 204 && code != 200 {
 						t.Errorf("DELETE = %d", code)
 					}
 				}
@@ -70,46 +106,27 @@ func TestHTTPLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	took := time.Since(began)
-	s.http.expire(time.Now().Add(2 * time.Hour))
-	s.http.expire(time.Now().Add(2 * time.Hour))
-	s.tr.CloseIdleConnections()
-	s.until("the goroutines are gone", func() bool { return runtime.NumGoroutine() <= idle+2 })
-	settled(&after)
-	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	t.Logf("%d clients for %s: %d calls, %.0f a second; the heap grew by %d KiB", clients, took.Round(time.Millisecond), calls.Load(), float64(calls.Load())/took.Seconds(), grown>>10)
-	if grown > 16<<20 {
-		t.Errorf("the heap grew by %d bytes", grown)
-	}
-	if os.Getenv("HTTP_SOAK") == "" {
-		return
-	}
-	bare := mcpserver.NewMCPServer("bare", "1", mcpserver.WithToolCapabilities(true))
-	bare.AddTool(mcp.NewTool("capability_packs_list"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return mcp.NewToolResultText("{}"), nil
-	})
-	other := &site{w: w, srv: httptest.NewServer(mcpserver.NewStreamableHTTPServer(bare)), tr: s.tr}
-	defer other.srv.Close()
-	ours, theirs := rate(t, s, clients), rate(t, other, clients)
-	t.Logf("list: %.0f calls a second, a bare server of the library's %.0f: %s", ours, theirs, fmt.Sprintf("%.2f of it", ours/theirs))
+	return rate{calls.Load(), time.Since(began)}
 }
 
-// rate is how many calls a second of a call that asks nobody a server answers.
-func rate(t *testing.T, s *site, clients int) float64 {
-	t.Helper()
-	const long = 5 * time.Second
-	var calls atomic.Int64
-	var wg sync.WaitGroup
-	end := time.Now().Add(long)
-	for range clients {
-		wg.Go(func() {
-			c := s.older(tokenAda, nil)
-			for time.Now().Before(end) {
-				c.ask("tools/call", map[string]any{"name": "capability_packs_list", "arguments": map[string]any{}})
-				calls.Add(1)
-			}
-		})
+// bareServer is one of the library's, with six tools that do nothing, one of
+// which asks first: no packs, no gate, no log, no token.
+func bareServer() *mcpserver.StreamableHTTPServer {
+	bare := mcpserver.NewMCPServer("bare", "1", mcpserver.WithToolCapabilities(true), mcpserver.WithElicitation())
+	done := func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultStructured(map[string]any{"entry_doc": map[string]any{"path": "SKILL.md", "content": "# Triage\n\nRead docs/steps.md.\n"}}, "{}"), nil
 	}
-	wg.Wait()
-	return float64(calls.Load()) / long.Seconds()
+	for _, name := range []string{toolList, toolReadFile, toolEnable, toolCall, toolExec} {
+		bare.AddTool(mcp.NewTool(name), done)
+	}
+	bare.AddTool(mcp.NewTool(toolOpenDocs, mcp.WithString("pack_id", mcp.Required())), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if answer := mcpserver.ElicitationResponse(r.Params.InputResponses, inputID); answer != nil && answer.Action == mcp.ElicitationResponseActionAccept {
+			return done(ctx, r)
+		}
+		return mcpserver.NewInputRequestBuilder("state").Elicit(inputID, mcp.ElicitationParams{
+			Message:         "Open the documents of pack triage?",
+			RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{"decision": map[string]any{"type": "string"}}},
+		}).ToolResult(), nil
+	})
+	return mcpserver.NewStreamableHTTPServer(bare, mcpserver.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -215,4 +217,31 @@ func TestSSEQuestion(t *testing.T) {
 	w.pending(1)
 	o.stream.stop()
 	w.pending(0)
+}
+
+// A body of 100 MB is refused, announced or not, without being held.
+func TestSSEHugeBody(t *testing.T) {
+	s := newSite(t, newWorld(t, triage))
+	o := s.old(tokenAda)
+	o.initialize()
+	for _, announced := range []int64{100 << 20, -1} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := o.request(t.Context(), "POST", o.path, nil)
+		r.Body, r.ContentLength = io.NopCloser(&repeat{'x', 100 << 20}), announced
+		if resp, err := s.tr.RoundTrip(r); err == nil { // the connection may break first
+			resp.Body.Close()
+			if resp.StatusCode != 413 {
+				t.Errorf("100 MB, announced as %d: %d, want 413", announced, resp.StatusCode)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+			t.Errorf("%d MiB were allocated for a body that is refused", used>>20)
+		}
+		o.send(map[string]any{"id": 1, "method": "ping"})
+		if m := o.reply(); m["id"] != 1.0 {
+			t.Errorf("ping = %v", m)
+		}
+	}
 }

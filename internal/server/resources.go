@@ -104,10 +104,12 @@ func (s *Server) resources(documents []keyed) []mcp.Resource {
 }
 
 // entryResource is the entry document of a pack, under the pack's name and
-// description.
+// description. The title is the name as well: the protocol has the one for
+// programs and the other for people, and some clients show nothing else.
 func (s *Server) entryResource(p *packs.Pack) mcp.Resource {
+	name := safetext.Line(p.Name)
 	return mcp.Resource{
-		URI: packURI(p, p.Entry), Name: safetext.Line(p.Name), Description: s.describe(p.Description), MIMEType: typeOf(p, p.Entry),
+		URI: packURI(p, p.Entry), Name: name, Title: name, Description: s.describe(p.Description), MIMEType: typeOf(p, p.Entry),
 	}
 }
 

@@ -137,12 +137,12 @@ func TestResourcesList(t *testing.T) {
 	w.initialize()
 	entries, _ := w.all("resources/list", "resources", nil)
 	want := []map[string]any{
-		{"uri": "pack://lone/lone.tool.json", "name": "lone", "description": "A loose tool.", "mimeType": "application/json"},
-		{"uri": "pack://notes/README.md", "name": "notes", "description": "Notes, without a SKILL.md.", "mimeType": "text/markdown"},
-		{"uri": "pack://slips/SKILL.md", "name": "slips", "description": "Recovered: read all the same.", "mimeType": "text/markdown"},
-		{"uri": "skill://acme/refunds/SKILL.md", "name": "refunds", "description": "Refunds customers.", "mimeType": "text/markdown"},
+		{"uri": "pack://lone/lone.tool.json", "name": "lone", "title": "lone", "description": "A loose tool.", "mimeType": "application/json"},
+		{"uri": "pack://notes/README.md", "name": "notes", "title": "notes", "description": "Notes, without a SKILL.md.", "mimeType": "text/markdown"},
+		{"uri": "pack://slips/SKILL.md", "name": "slips", "title": "slips", "description": "Recovered: read all the same.", "mimeType": "text/markdown"},
+		{"uri": "skill://acme/refunds/SKILL.md", "name": "refunds", "title": "refunds", "description": "Refunds customers.", "mimeType": "text/markdown"},
 		{"uri": "skill://index.json", "name": "index.json", "title": "Index of skills", "description": "The skills there are, for readers of the discovery index.", "mimeType": "application/json"},
-		{"uri": "skill://notes/inner/SKILL.md", "name": "inner", "description": "A skill inside a pack.", "mimeType": "text/markdown"},
+		{"uri": "skill://notes/inner/SKILL.md", "name": "inner", "title": "inner", "description": "A skill inside a pack.", "mimeType": "text/markdown"},
 	}
 	if diff := cmp.Diff(want, entries); diff != "" {
 		t.Errorf("resources/list (-want +got):\n%s", diff)

@@ -278,7 +278,8 @@ func implementation(version string) mcp.Implementation {
 	}
 }
 
-// icons are how clients can show the server.
+// icons are how clients can show the server. Tools, prompts and resources have
+// none: it would be this one many times, and a pack's own could be anybody's.
 func icons() []mcp.Icon {
 	src := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(icon))
 	return []mcp.Icon{{Src: src, MIMEType: "image/svg+xml", Sizes: []string{"any"}}}
