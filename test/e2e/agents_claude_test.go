@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// claude runs Claude Code in print mode, with a model of ours and settings that
-// may have hooks, and returns what it printed.
-func (w *world) claude(program string, m *model, hooks map[string]any) string {
+// claude runs Claude Code in print mode, with a model of ours, settings that may
+// have hooks, and more variables, and returns what it printed.
+func (w *world) claude(program string, m *model, hooks map[string]any, more ...string) string {
 	w.t.Helper()
 	asJSON := func(v any) string {
 		raw, err := json.Marshal(v)
@@ -26,12 +26,12 @@ func (w *world) claude(program string, m *model, hooks map[string]any) string {
 	servers := w.write("claude/mcp.json", asJSON(map[string]any{"mcpServers": map[string]any{"packs": server}}))
 	settings := w.write("claude/settings.json", asJSON(map[string]any{"hooks": hooks}))
 	return w.runAgent(program,
-		[]string{
+		append([]string{
 			"ANTHROPIC_BASE_URL=" + m.url, "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=" + w.file("claude/home"),
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 			// Or else the model is not shown the tools until it looks for them.
 			"ENABLE_TOOL_SEARCH=false",
-		},
+		}, more...),
 		"-p", "Write down that it rains.", "--output-format", "json", "--settings", settings,
 		"--mcp-config", servers, "--strict-mcp-config", "--allowedTools", "mcp__packs")
 }
@@ -117,5 +117,24 @@ func TestAgentClaudeCode(t *testing.T) {
 		m := newModel(t, denied(t, "the question was closed without an answer")...)
 		w.claude(program, m, nil)
 		w.decided("elicitation", "open deny")
+	})
+
+	// As it is shipped, it shows the model the names of tools only. What the server
+	// says of itself, and with it of the packs, is there all the same.
+	t.Run("tools that are searched for", func(t *testing.T) {
+		t.Parallel()
+		w := newAgentWorld(t, "elicitation")
+		m := newModel(t, func(seen turn) move {
+			if got := seen.names(); len(got) > 0 {
+				t.Errorf("the model is offered %q, want that it has to look for them", got)
+			}
+			if !strings.Contains(unindented(seen.text), metadata) || !strings.Contains(seen.text, "mcp__packs__capability_packs_list") {
+				t.Errorf("the model reads\n%s\nwant the names of the packs and of the tools", seen.text)
+			}
+			return move{words: lastWords}
+		})
+		if out := w.claude(program, m, nil, "ENABLE_TOOL_SEARCH=true"); !strings.Contains(out, lastWords) {
+			t.Errorf("the agent printed %q, want the model's last words", tail(out))
+		}
 	})
 }

@@ -182,7 +182,8 @@ export async function enabled(t, how, more) {
 // beside each other: over is the transport, which reach makes of the first
 // argument of connect(at, person, canAsk), a connected client; version(client) is
 // what it agreed on, which must be wanted; callTool(client, params, options) calls
-// its method of that name; status(error) is the HTTP status in one of its errors.
+// its method of that name; status(error) is the HTTP status in one of its errors;
+// progress is whether to wait for some, which takes 5 s in the older era.
 export function define(name, ways) {
   describe(name, { concurrency: true }, () => {
     for (const how of ways) {
@@ -195,6 +196,29 @@ export function define(name, ways) {
 }
 
 function common(how) {
+  // The longest one is the first.
+  test('a call tells how it goes on, and a cancelled one ends its program', async t => {
+    const { world, session } = await enabled(t, how);
+    const pipe = world.pipe();
+    const abort = new AbortController();
+    let onprogress;
+    const told = new Promise(resolve => { onprogress = resolve; });
+    const ended = assert.rejects(session.call('field-notes__hold', { pipe: pipe.name }, { signal: abort.signal, onprogress }));
+    await pipe.holding;
+    if (how.progress) {
+      const { progress, message } = await within(told, 'progress');
+      assert.equal(typeof progress, 'number');
+      assert.match(message, /./);
+    }
+    abort.abort();
+    await ended;
+    await pipe.gone;
+    assert.equal((await session.ok('capability_packs_list')).packs.length, 2);
+    await session.close();
+    const ends = world.entries().filter(e => e.event === 'run.end');
+    assert.deepEqual(ends.map(e => e.cause), ['cancelled']);
+  });
+
   test('the whole way', async t => {
     const { world, person, session } = await start(t, how);
     const pack = path.join(world.packs, 'field-notes');
@@ -355,26 +379,6 @@ function common(how) {
     assert.equal(await code('capability_packs_exec_best_effort', { pack_id: 'plain', command: 'no-such-program-here' }), 'program_not_found');
     assert.equal(await code('capability_packs_list', { cursor: '!' }), 'invalid_arguments');
     await session.close();
-  });
-
-  test('a call tells how it goes on, and a cancelled one ends its program', async t => {
-    const { world, session } = await enabled(t, how);
-    const pipe = world.pipe();
-    const abort = new AbortController();
-    let onprogress;
-    const told = new Promise(resolve => { onprogress = resolve; });
-    const ended = assert.rejects(session.call('field-notes__hold', { pipe: pipe.name }, { signal: abort.signal, onprogress }));
-    await pipe.holding;
-    const { progress, message } = await within(told, 'progress');
-    assert.equal(typeof progress, 'number');
-    assert.match(message, /./);
-    abort.abort();
-    await ended;
-    await pipe.gone;
-    assert.equal((await session.ok('capability_packs_list')).packs.length, 2);
-    await session.close();
-    const ends = world.entries().filter(e => e.event === 'run.end');
-    assert.deepEqual(ends.map(e => e.cause), ['cancelled']);
   });
 
   test('twenty calls at once', async t => {

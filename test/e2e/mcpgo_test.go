@@ -79,6 +79,7 @@ func (c *mcpgoClient) to(sent string) mcpgoway.Interface {
 	default:
 		opts := []mcpgoway.StreamableHTTPCOption{mcpgoway.WithHTTPBasicClient(web), mcpgoway.WithHTTPHeaders(headers)}
 		if c.version != v20260728 {
+			//lint:ignore SA1019 the older era has no other stream for notifications
 			opts = append(opts, mcpgoway.WithContinuousListening())
 		}
 		way, err = mcpgoway.NewStreamableHTTP(*c.base.Load()+"/mcp", opts...)

@@ -14,6 +14,7 @@ const transports = { StdioClientTransport, StreamableHTTPClientTransport, SSECli
 define('TypeScript 1.x', ['stdio', 'http', 'sse'].map(over => ({
   over,
   wanted: '2025-11-25',
+  progress: true,
   version: client => client.transport.agreed,
   callTool: (client, params, options) => client.callTool(params, CallToolResultSchema, options),
   status: error => error.code ?? Number(/HTTP (\d+)/.exec(error.message)?.[1]),

@@ -16,6 +16,7 @@ define('TypeScript 2.x', [
 ].map(([over, wanted, mode]) => ({
   over,
   wanted,
+  progress: mode !== 'legacy',
   version: client => client.getNegotiatedProtocolVersion(),
   callTool: (client, params, options) => client.callTool(params, options),
   status: error => error.status,

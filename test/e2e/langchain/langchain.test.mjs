@@ -132,13 +132,18 @@ for (const transport of ['stdio', 'http', 'sse']) {
         ({ last }) => {
           const { ok, parsed, workspace } = payload(last);
           assert.deepEqual({ ok, parsed }, { ok: true, parsed: { file: 'first', stars: 5 } });
-          assert.deepEqual(last.links, transport === 'stdio' ? [] : [`workspace://${workspace}/notes/first.txt`]);
+          assert.deepEqual(last.links, transport === 'http' ? [`workspace://${workspace}/notes/first.txt`] : []);
           return 'Done.';
         },
-      ], transport === 'stdio' ? { afterToolCall: withoutLinks } : {});
-      assert.deepEqual(answered, ['Open the documents of pack field-notes?', 'Enable 1 tool of pack field-notes?', 'Run tool note of pack field-notes?']);
+      ], { stdio: { afterToolCall: withoutLinks }, sse: { outputHandling: { resource_link: 'artifact' } } }[transport]);
+      // As artifacts, the adapters read what links lead to, at once.
+      const reads = transport === 'sse';
+      assert.deepEqual(answered, [
+        'Open the documents of pack field-notes?', 'Enable 1 tool of pack field-notes?', 'Run tool note of pack field-notes?',
+        ...reads ? ['Read notes/first.txt from the workspace?'] : [],
+      ]);
       assert.equal(fs.readFileSync(path.join(world.workspace, 'notes', 'first.txt'), 'utf8'), 'rain\n5 stars\n');
-      assert.deepEqual(decisions(world), ['open once terminal', 'enable once terminal', 'run once terminal']);
+      assert.deepEqual(decisions(world), ['open once terminal', 'enable once terminal', 'run once terminal', ...reads ? ['read once terminal'] : []]);
     });
 
     test('a denial reaches the model', { timeout: 60_000 }, async t => {
