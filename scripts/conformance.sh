@@ -15,4 +15,4 @@ set -- conformance
 . scripts/judges.sh
 
 PACKS_MCP_BIN=$binary PACKS_MCP_JUDGES=$judges PACKS_MCP_NODE=$node \
-	exec go test -count=1 -timeout 10m -parallel 6 -run '^TestConformance' -v ./test/e2e
+	exec go test -count=1 -timeout 10m -parallel 6 -run '^TestConformance' ./test/e2e
