@@ -1,6 +1,7 @@
 # make build   the program, in bin/
 # make test    all tests that this machine can run
 # make check   everything that must hold before a change is merged
+# make ci      both
 # make bench   the benchmarks, with their ratios
 # make docker  the image; without a Docker engine, its stages by hand
 
@@ -18,7 +19,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check bench bench-sandbox soak-sandbox soak-approvals soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-sandbox soak-sandbox soak-approvals soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -29,10 +30,17 @@ build:
 test:
 	race=$$(scripts/race.sh) && go test $$race -p 3 $(if $(V),-v) ./...
 
-# What computes, beside what waits; at last the fuzzing, which is to have the
-# whole machine for its seconds.
+# Most of this computes; the rest waits for processes, and stands beside it. At
+# last the fuzzing, which is to have the whole machine for its seconds.
+COMPUTES := fmt tidy shell vet staticcheck lint vuln cross
+WAITS    := docker fresh e2e conformance
+
 check:
-	scripts/steps.sh build then "fmt vet tidy shell staticcheck lint vuln cross" "conformance e2e unprivileged fresh docker" then fuzz
+	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
+
+# "make test" and "make check" in one, side by side.
+ci:
+	scripts/steps.sh build then "test unprivileged" "$(COMPUTES) $(WAITS)" then fuzz
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...

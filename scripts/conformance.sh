@@ -1,19 +1,18 @@
 #!/bin/sh
-# conformance.sh [BINARY]
+# conformance.sh BINARY
 #
 # Has the official conformance suite judge the binary over HTTP, by the list in
 # test/e2e/judges/conformance.yaml (test/e2e/conformance_test.go). The suite is
-# installed from npm, once, and without BINARY that is all; skipped by name where
-# that is not possible, which PACKS_MCP_REQUIRE=conformance turns into a failure.
+# installed from npm, once; skipped by name where that is not possible, which
+# PACKS_MCP_REQUIRE=conformance turns into a failure.
 set -eu
 . scripts/lib.sh
-case ${1:-} in
-'' | /*) binary=${1:-} ;;
+case $1 in
+/*) binary=$1 ;;
 *) binary=$PWD/$1 ;;
 esac
 set -- conformance
 . scripts/judges.sh
-[ -n "$binary" ] || exit 0
 
 PACKS_MCP_BIN=$binary PACKS_MCP_JUDGES=$judges PACKS_MCP_NODE=$node \
-	exec go test -count=1 -timeout 10m -parallel 6 -run '^TestConformance' -v ./test/e2e
+	exec go test -count=1 -timeout 10m -parallel 6 -run '^TestConformance' ./test/e2e

@@ -63,8 +63,9 @@ func newConformanceFront(t *testing.T, w *world, list *conformanceList, address 
 
 // An exchange is what the front knows of a request when its response comes.
 type exchange struct {
-	method string
-	alias  *conformanceAlias // of the tool or prompt; nil when it has none
+	method  string
+	alias   *conformanceAlias // of the tool, prompt or resource; nil when it has none
+	allowed bool              // a person's answer was put into it
 }
 
 // exchangeKey is where it is, in the context of the request.
@@ -84,6 +85,7 @@ func (f *conformanceFront) request(r *http.Request) *http.Request {
 	if json.Unmarshal(raw, &message) == nil {
 		x.method, _ = message["method"].(string)
 		if x.alias = f.rename(r, message); x.alias != nil {
+			x.allowed = f.answer(r, x.alias, message)
 			raw = marshal(message)
 		}
 	}
@@ -120,17 +122,18 @@ func (f *conformanceFront) rename(r *http.Request, message map[string]any) *conf
 			f.t.Errorf("%q: %v\n%s", alias.Person, err, out)
 		}
 	}
-	f.answer(r, alias, message, params)
 	return alias
 }
 
 // answer puts what a person fills in into the answer of the suite, and the
-// server's state with it where the suite has forgotten to ask first.
-func (f *conformanceFront) answer(r *http.Request, alias *conformanceAlias, message, params map[string]any) {
+// server's state with it where the suite has forgotten to ask first. It reports
+// whether there was such an answer.
+func (f *conformanceFront) answer(r *http.Request, alias *conformanceAlias, message map[string]any) bool {
+	params, _ := message["params"].(map[string]any)
 	answers, _ := params["inputResponses"].(map[string]any)
 	given, _ := answers[alias.Input].(map[string]any)
 	if given["action"] != "accept" {
-		return
+		return false
 	}
 	delete(answers, alias.Input)
 	answers[approval] = map[string]any{"action": "accept", "content": alias.Answer}
@@ -139,6 +142,7 @@ func (f *conformanceFront) answer(r *http.Request, alias *conformanceAlias, mess
 		params["requestState"] = f.call(r.Header, message)["requestState"]
 		params["inputResponses"] = answers
 	}
+	return true
 }
 
 // response puts the suite's names in the place of the server's.
@@ -176,6 +180,10 @@ func (f *conformanceFront) response(r *http.Response) error {
 			request := requests[approval]
 			delete(requests, approval)
 			requests[x.alias.Input] = request
+		}
+		// The suite takes any end of a call for a good one.
+		if x.allowed && (result["isError"] == true || result["inputRequests"] != nil) {
+			f.t.Errorf("a call that a person allowed has the result %v", result)
 		}
 		if f.spoil != nil {
 			f.spoil(x.method, result)

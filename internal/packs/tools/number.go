@@ -6,7 +6,7 @@ import (
 )
 
 // maxPlainDigits is how many digits a number has at most when it is written
-// without an exponent; integers that were written out keep all of theirs.
+// without an exponent, unless that is shorter, or it was written so.
 const maxPlainDigits = 21
 
 // shortNumber writes a JSON number in its shortest exact decimal form: 1.0 → 1,
@@ -37,20 +37,24 @@ func shortNumber(s string) string {
 	if digits == "" {
 		return "0"
 	}
+	short := digits[:1]
+	if len(digits) > 1 {
+		short += "." + digits[1:]
+	}
+	short += "e" + strconv.Itoa(point-1)
+	// Of the number, and not only of how it was written: what is written here is
+	// written the same when it is read again.
+	most := max(maxPlainDigits, len(strings.TrimPrefix(s, "-")), len(short))
 	var out string
 	switch {
-	case point >= len(digits) && point <= max(maxPlainDigits, len(s)):
+	case point >= len(digits) && point <= most:
 		out = digits + strings.Repeat("0", point-len(digits))
 	case point > 0 && point < len(digits):
 		out = digits[:point] + "." + digits[point:]
-	case point <= 0 && len(digits)-point <= max(maxPlainDigits, len(s)):
+	case point <= 0 && len(digits)-point <= most:
 		out = "0." + strings.Repeat("0", -point) + digits
 	default:
-		out = digits[:1]
-		if len(digits) > 1 {
-			out += "." + digits[1:]
-		}
-		out += "e" + strconv.Itoa(point-1)
+		out = short
 	}
 	if negative {
 		out = "-" + out
