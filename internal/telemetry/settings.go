@@ -34,6 +34,13 @@ type settings struct {
 	joins      bool // traces of clients are continued
 	name       string
 	attributes []attribute.KeyValue
+	batch      batching
+}
+
+// batching is how spans are collected and sent together.
+type batching struct {
+	delay, timeout time.Duration // until a batch goes that is not full; of sending one
+	queue, size    int           // spans that wait, and of one batch
 }
 
 // A problem is why something is not as a variable says. It has no values of
@@ -120,6 +127,9 @@ func (v variables) rest(s *settings) (problems []problem) {
 		ignored("see docs/telemetry.md for those there are", "OTEL_TRACES_SAMPLER %q with OTEL_TRACES_SAMPLER_ARG %q is not one; it is parentbased_always_on instead",
 			v["OTEL_TRACES_SAMPLER"], v["OTEL_TRACES_SAMPLER_ARG"])
 	}
+	s.batch = v.batching(func(name, text string, instead int) {
+		ignored("give a whole number in the bounds that docs/telemetry.md has", "%s is %q; it is %d instead", name, text, instead)
+	})
 	s.joins = v["OTEL_PROPAGATORS"] == ""
 	for _, p := range split(v["OTEL_PROPAGATORS"]) {
 		switch p {
@@ -139,6 +149,31 @@ func (v variables) rest(s *settings) (problems []problem) {
 	}
 	s.name = v["OTEL_SERVICE_NAME"]
 	return problems
+}
+
+// batching reads how spans are batched. The library would read it itself, and
+// end the process over a number that cannot be.
+func (v variables) batching(ignored func(name, text string, instead int)) batching {
+	number := func(name string, usual, most int) int {
+		text := v["OTEL_BSP_"+name]
+		if text == "" {
+			return usual
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > most {
+			ignored("OTEL_BSP_"+name, text, usual)
+			return usual
+		}
+		return n
+	}
+	const hour = int(time.Hour / time.Millisecond)
+	b := batching{
+		delay:   time.Duration(number("SCHEDULE_DELAY", sdktrace.DefaultScheduleDelay, hour)) * time.Millisecond,
+		timeout: time.Duration(number("EXPORT_TIMEOUT", sdktrace.DefaultExportTimeout, hour)) * time.Millisecond,
+		queue:   number("MAX_QUEUE_SIZE", sdktrace.DefaultMaxQueueSize, 1<<16),
+	}
+	b.size = min(b.queue, number("MAX_EXPORT_BATCH_SIZE", sdktrace.DefaultMaxExportBatchSize, 1<<16))
+	return b
 }
 
 // resource describes this program. Later attributes go before earlier ones.

@@ -98,3 +98,21 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// The library ends the process over numbers that cannot be, so none reaches it.
+func TestBatching(t *testing.T) {
+	usual := batching{5 * time.Second, 30 * time.Second, 2048, 512}
+	for environ, want := range map[string]batching{
+		"": usual,
+		"OTEL_BSP_SCHEDULE_DELAY=200 OTEL_BSP_EXPORT_TIMEOUT=1000 OTEL_BSP_MAX_QUEUE_SIZE=64 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=16": {200 * time.Millisecond, time.Second, 64, 16},
+		"OTEL_BSP_MAX_QUEUE_SIZE=100": {usual.delay, usual.timeout, 100, 100},
+		"OTEL_BSP_SCHEDULE_DELAY=0 OTEL_BSP_EXPORT_TIMEOUT=-5 OTEL_BSP_MAX_QUEUE_SIZE=-1 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=-1":                          usual,
+		"OTEL_BSP_SCHEDULE_DELAY=x OTEL_BSP_EXPORT_TIMEOUT=1e3 OTEL_BSP_MAX_QUEUE_SIZE=99999999999999 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=99999999999999": usual,
+	} {
+		s, problems := read(append(strings.Fields(environ), "OTEL_TRACES_EXPORTER=otlp"))
+		refused := strings.Count(environ, "OTEL_") > 0 && want == usual
+		if s == nil || s.batch != want || refused != (len(problems) == 4) {
+			t.Errorf("%q: %+v and the problems %v, want %+v", environ, s.batch, problems, want)
+		}
+	}
+}

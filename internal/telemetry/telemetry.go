@@ -40,8 +40,7 @@ type Traces struct {
 
 // Start makes ready what environ (KEY=value, as from os.Environ) asks for; nil
 // when it asks for nothing, or for what there is not, which the logger is told.
-// How spans are batched is the library's to read, from the environment of the
-// process. Nothing is sent, and nobody connected to, before there is a span.
+// Nothing is sent, and nobody connected to, before there is a span.
 func Start(environ []string, version string, logger *slog.Logger) *Traces {
 	s, problems := read(environ)
 	for _, p := range problems {
@@ -72,7 +71,9 @@ func start(s *settings, e sdktrace.SpanExporter, version string, logger *slog.Lo
 	out := &quiet{SpanExporter: e, logger: logger}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(res), sdktrace.WithSampler(s.sampler),
-		sdktrace.WithBatcher(out),
+		sdktrace.WithBatcher(out,
+			sdktrace.WithBatchTimeout(s.batch.delay), sdktrace.WithExportTimeout(s.batch.timeout),
+			sdktrace.WithMaxQueueSize(s.batch.queue), sdktrace.WithMaxExportBatchSize(s.batch.size)),
 	)
 	tracer := provider.Tracer(scope, trace.WithInstrumentationVersion(version))
 	return &Traces{provider: provider, tracer: spans.New(tracer, s.joins), out: out}, nil
