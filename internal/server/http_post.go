@@ -265,6 +265,7 @@ func (x *exchange) initialize() {
 	}
 	done := make(chan answer, 1)
 	done <- x.encode(reply, always200)
+	defer x.stream.hurryAfter(x.http.ending, flush)()
 	x.http.logUnsent(x.finish(done))
 }
 

@@ -333,17 +333,17 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	st := h.newStream(w, true)
+	stop := context.AfterFunc(s.ctx, func() {
+		st.hurry(time.Now().Add(flush))
+		st.close()
+	})
+	defer stop()
 	s.wait(st) // before the client sees that the stream is there
 	defer s.unwait(st)
 	if err := st.begin(); err != nil {
 		h.logUnsent(err)
 		return
 	}
-	stop := context.AfterFunc(s.ctx, func() {
-		st.hurry(time.Now().Add(flush))
-		st.close()
-	})
-	defer stop()
 	h.logUnsent(st.serve(r.Context().Done(), nil, h.beat))
 	st.close()
 }
