@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -73,9 +74,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 					params := answerables()[method]
 					state := w.state(method, params)
 					other := w.state("resources/read", map[string]any{"uri": "skill://triage/docs/steps.md"})
-					for key, value := range c.carry(state, other) {
-						params[key] = value
-					}
+					maps.Copy(params, c.carry(state, other))
 					before, asked := len(w.entries()), len(w.asked)
 					code, message := w.refused(modern, method, params)
 					if code != -32602 || !strings.HasPrefix(message, "denied: ") || !strings.Contains(message, c.says) || len(message) > 1000 || strings.ContainsAny(message, "\x1b\u202e") {
@@ -139,9 +138,7 @@ func TestAnswersThatAreDenied(t *testing.T) {
 			w := newWorld(t, triage)
 			w.answer = decide("once")
 			call := answerables()["tools/call"]
-			for key, value := range c.carry(w, w.state("tools/call", answerables()["tools/call"])) {
-				call[key] = value
-			}
+			maps.Copy(call, c.carry(w, w.state("tools/call", answerables()["tools/call"])))
 			got := result(t, w.modern("tools/call", call))
 			if got["isError"] == true != c.denied || got["resultType"] != "complete" {
 				t.Errorf("tools/call = %v, want a result that is a denial: %v", got, c.denied)

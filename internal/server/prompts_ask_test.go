@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -52,9 +53,7 @@ func TestPromptsThatAsk(t *testing.T) {
 					}
 					form := r["inputRequests"].(map[string]any)["approval"].(map[string]any)["params"].(map[string]any)
 					again := map[string]any{"requestState": r["requestState"], "inputResponses": map[string]any{"approval": decide(decision)("", nil)}}
-					for key, value := range params {
-						again[key] = value
-					}
+					maps.Copy(again, params)
 					return w.modern("prompts/get", again), form["message"].(string)
 				}
 				w.answer = decide("once")

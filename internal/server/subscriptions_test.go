@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -132,13 +133,13 @@ func TestFullIsSeenFirst(t *testing.T) {
 	c.mu.Unlock()
 	// It is not there, which would be another error.
 	sess := w.srv.newSession(nil, c, new(peer), nil)
-	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); err != errTooManySubscriptions {
+	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); !errors.Is(err, errTooManySubscriptions) {
 		t.Errorf("SubscribeToResourceErr() = %v, want %v", err, errTooManySubscriptions)
 	}
 	c.mu.Lock()
 	clear(c.subscribers)
 	c.mu.Unlock()
-	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); err != errNoResource || len(c.subscribers) != 0 || len(sess.uris) != 0 {
+	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); !errors.Is(err, errNoResource) || len(c.subscribers) != 0 || len(sess.uris) != 0 {
 		t.Errorf("SubscribeToResourceErr() = %v, and %v is kept", err, sess.uris)
 	}
 }
