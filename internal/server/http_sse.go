@@ -217,12 +217,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 		}
 	}()
 	data = trimLine(data)
-	e, wrong := parse(data)
-	if wrong != nil {
-		reject(w, http.StatusBadRequest, nil, wrong)
-		return
-	}
-	id, wrong := e.malformed()
+	e, id, wrong := frame(data)
 	if wrong != nil {
 		reject(w, http.StatusBadRequest, id, wrong)
 		return
