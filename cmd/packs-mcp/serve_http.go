@@ -36,7 +36,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	if severalPeople(cfg) {
+	if len(who) > 1 {
 		tellOfProject(cfg, logger)
 	}
 	l, err := net.ListenTCP("tcp", addr)

@@ -220,7 +220,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger})
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
-		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
+		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
 		Copies: copies.Open(cfg.Paths.Copies, copies.Options{}), Grants: grantStore(cfg),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
@@ -264,11 +264,10 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 }
 
 // people is how many persons the server asks.
-func people(cfg *config.Config) int {
+func people(cfg *config.Config, who []server.Credential) int {
 	if cfg.HTTP.Addr == "" {
 		return 1 // whoever started the client
 	}
-	who, _ := credentials(cfg)
 	return len(who)
 }
 

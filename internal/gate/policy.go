@@ -71,8 +71,8 @@ func (c *check) rule() rules.Verdict {
 
 // Forbids reports whether a rule of the user's forbids every request of a kind
 // about a pack, so that lists need not offer what it would be refused for. With
-// [KindAttach] it is a rule that forbids everything about the pack: rules name no
-// such kind.
+// [KindList] it is a rule that forbids everything about the pack: no rule can name
+// that kind.
 func (g *Gate) Forbids(kind Kind, pack string) bool {
 	return rules.Decide(g.rules, rules.Call{Pack: pack, Kind: string(kind)}).Effect == rules.Deny
 }

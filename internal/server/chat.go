@@ -14,7 +14,9 @@ import (
 )
 
 // A chat is one conversation: what was enabled in it, its workspace, and who
-// wants to hear when its tools change. Over stdio it is the connection.
+// wants to hear when its lists change. Over stdio and HTTP+SSE it is the
+// connection; over Streamable HTTP the session, or, since 2026-07-28, everything
+// with one token.
 type chat struct {
 	id     string // opaque; grants belong to it
 	person string // whose it is, over HTTP with a token for each; empty otherwise
@@ -58,10 +60,9 @@ func (s *Server) newChatOf(person string, origin gate.Origin, name, ends string)
 	}
 	c := &chat{
 		id: name + "-" + rand.Text()[:16], person: person, origin: origin, ends: ends, space: sp,
-		runs:    make(chan struct{}, s.limits.Runs),
+		runs: make(chan struct{}, s.limits.Runs), server: s, over: make(chan struct{}),
 		enabled: make(map[string]*enabledPack),
 	}
-	c.server, c.over = s, make(chan struct{})
 	s.mu.Lock()
 	s.chats = append(s.chats, c)
 	s.mu.Unlock()

@@ -24,7 +24,7 @@ type directoryParams struct {
 func directoryMethod() *baseTool {
 	return &baseTool{
 		name:    methodDirectoryRead,
-		input:   `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`,
+		input:   uriInput,
 		prepare: (*Server).prepareDirectory,
 	}
 }

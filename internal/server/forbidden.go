@@ -11,14 +11,17 @@ import (
 // has no say in them one by one. A pack about which everything is forbidden is in
 // no list. One that may not be opened has no prompt, no document among the
 // resources, and is no skill; one whose files may not be read is no skill either,
-// since the manifest of one tells them by their digests. A request that names
-// what is left out meets the gate as ever, which denies it on the record.
+// since the manifest of one tells them by their digests; one that may not be
+// attached is not offered to be. A request that names what is left out meets the
+// gate as ever, which denies it on the record.
 
 // hides reports whether everything about a pack is forbidden. Without a gate, as
 // where only the block about packs is made, nothing is known of rules.
 func (s *Server) hides(p *packs.Pack) bool {
-	return s.opts.Gate != nil && s.opts.Gate.Forbids(gate.KindAttach, p.ID)
+	return s.opts.Gate != nil && s.opts.Gate.Forbids(gate.KindList, p.ID)
 }
+
+func (s *Server) mayAttach(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindAttach, p.ID) }
 
 func (s *Server) mayOpen(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindOpen, p.ID) }
 

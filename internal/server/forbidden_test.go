@@ -36,13 +36,15 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rules                       []rules.Rule
 		pack, document, files, path bool
+		attach                      bool
 	}{
-		"nothing":        {nil, true, true, true, true},
-		"everything":     {deny(rules.Rule{Pack: "acme/*"}), false, false, false, false},
-		"open":           {deny(rules.Rule{Pack: "acme/*", Kinds: []string{"open"}}), true, false, false, true},
-		"read":           {deny(rules.Rule{Pack: id, Kinds: []string{"read"}}), true, true, false, false},
-		"running a tool": {deny(rules.Rule{Pack: id, Tool: "*"}), true, true, true, true},
-		"another pack":   {deny(rules.Rule{Pack: "other"}), true, true, true, true},
+		"nothing":        {nil, true, true, true, true, true},
+		"everything":     {deny(rules.Rule{Pack: "acme/*"}), false, false, false, false, false},
+		"open":           {deny(rules.Rule{Pack: "acme/*", Kinds: []string{"open"}}), true, false, false, true, true},
+		"read":           {deny(rules.Rule{Pack: id, Kinds: []string{"read"}}), true, true, false, false, true},
+		"attach":         {deny(rules.Rule{Pack: id, Kinds: []string{"attach"}}), true, true, true, true, false},
+		"running a tool": {deny(rules.Rule{Pack: id, Tool: "*"}), true, true, true, true, true},
+		"another pack":   {deny(rules.Rule{Pack: "other"}), true, true, true, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, shelves, func(s *setup) { s.gate.Rules = tc.rules })
@@ -99,7 +101,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 			if err := w.srv.SetAttached(t.Context(), w.srv.everyChat()[0].id, id, false); err != nil {
 				t.Fatal(err)
 			}
-			has("completion of attach", slices.Contains(complete(map[string]any{"type": "ref/prompt", "name": "attach"}, "pack_id", nil), id), tc.pack)
+			has("completion of attach", slices.Contains(complete(map[string]any{"type": "ref/prompt", "name": "attach"}, "pack_id", nil), id), tc.attach)
 		})
 	}
 }

@@ -34,7 +34,7 @@ type frontRequest struct {
 	params  json.RawMessage
 	modern  bool // of 2026-07-28 or later
 	chat    *chat
-	catalog *packs.Catalog // the one this request keeps
+	catalog *packs.Catalog // as it was at first; what the gate decides about is found out anew by its call
 }
 
 // A rpcError is the answer to a request that gets no result.
@@ -105,7 +105,7 @@ func (s *Server) front(ctx context.Context, id json.RawMessage, method string, r
 		Meta *mcp.Meta `json:"_meta"`
 	}
 	if len(e.Params) > 0 && json.Unmarshal(e.Params, &p) != nil {
-		return errorReply(id, &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}), true
+		return errorReply(id, badParams(method)), true
 	}
 	version := p.Meta.ProtocolVersion()
 	info := &mcpserver.RequestProtocolInfo{ProtocolVersion: version}
@@ -195,13 +195,18 @@ type inputResult struct {
 	mcp.MultiRoundTripResult
 }
 
+// badParams is the error for parameters of another type than the protocol's.
+func badParams(method string) *rpcError {
+	return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}
+}
+
 // decode decodes the parameters of a request into v.
 func (r *frontRequest) decode(v any) error {
 	if len(r.params) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(r.params, v); err != nil {
-		return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", r.method)}
+		return badParams(r.method)
 	}
 	return nil
 }

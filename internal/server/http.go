@@ -109,7 +109,7 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 		h.idle = time.Hour
 	}
 	if o.PublicURL != "" {
-		u, err := ParsePublicURL(o.PublicURL)
+		u, err := parsePublicURL(o.PublicURL)
 		if err != nil {
 			return nil, fmt.Errorf("serving over HTTP: %w", err)
 		}
@@ -136,9 +136,9 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 	return h, nil
 }
 
-// ParsePublicURL reads the URL that clients reach a server by: http or https, a
+// parsePublicURL reads the URL that clients reach a server by: http or https, a
 // host, and perhaps a path that a proxy takes off.
-func ParsePublicURL(text string) (*url.URL, error) {
+func parsePublicURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return nil, fmt.Errorf("the public URL %q is not a URL such as https://packs.example.com", text)

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 )
 
@@ -207,7 +205,7 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 	}
 	if !c.admit(size) {
 		w.Header().Set("Retry-After", "1")
-		return fail(http.StatusServiceUnavailable, "too many requests are under way; wait for some to end")
+		return fail(http.StatusServiceUnavailable, tooManyRequests)
 	}
 	defer func() {
 		if !ok {
@@ -240,9 +238,5 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 
 // reject answers a message that the library does not get to see.
 func reject(w http.ResponseWriter, status int, id json.RawMessage, p *problem) {
-	var value any
-	if id != nil {
-		value = id
-	}
-	writeJSON(w, status, mcp.NewJSONRPCError(mcp.NewRequestId(value), p.code, p.message, nil))
+	writeJSON(w, status, rejection(id, p))
 }

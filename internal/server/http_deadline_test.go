@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -177,6 +179,82 @@ func TestHTTPWholeAnswer(t *testing.T) {
 	wg.Go(func() { read("/long", true) })
 	wg.Go(func() { read("/short", false) })
 	wg.Wait()
+}
+
+// A full connection takes nothing more before the deadline that was set last.
+type full struct {
+	http.ResponseWriter
+	begun chan struct{} // closed by the first Flush
+	once  sync.Once
+	mu    sync.Mutex
+	until time.Time
+	moved chan struct{} // has a value when until changed
+}
+
+func (f *full) SetReadDeadline(time.Time) error { return nil }
+
+func (f *full) SetWriteDeadline(t time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until = t
+	select {
+	case f.moved <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (f *full) FlushError() error {
+	f.once.Do(func() { close(f.begun) })
+	for {
+		f.mu.Lock()
+		left := time.Until(f.until)
+		f.mu.Unlock()
+		select {
+		case <-f.moved:
+		case <-time.After(left):
+			return os.ErrDeadlineExceeded
+		}
+	}
+}
+
+// Nor does a client that takes not even the beginning of an answer keep the server
+// from ending: that of a session, or of a stream.
+func TestHTTPEndsWhileAnswersBegin(t *testing.T) {
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	for _, what := range []string{"POST /mcp", "GET /mcp", "GET /sse"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, newWorld(t, ""))
+			c := s.client(tokenAda)
+			c.initialize()
+			method, path, _ := strings.Cut(what, " ")
+			var body io.Reader
+			if method == "POST" {
+				body = strings.NewReader(hello)
+			}
+			r := httptest.NewRequest(method, "http://localhost"+path, body)
+			r.Header.Set("Authorization", "Bearer "+tokenAda)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "text/event-stream")
+			if method == "GET" {
+				r.Header.Set("Mcp-Session-Id", c.session)
+			}
+			w := &full{ResponseWriter: httptest.NewRecorder(), begun: make(chan struct{}), moved: make(chan struct{}, 1)}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				s.http.ServeHTTP(w, r)
+			}()
+			<-w.begun
+			began := time.Now()
+			s.http.Close()
+			if took := time.Since(began); took > ending+2*flush {
+				t.Errorf("Close took %s", took)
+			}
+			<-done
+		})
+	}
 }
 
 // TLS says HTTP/1.1, whatever the configuration or the client says.

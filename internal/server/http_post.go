@@ -14,9 +14,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// errEnds is the cause of a context that ended with its session.
-var errEnds = errors.New("the session ended")
-
 // post serves one message of Streamable HTTP.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	asJSON, events := accepts(r)
@@ -32,12 +29,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	x.after(release)
 	defer x.settle()
 	data = trimLine(data)
-	e, wrong := parse(data)
-	if wrong != nil {
-		reject(w, http.StatusBadRequest, nil, wrong)
-		return
-	}
-	id, wrong := e.malformed()
+	e, id, wrong := frame(data)
 	if wrong != nil {
 		reject(w, http.StatusBadRequest, id, wrong)
 		return
@@ -239,7 +231,7 @@ func (x *exchange) inSession(s *httpSession) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	if !s.begin(string(x.id), cancel, x.stream) {
-		x.reject(http.StatusBadRequest, codeInvalidRequest, "a request with this id is still under way")
+		x.reject(http.StatusBadRequest, codeInvalidRequest, sameID)
 		return
 	}
 	x.after(func() { s.finish(string(x.id), x.stream) })
@@ -265,6 +257,7 @@ func (x *exchange) initialize() {
 	}
 	done := make(chan answer, 1)
 	done <- x.encode(reply, always200)
+	defer x.stream.hurryAfter(x.http.ending, flush)()
 	x.http.logUnsent(x.finish(done))
 }
 
@@ -319,7 +312,7 @@ func (x *exchange) work(ctx context.Context, sess *session, status func(int) int
 		if errors.Is(context.Cause(ctx), errCancelled) {
 			return answer{}
 		}
-		return x.encode(mcp.NewJSONRPCError(mcp.NewRequestId(x.id), codeBusy, "the connection ended before the request was looked at", nil), status)
+		return x.encode(rejection(x.id, &problem{codeBusy, notLookedAt}), status)
 	}
 	defer p.give()
 	a := x.encode(x.http.server.reply(context.WithValue(ctx, slotKey{}, p), sess, true, x.id, x.method, x.raw), status)

@@ -29,6 +29,9 @@ const (
 // errTooMany is about a credential all of whose sessions are in use.
 var errTooMany = errors.New("too many sessions are under way; end some")
 
+// errSessionEnded is the cause of a context that ended with its session.
+var errSessionEnded = errors.New("the session ended")
+
 // An httpSession is a session of the older era. It is a wire, on which goes
 // what belongs to no request: over a stream that waits for news, or else with
 // whatever is under way, or else with what comes next. Nothing is lost in
@@ -170,7 +173,7 @@ func (h *HTTP) endSession(s *httpSession) {
 	s.ended = true
 	streams, unused := slices.Clone(s.waiting), s.using == 0
 	s.mu.Unlock()
-	s.cancel(errEnds)
+	s.cancel(errSessionEnded)
 	for _, st := range streams {
 		st.close()
 	}
@@ -333,17 +336,17 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	st := h.newStream(w, true)
+	stop := context.AfterFunc(s.ctx, func() {
+		st.hurry(time.Now().Add(flush))
+		st.close()
+	})
+	defer stop()
 	s.wait(st) // before the client sees that the stream is there
 	defer s.unwait(st)
 	if err := st.begin(); err != nil {
 		h.logUnsent(err)
 		return
 	}
-	stop := context.AfterFunc(s.ctx, func() {
-		st.hurry(time.Now().Add(flush))
-		st.close()
-	})
-	defer stop()
 	h.logUnsent(st.serve(r.Context().Done(), nil, h.beat))
 	st.close()
 }

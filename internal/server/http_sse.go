@@ -107,7 +107,9 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	s.mu.Lock() // what is posted waits until the connection is there
+	calm := out.stream.hurryAfter(h.ending, flush)
 	err = out.raw([]byte(eventHead("endpoint") + h.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
+	calm()
 	if err == nil {
 		s.conn = h.server.newConn(ch, out, share{slots: c.slots, full: fullLegacy, most: mostLegacy, keep: s.keep})
 	}
@@ -118,8 +120,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 
-	stop := context.AfterFunc(h.ending, func() { out.stream.hurry(time.Now().Add(ending + flush)) })
-	defer stop()
+	defer out.stream.hurryAfter(h.ending, ending+flush)() // calls get their time
 	h.serveLegacy(r, s, out)
 	h.dropLegacy(id)
 	s.mu.Lock()
@@ -216,12 +217,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 		}
 	}()
 	data = trimLine(data)
-	e, wrong := parse(data)
-	if wrong != nil {
-		reject(w, http.StatusBadRequest, nil, wrong)
-		return
-	}
-	id, wrong := e.malformed()
+	e, id, wrong := frame(data)
 	if wrong != nil {
 		reject(w, http.StatusBadRequest, id, wrong)
 		return

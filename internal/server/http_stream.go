@@ -124,6 +124,12 @@ func (st *stream) hurry(latest time.Time) {
 	_ = st.control.SetWriteDeadline(latest)
 }
 
+// hurryAfter bounds the time that may pass from the end of ctx until everything is
+// written, unless stop is called before.
+func (st *stream) hurryAfter(ctx context.Context, most time.Duration) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { st.hurry(time.Now().Add(most)) })
+}
+
 // begin makes the answer a stream of events.
 func (st *stream) begin() error {
 	if st.begun {

@@ -252,6 +252,12 @@ func TestDottedNames(t *testing.T) {
 		for _, name := range []string{"capability_packs_open_docs", "capability_packs.open_docs"} {
 			w.ok(name, map[string]any{"pack_id": "triage"})
 		}
+		// What is said of a tool elsewhere names it as the list does.
+		w.put("triage/large.txt", strings.Repeat("x", maxResource+1), 0o644)
+		e, _ := w.request("resources/read", map[string]any{"uri": "skill://triage/large.txt"})["error"].(map[string]any)
+		if text := fmt.Sprint(e["message"]); !strings.Contains(text, "call "+prefix+"read_file") {
+			t.Errorf("dotted %v: a file that is too large to be given at once: %q", dotted, text)
+		}
 	}
 }
 

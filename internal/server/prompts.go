@@ -178,10 +178,7 @@ func promptOf(catalog *packs.Catalog, name string) *packs.Pack {
 }
 
 func noPrompt(name string) *rpcError {
-	if len(name) > 100 {
-		name = name[:100] + "…"
-	}
-	return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("there is no prompt %q", safetext.Line(strings.ToValidUTF8(name, "")))}
+	return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("there is no prompt %q", shorten(safetext.Line(name), 100))}
 }
 
 // prepareInvocation finds out what a pack's prompt says.

@@ -25,23 +25,26 @@ type uriParams struct {
 	URI string `json:"uri"`
 }
 
-type readParams struct {
+type uriRequest struct {
 	uriParams
 	roundTrip
 }
+
+// uriInput is the schema of uriParams.
+const uriInput = `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`
 
 // readMethod is resources/read on the road of every call.
 func readMethod() *baseTool {
 	return &baseTool{
 		name:    string(mcp.MethodResourcesRead),
-		input:   `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`,
+		input:   uriInput,
 		prepare: (*Server).prepareRead,
 	}
 }
 
 // readResource answers resources/read.
 func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
-	var p readParams
+	var p uriRequest
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
@@ -135,7 +138,7 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 		}
 		defer dir.Close()
 		page, err = dir.Read(f.path, 0, maxResource, limits)
-		return page, tooLargeForOne(err)
+		return page, s.tooLargeForOne(err)
 	}
 	dir, err := f.pack.OpenDir()
 	if err != nil {
@@ -144,13 +147,13 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 	defer dir.Close()
 	file, _ := f.tree.File(f.path)
 	page, err = dir.ReadVerified(f.path, 0, maxResource, limits, file.Digest)
-	return page, tooLargeForOne(err)
+	return page, s.tooLargeForOne(err)
 }
 
 // tooLargeForOne names the way to a file that is too large to be given at once.
-func tooLargeForOne(err error) error {
+func (s *Server) tooLargeForOne(err error) error {
 	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
-		return failf(codeTooLarge, "It is there by pages: call "+toolReadFile+" with its pack_id and path.", "%v", e)
+		return failf(codeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
 	}
 	return err
 }
@@ -169,7 +172,7 @@ func contents(uri string, page *packfs.Page) mcp.ResourceContents {
 type generated func(context.Context) (any, error)
 
 // readGenerated gives one, on the record and without a question.
-func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p readParams, made generated) (mcp.ResultMetadata, error) {
+func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriRequest, made generated) (mcp.ResultMetadata, error) {
 	out, _, err := s.pass(ctx, metadataMethod(string(mcp.MethodResourcesRead), made), p.uriParams, p.roundTrip, nil)
 	if isNoSkill(err) {
 		return nil, notFound(r, p.URI)

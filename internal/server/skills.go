@@ -125,14 +125,9 @@ func (s *Server) leftOut(p *packs.Pack, err error) {
 	}
 }
 
-type getSkillParams struct {
-	uriParams
-	roundTrip
-}
-
 // getSkill answers skills/get.
 func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
-	var p getSkillParams
+	var p uriRequest
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}

@@ -32,15 +32,6 @@ const (
 	flush = time.Second
 )
 
-// Errors of JSON-RPC that this transport answers itself.
-const (
-	codeParse          = -32700
-	codeInvalidRequest = -32600
-	codeInvalidParams  = -32602
-	codeInternal       = -32603
-	codeBusy           = -32000
-)
-
 // A conn is one client over one pair of streams: a line is a message. It
 // differs from the library's own stdio transport in what clients were seen to need:
 // lines are bounded, a last line without a newline is read, ids are kept
@@ -221,17 +212,12 @@ func (c *conn) idle() <-chan struct{} {
 // arrive on the same stream.
 func (c *conn) receive(ctx context.Context, l line) {
 	if l.over {
-		c.reject(idOf(l.data), codeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes; send less at once", c.maxLine))
+		c.reject(idOf(l.data), &problem{codeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes; send less at once", c.maxLine)})
 		return
 	}
-	e, refused := parse(l.data)
+	e, id, refused := frame(l.data)
 	if refused != nil {
-		c.reject(nil, refused.code, refused.message)
-		return
-	}
-	id, refused := e.malformed()
-	if refused != nil {
-		c.reject(id, refused.code, refused.message)
+		c.reject(id, refused)
 		return
 	}
 	c.take(ctx, e, id, l.data, func() {})
@@ -275,7 +261,7 @@ func (c *conn) notified(ctx context.Context, method string, params json.RawMessa
 func (c *conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte, done func()) bool {
 	modern := isModern(params)
 	if p := early(method, params, modern, c.legacy.Initialized()); p != nil {
-		c.reject(id, p.code, p.message)
+		c.reject(id, p)
 		return false
 	}
 	sess := c.legacy
@@ -287,9 +273,9 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 	r := &request{size: len(raw), stream: method == string(mcp.MethodSubscriptionsListen)}
 	callCtx, cancel := context.WithCancelCause(ctx)
 	r.cancel = cancel
-	if code, problem := c.admit(string(id), r); problem != "" {
+	if p := c.admit(string(id), r); p != nil {
 		cancel(nil)
-		c.reject(id, code, problem)
+		c.reject(id, p)
 		return false
 	}
 	if method == string(mcp.MethodInitialize) {
@@ -312,7 +298,7 @@ func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.Ra
 	p := c.share.slots.of(method)
 	if !p.take(ctx) {
 		if !errors.Is(context.Cause(ctx), errCancelled) {
-			c.reject(id, codeBusy, "the connection ended before the request was looked at")
+			c.reject(id, &problem{codeBusy, notLookedAt})
 		}
 		return
 	}
@@ -324,21 +310,21 @@ func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.Ra
 func (c *conn) asks() bool { return true }
 
 // admit takes up a request, or says why not.
-func (c *conn) admit(id string, r *request) (code int, problem string) {
+func (c *conn) admit(id string, r *request) *problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.inFlight[id] != nil:
-		return codeInvalidRequest, "a request with this id is still under way"
+		return &problem{codeInvalidRequest, sameID}
 	case len(c.inFlight) >= maxInFlight,
 		// The largest request there can be always fits in beside another one.
 		c.held+r.size > max(maxHeld, 2*c.maxLine):
-		return codeBusy, "too many requests are under way; wait for some to end"
+		return &problem{codeBusy, tooManyRequests}
 	}
 	c.inFlight[id] = r
 	c.held += r.size
 	c.wg.Add(1)
-	return 0, ""
+	return nil
 }
 
 func (c *conn) release(id string, r *request) {
@@ -365,13 +351,7 @@ func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, me
 }
 
 // reject answers a message that the library does not get to see.
-func (c *conn) reject(id json.RawMessage, code int, message string) {
-	var value any
-	if id != nil {
-		value = id
-	}
-	c.send(mcp.NewJSONRPCError(mcp.NewRequestId(value), code, message, nil))
-}
+func (c *conn) reject(id json.RawMessage, p *problem) { c.send(rejection(id, p)) }
 
 // send puts out one message and does not wait for it to be written.
 func (c *conn) send(message any) {

@@ -210,7 +210,7 @@ func hasCursor(params json.RawMessage) bool {
 func plainError(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
 	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
 		if strings.Contains(e.Message, words) {
-			return mcp.NewJSONRPCErrorDetails(codeInvalidParams, fmt.Sprintf("the parameters of %s are not as the protocol has them", method), nil)
+			return mcp.NewJSONRPCErrorDetails(codeInvalidParams, badParams(method).message, nil)
 		}
 	}
 	return e

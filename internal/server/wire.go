@@ -12,6 +12,22 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
+// Errors of JSON-RPC that are answered without the library.
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeInvalidParams  = -32602
+	codeInternal       = -32603
+	codeBusy           = -32000
+)
+
+// What every transport says of a request that it does not take up.
+const (
+	sameID          = "a request with this id is still under way"
+	tooManyRequests = "too many requests are under way; wait for some to end"
+	notLookedAt     = "the connection ended before the request was looked at"
+)
+
 // A wire is how the messages of a session reach its client. A stdio connection
 // is one for all its requests; over HTTP each request has its own.
 type wire interface {
@@ -173,6 +189,27 @@ func cancelledID(params json.RawMessage) string {
 		return ""
 	}
 	return string(bytes.TrimSpace(p.RequestID))
+}
+
+// frame reads the frame of a message, whose whole is data, and its id, when it is
+// one that a request may have; or it says what is wrong with the frame.
+func frame(data []byte) (e envelope, id json.RawMessage, _ *problem) {
+	e, wrong := parse(data)
+	if wrong != nil {
+		return e, nil, wrong
+	}
+	id, wrong = e.malformed()
+	return e, id, wrong
+}
+
+// rejection answers a message that the library does not get to see. The id is nil
+// when there is none to give back.
+func rejection(id json.RawMessage, p *problem) mcp.JSONRPCError {
+	var value any
+	if id != nil {
+		value = id
+	}
+	return mcp.NewJSONRPCError(mcp.NewRequestId(value), p.code, p.message, nil)
 }
 
 // isAnswer reports whether a message answers a request.

@@ -46,7 +46,7 @@ type space struct {
 	folder    os.FileInfo // what it is; a run may try to put another in its place
 	ownFolder bool        // made for this chat
 
-	// Of those beside a chat's first; its mu guards them.
+	// Of those beside a chat's first; the chat's mu guards them.
 	call  [sha256.Size]byte // the call that it is kept for; zero when a program ran in it
 	using int               // programs that run in it
 	used  time.Time
@@ -147,11 +147,11 @@ func (c *chat) makeSpace(now time.Time) bool {
 	}
 	var goes *space
 	for _, sp := range c.more {
-		unmade := sp.call != [sha256.Size]byte{}
+		unmade := sp.isKept()
 		if sp.using > 0 || !unmade && now.Sub(sp.used) < spaceKept {
 			continue
 		}
-		if goes == nil || unmade && goes.call == [sha256.Size]byte{} || unmade == (goes.call != [sha256.Size]byte{}) && sp.used.Before(goes.used) {
+		if goes == nil || unmade && !goes.isKept() || unmade == goes.isKept() && sp.used.Before(goes.used) {
 			goes = sp
 		}
 	}
@@ -162,6 +162,10 @@ func (c *chat) makeSpace(now time.Time) bool {
 	goes.leave()
 	return true
 }
+
+// isKept reports whether the workspace is kept for a call whose program never ran.
+// The caller holds the chat's mu.
+func (sp *space) isKept() bool { return sp.call != [sha256.Size]byte{} }
 
 // in is the workspace that the call is about.
 func (c *call) in() *space {
