@@ -75,7 +75,7 @@ func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []stri
 	switch {
 	case (p.Ref.Name == promptAttach || p.Ref.Name == promptDetach) && p.Argument.Name == argPack:
 		for _, pack := range r.catalog.All() {
-			if p.Ref.Name == promptAttach && s.hides(pack) {
+			if p.Ref.Name == promptAttach && !s.mayAttach(pack) {
 				continue
 			}
 			if pack.ShadowedBy == "" && pack.Attached == (p.Ref.Name == promptDetach) && (pack.Valid || pack.Attached) {

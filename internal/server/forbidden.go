@@ -15,7 +15,10 @@ import (
 // what is left out meets the gate as ever, which denies it on the record.
 
 // hides reports whether everything about a pack is forbidden.
-func (s *Server) hides(p *packs.Pack) bool { return s.opts.Gate.Forbids(gate.KindAttach, p.ID) }
+func (s *Server) hides(p *packs.Pack) bool { return s.opts.Gate.Forbids("", p.ID) }
+
+// mayAttach reports whether the prompt attach may be asked for a pack.
+func (s *Server) mayAttach(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindAttach, p.ID) }
 
 func (s *Server) mayOpen(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindOpen, p.ID) }
 

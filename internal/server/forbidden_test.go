@@ -41,6 +41,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 		"everything":     {deny(rules.Rule{Pack: "acme/*"}), false, false, false, false},
 		"open":           {deny(rules.Rule{Pack: "acme/*", Kinds: []string{"open"}}), true, false, false, true},
 		"read":           {deny(rules.Rule{Pack: id, Kinds: []string{"read"}}), true, true, false, false},
+		"attaching":      {deny(rules.Rule{Kinds: []string{"attach"}}), true, true, true, true},
 		"running a tool": {deny(rules.Rule{Pack: id, Tool: "*"}), true, true, true, true},
 		"another pack":   {deny(rules.Rule{Pack: "other"}), true, true, true, true},
 	} {
@@ -99,7 +100,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 			if err := w.srv.SetAttached(t.Context(), w.srv.everyChat()[0].id, id, false); err != nil {
 				t.Fatal(err)
 			}
-			has("completion of attach", slices.Contains(complete(map[string]any{"type": "ref/prompt", "name": "attach"}, "pack_id", nil), id), tc.pack)
+			has("completion of attach", slices.Contains(complete(map[string]any{"type": "ref/prompt", "name": "attach"}, "pack_id", nil), id), tc.pack && name != "attaching")
 		})
 	}
 }
