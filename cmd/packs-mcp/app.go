@@ -103,7 +103,7 @@ func (a *app) packFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&a.flags.packs, "packs", nil, "a `DIR` that holds packs; their packs are attached (repeatable)")
 	f.StringVar(&a.flags.config, "config", "", "the configuration `FILE`")
-	f.StringVar(&a.flags.project, "project", "", "the project `DIR` (default: the git root of the working folder)")
+	f.StringVar(&a.flags.project, "project", "", "the project `DIR` (default: the git root of the working folder; none for several people over HTTP)")
 	_ = cmd.MarkFlagDirname("packs")
 	_ = cmd.MarkFlagDirname("project")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")

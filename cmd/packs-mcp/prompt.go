@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 )
@@ -59,27 +60,28 @@ func (a *app) prompt(ctx context.Context, format string) error {
 	if err != nil {
 		return err
 	}
+	forbidden := func(id string) bool { return rules.Forbids(cfg.Rules, "", id) }
 	var text string
 	switch format {
 	case blockAvailableSkills:
-		text = availableSkills(forModels(lib.Catalog(ctx)))
+		text = availableSkills(forModels(lib.Catalog(ctx), forbidden))
 	case blockSkills:
-		text = skills(forModels(lib.Catalog(ctx)))
+		text = skills(forModels(lib.Catalog(ctx), forbidden))
 	default:
 		text = server.Metadata(ctx, server.Options{
 			Library: lib, Tools: toolFiles(cfg), Dotted: cfg.ToolNames == config.Dotted,
 			Limits: server.Limits{Description: cfg.Limits.Description},
-		})
+		}, forbidden)
 	}
 	_, err = fmt.Fprintln(a.stdout, text)
 	return err
 }
 
 // forModels are the packs that a model is told of.
-func forModels(c *packs.Catalog) []*packs.Pack {
+func forModels(c *packs.Catalog, forbidden func(id string) bool) []*packs.Pack {
 	var all []*packs.Pack
 	for _, p := range c.Attached() {
-		if !p.Frontmatter.DisableModelInvocation {
+		if !p.Frontmatter.DisableModelInvocation && !forbidden(p.ID) {
 			all = append(all, p)
 		}
 	}

@@ -115,7 +115,7 @@ log: {level: debug, format: json}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
 	want.HTTP = HTTP{
-		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456"}, {"bob@example.com", "s3cret-s3cret-s3cret"}},
+		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456"}, {"bob@example.com", "s3cret-s3cret-s3cret"}}, InFile: true,
 		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/",
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}

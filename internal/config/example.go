@@ -24,7 +24,7 @@ packs: []
 compat: []
 
 mode: Global              # packs and tools that name other modes are not offered
-project: ""               # the project's folder; empty: the git root of the working folder, if any
+project: ""               # empty: the git root of the working folder, if any; none with several http.tokens
 tool_names: underscore    # underscore or dotted; some clients refuse a server whose names have dots
 
 approval:

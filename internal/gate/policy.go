@@ -70,11 +70,11 @@ func (c *check) rule() rules.Verdict {
 }
 
 // Forbids reports whether a rule of the user's forbids every request of a kind
-// about a pack, so that lists need not offer what it would be refused for. With
-// [KindList] it is a rule that forbids everything about the pack: no rule can name
-// that kind.
+// about a pack, so that lists need not offer what it would be refused for. An
+// empty kind is all of them: that the pack may not be attached, or not be opened,
+// does not forbid the rest of it.
 func (g *Gate) Forbids(kind Kind, pack string) bool {
-	return rules.Decide(g.rules, rules.Call{Pack: pack, Kind: string(kind)}).Effect == rules.Deny
+	return rules.Forbids(g.rules, string(kind), pack)
 }
 
 // allowable reports whether a rule may allow the request. What can send data

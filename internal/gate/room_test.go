@@ -129,6 +129,30 @@ func TestWhatGoesFirst(t *testing.T) {
 	}
 }
 
+// TestGreedyChatOfOnePerson: of one person's chats, the one that has most makes
+// room, its oldest question first; the others lose nothing to it.
+func TestGreedyChatOfOnePerson(t *testing.T) {
+	b := newBench(t, everywhere)
+	b.narrow(1, amount{16, maxText})
+	var quiet, greedy []string
+	for n := range 6 {
+		quiet = append(quiet, b.left(of("ada", fmt.Sprint("quiet", n), n)))
+		b.pass(time.Second)
+	}
+	for n := range 10 {
+		greedy = append(greedy, b.left(of("ada", "greedy", 100+n)))
+		b.pass(time.Second)
+	}
+	for n := range 8 {
+		greedy = append(greedy, b.left(of("ada", "greedy", 200+n)))
+		b.pass(time.Second)
+		want := append(slices.Clone(quiet), greedy[n+1:]...)
+		if got := b.codes(); len(got) != len(want) || slices.ContainsFunc(want, func(code string) bool { return !slices.Contains(got, code) }) {
+			t.Fatalf("after %d more questions these are open: %q, want %q", n+1, got, want)
+		}
+	}
+}
+
 // TestLongQuestionOfMany: what does not fit into one person's part is denied in
 // words that say so, and nothing makes room for it in vain.
 func TestLongQuestionOfMany(t *testing.T) {

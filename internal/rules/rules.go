@@ -95,6 +95,12 @@ type Verdict struct {
 // [Rule.Check] refuses allows nothing, and asks about or denies everything.
 func Decide(all []Rule, c Call) Verdict { return decide(all, c, runtime.GOOS == "windows") }
 
+// Forbids reports whether a rule denies every call of a kind about a pack; with
+// an empty kind, every call about it, of whatever kind.
+func Forbids(all []Rule, kind, pack string) bool {
+	return Decide(all, Call{Pack: pack, Kind: kind}).Effect == Deny
+}
+
 func decide(all []Rule, c Call, windows bool) Verdict {
 	var v Verdict
 	s := &subject{Call: c, windows: windows}

@@ -15,12 +15,10 @@ import (
 // attached is not offered to be. A request that names what is left out meets the
 // gate as ever, which denies it on the record.
 
-// hides reports whether everything about a pack is forbidden. Without a gate, as
-// where only the block about packs is made, nothing is known of rules.
-func (s *Server) hides(p *packs.Pack) bool {
-	return s.opts.Gate != nil && s.opts.Gate.Forbids(gate.KindList, p.ID)
-}
+// hides reports whether everything about a pack is forbidden.
+func (s *Server) hides(p *packs.Pack) bool { return s.opts.Gate.Forbids("", p.ID) }
 
+// mayAttach reports whether the prompt attach may be asked for a pack.
 func (s *Server) mayAttach(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindAttach, p.ID) }
 
 func (s *Server) mayOpen(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindOpen, p.ID) }

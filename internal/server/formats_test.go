@@ -160,8 +160,12 @@ func TestMetadata(t *testing.T) {
 	if len(catalog.Attached()) != 3 {
 		t.Fatalf("%d packs are attached, want 3", len(catalog.Attached()))
 	}
-	block := Metadata(t.Context(), Options{Library: w.lib, Tools: packs.NewToolFiles(tools.Limits{}, "")})
+	options := Options{Library: w.lib, Tools: packs.NewToolFiles(tools.Limits{}, "")}
+	block := Metadata(t.Context(), options, func(string) bool { return false })
 	if !strings.HasSuffix(instructions, block) || !strings.HasPrefix(block, "Capability Packs (attached; metadata only):\n- pack_id: mixed\n") {
 		t.Errorf("Metadata = %q, want the end of the instructions %q", block, instructions)
+	}
+	if block := Metadata(t.Context(), options, func(id string) bool { return id == "mixed" }); strings.Contains(block, "mixed") || strings.Count(block, "pack_id") != 2 {
+		t.Errorf("Metadata = %q, want the two packs that are not forbidden", block)
 	}
 }

@@ -90,6 +90,54 @@ func TestHTTPSessions(t *testing.T) {
 	}
 }
 
+// What is in use stays, however long ago it began: neither the chat of a
+// credential nor a session ends while a call is under way, and a second request
+// with the id of the first is refused and takes nothing from it.
+func TestHTTPInUse(t *testing.T) {
+	needShell(t)
+	for name, modern := range map[string]bool{"older": false, "newer": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, hold)
+			s := newSite(t, w)
+			c := s.newer(tokenAda, decide("chat"))
+			if !modern {
+				c = s.older(tokenAda, decide("chat"))
+				c.next = 7
+			}
+			done := make(chan string, 1)
+			go func() {
+				reply, err := c.try(t.Context(), "tools/call", holdParams())
+				done <- fmt.Sprint(reply, err)
+			}()
+			s.pid("ada", "http")
+			if !modern {
+				for id, want := range map[string]int{"7": 400, `"7"`: 200} {
+					r := c.request(t.Context(), "POST", "/mcp", []byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`))
+					if code, _, body := c.status(r); code != want || strings.Contains(body, "still under way") != (want == 400) {
+						t.Errorf("another request with the id %s = %d %s, want %d", id, code, body, want)
+					}
+				}
+			}
+			s.http.expire(time.Now().Add(2 * time.Hour))
+			for _, ch := range w.srv.everyChat() {
+				if ch.person == "ada" {
+					if err := os.WriteFile(filepath.Join(ch.workspace, "go"), nil, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			select {
+			case got := <-done:
+				if !strings.Contains(got, "let go") {
+					t.Errorf("the call got %s, want that its program went to its end", got)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("the call does not end")
+			}
+		})
+	}
+}
+
 // until waits for what comes soon.
 func (s *site) until(what string, is func() bool) {
 	s.w.t.Helper()

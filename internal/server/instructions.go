@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,15 +19,17 @@ const maxInstructions = 2048
 // instructions teach a model how packs work, and name as many as fit.
 func (s *Server) instructions(ctx context.Context) string {
 	rules := s.rules()
-	return rules + s.metadataBlock(s.catalogOf(ctx), maxInstructions-weight(rules))
+	return rules + s.metadataBlock(s.listedPacks(s.catalogOf(ctx)), maxInstructions-weight(rules))
 }
 
 // Metadata returns the block with packs that a server of these options has in
 // its instructions. Of o, only what a model sees is needed: Library, Tools,
-// Dotted and Limits.
-func Metadata(ctx context.Context, o Options) string {
+// Dotted and Limits. There is no gate to ask: forbidden reports whether rules
+// forbid everything about the pack with an id.
+func Metadata(ctx context.Context, o Options, forbidden func(id string) bool) string {
 	s := &Server{opts: o, limits: o.Limits.withDefaults(), files: o.Tools}
-	return s.metadataBlock(s.catalogOf(ctx), maxInstructions-weight(s.rules()))
+	listed := slices.DeleteFunc(offered(s.catalogOf(ctx)), func(p *packs.Pack) bool { return forbidden(p.ID) })
+	return s.metadataBlock(listed, maxInstructions-weight(s.rules()))
 }
 
 // rules say when to call which tool.
@@ -43,10 +46,9 @@ func (s *Server) rules() string {
 `, s.exposed(toolOpenDocs), s.exposed(toolReadFile), s.exposed(toolEnable), s.exposed(toolCall))
 }
 
-// metadataBlock names the attached packs, as many as fit into a weight of max,
-// and says how to find the rest. The order is by id.
-func (s *Server) metadataBlock(catalog *packs.Catalog, max int) string {
-	attached := s.listedPacks(catalog)
+// metadataBlock names the packs that a model is told of, which are given by id,
+// as many as fit into a weight of max, and says how to find the rest.
+func (s *Server) metadataBlock(attached []*packs.Pack, max int) string {
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"

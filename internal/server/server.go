@@ -85,7 +85,7 @@ type Decider interface {
 	Postpone(*gate.Question) (*gate.Answer, error)
 	EndChat(chat string)
 	// Forbids reports whether the user's rules forbid every request of a kind about
-	// a pack; with [gate.KindList], everything about it.
+	// a pack; with an empty kind, everything about it.
 	Forbids(kind gate.Kind, pack string) bool
 }
 

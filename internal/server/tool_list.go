@@ -49,7 +49,7 @@ func listTool() *baseTool {
 		title: "List capability packs",
 		description: func(s *Server, catalog *packs.Catalog) string {
 			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
-			return text + s.metadataBlock(catalog, maxInstructions-weight(text))
+			return text + s.metadataBlock(s.listedPacks(catalog), maxInstructions-weight(text))
 		},
 		input: `{"type":"object","properties":{` +
 			`"query":{"type":"string","description":"only packs whose id, name, tags or description has every word"},` +

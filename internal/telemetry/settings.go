@@ -89,7 +89,7 @@ func read(environ []string) (*settings, []problem) {
 		return nil, off("%v", "write it as in http://localhost:4318", err)
 	}
 	if s.headers, err = pairs(v.otlp("HEADERS")); err != nil {
-		return nil, off("OTEL_EXPORTER_OTLP_HEADERS cannot be read: %v", "write it as in name=value,other=value, with %%20 for a space", err)
+		return nil, off("OTEL_EXPORTER_OTLP_HEADERS cannot be read: %v", "write it as in name=value,other=value, with %20 for a space", err)
 	}
 	if s.tls, err = v.tls(); err != nil {
 		return nil, off("%v", "name files in PEM that this user can read", err)
