@@ -133,7 +133,7 @@ func TestBadInput(t *testing.T) {
 				status = 200
 			}
 			// Each has an id of its own: one may be under way still when its answer is there.
-			code := l.say(strings.Replace(row.message, `"id":1,`, fmt.Sprintf(`"id":%d,`, 1000+i), 1))
+			code := l.say(strings.Replace(row.message, `"id":1,`, fmt.Sprintf(`"id":%d,`, 700_000+i), 1))
 			got := ""
 			if want != "" {
 				got = said(l.receive())
