@@ -130,7 +130,10 @@ func (c *web) do(r *http.Request) *http.Response {
 // status makes a request and returns its status and what came with it.
 func (c *web) status(r *http.Request) (int, http.Header, string) {
 	c.t.Helper()
-	resp := c.do(r)
+	// What should be refused may begin a stream instead, which has no end.
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	resp := c.do(r.WithContext(ctx))
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
