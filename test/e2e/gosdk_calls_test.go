@@ -135,6 +135,33 @@ func TestCancelledRun(t *testing.T) {
 	}
 }
 
+// A program that does not heed SIGTERM is killed five seconds after its call was
+// cancelled, as the server is shipped.
+func TestStubbornRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.connect(v20260728, choose("once"))
+	pipe := w.newPipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "capability_packs_exec_best_effort", Arguments: map[string]any{
+			"pack_id": "plain", "command": "sh", "args": []string{"-c", `trap "" TERM; exec 3>"$0"; echo holding >&3; sleep 600`, pipe.name},
+		}})
+		ended <- err
+	}()
+	pipe.wait(pipe.holding, "the program runs")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled call = %v, want %v", err, context.Canceled)
+	}
+	pipe.wait(pipe.gone, "the program and its child are gone")
+	c.close()
+	if end := w.runEnd(); end.Cause != "cancelled" || end.Signal != "SIGKILL" || end.DurationMS < 5000 {
+		t.Errorf("run.end has the cause %q, signal %q and %d ms, want cancelled, SIGKILL and 5,000 ms at least", end.Cause, end.Signal, end.DurationMS)
+	}
+}
+
 // runEnd returns the one run.end of the log.
 func (w *world) runEnd() audit.Entry {
 	w.t.Helper()
