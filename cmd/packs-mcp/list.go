@@ -14,23 +14,26 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // listedPack is one pack as list --json and show --json print it.
 type listedPack struct {
-	PackID       string            `json:"pack_id"`
-	Name         string            `json:"name"`
-	Description  string            `json:"description"`
-	Tags         []string          `json:"tags"`
-	Source       string            `json:"source"`
-	Path         string            `json:"path"`
-	Trust        packs.Trust       `json:"trust"`
-	Attached     bool              `json:"attached"`
-	Valid        bool              `json:"valid"`
-	HasToolsJSON bool              `json:"has_tools_json"`
-	ShadowedBy   string            `json:"shadowed_by,omitempty"`
-	Problems     []diag.Diagnostic `json:"problems"`
+	PackID       string      `json:"pack_id"`
+	Name         string      `json:"name"`
+	Description  string      `json:"description"`
+	Tags         []string    `json:"tags"`
+	Source       string      `json:"source"`
+	Path         string      `json:"path"`
+	Trust        packs.Trust `json:"trust"`
+	Attached     bool        `json:"attached"`
+	Valid        bool        `json:"valid"`
+	HasToolsJSON bool        `json:"has_tools_json"`
+	ShadowedBy   string      `json:"shadowed_by,omitempty"`
+	// Forbidden says that a rule denies everything about the pack.
+	Forbidden bool              `json:"forbidden,omitempty"`
+	Problems  []diag.Diagnostic `json:"problems"`
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -39,7 +42,7 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the attached packs",
-		Long:  "List the attached packs: what a model sees from the start. With --all, also those that are not attached, shadowed or invalid, with the reason.",
+		Long:  "List the attached packs: what a model sees from the start. With --all, also those that are not attached, shadowed, invalid or forbidden by a rule, with the reason.",
 		Example: `  packs-mcp list --packs ~/packs
   packs-mcp list --all --json`,
 		Args: misuse(cobra.NoArgs),
@@ -84,11 +87,7 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if source == sourceRemote {
 		found, problems = nil, nil // every root is a folder of this machine
 	}
-	files := toolFiles(cfg)
-	listed := make([]listedPack, 0, len(found))
-	for _, p := range found {
-		listed = append(listed, describe(p, files))
-	}
+	listed := describeAll(cfg, found, all)
 	if asJSON {
 		return printJSON(a.stdout, struct {
 			Packs    []listedPack      `json:"packs"`
@@ -108,13 +107,30 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if note := a.compatNote(ctx, cfg); note != "" {
 		defer fmt.Fprintln(a.stderr, note)
 	}
-	switch rest := len(catalog.All()) - len(catalog.Attached()); {
-	case len(listed) == 0 && rest == 0:
+	switch rest := len(catalog.All()) - len(listed); {
+	case len(catalog.All()) == 0:
 		fmt.Fprintln(a.stderr, "No packs. Name a folder of packs with --packs DIR, or put packs into "+cfg.Paths.Packs)
 	case !all && rest > 0:
-		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed or invalid; see: packs-mcp list --all\n", rest)
+		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
 	return nil
+}
+
+// describeAll describes packs, and only with all those that a rule forbids
+// altogether, which no model is told of.
+func describeAll(cfg *config.Config, found []*packs.Pack, all bool) []listedPack {
+	files := toolFiles(cfg)
+	listed := make([]listedPack, 0, len(found))
+	for _, p := range found {
+		forbidden := rules.Forbids(cfg.Rules, "", p.ID)
+		if forbidden && !all {
+			continue
+		}
+		l := describe(p, files)
+		l.Forbidden = forbidden
+		listed = append(listed, l)
+	}
+	return listed
 }
 
 // compatNote says in one line that folders of other programs hold packs, when
@@ -181,6 +197,8 @@ func printPack(w io.Writer, l listedPack, all bool) {
 		state = " (shadowed)"
 	case !l.Attached:
 		state = " (not attached)"
+	case l.Forbidden:
+		state = " (forbidden by a rule)"
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
 	if all {
@@ -274,6 +292,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
 	}
+	out.Forbidden = rules.Forbids(cfg.Rules, "", p.ID)
 	if asJSON {
 		return printJSON(a.stdout, out)
 	}
@@ -286,7 +305,11 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	}
 	fmt.Fprintf(w, "folder\t%s\n", safetext.Line(out.Path))
 	fmt.Fprintf(w, "entry\t%s\n", safetext.Line(out.Entry))
-	fmt.Fprintf(w, "state\t%s\n", stateOf(p))
+	state := stateOf(p)
+	if out.Forbidden {
+		state += "; a rule forbids everything about it"
+	}
+	fmt.Fprintf(w, "state\t%s\n", state)
 	fmt.Fprintf(w, "trust\t%s (%s)\n", out.Trust, out.Source)
 	fmt.Fprintf(w, "content\t%d files, %d bytes, %s\n", out.Files, out.Bytes, out.Digest)
 	for i, t := range out.Tools {
