@@ -87,7 +87,7 @@ func isPort(s string) bool {
 
 const (
 	minToken  = 16
-	wantToken = "want at least 16 letters, digits or signs, without spaces; a random one is best"
+	wantToken = "want at least 16 letters, digits or signs, without spaces, in quotes; a random one is best"
 )
 
 // token takes what a header can carry and nobody guesses soon.
