@@ -225,7 +225,7 @@ func TestStatesOfOnePerson(t *testing.T) {
 	}
 	honest = append(honest, mint("honest", "1"))
 	for i, state := range honest {
-		if _, err := s.redeem(state, "call"); err != nil {
+		if _, err := s.redeem(state, "honest", "1", "call"); err != nil {
 			t.Errorf("state %d of the other person: %v", i, err)
 		}
 	}
