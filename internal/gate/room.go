@@ -55,8 +55,8 @@ func bytesIn(v reflect.Value) (n int) {
 	case reflect.String:
 		n = v.Len()
 	case reflect.Struct:
-		for i := range v.NumField() {
-			n += bytesIn(v.Field(i))
+		for _, field := range v.Fields() {
+			n += bytesIn(field)
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
