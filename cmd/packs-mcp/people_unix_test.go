@@ -19,6 +19,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 )
 
 const (
@@ -96,12 +101,17 @@ func (g *team) stop() {
 // of the reply as text, and its structured content.
 func (g *team) call(token, tool string, args map[string]any) (text string, content map[string]any) {
 	g.t.Helper()
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
-		"name": tool, "arguments": args, "_meta": map[string]any{
-			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": map[string]any{},
-			"io.modelcontextprotocol/clientInfo": map[string]any{"name": "team", "version": "1"},
-		},
-	}})
+	return g.send(token, tool, map[string]any{"arguments": args}, map[string]any{})
+}
+
+// send is call with all the parameters, for a client that can do this.
+func (g *team) send(token, tool string, params, can map[string]any) (text string, content map[string]any) {
+	g.t.Helper()
+	params["name"], params["_meta"] = tool, map[string]any{
+		"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": can,
+		"io.modelcontextprotocol/clientInfo": map[string]any{"name": "team", "version": "1"},
+	}
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -309,5 +319,49 @@ sandbox:
 		if confined && strings.Contains(text, secret) {
 			t.Errorf("%s has the key of TLS", what)
 		}
+	}
+}
+
+// One person's "always" answers leave others their part of the file.
+func TestPeopleShareTheGrants(t *testing.T) {
+	dir, env := home(t)
+	plantPack(t, filepath.Join(dir, "packs"), "notes", "true\n")
+	config := filepath.Join(dir, "config.yaml")
+	write(t, config, "packs: [{path: packs, attach: all}]\n"+strings.Replace(forTwo, "rules: [{allow: {kind: [open, read, enable, run]}}]\n", "", 1))
+	store := grantfile.Open(filepath.Join(dir, "state", "state", "grants.json"))
+	const part = 1000 // of 2,000
+	var adas []gate.Grant
+	for i := range part {
+		adas = append(adas, gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: gate.KindOpen, Person: "ada"})
+	}
+	if err := store.Update(func([]gate.Grant) ([]gate.Grant, error) { return adas, nil }); err != nil {
+		t.Fatal(err)
+	}
+	g := startTeam(t, dir, env, config)
+	for _, token := range []string{adasToken, gracesToken} {
+		form := map[string]any{"elicitation": map[string]any{}}
+		params := map[string]any{"arguments": map[string]any{"pack_id": "notes"}}
+		asked, _ := g.send(token, "capability_packs_open_docs", params, form)
+		state := regexp.MustCompile(`"requestState":"([^"]+)"`).FindStringSubmatch(asked)
+		if state == nil {
+			t.Fatalf("opening asks nothing: %s", asked)
+		}
+		params["requestState"] = state[1]
+		params["inputResponses"] = map[string]any{"approval": map[string]any{"action": "accept", "content": map[string]any{"decision": "always"}}}
+		text, content := g.send(token, "capability_packs_open_docs", params, form)
+		if content["error"] != nil || content == nil {
+			t.Errorf("the call that was allowed: %s", text)
+		}
+	}
+	all, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := make(map[string]int)
+	for _, grant := range all {
+		kept[grant.Person]++
+	}
+	if diff := cmp.Diff(map[string]int{"ada": part, "grace": 1}, kept); diff != "" {
+		t.Errorf("what is kept of each differs (-want +got):\n%s\n%s", diff, g.said())
 	}
 }

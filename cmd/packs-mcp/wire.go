@@ -221,7 +221,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
-		Copies: copies.Open(cfg.Paths.Copies, copies.Options{}), Grants: grantStore(cfg),
+		Copies: copies.Open(cfg.Paths.Copies, copies.Options{}), Grants: grantStore(cfg).Among(people(cfg, who)),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here {

@@ -230,8 +230,8 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 	}
 	var stale error
 	if answer != nil {
-		// First of all: whatever is decided, the state is spent.
-		c.nonce, stale = g.states.redeem(answer.State, req.callDigest(c.box.Level))
+		// First of all: whatever is decided, the state is spent, if it is the caller's.
+		c.nonce, stale = c.redeem()
 		if stale == nil && !g.queue.has(c.nonce) {
 			stale = errStateSpent
 		}
@@ -283,13 +283,13 @@ func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
 	if req.Run != nil {
 		c.box = g.Sandbox(context.Background())
 	}
-	nonce, err := g.states.redeem(answer.State, req.callDigest(c.box.Level))
+	nonce, err := c.redeem()
 	if err != nil {
 		reason += "; " + err.Error()
 	}
 	g.queue.finish(nonce, CodeWithdrawn, "the call cannot be made any more")
 	denied := c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
-	if errors.Is(err, errStateForged) || errors.Is(err, errStateSpent) {
+	if errors.Is(err, errStateForged) || errors.Is(err, errStateSpent) || errors.Is(err, errStateTheirs) {
 		return invalid(denied)
 	}
 	return denied
@@ -308,6 +308,12 @@ type check struct {
 	ruled  string // where the rule is written that the decision rests on
 	// changed says what differs from what was allowed before.
 	changed []string
+}
+
+// redeem spends the state that came with the answer; see [states.redeem].
+func (c *check) redeem() (nonce string, err error) {
+	by := &c.req.Caller
+	return c.states.redeem(c.answer.State, by.Person, by.Chat, c.req.callDigest(c.box.Level))
 }
 
 // first decides about a request that comes without an answer.

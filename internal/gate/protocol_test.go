@@ -118,6 +118,9 @@ func TestStateOfAnotherCall(t *testing.T) {
 			q := b.ask(c.of())
 			_, err := b.answer(with(c.of(), c.change), accept(q.State, "once"))
 			b.denied(err, "another call")
+			if name == "another chat" || name == "another person" {
+				return // see TestStateOfAnother
+			}
 			// And now it is spent for its own call too.
 			_, err = b.answer(c.of(), accept(q.State, "once"))
 			b.denied(err, "used before")
@@ -140,6 +143,63 @@ func TestStateOfAnotherCall(t *testing.T) {
 			t.Errorf("Check() = %v, want a permit", err)
 		}
 	})
+}
+
+// TestStateOfAnother: who brings somebody else's state, from another chat or as
+// another person, learns and spends nothing: whose it is still answers, once, also
+// when both come at the same time.
+func TestStateOfAnother(t *testing.T) {
+	strangers := map[string]Caller{
+		"another chat":                    {Chat: "stdio-2"},
+		"another person":                  {Chat: "stdio-1", Person: "grace"},
+		"another person, in another chat": {Chat: "http-2", Person: "grace"},
+	}
+	for name, who := range strangers {
+		theirs := func(r Request) Request {
+			r.Caller.Chat, r.Caller.Person = who.Chat, who.Person
+			return r
+		}
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, everywhere)
+			q := b.ask(carrying(toolRun()))
+			_, err := b.answer(theirs(carrying(toolRun())), accept(q.State, "once"))
+			b.denied(err, "another call")
+			b.denied(b.Refuse(theirs(Request{Caller: toolRun().Caller}), accept(q.State, "deny"), "no such tool"), "another call")
+			ctx, cancel := cancelled(t)
+			cancel()
+			_, _, err = b.Check(ctx, theirs(carrying(toolRun())), accept(q.State, "once"))
+			b.denied(err, "cancelled")
+			if got := b.codes(); !slices.Equal(got, []string{q.Code}) {
+				t.Fatalf("Pending() = %q, want the question %q as it was", got, q.Code)
+			}
+			if _, err := b.answer(carrying(toolRun()), accept(q.State, "once")); err != nil {
+				t.Errorf("the answer of whose question it is: %v", err)
+			}
+			_, err = b.answer(carrying(toolRun()), accept(q.State, "once"))
+			b.denied(err, "used before")
+		})
+		t.Run(name+", at once", func(t *testing.T) {
+			b := newBench(t, everywhere)
+			q := b.ask(carrying(toolRun()))
+			var wg sync.WaitGroup
+			var own, others atomic.Int32
+			for i := range 12 {
+				wg.Go(func() {
+					req, wins := carrying(toolRun()), &own
+					if i%2 == 0 {
+						req, wins = theirs(req), &others
+					}
+					if permit, _, _ := b.Check(t.Context(), req, accept(q.State, "once")); permit != nil {
+						wins.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if own.Load() != 1 || others.Load() != 0 {
+				t.Errorf("%d permits for whose question it is and %d for others, want 1 and 0", own.Load(), others.Load())
+			}
+		})
+	}
 }
 
 // AP-04: a state works once, for a while, here.

@@ -16,7 +16,7 @@ import (
 
 // An entry is a question that is open, or that was answered and whose call has
 // not been made again. Its fields are guarded by the queue's lock, but for
-// those that never change: chat, call, req, box, changed and decided.
+// those that never change: chat, call, req, box, changed, size and decided.
 type entry struct {
 	shown   Pending
 	chat    string
@@ -25,6 +25,7 @@ type entry struct {
 	box     sandbox.Report
 	changed []string // what the question says has changed
 	nonce   string   // of the state that carries the question; it works as long as the entry is there
+	size    amount   // what it takes up of the queue's room
 	holder  holder
 	ruling  *ruling       // what a person decided on the page or in the terminal; nil until then
 	decided chan struct{} // closed with the first ruling
@@ -69,7 +70,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry // :: code → question
-	text    int               // bytes of the texts of entries
+	all     amount            // what entries take up
 	ended   []CodeError       // codes that came to an end, newest last
 	past    []Past            // newest last
 	changed chan struct{}     // closed at the next change
@@ -77,8 +78,9 @@ type queue struct {
 
 // newQueue makes a queue for so many people.
 func newQueue(now func() time.Time, spend func(nonce string), people int) *queue {
+	most := amount{maxPending, maxText, maxKept}
 	return &queue{
-		now: now, spend: spend, most: amount{maxPending, maxText}, share: amount{max(1, maxPending/people), maxText / people},
+		now: now, spend: spend, most: most, share: most.part(people),
 		entries: make(map[string]*entry), changed: make(chan struct{}),
 	}
 }
@@ -107,7 +109,7 @@ func clock(t time.Time) string { return t.Local().Format("15:04:05") }
 func (q *queue) end(code string, problem CodeProblem, detail string) {
 	if e := q.entries[code]; e != nil {
 		q.spend(e.nonce)
-		q.text -= len(e.shown.Text)
+		q.all = q.all.minus(e.size)
 	}
 	delete(q.entries, code)
 	q.ended = append(q.ended, CodeError{Code: code, Problem: problem, Detail: detail})

@@ -466,8 +466,9 @@ func TestChanges(t *testing.T) {
 func (b *bench) crowd(chat string, n int, who holder) {
 	for i := range n {
 		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
+		b.queue.all.entries++
 		b.queue.entries[code] = &entry{
-			chat: chat, call: code, nonce: code, holder: who, decided: make(chan struct{}),
+			size: amount{entries: 1}, chat: chat, call: code, nonce: code, holder: who, decided: make(chan struct{}),
 			shown: Pending{Code: code, Chat: chat, Asked: b.time, Expires: b.time.Add(10 * time.Minute)},
 		}
 	}

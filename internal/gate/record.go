@@ -49,9 +49,35 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 // append writes an entry that must be on disk before anything goes on.
 func (g *Gate) append(e audit.Entry) error { return g.failed(e, shorter(e, g.log.Append)) }
 
-// shorter writes an entry, and one that is too long without the arguments,
-// whose digest stays: no length of a call keeps it out of the log.
+// maxLogged bounds the arguments of a call, and those of its program, in a line of
+// the log, in bytes. Hardly a question is as long; what is longer comes with calls
+// that are denied, or that nobody had to allow, and anybody may make many of them.
+const maxLogged = 64 << 10
+
+// spare leaves long arguments out of an entry; the digest stays. What was started
+// is in the log whole, at its start: nobody hides a run behind its own length.
+func spare(e audit.Entry) audit.Entry {
+	if e.Event == audit.EventRunStart {
+		return e
+	}
+	if len(e.Args) > maxLogged {
+		e.Args = nil
+	}
+	argv := 0
+	for _, a := range e.Argv {
+		argv += len(a) + len(`"",`)
+	}
+	if argv > maxLogged {
+		e.Argv = nil
+	}
+	return e
+}
+
+// shorter writes an entry without long arguments, and one that is still too long
+// without any, and without other lists: no length of a call keeps it out of the
+// log.
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
+	e = spare(e)
 	err := write(e)
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args, e.Argv, e.Artifacts, e.Protected, e.Changed = nil, nil, nil, nil, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -431,4 +433,80 @@ func TestTooLongForTheLog(t *testing.T) {
 	if all := b.log.all(); len(all) != 1 || all[0].Args != nil || all[0].ArgsDigest == "" {
 		t.Errorf("the log has %+v, want one entry without arguments and with their digest", all)
 	}
+}
+
+// TestLongArguments: a call that nobody has to allow writes a line of a bounded
+// length, whatever its arguments are; what was started is in the log whole, once.
+func TestLongArguments(t *testing.T) {
+	long := []byte(`{"who":"` + strings.Repeat("A", maxLogged) + `"}`)
+	args := func(r *Request) { r.Arguments, r.Logged = long, long }
+	size := func(e audit.Entry) int {
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(data)
+	}
+	for name, c := range map[string]struct {
+		req  Request
+		full bool
+	}{
+		"listed":            {with(listCall(), args), false},
+		"listed, in full":   {with(listCall(), args), true},
+		"nobody to ask":     {with(toolRun(), func(r *Request) { args(r); r.Caller.CanAsk = false }), false},
+		"a name twice":      {with(toolRun(), func(r *Request) { r.Arguments = twice(maxLogged) }), true},
+		"of the wrong kind": {with(toolRun(), func(r *Request) { args(r); r.Kind = "x" }), false},
+	} {
+		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
+		b.outcome(c.req)
+		e := b.log.last()
+		if n := size(e); len(b.log.all()) != 1 || n > 4<<10 || e.Args != nil || e.ArgsDigest == "" {
+			t.Errorf("%s: %d lines, the last of %d bytes, with arguments: %v, with their digest: %v",
+				name, len(b.log.all()), n, e.Args != nil, e.ArgsDigest != "")
+		}
+		for _, p := range b.History() {
+			if len(p.Reason)+len(p.Title) > 4<<10 {
+				t.Errorf("%s: the history keeps %d bytes of it", name, len(p.Reason)+len(p.Title))
+			}
+		}
+	}
+
+	b := newBench(t, ruled(rules.Rule{Effect: rules.Allow, Kinds: []string{"run"}, Tool: "greet", Where: "c:1"}))
+	argv := []string{strings.Repeat("A", maxLogged)}
+	permit, _, err := b.Check(t.Context(), with(toolRun(), func(r *Request) { args(r); r.Run.Logged = argv }), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := permit.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	whole := 0
+	for _, e := range b.log.all() {
+		switch {
+		case e.Event == audit.EventRunStart && string(e.Args) == string(long) && slices.Equal(e.Argv, argv):
+			whole++
+		case size(e) > 4<<10:
+			t.Errorf("the line %q has %d bytes", e.Event, size(e))
+		}
+		if e.ArgsDigest == "" {
+			t.Errorf("the line %q has no digest of the arguments", e.Event)
+		}
+	}
+	if whole != 1 {
+		t.Errorf("%d lines have what was started whole, want 1", whole)
+	}
+
+	// What can be shown is logged.
+	b = newBench(t)
+	req := with(toolRun(), func(r *Request) { r.Logged = []byte(`"` + strings.Repeat("A", maxLogged-2) + `"`) })
+	b.approve(req, Once)
+	if e := b.log.last(); len(e.Args) != maxLogged {
+		t.Errorf("the log has %d bytes of arguments, want %d", len(e.Args), maxLogged)
+	}
+}
+
+// twice is an object with the same long name two times.
+func twice(n int) json.RawMessage {
+	key := `"` + strings.Repeat("A", n) + `":1`
+	return json.RawMessage("{" + key + "," + key + "}")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -203,13 +204,23 @@ func (r *Request) invalid() string {
 	if len(r.Arguments) > 0 {
 		_, err := decode(r.Arguments)
 		if twice, ok := errors.AsType[*duplicateError](err); ok {
-			return fmt.Sprintf("the arguments name %q twice", twice.key)
+			return fmt.Sprintf("the arguments name %q twice", beginning(twice.key))
 		}
 		if err != nil {
 			return "the arguments are not JSON"
 		}
 	}
 	return ""
+}
+
+// beginning is as much of a text of the client's as a reason has: reasons are
+// kept for the history and written to the log.
+func beginning(s string) string {
+	const enough = 100 // bytes
+	if len(s) <= enough {
+		return s
+	}
+	return strings.ToValidUTF8(s[:enough], "") + "…"
 }
 
 // sameCall reports whether r and other are the same call by what the client

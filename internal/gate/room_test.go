@@ -13,7 +13,7 @@ import (
 // narrow gives a gate little room: so many questions, and so many bytes.
 func (b *bench) narrow(people int, most amount) {
 	b.queue.most = most
-	b.queue.share = amount{most.entries / people, most.text / people}
+	b.queue.share = most.part(people)
 }
 
 // of is a call of a person's chat.
@@ -41,7 +41,7 @@ func TestFloodOfOnePerson(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere, remembers)
-			b.narrow(2, amount{60, 120_000})
+			b.narrow(2, amount{60, 120_000, maxKept})
 			waits, carried := b.ask(of("honest", "1", 1)), b.ask(carrying(of("honest", "1", 2)))
 			left, allowed, denied := b.left(of("honest", "1", 3)), b.left(of("honest", "1", 4)), b.left(of("honest", "1", 5))
 			b.page(allowed, Once)
@@ -101,7 +101,7 @@ func (b *bench) leavesAnswered(req Request, d Decision) {
 // then what was allowed; a denial never does, and neither does a call that waits.
 func TestWhatGoesFirst(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{4, maxText})
+	b.narrow(1, amount{4, maxText, maxKept})
 	denied, allowed := b.left(of("ada", "1", 1)), b.left(of("ada", "1", 2))
 	b.pass(time.Second)
 	b.page(denied, Deny)
@@ -133,7 +133,7 @@ func TestWhatGoesFirst(t *testing.T) {
 // room, its oldest question first; the others lose nothing to it.
 func TestGreedyChatOfOnePerson(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{16, maxText})
+	b.narrow(1, amount{16, maxText, maxKept})
 	var quiet, greedy []string
 	for n := range 6 {
 		quiet = append(quiet, b.left(of("ada", fmt.Sprint("quiet", n), n)))
@@ -157,7 +157,7 @@ func TestGreedyChatOfOnePerson(t *testing.T) {
 // words that say so, and nothing makes room for it in vain.
 func TestLongQuestionOfMany(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(10, amount{100, 20_000})
+	b.narrow(10, amount{100, 20_000, maxKept})
 	open := b.left(of("ada", "1", 1))
 	long := with(of("ada", "1", 2), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000)} })
 	if got := b.outcome(long); !strings.Contains(got, "longer than the room") {
@@ -171,11 +171,90 @@ func TestLongQuestionOfMany(t *testing.T) {
 	}
 }
 
+// TestHeavyQuestions: what a question keeps and does not show is counted as well. A
+// person whose calls say the same thing with a lot of room around it runs out of
+// theirs, and nobody else does.
+func TestHeavyQuestions(t *testing.T) {
+	pad := strings.Repeat(" ", 1<<16)
+	for name, heavy := range map[string]func(*Request){
+		"spaces in the arguments": func(r *Request) { r.Arguments = []byte(`{"who":"Ada"` + pad + `}`) },
+		"logged arguments":        func(r *Request) { r.Logged = []byte(`{"who":"Ada"` + pad + `}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, everywhere)
+			b.narrow(2, amount{maxPending, maxText, 4 << 20})
+			honest := b.left(of("honest", "1", 1))
+			const most = 2 << 20
+			for n := range 40 {
+				b.pass(time.Millisecond)
+				if got := b.outcome(carrying(with(of("greedy", "1", n), heavy))); got != asks {
+					t.Fatalf("call %d: %s, want %s", n, got, asks)
+				}
+				kept := 0
+				for _, e := range b.queue.entries {
+					kept += len(e.req.Arguments) + len(e.req.Logged)
+				}
+				if kept > most {
+					t.Fatalf("after %d calls %d bytes are kept of them, want %d at most", n+1, kept, most)
+				}
+			}
+			b.bounded(t)
+			if !slices.Contains(b.codes(), honest) {
+				t.Error("the question of the other person is gone")
+			}
+			tooMuch := with(of("greedy", "1", 99), func(r *Request) { r.Logged = []byte(`"` + strings.Repeat(pad, 32) + `"`) })
+			if got := b.outcome(tooMuch); !strings.Contains(got, "longer than the room") {
+				t.Errorf("a call that is larger than a person's room: %s, want a denial", got)
+			}
+		})
+	}
+}
+
+// TestMeasure: whatever a request has more of, its question takes up more room.
+// The pack's files are shared, and take up none.
+func TestMeasure(t *testing.T) {
+	const more = 5000
+	long := strings.Repeat("x", more)
+	for name, c := range map[string]struct {
+		change func(*Request)
+		want   int // at least
+	}{
+		"client":          {func(r *Request) { r.Caller.Client += long }, more},
+		"path":            {func(r *Request) { r.Path += long }, more},
+		"tools":           {func(r *Request) { r.Tools = append(r.Tools, long) }, more},
+		"fields":          {func(r *Request) { r.Fields = append(r.Fields, Field{Title: long}) }, more},
+		"arguments":       {func(r *Request) { r.Arguments = []byte(long) }, more},
+		"logged":          {func(r *Request) { r.Logged = []byte(long) }, more},
+		"argv":            {func(r *Request) { r.Run.Command.Args = append(r.Run.Command.Args, long) }, more},
+		"empty arguments": {func(r *Request) { r.Run.Command.Args = make([]string, more) }, 8 * more},
+		"logged argv":     {func(r *Request) { r.Run.Logged = append(r.Run.Logged, long) }, more},
+		"input":           {func(r *Request) { r.Run.Command.Stdin = []byte(long) }, more},
+		"room for input":  {func(r *Request) { r.Run.Command.Stdin = make([]byte, 1, more) }, more},
+		"variables":       {func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, long) }, more},
+		"inputs":          {func(r *Request) { r.Run.Inputs = append(r.Run.Inputs, File{Path: long}) }, more},
+		"what is left out": {func(r *Request) {
+			r.Run.Granted.LeftOut = append(r.Run.Granted.LeftOut, Missing{What: long})
+		}, more},
+		"files of the pack": {func(r *Request) { r.Pack.Files = make([]File, more) }, 0},
+	} {
+		measure := func(r Request) int { return (&entry{req: r}).measure().kept }
+		before, after := toolRun().clone(), toolRun().clone() // of the same capacities
+		c.change(&after)
+		if got := measure(after) - measure(before); got < c.want || c.want == 0 && got != 0 {
+			t.Errorf("%s: %d bytes more, want %d", name, got, c.want)
+		}
+	}
+	shown := &entry{req: toolRun(), shown: Pending{Text: long}}
+	if got := shown.measure(); got.text != more || got.kept < more || got.entries != 1 {
+		t.Errorf("a question of %d bytes takes up %+v", more, got)
+	}
+}
+
 // TestMorePeopleThanAnnounced: the bound of all holds whoever comes, and nobody
 // loses anything.
 func TestMorePeopleThanAnnounced(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{10, maxText})
+	b.narrow(1, amount{10, maxText, maxKept})
 	var codes []string
 	for i := range 10 {
 		codes = append(codes, b.left(of(fmt.Sprint("person ", i), "1", 1)))
@@ -194,7 +273,7 @@ func TestPartsOfTheWhole(t *testing.T) {
 	for _, people := range []int{0, 1, 2, 3, 50, 1000} {
 		b := newBench(t, func(o *Options) { o.People = people })
 		n := max(1, people)
-		if s := b.queue.share; s.entries*n > maxPending || s.text*n > maxText || b.states.share*n > maxOpen || s.entries < 1 || s.text < 1 {
+		if s := b.queue.share; s.entries*n > maxPending || s.text*n > maxText || s.kept*n > maxKept || b.states.share*n > maxOpen || s.entries < 1 || s.text < 1 {
 			t.Errorf("%d people have %+v and %d states each", n, s, b.states.share)
 		}
 	}
@@ -225,7 +304,7 @@ func TestStatesOfOnePerson(t *testing.T) {
 	}
 	honest = append(honest, mint("honest", "1"))
 	for i, state := range honest {
-		if _, err := s.redeem(state, "call"); err != nil {
+		if _, err := s.redeem(state, "honest", "1", "call"); err != nil {
 			t.Errorf("state %d of the other person: %v", i, err)
 		}
 	}
@@ -239,7 +318,7 @@ func TestRoomAtRandom(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		b := newBench(t, everywhere)
-		b.narrow(len(people), amount{24, 40_000})
+		b.narrow(len(people), amount{24, 40_000, 60_000})
 		denied := make(map[string]time.Time) // :: exact call → when its denial ends
 		for step := range 600 {
 			who := people[r.IntN(len(people))]
@@ -332,15 +411,15 @@ func (b *bench) others(person string) (all []string) {
 func (b *bench) bounded(t *testing.T) {
 	t.Helper()
 	defer b.queue.lock()()
-	text := 0
+	var all amount
 	for _, e := range b.queue.entries {
-		text += len(e.shown.Text)
-		if used := b.queue.used(e.person()); used.entries > b.queue.share.entries || used.text > b.queue.share.text {
+		all = all.plus(e.size)
+		if used := b.queue.used(e.person()); !used.within(b.queue.share) {
 			t.Fatalf("%q uses %+v of %+v", e.person(), used, b.queue.share)
 		}
 	}
-	if text != b.queue.text || text > b.queue.most.text || len(b.queue.entries) > b.queue.most.entries {
-		t.Fatalf("%d questions with %d bytes, written down as %d, of %+v", len(b.queue.entries), text, b.queue.text, b.queue.most)
+	if all != b.queue.all || !all.within(b.queue.most) {
+		t.Fatalf("the questions take up %+v, written down as %+v, of %+v", all, b.queue.all, b.queue.most)
 	}
 }
 

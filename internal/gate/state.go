@@ -48,6 +48,8 @@ var (
 	errTooManyStates = errors.New("too many questions are open")
 
 	errStateOther = errors.New("the state belongs to another call, or something about the call changed since the question")
+	// errStateTheirs says no more than errStateOther: whose it is, is nobody else's business.
+	errStateTheirs = errors.New(errStateOther.Error())
 )
 
 // newStates makes states for so many people.
@@ -126,10 +128,11 @@ func (s *states) forget(chat string) {
 	}
 }
 
-// redeem spends a state. Whatever it returns, an authentic state cannot be
-// used again; nonce names its question, and is empty when it is not authentic
-// or was spent.
-func (s *states) redeem(state, call string) (nonce string, err error) {
+// redeem spends a state that a person's chat brings for the call with this
+// digest. Whatever it returns, an authentic state cannot be used again, unless it
+// is another's: who that is can still answer. nonce names its question, and is
+// empty when it is not authentic, was spent or is another's.
+func (s *states) redeem(state, person, chat, call string) (nonce string, err error) {
 	if state == "" {
 		return "", errStateMissing
 	}
@@ -149,8 +152,14 @@ func (s *states) redeem(state, call string) (nonce string, err error) {
 	}
 	s.mu.Lock()
 	w, open := s.open[t.Nonce]
-	delete(s.open, t.Nonce)
+	theirs := open && (w.person != person || w.chat != chat)
+	if !theirs {
+		delete(s.open, t.Nonce)
+	}
 	s.mu.Unlock()
+	if theirs {
+		return "", errStateTheirs
+	}
 	// Both clocks count: the monotonic one, in w.expires, does not go back when
 	// somebody sets the time, and the other does not stop while the machine
 	// sleeps.

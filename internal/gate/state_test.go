@@ -40,12 +40,12 @@ func TestGreedyChat(t *testing.T) {
 	if n := len(s.open); n > maxOpen {
 		t.Errorf("%d questions wait, want at most %d", n, maxOpen)
 	}
-	for name, state := range map[string]string{"honest": honest, "late": later, "greedy, the last": last} {
-		if _, err := s.redeem(state, "call"); err != nil {
-			t.Errorf("%s: redeem() = %v", name, err)
+	for chat, state := range map[string]string{"honest": honest, "late": later, "greedy": last} {
+		if _, err := s.redeem(state, "", chat, "call"); err != nil {
+			t.Errorf("%s, the last: redeem() = %v", chat, err)
 		}
 	}
-	if _, err := s.redeem(first, "call"); !errors.Is(err, errStateSpent) {
+	if _, err := s.redeem(first, "", "greedy", "call"); !errors.Is(err, errStateSpent) {
 		t.Errorf("greedy, the first: redeem() = %v, want %v", err, errStateSpent)
 	}
 }
@@ -77,7 +77,7 @@ func TestSpentStatesAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.redeem(state, "call"); err != nil {
+		if _, err := s.redeem(state, "", "chat", "call"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestMachineSlept(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = start.Round(0).Add(11 * time.Minute)
-	if _, err := s.redeem(state, "call"); !errors.Is(err, errStateSpent) {
+	if _, err := s.redeem(state, "", "chat", "call"); !errors.Is(err, errStateSpent) {
 		t.Errorf("redeem() = %v, want %v", err, errStateSpent)
 	}
 }
@@ -116,7 +116,7 @@ func FuzzRedeem(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.redeem(forged, call); err == nil {
+		if _, err := s.redeem(forged, "", "chat", call); err == nil {
 			t.Fatalf("redeem(%q) accepts", forged)
 		}
 		changed := []byte(state)
@@ -124,13 +124,13 @@ func FuzzRedeem(f *testing.F) {
 			at = -(at + 1)
 		}
 		changed[at%len(changed)] ^= flip
-		if _, err := s.redeem(string(changed), call); (err == nil) != (flip == 0) {
+		if _, err := s.redeem(string(changed), "", "chat", call); (err == nil) != (flip == 0) {
 			t.Fatalf("redeem(%q), changed from %q, = %v", changed, state, err)
 		}
-		if _, err := s.redeem(state, call); (err == nil) != (flip != 0) {
+		if _, err := s.redeem(state, "", "chat", call); (err == nil) != (flip != 0) {
 			t.Fatalf("redeem(%q) = %v after a flip of %#x", state, err, flip)
 		}
-		if _, err := s.redeem(state, call); !errors.Is(err, errStateSpent) {
+		if _, err := s.redeem(state, "", "chat", call); !errors.Is(err, errStateSpent) {
 			t.Fatalf("redeem(%q) again = %v, want %v", state, err, errStateSpent)
 		}
 	})

@@ -226,11 +226,16 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	return c, nil
 }
 
-// rawArguments returns the arguments as the client wrote them. Some clients
-// write null for none.
+// rawArguments returns the arguments as the client wrote them, but for the space
+// between them: a call can wait for long, and keeps no more than it says. Some
+// clients write null for none.
 func rawArguments(req mcp.CallToolRequest) (json.RawMessage, error) {
 	if raw := bytes.TrimSpace(req.Params.RawArguments); len(raw) > 0 && string(raw) != "null" {
-		return raw, nil
+		var b bytes.Buffer
+		if err := json.Compact(&b, raw); err != nil {
+			return nil, failf(codeInvalidArguments, "", "the arguments are not JSON")
+		}
+		return bytes.Clone(b.Bytes()), nil // not the room that b has
 	}
 	if req.Params.Arguments == nil || len(req.Params.RawArguments) > 0 {
 		return json.RawMessage("{}"), nil

@@ -33,13 +33,15 @@ const (
 )
 
 // ErrFull is returned by [Store.Update] when there would be more grants than are
-// kept, and none of them is void. A person has to revoke some.
+// kept, of one person or of all, and none of them is void. A person has to revoke
+// some.
 var ErrFull = errors.New("too many grants")
 
 // A Store is the file of grants. It is safe for concurrent use, also by several
 // processes.
 type Store struct {
 	file, key private.File
+	people    int // each has an equal part; at least 1
 
 	mu   sync.Mutex
 	last content // what was read last, while both files look as they did then
@@ -64,7 +66,16 @@ func Open(path string) *Store {
 			Path: strings.TrimSuffix(path, filepath.Ext(path)) + ".key", What: "the key of " + what,
 			Max: 2*keySize + 1, Secret: true,
 		},
+		people: 1,
 	}
+}
+
+// Among returns a Store in the same file that gives each of so many people an
+// equal part of its room, which nobody can lend or take. Less than 2 is none to
+// divide it with. Who has more already, from when they were fewer, keeps that, and
+// gets no more.
+func (s *Store) Among(people int) *Store {
+	return &Store{file: s.file, key: s.key, people: max(1, people)}
 }
 
 // Path returns the path of the file.
@@ -153,8 +164,8 @@ func (s *Store) readKey() ([]byte, private.Stamp, error) {
 
 // Update lets change edit the grants and keeps what it returns, whole or not at
 // all, while no other process does the same. When they are too many, or too
-// large, those that have been void for longest are forgotten; when that does not
-// help the error is [ErrFull]. With an error nothing changed, unless the disk
+// large, of one person or together, those of the person, or of all, that have been
+// void for longest are forgotten; when that does not help the error is [ErrFull]. With an error nothing changed, unless the disk
 // failed in the very last step; then the change holds, and a power failure may
 // undo it.
 //
@@ -183,7 +194,7 @@ func (s *Store) Update(change func([]gate.Grant) ([]gate.Grant, error)) error {
 		if err != nil {
 			return err
 		}
-		data, seal, err := encode(secret, grants)
+		data, seal, err := encode(secret, grants, old.grants, s.people)
 		if err != nil {
 			return err
 		}

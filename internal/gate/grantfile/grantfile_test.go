@@ -560,13 +560,83 @@ func TestLimits(t *testing.T) {
 
 	first, second := void(1, 0), small(2)
 	first.Covers, second.Covers = strings.Repeat("x", maxFile/2), strings.Repeat("x", maxFile/2)
-	data, _, err := encode(make([]byte, keySize), []gate.Grant{first, second})
+	data, _, err := encode(make([]byte, keySize), []gate.Grant{first, second}, nil, 1)
 	if err != nil || len(data) > maxFile || strings.Contains(string(data), `"void"`) {
 		t.Errorf("encode of too many bytes = %d bytes, %v, want the void grant forgotten", len(data), err)
 	}
 	first.Void = nil
-	if _, _, err := encode(make([]byte, keySize), []gate.Grant{first, second}); !errors.Is(err, ErrFull) {
+	if _, _, err := encode(make([]byte, keySize), []gate.Grant{first, second}, nil, 1); !errors.Is(err, ErrFull) {
 		t.Errorf("encode of too many bytes = %v, want ErrFull", err)
+	}
+}
+
+// TestAmong: nobody takes room from others, whatever they keep, and who has more
+// than their part loses nothing and keeps nobody from revoking.
+func TestAmong(t *testing.T) {
+	of := func(person string, n int) gate.Grant {
+		return gate.Grant{ID: fmt.Sprint(person, n), Digest: "d", Kind: gate.KindOpen, Since: since, Person: person}
+	}
+	void := func(person string, n int) gate.Grant {
+		g := of(person, n)
+		g.Void = &gate.Void{At: since.AddDate(0, 0, n), Changes: []string{"x"}}
+		return g
+	}
+	large := func(person string, n int) gate.Grant {
+		g := of(person, n)
+		g.Covers = strings.Repeat("x", maxFile/8)
+		return g
+	}
+	many := func(of func(string, int) gate.Grant, person string, n int) (all []gate.Grant) {
+		for i := range n {
+			all = append(all, of(person, i))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		had    []gate.Grant // kept while there was one person
+		people int
+		more   []gate.Grant
+		full   bool
+		gone   []string
+	}{
+		"a part of the count":           {many(of, "ada", maxGrants/2-1), 2, []gate.Grant{of("ada", 9999)}, false, nil},
+		"more than a part of the count": {many(of, "ada", maxGrants/2), 2, []gate.Grant{of("ada", 9999)}, true, nil},
+		"another person's":              {many(of, "ada", maxGrants/2), 2, []gate.Grant{of("grace", 9999)}, false, nil},
+		"a part of the size":            {many(large, "ada", 2), 2, []gate.Grant{large("ada", 9999)}, false, nil},
+		"more than a part of the size":  {many(large, "ada", 3), 2, []gate.Grant{large("ada", 9999)}, true, nil},
+		"another person's size":         {many(large, "ada", 3), 2, []gate.Grant{large("grace", 9999)}, false, nil},
+		"one's own void make room": {append(many(of, "ada", maxGrants/2-2), void("ada", 9002), void("ada", 9001), void("grace", 1)), 2,
+			[]gate.Grant{of("ada", 9999)}, false, []string{"ada9001"}},
+		"from when they were fewer":         {many(of, "ada", maxGrants/2+9), 2, []gate.Grant{of("grace", 1)}, false, nil},
+		"from when they were fewer, more":   {many(of, "ada", maxGrants/2+9), 2, []gate.Grant{of("ada", 9999)}, true, nil},
+		"more people than announced":        {append(many(of, "ada", maxGrants/2), many(of, "grace", maxGrants/2)...), 2, []gate.Grant{of("eve", 1)}, true, nil},
+		"nobody to divide it with":          {many(of, "ada", maxGrants-1), 0, []gate.Grant{of("ada", 9999)}, false, nil},
+		"more people than there are grants": {nil, 10 * maxGrants, []gate.Grant{of("ada", 1)}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Open(filepath.Join(folder(t), "grants.json"))
+			if len(c.had) > 0 {
+				if err := add(s, c.had...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := idsOf(c.had)
+			err := add(s.Among(c.people), c.more...)
+			if !c.full {
+				want = append(want, idsOf(c.more)...)
+			}
+			if errors.Is(err, ErrFull) != c.full || err != nil && (!c.full || !strings.Contains(err.Error(), "revoke")) {
+				t.Errorf("Update = %v, want ErrFull and what to do: %v", err, c.full)
+			}
+			want = slices.DeleteFunc(want, func(id string) bool { return slices.Contains(c.gone, id) })
+			if diff := cmp.Diff(want, ids(t, s)); diff != "" {
+				t.Errorf("the grants differ (-want +got):\n%s", diff)
+			}
+			// Revoking works, whoever has too many.
+			if err := s.Among(c.people).Update(func(all []gate.Grant) ([]gate.Grant, error) { return all[:len(all)-1], nil }); err != nil {
+				t.Errorf("Update(one less) = %v", err)
+			}
+		})
 	}
 }
 

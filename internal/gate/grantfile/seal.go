@@ -115,36 +115,32 @@ func inexact(f gate.Fact) bool {
 }
 
 // encode returns the file that holds the grants, and its seal. It leaves out the
-// ones that have been void for longest, as many as it takes.
-func encode(key []byte, grants []gate.Grant) (data []byte, seal string, err error) {
-	lines := make([][]byte, len(grants)) // nil for one that is left out
-	size, count := frame, len(grants)
-	for i := range grants {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(&grants[i]); err != nil {
-			return nil, "", fmt.Errorf("writing %s: %w", what, err)
-		}
-		lines[i] = visible(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
-		size += len(lines[i]) + len(",\n")
+// ones that have been void for longest, as many as it takes. old are the grants
+// that the file holds now, and people how many its room is divided among.
+func encode(key []byte, grants, old []gate.Grant, people int) (data []byte, seal string, err error) {
+	lines, err := linesOf(grants)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := divide(lines, grants, old, people); err != nil {
+		return nil, "", err
+	}
+	var all amount
+	for _, line := range lines {
+		all.add(line, 1)
 	}
 	for _, i := range longestVoid(grants) {
-		if count <= maxGrants && size <= maxFile {
+		if all.within(whole) {
 			break
 		}
-		size -= len(lines[i]) + len(",\n")
-		count--
+		all.add(lines[i], -1)
 		lines[i] = nil
 	}
-	if count > maxGrants {
-		return nil, "", fmt.Errorf("%w: at most %d are kept; revoke some with: packs-mcp approvals revoke", ErrFull, maxGrants)
-	}
-	if size > maxFile {
-		return nil, "", fmt.Errorf("%w: at most %d bytes of them are kept; revoke some with: packs-mcp approvals revoke", ErrFull, maxFile)
+	if !all.within(whole) {
+		return nil, "", fmt.Errorf("%w: at most %d, of %d bytes, are kept; revoke some with: packs-mcp approvals revoke", ErrFull, whole.grants, whole.bytes)
 	}
 	lines = slices.DeleteFunc(lines, func(line []byte) bool { return line == nil })
-	b := bytes.NewBuffer(make([]byte, 0, size))
+	b := bytes.NewBuffer(make([]byte, 0, frame+all.bytes))
 	b.WriteString(head)
 	for i, line := range lines {
 		b.Write(line)
@@ -157,6 +153,21 @@ func encode(key []byte, grants []gate.Grant) (data []byte, seal string, err erro
 	seal = sealOf(key, b.Bytes())
 	b.WriteString(seal + end)
 	return b.Bytes(), seal, nil
+}
+
+// linesOf returns the lines of the file, without what is between them.
+func linesOf(grants []gate.Grant) ([][]byte, error) {
+	lines := make([][]byte, len(grants))
+	for i := range grants {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(&grants[i]); err != nil {
+			return nil, fmt.Errorf("writing %s: %w", what, err)
+		}
+		lines[i] = visible(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	}
+	return lines, nil
 }
 
 // longestVoid returns the places of the void grants, the longest void first.

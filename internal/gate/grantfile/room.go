@@ -1,0 +1,70 @@
+package grantfile
+
+import (
+	"fmt"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// An amount is how much of the file some grants take up, or may.
+type amount struct {
+	grants int
+	bytes  int
+}
+
+// whole is the room that there is.
+var whole = amount{maxGrants, maxFile - frame}
+
+// add adds a line n times; nil is one that is left out.
+func (a *amount) add(line []byte, n int) {
+	if line != nil {
+		a.grants += n
+		a.bytes += n * (len(line) + len(",\n"))
+	}
+}
+
+func (a amount) within(most amount) bool { return a.grants <= most.grants && a.bytes <= most.bytes }
+
+// divide keeps each person's lines within an equal part of the room, by leaving
+// out, as nil, those of the person that have been void for longest. Who is above it
+// and has no more than before is let be: others may revoke theirs meanwhile.
+func divide(lines [][]byte, grants, old []gate.Grant, people int) error {
+	part := amount{max(1, whole.grants/people), whole.bytes / people}
+	used := usedBy(grants, lines)
+	for _, i := range longestVoid(grants) {
+		if u := used[grants[i].Person]; !u.within(part) {
+			u.add(lines[i], -1)
+			lines[i] = nil
+		}
+	}
+	var before map[string]*amount // :: person → what they had; nil until somebody is above their part
+	for person, u := range used {
+		if u.within(part) {
+			continue
+		}
+		if before == nil {
+			was, err := linesOf(old)
+			if err != nil {
+				return err
+			}
+			before = usedBy(old, was)
+		}
+		if had := before[person]; had == nil || !u.within(*had) {
+			return fmt.Errorf("%w: at most %d, of %d bytes, are kept of one of %d people; revoke some with: packs-mcp approvals revoke",
+				ErrFull, part.grants, part.bytes, people)
+		}
+	}
+	return nil
+}
+
+// usedBy is what the lines of each person's grants take up.
+func usedBy(grants []gate.Grant, lines [][]byte) map[string]*amount {
+	used := make(map[string]*amount)
+	for i, g := range grants {
+		if used[g.Person] == nil {
+			used[g.Person] = new(amount)
+		}
+		used[g.Person].add(lines[i], 1)
+	}
+	return used
+}
