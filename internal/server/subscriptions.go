@@ -206,7 +206,7 @@ func (s *Server) look(c *chat, u resourceURI) (look, error) {
 	if u.scheme == schemeWorkspace {
 		handle, inside, ok := cutHandle(u.path)
 		sp := c.spaceNamed(handle)
-		if !ok || sp == nil {
+		if !ok || sp == nil || !s.mayReadSpaces() {
 			return look{}, errNoResource
 		}
 		dir, err := sp.openWorkspace()
