@@ -14,13 +14,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-const (
-	// lockWait is how long an append waits for other writers.
-	lockWait = 5 * time.Second
-	// lazyDelay is how long a lazy append may stay unsynced. The promise is a
-	// second, and the sync itself takes time.
-	lazyDelay = 700 * time.Millisecond
-)
+// lockWait is how long an append waits for other writers.
+const lockWait = 5 * time.Second
 
 // Options change how a log is written. The zero value is usable.
 type Options struct {
@@ -48,24 +43,20 @@ type Log struct {
 	stop   chan struct{} // closed by Close
 	syncer sync.WaitGroup
 
-	turn    chan struct{} // holds a token while somebody uses what follows
-	file    *os.File      // nil until the first use, and after Close
-	size    int64         // of file after our last look or write; -1: look again
-	pos     position
-	closed  bool
-	lazy    bool  // the syncer runs, and will sync file
-	lazyErr error // what the syncer met; the next append returns it
+	turn     chan struct{} // holds a token while somebody uses what follows
+	file     *os.File      // nil until the first use, and after Close
+	size     int64         // of file after our last look or write; -1: look again
+	pos      position
+	closed   bool
+	lazy     bool    // the syncer runs, and will sync file
+	unsynced written // the oldest entry that the syncer is to sync; of use when lazy
+	lazyErr  error   // what the syncer met; the next append returns it
 
-	syncing chan struct{} // holds a token while a round is synced
-	mu      sync.Mutex
-	waiting *round // whom whoever has to sync can still join; nil: nobody
-}
-
-// A round is one sync, for everybody whose entry was written before it began.
-type round struct {
-	file *os.File
-	done chan struct{} // closed when err is there
-	err  error
+	syncing  chan struct{} // holds a token while a file is synced
+	mu       sync.Mutex
+	waiting  *round // whom whoever has to sync can still join; nil: nobody
+	failures int    // syncs that failed
+	failure  error  // of the last of them
 }
 
 // fileOps are what can fail when a disk is full or broken. Tests replace them.
@@ -122,12 +113,12 @@ func Open(path string, opts Options) (*Log, error) {
 // error, the entry may or may not be in the log, and what was to happen must
 // not happen. It waits for other writers for at most 5 seconds.
 func (l *Log) Append(e Entry) error {
-	f, err := l.append(&e, false)
+	w, err := l.append(&e, false)
 	if err != nil {
 		return fmt.Errorf("writing audit log %q: %w", l.path, err)
 	}
 	// Without the turn and the lock: others write while this waits.
-	if err := l.sync(f); err != nil {
+	if err := l.sync(w); err != nil {
 		return fmt.Errorf("syncing audit log %q: %w", l.path, err)
 	}
 	return nil
@@ -157,7 +148,10 @@ func (l *Log) Close() error {
 
 	err := l.lazyErr
 	if l.file != nil {
-		err = errors.Join(err, l.ops.sync(l.file), l.file.Close())
+		err = errors.Join(err, l.syncFile(l.file), l.file.Close())
+	}
+	if l.lazy && err == nil {
+		err = l.lost(l.unsynced)
 	}
 	if err != nil {
 		return fmt.Errorf("closing audit log %q: %w", l.path, err)
@@ -193,34 +187,38 @@ func (l *Log) acquire() (release func(), err error) {
 	}, nil
 }
 
-// append writes e and returns the file that has to be synced.
-func (l *Log) append(e *Entry, lazy bool) (*os.File, error) {
+// append writes e and returns what has to be synced.
+func (l *Log) append(e *Entry, lazy bool) (written, error) {
 	switch e.Event {
 	case "":
-		return nil, errors.New("the entry has no event")
+		return written{}, errors.New("the entry has no event")
 	case EventRecovered:
-		return nil, fmt.Errorf("event %q is the log's own", e.Event)
+		return written{}, fmt.Errorf("event %q is the log's own", e.Event)
 	}
 	release, err := l.acquire()
 	if err != nil {
-		return nil, err
+		return written{}, err
 	}
 	defer release()
 	if err := l.lazyErr; err != nil {
 		l.lazyErr = nil
-		return nil, fmt.Errorf("syncing earlier entries: %w", err)
+		return written{}, fmt.Errorf("syncing earlier entries: %w", err)
 	}
 	if err := l.look(); err != nil {
-		return nil, err
+		return written{}, err
 	}
+	l.mu.Lock()
+	failures := l.failures // before it is written: a sync may fail meanwhile
+	l.mu.Unlock()
 	if err := l.write(e); err != nil {
 		l.size = -1
-		return nil, err
+		return written{}, err
 	}
+	w := written{file: l.file, failures: failures}
 	if lazy {
-		l.syncLater()
+		l.syncLater(w)
 	}
-	return l.file, nil
+	return w, nil
 }
 
 // look makes l.file and l.pos agree with the disk, where another process may
@@ -277,7 +275,7 @@ func (l *Log) look() error {
 // it is closed, which sync relies on.
 func (l *Log) reopen() error {
 	if l.file != nil {
-		if err := l.ops.sync(l.file); err != nil {
+		if err := l.syncFile(l.file); err != nil {
 			return err
 		}
 	}
@@ -338,65 +336,4 @@ func (l *Log) write(e *Entry) error {
 	l.size += int64(len(buf))
 	l.pos = position{size: l.size, last: at, seq: at.seq, newline: true}
 	return nil
-}
-
-// sync makes what was written to f durable. Those who come while a sync is under
-// way share the next one: a disk takes about as long for many entries as for one,
-// and when it fails, it fails for all of them.
-func (l *Log) sync(f *os.File) error {
-	l.mu.Lock()
-	r := l.waiting
-	if r != nil && r.file == f {
-		l.mu.Unlock()
-		<-r.done
-		return r.err
-	}
-	r = &round{file: f, done: make(chan struct{})}
-	l.waiting = r
-	l.mu.Unlock()
-
-	l.syncing <- struct{}{}
-	l.mu.Lock()
-	if l.waiting == r {
-		l.waiting = nil // who comes now may have written after it began
-	}
-	l.mu.Unlock()
-	// A file that was closed meanwhile, because the log was renamed, was synced
-	// before that.
-	if err := l.ops.sync(f); !errors.Is(err, os.ErrClosed) {
-		r.err = err
-	}
-	close(r.done)
-	<-l.syncing
-	return r.err
-}
-
-// syncLater starts the syncer unless it runs. The caller has the turn.
-func (l *Log) syncLater() {
-	if l.lazy {
-		return
-	}
-	l.lazy = true
-	l.syncer.Go(func() {
-		timer := time.NewTimer(lazyDelay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-l.stop:
-			return // Close syncs
-		}
-		l.turn <- struct{}{}
-		f := l.file
-		l.lazy = false
-		<-l.turn
-		if f == nil {
-			return // a rename failed half way; the file was synced before
-		}
-		if err := l.sync(f); err != nil {
-			l.opts.Logger.Error("syncing the audit log", "path", l.path, "err", err)
-			l.turn <- struct{}{}
-			l.lazyErr = err
-			<-l.turn
-		}
-	})
 }

@@ -11,7 +11,7 @@ import (
 // grows, and is tried again at double the size: that is no reason to lose an
 // entry.
 func (l *Log) rotate() error {
-	if err := l.ops.sync(l.file); err != nil {
+	if err := l.syncFile(l.file); err != nil {
 		return err
 	}
 	name, err := l.nextName()

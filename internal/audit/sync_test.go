@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // Those who append while a sync is under way share the next one, and no append
@@ -57,16 +58,106 @@ func TestAppendsShareASync(t *testing.T) {
 				t.Errorf("an append whose sync failed = %v, want %v", err, full)
 			}
 		}
+		// The sync that failed may have been about its bytes, too, and a system
+		// tells of that once.
 		ends <- nil
-		if err := <-returned; err != nil || begun != 3 {
-			t.Errorf("the last append = %v after %d syncs, want nil after three", err, begun)
+		if err := <-returned; !errors.Is(err, full) || begun != 3 {
+			t.Errorf("the append that wrote during a sync that failed = %v after %d syncs, want %v after three", err, begun, full)
+		}
+		appends(1)
+		ends <- nil
+		if err := <-returned; err != nil || begun != 4 {
+			t.Errorf("the last append = %v after %d syncs, want nil after four", err, begun)
 		}
 		l.ops.sync = (*os.File).Sync
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if r, err := Verify(path); err != nil || r.Entries != 2+others {
-		t.Errorf("Verify() = %+v, %v, want %d entries", r, err, 2+others)
+	if r, err := Verify(path); err != nil || r.Entries != 3+others {
+		t.Errorf("Verify() = %+v, %v, want %d entries", r, err, 3+others)
+	}
+}
+
+// Whose sync it was that failed makes no difference to an entry that was written
+// before: the next sync says that all is well, and the bytes may be lost.
+func TestAFailedSyncIsForgottenByNobody(t *testing.T) {
+	failed := errors.New("input/output error")
+	e := Entry{Event: EventDecision}
+	for _, tc := range []struct {
+		name string
+		sync func(*Log) error // makes a sync that fails
+	}{
+		{"of another append", func(l *Log) error { return l.Append(e) }},
+		{"before the file is renamed", func(l *Log) error {
+			l.opts.MaxSize = 1
+			defer func() { l.opts.MaxSize = 0 }()
+			return l.Append(e)
+		}},
+		{"of a file that another process renamed", func(l *Log) error {
+			return errors.Join(os.Rename(l.path, rotatedName(l.path, 1)), l.Append(e))
+		}},
+		{"when the log is closed", (*Log).Close},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				l, err := Open(path, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.AppendLazy(e); err != nil {
+					t.Fatal(err)
+				}
+				w, err := l.append(&e, false) // an append that comes to its sync too late
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.ops.sync = func(*os.File) error {
+					l.ops.sync = (*os.File).Sync
+					return failed
+				}
+				if err := tc.sync(l); !errors.Is(err, failed) {
+					t.Errorf("whose sync failed = %v, want %v", err, failed)
+				}
+				if err := l.sync(w); !errors.Is(err, failed) {
+					t.Errorf("an append before that = %v, want %v", err, failed)
+				}
+				if l.closed {
+					return
+				}
+				if err := l.Append(e); err != nil {
+					t.Errorf("an append after that = %v, want nil", err)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if err := l.Append(e); !errors.Is(err, failed) {
+					t.Errorf("an append after the lazy one was to be synced = %v, want %v", err, failed)
+				}
+				if err := l.Close(); err != nil {
+					t.Errorf("Close() when all has been told = %v, want nil", err)
+				}
+			})
+		})
+	}
+}
+
+// A lazy append that nobody syncs before the log is closed is lost as well.
+func TestCloseTellsOfAnEarlierFailure(t *testing.T) {
+	l, err := Open(filepath.Join(t.TempDir(), "audit.jsonl"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendLazy(Entry{Event: EventRunEnd}); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("input/output error")
+	l.ops.sync = func(*os.File) error { return failed }
+	if err := l.Append(Entry{Event: EventDecision}); !errors.Is(err, failed) {
+		t.Errorf("Append() = %v, want %v", err, failed)
+	}
+	l.ops.sync = (*os.File).Sync
+	if err := l.Close(); !errors.Is(err, failed) {
+		t.Errorf("Close() = %v, want %v", err, failed)
 	}
 }

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +100,29 @@ func TestRunsFromACopy(t *testing.T) {
 		for _, e := range b.log.all() {
 			if e.Event != audit.EventDecision {
 				t.Errorf("the log tells of a run: %+v", e)
+			}
+		}
+	})
+	t.Run("a call that was cancelled", func(t *testing.T) {
+		gone := errors.New("the client is gone")
+		for _, tc := range []struct {
+			name  string
+			err   error
+			warns bool
+		}{
+			{"the context's error", fmt.Errorf("copying: %w", context.Canceled), false},
+			{"its cause", fmt.Errorf("copying: %w", gone), false},
+			{"another error at the same time", errDisk, true},
+		} {
+			b, r := newBenches(t, &copier{err: tc.err})
+			permit := b.approve(toolRun(), Once)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(gone)
+			if _, err := permit.Run(ctx); !errors.Is(err, ErrDenied) || r.count() != 0 {
+				t.Errorf("%s: Run() = %v after %d runs, want a denial and none", tc.name, err, r.count())
+			}
+			if got := strings.Contains(b.logged.String(), "level=WARN"); got != tc.warns {
+				t.Errorf("%s: the server's log is %q, want a warning: %v", tc.name, b.logged, tc.warns)
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -183,7 +184,11 @@ func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func
 	}
 	folder, release, err := p.gate.copies.Copy(ctx, pack.Dir, pack.Digest)
 	if err != nil {
-		p.gate.logger.Warn("the pack could not be copied; nothing was started", "pack", pack.ID, "run", p.run, "err", err)
+		level := slog.LevelWarn
+		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+			level = slog.LevelDebug // the call was cancelled, and nothing is wrong
+		}
+		p.gate.logger.Log(ctx, level, "the pack could not be copied; nothing was started", "pack", pack.ID, "run", p.run, "err", err)
 		return policy, nil, p.Withhold("the pack could not be copied as it was approved: "+safetext.Line(err.Error()),
 			"Call again; the user will be asked about the pack as it is now. If it is said again, tell the user to look at the server's log.")
 	}

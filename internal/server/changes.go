@@ -56,8 +56,9 @@ func (c *chat) saw(now *packs.Catalog) {
 // Refresh tells the client of every chat which of its lists differ from what
 // they were, after the packs may have changed.
 func (s *Server) Refresh(ctx context.Context) {
+	now := s.opts.Library.Catalog(ctx) // once for all of them: it looks at the disk
 	for _, c := range s.everyChat() {
-		s.follow(c, s.catalog(ctx, c))
+		s.follow(c, c.viewOf(now))
 	}
 }
 

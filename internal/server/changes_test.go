@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 )
 
@@ -188,6 +190,42 @@ func TestWatch(t *testing.T) {
 	watching.Wait()
 	if got := w.heard(); len(got) != 0 {
 		t.Errorf("also heard %q", got)
+	}
+}
+
+// countedLibrary counts how often somebody wants to know the packs.
+type countedLibrary struct {
+	Library
+	asked atomic.Int32
+}
+
+func (l *countedLibrary) Catalog(ctx context.Context) *packs.Catalog {
+	l.asked.Add(1)
+	return l.Library.Catalog(ctx)
+}
+
+// A look at the packs looks at the disk: it is one for all chats in a round, and
+// one for all resources of a chat.
+func TestOneLookAtThePacks(t *testing.T) {
+	w := newWorld(t, triage)
+	lib := &countedLibrary{Library: w.lib}
+	w.srv.opts.Library = lib
+	var all []*chat
+	for range 5 {
+		c, err := w.srv.newChat("test", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.srv.endChat(c) })
+		all = append(all, c)
+	}
+	w.srv.Refresh(t.Context())
+	if n := lib.asked.Swap(0); n != 1 {
+		t.Errorf("the packs were looked at %d times for %d chats, want once", n, len(all))
+	}
+	all[0].lookOnce(map[string]look{"skill://triage/SKILL.md": {}, "skill://triage/docs/steps.md": {}, "skill://triage/gone": {}})
+	if n := lib.asked.Load(); n != 1 {
+		t.Errorf("the packs were looked at %d times for three resources, want once", n)
 	}
 }
 

@@ -75,10 +75,7 @@ func (s *Server) promptValues(r *frontRequest, p *completeParams) (values []stri
 	switch {
 	case (p.Ref.Name == promptAttach || p.Ref.Name == promptDetach) && p.Argument.Name == argPack:
 		for _, pack := range r.catalog.All() {
-			if p.Ref.Name == promptAttach && !s.mayAttach(pack) {
-				continue
-			}
-			if pack.ShadowedBy == "" && pack.Attached == (p.Ref.Name == promptDetach) && (pack.Valid || pack.Attached) {
+			if s.mayChoose(p.Ref.Name, pack) {
 				values = append(values, pack.ID)
 			}
 		}
@@ -98,6 +95,9 @@ func (s *Server) templateValues(ctx context.Context, r *frontRequest, p *complet
 		}
 		return values, true
 	case p.Ref.URI == templateWorkspace && p.Argument.Name == "path":
+		if !s.mayReadSpaces() {
+			return nil, true
+		}
 		sp := r.chat.space
 		if h := p.Context.Arguments["workspace"]; h != "" {
 			if sp = r.chat.spaceNamed(h); sp == nil {

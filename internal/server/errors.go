@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -120,6 +121,23 @@ func onThisMachine(hint string) string {
 		return " packs-mcp doctor tells the user more."
 	}
 	return " For the user, what would help on this machine: " + safetext.Line(hint)
+}
+
+// namingOnly takes those ids out of the error of a lookup that a client is not to
+// be told of: what is in no list is no hint either.
+func namingOnly(err error, known func(id string) bool) error {
+	hidden := func(id string) bool { return !known(id) }
+	if e, ok := errors.AsType[*packs.NotFoundError](err); ok {
+		return &packs.NotFoundError{ID: e.ID, Near: slices.DeleteFunc(slices.Clone(e.Near), hidden)}
+	}
+	if e, ok := errors.AsType[*packs.AmbiguousError](err); ok {
+		matches := slices.DeleteFunc(slices.Clone(e.Matches), hidden)
+		if len(matches) < 2 {
+			return &packs.NotFoundError{ID: e.ID, Near: matches} // as if there were no other
+		}
+		return &packs.AmbiguousError{ID: e.ID, Matches: matches}
+	}
+	return err
 }
 
 func explainPacks(err error) *toolError {

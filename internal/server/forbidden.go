@@ -25,6 +25,9 @@ func (s *Server) mayOpen(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.
 
 func (s *Server) mayRead(p *packs.Pack) bool { return !s.opts.Gate.Forbids(gate.KindRead, p.ID) }
 
+// mayReadSpaces reports whether files of workspaces may be read.
+func (s *Server) mayReadSpaces() bool { return !s.opts.Gate.Forbids(gate.KindRead, workspaceID) }
+
 // showsFiles reports whether the list of all of a pack's files, with their
 // digests, may be given.
 func (s *Server) showsFiles(p *packs.Pack) bool { return s.mayOpen(p) && s.mayRead(p) }
@@ -35,6 +38,19 @@ func (s *Server) mayGive(at place) bool {
 		return s.mayOpen(at.pack)
 	}
 	return s.mayRead(at.pack)
+}
+
+// mayChoose reports whether a pack is offered as the argument of the prompt attach
+// or detach.
+func (s *Server) mayChoose(prompt string, p *packs.Pack) bool {
+	switch {
+	case p.ShadowedBy != "":
+		return false
+	case prompt == promptDetach:
+		return p.Attached && !s.hides(p)
+	default:
+		return !p.Attached && p.Valid && s.mayAttach(p)
+	}
 }
 
 // listedPacks are the packs that a model is told of.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +79,16 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 			has("completion of paths", slices.Contains(complete(template, "path", map[string]any{"pack_id": id}), "docs/a.md"), tc.path)
 			has("subscribing to the document", w.request("resources/subscribe", map[string]any{"uri": uri + "SKILL.md"})["error"] == nil, tc.document)
 			has("subscribing to a file", w.request("resources/subscribe", map[string]any{"uri": uri + "docs/a.md"})["error"] == nil, tc.path)
+			choose := func(prompt string) bool {
+				return slices.Contains(complete(map[string]any{"type": "ref/prompt", "name": prompt}, "pack_id", nil), id)
+			}
+			hints := func(prompt string) bool {
+				return strings.Contains(fmt.Sprint(w.request("prompts/get", map[string]any{"name": prompt, "arguments": map[string]any{"pack_id": "refundz"}})), id)
+			}
+			has("completion of detach", choose("detach"), tc.pack)
+			has("hint of detach", hints("detach"), tc.pack)
+			has("hint of attach", hints("attach"), false)
+			has("hint of open_docs", strings.Contains(fmt.Sprint(w.fails("not_found", "capability_packs_open_docs", map[string]any{"pack_id": "refundz"})), id), tc.pack)
 			// The others are where they were.
 			has("another's prompt", slices.Contains(listed("prompts/list", "prompts", "name"), "triage"), true)
 			has("another skill", slices.Contains(listed("skills/list", "skills", "uri"), "skill://triage/SKILL.md"), true)
@@ -101,7 +113,71 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 			if err := w.srv.SetAttached(t.Context(), w.srv.everyChat()[0].id, id, false); err != nil {
 				t.Fatal(err)
 			}
-			has("completion of attach", slices.Contains(complete(map[string]any{"type": "ref/prompt", "name": "attach"}, "pack_id", nil), id), tc.attach)
+			has("completion of attach", choose("attach"), tc.attach)
+			has("hint of attach when it is detached", hints("attach"), tc.attach)
+			has("hint of detach when it is detached", hints("detach"), false)
+		})
+	}
+}
+
+// Of several packs whose ids end alike, those that a model is not told of are as
+// if they were not there.
+func TestHintsLeaveOutWhatIsForbidden(t *testing.T) {
+	tree := pack("a/lint", "A.") + pack("b/lint", "B.") + pack("c/lint", "C.") +
+		"-- d/lint/SKILL.md --\n---\nname: lint\ndescription: For people.\ndisable-model-invocation: true\n---\n"
+	for _, tc := range []struct {
+		hidden string // pattern of packs
+		want   []string
+	}{
+		{"none", []string{"a/lint", "b/lint", "c/lint"}},
+		{"b/*", []string{"a/lint", "c/lint"}},
+		{"[bc]/*", []string{"a/lint"}},
+		{"?/lint", []string{}},
+	} {
+		w := newWorld(t, tree, func(s *setup) {
+			s.gate.Rules = []rules.Rule{{Effect: rules.Deny, Pack: tc.hidden, Where: "config.yaml:1"}}
+		})
+		w.initialize()
+		e := w.fails("not_found", "capability_packs_open_docs", map[string]any{"pack_id": "lint"})
+		if got := texts(e["near"]); !slices.Equal(got, tc.want) {
+			t.Errorf("without %q: near = %q, want %q", tc.hidden, got, tc.want)
+		}
+		if several := strings.Contains(fmt.Sprint(e["message"]), "any of"); several != (len(tc.want) > 1) {
+			t.Errorf("without %q: the message is %q, and there are %d", tc.hidden, e["message"], len(tc.want))
+		}
+		for _, id := range []string{"a/lint", "b/lint", "c/lint", "d/lint"} {
+			if strings.Contains(fmt.Sprint(e["message"]), id) != slices.Contains(tc.want, id) {
+				t.Errorf("without %q: the message is %q, want %q in it", tc.hidden, e["message"], tc.want)
+			}
+		}
+	}
+}
+
+// Where files of workspaces may not be read, nothing names or watches them.
+func TestWorkspacesLeaveOutWhatIsForbidden(t *testing.T) {
+	for name, rule := range map[string]rules.Rule{
+		"no rule about it": {Effect: rules.Deny, Pack: "triage", Where: "config.yaml:1"},
+		"reading":          {Effect: rules.Deny, Kinds: []string{"read"}, Where: "config.yaml:1"},
+		"the workspace":    {Effect: rules.Deny, Pack: "workspace", Where: "config.yaml:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, triage, func(s *setup) { s.gate.Rules = []rules.Rule{rule} })
+			w.initialize()
+			want := name == "no rule about it"
+			sp := w.srv.everyChat()[0].space
+			if err := os.WriteFile(filepath.Join(sp.workspace, "notes.txt"), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := result(t, w.request("completion/complete", map[string]any{
+				"ref": map[string]any{"type": "ref/resource", "uri": templateWorkspace}, "argument": map[string]any{"name": "path", "value": ""},
+			}))
+			if got := len(texts(r["completion"].(map[string]any)["values"])) > 0; got != want {
+				t.Errorf("completion names a file: %v, want %v", got, want)
+			}
+			subscribed := w.request("resources/subscribe", map[string]any{"uri": workspaceURI(sp, "notes.txt")})
+			if got := subscribed["error"] == nil; got != want {
+				t.Errorf("subscribed: %v, want %v", got, want)
+			}
 		})
 	}
 }

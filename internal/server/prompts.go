@@ -255,7 +255,10 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	on := p.Name == promptAttach
 	pack, err := c.catalog.Lookup(p.Arguments[argPack])
 	if err != nil {
-		e := s.explain(err, c.id)
+		e := s.explain(namingOnly(err, func(id string) bool {
+			near, err := c.catalog.Lookup(id)
+			return err == nil && s.mayChoose(p.Name, near)
+		}), c.id)
 		e.Hint = "packs-mcp list --all says which packs there are."
 		return nil, e
 	}

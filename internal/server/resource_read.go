@@ -150,9 +150,10 @@ func (s *Server) whole(c *call, f *found) (*packfs.Page, error) {
 	return page, s.tooLargeForOne(err)
 }
 
-// tooLargeForOne names the way to a file that is too large to be given at once.
+// tooLargeForOne names the way to a file that is too large to be given at once,
+// if there is one: read_file has a limit, too.
 func (s *Server) tooLargeForOne(err error) error {
-	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok {
+	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Size <= s.limits.ReadFile {
 		return failf(codeTooLarge, "It is there by pages: call "+s.exposed(toolReadFile)+" with its pack_id and path.", "%v", e)
 	}
 	return err

@@ -472,15 +472,37 @@ func TestHostileURIs(t *testing.T) {
 }
 
 // A file that is larger than one message should be is refused, with the way to
-// its pages.
+// its pages; one that read_file would refuse as well, without.
 func TestReadTooLarge(t *testing.T) {
-	w := newWorld(t, shelf)
-	w.answer = decide("once")
-	w.put("acme/refunds/big.txt", strings.Repeat("x", maxResource+1), 0o644)
-	w.initialize()
-	code, message := w.refused(false, "resources/read", map[string]any{"uri": "skill://acme/refunds/big.txt"})
-	if code != codeNotGiven || !strings.HasPrefix(message, "too_large: ") || !strings.Contains(message, "capability_packs_read_file") || len(w.asked) != 0 {
-		t.Errorf("a large file: %d %q, %d questions, want too_large and none", code, message, len(w.asked))
+	for name, tc := range map[string]struct {
+		limit    int64 // of read_file
+		size     int
+		readable bool
+	}{
+		"larger than a message":         {maxResource + 1, maxResource + 1, true},
+		"larger than any that is read":  {maxResource + 1, maxResource + 2, false},
+		"where less than that is read":  {1000, 1001, false},
+		"where as much as that is read": {maxResource, maxResource + 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, shelf, limited(Limits{ReadFile: tc.limit}))
+			w.answer = decide("once")
+			w.put("acme/refunds/big.txt", strings.Repeat("x", tc.size), 0o644)
+			w.initialize()
+			code, message := w.refused(false, "resources/read", map[string]any{"uri": "skill://acme/refunds/big.txt"})
+			if code != codeNotGiven || !strings.HasPrefix(message, "too_large: ") || len(w.asked) != 0 {
+				t.Errorf("a large file: %d %q, %d questions, want too_large and none", code, message, len(w.asked))
+			}
+			if got := strings.Contains(message, "capability_packs_read_file"); got != tc.readable {
+				t.Errorf("the hint names read_file: %v, want %v: %q", got, tc.readable, message)
+			}
+			args := map[string]any{"pack_id": "acme/refunds", "path": "big.txt"}
+			if tc.readable {
+				w.ok("capability_packs_read_file", args)
+			} else {
+				w.fails("too_large", "capability_packs_read_file", args)
+			}
+		})
 	}
 }
 

@@ -187,6 +187,11 @@ func (s *Server) catalog(ctx context.Context, c *chat) *packs.Catalog {
 	if c == nil {
 		return now
 	}
+	return c.viewOf(now)
+}
+
+// viewOf is a Catalog with what is attached to this chat.
+func (c *chat) viewOf(now *packs.Catalog) *packs.Catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.view == nil || c.base != now {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,6 +110,9 @@ func (r *run) action(req gate.Request) *action {
 		now, err := r.call.tool.prepare(r.server, ctx, r.call)
 		if err != nil || !permit.Covers(now.request) {
 			return nil, changed(permit, r.pack.ID)
+		}
+		if err := r.server.spaceLeft(r.call); err != nil {
+			return nil, errors.Join(err, permit.Withhold("the workspaces of the chat hold as much as they may", "Call again when there is room."))
 		}
 		done, ok := r.call.begin()
 		if !ok {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -31,6 +32,7 @@ type Limits struct {
 	ReadPage     int64 // bytes of a page when the caller names no length; 10,000
 	ReadPageMax  int64 // the longest page a caller may ask for; 1 MiB
 	ReadFile     int64 // the largest file that is read at all; 64 MiB
+	Frontmatter  int   // bytes of a skill's frontmatter; 64 KiB
 	Description  int   // characters of a description that a model sees; 1,024
 	EnabledTools int   // of one chat; 60
 	Runs         int   // programs of one chat at a time; 4
@@ -54,6 +56,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.ReadPage, 10_000)
 	set(&l.ReadPageMax, 1<<20)
 	set(&l.ReadFile, 64<<20)
+	setInt(&l.Frontmatter, frontmatter.MaxSize)
 	setInt(&l.Description, 1024)
 	setInt(&l.EnabledTools, 60)
 	setInt(&l.Runs, 4)

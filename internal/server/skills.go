@@ -235,7 +235,8 @@ func (s *Server) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage,
 	if err != nil {
 		return nil, err
 	}
-	doc, problems := frontmatter.Inspect(skillFile, page.Data, len(page.Data))
+	// Bounded as when the packs were found: it may be another document since.
+	doc, problems := frontmatter.Inspect(skillFile, page.Data, s.limits.Frontmatter)
 	if doc == nil || doc.Name != p.Name || !verbatim(problems) {
 		return nil, fmt.Errorf("its frontmatter is no longer what it was: %w", errNoSkill)
 	}

@@ -168,6 +168,30 @@ func TestSkillsLeftOut(t *testing.T) {
 	}
 }
 
+// The frontmatter of a document that grew since the packs were found has the
+// bound that it had then: lists never ask, and YAML takes much more room when it
+// is read than it has in its file.
+func TestSkillThatGrew(t *testing.T) {
+	const limit = 1000
+	grown := func(more int) string {
+		block := "name: triage\ndescription: Triage incidents.\nx: "
+		return "---\n" + block + strings.Repeat("y", limit+more-len(block)-1) + "\n---\n"
+	}
+	w := newWorld(t, triage, limited(Limits{Frontmatter: limit}))
+	w.initialize()
+	w.put("triage/SKILL.md", grown(0), 0o644)
+	if entries, _ := w.all("skills/list", "skills", nil); len(entries) != 1 {
+		t.Errorf("with a frontmatter of %d bytes there are %d skills, want one", limit, len(entries))
+	}
+	w.put("triage/SKILL.md", grown(1), 0o644)
+	if entries, _ := w.all("skills/list", "skills", nil); len(entries) != 0 {
+		t.Errorf("with a byte more there are %d skills, want none", len(entries))
+	}
+	if code, _ := w.refused(false, "skills/get", map[string]any{"uri": "skill://triage/SKILL.md"}); code != codeInvalidParams {
+		t.Errorf("skills/get: %d, want %d", code, codeInvalidParams)
+	}
+}
+
 // A page ends after so many bytes, between two entries.
 func TestSkillsPageBytes(t *testing.T) {
 	w := newWorld(t, "")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -64,7 +65,7 @@ func (s *session) subscribe(uri string) error {
 	if err != nil || !took {
 		return err
 	}
-	now, err := s.chat.server.look(s.chat, u)
+	now, err := s.chat.server.look(s.chat, s.chat.server.catalog(context.Background(), s.chat), u)
 	if err != nil {
 		s.UnsubscribeFromResource(uri)
 		return err
@@ -200,13 +201,13 @@ func (c *chat) listenPlace() (leave func(), ok bool) {
 	}, true
 }
 
-// look looks at the file of a resource. The error is [errNoResource] when the
+// look looks at the file of a resource, under the chat's Catalog. The error is [errNoResource] when the
 // URI leads to none that this chat may know of.
-func (s *Server) look(c *chat, u resourceURI) (look, error) {
+func (s *Server) look(c *chat, catalog *packs.Catalog, u resourceURI) (look, error) {
 	if u.scheme == schemeWorkspace {
 		handle, inside, ok := cutHandle(u.path)
 		sp := c.spaceNamed(handle)
-		if !ok || sp == nil {
+		if !ok || sp == nil || !s.mayReadSpaces() {
 			return look{}, errNoResource
 		}
 		dir, err := sp.openWorkspace()
@@ -216,7 +217,7 @@ func (s *Server) look(c *chat, u resourceURI) (look, error) {
 		defer dir.Close()
 		return lookAt(dir, inside)
 	}
-	for _, at := range places(s.catalog(context.Background(), c), u) {
+	for _, at := range places(catalog, u) {
 		dir, err := at.pack.OpenDir()
 		if err != nil {
 			continue
@@ -293,12 +294,11 @@ func (c *chat) lookAround(done chan struct{}) {
 
 // lookOnce tells of the resources that differ from how they were before.
 func (c *chat) lookOnce(before map[string]look) {
-	// Whoever waits for a change of a resource makes no calls meanwhile.
-	c.server.follow(c, c.server.catalog(context.Background(), c))
+	catalog := c.server.catalog(context.Background(), c)
 	for _, uri := range slices.Sorted(maps.Keys(before)) {
 		var now look // it is gone
 		if u, ok := parseURI(uri); ok {
-			now, _ = c.server.look(c, u)
+			now, _ = c.server.look(c, catalog, u)
 		}
 		if now == before[uri] {
 			continue

@@ -160,7 +160,10 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 		// knows its id; it is never suggested.
 		var other error
 		if p, other = c.catalog.Lookup(id); other != nil {
-			return nil, err
+			return nil, namingOnly(err, func(id string) bool {
+				near := c.catalog.ByID(id)
+				return near != nil && isOffered(near) && !s.hides(near)
+			})
 		}
 	}
 	switch {

@@ -191,16 +191,10 @@ func (c *call) inWorkspace(handle string) error {
 // workspace that nobody has used.
 func (s *Server) runsIn(c *call, handle string) error {
 	if handle != newHandle {
-		if err := c.inWorkspace(handle); err != nil || c.in() == c.chat.space {
-			return err
-		}
-		return s.spaceLeft(c.chat)
+		return c.inWorkspace(handle)
 	}
 	if !c.chat.ownFolder {
 		return failf(codeInvalidArguments, "Leave workspace out.", "the user named one workspace for everything, so there is no new one")
-	}
-	if err := s.spaceLeft(c.chat); err != nil {
-		return err
 	}
 	sp, err := s.keptSpace(c)
 	c.space = sp
@@ -283,13 +277,18 @@ func (c *call) begin() (done func(), ok bool) {
 	}, true
 }
 
-// spaceLeft says so when the workspaces of a chat hold together what one may
-// hold: handles are no way around limits.workspace.
-func (s *Server) spaceLeft(c *chat) error {
+// spaceLeft says so when the workspaces of the call's chat hold together what one
+// may hold: handles are no way around limits.workspace. The first has that limit
+// of its own, at the end of each run. It looks at every file, so it is for a
+// program that is about to start, and not for each look at a call.
+func (s *Server) spaceLeft(c *call) error {
+	if c.in() == c.chat.space {
+		return nil
+	}
 	limit := s.limits.Run.Workspace
 	var held int64
 	names := 0
-	for _, sp := range c.spaces() {
+	for _, sp := range c.chat.spaces() {
 		if !sp.ownFolder {
 			continue
 		}

@@ -264,35 +264,43 @@ func TestWorkspacesAreBounded(t *testing.T) {
 	}
 }
 
-// Handles are no way around the limit of a workspace.
+// Handles are no way around the limit of a workspace. What they hold is measured
+// when a program is about to start, and not for a call that is denied.
 func TestWorkspacesShareTheLimit(t *testing.T) {
+	needShell(t)
 	l := Limits{}
 	l.Run.Workspace = 1000
 	w := newWorld(t, notes, limited(l))
+	w.answer = decide("once")
 	w.initialize()
+	w.enable("notes")
+	n := 0
+	in := func(handle string) map[string]any {
+		n++ // a call of its own
+		return map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": fmt.Sprint(n)}, "workspace": handle}
+	}
 	ch := w.srv.everyChat()[0]
-	for i, size := range []int{400, 400, 300} {
-		c := &call{chat: ch, tool: callTool(), args: fmt.Appendf(nil, `{"n":%d}`, i)}
-		if err := w.srv.runsIn(c, newHandle); err != nil {
-			t.Fatalf("workspace %d: %v", i, err)
-		}
-		if done, ok := c.begin(); ok {
-			done()
-		}
-		if err := os.WriteFile(filepath.Join(c.in().workspace, "big"), make([]byte, size), 0o600); err != nil {
+	for _, size := range []int{400, 400, 300} {
+		sp := ch.spaceNamed(w.ok("capability_packs_call_tool", in(newHandle))["workspace"].(string))
+		if err := os.WriteFile(filepath.Join(sp.workspace, "big"), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, handle := range []string{newHandle, ch.spaces()[1].handle} {
-		e, ok := errors.AsType[*toolError](w.srv.runsIn(&call{chat: ch, tool: callTool(), args: []byte("{}")}, handle))
-		if !ok || e.Code != codeWorkspaceLimit {
-			t.Errorf("a run in %q: %v, want %s", handle, e, codeWorkspaceLimit)
+	held := ch.spaces()[1].handle
+	for _, handle := range []string{newHandle, held} {
+		w.answer = decide("once")
+		w.fails(codeWorkspaceLimit, "capability_packs_call_tool", in(handle))
+		w.fails(codeWorkspaceLimit, "capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "workspace": handle})
+		all := w.entries()
+		if e := all[len(all)-1]; e.Decision != "deny" || !strings.Contains(e.Reason, "hold as much as they may") {
+			t.Errorf("the log ends with %+v, want that the run was withheld", e)
 		}
+		w.answer = decide("deny")
+		w.fails(codeDenied, "capability_packs_call_tool", in(handle))
 	}
 	// The first has its own limit, at the end of each run.
-	if err := w.srv.runsIn(&call{chat: ch, tool: callTool(), args: []byte("{}")}, ""); err != nil {
-		t.Error(err)
-	}
+	w.answer = decide("once")
+	w.ok("capability_packs_call_tool", in(""))
 }
 
 // Where the user named one folder for everything there is no other.
