@@ -241,6 +241,10 @@ func (x *exchange) inSession(s *httpSession) {
 
 // initialize begins a session.
 func (x *exchange) initialize() {
+	if p := early(x.method, x.envelope.Params, false, false); p != nil {
+		reject(x.w, http.StatusOK, x.id, p)
+		return
+	}
 	s, err := x.http.newHTTPSession(x.caller, x.r)
 	if err != nil {
 		x.failed(err)
