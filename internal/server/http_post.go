@@ -25,6 +25,8 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !ok {
 		return
 	}
+	r, leave := attend(r)
+	defer leave()
 	x := &exchange{http: h, w: w, r: r, caller: c, asEvents: !asJSON, stream: h.newStream(w, events)}
 	x.after(release)
 	defer x.settle()

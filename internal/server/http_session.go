@@ -335,6 +335,8 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
+	r, leave := attend(r)
+	defer leave()
 	st := h.newStream(w, true)
 	stop := context.AfterFunc(s.ctx, func() {
 		st.hurry(time.Now().Add(flush))
