@@ -291,14 +291,28 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 		x.http.logUnsent(err)
 	}
 	x.after(func() { x.caller.drop(x.kept) })
-	select {
-	case <-ended:
-	case <-patience:
+	if isLeft(ended, patience) {
 		x.left = ended
 		x.http.logger.Warn("a call did not end and was left behind", "method", x.method)
 	}
 	x.stream.close()
 	stop()
+}
+
+// isLeft waits until a call has ended, or the patience with it: then it is left
+// behind, unless it has ended as well.
+func isLeft(ended, patience <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return false
+	case <-patience:
+	}
+	select {
+	case <-ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // finish writes what there is to write, the answer last.
