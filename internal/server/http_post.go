@@ -86,9 +86,10 @@ type exchange struct {
 	stream   *stream
 	asEvents bool // the client takes no plain JSON
 
-	kept   int             // bytes of the answer that count, when it is a large one; of work
-	left   <-chan struct{} // closed when a call ends that was left behind; nil: none was
-	afters []func()
+	answered func()          // called when the answer is made; nil: nobody wants to know
+	kept     int             // bytes of the answer that count, when it is a large one; of work
+	left     <-chan struct{} // closed when a call ends that was left behind; nil: none was
+	afters   []func()
 }
 
 // after has f called when the exchange is over, and a call that was left behind
@@ -232,11 +233,13 @@ func (x *exchange) inSession(s *httpSession) {
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	if !s.begin(string(x.id), cancel, x.stream) {
+	p := &posted{id: string(x.id), cancel: cancel, stream: x.stream}
+	if !s.begin(p) {
 		x.reject(http.StatusBadRequest, codeInvalidRequest, sameID)
 		return
 	}
-	x.after(func() { s.finish(string(x.id), x.stream) })
+	x.answered = func() { s.answered(p) }
+	x.after(func() { s.finish(p) })
 	sess := x.http.server.newSession(x.stream, s.chat, s.base.peer, nil)
 	x.run(x.traced(ctx), cancel, sess, always200)
 }
@@ -275,7 +278,11 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		done <- x.work(ctx, sess, status)
+		a := x.work(ctx, sess, status)
+		if x.answered != nil {
+			x.answered()
+		}
+		done <- a
 	}()
 	patience := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

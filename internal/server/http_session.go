@@ -50,11 +50,11 @@ type httpSession struct {
 	ended    bool
 	using    int // HTTP requests; the chat ends when the session has ended and this is 0
 	used     time.Time
-	uses     int                                // HTTP requests there were, beside the first
-	inFlight map[string]context.CancelCauseFunc // :: request id as written → what cancels it
-	waiting  []*stream                          // for news, oldest first
-	busy     []*stream                          // of requests, oldest first
-	owed     [][]byte                           // encoded messages, oldest first
+	uses     int                // HTTP requests there were, beside the first
+	inFlight map[string]*posted // :: request id as written → the request, until its answer is made
+	waiting  []*stream          // for news, oldest first
+	busy     []*stream          // of requests, oldest first
+	owed     [][]byte           // encoded messages, oldest first
 }
 
 // newHTTPSession makes a session, in use, that nobody can name before keep.
@@ -71,7 +71,7 @@ func (h *HTTP) newHTTPSession(c *caller, r *http.Request) (*httpSession, error) 
 	}
 	s := &httpSession{
 		http: h, id: rand.Text(), caller: c, from: networkOf(r), chat: ch, using: 1, used: time.Now(),
-		inFlight: make(map[string]context.CancelCauseFunc),
+		inFlight: make(map[string]*posted),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(h.ending)
 	s.base = h.server.newSession(s, ch, new(peer), nil)
@@ -235,25 +235,43 @@ func (s *httpSession) idleSince(before time.Time) bool {
 	return s.using == 0 && !s.used.After(before)
 }
 
+// A posted request is under way in a session.
+type posted struct {
+	id     string // as written
+	cancel context.CancelCauseFunc
+	stream *stream
+}
+
 // begin notes a request, unless one with its id is under way. What is owed goes
 // on its stream.
-func (s *httpSession) begin(id string, cancel context.CancelCauseFunc, st *stream) bool {
+func (s *httpSession) begin(p *posted) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight[id] != nil {
+	if s.inFlight[p.id] != nil {
 		return false
 	}
-	s.inFlight[id] = cancel
-	s.busy = append(s.busy, st)
+	s.inFlight[p.id] = p
+	s.busy = append(s.busy, p.stream)
 	s.pay()
 	return true
 }
 
-func (s *httpSession) finish(id string, st *stream) {
+// answered frees the id of a request whose answer is made: once the client has
+// it, it may use the id again. It may be called more than once.
+func (s *httpSession) answered(p *posted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.inFlight, id)
-	s.busy = slices.DeleteFunc(s.busy, func(have *stream) bool { return have == st })
+	if s.inFlight[p.id] == p {
+		delete(s.inFlight, p.id)
+	}
+}
+
+// finish forgets a request that is over.
+func (s *httpSession) finish(p *posted) {
+	s.answered(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = slices.DeleteFunc(s.busy, func(have *stream) bool { return have == p.stream })
 }
 
 // notified takes a notification of the client.
@@ -265,10 +283,10 @@ func (s *httpSession) notified(method string, params json.RawMessage) {
 		}
 	case "notifications/cancelled":
 		s.mu.Lock()
-		cancel := s.inFlight[cancelledID(params)]
+		p := s.inFlight[cancelledID(params)]
 		s.mu.Unlock()
-		if cancel != nil {
-			cancel(errCancelled)
+		if p != nil {
+			p.cancel(errCancelled)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,6 +170,36 @@ func TestHTTPManySessions(t *testing.T) {
 	}
 	second.ask("ping", nil)
 	s.older(tokenGrace, nil) // who is not concerned
+}
+
+// An eager client has something done as soon as the answer begins.
+type eager struct {
+	*httptest.ResponseRecorder
+	once sync.Once
+	then func()
+}
+
+func (e *eager) WriteHeader(status int) {
+	e.ResponseRecorder.WriteHeader(status)
+	e.once.Do(e.then)
+}
+
+// A request may have the id of one whose answer the client has, although the end
+// of that answer is still being written.
+func TestHTTPSameIDAgain(t *testing.T) {
+	s := newSite(t, newWorld(t, ""))
+	c := s.older(tokenAda, nil)
+	again := false
+	w := &eager{ResponseRecorder: httptest.NewRecorder(), then: func() {
+		code, _, text := c.status(c.request(t.Context(), "POST", "/mcp", []byte(pingBody)))
+		if again = code == 200; !again {
+			t.Errorf("the next request with the id = %d %s", code, text)
+		}
+	}}
+	s.http.ServeHTTP(w, c.request(t.Context(), "POST", "/mcp", []byte(pingBody)))
+	if w.Code != 200 || !again {
+		t.Errorf("a request = %d %s", w.Code, w.Body)
+	}
 }
 
 // Nothing of one chat is in another: fifty at once, of both eras and transports,
