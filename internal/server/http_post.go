@@ -137,6 +137,11 @@ func (x *exchange) modern() {
 	if !x.headersAgree() {
 		return
 	}
+	if x.method == string(mcp.MethodSubscriptionsListen) && !x.stream.events {
+		// It would be silent, and nobody would see when its client is gone.
+		x.reject(http.StatusNotAcceptable, codeInvalidRequest, "the client must accept text/event-stream to listen")
+		return
+	}
 	if p := early(x.method, x.envelope.Params, true, false); p != nil {
 		reject(x.w, statusOf(p.code), x.id, p)
 		return
