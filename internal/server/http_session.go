@@ -34,8 +34,10 @@ var errSessionEnded = errors.New("the session ended")
 
 // An httpSession is a session of the older era. It is a wire, on which goes
 // what belongs to no request: over a stream that waits for news, or else with
-// whatever is under way, or else with what comes next. Nothing is lost in
-// between.
+// whatever is under way, or else with what comes next. What waits on a stream for
+// news when it ends goes on the next one. What a client did not read of what was
+// written to it is lost, and so is what waits on the stream of a request that
+// ends early.
 type httpSession struct {
 	http   *HTTP
 	id     string
@@ -101,10 +103,11 @@ func (h *HTTP) makeRoom(c *caller) bool {
 	if victim == nil {
 		return false
 	}
-	h.endSession(victim)
+	// Counted before the other one ends, or somebody else takes its place.
 	c.mu.Lock()
 	c.sessions++
 	c.mu.Unlock()
+	h.endSession(victim)
 	return true
 }
 
@@ -274,7 +277,8 @@ func (s *httpSession) finish(p *posted) {
 	s.busy = slices.DeleteFunc(s.busy, func(have *stream) bool { return have == p.stream })
 }
 
-// notified takes a notification of the client.
+// notified takes a notification of the client. The library does nothing with any
+// other than these, and is not asked.
 func (s *httpSession) notified(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
@@ -395,10 +399,15 @@ func (s *httpSession) wait(st *stream) {
 	s.pay()
 }
 
+// unwait takes back a stream that waited for news, and what was to go on it.
 func (s *httpSession) unwait(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = slices.DeleteFunc(s.waiting, func(have *stream) bool { return have == st })
+	unsent, _ := st.take(true)
+	s.owed = append(unsent, s.owed...)
+	s.owed = s.owed[max(0, len(s.owed)-maxOwed):]
+	s.pay()
 }
 
 // delete ends a session of the older era.
