@@ -218,6 +218,20 @@ func TestHTTPLeftBehind(t *testing.T) {
 	}
 }
 
+// A call that has ended is not left behind, however late it is looked at.
+func TestHTTPNotLeftBehind(t *testing.T) {
+	over, open := make(chan struct{}), make(chan struct{})
+	close(over)
+	for range 100 { // select takes one of several at random
+		if isLeft(over, over) {
+			t.Fatal("a call that has ended is said to be left behind")
+		}
+	}
+	if isLeft(over, open) || !isLeft(open, over) {
+		t.Error("a call is left behind that has ended, or is not that does not end")
+	}
+}
+
 // awaitText waits until something is in the log of the server.
 func (w *world) awaitText(text string) {
 	w.t.Helper()

@@ -25,6 +25,8 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !ok {
 		return
 	}
+	r, leave := attend(r)
+	defer leave()
 	x := &exchange{http: h, w: w, r: r, caller: c, asEvents: !asJSON, stream: h.newStream(w, events)}
 	x.after(release)
 	defer x.settle()
@@ -84,9 +86,10 @@ type exchange struct {
 	stream   *stream
 	asEvents bool // the client takes no plain JSON
 
-	kept   int             // bytes of the answer that count, when it is a large one; of work
-	left   <-chan struct{} // closed when a call ends that was left behind; nil: none was
-	afters []func()
+	answered func()          // called when the answer is made; nil: nobody wants to know
+	kept     int             // bytes of the answer that count, when it is a large one; of work
+	left     <-chan struct{} // closed when a call ends that was left behind; nil: none was
+	afters   []func()
 }
 
 // after has f called when the exchange is over, and a call that was left behind
@@ -132,6 +135,11 @@ func (x *exchange) modern() {
 		return
 	}
 	if !x.headersAgree() {
+		return
+	}
+	if x.method == string(mcp.MethodSubscriptionsListen) && !x.stream.events {
+		// It would be silent, and nobody would see when its client is gone.
+		x.reject(http.StatusNotAcceptable, codeInvalidRequest, "the client must accept text/event-stream to listen")
 		return
 	}
 	if p := early(x.method, x.envelope.Params, true, false); p != nil {
@@ -230,17 +238,23 @@ func (x *exchange) inSession(s *httpSession) {
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	if !s.begin(string(x.id), cancel, x.stream) {
+	p := &posted{id: string(x.id), cancel: cancel, stream: x.stream}
+	if !s.begin(p) {
 		x.reject(http.StatusBadRequest, codeInvalidRequest, sameID)
 		return
 	}
-	x.after(func() { s.finish(string(x.id), x.stream) })
+	x.answered = func() { s.answered(p) }
+	x.after(func() { s.finish(p) })
 	sess := x.http.server.newSession(x.stream, s.chat, s.base.peer, nil)
 	x.run(x.traced(ctx), cancel, sess, always200)
 }
 
 // initialize begins a session.
 func (x *exchange) initialize() {
+	if p := early(x.method, x.envelope.Params, false, false); p != nil {
+		reject(x.w, http.StatusOK, x.id, p)
+		return
+	}
 	s, err := x.http.newHTTPSession(x.caller, x.r)
 	if err != nil {
 		x.failed(err)
@@ -269,7 +283,11 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		done <- x.work(ctx, sess, status)
+		a := x.work(ctx, sess, status)
+		if x.answered != nil {
+			x.answered()
+		}
+		done <- a
 	}()
 	patience := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -285,14 +303,28 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 		x.http.logUnsent(err)
 	}
 	x.after(func() { x.caller.drop(x.kept) })
-	select {
-	case <-ended:
-	case <-patience:
+	if isLeft(ended, patience) {
 		x.left = ended
 		x.http.logger.Warn("a call did not end and was left behind", "method", x.method)
 	}
 	x.stream.close()
 	stop()
+}
+
+// isLeft waits until a call has ended, or the patience with it: then it is left
+// behind, unless it has ended as well.
+func isLeft(ended, patience <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return false
+	case <-patience:
+	}
+	select {
+	case <-ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // finish writes what there is to write, the answer last.

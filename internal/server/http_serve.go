@@ -32,6 +32,7 @@ func (h *HTTP) Serve(ctx context.Context, l net.Listener, secure *tls.Config) er
 		DisableGeneralOptionsHandler: true,
 	}
 	h.watch(srv)
+	l = attentive{l}
 	failed := make(chan error, 1)
 	go func() {
 		if secure != nil {

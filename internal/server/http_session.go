@@ -34,8 +34,10 @@ var errSessionEnded = errors.New("the session ended")
 
 // An httpSession is a session of the older era. It is a wire, on which goes
 // what belongs to no request: over a stream that waits for news, or else with
-// whatever is under way, or else with what comes next. Nothing is lost in
-// between.
+// whatever is under way, or else with what comes next. What waits on a stream for
+// news when it ends goes on the next one. What a client did not read of what was
+// written to it is lost, and so is what waits on the stream of a request that
+// ends early.
 type httpSession struct {
 	http   *HTTP
 	id     string
@@ -50,11 +52,11 @@ type httpSession struct {
 	ended    bool
 	using    int // HTTP requests; the chat ends when the session has ended and this is 0
 	used     time.Time
-	uses     int                                // HTTP requests there were, beside the first
-	inFlight map[string]context.CancelCauseFunc // :: request id as written → what cancels it
-	waiting  []*stream                          // for news, oldest first
-	busy     []*stream                          // of requests, oldest first
-	owed     [][]byte                           // encoded messages, oldest first
+	uses     int                // HTTP requests there were, beside the first
+	inFlight map[string]*posted // :: request id as written → the request, until its answer is made
+	waiting  []*stream          // for news, oldest first
+	busy     []*stream          // of requests, oldest first
+	owed     [][]byte           // encoded messages, oldest first
 }
 
 // newHTTPSession makes a session, in use, that nobody can name before keep.
@@ -71,7 +73,7 @@ func (h *HTTP) newHTTPSession(c *caller, r *http.Request) (*httpSession, error) 
 	}
 	s := &httpSession{
 		http: h, id: rand.Text(), caller: c, from: networkOf(r), chat: ch, using: 1, used: time.Now(),
-		inFlight: make(map[string]context.CancelCauseFunc),
+		inFlight: make(map[string]*posted),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(h.ending)
 	s.base = h.server.newSession(s, ch, new(peer), nil)
@@ -101,10 +103,11 @@ func (h *HTTP) makeRoom(c *caller) bool {
 	if victim == nil {
 		return false
 	}
-	h.endSession(victim)
+	// Counted before the other one ends, or somebody else takes its place.
 	c.mu.Lock()
 	c.sessions++
 	c.mu.Unlock()
+	h.endSession(victim)
 	return true
 }
 
@@ -235,28 +238,47 @@ func (s *httpSession) idleSince(before time.Time) bool {
 	return s.using == 0 && !s.used.After(before)
 }
 
+// A posted request is under way in a session.
+type posted struct {
+	id     string // as written
+	cancel context.CancelCauseFunc
+	stream *stream
+}
+
 // begin notes a request, unless one with its id is under way. What is owed goes
 // on its stream.
-func (s *httpSession) begin(id string, cancel context.CancelCauseFunc, st *stream) bool {
+func (s *httpSession) begin(p *posted) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight[id] != nil {
+	if s.inFlight[p.id] != nil {
 		return false
 	}
-	s.inFlight[id] = cancel
-	s.busy = append(s.busy, st)
+	s.inFlight[p.id] = p
+	s.busy = append(s.busy, p.stream)
 	s.pay()
 	return true
 }
 
-func (s *httpSession) finish(id string, st *stream) {
+// answered frees the id of a request whose answer is made: once the client has
+// it, it may use the id again. It may be called more than once.
+func (s *httpSession) answered(p *posted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.inFlight, id)
-	s.busy = slices.DeleteFunc(s.busy, func(have *stream) bool { return have == st })
+	if s.inFlight[p.id] == p {
+		delete(s.inFlight, p.id)
+	}
 }
 
-// notified takes a notification of the client.
+// finish forgets a request that is over.
+func (s *httpSession) finish(p *posted) {
+	s.answered(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = slices.DeleteFunc(s.busy, func(have *stream) bool { return have == p.stream })
+}
+
+// notified takes a notification of the client. The library does nothing with any
+// other than these, and is not asked.
 func (s *httpSession) notified(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
@@ -265,10 +287,10 @@ func (s *httpSession) notified(method string, params json.RawMessage) {
 		}
 	case "notifications/cancelled":
 		s.mu.Lock()
-		cancel := s.inFlight[cancelledID(params)]
+		p := s.inFlight[cancelledID(params)]
 		s.mu.Unlock()
-		if cancel != nil {
-			cancel(errCancelled)
+		if p != nil {
+			p.cancel(errCancelled)
 		}
 	}
 }
@@ -335,6 +357,8 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
+	r, leave := attend(r)
+	defer leave()
 	st := h.newStream(w, true)
 	stop := context.AfterFunc(s.ctx, func() {
 		st.hurry(time.Now().Add(flush))
@@ -375,10 +399,15 @@ func (s *httpSession) wait(st *stream) {
 	s.pay()
 }
 
+// unwait takes back a stream that waited for news, and what was to go on it.
 func (s *httpSession) unwait(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = slices.DeleteFunc(s.waiting, func(have *stream) bool { return have == st })
+	unsent, _ := st.take(true)
+	s.owed = append(unsent, s.owed...)
+	s.owed = s.owed[max(0, len(s.owed)-maxOwed):]
+	s.pay()
 }
 
 // delete ends a session of the older era.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,6 +170,102 @@ func TestHTTPManySessions(t *testing.T) {
 	}
 	second.ask("ping", nil)
 	s.older(tokenGrace, nil) // who is not concerned
+}
+
+// An eager client has something done as soon as the answer begins.
+type eager struct {
+	*httptest.ResponseRecorder
+	once sync.Once
+	then func()
+}
+
+func (e *eager) WriteHeader(status int) {
+	e.ResponseRecorder.WriteHeader(status)
+	e.once.Do(e.then)
+}
+
+// A request may have the id of one whose answer the client has, although the end
+// of that answer is still being written.
+func TestHTTPSameIDAgain(t *testing.T) {
+	s := newSite(t, newWorld(t, ""))
+	c := s.older(tokenAda, nil)
+	again := false
+	w := &eager{ResponseRecorder: httptest.NewRecorder(), then: func() {
+		code, _, text := c.status(c.request(t.Context(), "POST", "/mcp", []byte(pingBody)))
+		if again = code == 200; !again {
+			t.Errorf("the next request with the id = %d %s", code, text)
+		}
+	}}
+	s.http.ServeHTTP(w, c.request(t.Context(), "POST", "/mcp", []byte(pingBody)))
+	if w.Code != 200 || !again {
+		t.Errorf("a request = %d %s", w.Code, w.Body)
+	}
+}
+
+// However many begin a session at once, there are never more than there may be.
+func TestHTTPManySessionsAtOnce(t *testing.T) {
+	s := newSite(t, newWorld(t, ""))
+	const real = 4
+	for range real {
+		s.older(tokenAda, nil)
+	}
+	c := s.http.callers[0]
+	c.mu.Lock()
+	c.sessions = maxSessions // as if there were others
+	c.mu.Unlock()
+	var all sync.WaitGroup
+	for range 8 * real {
+		all.Go(func() {
+			in := s.client(tokenAda)
+			_, _, err := in.exchange(t.Context(), map[string]any{"id": 1, "method": "initialize", "params": map[string]any{
+				"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "web", "version": "1"},
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	s.http.mu.Lock()
+	have := len(s.http.sessions)
+	s.http.mu.Unlock()
+	if c.mu.Lock(); c.sessions > maxSessions || have > real {
+		t.Errorf("there are %d sessions, %d of them real, want at most %d and %d", c.sessions, have, maxSessions, real)
+	}
+	c.mu.Unlock()
+}
+
+// News that a stream took and did not send goes on the next one.
+func TestHTTPNewsOfEndedStream(t *testing.T) {
+	s := newSite(t, newWorld(t, ""))
+	c := s.older(tokenAda, nil)
+	in := s.http.sessions[c.session]
+	broken := s.http.newStream(httptest.NewRecorder(), true)
+	in.wait(broken)
+	in.send(map[string]any{"method": "first"})
+	in.send(map[string]any{"method": "second"})
+	in.unwait(broken)
+	in.send(map[string]any{"method": "third"})
+	if broken.put("more") == nil {
+		t.Error("a stream that ended takes more")
+	}
+	news := c.open("GET", "/mcp", nil)
+	for _, want := range []string{"first", "second", "third"} {
+		if m := news.next(); m["method"] != want {
+			t.Errorf("%v came, want %s", m, want)
+		}
+	}
+}
+
+// Whoever listens takes a stream.
+func TestHTTPListenWithoutStream(t *testing.T) {
+	s := newSite(t, newWorld(t, ""))
+	c := s.newer(tokenAda, nil)
+	r := c.request(t.Context(), "POST", "/mcp", c.encode(map[string]any{"id": 1, "method": "subscriptions/listen", "params": withMeta(map[string]any{"notifications": map[string]any{"toolsListChanged": true}}, false)}))
+	r.Header.Set("Accept", "application/json")
+	if code, _, text := c.status(r); code != http.StatusNotAcceptable || !strings.Contains(text, "text/event-stream") {
+		t.Errorf("listening without a stream = %d %s, want 406", code, text)
+	}
 }
 
 // Nothing of one chat is in another: fifty at once, of both eras and transports,

@@ -87,6 +87,8 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	if !bodiless(w, r) {
 		return
 	}
+	r, leave := attend(r)
+	defer leave()
 	ch, err := h.server.newChatOf(c.person, c.origin, "sse", "until this client closes")
 	if err != nil {
 		ref := newCallID()

@@ -1,6 +1,10 @@
 package server
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
 
 // Whose chat it is, is not the client's to say.
 func TestRoomsTellThePersonApart(t *testing.T) {
@@ -28,5 +32,93 @@ func TestRoomsTellThePersonApart(t *testing.T) {
 	}
 	if !found || len(c.asked) != 1 || !says(c.asked[0], `for "ada", by the client's token`) || !says(c.asked[0], `a client that calls itself "x, for grace 1, for grace"`) {
 		t.Errorf("found %v, asked %q", found, c.asked)
+	}
+}
+
+// What a client says of itself is bounded on every transport: what is too large
+// is refused, and of a name that is only long its beginning is kept, shown and
+// logged.
+func TestClientSaysTooMuch(t *testing.T) {
+	params := func(name string, experimental any) map[string]any {
+		return map[string]any{
+			"protocolVersion": "2025-11-25", "capabilities": map[string]any{"elicitation": map[string]any{}, "experimental": map[string]any{"x": experimental}},
+			"clientInfo": map[string]any{"name": name, "version": name},
+		}
+	}
+	meta := func(name string, experimental any) map[string]any {
+		p := withMeta(nil, true)
+		m := p["_meta"].(map[string]any)
+		m["io.modelcontextprotocol/clientInfo"] = map[string]any{"name": name, "version": name}
+		m["io.modelcontextprotocol/clientCapabilities"] = map[string]any{"experimental": map[string]any{"x": experimental}}
+		return p
+	}
+	large := strings.Repeat("n", maxSaid)
+	long := strings.Repeat("é", maxClientName-10) + ourToken + strings.Repeat("é", 50)
+	w := newWorld(t, triage, func(s *setup) { s.server.Tokens = []string{ourToken} })
+	s := newSite(t, w)
+	sse, web := s.old(tokenAda), s.client(tokenAda)
+	transports := map[string]func(m map[string]any) map[string]any{
+		"stdio": func(m map[string]any) map[string]any { w.send(m); return w.receive() },
+		"sse":   func(m map[string]any) map[string]any { sse.send(m); return sse.reply() },
+		"http": func(m map[string]any) map[string]any {
+			web.modern = m["method"] != "initialize"
+			reply, _, err := web.exchange(t.Context(), m)
+			if err != nil {
+				t.Error(err)
+			}
+			return reply
+		},
+	}
+	for name, ask := range transports {
+		for what, x := range map[string]struct {
+			method string
+			params map[string]any
+			want   any // code of the error
+		}{
+			"a name":              {"initialize", params(large, nil), -32600.0},
+			"capabilities":        {"initialize", params("x", large), -32600.0},
+			"a name of a request": {"skills/list", meta(large, nil), -32602.0},
+			"half of it each":     {"skills/list", meta("x", large[:maxSaid-40]), -32602.0},
+			"just a long one":     {"skills/list", meta(long, nil), nil},
+			"just large":          {"skills/list", meta("x", large[:maxSaid/2]), nil},
+		} {
+			reply := ask(map[string]any{"id": 1, "method": x.method, "params": x.params})
+			e, _ := reply["error"].(map[string]any)
+			if e["code"] != x.want || x.want == nil && reply["result"] == nil {
+				t.Errorf("%s: %s got %.200v, want the error %v", name, what, reply, x.want)
+			}
+		}
+		if reply := ask(map[string]any{"id": 1, "method": "initialize", "params": params(long, large[:maxSaid/2])}); reply["result"] == nil {
+			t.Errorf("%s: a long name got %.200v", name, reply)
+		}
+	}
+	var peers []*session
+	for _, h := range s.http.sessions {
+		peers = append(peers, h.base)
+	}
+	for _, c := range s.http.legacy {
+		peers = append(peers, c.conn.legacy)
+	}
+	if len(peers) != 2 {
+		t.Errorf("%d sessions are kept, want one of each transport: who was refused has none", len(peers))
+	}
+	for _, p := range peers {
+		info, caps := p.GetClientInfo(), p.GetClientCapabilities()
+		for _, got := range []string{info.Name, info.Version} {
+			if n := utf8.RuneCountInString(got); n != maxClientName+1 || strings.Contains(got, ourToken[:4]) {
+				t.Errorf("%q is kept, want %d characters without the token", got, maxClientName)
+			}
+		}
+		if caps.Experimental != nil || !canAsk(caps) {
+			t.Errorf("the capabilities %+v are kept", caps)
+		}
+	}
+	for _, e := range w.entries() {
+		if utf8.RuneCountInString(e.Client) > 2*maxClientName+3 {
+			t.Errorf("the log has the client %q", e.Client)
+		}
+	}
+	if len(w.entries()) < 2*len(transports) {
+		t.Errorf("the log has %d entries, want one for each list", len(w.entries()))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +24,7 @@ type session struct {
 	wire   wire
 	chat   *chat
 	logger *slog.Logger
+	tokens []string // of this server, which nobody is shown
 	// listenID is the id of the modern request this session was made for; it
 	// tags what is sent on that request's stream.
 	listenID json.RawMessage
@@ -62,7 +64,7 @@ var (
 
 // newSession makes a session of a client; listenID is nil for an older one's.
 func (s *Server) newSession(w wire, ch *chat, of *peer, listenID json.RawMessage) *session {
-	return &session{peer: of, wire: w, chat: ch, listenID: listenID, logger: s.logger, closed: make(chan struct{})}
+	return &session{peer: of, wire: w, chat: ch, listenID: listenID, logger: s.logger, tokens: s.opts.Tokens, closed: make(chan struct{})}
 }
 
 func (s *session) SessionID() string { return s.chat.id }
@@ -156,10 +158,30 @@ func (p *peer) GetClientInfo() mcp.Implementation {
 	return p.info
 }
 
-func (p *peer) SetClientInfo(i mcp.Implementation) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.info = i
+// SetClientInfo keeps the client's name and version, as much of them as a person
+// reads: they stay for as long as the session, are shown with each question, and
+// are in each line of the audit log. Of a token not even the beginning is left.
+func (s *session) SetClientInfo(i mcp.Implementation) {
+	kept := mcp.Implementation{Name: cutName(hide(i.Name, s.tokens)), Version: cutName(hide(i.Version, s.tokens))}
+	s.peer.mu.Lock()
+	defer s.peer.mu.Unlock()
+	s.peer.info = kept
+}
+
+// maxClientName is how many characters are kept of a client's name, and of its
+// version.
+const maxClientName = 100
+
+// cutName returns the beginning of a name, without keeping the rest in memory.
+func cutName(name string) string {
+	count := 0
+	for i := range name {
+		if count == maxClientName {
+			return strings.Clone(name[:i]) + "…"
+		}
+		count++
+	}
+	return name
 }
 
 func (p *peer) GetClientCapabilities() mcp.ClientCapabilities {
@@ -168,10 +190,12 @@ func (p *peer) GetClientCapabilities() mcp.ClientCapabilities {
 	return p.caps
 }
 
+// SetClientCapabilities keeps what [canAsk] needs. The rest is of no use here,
+// and may be large.
 func (p *peer) SetClientCapabilities(c mcp.ClientCapabilities) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.caps = c
+	p.caps = mcp.ClientCapabilities{Elicitation: c.Elicitation}
 }
 
 // ProtocolVersion is the version agreed on with initialize; the library sets

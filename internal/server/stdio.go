@@ -49,9 +49,10 @@ type conn struct {
 	share  share
 
 	mu       sync.Mutex
-	inFlight map[string]*request // :: request id as written → the request
-	held     int                 // bytes of inFlight
-	wg       sync.WaitGroup      // the goroutines of inFlight
+	inFlight map[string]*request // :: request id as written → the request, until its reply is put out
+	requests int                 // those of inFlight, and those whose reply was put out just now
+	held     int                 // bytes of requests
+	wg       sync.WaitGroup      // the goroutines of requests
 }
 
 // A request is under way.
@@ -253,7 +254,7 @@ func (c *conn) notified(ctx context.Context, method string, params json.RawMessa
 		}
 		return
 	}
-	c.handle(ctx, c.legacy, nil, method, raw)
+	c.handle(ctx, c.legacy, nil, method, raw, func() {})
 }
 
 // requested starts a request on a goroutine of its own. It reports false when
@@ -282,7 +283,7 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 		// The client's next message may rely on it. It takes no place: nothing is
 		// received until it is done.
 		defer c.release(string(id), r)
-		c.handle(callCtx, sess, id, method, raw)
+		c.handle(callCtx, sess, id, method, raw, func() { c.answered(string(id), r) })
 		return false
 	}
 	go func() {
@@ -298,12 +299,13 @@ func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.Ra
 	p := c.share.slots.of(method)
 	if !p.take(ctx) {
 		if !errors.Is(context.Cause(ctx), errCancelled) {
+			c.answered(string(id), r)
 			c.reject(id, &problem{codeBusy, notLookedAt})
 		}
 		return
 	}
 	defer p.give()
-	c.handle(context.WithValue(ctx, slotKey{}, p), sess, id, method, raw)
+	c.handle(context.WithValue(ctx, slotKey{}, p), sess, id, method, raw, func() { c.answered(string(id), r) })
 }
 
 // asks: a connection takes questions at any time.
@@ -316,20 +318,32 @@ func (c *conn) admit(id string, r *request) *problem {
 	switch {
 	case c.inFlight[id] != nil:
 		return &problem{codeInvalidRequest, sameID}
-	case len(c.inFlight) >= maxInFlight,
+	case c.requests >= maxInFlight,
 		// The largest request there can be always fits in beside another one.
 		c.held+r.size > max(maxHeld, 2*c.maxLine):
 		return &problem{codeBusy, tooManyRequests}
 	}
 	c.inFlight[id] = r
+	c.requests++
 	c.held += r.size
 	c.wg.Add(1)
 	return nil
 }
 
-func (c *conn) release(id string, r *request) {
+// answered frees the id of a request whose reply the client has next: it may use
+// the id again then. It may be called more than once.
+func (c *conn) answered(id string, r *request) {
 	c.mu.Lock()
-	delete(c.inFlight, id)
+	defer c.mu.Unlock()
+	if c.inFlight[id] == r {
+		delete(c.inFlight, id)
+	}
+}
+
+func (c *conn) release(id string, r *request) {
+	c.answered(id, r)
+	c.mu.Lock()
+	c.requests--
 	c.held -= r.size
 	c.mu.Unlock()
 	r.cancel(nil)
@@ -337,17 +351,19 @@ func (c *conn) release(id string, r *request) {
 }
 
 // handle gives one message to the library and puts out the reply. id is nil for
-// a notification, which has none.
-func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, method string, raw []byte) {
+// a notification, which has none. made is called before the client can have the
+// reply.
+func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, method string, raw []byte, made func()) {
 	reply := c.server.reply(ctx, sess, sess != c.legacy, id, method, raw)
 	if reply == nil {
 		return
 	}
 	if method == string(mcp.MethodInitialize) {
+		made()
 		c.send(reply) // what receives may not wait
 		return
 	}
-	c.unsent(c.sendWhenRoom(ctx, reply))
+	c.unsent(c.sendThen(ctx, reply, made))
 }
 
 // reject answers a message that the library does not get to see.
@@ -364,6 +380,12 @@ func (c *conn) send(message any) {
 
 // sendWhenRoom puts out one message as soon as there is room for it.
 func (c *conn) sendWhenRoom(ctx context.Context, message any) error {
+	return c.sendThen(ctx, message, func() {})
+}
+
+// sendThen is sendWhenRoom that calls room when there is room, before the message
+// is put out.
+func (c *conn) sendThen(ctx context.Context, message any, room func()) error {
 	b, err := encodeLine(message)
 	if err != nil {
 		return err
@@ -373,7 +395,7 @@ func (c *conn) sendWhenRoom(ctx context.Context, message any) error {
 			return err
 		}
 	}
-	return c.out.putWhenRoom(ctx, b)
+	return c.out.putWhenRoom(ctx, b, room)
 }
 
 // unsent logs that a message was not put out. That the client is gone is said
@@ -408,5 +430,5 @@ func (c *conn) cancelStreams() {
 func (c *conn) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.inFlight)
+	return c.requests
 }

@@ -197,6 +197,31 @@ func ambiguous(params json.RawMessage) *problem {
 	return nil
 }
 
+// maxSaid is how many bytes a client may say about itself, with initialize or
+// with a request of the newer era.
+const maxSaid = 64 << 10
+
+// saysTooMuch refuses a request whose client says more of itself than anybody
+// needs to know; nil for no problem. The rest of a request is bounded as a whole.
+func saysTooMuch(method string, params json.RawMessage) *problem {
+	if len(params) <= maxSaid {
+		return nil
+	}
+	if method == string(mcp.MethodInitialize) {
+		return &problem{codeInvalidRequest, fmt.Sprintf("the parameters of initialize are larger than %d bytes", maxSaid)}
+	}
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return nil // refused for what it is
+	}
+	if len(p.Meta[mcp.MetaKeyClientInfo])+len(p.Meta[mcp.MetaKeyClientCapabilities]) > maxSaid {
+		return &problem{codeInvalidParams, fmt.Sprintf("what _meta says of the client is larger than %d bytes", maxSaid)}
+	}
+	return nil
+}
+
 // hasCursor reports whether a request asks for another page of a list.
 func hasCursor(params json.RawMessage) bool {
 	var p struct {

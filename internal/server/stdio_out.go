@@ -86,8 +86,8 @@ func (o *outbox) put(b []byte) error {
 }
 
 // putWhenRoom queues one message as soon as there is room for it, or ctx is
-// done.
-func (o *outbox) putWhenRoom(ctx context.Context, b []byte) error {
+// done. room is called right before.
+func (o *outbox) putWhenRoom(ctx context.Context, b []byte, room func()) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.err == nil && o.size > 0 && o.size+len(b) > o.full && ctx.Err() == nil {
@@ -100,6 +100,7 @@ func (o *outbox) putWhenRoom(ctx context.Context, b []byte) error {
 		}
 		o.mu.Lock()
 	}
+	room()
 	return o.add(b)
 }
 

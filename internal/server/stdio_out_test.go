@@ -173,7 +173,7 @@ func TestOutboxRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
-		go func() { done <- o.putWhenRoom(t.Context(), []byte("second")) }()
+		go func() { done <- o.putWhenRoom(t.Context(), []byte("second"), func() {}) }()
 		synctest.Wait()
 		select {
 		case err := <-done:
@@ -182,7 +182,7 @@ func TestOutboxRoom(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := o.putWhenRoom(gone, []byte("first ")); err != nil {
+		if err := o.putWhenRoom(gone, []byte("first "), func() {}); err != nil {
 			t.Errorf("putWhenRoom without waiting = %v, want nil", err)
 		}
 		g.gate <- struct{}{}

@@ -343,6 +343,47 @@ func TestDuplicateID(t *testing.T) {
 	}
 }
 
+// Whoever has a reply may use its id again, as scripts do that always say 1: the
+// id is free before the reply is out, and what the request takes up is not.
+func TestSameIDAgain(t *testing.T) {
+	w := newWorld(t, triage)
+	ch, err := w.srv.newChat("stdio", "until this client closes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.srv.endChat(ch)
+	c := w.srv.newConn(ch, io.Discard, share{slots: newSlots(), full: fullOutput, most: maxOutput})
+	defer c.out.close()
+	end := func(error) {}
+	for i, m := range []string{`"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`, `"method":"ping"`} {
+		raw := []byte(`{"jsonrpc":"2.0","id":1,` + m + `}`)
+		e, id, _ := frame(raw)
+		r := &request{size: len(raw), cancel: end}
+		if p := c.admit("1", r); p != nil {
+			t.Fatal(p.message)
+		}
+		if c.admit("1", &request{cancel: end}) == nil {
+			t.Error("an id is taken twice")
+		}
+		c.handle(t.Context(), c.legacy, id, *e.Method, raw, func() { c.answered("1", r) })
+		if c.count() != 1 || c.held != len(raw) {
+			t.Errorf("%d requests with %d bytes count, want the one", c.count(), c.held)
+		}
+		next := &request{cancel: end}
+		if p := c.admit("1", next); p != nil {
+			t.Fatalf("message %d: the id of a request that is answered: %s", i, p.message)
+		}
+		c.release("1", r)
+		if c.inFlight["1"] != next {
+			t.Error("the end of a request frees the id of the next one")
+		}
+		c.release("1", next)
+	}
+	if c.count() != 0 || c.held != 0 {
+		t.Errorf("%d requests with %d bytes are left", c.count(), c.held)
+	}
+}
+
 func letGo(t *testing.T, w *world) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.srv.opts.Workspace, "go"), nil, 0o644); err != nil {

@@ -91,6 +91,9 @@ func early(method string, params json.RawMessage, modern, initialized bool) *pro
 			return &problem{codeInvalidRequest, "the connection is not initialized; send initialize first, or name a protocol version of 2026-07-28 or later in _meta"}
 		}
 	}
+	if p := saysTooMuch(method, params); p != nil {
+		return p
+	}
 	switch method {
 	case string(mcp.MethodInitialize):
 		if !modern && initialized {
