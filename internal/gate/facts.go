@@ -204,7 +204,7 @@ func (r *Request) grant(level sandbox.Level) Grant {
 	g.Digest = digestOf(g.Facts)
 	g.ID = g.Digest[:8]
 	if len(r.Pack.Files) <= maxFiles {
-		g.Files = slices.Clone(r.Pack.Files)
+		g.Files = r.Pack.Files // never changed, and the same for all requests about the pack
 	}
 	if r.Run != nil {
 		g.Tool = r.Run.Tool

@@ -145,11 +145,12 @@ type Gate struct {
 	now     func() time.Time
 	states  *states
 	queue   *queue
+	people  int // persons who have an equal part of what is kept; at least 1
 
 	deciding sync.Mutex // held by Decide, and by an answer that takes a decision back
 
 	mu    sync.Mutex
-	chats map[string][]Grant // :: chat → what was allowed in it
+	chats map[string]*remembered // :: chat → what was allowed in it
 }
 
 // New returns a gate with no grants. Everything in o that is an interface is
@@ -196,7 +197,7 @@ func New(o Options) (*Gate, error) {
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		states: st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string][]Grant),
+		states: st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,
 	}, nil
 }
 

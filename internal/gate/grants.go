@@ -2,6 +2,7 @@ package gate
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -9,9 +10,19 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// maxChatGrants bounds what one chat remembers. The oldest goes first, and the
-// next such call asks.
-const maxChatGrants = 1000
+// Bounds of what chats remember. The oldest of a chat goes first, and the next
+// such call asks.
+const (
+	maxChatGrants = 1000     // of one chat
+	maxChatBytes  = 64 << 20 // of all chats; each person has an equal part of it
+)
+
+// A remembered chat is what was allowed in it.
+type remembered struct {
+	person string
+	grants []Grant // oldest first
+	bytes  int
+}
 
 // loadGrants reads what holds in every chat. Its error is a denial: where
 // nobody can tell what was allowed, nothing is.
@@ -43,7 +54,7 @@ func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
 		return g.Void == nil && g.Digest == key && key == digestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
 	}
 	c.mu.Lock()
-	chat := c.chats[c.req.Caller.Chat]
+	chat := c.inChat(c.req.Caller.Chat)
 	i := slices.IndexFunc(chat, holds)
 	if i >= 0 {
 		grant = chat[i]
@@ -80,10 +91,11 @@ func (c *check) was(stored []Grant) (since Grant, changes []string) {
 		}
 	}
 	c.mu.Lock()
-	for i, g := range c.chats[c.req.Caller.Chat] {
+	inChat := c.inChat(c.req.Caller.Chat)
+	for i, g := range inChat {
 		look(g)
 		if about(g) && g.Void == nil && g.contentChanged(now) {
-			c.chats[c.req.Caller.Chat][i].Void = &Void{At: c.now(), Changes: g.changes(now)}
+			inChat[i].Void = &Void{At: c.now(), Changes: g.changes(now)}
 		}
 	}
 	c.mu.Unlock()
@@ -125,14 +137,20 @@ var errNotRecorded = errors.New("the decision could not be recorded")
 func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Decision, string) error) error {
 	grant.Since = g.now().UTC()
 	if d == Chat {
+		g.mu.Lock()
+		_, fits := g.withChat(chat, grant)
+		g.mu.Unlock()
+		if !fits {
+			return record(grant, Once, "the chats of this person have no room to remember it")
+		}
 		if err := record(grant, d, ""); err != nil {
 			return err
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		all := slices.DeleteFunc(g.chats[chat], func(have Grant) bool { return replaces(grant, have) })
-		all = append(all, grant)
-		g.chats[chat] = all[max(0, len(all)-maxChatGrants):]
+		if now, fits := g.withChat(chat, grant); fits {
+			g.chats[chat] = now
+		}
 		return nil
 	}
 	err := g.store.Update(func(all []Grant) ([]Grant, error) {
@@ -160,6 +178,47 @@ func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Dec
 	return record(grant, Once, "it could not be kept for later calls")
 }
 
+// withChat is what a chat remembers with one more grant, or reports that there is
+// no room for it: other chats of its person have that. The caller holds mu.
+func (g *Gate) withChat(chat string, grant Grant) (_ *remembered, fits bool) {
+	room := maxChatBytes / g.people
+	for id, c := range g.chats {
+		if id != chat && c.person == grant.Person {
+			room -= c.bytes
+		}
+	}
+	all := []Grant{grant}
+	if have := g.chats[chat]; have != nil {
+		all = append(slices.DeleteFunc(slices.Clone(have.grants), func(have Grant) bool { return replaces(grant, have) }), grant)
+	}
+	now := &remembered{person: grant.Person}
+	from := len(all)
+	for ; from > max(0, len(all)-maxChatGrants); from-- {
+		size := all[from-1].size()
+		if now.bytes+size > room {
+			break
+		}
+		now.bytes += size
+	}
+	now.grants = all[from:]
+	return now, len(now.grants) > 0
+}
+
+// size is how many bytes a grant takes up, without the files of its pack, which
+// all requests about the pack share.
+func (g Grant) size() int {
+	g.Files = nil
+	return int(reflect.TypeFor[Grant]().Size()) + bytesIn(reflect.ValueOf(g))
+}
+
+// inChat are the grants of a chat. The caller holds mu.
+func (g *Gate) inChat(chat string) []Grant {
+	if have := g.chats[chat]; have != nil {
+		return have.grants
+	}
+	return nil
+}
+
 // replaces reports whether a new grant takes the place of one that is kept: the
 // same once more, or what became void of it.
 func replaces(grant, have Grant) bool {
@@ -170,7 +229,13 @@ func replaces(grant, have Grant) bool {
 func (g *Gate) ungrant(digest, chat string) error {
 	is := func(have Grant) bool { return have.Digest == digest }
 	g.mu.Lock()
-	g.chats[chat] = slices.DeleteFunc(g.chats[chat], is)
+	if have := g.chats[chat]; have != nil {
+		have.grants = slices.DeleteFunc(have.grants, is)
+		have.bytes = 0
+		for _, left := range have.grants {
+			have.bytes += left.size()
+		}
+	}
 	g.mu.Unlock()
 	if g.store == nil {
 		return nil

@@ -317,7 +317,7 @@ func TestEveryChangeAsks(t *testing.T) {
 					if scope == Always {
 						void = store.grants[0].Void
 					} else {
-						void = b.chats["stdio-1"][0].Void
+						void = b.inChat("stdio-1")[0].Void
 					}
 					if (void != nil) != d.void {
 						t.Errorf("void = %+v, want one: %v", void, d.void)
@@ -552,7 +552,7 @@ func TestNoGrantWithoutALine(t *testing.T) {
 			t.Errorf("%s: Check() = %v, want a denial", d, err)
 		}
 		b.log.fail = nil
-		if n := len(store.grants) + len(b.chats["stdio-1"]); n != 0 {
+		if n := len(store.grants) + len(b.inChat("stdio-1")); n != 0 {
 			t.Errorf("%s: %d grants are kept", d, n)
 		}
 		if got := b.outcome(req); got != asks {
@@ -609,7 +609,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 					t.Errorf("%s in the client: %s, want a denial", d, got)
 				}
 			}
-			if len(store.grants)+len(b.chats["stdio-1"]) != 0 {
+			if len(store.grants)+len(b.inChat("stdio-1")) != 0 {
 				t.Errorf("grants are kept: %+v %+v", store.grants, b.chats)
 			}
 			if slices.Contains(c.want, "chat") {
@@ -682,7 +682,7 @@ func TestGrantSaysWhatItCovers(t *testing.T) {
 		}
 		c := newBench(t)
 		c.approve(of(), Chat)
-		if got := c.chats["stdio-1"][0].Covers; !strings.Contains(title("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
+		if got := c.inChat("stdio-1")[0].Covers; !strings.Contains(title("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
 			t.Errorf("%s: the grant covers %q, the choice was %q", name, got, title("chat"))
 		}
 	}
@@ -696,15 +696,42 @@ func TestChatRemembersSoMuch(t *testing.T) {
 	}
 	for i := range maxChatGrants - 1 {
 		req := of(i)
-		b.chats["stdio-1"] = append(b.chats["stdio-1"], req.grant(sandbox.LevelNone))
+		b.chats["stdio-1"] = &remembered{grants: append(b.inChat("stdio-1"), req.grant(sandbox.LevelNone))}
 	}
 	b.approve(of(maxChatGrants-1), Chat)
 	b.approve(of(maxChatGrants), Chat)
-	if n := len(b.chats["stdio-1"]); n != maxChatGrants {
+	if n := len(b.inChat("stdio-1")); n != maxChatGrants {
 		t.Errorf("%d answers are remembered, want %d", n, maxChatGrants)
 	}
 	if got := []string{b.outcome(of(0)), b.outcome(of(1)), b.outcome(of(maxChatGrants))}; !slices.Equal(got, []string{asks, allows, allows}) {
 		t.Errorf("the oldest, the next and the newest: %q", got)
+	}
+}
+
+// What is allowed in somebody's chats takes no room from another person's.
+func TestChatsOfAPersonRememberSoMuch(t *testing.T) {
+	b := newBench(t, func(o *Options) { o.People = 2 })
+	by := func(person, chat string) Request {
+		return with(openCall(), func(r *Request) { r.Caller.Person, r.Caller.Chat = person, chat })
+	}
+	b.approve(by("ada", "ada-1"), Chat)
+	if have := b.chats["ada-1"]; have.person != "ada" || have.bytes != have.grants[0].size() || have.bytes < 200 {
+		t.Errorf("the chat of %q remembers %d bytes, want ada's and what a grant takes up", have.person, have.bytes)
+	}
+	b.chats["ada-2"] = &remembered{person: "ada", bytes: maxChatBytes/2 - b.chats["ada-1"].bytes - 1}
+	b.approve(by("ada", "ada-3"), Chat)
+	if last := b.log.last(); last.Decision != Once.String() || !strings.Contains(last.Reason, "no room") {
+		t.Errorf("the log has %+v, want that the answer held once", last)
+	}
+	b.approve(by("grace", "grace-1"), Chat)
+	got := []string{b.outcome(by("ada", "ada-1")), b.outcome(by("ada", "ada-3")), b.outcome(by("grace", "grace-1"))}
+	if want := []string{allows, asks, allows}; !slices.Equal(got, want) {
+		t.Errorf("ada's first chat, her third and grace's: %q, want %q", got, want)
+	}
+	b.EndChat("ada-2")
+	b.approve(by("ada", "ada-3"), Chat)
+	if got := b.outcome(by("ada", "ada-3")); got != allows {
+		t.Errorf("when another chat has ended: %q, want %q", got, allows)
 	}
 }
 

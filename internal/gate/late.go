@@ -17,7 +17,7 @@ func (c *check) stillKept(r *ruling) bool {
 	}
 	is := func(g Grant) bool { return g.Digest == r.kept && g.Void == nil }
 	c.mu.Lock()
-	kept := slices.ContainsFunc(c.chats[c.req.Caller.Chat], is)
+	kept := slices.ContainsFunc(c.inChat(c.req.Caller.Chat), is)
 	c.mu.Unlock()
 	if kept {
 		return true

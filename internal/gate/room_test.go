@@ -484,7 +484,7 @@ func TestRevokedBeforeTheCall(t *testing.T) {
 		"for the chat":        {Chat, nil, toolRun(), revoke, allows},
 		"once":                {Once, nil, toolRun(), revoke, allows},
 		"for the chat, taken back": {Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
-			if err := b.ungrant(b.chats["stdio-1"][0].Digest, "stdio-1"); err != nil {
+			if err := b.ungrant(b.inChat("stdio-1")[0].Digest, "stdio-1"); err != nil {
 				t.Fatal(err)
 			}
 		}, asks},
