@@ -84,7 +84,7 @@ type HTTP struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*httpSession // :: id → session of the older era
-	legacy   map[string]*sseConn     // :: id → connection of HTTP+SSE
+	onSSE    map[string]*sseConn     // :: id → connection of HTTP+SSE
 	wg       sync.WaitGroup          // requests, and sweeping
 }
 
@@ -103,7 +103,7 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 	h := &HTTP{
 		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime, heads: headerTime, rate: slowest, leaves: ending,
 		conns:    newConnections(len(o.Credentials)),
-		sessions: make(map[string]*httpSession), legacy: make(map[string]*sseConn),
+		sessions: make(map[string]*httpSession), onSSE: make(map[string]*sseConn),
 	}
 	if h.idle <= 0 {
 		h.idle = time.Hour

@@ -127,7 +127,7 @@ func TestSSEBounds(t *testing.T) {
 		return inFlight+held+answers+len(ada.slots.heavy) == 0
 	})
 	// And there are not any number of them.
-	for range maxLegacy - 1 {
+	for range maxSSE - 1 {
 		s.old(tokenAda)
 	}
 	r := o.request(t.Context(), "GET", "/sse", nil)

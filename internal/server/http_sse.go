@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxLegacy is how many connections of HTTP+SSE one credential may have.
-	maxLegacy = 16
-	// fullLegacy and mostLegacy are for one of them what fullOutput and maxOutput
+	// maxSSE is how many connections of HTTP+SSE one credential may have.
+	maxSSE = 16
+	// fullSSE and mostSSE are for one of them what fullOutput and maxOutput
 	// are for the one on standard output, which is alone. What is larger goes out
 	// when nothing else waits, and counts with all answers of the credential.
-	fullLegacy = 1 << 20
-	mostLegacy = 4 << 20
+	fullSSE = 1 << 20
+	mostSSE = 4 << 20
 )
 
 // An sseConn is a connection of HTTP+SSE, the transport of 2024-11-05: what the
@@ -103,7 +103,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := rand.Text()
 	s := &sseConn{caller: c, ctx: calls, kept: make(map[*byte]int)}
 	out := &eventWriter{stream: h.newStream(w, true), wrote: s.wrote}
-	if !h.keepLegacy(id, s) {
+	if !h.keepSSE(id, s) {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
 		return
@@ -113,18 +113,18 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	err = out.raw([]byte(eventHead("endpoint") + h.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
 	calm()
 	if err == nil {
-		s.conn = h.server.newConn(ch, out, share{slots: c.slots, full: fullLegacy, most: mostLegacy, keep: s.keep})
+		s.conn = h.server.newConn(ch, out, share{slots: c.slots, full: fullSSE, most: mostSSE, keep: s.keep})
 	}
 	s.mu.Unlock()
 	if err != nil {
-		h.dropLegacy(id)
+		h.dropSSE(id)
 		h.logUnsent(err)
 		return
 	}
 
 	defer out.stream.hurryAfter(h.ending, ending+flush)() // calls get their time
-	h.serveLegacy(r, s, out)
-	h.dropLegacy(id)
+	h.serveSSE(r, s, out)
+	h.dropSSE(id)
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
@@ -144,8 +144,8 @@ func sessionIn(r *http.Request) string {
 	return ids[0]
 }
 
-// serveLegacy waits until there is no more use in the connection.
-func (h *HTTP) serveLegacy(r *http.Request, s *sseConn, out *eventWriter) {
+// serveSSE waits until there is no more use in the connection.
+func (h *HTTP) serveSSE(r *http.Request, s *sseConn, out *eventWriter) {
 	t := time.NewTicker(h.beat)
 	defer t.Stop()
 	for {
@@ -173,26 +173,26 @@ func (h *HTTP) prefix(r *http.Request) string {
 	return h.public.EscapedPath()
 }
 
-func (h *HTTP) keepLegacy(id string, s *sseConn) bool {
+func (h *HTTP) keepSSE(id string, s *sseConn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
-	for _, have := range h.legacy {
+	for _, have := range h.onSSE {
 		if have.caller == s.caller {
 			n++
 		}
 	}
-	if h.closed || n >= maxLegacy {
+	if h.closed || n >= maxSSE {
 		return false
 	}
-	h.legacy[id] = s
+	h.onSSE[id] = s
 	return true
 }
 
-func (h *HTTP) dropLegacy(id string) {
+func (h *HTTP) dropSSE(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.legacy, id)
+	delete(h.onSSE, id)
 }
 
 // message takes a message for a connection. The answer goes on its stream.
@@ -202,7 +202,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	h.mu.Lock()
-	s := h.legacy[sessionIn(r)]
+	s := h.onSSE[sessionIn(r)]
 	h.mu.Unlock()
 	if s == nil || s.caller != c {
 		refuse(w, http.StatusNotFound, "there is no such connection; open "+pathSSE)

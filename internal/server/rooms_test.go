@@ -96,7 +96,7 @@ func TestClientSaysTooMuch(t *testing.T) {
 	for _, h := range s.http.sessions {
 		peers = append(peers, h.base)
 	}
-	for _, c := range s.http.legacy {
+	for _, c := range s.http.onSSE {
 		peers = append(peers, c.conn.legacy)
 	}
 	if len(peers) != 2 {

@@ -48,7 +48,7 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 			func(s *site, _ *web) int {
 				s.http.mu.Lock()
 				defer s.http.mu.Unlock()
-				return len(s.http.legacy)
+				return len(s.http.onSSE)
 			},
 		},
 	} {

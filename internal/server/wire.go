@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"strconv"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // Errors of JSON-RPC that are answered without the library.
@@ -39,6 +41,13 @@ type wire interface {
 	// asks reports whether a question of ours can be sent on it.
 	asks() bool
 }
+
+// errCancelled is the cause of a context that the client cancelled.
+var errCancelled = errors.New("cancelled by the client")
+
+// errEnded is the cause of a context that ended with the connection. The runner
+// hurries then: whoever ends a server does not wait long for it.
+var errEnded = fmt.Errorf("the connection ended: %w", sandbox.ErrShutdown)
 
 // questions are requests of ours that wait for the client's answer. The zero
 // value is ready.
