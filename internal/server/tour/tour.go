@@ -213,15 +213,25 @@ func (v *visitor) run(ctx context.Context, enabled []map[string]any) error {
 		if err != nil {
 			return err
 		}
-		for _, a := range objects(ran["artifacts"]) {
+		if made := firstMade(objects(ran["artifacts"])); made != "" {
 			v.guide.Tell("The run left a file in the workspace; the model can read it.")
-			if _, _, err := v.call(ctx, "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": a["path"]}); err != nil {
+			if _, _, err := v.call(ctx, "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": made}); err != nil {
 				return err
 			}
-			break
 		}
 	}
 	return nil
+}
+
+// firstMade is the path of the first file that a program made itself; empty when
+// there is none. Output that was too long for the result is kept in one, too.
+func firstMade(artifacts []map[string]any) string {
+	for _, a := range artifacts {
+		if path, _ := a["path"].(string); !strings.HasPrefix(path, ".packs-mcp/") {
+			return path
+		}
+	}
+	return ""
 }
 
 // choose returns the listed names of the tools to run.
