@@ -60,20 +60,9 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 }
 
 func (s *Server) prepareDirectory(ctx context.Context, c *call) (*action, error) {
-	var p uriParams
-	if err := c.decode(&p); err != nil {
-		return nil, err
-	}
-	u, ok := parseURI(p.URI)
-	if !ok {
-		return nil, errNoResource
-	}
-	f, err := s.find(ctx, c, u)
+	_, f, err := s.asked(ctx, c, true)
 	if err != nil {
 		return nil, err
-	}
-	if !f.isDir {
-		return nil, errNoResource
 	}
 	return &action{request: s.readRequest(c, f), perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 		if f.pack == nil {

@@ -71,22 +71,31 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{out.(mcp.ResourceContents)}}, nil
 }
 
-// prepareRead finds out which file would be given.
-func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
+// asked finds the file, or the folder, that a request names.
+func (s *Server) asked(ctx context.Context, c *call, isDir bool) (uri string, _ *found, err error) {
 	var p uriParams
 	if err := c.decode(&p); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	u, ok := parseURI(p.URI)
 	if !ok {
-		return nil, errNoResource
+		return "", nil, errNoResource
 	}
 	f, err := s.find(ctx, c, u)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if f.isDir {
-		return nil, errNoResource
+	if f.isDir != isDir {
+		return "", nil, errNoResource
+	}
+	return p.URI, f, nil
+}
+
+// prepareRead finds out which file would be given.
+func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
+	uri, f, err := s.asked(ctx, c, false)
+	if err != nil {
+		return nil, err
 	}
 	// Read before the question, so that the person hears of hidden characters,
 	// and not kept while they think.
@@ -108,7 +117,7 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 				return nil, err
 			}
 		}
-		return contents(p.URI, page), nil
+		return contents(uri, page), nil
 	}}, nil
 }
 
