@@ -93,12 +93,14 @@ func TestClientSaysTooMuch(t *testing.T) {
 		}
 	}
 	var peers []*session
+	s.http.mu.Lock()
 	for _, h := range s.http.sessions {
 		peers = append(peers, h.base)
 	}
 	for _, c := range s.http.onSSE {
 		peers = append(peers, c.conn.legacy)
 	}
+	s.http.mu.Unlock()
 	if len(peers) != 2 {
 		t.Errorf("%d sessions are kept, want one of each transport: who was refused has none", len(peers))
 	}
