@@ -210,8 +210,9 @@ func (s *subject) look(t text) {
 		s.warn(t, tools.CodeNotUTF8, at, fmt.Sprintf("%s is not UTF-8", t.what), "save the file as UTF-8")
 	}
 	plain, offsets := visible(t.s)
+	lower := lowered(plain)
 	for _, rule := range rules {
-		if m := rule.pattern.FindStringIndex(plain); m != nil {
+		if m := rule.find(plain, lower); m != nil {
 			at := offsets(m[0])
 			s.warn(t, rule.code, at, fmt.Sprintf("%s %s: %+q", t.what, rule.says, clip(plain[m[0]:m[1]])), rule.hint)
 		}
@@ -237,6 +238,64 @@ type rule struct {
 	pattern *regexp.Regexp
 	says    string
 	hint    string
+	// What matches begins with one of these words, in lower case, as here says
+	// from there on; nil: anything.
+	starts []string
+	here   *regexp.Regexp
+}
+
+// worded is a rule about wording, whatever the case: what begins with one of the
+// words and goes on as the pattern says.
+func worded(code, pattern, says string, starts ...string) rule {
+	return rule{
+		code: code, pattern: regexp.MustCompile(`(?i)\b` + pattern), says: says, hint: wordsHint,
+		starts: starts, here: regexp.MustCompile(`^(?i:` + pattern + `)`),
+	}
+}
+
+// find is pattern.FindStringIndex(plain), where lower is plain with ASCII letters
+// in lower case. It tries only where a match can begin: the package regexp takes
+// many times as long to find that out.
+func (r *rule) find(plain, lower string) []int {
+	if r.starts == nil || strings.ContainsAny(plain, "ſ\u212A") { // which are s and k in another case
+		return r.pattern.FindStringIndex(plain)
+	}
+	var candidates []int
+	for _, word := range r.starts {
+		for at := 0; ; at++ {
+			i := strings.Index(lower[at:], word)
+			if i < 0 {
+				break
+			}
+			at += i
+			if at == 0 || !isWord(plain[at-1]) {
+				candidates = append(candidates, at)
+			}
+		}
+	}
+	slices.Sort(candidates)
+	for _, at := range candidates {
+		if m := r.here.FindStringIndex(plain[at:]); m != nil {
+			return []int{at, at + m[1]}
+		}
+	}
+	return nil
+}
+
+// isWord reports whether a byte is of a word, as \b has it.
+func isWord(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+}
+
+// lowered is s with ASCII letters in lower case, byte for byte.
+func lowered(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 const wordsHint = "say to the model what the pack is for, and nothing against the person who uses it"
@@ -244,20 +303,20 @@ const wordsHint = "say to the model what the pack is for, and nothing against th
 // rules are for all texts. They are about wording, so they find what is meant
 // well, too, and miss what is worded otherwise.
 var rules = []rule{ // never modified
-	{CodeTextOverride, regexp.MustCompile(`(?i)\b(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`),
-		"wants to replace the model's instructions", wordsHint},
-	{CodeTextSecrecy, regexp.MustCompile(`(?i)\b(do\s+not|don['’]?t|never|must\s+not|should\s+not|avoid)\s+(ever\s+)?(tell(ing)?|inform(ing)?|notify(ing)?|alert(ing)?|warn(ing)?|(mention(ing)?|reveal(ing)?|disclos(e|ing)|report(ing)?|show(ing)?)\s+((this|that|it|these|them|any\s+of\s+this|this\s+\w+|these\s+\w+)\s+)?to)\s+(the|your|any)\s+(user|human|person)\b`),
-		"wants something kept from the user", wordsHint},
-	{CodeTextSecrecy, regexp.MustCompile(`(?i)\b(without\s+(the\s+)?(user|human)(['’]s)?\s+(knowledge|knowing|noticing|consent|awareness)|without\s+(telling|informing|notifying|alerting)\s+(the\s+|your\s+)?(user|human)|(keep|hide)\s+(this|it|these)\s+(a\s+)?(secret\s+)?from\s+(the|your)\s+(user|human)|(user|human)\s+(must|should|may)\s+(not|never)\s+(know|notice|be\s+(told|informed|aware)))\b`),
-		"wants something kept from the user", wordsHint},
+	worded(CodeTextOverride, `(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`,
+		"wants to replace the model's instructions", "ignore", "disregard", "forget", "override", "bypass"),
+	worded(CodeTextSecrecy, `(do\s+not|don['’]?t|never|must\s+not|should\s+not|avoid)\s+(ever\s+)?(tell(ing)?|inform(ing)?|notify(ing)?|alert(ing)?|warn(ing)?|(mention(ing)?|reveal(ing)?|disclos(e|ing)|report(ing)?|show(ing)?)\s+((this|that|it|these|them|any\s+of\s+this|this\s+\w+|these\s+\w+)\s+)?to)\s+(the|your|any)\s+(user|human|person)\b`,
+		"wants something kept from the user", "do", "don", "never", "must", "should", "avoid"),
+	worded(CodeTextSecrecy, `(without\s+(the\s+)?(user|human)(['’]s)?\s+(knowledge|knowing|noticing|consent|awareness)|without\s+(telling|informing|notifying|alerting)\s+(the\s+|your\s+)?(user|human)|(keep|hide)\s+(this|it|these)\s+(a\s+)?(secret\s+)?from\s+(the|your)\s+(user|human)|(user|human)\s+(must|should|may)\s+(not|never)\s+(know|notice|be\s+(told|informed|aware)))\b`,
+		"wants something kept from the user", "without", "keep", "hide", "user", "human"),
 }
 
 // mentions are for descriptions, schemas and the like.
 var mentions = []rule{ // never modified
-	{CodeTextOverride, regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|assistant|secret)\s*>|<\|im_(start|end)\|>|\[/?INST\]`),
-		"is marked up like an instruction to the model", "describe the pack in plain sentences"},
-	{CodeTextOtherTool, regexp.MustCompile(`\bmcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__[A-Za-z0-9_*-]+`),
-		"mentions another server's tool", "speak of this pack's own tools only"},
-	{CodeTextCredential, regexp.MustCompile(`(?i)(~|\$HOME|\$\{HOME\}|/home/\w+|/root|/Users/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker|config/gh|git-credentials)\b|\bid_(rsa|ed25519|ecdsa)\b|\.aws/credentials\b|/etc/shadow\b`),
-		"speaks of a file with keys in it", "let the tool take what it needs as an argument that the user sees"},
+	{code: CodeTextOverride, pattern: regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|assistant|secret)\s*>|<\|im_(start|end)\|>|\[/?INST\]`),
+		says: "is marked up like an instruction to the model", hint: "describe the pack in plain sentences"},
+	{code: CodeTextOtherTool, pattern: regexp.MustCompile(`\bmcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__[A-Za-z0-9_*-]+`),
+		says: "mentions another server's tool", hint: "speak of this pack's own tools only"},
+	{code: CodeTextCredential, pattern: regexp.MustCompile(`(?i)(~|\$HOME|\$\{HOME\}|/home/\w+|/root|/Users/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker|config/gh|git-credentials)\b|\bid_(rsa|ed25519|ecdsa)\b|\.aws/credentials\b|/etc/shadow\b`),
+		says: "speaks of a file with keys in it", hint: "let the tool take what it needs as an argument that the user sees"},
 }

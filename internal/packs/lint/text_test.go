@@ -1,6 +1,8 @@
 package lint
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -137,4 +139,50 @@ func FuzzTexts(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a rule finds in its quick way is what its pattern finds, in texts of the
+// words that rules are about.
+func TestFindIsThePattern(t *testing.T) {
+	words := strings.Fields("ignore Disregard forget override BYPASS all the your previous system instructions safety do not don't don’t never must should avoid ever tell " +
+		"showing mention this to user human person without knowledge telling keep hide it a secret from may know be told doing reuser user_ _human undo KEEP ſhow ſyſtem Keep é . (")
+	meant := [][]string{
+		{"ignore", "all", "of", "the", "previous", "instructions"}, {"do", "not", "ever", "tell", "the", "user"}, {"don’t", "show", "this", "to", "any", "person"},
+		{"without", "the", "user's", "knowledge"}, {"keep", "it", "a", "secret", "from", "the", "human"}, {"user", "must", "not", "be", "told"},
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	found := 0
+	for range 5000 {
+		var said []string
+		for range 1 + r.IntN(3) {
+			for range r.IntN(4) {
+				said = append(said, words[r.IntN(len(words))])
+			}
+			said = append(said, meant[r.IntN(len(meant))]...)
+		}
+		if r.IntN(2) == 0 {
+			said[r.IntN(len(said))] = words[r.IntN(len(words))]
+		}
+		var b strings.Builder
+		for _, word := range said {
+			if r.IntN(3) == 0 {
+				word = strings.ToUpper(word)
+			}
+			b.WriteString(word)
+			b.WriteString([]string{" ", " ", " ", " ", " ", " ", "\n\n", "", "-"}[r.IntN(9)])
+		}
+		text := b.String()
+		for _, rule := range rules {
+			want := rule.pattern.FindStringIndex(text)
+			if got := rule.find(text, lowered(text)); !slices.Equal(got, want) {
+				t.Fatalf("%q: %v, want %v", text, got, want)
+			}
+			if want != nil {
+				found++
+			}
+		}
+	}
+	if found < 1000 {
+		t.Errorf("the rules found something %d times; that shows nothing", found)
+	}
 }
