@@ -40,7 +40,7 @@ check:
 
 # "make test" and "make check" in one, side by side.
 ci:
-	scripts/steps.sh build then "test unprivileged" "$(COMPUTES) $(WAITS)" then fuzz
+	scripts/steps.sh build then test "$(COMPUTES) $(WAITS) unprivileged" then fuzz
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
