@@ -3,7 +3,8 @@
 // a person attached.
 //
 // A [Catalog] is made by [Scan] and never changes; whoever wants a newer one
-// scans again. [ToolFiles] compiles the tools of a pack, in every format that
+// scans again, or has a [Library], which reads only what changed. What changes
+// while the program runs is seen by package watch. [ToolFiles] compiles the tools of a pack, in every format that
 // package packs/tools parses, when somebody asks for them. The package starts
 // nothing, asks nobody, and holds no document in memory: bodies are read when
 // they are opened.
@@ -128,6 +129,7 @@ type Options struct {
 	Attach   []string   // ids, whole and in any letter case, attached whatever Attached says; "all" for every pack
 	Limits   Limits
 	Logger   *slog.Logger // nil: no log
+	Index    Index        // of a Library only; the zero value keeps nothing on disk
 
 	loader *tools.Loader // of loose tools; nil: one for this scan
 }
@@ -164,6 +166,7 @@ type Pack struct {
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
 	folder os.FileInfo // what was at Dir when it was found
+	print  uint64      // of the stamps of its entry document and files with tools
 	path   string      // relative to the root, with slashes; by the way it was found
 	limits Limits
 	loader *tools.Loader // of a loose tool

@@ -269,17 +269,27 @@ func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 // ReadHead returns the first bytes of a regular file, at most n, and the size
 // of the file.
 func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) {
-	f, info, err := d.file(name)
+	head, info, err := d.ReadHeadInfo(name, n)
 	if err != nil {
 		return nil, 0, err
+	}
+	return head, info.Size(), nil
+}
+
+// ReadHeadInfo is [Dir.ReadHead] with all that the system says of the file,
+// taken from the open file before it is read.
+func (d *Dir) ReadHeadInfo(name string, n int) (head []byte, info fs.FileInfo, err error) {
+	f, info, err := d.file(name)
+	if err != nil {
+		return nil, nil, err
 	}
 	defer f.Close()
 	head = make([]byte, min(int64(n), info.Size()))
 	got, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, 0, &PathError{name, reason(err)}
+		return nil, nil, &PathError{name, reason(err)}
 	}
-	return head[:got], info.Size(), nil
+	return head[:got], info, nil
 }
 
 // IsDir reports whether name is a directory, through symlinks that stay inside.
