@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"reflect"
 	"slices"
@@ -49,7 +48,7 @@ func (c *Catalog) same(o *Catalog) bool {
 			a.Attached == b.Attached && a.AttachedSince.Equal(b.AttachedSince) && a.Trust == b.Trust && a.Source == b.Source &&
 			a.Valid == b.Valid && a.ShadowedBy == b.ShadowedBy && a.Loose == b.Loose &&
 			slices.Equal(a.Problems, b.Problems) && slices.Equal(a.ToolFiles, b.ToolFiles) &&
-			(a.folder == nil && b.folder == nil || a.folder != nil && b.folder != nil && os.SameFile(a.folder, b.folder)) &&
+			(a.Loose || a.folder.Same(b.folder)) &&
 			(a.Frontmatter == b.Frontmatter || reflect.DeepEqual(a.Frontmatter, b.Frontmatter))
 	})
 }

@@ -27,7 +27,7 @@ const (
 func (s *scanner) pack(v *visit) bool {
 	at := v.place
 	entry, others := s.entryOf(v.now.entries, at.at)
-	var doc *frontmatter.Document
+	var doc *frontmatter.Summary
 	var problems []diag.Diagnostic
 	if entry != "" {
 		d := s.read(v, entry)
@@ -66,7 +66,7 @@ func (s *scanner) pack(v *visit) bool {
 	p := &Pack{
 		Dir: v.full, Root: s.root.Dir, Source: s.root.Source,
 		Trust: s.root.Trust.normal(), Entry: entry, Docs: s.root.Docs[at.at],
-		Frontmatter: doc, Problems: problems, folder: v.now.folder, path: at.at, limits: s.limits,
+		Frontmatter: doc, Problems: problems, folder: v.which, path: at.at, limits: s.limits,
 	}
 	p.Name = filepath.Base(p.Dir)
 	if doc != nil {
@@ -75,7 +75,7 @@ func (s *scanner) pack(v *visit) bool {
 		}
 		p.Description, p.Tags, p.Modes = doc.Description, doc.Tags, doc.Modes
 		if n := utf8.RuneCountInString(p.Description); n > s.limits.Description {
-			p.problem(diag.Info, CodeDescriptionShort, doc.KeyLine("description"),
+			p.problem(diag.Info, CodeDescriptionShort, doc.DescriptionLine(),
 				fmt.Sprintf("the description has %d characters, and a model sees the first %d", n, s.limits.Description), "put what matters first")
 		}
 	}
@@ -219,6 +219,10 @@ func (s *scanner) read(v *visit, name string) record {
 				Hint:    "move parts of it to files of their own, which are read when needed",
 			})
 		}
-		return record{doc: doc, problems: problems}, info
+		r := record{problems: problems}
+		if doc != nil {
+			r.doc = doc.Summary()
+		}
+		return r, info
 	})
 }

@@ -121,12 +121,14 @@ func assignIDs(found []*Pack) {
 			if name = p.Name; !ValidName(name) {
 				name = cmp.Or(slug(name), p.dirName())
 				if !p.Loose { // names of tools have other rules
-					p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.KeyLine("name"),
+					p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.NameLine(),
 						fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
 				}
 			}
 		}
-		p.ID = p.inParent(name)
+		if p.ID = p.inParent(name); p.ID == p.path {
+			p.ID = p.path // the same text, once
+		}
 		key := strings.ToLower(p.ID)
 		wanted[key] = append(wanted[key], p)
 	}
@@ -161,7 +163,7 @@ func assignIDs(found []*Pack) {
 		if why := reserved(p); why != "" {
 			line := 0
 			if p.Frontmatter != nil {
-				line = p.Frontmatter.KeyLine("name")
+				line = p.Frontmatter.NameLine()
 			}
 			p.problem(diag.Error, CodeIDReserved, line, why, "give the pack, or its directory, another name")
 		}

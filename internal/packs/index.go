@@ -1,7 +1,6 @@
 package packs
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,11 +73,24 @@ func (x Index) key(root string, l Limits) string {
 // load returns what is kept of a root; nil, and why, when it is nothing.
 func (x Index) load(dir string, l Limits) (*memo, error) {
 	file := x.file(dir)
-	data, _, err := file.Read()
-	if err != nil {
+	if _, err := file.Stat(); err != nil { // nobody else can have written it
 		return nil, err
 	}
-	return decodeIndex(string(data), x.key(dir, l), dir)
+	f, err := os.Open(file.Path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the index of packs: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIndex {
+		return nil, errIndex
+	}
+	var text strings.Builder // what is read is what the catalog's texts are parts of
+	text.Grow(int(info.Size()))
+	if _, err := io.Copy(&text, io.LimitReader(f, info.Size())); err != nil {
+		return nil, fmt.Errorf("reading the index of packs: %w", err)
+	}
+	return decodeIndex(text.String(), x.key(dir, l), dir)
 }
 
 // save replaces what is kept of a root.
@@ -138,6 +151,7 @@ func (e *encoder) node(n *node) {
 		}
 	}
 	e.number(flags)
+	e.number(n.print)
 	e.number(uint64(len(n.entries)))
 	for _, x := range n.entries {
 		e.text(x.name)
@@ -162,16 +176,14 @@ func (e *encoder) records(all []record) {
 	var keep []record
 	var docs [][]byte
 	for _, r := range all {
+		if r.stamp.IsZero() {
+			continue
+		}
 		var doc []byte
 		if r.doc != nil {
-			var err error
-			if doc, err = r.doc.AppendBinary(nil); err != nil {
-				continue
-			}
+			doc, _ = r.doc.AppendBinary(nil) // it cannot fail
 		}
-		if !r.stamp.IsZero() {
-			keep, docs = append(keep, r), append(docs, doc)
-		}
+		keep, docs = append(keep, r), append(docs, doc)
 	}
 	e.number(uint64(len(keep)))
 	for i, r := range keep {
@@ -204,7 +216,7 @@ func decodeIndex(data, key, dir string) (*memo, error) {
 		return nil, errIndex
 	}
 	sum, body := body[:4], body[4:]
-	if !bytes.Equal([]byte(sum), binary.LittleEndian.AppendUint32(nil, crc32.Checksum([]byte(body), crcTable))) {
+	if sum != string(binary.LittleEndian.AppendUint32(nil, checksum(body))) {
 		return nil, errIndex
 	}
 	d := &decoder{rest: body, names: make(map[string]string)}
@@ -220,6 +232,16 @@ func decodeIndex(data, key, dir string) (*memo, error) {
 		return nil, errIndex
 	}
 	return m, nil
+}
+
+// checksum needs no copy of the whole text.
+func checksum(text string) (sum uint32) {
+	var part [4 << 10]byte
+	for text != "" {
+		n := copy(part[:], text)
+		sum, text = crc32.Update(sum, crcTable, part[:n]), text[n:]
+	}
+	return sum
 }
 
 func (d *decoder) fail() { d.bad, d.rest = true, "" }
@@ -281,6 +303,7 @@ func (d *decoder) node() *node {
 	}
 	defer func() { d.depth-- }()
 	flags := d.number()
+	n.print = d.number()
 	n.always, n.cut = flags&1 != 0, flags&2 != 0
 	if count := d.count(); count > 0 {
 		n.entries = make([]entry, count)

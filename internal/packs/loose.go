@@ -86,7 +86,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		t, problems := looseTool(s.loader, p.Entry, src)
 		d := record{problems: problems}
 		if t != nil {
-			d.doc = &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
+			d.doc = &frontmatter.Summary{Name: t.Name, Description: t.Description, Modes: t.Modes}
 		}
 		return d, info
 	})

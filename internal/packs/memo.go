@@ -39,8 +39,7 @@ type node struct {
 	// always says that what is in the directory can change without a mark on it
 	// or on its documents: symlinks, documents below it that the configuration names.
 	always bool
-	folder os.FileInfo // of a pack, for [packfs.OpenSame]; nil when it was not looked at yet
-	print  uint64      // of the stamps of its entry document and files with tools
+	print  uint64 // of the stamps of a pack's entry document and files with tools
 }
 
 // A listing is which files with tools a directory holds.
@@ -52,9 +51,9 @@ type listing struct {
 // A record is what was read of one file: an entry document, or a loose tool.
 type record struct {
 	name     string
-	stamp    packfs.Stamp          // zero when it cannot be relied on
-	doc      *frontmatter.Document // nil when nothing could be read
-	problems []diag.Diagnostic     // never appended to
+	stamp    packfs.Stamp         // zero when it cannot be relied on
+	doc      *frontmatter.Summary // nil when nothing could be read
+	problems []diag.Diagnostic    // never appended to
 }
 
 // An entry is a name in a directory, and what it is called there.

@@ -12,7 +12,6 @@ package packs
 
 import (
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -162,13 +161,13 @@ type Pack struct {
 
 	// Frontmatter is nil when it could not be read. DisableModelInvocation and
 	// UserInvocable are in it: they are for whoever offers the pack.
-	Frontmatter *frontmatter.Document
+	Frontmatter *frontmatter.Summary
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
-	folder os.FileInfo // what was at Dir when it was found
-	print  uint64      // of the stamps of its entry document and files with tools
-	path   string      // relative to the root, with slashes; by the way it was found
-	limits Limits
+	folder packfs.Which  // what was at Dir when it was found
+	print  uint64        // of the stamps of its entry document and files with tools
+	path   string        // relative to the root, with slashes; by the way it was found
+	limits *Limits       // shared by all packs of a root
 	loader *tools.Loader // of a loose tool
 }
 
@@ -180,7 +179,7 @@ func (p *Pack) OpenDir() (*packfs.Dir, error) {
 	if p.Loose {
 		return packfs.OpenFile(p.Dir)
 	}
-	return packfs.OpenSame(p.Dir, p.folder)
+	return packfs.OpenWhich(p.Dir, p.folder)
 }
 
 // Folder returns the pack's directory; of a loose tool, the one that its file

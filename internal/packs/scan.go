@@ -50,9 +50,10 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 		opts.loader = &tools.Loader{}
 	}
 	c := &Catalog{}
+	limits := opts.Limits // and no more of opts is kept by packs
 	memos := make([]*memo, len(opts.Roots))
 	for i := range opts.Roots {
-		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: opts.Limits, loader: opts.loader, visited: make(map[string]bool), touched: touched}
+		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: &limits, loader: opts.loader, visited: make(map[string]bool), touched: touched}
 		if before != nil {
 			s.before = before[i]
 		}
@@ -60,8 +61,9 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 			return nil, nil, err
 		}
 		log.Debug("scanned root", "dir", s.root.Dir, "packs", len(s.found), "directories", s.dirs, "read", s.reads)
-		s.memo.reads = s.reads
-		memos[i] = &s.memo
+		remember := s.memo // and nothing else of s
+		remember.reads = s.reads
+		memos[i] = &remember
 		assignIDs(s.found)
 		c.add(&opts, s)
 	}
@@ -73,7 +75,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 type scanner struct {
 	ctx     context.Context // of the one call of Scan that made this
 	root    *Root
-	limits  Limits
+	limits  *Limits
 	loader  *tools.Loader
 	before  *memo           // of the scan before; nil: none
 	touched map[string]bool // see rescan
@@ -108,17 +110,22 @@ type place struct {
 
 // below returns the place of the directory name in p.
 func (p place) below(name string) place {
-	if p.depth++; p.at == "." {
-		p.at = name
-	} else {
-		p.at += "/" + name
+	p.depth++
+	if p.at == p.actual {
+		p.at = join(p.at, name)
+		p.actual = p.at // the same text, once
+		return p
 	}
-	if p.actual == "." {
-		p.actual = name
-	} else {
-		p.actual += "/" + name
-	}
+	p.at, p.actual = join(p.at, name), join(p.actual, name)
 	return p
+}
+
+// join is path.Join of a clean path and a name.
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
 }
 
 func (s *scanner) report(severity diag.Severity, code, file, message, hint string) {

@@ -25,6 +25,7 @@ type visit struct {
 	// without a look.
 	quiet  bool
 	isPack bool
+	which  packfs.Which
 	dir    *packfs.Dir // nil when it was not opened
 	now    node
 }
@@ -60,13 +61,13 @@ func (v *visit) look() error {
 	v.now.name = filepath.Base(filepath.FromSlash(v.name))
 	if old := v.old; old != nil && !old.stamp.IsZero() {
 		v.quiet = !old.always && !v.s.wasTouched(v.full)
-		if !v.quiet {
-			if info, err := os.Lstat(v.full); err == nil && info.IsDir() && v.s.stamps.same(old.stamp, info) {
-				v.now.stamp, v.now.entries, v.now.cut, v.now.folder = old.stamp, old.entries, old.cut, info
-				return nil
-			}
-		} else {
-			v.now.stamp, v.now.entries, v.now.cut, v.now.folder = old.stamp, old.entries, old.cut, old.folder
+		same := v.quiet
+		if !same {
+			info, err := os.Lstat(v.full)
+			same = err == nil && info.IsDir() && v.s.stamps.same(old.stamp, info)
+		}
+		if same {
+			v.now.stamp, v.now.entries, v.now.cut, v.which = old.stamp, old.entries, old.cut, old.stamp.Which()
 			return nil
 		}
 	}
@@ -75,14 +76,16 @@ func (v *visit) look() error {
 	if err != nil {
 		return err
 	}
-	if v.now.folder, err = dir.Info(); err != nil {
+	info, err := dir.Info()
+	if err != nil {
 		return err
 	}
+	v.which = packfs.WhichOf(info)
 	found, cut, err := dir.NamesOf(maxEntries, matters)
 	if err != nil {
 		return err
 	}
-	v.now.entries, v.now.cut, v.now.stamp = entriesOf(found), cut, v.s.stamps.of(v.now.folder)
+	v.now.entries, v.now.cut, v.now.stamp = entriesOf(found), cut, v.s.stamps.of(info)
 	return nil
 }
 
@@ -197,11 +200,8 @@ func listTools(dir *packfs.Dir, st stamper) listing {
 // done returns what is to be remembered: the same as before when it is the same.
 func (v *visit) done() *node {
 	n, old := &v.now, v.old
-	if !v.isPack {
-		n.folder = nil
-	}
 	if old != nil && !n.stamp.IsZero() && n.stamp == old.stamp && n.always == old.always && n.print == old.print &&
-		(n.folder == nil) == (old.folder == nil) && n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
+		n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
 		slices.EqualFunc(n.docs, old.docs, func(a, b record) bool {
 			return a.name == b.name && a.stamp == b.stamp && a.doc == b.doc && !a.stamp.IsZero()
 		}) {

@@ -115,6 +115,15 @@ func Open(dir string, options ...Option) (*Dir, error) {
 // its number to a new one; that can never be a directory that was already
 // there when want was taken.
 func OpenSame(dir string, want os.FileInfo, options ...Option) (*Dir, error) {
+	var which Which
+	if want != nil {
+		which = WhichOf(want)
+	}
+	return OpenWhich(dir, which, options...)
+}
+
+// OpenWhich is [OpenSame] for who kept less.
+func OpenWhich(dir string, want Which, options ...Option) (*Dir, error) {
 	d, err := Open(dir, options...)
 	if err != nil {
 		return nil, err
@@ -127,8 +136,8 @@ func OpenSame(dir string, want os.FileInfo, options ...Option) (*Dir, error) {
 }
 
 // same reports whether d, which was opened at dir, is the directory want.
-func (d *Dir) same(dir string, want os.FileInfo) error {
-	got, err := d.Info()
+func (d *Dir) same(dir string, want Which) error {
+	got, err := d.Which()
 	if err != nil {
 		return err
 	}
@@ -136,7 +145,7 @@ func (d *Dir) same(dir string, want os.FileInfo) error {
 	if err != nil {
 		return &PathError{dir, reason(err)}
 	}
-	if want == nil || !at.IsDir() || !os.SameFile(got, want) {
+	if !at.IsDir() || !got.Same(want) {
 		return &PathError{dir, ErrReplaced}
 	}
 	return nil
