@@ -66,7 +66,7 @@ func (s *scanner) pack(v *visit) bool {
 	p := &Pack{
 		Dir: v.full, Root: s.root.Dir, Source: s.root.Source,
 		Trust: s.root.Trust.normal(), Entry: entry, Docs: s.root.Docs[at.at],
-		Frontmatter: doc, Problems: problems, folder: v.which, path: at.at, limits: s.limits,
+		Frontmatter: doc, Problems: problems, folder: v.now.which, path: at.at, limits: s.limits,
 	}
 	p.Name = filepath.Base(p.Dir)
 	if doc != nil {

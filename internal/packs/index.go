@@ -298,6 +298,7 @@ func (d *decoder) stamp() packfs.Stamp {
 
 func (d *decoder) node() *node {
 	n := &node{name: d.name(), stamp: d.stamp()}
+	n.which = n.stamp.Which()
 	if d.depth++; d.depth > maxDepth+1 {
 		d.fail()
 	}

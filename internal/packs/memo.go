@@ -30,11 +30,12 @@ type memo struct {
 type node struct {
 	name    string
 	stamp   packfs.Stamp // zero when it cannot be relied on
-	entries []entry      // those that matter, sorted by name
-	cut     bool         // there are more entries than were looked at
-	docs    []record     // those that were read, by name
-	tools   *listing     // of the folder tools of a pack; nil when there is none
-	subs    []*node      // sorted by name
+	which   packfs.Which
+	entries []entry  // those that matter, sorted by name
+	cut     bool     // there are more entries than were looked at
+	docs    []record // those that were read, by name
+	tools   *listing // of the folder tools of a pack; nil when there is none
+	subs    []*node  // sorted by name
 
 	// always says that what is in the directory can change without a mark on it
 	// or on its documents: symlinks, documents below it that the configuration names.

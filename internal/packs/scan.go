@@ -279,7 +279,7 @@ func (s *scanner) below(v *visit, p place) error {
 			s.links = append(s.links, below)
 			continue
 		}
-		sub := &visit{s: s, up: v, name: e.name, place: below, full: v.path(e.name), old: v.old.sub(e.name)}
+		sub := &visit{s: s, up: v, name: e.name, place: below, full: v.path(e.name), old: v.old.sub(e.name), loud: v.loud}
 		n, err := s.walk(sub)
 		sub.close() // before the next is opened
 		if err != nil {
@@ -312,7 +312,7 @@ func (s *scanner) follow(top *visit, l place, old map[string]*node) error {
 		return nil
 	}
 	l.actual = rel
-	v := &visit{s: s, up: top, name: rel, place: l, full: target, old: old[rel]}
+	v := &visit{s: s, up: top, name: rel, place: l, full: target, old: old[rel], loud: top.loud}
 	defer v.close()
 	n, err := s.walk(v)
 	if n != nil {

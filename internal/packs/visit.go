@@ -22,10 +22,12 @@ type visit struct {
 	full  string // absolute path
 	old   *node  // what is remembered; nil for nothing
 	// quiet says that nothing here was touched since: what is remembered counts
-	// without a look.
-	quiet  bool
+	// without a look, however young it is.
+	quiet bool
+	// loud says that this, or a directory above it, is not the one that is
+	// remembered under its name, so that nothing below it is quiet.
+	loud   bool
 	isPack bool
-	which  packfs.Which
 	dir    *packfs.Dir // nil when it was not opened
 	now    node
 }
@@ -59,15 +61,16 @@ func (v *visit) close() {
 // remembered, otherwise by reading it.
 func (v *visit) look() error {
 	v.now.name = filepath.Base(filepath.FromSlash(v.name))
-	if old := v.old; old != nil && !old.stamp.IsZero() {
-		v.quiet = !old.always && !v.s.wasTouched(v.full)
+	old := v.old
+	if old != nil {
+		v.quiet = !v.loud && !old.always && !v.s.wasTouched(v.full)
 		same := v.quiet
-		if !same {
+		if !same && !old.stamp.IsZero() {
 			info, err := os.Lstat(v.full)
 			same = err == nil && info.IsDir() && v.s.stamps.same(old.stamp, info)
 		}
 		if same {
-			v.now.stamp, v.now.entries, v.now.cut, v.which = old.stamp, old.entries, old.cut, old.stamp.Which()
+			v.now.stamp, v.now.which, v.now.entries, v.now.cut = old.stamp, old.which, old.entries, old.cut
 			return nil
 		}
 	}
@@ -80,7 +83,8 @@ func (v *visit) look() error {
 	if err != nil {
 		return err
 	}
-	v.which = packfs.WhichOf(info)
+	v.now.which = packfs.WhichOf(info)
+	v.loud = v.loud || old != nil && !v.now.which.Same(old.which)
 	found, cut, err := dir.NamesOf(maxEntries, matters)
 	if err != nil {
 		return err
@@ -95,11 +99,9 @@ func (v *visit) look() error {
 func (v *visit) read(name string, parse func(dir *packfs.Dir) (record, os.FileInfo)) record {
 	plain := v.isPlain(name)
 	if plain {
-		if old := v.old.document(name); old != nil && !old.stamp.IsZero() {
-			if v.quiet || v.unchanged(name, old) {
-				v.now.docs = append(v.now.docs, *old)
-				return *old
-			}
+		if old := v.old.document(name); old != nil && (v.quiet || v.unchanged(name, old)) {
+			v.now.docs = append(v.now.docs, *old)
+			return *old
 		}
 	} else {
 		v.now.always = true
@@ -139,6 +141,9 @@ func (v *visit) isPlain(name string) bool {
 }
 
 func (v *visit) unchanged(name string, old *record) bool {
+	if old.stamp.IsZero() {
+		return false
+	}
 	info, err := os.Lstat(v.path(name))
 	return err == nil && info.Mode().IsRegular() && v.s.stamps.same(old.stamp, info)
 }
@@ -152,7 +157,7 @@ func (v *visit) toolFiles() []string {
 	}
 	if v.now.entries[i].mode&fs.ModeSymlink != 0 {
 		v.now.always = true
-	} else if v.old != nil && v.old.tools != nil && !v.old.tools.stamp.IsZero() {
+	} else if v.old != nil && v.old.tools != nil {
 		known := v.old.tools
 		if v.quiet {
 			v.now.tools = known
@@ -200,14 +205,13 @@ func listTools(dir *packfs.Dir, st stamper) listing {
 // done returns what is to be remembered: the same as before when it is the same.
 func (v *visit) done() *node {
 	n, old := &v.now, v.old
-	if old != nil && !n.stamp.IsZero() && n.stamp == old.stamp && n.always == old.always && n.print == old.print &&
-		n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
-		slices.EqualFunc(n.docs, old.docs, func(a, b record) bool {
+	slices.SortFunc(n.subs, func(a, b *node) int { return strings.Compare(a.name, b.name) })
+	if old != nil && n.always == old.always && n.print == old.print && n.which == old.which && n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
+		(v.quiet && len(n.docs) == len(old.docs) || !n.stamp.IsZero() && n.stamp == old.stamp && slices.EqualFunc(n.docs, old.docs, func(a, b record) bool {
 			return a.name == b.name && a.stamp == b.stamp && a.doc == b.doc && !a.stamp.IsZero()
-		}) {
+		})) {
 		return old
 	}
-	slices.SortFunc(n.subs, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	kept := *n
 	return &kept
 }
