@@ -137,7 +137,7 @@ func encodeIndex(m *memo, key string) []byte {
 		e.text(rel)
 		e.node(n)
 	}
-	out := append([]byte(indexMagic), binary.LittleEndian.AppendUint32(nil, crc32.Checksum(e.b, crcTable))...)
+	out := append([]byte(indexMagic), le32(crc32.Checksum(e.b, crcTable))...)
 	return append(out, e.b...)
 }
 
@@ -216,7 +216,7 @@ func decodeIndex(data, key, dir string) (*memo, error) {
 		return nil, errIndex
 	}
 	sum, body := body[:4], body[4:]
-	if sum != string(binary.LittleEndian.AppendUint32(nil, checksum(body))) {
+	if sum != string(le32(checksum(body))) {
 		return nil, errIndex
 	}
 	d := &decoder{rest: body, names: make(map[string]string)}
@@ -233,6 +233,8 @@ func decodeIndex(data, key, dir string) (*memo, error) {
 	}
 	return m, nil
 }
+
+func le32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
 
 // checksum needs no copy of the whole text.
 func checksum(text string) (sum uint32) {

@@ -152,8 +152,8 @@ type stamper struct {
 	now    time.Time // before anything was read
 }
 
-func newStamper(dir string) stamper {
-	st := stamper{now: time.Now()}
+func newStamper(dir string, now time.Time) stamper {
+	st := stamper{now: now}
 	if info, err := os.Lstat(dir); err == nil && packfs.Local(dir) {
 		st.device = packfs.StampOf(info).Device()
 	}

@@ -130,7 +130,8 @@ type Options struct {
 	Logger   *slog.Logger // nil: no log
 	Index    Index        // of a Library only; the zero value keeps nothing on disk
 
-	loader *tools.Loader // of loose tools; nil: one for this scan
+	loader *tools.Loader    // of loose tools; nil: one for this scan
+	clock  func() time.Time // nil: time.Now; tests only
 }
 
 // A Pack is one directory with an entry document, or one file with a tool. It

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -50,10 +51,14 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 		opts.loader = &tools.Loader{}
 	}
 	c := &Catalog{}
+	clock := opts.clock
+	if clock == nil {
+		clock = time.Now
+	}
 	limits := opts.Limits // and no more of opts is kept by packs
 	memos := make([]*memo, len(opts.Roots))
 	for i := range opts.Roots {
-		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: &limits, loader: opts.loader, visited: make(map[string]bool), touched: touched}
+		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: &limits, loader: opts.loader, clock: clock, visited: make(map[string]bool), touched: touched}
 		if before != nil {
 			s.before = before[i]
 		}
@@ -77,6 +82,7 @@ type scanner struct {
 	root    *Root
 	limits  *Limits
 	loader  *tools.Loader
+	clock   func() time.Time
 	before  *memo           // of the scan before; nil: none
 	touched map[string]bool // see rescan
 	dir     string          // the root's directory, absolute, symlinks resolved
@@ -158,7 +164,7 @@ func (s *scanner) scan() error {
 		s.missing(err)
 		return s.ctx.Err()
 	}
-	s.stamps = newStamper(dir)
+	s.stamps = newStamper(dir, s.clock())
 	s.memo = memo{dir: dir, links: make(map[string]*node)}
 	var old memo
 	if s.before != nil && s.before.dir == dir {
