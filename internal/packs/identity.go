@@ -114,7 +114,8 @@ func (p *Pack) inParent(name string) string {
 // the order of found, which is sorted by path afterwards.
 func assignIDs(found []*Pack) {
 	slices.SortFunc(found, func(a, b *Pack) int { return strings.Compare(a.path, b.path) })
-	wanted := make(map[string][]*Pack, len(found)) // :: id in lower case → packs that want it, by path
+	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
+	rivals := make(map[string][]*Pack)          // :: id in lower case → packs that want it, by path; where there are several
 	for _, p := range found {
 		name := p.dirName()
 		if p.Frontmatter != nil && p.Frontmatter.Name != "" {
@@ -130,12 +131,18 @@ func assignIDs(found []*Pack) {
 			p.ID = p.path // the same text, once
 		}
 		key := strings.ToLower(p.ID)
-		wanted[key] = append(wanted[key], p)
+		if first := taken[key]; first == nil {
+			taken[key] = p
+		} else {
+			if rivals[key] == nil {
+				rivals[key] = []*Pack{first}
+			}
+			rivals[key] = append(rivals[key], p)
+		}
 	}
 
-	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
 	var losers []*Pack
-	for key, packs := range wanted {
+	for key, packs := range rivals {
 		keeper := packs[0]
 		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(strings.TrimSuffix(p.path, toolPackSuffix), p.ID) }); i >= 0 {
 			keeper = packs[i]
@@ -176,6 +183,9 @@ var toolNames = []string{ // never modified
 	"capability_packs_enable_tools", "capability_packs_call_tool", "capability_packs_exec_best_effort",
 }
 
+// separators are what some clients replace in the names of tools.
+var separators = strings.NewReplacer("-", "_", ".", "_")
+
 // reserved says why a pack cannot have its id or name, or returns "".
 func reserved(p *Pack) string {
 	if strings.EqualFold(p.ID, "workspace") {
@@ -188,7 +198,7 @@ func reserved(p *Pack) string {
 		case strings.Contains(lower, "__"):
 			return fmt.Sprintf("%q holds two underscores in a row, which part a pack from its tool in the names of tools", s)
 		case strings.HasPrefix(last, "capability_packs") || strings.HasPrefix(last, "capability.packs"),
-			slices.Contains(toolNames, strings.NewReplacer("-", "_", ".", "_").Replace(last)):
+			slices.Contains(toolNames, separators.Replace(last)):
 			return fmt.Sprintf("%q is named like a tool of this program", s)
 		}
 	}
