@@ -44,7 +44,7 @@ func (c *Catalog) Problems() []diag.Diagnostic { return slices.Clone(c.problems)
 // file with tools of a pack has changed between the two.
 func (c *Catalog) same(o *Catalog) bool {
 	return slices.Equal(c.problems, o.problems) && slices.EqualFunc(c.packs, o.packs, func(a, b *Pack) bool {
-		return a.ID == b.ID && a.Name == b.Name && a.Dir == b.Dir && a.Entry == b.Entry && a.print == b.print &&
+		return a.ID == b.ID && a.Name == b.Name && a.Dir == b.Dir && a.Entry == b.Entry && a.state == b.state &&
 			a.Attached == b.Attached && a.AttachedSince.Equal(b.AttachedSince) && a.Trust == b.Trust && a.Source == b.Source &&
 			a.Valid == b.Valid && a.ShadowedBy == b.ShadowedBy && a.Loose == b.Loose &&
 			slices.Equal(a.Problems, b.Problems) && slices.Equal(a.ToolFiles, b.ToolFiles) &&

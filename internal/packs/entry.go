@@ -95,16 +95,16 @@ func (s *scanner) pack(v *visit) bool {
 	}
 	p.ToolFiles = v.toolFiles()
 	if v.quiet {
-		v.now.print = v.old.print
+		v.now.state = v.old.state
 	} else {
 		f := fingerprint{st: s.stamps}
 		f.add(v.path(filepath.FromSlash(entry)))
 		for _, name := range p.ToolFiles {
 			f.add(v.path(filepath.FromSlash(name)))
 		}
-		v.now.print = f.value()
+		v.now.state = f.value()
 	}
-	p.print = v.now.print
+	p.state = v.now.state
 	s.found = append(s.found, p)
 	return true
 }

@@ -52,8 +52,6 @@ const (
 	indexLife = 30 * 24 * time.Hour
 )
 
-var crcTable = crc32.MakeTable(crc32.Castagnoli)
-
 // errIndex says that bytes are not an index, or not the one that was asked for.
 var errIndex = errors.New("it is not an index of this root by this program")
 
@@ -137,7 +135,7 @@ func encodeIndex(m *memo, key string) []byte {
 		e.text(rel)
 		e.node(n)
 	}
-	out := append([]byte(indexMagic), le32(crc32.Checksum(e.b, crcTable))...)
+	out := append([]byte(indexMagic), le32(checksum(string(e.b)))...)
 	return append(out, e.b...)
 }
 
@@ -151,7 +149,7 @@ func (e *encoder) node(n *node) {
 		}
 	}
 	e.number(flags)
-	e.number(n.print)
+	e.number(n.state)
 	e.number(uint64(len(n.entries)))
 	for _, x := range n.entries {
 		e.text(x.name)
@@ -238,10 +236,11 @@ func le32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
 
 // checksum needs no copy of the whole text.
 func checksum(text string) (sum uint32) {
+	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
 	var part [4 << 10]byte
 	for text != "" {
 		n := copy(part[:], text)
-		sum, text = crc32.Update(sum, crcTable, part[:n]), text[n:]
+		sum, text = crc32.Update(sum, table, part[:n]), text[n:]
 	}
 	return sum
 }
@@ -306,7 +305,7 @@ func (d *decoder) node() *node {
 	}
 	defer func() { d.depth-- }()
 	flags := d.number()
-	n.print = d.number()
+	n.state = d.number()
 	n.always, n.cut = flags&1 != 0, flags&2 != 0
 	if count := d.count(); count > 0 {
 		n.entries = make([]entry, count)

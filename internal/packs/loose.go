@@ -93,7 +93,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 	p.Problems = slices.Clone(d.problems)
 	f := fingerprint{st: s.stamps}
 	f.add(file)
-	p.print = f.value()
+	p.state = f.value()
 	if d.doc == nil {
 		return
 	}

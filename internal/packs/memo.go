@@ -40,7 +40,7 @@ type node struct {
 	// always says that what is in the directory can change without a mark on it
 	// or on its documents: symlinks, documents below it that the configuration names.
 	always bool
-	print  uint64 // of the stamps of a pack's entry document and files with tools
+	state  uint64 // of the stamps of a pack's entry document and files with tools
 }
 
 // A listing is which files with tools a directory holds.

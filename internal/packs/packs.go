@@ -166,7 +166,7 @@ type Pack struct {
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
 	folder packfs.Which  // what was at Dir when it was found
-	print  uint64        // of the stamps of its entry document and files with tools
+	state  uint64        // of the stamps of its entry document and files with tools
 	path   string        // relative to the root, with slashes; by the way it was found
 	limits *Limits       // shared by all packs of a root
 	loader *tools.Loader // of a loose tool

@@ -206,7 +206,7 @@ func listTools(dir *packfs.Dir, st stamper) listing {
 func (v *visit) done() *node {
 	n, old := &v.now, v.old
 	slices.SortFunc(n.subs, func(a, b *node) int { return strings.Compare(a.name, b.name) })
-	if old != nil && n.always == old.always && n.print == old.print && n.which == old.which && n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
+	if old != nil && n.always == old.always && n.state == old.state && n.which == old.which && n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
 		(v.quiet && len(n.docs) == len(old.docs) || !n.stamp.IsZero() && n.stamp == old.stamp && slices.EqualFunc(n.docs, old.docs, func(a, b record) bool {
 			return a.name == b.name && a.stamp == b.stamp && a.doc == b.doc && !a.stamp.IsZero()
 		})) {

@@ -1,6 +1,10 @@
 package packfs
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // local are the file systems of which every change by this machine is an event,
 // and leaves its mark on the times of the file and of its directory.
@@ -20,10 +24,5 @@ func isLocal(dir string) bool {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return false
 	}
-	for _, magic := range local {
-		if int64(st.Type) == magic {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(local, int64(st.Type))
 }
