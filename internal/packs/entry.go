@@ -23,14 +23,18 @@ const (
 )
 
 // pack adds the directory to what was found, when it is a pack, and reports
-// whether it is.
-func (s *scanner) pack(v *visit) bool {
+// whether it is. When its document has vanished meanwhile, it says so in the
+// visit, and adds it the last time only.
+func (s *scanner) pack(v *visit, last bool) bool {
 	at := v.place
 	entry, others := s.entryOf(v.now.entries, at.at)
 	var doc *frontmatter.Summary
 	var problems []diag.Diagnostic
 	if entry != "" {
 		d := s.read(v, entry)
+		if v.vanished && !last {
+			return false
+		}
 		doc, problems = d.doc, slices.Clone(d.problems)
 		if len(others) > 0 {
 			problems = append(problems, diag.Diagnostic{
@@ -46,6 +50,9 @@ func (s *scanner) pack(v *visit) bool {
 		}
 		for _, name := range others {
 			d := s.read(v, name)
+			if v.vanished && !last {
+				return false
+			}
 			if d.doc != nil && !diag.HasErrors(d.problems) {
 				entry, doc, problems = name, d.doc, slices.Clone(d.problems)
 				break

@@ -25,7 +25,10 @@ const (
 	// maxPackDirs is how many directories below one pack are looked at, so that
 	// no pack takes the room of all others. Real ones have some dozen.
 	maxPackDirs = 10_000
-	maxEntries  = 100_000 // of one directory
+	// maxTries is how often a directory is listed from which documents vanish
+	// before they are read.
+	maxTries   = 3
+	maxEntries = 100_000 // of one directory
 )
 
 // Scan looks through the roots and describes what it finds. The only error is
@@ -234,7 +237,15 @@ func (s *scanner) walk(v *visit) (*node, error) {
 	}
 	p := v.place
 	s.visited[p.actual] = true
-	if err := v.look(); err != nil {
+	err := v.look()
+	for try := 0; err == nil; try++ {
+		if v.isPack = s.pack(v, try == maxTries-1); !v.vanished || try == maxTries-1 {
+			break
+		}
+		v.again()
+		err = v.look()
+	}
+	if err != nil {
 		switch {
 		case v.up == nil:
 			s.missing(err)
@@ -246,8 +257,8 @@ func (s *scanner) walk(v *visit) (*node, error) {
 	if v.now.cut {
 		s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the directory has more than %d entries, and the rest was left out", maxEntries), "")
 	}
-	if s.pack(v) {
-		v.isPack, p.inPack = true, true
+	if v.isPack {
+		p.inPack = true
 		if p.depth > 0 {
 			room := maxPackDirs
 			p.room = &room

@@ -28,8 +28,11 @@ type visit struct {
 	// remembered under its name, so that nothing below it is quiet.
 	loud   bool
 	isPack bool
-	dir    *packfs.Dir // nil when it was not opened
-	now    node
+	// vanished says that a document was gone when it was to be read, though the
+	// directory had it just before: whoever removes a pack begins somewhere.
+	vanished bool
+	dir      *packfs.Dir // nil when it was not opened
+	now      node
 }
 
 // open opens the directory, through the one above.
@@ -55,6 +58,12 @@ func (v *visit) close() {
 		v.dir.Close()
 		v.dir = nil
 	}
+}
+
+// again begins anew, with nothing that is remembered.
+func (v *visit) again() {
+	v.close()
+	v.now, v.old, v.quiet, v.vanished = node{}, nil, false, false
 }
 
 // look finds out what is in the directory: by its stamp when that is what is
@@ -117,6 +126,9 @@ func (v *visit) read(name string, parse func(dir *packfs.Dir) (record, os.FileIn
 	for range 3 {
 		var info os.FileInfo
 		if d, info = parse(dir); info == nil || !plain {
+			if _, err := os.Lstat(v.path(name)); plain && errors.Is(err, fs.ErrNotExist) {
+				v.vanished = true
+			}
 			break
 		}
 		after, err := os.Lstat(v.path(name))
