@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -101,9 +102,17 @@ func (n *notified) wait(ctx context.Context) (dirs []string, ok bool) {
 			if !open {
 				return nil, false
 			}
-			n.opts.Logger.Debug("watching the folders of packs", "err", err)
-			n.all, n.lost = true, true
+			n.failed(err)
 		}
+	}
+}
+
+// failed keeps what an error says: unless it is known to mean nothing, events
+// are missing.
+func (n *notified) failed(err error) {
+	n.opts.Logger.Debug("watching the folders of packs", "err", err)
+	if !errors.Is(err, syscall.EINVAL) { // a directory that was moved, and removed before fsnotify heard of it
+		n.all, n.lost = true, true
 	}
 }
 
@@ -163,11 +172,35 @@ func which(path string) packfs.Which {
 	return w
 }
 
+// follow changes what is watched on a goroutine that ends before it does:
+// fsnotify can wait for somebody to read an error of its own while it holds the
+// lock that each of these changes takes.
 func (n *notified) follow(lib Library, took time.Duration) (fresh []string, err error) {
 	n.recheck.Reset(max(n.opts.Recheck, 100*took))
 	if n.watched != nil && len(n.moved) == 0 && !n.lost {
 		return nil, nil
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fresh, err = n.change(lib)
+	}()
+	var errs []error
+	for {
+		select {
+		case err := <-n.watcher.Errors:
+			errs = append(errs, err)
+		case <-done:
+			for _, err := range errs {
+				n.failed(err)
+			}
+			return fresh, err
+		}
+	}
+}
+
+// change makes what is watched what is to be.
+func (n *notified) change(lib Library) (fresh []string, err error) {
 	for path := range n.watched {
 		// What has another name now is not to be watched under this one.
 		if n.lost || isOrBelow(path, n.moved) {

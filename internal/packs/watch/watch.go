@@ -89,7 +89,8 @@ type eye interface {
 }
 
 // A Watcher is one library that is watched, by one goroutine of its own, and
-// by one more of the library fsnotify where there are events. Close ends both.
+// by one more of the library fsnotify where there are events. (While it changes
+// which directories are watched, the first one waits for a third.) Close ends them.
 type Watcher struct {
 	lib    Library
 	opts   Options
