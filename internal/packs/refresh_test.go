@@ -366,3 +366,21 @@ func TestHugePack(t *testing.T) {
 		t.Errorf("Refresh = %v, %v and read %d, want a few", changed, err, l.reads())
 	}
 }
+
+// What lies below a directory that has another one's name now is looked at, though
+// nothing happened in it.
+func TestRefreshBelowWhatWasSwapped(t *testing.T) {
+	dir := writeTree(t, "-- a/inner/one/SKILL.md --\nPACK one\n-- b/x --\n")
+	l := library(t, dir, Index{})
+	for _, names := range [][2]string{{"a", "c"}, {"b", "a"}, {"c", "b"}} {
+		must(t, os.Rename(filepath.Join(dir, names[0]), filepath.Join(dir, names[1])))
+	}
+	must(t, os.MkdirAll(filepath.Join(dir, "a", "inner", "one"), 0o755))
+	write(t, filepath.Join(dir, "a", "inner", "one", "SKILL.md"), "---\nname: one\ndescription: another\n---\n")
+	_, err := l.Refresh(t.Context(), []string{dir, filepath.Join(dir, "a"), filepath.Join(dir, "b")})
+	must(t, err)
+	fresh := scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}})
+	if diff := cmp.Diff(full(fresh), full(l.Catalog(t.Context()))); diff != "" {
+		t.Errorf("(-new scan +there):\n%s", diff)
+	}
+}

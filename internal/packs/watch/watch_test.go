@@ -403,3 +403,19 @@ func TestGoroutines(t *testing.T) {
 		f.watcher.Close()
 	}
 }
+
+// Directories that changed names are watched under those that they have now.
+func TestWrittenAfterTheSwap(t *testing.T) {
+	p := newPlace(t)
+	p.pack("root/a/inner/one", "first")
+	p.pack("root/b/inner/one", "other")
+	f := follow(t, []string{p.path("root")}, kinds()["events"])
+	f.waitIdle()
+	p.rename("root/a", "root/c")
+	p.rename("root/b", "root/a")
+	p.rename("root/c", "root/b")
+	f.waitIdle()
+	want := []string{"a/inner/one: new a", "b/inner/one: first"}
+	p.pack("root/a/inner/one", "new a")
+	f.until("the text written after the swap", func() bool { return slices.Equal(want, show(f.lib.Catalog(t.Context()))) })
+}
