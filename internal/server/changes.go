@@ -54,16 +54,18 @@ func (c *chat) saw(now *packs.Catalog) {
 }
 
 // Refresh tells the client of every chat which of its lists differ from what
-// they were, after the packs may have changed.
+// they were, after the packs may have changed. Whoever watches the folders of
+// packs calls it; no client keeps it waiting.
 func (s *Server) Refresh(ctx context.Context) {
 	for _, c := range s.everyChat() {
-		s.follow(c, s.catalog(ctx, c))
+		s.follow(ctx, c)
 	}
 }
 
 // Watch calls Refresh every second until ctx is done, so that clients which ask
 // for nothing hear of it too when a command attaches or detaches a pack. As long
-// as nothing did, that looks at one file and at nothing of any pack.
+// as nothing did, that looks at one file and at nothing of any pack. (Whoever
+// watches the folders of packs does not look at that file.)
 func (s *Server) Watch(ctx context.Context) {
 	t := time.NewTicker(s.every)
 	defer t.Stop()
@@ -77,9 +79,14 @@ func (s *Server) Watch(ctx context.Context) {
 	}
 }
 
-// follow tells a chat's client which of its lists another Catalog changes, as
-// when a person detaches a pack. It is called with each call's Catalog.
-func (s *Server) follow(c *chat, now *packs.Catalog) {
+// follow tells a chat's client which of its lists the packs, as they are now,
+// make different from what they were when it was called before: a person
+// detaches one, or its files change.
+func (s *Server) follow(ctx context.Context, c *chat) {
+	// One at a time, each with the newest Catalog: what is told last is what is so.
+	c.following.Lock()
+	defer c.following.Unlock()
+	now := s.catalog(ctx, c)
 	c.mu.Lock()
 	before, listed := c.seen, c.listed
 	c.seen = now

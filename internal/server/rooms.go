@@ -157,7 +157,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	c.view = nil
 	c.mu.Unlock()
 	c.saw(before)
-	s.follow(c, s.catalog(ctx, c))
+	s.follow(ctx, c)
 	s.change()
 	return nil
 }

@@ -294,7 +294,7 @@ func (c *chat) lookAround(done chan struct{}) {
 // lookOnce tells of the resources that differ from how they were before.
 func (c *chat) lookOnce(before map[string]look) {
 	// Whoever waits for a change of a resource makes no calls meanwhile.
-	c.server.follow(c, c.server.catalog(context.Background(), c))
+	c.server.follow(context.Background(), c)
 	for _, uri := range slices.Sorted(maps.Keys(before)) {
 		var now look // it is gone
 		if u, ok := parseURI(uri); ok {
