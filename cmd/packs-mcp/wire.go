@@ -351,6 +351,7 @@ func (s *service) watch(logger *slog.Logger) {
 		Changed: s.server.Refresh,
 		Idle: func() {
 			s.saveIndex(logger)
+			s.server.Ready(context.Background())
 			// Reading packs takes many times the memory that they keep.
 			debug.FreeOSMemory()
 		},

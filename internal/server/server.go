@@ -164,6 +164,8 @@ type Server struct {
 	info     mcp.Implementation
 	homes    []string // the user's home folder, as it is spelled and without links; empty: not known
 
+	finder finder // of packs, by words
+
 	mu      sync.Mutex
 	chats   []*chat         // those that have not ended
 	told    map[string]bool // :: folder of a pack → the log says why it is no skill

@@ -151,7 +151,7 @@ func BenchmarkSearch(b *testing.B) {
 	for _, q := range []string{"invoice", "inv", "invioce", "deplyo pipelin for the custmer", strings.Repeat("service ticket refund ", 10)} {
 		b.Run(fmt.Sprintf("%.30q", q), func(b *testing.B) {
 			for b.Loop() {
-				if len(x.Search(q, 20)) == 0 {
+				if len(x.Search(q, 20, nil)) == 0 {
 					b.Fatal("nothing found")
 				}
 			}

@@ -173,8 +173,9 @@ func weight(fields uint32) float64 {
 
 // Search returns the documents that the query is about, the best first, at most
 // limit. Those that have more of its words come before those that have fewer; of
-// equals, those that were given first. A query without a word finds nothing.
-func (x *Index) Search(query string, limit int) []Hit {
+// equals, those that were given first. A query without a word finds nothing. Of a
+// document that keep, unless it is nil, is false for, nothing is returned.
+func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 	var asked []string
 	for w := range words(query) {
 		if !slices.Contains(asked, w) && len(asked) < maxQuery {
@@ -214,11 +215,11 @@ func (x *Index) Search(query string, limit int) []Hit {
 			best[doc] = 0
 		}
 	}
-	return top(total, count, limit)
+	return top(total, count, limit, keep)
 }
 
 // top returns the best documents.
-func top(total []float32, count []uint8, limit int) []Hit {
+func top(total []float32, count []uint8, limit int, keep func(doc int) bool) []Hit {
 	before := func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Words, a.Words), cmp.Compare(b.Score, a.Score), cmp.Compare(a.Index, b.Index))
 	}
@@ -229,6 +230,9 @@ func top(total []float32, count []uint8, limit int) []Hit {
 		}
 		h := Hit{Index: doc, Words: int(n), Score: float64(total[doc])}
 		if len(hits) == limit && before(h, hits[limit-1]) > 0 {
+			continue
+		}
+		if keep != nil && !keep(doc) { // asked last: most are not good enough
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(hits, h, before)

@@ -22,7 +22,7 @@ var shelf = []Document{
 
 func found(x *Index, query string) []int {
 	var is []int
-	for _, h := range x.Search(query, 20) {
+	for _, h := range x.Search(query, 20, nil) {
 		is = append(is, h.Index)
 	}
 	return is
@@ -89,7 +89,7 @@ func TestBounds(t *testing.T) {
 	if got := found(x, strings.Repeat("z ", 10_000)+"first"); !slices.Equal(got, []int{0}) {
 		t.Errorf("a long query finds %v, want 0", got)
 	}
-	if got := x.Search("first", 0); got != nil {
+	if got := x.Search("first", 0, nil); got != nil {
 		t.Errorf("Search of none = %v", got)
 	}
 	if got := found(New(nil), "x"); got != nil {
@@ -105,6 +105,13 @@ func TestBounds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, found(New(many), "same")); diff != "" {
 		t.Errorf("of equals, the first 20 (-want +got):\n%s", diff)
+	}
+	var kept []int
+	for _, h := range New(many).Search("same", 3, func(doc int) bool { return doc%30 == 0 }) {
+		kept = append(kept, h.Index)
+	}
+	if diff := cmp.Diff([]int{0, 30, 60}, kept); diff != "" {
+		t.Errorf("of those that are kept (-want +got):\n%s", diff)
 	}
 }
 
