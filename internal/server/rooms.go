@@ -63,8 +63,8 @@ func (s *Server) Rooms(ctx context.Context) []Room {
 	return all
 }
 
-// Changes returns a channel that is closed when the chats, or what is attached
-// to one, change next.
+// Changes returns a channel that is closed when the chats, or their packs, change
+// next.
 func (s *Server) Changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,11 +188,16 @@ func (s *Server) catalog(ctx context.Context, c *chat) *packs.Catalog {
 		return now
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	before := c.base
 	if c.view == nil || c.base != now {
 		c.base, c.view = now, now.With(c.own)
 	}
-	return c.view
+	view := c.view
+	c.mu.Unlock()
+	if before != nil && before != now {
+		s.change()
+	}
+	return view
 }
 
 // catalogOf returns the packs as the request's chat has them.

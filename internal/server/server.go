@@ -170,7 +170,7 @@ type Server struct {
 	chats   []*chat         // those that have not ended
 	told    map[string]bool // :: folder of a pack → the log says why it is no skill
 	looks   map[string]int  // :: person → resources that their chats look at
-	changed chan struct{}   // closed when chats, or what is attached to one, change; nil: nobody waits for that
+	changed chan struct{}   // closed when chats, or the packs of one, change; nil: nobody waits for that
 }
 
 // New returns a server that serves nobody yet.
