@@ -87,7 +87,7 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 	packs := filepath.Join(dir, "packs")
 	plantPack(t, packs, "hold", "exec 9> alive; while :; do sleep 0.05; done\n")
 	work := filepath.Join(dir, "work")
-	alive := watch(t, filepath.Join(work, "alive"))
+	alive := vigilOver(t, filepath.Join(work, "alive"))
 	cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--workspace", work)
 	cmd.Env = env
 	var stderr bytes.Buffer
@@ -193,7 +193,7 @@ type vigil struct {
 	pipe   *os.File
 }
 
-func watch(t *testing.T, path string) *vigil {
+func vigilOver(t *testing.T, path string) *vigil {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)

@@ -45,8 +45,9 @@ http.tokens in the configuration); without one, a new one is printed at the star
 }
 
 // firstAnswer is how long a server lets its client have the whole machine before
-// it opens its desk and finds out how programs are confined. A call before that
-// does it itself.
+// it watches the folders of packs, which looks through them once more, opens its
+// desk, and finds out how programs are confined. A call before that does the last
+// two itself.
 const firstAnswer = 250 * time.Millisecond
 
 func (a *app) serve(ctx context.Context) (err error) {
@@ -79,6 +80,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	defer s.unwatch(logger)
 	watching, unwatch := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { s.server.Watch(watching) })
@@ -96,6 +98,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 	probed := make(chan struct{})
 	probe := time.AfterFunc(firstAnswer, func() {
 		defer close(probed)
+		s.watch(logger)
 		s.counter.ready()
 		s.reportSandbox(ctx, logger)
 	})

@@ -57,6 +57,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 		// Once, and not through the logger: logs are kept.
 		fmt.Fprintf(a.stderr, "packs-mcp: clients need this token until the server ends: %s\n", made)
 	}
+	s.watch(logger)
 	s.counter.ready()
 	probed := make(chan struct{})
 	go func() {

@@ -27,7 +27,7 @@ func TestSignalOverHTTP(t *testing.T) {
 	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: run}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	alive := watch(t, filepath.Join(work, "alive"))
+	alive := vigilOver(t, filepath.Join(work, "alive"))
 	cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--workspace", work, "--config", config, "--http", "127.0.0.1:0")
 	cmd.Env = append(env, "PACKS_MCP_TOKEN="+token)
 	stderr, err := cmd.StderrPipe()

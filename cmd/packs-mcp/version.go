@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -20,6 +21,21 @@ func versionName() string {
 		return info.Main.Version
 	}
 	return version
+}
+
+// buildName tells this program from others, of the same version too: those that
+// somebody builds while they change how packs are read. It is empty when that is
+// not known.
+func buildName() string {
+	file, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, %d bytes of %d", versionName(), info.Size(), info.ModTime().UnixNano())
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
@@ -155,7 +157,18 @@ func (a *app) library(ctx context.Context, cfg *config.Config, logger *slog.Logg
 			ToolsFile: cfg.Limits.ToolsFile,
 		},
 		Logger: logger,
+		Index:  index(cfg),
 	}, store(cfg))
+}
+
+// index is where this very program keeps what it read of packs; nowhere when it
+// cannot tell itself from another.
+func index(cfg *config.Config) packs.Index {
+	build := buildName()
+	if build == "" {
+		return packs.Index{}
+	}
+	return packs.Index{Dir: cfg.Paths.Index, Version: build}
 }
 
 // toolFiles compiles tools under the configured limits.
@@ -175,7 +188,8 @@ type service struct {
 	require sandbox.Level
 	runner  *sandbox.Runner // the gate's; nil until it is there
 	traces  *telemetry.Traces
-	counter *counter // nil when the person is asked here and nowhere else
+	counter *counter       // nil when the person is asked here and nowhere else
+	watcher *watch.Watcher // of the folders of packs; nil until it watches them
 }
 
 // start wires a service together. Whoever calls it closes it. With here, the
@@ -282,7 +296,7 @@ func grants(cfg *config.Config) []server.Grant {
 
 // own are the files and folders that this program goes by.
 func own(cfg *config.Config) []string {
-	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies}
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Index}
 	if cfg.File != "" {
 		all = append(all, cfg.File)
 	}
@@ -328,6 +342,35 @@ func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
 		if len(p.ToolFiles) > 0 && files.HasTools(p) {
 			return
 		}
+	}
+}
+
+// watch has the server see what people do to the folders of packs.
+func (s *service) watch(logger *slog.Logger) {
+	s.watcher = watch.Start(s.library, watch.Options{
+		Changed: s.server.Refresh,
+		Idle: func() {
+			s.saveIndex(logger)
+			s.server.Ready(context.Background())
+			// Reading packs takes many times the memory that they keep.
+			debug.FreeOSMemory()
+		},
+		Logger: logger,
+	})
+}
+
+// saveIndex keeps what was read for the next start.
+func (s *service) saveIndex(logger *slog.Logger) {
+	if err := s.library.SaveIndex(); err != nil {
+		logger.Info("the index of packs was not written, so the next start takes longer", "err", err)
+	}
+}
+
+// unwatch ends what watch began. A server that was never idle keeps what it read now.
+func (s *service) unwatch(logger *slog.Logger) {
+	if s.watcher != nil {
+		s.watcher.Close()
+		s.saveIndex(logger)
 	}
 }
 

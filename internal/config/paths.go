@@ -18,6 +18,7 @@ type Paths struct {
 	Audit      string // audit.jsonl
 	Run        string // sockets and the like, of running servers
 	Copies     string // private copies of packs; what is there can be made again
+	Index      string // what was read of packs; what is there can be made again
 }
 
 // ResolvePaths returns the places for an environment, as os.Environ gives it,
@@ -54,6 +55,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		p.Audit = join(goos, root, "audit.jsonl")
 		p.Run = join(goos, root, "run")
 		p.Copies = join(goos, root, copies)
+		p.Index = join(goos, root, index)
 		return p, nil
 	}
 
@@ -116,11 +118,15 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 	p.Workspaces = join(goos, data, "workspaces")
 	p.Audit = join(goos, state, "audit.jsonl")
 	p.Copies = join(goos, cache, copies)
+	p.Index = join(goos, cache, index)
 	return p, nil
 }
 
-// copies is the folder of private copies.
-const copies = "copies"
+// The folders of what can be made again.
+const (
+	copies = "copies"
+	index  = "index"
+)
 
 func homeName(goos string) string {
 	if goos == "windows" {

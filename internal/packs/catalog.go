@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,6 +39,19 @@ func (p *Pack) current() bool { return p.Valid && p.Attached && p.Offered && p.S
 // Problems returns what is wrong with the roots; what is wrong with a pack is
 // in the pack.
 func (c *Catalog) Problems() []diag.Diagnostic { return slices.Clone(c.problems) }
+
+// same reports whether nobody can tell c from o, and no entry document and no
+// file with tools of a pack has changed between the two.
+func (c *Catalog) same(o *Catalog) bool {
+	return slices.Equal(c.problems, o.problems) && slices.EqualFunc(c.packs, o.packs, func(a, b *Pack) bool {
+		return a.ID == b.ID && a.Name == b.Name && a.Dir == b.Dir && a.Entry == b.Entry && a.state == b.state &&
+			a.Attached == b.Attached && a.AttachedSince.Equal(b.AttachedSince) && a.Trust == b.Trust && a.Source == b.Source &&
+			a.Valid == b.Valid && a.ShadowedBy == b.ShadowedBy && a.Loose == b.Loose &&
+			slices.Equal(a.Problems, b.Problems) && slices.Equal(a.ToolFiles, b.ToolFiles) &&
+			(a.Loose || a.folder.Same(b.folder)) &&
+			(a.Frontmatter == b.Frontmatter || reflect.DeepEqual(a.Frontmatter, b.Frontmatter))
+	})
+}
 
 // add takes what was found in one root.
 func (c *Catalog) add(opts *Options, s *scanner) {

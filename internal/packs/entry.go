@@ -1,9 +1,8 @@
 package packs
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -24,13 +23,19 @@ const (
 )
 
 // pack adds the directory to what was found, when it is a pack, and reports
-// whether it is.
-func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
-	entry, others := s.entryOf(entries, at.at)
-	var doc *frontmatter.Document
+// whether it is. When its document has vanished meanwhile, it says so in the
+// visit, and adds it the last time only.
+func (s *scanner) pack(v *visit, last bool) bool {
+	at := v.place
+	entry, others := s.entryOf(v.now.entries, at.at)
+	var doc *frontmatter.Summary
 	var problems []diag.Diagnostic
 	if entry != "" {
-		doc, problems = s.read(dir, entry)
+		d := s.read(v, entry)
+		if v.vanished && !last {
+			return false
+		}
+		doc, problems = d.doc, slices.Clone(d.problems)
 		if len(others) > 0 {
 			problems = append(problems, diag.Diagnostic{
 				Code: CodeEntryAmbiguous, Severity: diag.Warning, File: entry,
@@ -44,13 +49,16 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
 			return false
 		}
 		for _, name := range others {
-			var tried []diag.Diagnostic
-			if doc, tried = s.read(dir, name); doc != nil && !diag.HasErrors(tried) {
-				entry, problems = name, tried
+			d := s.read(v, name)
+			if v.vanished && !last {
+				return false
+			}
+			if d.doc != nil && !diag.HasErrors(d.problems) {
+				entry, doc, problems = name, d.doc, slices.Clone(d.problems)
 				break
 			}
 			if at.at == "." {
-				for _, p := range tried {
+				for _, p := range d.problems {
 					if p.Severity == diag.Error {
 						s.hints = append(s.hints, p.File+": "+p.Message)
 					}
@@ -62,15 +70,10 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
 		}
 	}
 
-	folder, err := dir.Info()
-	if err != nil {
-		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(at.at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
-		return false
-	}
 	p := &Pack{
-		Dir: filepath.Join(s.dir, filepath.FromSlash(at.actual)), Root: s.root.Dir, Source: s.root.Source,
+		Dir: v.full, Root: s.root.Dir, Source: s.root.Source,
 		Trust: s.root.Trust.normal(), Entry: entry, Docs: s.root.Docs[at.at],
-		Frontmatter: doc, Problems: problems, folder: folder, path: at.at, limits: s.limits,
+		Frontmatter: doc, Problems: problems, folder: v.now.which, path: at.at, limits: s.limits,
 	}
 	p.Name = filepath.Base(p.Dir)
 	if doc != nil {
@@ -79,19 +82,36 @@ func (s *scanner) pack(dir *packfs.Dir, entries []fs.DirEntry, at place) bool {
 		}
 		p.Description, p.Tags, p.Modes = doc.Description, doc.Tags, doc.Modes
 		if n := utf8.RuneCountInString(p.Description); n > s.limits.Description {
-			p.problem(diag.Info, CodeDescriptionShort, doc.KeyLine("description"),
+			p.problem(diag.Info, CodeDescriptionShort, doc.DescriptionLine(),
 				fmt.Sprintf("the description has %d characters, and a model sees the first %d", n, s.limits.Description), "put what matters first")
 		}
 	}
 	for _, name := range p.Docs {
-		if isDir, err := dir.IsDir(name); err != nil || isDir {
-			p.Problems = append(p.Problems, diag.Diagnostic{
-				Code: CodeDocMissing, Severity: diag.Warning, File: name,
-				Message: "the configuration names this document, and it is no file of the pack", Hint: "correct docs: in the configuration",
-			})
+		v.now.always = true
+		dir, err := v.open()
+		if err == nil {
+			var isDir bool
+			if isDir, err = dir.IsDir(name); err == nil && !isDir {
+				continue
+			}
 		}
+		p.Problems = append(p.Problems, diag.Diagnostic{
+			Code: CodeDocMissing, Severity: diag.Warning, File: name,
+			Message: "the configuration names this document, and it is no file of the pack", Hint: "correct docs: in the configuration",
+		})
 	}
-	p.ToolFiles = toolFiles(dir, entries)
+	p.ToolFiles = v.toolFiles()
+	if v.quiet {
+		v.now.state = v.old.state
+	} else {
+		f := fingerprint{st: s.stamps}
+		f.add(v.path(filepath.FromSlash(entry)))
+		for _, name := range p.ToolFiles {
+			f.add(v.path(filepath.FromSlash(name)))
+		}
+		v.now.state = f.value()
+	}
+	p.state = v.now.state
 	s.found = append(s.found, p)
 	return true
 }
@@ -103,11 +123,17 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 	if p.Loose {
 		return p.ToolFiles
 	}
-	entries, _, err := dir.Names(maxEntries)
+	found, _, err := dir.NamesOf(maxEntries, matters)
 	if err != nil {
 		return p.ToolFiles
 	}
-	return toolFiles(dir, entries)
+	files := toolFilesHere(entriesOf(found))
+	for _, name := range listTools(dir, stamper{}).names {
+		if len(files) < maxToolFiles {
+			files = append(files, "tools/"+name)
+		}
+	}
+	return files
 }
 
 // toolsJSON is the file that declares several tools.
@@ -117,33 +143,22 @@ const toolsJSON = "tools.json"
 // any configuration allows tools.
 const maxToolFiles = 10_000
 
-// toolFiles returns the files that declare tools: tools.json, then every
-// *.tool.json beside the entry document and in tools/.
-func toolFiles(dir *packfs.Dir, entries []fs.DirEntry) []string {
+// toolFilesHere returns the files that declare tools beside the entry document:
+// tools.json, then every *.tool.json.
+func toolFilesHere(entries []entry) []string {
 	var files []string
 	if _, ok := slices.BinarySearchFunc(entries, toolsJSON, compareName); ok {
 		files = append(files, toolsJSON)
 	}
-	add := func(below string, entries []fs.DirEntry) {
-		for _, e := range entries {
-			if isToolPack(e) && len(files) < maxToolFiles {
-				files = append(files, below+e.Name())
-			}
-		}
-	}
-	add("", entries)
-	if i, ok := slices.BinarySearchFunc(entries, "tools", compareName); ok && entries[i].Type()&(fs.ModeDir|fs.ModeSymlink) != 0 {
-		if sub, err := dir.Sub("tools"); err == nil {
-			defer sub.Close()
-			if names, _, err := sub.Names(maxEntries); err == nil {
-				add("tools/", names)
-			}
+	for _, e := range entries {
+		if isToolPack(e) && len(files) < maxToolFiles {
+			files = append(files, e.name)
 		}
 	}
 	return files
 }
 
-func compareName(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) }
+func compareName(e entry, name string) int { return strings.Compare(e.name, name) }
 
 func (p *Pack) problem(severity diag.Severity, code string, line int, message, hint string) {
 	p.Problems = append(p.Problems, diag.Diagnostic{
@@ -155,7 +170,7 @@ func (p *Pack) problem(severity diag.Severity, code string, line int, message, h
 // it: the configured one, or SKILL.md in any letter case. Otherwise, entry is
 // empty, and others are the documents that make it one when their frontmatter
 // says so. Beside an entry, others are more spellings of SKILL.md.
-func (s *scanner) entryOf(entries []fs.DirEntry, at string) (entry string, others []string) {
+func (s *scanner) entryOf(entries []entry, at string) (entry string, others []string) {
 	if name := s.root.Entry[at]; name != "" {
 		if clean, err := packfs.Clean(name); err == nil {
 			name = clean
@@ -165,7 +180,7 @@ func (s *scanner) entryOf(entries []fs.DirEntry, at string) (entry string, other
 	var skills []string
 	var readme, first string
 	for _, e := range entries {
-		name := e.Name()
+		name := e.name
 		switch {
 		case e.IsDir() || !strings.EqualFold(path.Ext(name), ".md"):
 		case strings.EqualFold(name, "SKILL.md"):
@@ -192,30 +207,29 @@ func (s *scanner) entryOf(entries []fs.DirEntry, at string) (entry string, other
 
 // read reads the frontmatter of a document. The Document may be there next to
 // an error.
-func (s *scanner) read(dir *packfs.Dir, name string) (*frontmatter.Document, []diag.Diagnostic) {
-	head, size, err := dir.ReadHead(name, headLen)
-	if err == nil && size > int64(len(head)) {
-		if _, state := frontmatter.Find(head); state == frontmatter.Unclosed {
-			head, size, err = dir.ReadHead(name, s.limits.Frontmatter+markerSlack)
+func (s *scanner) read(v *visit, name string) record {
+	return v.read(name, func(dir *packfs.Dir) (record, os.FileInfo) {
+		head, info, err := dir.ReadHeadInfo(name, headLen)
+		if err == nil && info.Size() > int64(len(head)) {
+			if _, state := frontmatter.Find(head); state == frontmatter.Unclosed {
+				head, info, err = dir.ReadHeadInfo(name, s.limits.Frontmatter+markerSlack)
+			}
 		}
-	}
-	if err != nil {
-		hint := "make it a plain file inside the pack that you may read"
-		if errors.Is(err, packfs.ErrNotFound) {
-			hint = "correct entry: in the configuration, or the link that leads nowhere"
+		if err != nil {
+			return record{problems: []diag.Diagnostic{unreadable(name, err)}}, nil
 		}
-		return nil, []diag.Diagnostic{{
-			Code: CodeEntryUnreadable, Severity: diag.Error, File: name,
-			Message: "the entry document cannot be read: " + causeOf(err), Hint: hint,
-		}}
-	}
-	doc, problems := frontmatter.Inspect(name, head, s.limits.Frontmatter)
-	if size > s.limits.EntryDoc {
-		problems = append(problems, diag.Diagnostic{
-			Code: CodeEntryTooLarge, Severity: diag.Error, File: name,
-			Message: fmt.Sprintf("the entry document has %d bytes, and the limit is %d", size, s.limits.EntryDoc),
-			Hint:    "move parts of it to files of their own, which are read when needed",
-		})
-	}
-	return doc, problems
+		doc, problems := frontmatter.Inspect(name, head, s.limits.Frontmatter)
+		if size := info.Size(); size > s.limits.EntryDoc {
+			problems = append(problems, diag.Diagnostic{
+				Code: CodeEntryTooLarge, Severity: diag.Error, File: name,
+				Message: fmt.Sprintf("the entry document has %d bytes, and the limit is %d", size, s.limits.EntryDoc),
+				Hint:    "move parts of it to files of their own, which are read when needed",
+			})
+		}
+		r := record{problems: problems}
+		if doc != nil {
+			r.doc = doc.Summary()
+		}
+		return r, info
+	})
 }

@@ -114,26 +114,35 @@ func (p *Pack) inParent(name string) string {
 // the order of found, which is sorted by path afterwards.
 func assignIDs(found []*Pack) {
 	slices.SortFunc(found, func(a, b *Pack) int { return strings.Compare(a.path, b.path) })
-	wanted := make(map[string][]*Pack, len(found)) // :: id in lower case → packs that want it, by path
+	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
+	rivals := make(map[string][]*Pack)          // :: id in lower case → packs that want it, by path; where there are several
 	for _, p := range found {
 		name := p.dirName()
 		if p.Frontmatter != nil && p.Frontmatter.Name != "" {
 			if name = p.Name; !ValidName(name) {
 				name = cmp.Or(slug(name), p.dirName())
 				if !p.Loose { // names of tools have other rules
-					p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.KeyLine("name"),
+					p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.NameLine(),
 						fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
 				}
 			}
 		}
-		p.ID = p.inParent(name)
+		if p.ID = p.inParent(name); p.ID == p.path {
+			p.ID = p.path // the same text, once
+		}
 		key := strings.ToLower(p.ID)
-		wanted[key] = append(wanted[key], p)
+		if first := taken[key]; first == nil {
+			taken[key] = p
+		} else {
+			if rivals[key] == nil {
+				rivals[key] = []*Pack{first}
+			}
+			rivals[key] = append(rivals[key], p)
+		}
 	}
 
-	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
 	var losers []*Pack
-	for key, packs := range wanted {
+	for key, packs := range rivals {
 		keeper := packs[0]
 		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(strings.TrimSuffix(p.path, toolPackSuffix), p.ID) }); i >= 0 {
 			keeper = packs[i]
@@ -161,7 +170,7 @@ func assignIDs(found []*Pack) {
 		if why := reserved(p); why != "" {
 			line := 0
 			if p.Frontmatter != nil {
-				line = p.Frontmatter.KeyLine("name")
+				line = p.Frontmatter.NameLine()
 			}
 			p.problem(diag.Error, CodeIDReserved, line, why, "give the pack, or its directory, another name")
 		}
@@ -173,6 +182,9 @@ var toolNames = []string{ // never modified
 	"capability_packs_list", "capability_packs_open_docs", "capability_packs_read_file",
 	"capability_packs_enable_tools", "capability_packs_call_tool", "capability_packs_exec_best_effort",
 }
+
+// separators are what some clients replace in the names of tools.
+var separators = strings.NewReplacer("-", "_", ".", "_")
 
 // reserved says why a pack cannot have its id or name, or returns "".
 func reserved(p *Pack) string {
@@ -186,7 +198,7 @@ func reserved(p *Pack) string {
 		case strings.Contains(lower, "__"):
 			return fmt.Sprintf("%q holds two underscores in a row, which part a pack from its tool in the names of tools", s)
 		case strings.HasPrefix(last, "capability_packs") || strings.HasPrefix(last, "capability.packs"),
-			slices.Contains(toolNames, strings.NewReplacer("-", "_", ".", "_").Replace(last)):
+			slices.Contains(toolNames, separators.Replace(last)):
 			return fmt.Sprintf("%q is named like a tool of this program", s)
 		}
 	}

@@ -3,8 +3,11 @@ package packs
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"iter"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,12 +19,18 @@ import (
 // CodeAttachRefused: error: the file of attached packs was not used.
 const CodeAttachRefused = "attach-refused"
 
-// A Library holds the current [Catalog] of some roots, and makes a new one
-// when a person attached or detached a pack, in whatever process. Safe for
-// concurrent use.
+// A Library holds the current [Catalog] of some roots, and makes a new one when
+// a person attached or detached a pack, in whatever process, and when it is told
+// that something may have changed. Safe for concurrent use: who asks for the
+// Catalog does not wait for a scan, except the first.
 type Library struct {
 	opts  Options
 	store *attach.Store // nil: nothing is ever attached by a person
+
+	scanning sync.Mutex // held for a whole scan
+	memos    []*memo    // what the last scan remembers, one for each root; guarded by scanning
+	unsaved  bool       // since they were last saved, something was read; guarded by scanning
+	swept    bool       // guarded by scanning
 
 	mu      sync.Mutex
 	stamp   stamp    // of the store's file, when catalog was made
@@ -43,40 +52,138 @@ func (a stamp) equal(b stamp) bool {
 	return a.modified.Equal(b.modified) && a.size == b.size && os.SameFile(a.info, b.info)
 }
 
-// NewLibrary scans the roots of opts. What a person attached is taken from
-// store, and opts.Attached is ignored.
+// NewLibrary scans the roots of opts, with the help of opts.Index. What a person
+// attached is taken from store, and opts.Attached is ignored.
 func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Library, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.loader = &tools.Loader{} // its schemas are compiled once
-	l := &Library{opts: opts, store: store}
+	opts.Limits = opts.Limits.withDefaults()
+	l := &Library{opts: opts, store: store, memos: make([]*memo, len(opts.Roots))}
+	for i, r := range opts.Roots {
+		l.memos[i] = l.remembered(r.Dir)
+	}
 	return l, l.Rescan(ctx)
 }
 
-// Catalog returns the packs as they are now. The only things it looks at are
-// what persons attached and detached; see [Library.Rescan] for the rest.
-func (l *Library) Catalog(ctx context.Context) *Catalog {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.look().equal(l.stamp) {
-		if err := l.scan(ctx); err != nil {
-			l.opts.Logger.Debug("the packs were not scanned again", "err", err)
+// remembered returns what the index has of a root; nil for nothing.
+func (l *Library) remembered(root string) *memo {
+	if l.opts.Index.Dir == "" {
+		return nil
+	}
+	dir, err := filepath.Abs(root)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil // the scan says what is wrong
+	}
+	m, err := l.opts.Index.load(dir, l.opts.Limits)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.opts.Logger.Info("the index of packs is made anew", "dir", dir, "err", err)
+	}
+	return m
+}
+
+// SaveIndex writes what was read since it was last written to [Options.Index],
+// for the next start. Whoever serves calls it when there is nothing better to do;
+// when it fails, the next start takes longer.
+func (l *Library) SaveIndex() error {
+	l.scanning.Lock()
+	defer l.scanning.Unlock()
+	if l.opts.Index.Dir == "" || !l.unsaved {
+		return nil
+	}
+	l.unsaved = false // also when it fails: the same would happen again
+	var errs []error
+	for _, m := range l.memos {
+		if m != nil && m.top != nil {
+			errs = append(errs, l.opts.Index.save(m, l.opts.Limits))
 		}
 	}
-	return l.catalog
+	if !l.swept {
+		l.swept = true
+		l.opts.Index.sweep(time.Now())
+	}
+	return errors.Join(errs...)
 }
 
-// Rescan looks through all roots again. Its only error is that ctx ended, and
-// then the Catalog stays what it was.
-func (l *Library) Rescan(ctx context.Context) error {
+// Catalog returns the packs as they are now. The only things it looks at are
+// what persons attached and detached; see [Library.Refresh] for the rest.
+func (l *Library) Catalog(ctx context.Context) *Catalog {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.scan(ctx)
+	current, fresh := l.catalog, l.look().equal(l.stamp)
+	l.mu.Unlock()
+	if !fresh {
+		if _, err := l.Refresh(ctx, []string{}); err != nil {
+			l.opts.Logger.Debug("the packs were not scanned again", "err", err)
+			return current
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.catalog
+	}
+	return current
 }
 
-// scan makes a new Catalog. The caller holds the lock.
-func (l *Library) scan(ctx context.Context) error {
+// Rescan looks at all roots again, and reads what changed. Its only error is
+// that ctx ended, and then the Catalog stays what it was.
+func (l *Library) Rescan(ctx context.Context) error {
+	_, err := l.Refresh(ctx, nil)
+	return err
+}
+
+// Refresh is [Library.Rescan] for whoever knows in which directories something
+// may have changed: absolute, with symlinks resolved, as [Library.Dirs] has
+// them; nil means that it may be anywhere. It reports whether the Catalog is
+// another one now. That is so when anything about a pack differs, and when its
+// entry document, or a file with tools, was written.
+func (l *Library) Refresh(ctx context.Context, dirs []string) (changed bool, err error) {
+	l.scanning.Lock()
+	defer l.scanning.Unlock()
+	var touched map[string]bool
+	if dirs != nil {
+		touched = make(map[string]bool, len(dirs))
+		for _, d := range dirs {
+			touched[d] = true
+		}
+	}
+	return l.scan(ctx, touched)
+}
+
+// Dirs yields every directory below the roots that was looked at by the last
+// scan, absolute, with symlinks resolved: those in which a change may concern a
+// pack. The Library must not be used before the last was yielded.
+func (l *Library) Dirs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		l.scanning.Lock()
+		defer l.scanning.Unlock()
+		for _, m := range l.memos {
+			if m == nil {
+				continue
+			}
+			for dir := range m.dirs() {
+				if !yield(dir) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Roots returns the directories of the roots as they were given, those that are
+// not there too.
+func (l *Library) Roots() []string {
+	var dirs []string
+	for _, r := range l.opts.Roots {
+		dirs = append(dirs, r.Dir)
+	}
+	return dirs
+}
+
+// scan makes a new Catalog. The caller holds scanning.
+func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bool, err error) {
 	opts := l.opts
 	opts.Attached = attach.Set{}
 	now := l.look() // before Load: a change in between is seen next time
@@ -84,9 +191,9 @@ func (l *Library) scan(ctx context.Context) error {
 	if l.store != nil {
 		opts.Attached, refused = l.store.Load()
 	}
-	c, err := Scan(ctx, opts)
+	c, memos, err := rescan(ctx, opts, l.memos, touched)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if refused != nil {
 		l.opts.Logger.Warn("the file of attached packs was not used", "err", refused)
@@ -99,8 +206,18 @@ func (l *Library) scan(ctx context.Context) error {
 		}
 		c.problems = append(c.problems, d)
 	}
-	l.stamp, l.catalog = now, c
-	return nil
+	for i, m := range memos {
+		l.unsaved = l.unsaved || m.reads > 0 && (l.memos[i] == nil || m.top != l.memos[i].top || len(m.links) > 0)
+	}
+	l.memos = memos
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stamp = now
+	if l.catalog != nil && l.catalog.same(c) {
+		return false, nil
+	}
+	l.catalog = c
+	return true, nil
 }
 
 func (l *Library) look() stamp {

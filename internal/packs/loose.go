@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -20,9 +21,8 @@ import (
 // toolPackSuffix is how the names of files with one tool end.
 const toolPackSuffix = ".tool.json"
 
-func isToolPack(e fs.DirEntry) bool {
-	name := e.Name()
-	return strings.HasSuffix(name, toolPackSuffix) && len(name) > len(toolPackSuffix) && !e.IsDir()
+func isToolPack(e entry) bool {
+	return strings.HasSuffix(e.name, toolPackSuffix) && len(e.name) > len(toolPackSuffix) && !e.IsDir()
 }
 
 // holdsTools reports whether the files with tools in a directory that belongs
@@ -33,11 +33,11 @@ func (s *scanner) holdsTools(at string) bool {
 }
 
 // loose adds the files with tools of a directory as packs of their own.
-func (s *scanner) loose(entries []fs.DirEntry, at place) {
-	if at.inPack || !s.holdsTools(at.at) {
+func (s *scanner) loose(v *visit) {
+	if v.isPack || v.place.inPack || !s.holdsTools(v.place.at) {
 		return
 	}
-	for _, e := range entries {
+	for _, e := range v.now.entries {
 		if !isToolPack(e) {
 			continue
 		}
@@ -45,21 +45,21 @@ func (s *scanner) loose(entries []fs.DirEntry, at place) {
 			s.full = true
 			return
 		}
-		s.looseTool(e, at)
+		s.looseTool(e, v)
 	}
 }
 
-func (s *scanner) looseTool(e fs.DirEntry, at place) {
-	name := e.Name()
-	file := filepath.Join(s.dir, filepath.FromSlash(at.actual), name)
-	if e.Type()&fs.ModeSymlink != 0 {
+func (s *scanner) looseTool(e entry, v *visit) {
+	file := v.path(e.name)
+	if e.mode&fs.ModeSymlink != 0 {
+		v.now.always = true
 		// What a pack's digest covers is a file, not a link to one.
 		target, err := filepath.EvalSymlinks(file)
 		if err != nil {
 			return // leads nowhere, or in circles
 		}
 		if !inside(target, s.dir) {
-			s.report(diag.Warning, CodeLinkOutside, filepath.Join(s.root.Dir, filepath.FromSlash(path.Join(at.at, name))), "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
+			s.reportDir(v.place.below(e.name), CodeLinkOutside, "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
 			return
 		}
 		file = target
@@ -69,34 +69,52 @@ func (s *scanner) looseTool(e fs.DirEntry, at place) {
 	}
 	s.visited[file] = true
 	p := &Pack{
-		Name: strings.TrimSuffix(name, toolPackSuffix), Dir: file, Root: s.root.Dir, Source: s.root.Source,
+		Name: strings.TrimSuffix(e.name, toolPackSuffix), Dir: file, Root: s.root.Dir, Source: s.root.Source,
 		Trust: s.root.Trust.normal(), Entry: filepath.Base(file), Loose: true,
-		path: path.Join(at.at, name), limits: s.limits, loader: s.loader,
+		path: v.place.below(e.name).at, limits: s.limits, loader: s.loader,
 	}
 	p.ToolFiles = []string{p.Entry}
 	s.found = append(s.found, p)
-	src, err := p.source()
-	if err != nil {
-		p.problem(diag.Error, CodeEntryUnreadable, 0, "the file cannot be read: "+causeOf(err), "make it a plain file that you may read")
+	d := v.read(e.name, func(*packfs.Dir) (record, os.FileInfo) {
+		src, info, err := p.source()
+		if err != nil {
+			return record{problems: []diag.Diagnostic{{
+				Code: CodeEntryUnreadable, Severity: diag.Error, File: p.Entry,
+				Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file that you may read",
+			}}}, nil
+		}
+		t, problems := looseTool(s.loader, p.Entry, src)
+		d := record{problems: problems}
+		if t != nil {
+			d.doc = &frontmatter.Summary{Name: t.Name, Description: t.Description, Modes: t.Modes}
+		}
+		return d, info
+	})
+	p.Problems = slices.Clone(d.problems)
+	f := fingerprint{st: s.stamps}
+	f.add(file)
+	p.state = f.value()
+	if d.doc == nil {
 		return
 	}
-	t, problems := looseTool(s.loader, p.Entry, src)
-	if t == nil {
-		p.Problems = problems
-		return
-	}
-	p.Name, p.Description, p.Modes = t.Name, t.Description, t.Modes
-	p.Frontmatter = &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
+	p.Name, p.Description, p.Modes = d.doc.Name, d.doc.Description, d.doc.Modes
+	p.Frontmatter = d.doc
 }
 
-// source returns the bytes of a loose tool's file.
-func (p *Pack) source() ([]byte, error) {
+// source returns the bytes of a loose tool's file, and what the system said of
+// it before they were read.
+func (p *Pack) source() ([]byte, os.FileInfo, error) {
 	dir, err := p.OpenDir()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer dir.Close()
-	return dir.ReadAll(p.Entry, p.limits.ToolsFile)
+	info, err := dir.Stat(p.Entry)
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := dir.ReadAll(p.Entry, p.limits.ToolsFile)
+	return src, info, err
 }
 
 // looseTool compiles a tool that has no folder of its own: it is nil when one

@@ -3,7 +3,8 @@
 // a person attached.
 //
 // A [Catalog] is made by [Scan] and never changes; whoever wants a newer one
-// scans again. [ToolFiles] compiles the tools of a pack, in every format that
+// scans again, or has a [Library], which reads only what changed. What changes
+// while the program runs is seen by package watch. [ToolFiles] compiles the tools of a pack, in every format that
 // package packs/tools parses, when somebody asks for them. The package starts
 // nothing, asks nobody, and holds no document in memory: bodies are read when
 // they are opened.
@@ -11,7 +12,6 @@ package packs
 
 import (
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -128,8 +128,10 @@ type Options struct {
 	Attach   []string   // ids, whole and in any letter case, attached whatever Attached says; "all" for every pack
 	Limits   Limits
 	Logger   *slog.Logger // nil: no log
+	Index    Index        // of a Library only; the zero value keeps nothing on disk
 
-	loader *tools.Loader // of loose tools; nil: one for this scan
+	loader *tools.Loader    // of loose tools; nil: one for this scan
+	clock  func() time.Time // nil: time.Now; tests only
 }
 
 // A Pack is one directory with an entry document, or one file with a tool. It
@@ -160,12 +162,13 @@ type Pack struct {
 
 	// Frontmatter is nil when it could not be read. DisableModelInvocation and
 	// UserInvocable are in it: they are for whoever offers the pack.
-	Frontmatter *frontmatter.Document
+	Frontmatter *frontmatter.Summary
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
-	folder os.FileInfo // what was at Dir when it was found
-	path   string      // relative to the root, with slashes; by the way it was found
-	limits Limits
+	folder packfs.Which  // what was at Dir when it was found
+	state  uint64        // of the stamps of its entry document and files with tools
+	path   string        // relative to the root, with slashes; by the way it was found
+	limits *Limits       // shared by all packs of a root
 	loader *tools.Loader // of a loose tool
 }
 
@@ -177,7 +180,7 @@ func (p *Pack) OpenDir() (*packfs.Dir, error) {
 	if p.Loose {
 		return packfs.OpenFile(p.Dir)
 	}
-	return packfs.OpenSame(p.Dir, p.folder)
+	return packfs.OpenWhich(p.Dir, p.folder)
 }
 
 // Folder returns the pack's directory; of a loose tool, the one that its file

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -20,8 +20,14 @@ import (
 
 // Bounds of the walk through one root.
 const (
-	maxDepth   = 6
-	maxDirs    = 200_000
+	maxDepth = 6
+	maxDirs  = 200_000
+	// maxPackDirs is how many directories below one pack are looked at, so that
+	// no pack takes the room of all others. Real ones have some dozen.
+	maxPackDirs = 10_000
+	// maxTries is how often a directory is listed from which documents vanish
+	// before they are read.
+	maxTries   = 3
 	maxEntries = 100_000 // of one directory
 )
 
@@ -29,6 +35,15 @@ const (
 // that ctx ended; whatever is wrong with a root or a pack is a diagnostic, and
 // keeps nothing else from being found.
 func Scan(ctx context.Context, opts Options) (*Catalog, error) {
+	c, _, err := rescan(ctx, opts, nil, nil)
+	return c, err
+}
+
+// rescan is Scan that reads only what changed since the scan that remembered
+// before, a memo for each root or nil for none. touched are the directories in
+// which something may have changed, absolute with symlinks resolved; nil: any.
+// It returns what to remember for the next time.
+func rescan(ctx context.Context, opts Options, before []*memo, touched map[string]bool) (*Catalog, []*memo, error) {
 	opts.Limits = opts.Limits.withDefaults()
 	opts.Mode = cmp.Or(opts.Mode, modeGlobal)
 	log := opts.Logger
@@ -39,27 +54,44 @@ func Scan(ctx context.Context, opts Options) (*Catalog, error) {
 		opts.loader = &tools.Loader{}
 	}
 	c := &Catalog{}
+	clock := opts.clock
+	if clock == nil {
+		clock = time.Now
+	}
+	limits := opts.Limits // and no more of opts is kept by packs
+	memos := make([]*memo, len(opts.Roots))
 	for i := range opts.Roots {
-		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: opts.Limits, loader: opts.loader, visited: make(map[string]bool)}
-		if err := s.scan(); err != nil {
-			return nil, err
+		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: &limits, loader: opts.loader, clock: clock, visited: make(map[string]bool), touched: touched}
+		if before != nil {
+			s.before = before[i]
 		}
-		log.Debug("scanned root", "dir", s.root.Dir, "packs", len(s.found), "directories", s.dirs)
+		if err := s.scan(); err != nil {
+			return nil, nil, err
+		}
+		log.Debug("scanned root", "dir", s.root.Dir, "packs", len(s.found), "directories", s.dirs, "read", s.reads)
+		remember := s.memo // and nothing else of s
+		remember.reads = s.reads
+		memos[i] = &remember
 		assignIDs(s.found)
 		c.add(&opts, s)
 	}
 	c.finish(&opts)
-	return c, nil
+	return c, memos, nil
 }
 
 // scanner walks one root.
 type scanner struct {
 	ctx     context.Context // of the one call of Scan that made this
 	root    *Root
-	limits  Limits
+	limits  *Limits
 	loader  *tools.Loader
-	dir     string // the root's directory, absolute, symlinks resolved
+	clock   func() time.Time
+	before  *memo           // of the scan before; nil: none
+	touched map[string]bool // see rescan
+	dir     string          // the root's directory, absolute, symlinks resolved
+	stamps  stamper
 	dirs    int
+	reads   int             // directories and documents that were opened
 	full    bool            // maxDirs was reached
 	visited map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
 	links   []place         // symlinks met on the way, which may lead to directories
@@ -67,6 +99,13 @@ type scanner struct {
 
 	found    []*Pack
 	problems []diag.Diagnostic
+	memo     memo
+}
+
+// wasTouched reports whether something in a directory, or in the folder tools of
+// it, may have changed.
+func (s *scanner) wasTouched(dir string) bool {
+	return s.touched == nil || s.touched[dir] || s.touched[dir+string(filepath.Separator)+"tools"]
 }
 
 // place is where a directory is.
@@ -75,15 +114,36 @@ type place struct {
 	actual string // the same, symlinks resolved (of a link: all but the last)
 	depth  int
 	inPack bool // below a pack
+	room   *int // how many more directories the pack may have below it; nil outside of packs
 }
 
 // below returns the place of the directory name in p.
 func (p place) below(name string) place {
-	return place{path.Join(p.at, name), path.Join(p.actual, name), p.depth + 1, p.inPack}
+	p.depth++
+	if p.at == p.actual {
+		p.at = join(p.at, name)
+		p.actual = p.at // the same text, once
+		return p
+	}
+	p.at, p.actual = join(p.at, name), join(p.actual, name)
+	return p
+}
+
+// join is path.Join of a clean path and a name.
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
 }
 
 func (s *scanner) report(severity diag.Severity, code, file, message, hint string) {
 	s.problems = append(s.problems, diag.Diagnostic{Code: code, Severity: severity, File: file, Message: message, Hint: hint})
+}
+
+// reportDir reports a directory by the way it was found.
+func (s *scanner) reportDir(p place, code, message, hint string) {
+	s.report(diag.Warning, code, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), message, hint)
 }
 
 func (s *scanner) scan() error {
@@ -100,15 +160,26 @@ func (s *scanner) scan() error {
 		s.report(diag.Warning, CodeLinkOutside, s.root.Dir, fmt.Sprintf("the folder leads out of %q, and is not looked at", s.root.Inside), "name the folder it leads to yourself, if you want its packs")
 		return s.ctx.Err()
 	}
-	top, err := packfs.Open(dir)
-	if err != nil {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if err == nil {
+			err = packfs.ErrNotDir
+		}
 		s.missing(err)
 		return s.ctx.Err()
 	}
-	defer top.Close()
-
-	if err := s.walk(top, place{at: ".", actual: "."}); err != nil {
+	s.stamps = newStamper(dir, s.clock())
+	s.memo = memo{dir: dir, links: make(map[string]*node)}
+	var old memo
+	if s.before != nil && s.before.dir == dir {
+		old = *s.before
+	}
+	top := &visit{s: s, place: place{at: ".", actual: "."}, full: dir, old: old.top}
+	defer top.close()
+	if s.memo.top, err = s.walk(top); err != nil {
 		return err
+	}
+	if s.memo.top == nil {
+		return s.ctx.Err() // it said why
 	}
 	// Links come after the directories they may lead to, so that a pack that has
 	// a path of its own goes by it.
@@ -117,7 +188,7 @@ func (s *scanner) scan() error {
 		s.links = nil
 		slices.SortFunc(links, func(a, b place) int { return strings.Compare(a.at, b.at) })
 		for _, l := range links {
-			if err := s.follow(top, l); err != nil {
+			if err := s.follow(top, l, old.links); err != nil {
 				return err
 			}
 		}
@@ -158,67 +229,90 @@ func (s *scanner) missing(err error) {
 	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+causeOf(err), "check that it is a directory and that you may read it")
 }
 
-// walk looks at one directory and those below.
-func (s *scanner) walk(dir *packfs.Dir, p place) error {
+// walk looks at one directory and those below, and returns what to remember of
+// it; nil when it cannot be read.
+func (s *scanner) walk(v *visit) (*node, error) {
 	if err := s.ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
+	p := v.place
 	s.visited[p.actual] = true
-	entries, truncated, err := dir.Names(maxEntries)
+	err := v.look()
+	for try := 0; err == nil; try++ {
+		if v.isPack = s.pack(v, try == maxTries-1); !v.vanished || try == maxTries-1 {
+			break
+		}
+		v.again()
+		err = v.look()
+	}
 	if err != nil {
-		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
-		return nil
+		switch {
+		case v.up == nil:
+			s.missing(err)
+		case !errors.Is(err, packfs.ErrNotFound): // otherwise gone since
+			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+causeOf(err), "check that you may read it")
+		}
+		return nil, nil
 	}
-	if truncated {
-		s.report(diag.Warning, CodeTooManyDirs, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), fmt.Sprintf("the directory has more than %d entries, and the rest was left out", maxEntries), "")
+	if v.now.cut {
+		s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the directory has more than %d entries, and the rest was left out", maxEntries), "")
 	}
-	if s.pack(dir, entries, p) {
+	if v.isPack {
 		p.inPack = true
+		if p.depth > 0 {
+			room := maxPackDirs
+			p.room = &room
+		}
 	}
-	s.loose(entries, p)
-	if p.depth == maxDepth {
-		return nil
+	s.loose(v)
+	if p.depth < maxDepth {
+		if err := s.below(v, p); err != nil {
+			return nil, err
+		}
 	}
-	for _, e := range entries {
-		mode, name := e.Type(), e.Name()
-		if !mode.IsDir() && mode&fs.ModeSymlink == 0 || skipped(name) {
+	return v.done(), nil
+}
+
+// below walks the directories in the one of v, whose place is p.
+func (s *scanner) below(v *visit, p place) error {
+	for _, e := range v.now.entries {
+		if !e.IsDir() && e.mode&fs.ModeSymlink == 0 || skipped(e.name) {
 			continue
 		}
 		if s.dirs++; s.dirs > maxDirs {
 			s.full = true
 			return nil
 		}
-		if mode&fs.ModeSymlink != 0 {
-			s.links = append(s.links, p.below(name))
+		if p.room != nil {
+			if *p.room--; *p.room < 0 {
+				if *p.room == -1 { // the first time
+					s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the pack that this folder belongs to has more than %d directories, and packs in the rest of them were not looked for", maxPackDirs), "packs inside of packs are found sooner in a folder of their own")
+				}
+				return nil
+			}
+		}
+		below := p.below(e.name)
+		if e.mode&fs.ModeSymlink != 0 {
+			s.links = append(s.links, below)
 			continue
 		}
-		if err := s.sub(dir, name, p.below(name)); err != nil {
+		sub := &visit{s: s, up: v, name: e.name, place: below, full: v.path(e.name), old: v.old.sub(e.name), loud: v.loud}
+		n, err := s.walk(sub)
+		sub.close() // before the next is opened
+		if err != nil {
 			return err
+		}
+		if n != nil {
+			v.now.subs = append(v.now.subs, n)
 		}
 	}
 	return nil
 }
 
-// sub walks a directory below dir, which is closed again before the next one
-// is opened.
-func (s *scanner) sub(dir *packfs.Dir, name string, p place) error {
-	sub, err := dir.Sub(name)
-	if errors.Is(err, packfs.ErrNotFound) {
-		return nil // gone since
-	}
-	if err != nil {
-		s.report(diag.Warning, CodeRootUnreadable, filepath.Join(s.root.Dir, filepath.FromSlash(p.at)), "the directory cannot be read: "+causeOf(err), "check that you may read it")
-		return nil
-	}
-	defer sub.Close()
-	return s.walk(sub, p)
-}
-
 // follow walks the directory that a link leads to, when it is inside the root
 // and was not walked before.
-func (s *scanner) follow(top *packfs.Dir, l place) error {
-	full := filepath.Join(s.dir, filepath.FromSlash(l.actual))
-	target, err := filepath.EvalSymlinks(full)
+func (s *scanner) follow(top *visit, l place, old map[string]*node) error {
+	target, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
 	if err != nil {
 		return nil // leads nowhere, or in circles
 	}
@@ -227,7 +321,7 @@ func (s *scanner) follow(top *packfs.Dir, l place) error {
 	}
 	rel, err := filepath.Rel(s.dir, target)
 	if err != nil || !filepath.IsLocal(rel) {
-		s.report(diag.Warning, CodeLinkOutside, filepath.Join(s.root.Dir, filepath.FromSlash(l.at)), "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
+		s.reportDir(l, CodeLinkOutside, "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
 		return nil
 	}
 	rel = filepath.ToSlash(rel)
@@ -235,7 +329,13 @@ func (s *scanner) follow(top *packfs.Dir, l place) error {
 		return nil
 	}
 	l.actual = rel
-	return s.sub(top, rel, l)
+	v := &visit{s: s, up: top, name: rel, place: l, full: target, old: old[rel], loud: top.loud}
+	defer v.close()
+	n, err := s.walk(v)
+	if n != nil {
+		s.memo.links[rel] = n
+	}
+	return err
 }
 
 // skipped reports whether no pack is looked for in a directory of that name.

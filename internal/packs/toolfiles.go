@@ -92,6 +92,14 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	return set, problems, nil
 }
 
+// Known returns what Load compiled of a pack when it was last called; nil for
+// nothing. It looks at no file.
+func (f *ToolFiles) Known(p *Pack) *tools.Set {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known[p.Dir].set
+}
+
 // read returns the files of a pack that declare tools, and those that should
 // and cannot be read. An entry document without a word of a command is none.
 func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {

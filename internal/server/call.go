@@ -204,8 +204,7 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	if err != nil {
 		return nil, err
 	}
-	catalog := s.catalog(ctx, ch)
-	s.follow(ch, catalog)
+	s.follow(ctx, ch)
 	info := sess.GetClientInfo()
 	client := s.clientName(info.Name, info.Version)
 	s.named(ch, client)
@@ -213,7 +212,7 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
-		catalog: catalog,
+		catalog: s.catalog(ctx, ch),
 		caller: gate.Caller{
 			Chat: ch.id, ChatEnd: ch.ends, Call: id,
 			Client: client, Person: ch.person, Origin: ch.origin,

@@ -31,6 +31,13 @@ type listener interface {
 	tell(note)
 }
 
+// isBehind reports whether a chat was told of another Catalog than this.
+func (c *chat) isBehind(now *packs.Catalog) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen != nil && (c.base != now || c.view != c.seen)
+}
+
 // tell tells everybody who listens.
 func (c *chat) tell(n note) {
 	for _, l := range c.everyListener() {
@@ -54,17 +61,21 @@ func (c *chat) saw(now *packs.Catalog) {
 }
 
 // Refresh tells the client of every chat which of its lists differ from what
-// they were, after the packs may have changed.
+// they were, after the packs may have changed. Whoever watches the folders of
+// packs calls it; no client keeps it waiting.
 func (s *Server) Refresh(ctx context.Context) {
 	now := s.opts.Library.Catalog(ctx) // once for all of them: it looks at the disk
 	for _, c := range s.everyChat() {
-		s.follow(c, c.viewOf(now))
+		if c.isBehind(now) {
+			s.follow(ctx, c)
+		}
 	}
 }
 
 // Watch calls Refresh every second until ctx is done, so that clients which ask
 // for nothing hear of it too when a command attaches or detaches a pack. As long
-// as nothing did, that looks at one file and at nothing of any pack.
+// as nothing did, that looks at one file and at nothing of any pack. (Whoever
+// watches the folders of packs does not look at that file.)
 func (s *Server) Watch(ctx context.Context) {
 	t := time.NewTicker(s.every)
 	defer t.Stop()
@@ -78,9 +89,14 @@ func (s *Server) Watch(ctx context.Context) {
 	}
 }
 
-// follow tells a chat's client which of its lists another Catalog changes, as
-// when a person detaches a pack. It is called with each call's Catalog.
-func (s *Server) follow(c *chat, now *packs.Catalog) {
+// follow tells a chat's client which of its lists the packs, as they are now,
+// make different from what they were when it was called before: a person
+// detaches one, or its files change.
+func (s *Server) follow(ctx context.Context, c *chat) {
+	// One at a time, each with the newest Catalog: what is told last is what is so.
+	c.following.Lock()
+	defer c.following.Unlock()
+	now := s.catalog(ctx, c)
 	c.mu.Lock()
 	before, listed := c.seen, c.listed
 	c.seen = now
@@ -95,12 +111,28 @@ func (s *Server) follow(c *chat, now *packs.Catalog) {
 		c.setListed(mark)
 		c.tell(note{method: toolsChanged})
 	}
-	if !slices.Equal(printOf(s.prompts(s.listedPrompts(before))), printOf(s.prompts(s.listedPrompts(now)))) {
+	if c.prints == nil || c.prints.of != before {
+		c.prints = s.printsOf(before)
+	}
+	was := c.prints
+	c.prints = s.printsOf(now)
+	if !slices.Equal(was.prompts, c.prints.prompts) {
 		c.tell(note{method: promptsChanged})
 	}
-	if !slices.Equal(printOf(s.resources(s.listedDocuments(before))), printOf(s.resources(s.listedDocuments(now)))) {
+	if !slices.Equal(was.resources, c.prints.resources) {
 		c.tell(note{method: resourcesChanged})
 	}
+}
+
+// prints tell the lists of one Catalog from those of others. That of tools is not
+// one of them: it depends on files that are read when it is asked for.
+type prints struct {
+	of                 *packs.Catalog
+	prompts, resources []byte
+}
+
+func (s *Server) printsOf(catalog *packs.Catalog) *prints {
+	return &prints{catalog, printOf(s.prompts(s.listedPrompts(catalog))), printOf(s.resources(s.listedDocuments(catalog)))}
 }
 
 // toolsPrint tells one list of tools from another.

@@ -63,8 +63,8 @@ func (s *Server) Rooms(ctx context.Context) []Room {
 	return all
 }
 
-// Changes returns a channel that is closed when the chats, or what is attached
-// to one, change next.
+// Changes returns a channel that is closed when the chats, or their packs, change
+// next.
 func (s *Server) Changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *Server) SetAttached(ctx context.Context, chatID, packID string, on bool
 	c.view = nil
 	c.mu.Unlock()
 	c.saw(before)
-	s.follow(c, s.catalog(ctx, c))
+	s.follow(ctx, c)
 	s.change()
 	return nil
 }
@@ -193,11 +193,16 @@ func (s *Server) catalog(ctx context.Context, c *chat) *packs.Catalog {
 // viewOf is a Catalog with what is attached to this chat.
 func (c *chat) viewOf(now *packs.Catalog) *packs.Catalog {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	before := c.base
 	if c.view == nil || c.base != now {
 		c.base, c.view = now, now.With(c.own)
 	}
-	return c.view
+	view := c.view
+	c.mu.Unlock()
+	if before != nil && before != now {
+		s.change()
+	}
+	return view
 }
 
 // catalogOf returns the packs as the request's chat has them.

@@ -167,11 +167,13 @@ type Server struct {
 	info     mcp.Implementation
 	homes    []string // the user's home folder, as it is spelled and without links; empty: not known
 
+	finder finder // of packs, by words
+
 	mu      sync.Mutex
 	chats   []*chat         // those that have not ended
 	told    map[string]bool // :: folder of a pack → the log says why it is no skill
 	looks   map[string]int  // :: person → resources that their chats look at
-	changed chan struct{}   // closed when chats, or what is attached to one, change; nil: nobody waits for that
+	changed chan struct{}   // closed when chats, or the packs of one, change; nil: nobody waits for that
 }
 
 // New returns a server that serves nobody yet.

@@ -52,7 +52,7 @@ func listTool() *baseTool {
 			return text + s.metadataBlock(s.listedPacks(catalog), maxInstructions-weight(text))
 		},
 		input: `{"type":"object","properties":{` +
-			`"query":{"type":"string","description":"only packs whose id, name, tags or description has every word"},` +
+			`"query":{"type":"string","description":"words, or their beginnings, of an id, name, tag, tool or description: gives the 20 packs that fit best, the best first"},` +
 			`"cursor":{"type":"string","description":"next_cursor of the page before"}},"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"packs":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
@@ -69,26 +69,43 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 	if err := c.decode(&p); err != nil {
 		return nil, err
 	}
-	after, err := decodeCursor(p)
+	query := strings.TrimSpace(p.Query)
+	after, err := decodeCursor(p.Cursor)
+	if err == nil && query != "" && p.Cursor != "" {
+		err = failf(codeInvalidArguments, "Leave the cursor out, and name better words.", "a query has one page, so it has no cursor")
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &action{
 		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args, Logged: redactExec(c.args, s.secrets)},
-		perform: func(context.Context, *gate.Permit) (any, error) {
-			return s.list(c, p.Query, after), nil
+		perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
+			if query != "" {
+				return s.matching(ctx, c, query), nil
+			}
+			return s.list(c, after), nil
 		},
 	}, nil
 }
 
-func (s *Server) list(c *call, query, after string) listResult {
+// matching lists the packs that a query is about, the best first.
+func (s *Server) matching(ctx context.Context, c *call, query string) listResult {
+	out := listResult{Packs: []listedPack{}}
+	for _, p := range s.best(ctx, c.catalog, query, listPage) {
+		out.Packs = append(out.Packs, s.listed(c, p))
+	}
+	return out
+}
+
+// list lists all packs by id, from the one after an id on.
+func (s *Server) list(c *call, after string) listResult {
 	out := listResult{Packs: []listedPack{}}
 	for _, p := range s.listedPacks(c.catalog) {
-		if p.ID <= after || !matches(p, query) {
+		if p.ID <= after {
 			continue
 		}
 		if len(out.Packs) == listPage {
-			out.NextCursor = encodeCursor(query, out.Packs[listPage-1].PackID)
+			out.NextCursor = encodeCursor(out.Packs[listPage-1].PackID)
 			break
 		}
 		out.Packs = append(out.Packs, s.listed(c, p))
@@ -114,30 +131,19 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	return l
 }
 
-// matches reports whether every word of query is in what is shown of a pack.
-func matches(p *packs.Pack, query string) bool {
-	text := strings.ToLower(strings.Join(append([]string{p.ID, p.Name, p.Description}, p.Tags...), "\n"))
-	for word := range strings.FieldsSeq(strings.ToLower(query)) {
-		if !strings.Contains(text, word) {
-			return false
-		}
-	}
-	return true
+// A cursor is the last id that was given, so that it stays right when packs come
+// and go. The byte before it tells it from other text.
+func encodeCursor(last string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("\x00" + last))
 }
 
-// A cursor is the query it belongs to and the last id that was given, so that
-// it stays right when packs come and go.
-func encodeCursor(query, last string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(query + "\x00" + last))
-}
-
-func decodeCursor(p listParams) (after string, err error) {
-	if p.Cursor == "" {
+func decodeCursor(cursor string) (after string, err error) {
+	if cursor == "" {
 		return "", nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	query, last, ok := strings.Cut(string(raw), "\x00")
-	if err != nil || !ok || query != p.Query {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	last, ok := strings.CutPrefix(string(raw), "\x00")
+	if err != nil || !ok {
 		return "", failf(codeInvalidArguments, "Leave the cursor out to begin again.", "the cursor is not one of this list")
 	}
 	return last, nil

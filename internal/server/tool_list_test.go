@@ -52,8 +52,15 @@ func TestList(t *testing.T) {
 		want  []string
 	}{
 		{"", []string{"acme/billing", "badtools", "notes", "triage"}},
+		{"  ", []string{"acme/billing", "badtools", "notes", "triage"}},
 		{"INCIDENTS", []string{"notes", "triage"}},
-		{"incidents notes", []string{"notes"}},
+		{"incidents notes", []string{"notes", "triage"}}, // who has more of the words comes first
+		{"triage incidents", []string{"triage", "notes"}},
+		{"incidnts", []string{"notes", "triage"}},
+		{"invoi", []string{"acme/billing"}},
+		{"greet", []string{"triage"}}, // a tool's name
+		{"!", nil},
+		{"broken", nil},
 		{"ops", []string{"triage"}},
 		{"billing", []string{"acme/billing"}},
 		{"nothing like it", nil},
@@ -67,7 +74,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Pages join to the whole list, whatever is asked with them.
+// Pages join to the whole list. A query has one page, of the best.
 func TestListPages(t *testing.T) {
 	var tree strings.Builder
 	var want []string
@@ -76,10 +83,10 @@ func TestListPages(t *testing.T) {
 		tree.WriteString(pack(id, "One of many."))
 		want = append(want, id)
 	}
-	w := newWorld(t, tree.String())
+	w := newWorld(t, tree.String()+pack("many", "The best."))
 	w.initialize()
 	var got []string
-	args := map[string]any{"query": "many"}
+	args := map[string]any{}
 	for pages := 1; ; pages++ {
 		page := w.ok("capability_packs_list", args)
 		got = append(got, ids(page)...)
@@ -92,11 +99,48 @@ func TestListPages(t *testing.T) {
 		}
 		args["cursor"] = next
 	}
-	if !slices.Equal(got, want) {
+	if want := append([]string{"many"}, want...); !slices.Equal(got, want) {
 		t.Errorf("all pages = %q, want %q", got, want)
 	}
-	w.fails("invalid_arguments", "capability_packs_list", map[string]any{"query": "other", "cursor": args["cursor"]})
+	best := w.ok("capability_packs_list", map[string]any{"query": "many"})
+	if got, want := ids(best), append([]string{"many"}, want[:listPage-1]...); !slices.Equal(got, want) || best["next_cursor"] != nil {
+		t.Errorf("list many = %q and the cursor %v, want %q and none", got, best["next_cursor"], want)
+	}
+	w.fails("invalid_arguments", "capability_packs_list", map[string]any{"query": "many", "cursor": args["cursor"]})
 	w.fails("invalid_arguments", "capability_packs_list", map[string]any{"cursor": "???"})
+	w.fails("invalid_arguments", "capability_packs_list", map[string]any{"cursor": "cDAwMQ"})
+}
+
+// A query finds what the chat has, and what is there now. That packs of which a
+// model is not told fit better takes no place from the others.
+func TestListQuery(t *testing.T) {
+	var tree strings.Builder
+	for i := range 2 * listPage {
+		tree.WriteString(pack(fmt.Sprintf("needle%02d", i), "Needle."))
+	}
+	tree.WriteString(pack("far", "Something about a needle."))
+	tree.WriteString("-- person/SKILL.md --\n---\nname: person\ndescription: Needle, only for people.\ndisable-model-invocation: true\n---\n")
+	tree.WriteString("-- flat/SKILL.md --\n---\nname: flat\ndescription: F.\n---\n-- flat/thread.tool.json --\n" +
+		`{"name": "thread", "description": "T.", "parameters": {"type": "object"}, "command": ["true"]}` + "\n")
+	w := newWorld(t, tree.String(), attachOnly("far", "flat"))
+	w.initialize()
+	query := func(words string, want ...string) {
+		t.Helper()
+		if got := ids(w.ok("capability_packs_list", map[string]any{"query": words})); !slices.Equal(got, want) {
+			t.Errorf("list %q = %q, want %q", words, got, want)
+		}
+	}
+	query("needle", "far")
+	query("thread", "flat")
+	chat := w.srv.everyChat()[0].id
+	if err := w.srv.SetAttached(t.Context(), chat, "needle07", true); err != nil {
+		t.Fatal(err)
+	}
+	query("needle", "needle07", "far")
+	w.put("far/SKILL.md", "---\nname: far\ndescription: Something about hay.\n---\n", 0o644)
+	w.refresh()
+	query("needle", "needle07")
+	query("hay", "far")
 }
 
 // Packs that are not a model's to use are nowhere in what it sees, and a call

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/test/plant"
 )
 
 // binaries builds what is measured, the way it is shipped.
@@ -33,28 +35,12 @@ func binaries(b *testing.B) (ours, bare string) {
 	return build("packs-mcp", "../../cmd/packs-mcp"), build("bare", "./bare")
 }
 
-// plant writes n packs: a document of about 4 KiB each, every fourth with
-// tools, in folders of ten.
-func plant(b *testing.B, n int) string {
+// planted writes n packs in the shape of real ones, and returns their folder.
+func planted(b *testing.B, n int) string {
 	b.Helper()
 	root := b.TempDir()
-	write := func(path, text string) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for i := range n {
-		name := fmt.Sprintf("pack-%05d", i)
-		dir := filepath.Join(root, fmt.Sprintf("group-%04d", i/10), name)
-		write(filepath.Join(dir, "SKILL.md"), fmt.Sprintf("---\nname: %s\ndescription: Does thing number %d; use it when somebody asks for that thing and no other pack fits better.\ntags: [bench, n%d]\n---\n%s",
-			name, i, i%7, strings.Repeat("Do the thing carefully, then say what was done.\n", 80)))
-		write(filepath.Join(dir, "docs", "more.md"), "More.\n")
-		if i%4 == 0 {
-			write(filepath.Join(dir, "tools.json"), `{"tools":[{"name":"run","description":"Run it.","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}},"command":{"program":"true","args":["--","{{x}}"]}}]}`)
-		}
+	if _, err := plant.Write(root, 1, n); err != nil {
+		b.Fatal(err)
 	}
 	return root
 }
@@ -125,7 +111,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	subjects := []subject{{"bare", []string{bare}}}
 	for _, n := range []int{0, 10, 100, 1000} {
-		subjects = append(subjects, subject{fmt.Sprintf("packs=%d", n), []string{ours, "serve", "--packs", plant(b, n)}})
+		subjects = append(subjects, subject{fmt.Sprintf("packs=%d", n), []string{ours, "serve", "--packs", planted(b, n)}})
 	}
 	times := make(map[string][]time.Duration)
 	memory := make(map[string]int64)

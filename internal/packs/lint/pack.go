@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"path/filepath"
@@ -38,25 +39,22 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 	if p.Frontmatter != nil {
 		r.Name = p.Frontmatter.Name
 	}
-	s := &subject{opts: &c.opts, folder: folder, pack: p, doc: p.Frontmatter, name: filepath.Base(p.Dir)}
+	s := &subject{opts: &c.opts, folder: folder, pack: p, name: filepath.Base(p.Dir)}
 	if abs, err := filepath.Abs(folder); err == nil {
 		s.name = filepath.Base(abs)
+	}
+	dir, err := p.OpenDir()
+	if err == nil {
+		defer dir.Close()
+		s.read(dir)
 	}
 	for _, d := range p.Problems {
 		s.take(s.sourceOf(d, true), d)
 	}
-	dir, err := p.OpenDir()
 	if err != nil {
 		s.problems = append(s.problems, unreadable(p.Entry, err))
 		r.Problems = s.placed()
 		return r, ctx.Err()
-	}
-	defer dir.Close()
-	s.dir = dir
-	if s.doc != nil {
-		s.node = s.doc.Node()
-		// What is wrong with reading it was said by the scan.
-		s.src, _ = dir.ReadAll(p.Entry, max(c.opts.Limits.EntryDoc, 1<<20))
 	}
 	set, problems, err := c.files.Load(p)
 	if err != nil {
@@ -72,6 +70,24 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 	}
 	r.Problems = s.placed()
 	return r, ctx.Err()
+}
+
+// read reads the entry document of the pack, whose folder is dir.
+func (s *subject) read(dir *packfs.Dir) {
+	s.dir = dir
+	p := s.pack
+	if p.Frontmatter == nil {
+		return
+	}
+	// What is wrong with reading it was said by the scan.
+	s.src, _ = dir.ReadAll(p.Entry, max(s.opts.Limits.EntryDoc, 1<<20))
+	if !p.Loose {
+		s.doc, _ = frontmatter.Inspect(p.Entry, s.src, cmp.Or(s.opts.Limits.Frontmatter, frontmatter.MaxSize))
+	}
+	if s.doc == nil {
+		s.doc = &frontmatter.Document{Name: p.Frontmatter.Name, Description: p.Frontmatter.Description, Modes: p.Frontmatter.Modes}
+	}
+	s.node = s.doc.Node()
 }
 
 // placed returns the problems with the paths of their files as they are shown.

@@ -66,8 +66,9 @@ const alwaysRead = 8 << 20 // 8 MiB
 // are read of every tree, so not at all in a tree that is no larger. Of those
 // files, it does not see a change whose writer keeps the size, and the times
 // as well: through a shared mapping that was written to before the digest, by
-// setting the system's clock back, or, on a system other than Linux, by
-// setting the file's time.
+// setting the system's clock back, or, on a system whose time of change this
+// package cannot read (all but Linux, macOS, FreeBSD and NetBSD), by setting the
+// file's time.
 type DigestCache struct {
 	mu    sync.Mutex
 	sums  map[identity][sha256.Size]byte // guarded by mu

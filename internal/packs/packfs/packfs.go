@@ -115,6 +115,15 @@ func Open(dir string, options ...Option) (*Dir, error) {
 // its number to a new one; that can never be a directory that was already
 // there when want was taken.
 func OpenSame(dir string, want os.FileInfo, options ...Option) (*Dir, error) {
+	var which Which
+	if want != nil {
+		which = WhichOf(want)
+	}
+	return OpenWhich(dir, which, options...)
+}
+
+// OpenWhich is [OpenSame] for who kept less.
+func OpenWhich(dir string, want Which, options ...Option) (*Dir, error) {
 	d, err := Open(dir, options...)
 	if err != nil {
 		return nil, err
@@ -127,8 +136,8 @@ func OpenSame(dir string, want os.FileInfo, options ...Option) (*Dir, error) {
 }
 
 // same reports whether d, which was opened at dir, is the directory want.
-func (d *Dir) same(dir string, want os.FileInfo) error {
-	got, err := d.Info()
+func (d *Dir) same(dir string, want Which) error {
+	got, err := d.Which()
 	if err != nil {
 		return err
 	}
@@ -136,7 +145,7 @@ func (d *Dir) same(dir string, want os.FileInfo) error {
 	if err != nil {
 		return &PathError{dir, reason(err)}
 	}
-	if want == nil || !at.IsDir() || !os.SameFile(got, want) {
+	if !at.IsDir() || !got.Same(want) {
 		return &PathError{dir, ErrReplaced}
 	}
 	return nil
@@ -269,17 +278,27 @@ func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 // ReadHead returns the first bytes of a regular file, at most n, and the size
 // of the file.
 func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) {
-	f, info, err := d.file(name)
+	head, info, err := d.ReadHeadInfo(name, n)
 	if err != nil {
 		return nil, 0, err
+	}
+	return head, info.Size(), nil
+}
+
+// ReadHeadInfo is [Dir.ReadHead] with all that the system says of the file,
+// taken from the open file before it is read.
+func (d *Dir) ReadHeadInfo(name string, n int) (head []byte, info fs.FileInfo, err error) {
+	f, info, err := d.file(name)
+	if err != nil {
+		return nil, nil, err
 	}
 	defer f.Close()
 	head = make([]byte, min(int64(n), info.Size()))
 	got, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, 0, &PathError{name, reason(err)}
+		return nil, nil, &PathError{name, reason(err)}
 	}
-	return head[:got], info.Size(), nil
+	return head[:got], info, nil
 }
 
 // IsDir reports whether name is a directory, through symlinks that stay inside.

@@ -1,8 +1,6 @@
 package packfs
 
 import (
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,21 +55,24 @@ func (d *Dir) Stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Names returns what is in the directory itself, sorted by name, with the type
-// that the system gives for nothing: only Name and Type of an entry may be
-// asked for. Past limit names, the rest is left out and truncated is true.
+// Names returns what is in the directory itself, sorted by name. Only Name, Type
+// and IsDir of an entry may be asked for. Past limit names, the rest is left out
+// and truncated is true.
 func (d *Dir) Names(limit int) (entries []fs.DirEntry, truncated bool, err error) {
+	return d.NamesOf(limit, nil)
+}
+
+// NamesOf is [Dir.Names] of those names only that keep is true for, with the
+// type of each; the others count for limit all the same. nil keeps every name.
+func (d *Dir) NamesOf(limit int, keep func(name string, mode fs.FileMode) bool) (entries []fs.DirEntry, truncated bool, err error) {
 	f, err := d.root.OpenFile(".", os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, false, &PathError{".", reason(err)}
 	}
 	defer f.Close()
-	entries, err = f.ReadDir(limit + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
+	entries, truncated, err = readNames(d.root, f, limit, keep)
+	if err != nil {
 		return nil, false, &PathError{".", reason(err)}
-	}
-	if truncated = len(entries) > limit; truncated {
-		entries = entries[:limit]
 	}
 	if d.only != "" {
 		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() != d.only })

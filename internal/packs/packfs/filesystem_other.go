@@ -1,0 +1,5 @@
+//go:build !linux && !darwin && !windows
+
+package packfs
+
+func isLocal(string) bool { return false }

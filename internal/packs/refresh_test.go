@@ -1,0 +1,386 @@
+package packs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// later is by how much the clock of a test's scans is ahead: no program can set
+// back the time of an inode's last change.
+const later = 3 * time.Second
+
+// library returns a library of dir whose scans take place a little later than
+// they do, so that what was written just now counts as settled.
+func library(t *testing.T, dir string, index Index) *Library {
+	t.Helper()
+	l, err := NewLibrary(t.Context(), Options{
+		Roots: []Root{{Dir: dir, AttachAll: true}}, Index: index,
+		clock: func() time.Time { return time.Now().Add(later) },
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// reads is how many directories and documents the last scan opened.
+func (l *Library) reads() int {
+	n := 0
+	for _, m := range l.memos {
+		n += m.reads
+	}
+	return n
+}
+
+func needStamps(t *testing.T, dir string) {
+	t.Helper()
+	info, err := os.Lstat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if packfs.StampOf(info).IsZero() || !packfs.Local(dir) {
+		t.Skip("stamps: this file system has none that can be relied on")
+	}
+}
+
+const someTree = "-- a/SKILL.md --\nPACK a\n-- a/docs/x.md --\nx\n-- b/SKILL.md --\nPACK b\n-- b/tools/t.tool.json --\n{}\n-- c/README.md --\nPACK c\n-- d/e/f/SKILL.md --\nPACK f\n-- tools/x.tool.json --\n{}\n"
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A second look opens nothing of what did not change, and one file where one did.
+func TestRefreshReadsWhatChanged(t *testing.T) {
+	dir := writeTree(t, someTree)
+	needStamps(t, dir)
+	l := library(t, dir, Index{})
+	before := describe(l.Catalog(t.Context()), dir)
+	first := l.Catalog(t.Context())
+	for _, dirs := range [][]string{nil, {}, {dir}, {filepath.Join(dir, "a"), filepath.Join(dir, "nowhere")}} {
+		changed, err := l.Refresh(t.Context(), dirs)
+		if err != nil || changed || l.reads() != 0 || l.Catalog(t.Context()) != first {
+			t.Errorf("Refresh(%v) = %v, %v and read %d, want nothing", dirs, changed, err, l.reads())
+		}
+	}
+	if diff := cmp.Diff(before, describe(l.Catalog(t.Context()), dir)); diff != "" {
+		t.Error(diff)
+	}
+
+	write(t, filepath.Join(dir, "d", "e", "f", "SKILL.md"), "---\nname: f\ndescription: other\n---\n")
+	if changed, _ := l.Refresh(t.Context(), []string{filepath.Join(dir, "a")}); changed {
+		t.Error("a change was seen where nobody was told to look")
+	}
+	changed, err := l.Refresh(t.Context(), []string{filepath.Join(dir, "d", "e", "f")})
+	if err != nil || !changed || l.reads() != 1 {
+		t.Errorf("Refresh = %v, %v and read %d, want one document", changed, err, l.reads())
+	}
+	p, err := l.Catalog(t.Context()).Lookup("f")
+	if err != nil || p.Description != "other" {
+		t.Errorf("the pack is %+v, %v", p, err)
+	}
+	if p, _ := first.Lookup("f"); p.Description != "d" {
+		t.Errorf("the Catalog of before has %q now", p.Description)
+	}
+}
+
+// What was written less than two seconds before it was read is read again.
+func TestRefreshOfWhatIsYoung(t *testing.T) {
+	dir := writeTree(t, someTree)
+	l, err := NewLibrary(t.Context(), Options{Roots: []Root{{Dir: dir}}, clock: func() time.Time { return time.Now().Add(-time.Hour) }}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Rescan(t.Context()); err != nil || l.reads() < 10 {
+		t.Errorf("Rescan = %v and read %d, want everything: the clock was set back", err, l.reads())
+	}
+}
+
+// indexIn returns an index in a new folder.
+func indexIn(t *testing.T) Index {
+	return Index{Dir: filepath.Join(t.TempDir(), "index"), Version: "1"}
+}
+
+func save(t *testing.T, l *Library) {
+	t.Helper()
+	if err := l.SaveIndex(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func indexFile(t *testing.T, x Index) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(x.Dir, "packs-*.index"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files of the index: %q, %v", files, err)
+	}
+	return files[0]
+}
+
+func TestIndex(t *testing.T) {
+	needStamps(t, t.TempDir())
+	for name, tc := range map[string]struct {
+		do    func(t *testing.T, dir string, x *Index)
+		reads int // -1: everything
+	}{
+		"nothing happened": {func(*testing.T, string, *Index) {}, 0},
+		"a document": {func(t *testing.T, dir string, _ *Index) {
+			write(t, filepath.Join(dir, "a", "SKILL.md"), "---\nname: a\ndescription: new\n---\n")
+		}, 1},
+		"the same size and time": {func(t *testing.T, dir string, _ *Index) {
+			file := filepath.Join(dir, "a", "SKILL.md")
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, file, "---\nname: a\ndescription: e\n---\nbody\n")
+			if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+		"another file in its place": {func(t *testing.T, dir string, _ *Index) {
+			write(t, filepath.Join(dir, "a", "new"), "---\nname: a\ndescription: e\n---\nbody\n")
+			if err := os.Rename(filepath.Join(dir, "a", "new"), filepath.Join(dir, "a", "SKILL.md")); err != nil {
+				t.Fatal(err)
+			}
+		}, 2}, // its directory, too
+		"a new pack": {func(t *testing.T, dir string, _ *Index) {
+			write(t, filepath.Join(dir, "new", "SKILL.md"), "---\nname: new\ndescription: e\n---\nbody\n")
+		}, 3}, // the directory above, its own, its document
+		"another version": {func(_ *testing.T, _ string, x *Index) { x.Version = "2" }, -1},
+		"no index":        {func(t *testing.T, _ string, x *Index) { must(t, os.RemoveAll(x.Dir)) }, -1},
+		"an empty index":  {func(t *testing.T, _ string, x *Index) { must(t, os.Truncate(indexFile(t, *x), 0)) }, -1},
+		"half an index":   {func(t *testing.T, _ string, x *Index) { must(t, os.Truncate(indexFile(t, *x), 100)) }, -1},
+		"a damaged index": {func(t *testing.T, _ string, x *Index) {
+			data, err := os.ReadFile(indexFile(t, *x))
+			must(t, err)
+			data[len(data)/2] ^= 1
+			must(t, os.WriteFile(indexFile(t, *x), data, 0o600))
+		}, -1},
+		"an index of another root": {func(t *testing.T, dir string, x *Index) {
+			other := writeTree(t, "-- z/SKILL.md --\nPACK z\n")
+			l := library(t, other, Index{Dir: x.Dir + "2", Version: x.Version})
+			save(t, l)
+			data, err := os.ReadFile(indexFile(t, Index{Dir: x.Dir + "2"}))
+			must(t, err)
+			must(t, os.WriteFile(indexFile(t, *x), data, 0o600))
+		}, -1},
+		"an index that others may write": {func(t *testing.T, _ string, x *Index) {
+			if runtime.GOOS == "windows" {
+				t.Skip("modes")
+			}
+			must(t, os.Chmod(indexFile(t, *x), 0o666))
+		}, -1},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			dir, x := writeTree(t, someTree), indexIn(t)
+			l := library(t, dir, x)
+			all := l.reads()
+			save(t, l)
+			save(t, l) // nothing to do
+			tc.do(t, dir, &x)
+			got := library(t, dir, x)
+			want := tc.reads
+			if want < 0 {
+				want = all
+			}
+			if got.reads() != want {
+				t.Errorf("%d were read, want %d", got.reads(), want)
+			}
+			fresh := scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}})
+			if diff := cmp.Diff(full(fresh), full(got.Catalog(t.Context()))); diff != "" {
+				t.Errorf("with the index, the catalog is another (-without +with):\n%s", diff)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// full returns everything there is to see of a catalog.
+func full(c *Catalog) []string {
+	var lines []string
+	for _, p := range c.All() {
+		lines = append(lines, fmt.Sprintf("%q %q %q %q %q %q %q %q %v %v %v %v %+v %v", p.ID, p.Name, p.Description, p.Tags, p.Modes, p.Dir, p.Entry, p.ToolFiles,
+			p.Valid, p.Attached, p.Loose, p.ShadowedBy, p.Frontmatter, p.Problems))
+	}
+	for _, d := range c.Problems() {
+		lines = append(lines, d.String())
+	}
+	return lines
+}
+
+// The real packs are the same with an index.
+func TestIndexOfRealPacks(t *testing.T) {
+	dir := extract(t, shared(t, "corpora/packs.tar.gz"))
+	needStamps(t, dir)
+	x := indexIn(t)
+	first := library(t, dir, x)
+	save(t, first)
+	second := library(t, dir, x)
+	if second.reads() != 0 {
+		t.Errorf("%d were read again", second.reads())
+	}
+	if diff := cmp.Diff(full(first.Catalog(t.Context())), full(second.Catalog(t.Context()))); diff != "" {
+		t.Errorf("(-first +second):\n%s", diff)
+	}
+}
+
+// When the index cannot be written, everything else goes on.
+func TestIndexThatCannotBeWritten(t *testing.T) {
+	dir := writeTree(t, someTree)
+	needStamps(t, dir)
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "x")
+	l := library(t, dir, Index{Dir: filepath.Join(file, "index"), Version: "1"})
+	if err := l.SaveIndex(); err == nil {
+		t.Error("SaveIndex into a file = nil, want an error")
+	}
+	if n := len(l.Catalog(t.Context()).All()); n != 5 {
+		t.Errorf("%d packs, want 5", n)
+	}
+}
+
+// Several libraries write and read one index at once, of different states.
+func TestIndexOfSeveral(t *testing.T) {
+	dir, x := writeTree(t, someTree), indexIn(t)
+	needStamps(t, dir)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 10 {
+				l, err := NewLibrary(t.Context(), Options{Roots: []Root{{Dir: dir, AttachAll: true}}, Index: x, clock: func() time.Time { return time.Now().Add(later) }}, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i == 0 {
+					if err := os.WriteFile(filepath.Join(dir, "a", "SKILL.md"), fmt.Appendf(nil, "---\nname: a\ndescription: %d\n---\n", j), 0o644); err != nil {
+						t.Error(err)
+					}
+					if err := l.Rescan(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := l.SaveIndex(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	fresh := scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}})
+	if diff := cmp.Diff(full(fresh), full(library(t, dir, x).Catalog(t.Context()))); diff != "" {
+		t.Errorf("(-without +with):\n%s", diff)
+	}
+}
+
+func TestIndexIsSwept(t *testing.T) {
+	x := indexIn(t)
+	old, young := filepath.Join(x.Dir, "packs-0.index"), filepath.Join(x.Dir, "packs-1.index")
+	write(t, old, "x")
+	write(t, young, "x")
+	write(t, filepath.Join(x.Dir, "other"), "x")
+	long := time.Now().Add(-2 * indexLife)
+	for _, f := range []string{old, filepath.Join(x.Dir, "other")} {
+		must(t, os.Chtimes(f, long, long))
+	}
+	x.sweep(time.Now())
+	left, err := os.ReadDir(x.Dir)
+	must(t, err)
+	var names []string
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	if want := []string{"other", "packs-1.index"}; !slices.Equal(names, want) {
+		t.Errorf("left are %q, want %q", names, want)
+	}
+}
+
+// No bytes make the index panic, or be taken for something else than was written.
+func FuzzIndex(f *testing.F) {
+	m := &memo{dir: "/r", top: &node{name: "r", entries: []entry{{"a", os.ModeDir}}, subs: []*node{{name: "a"}}}, links: map[string]*node{"x": {name: "x"}}}
+	good := encodeIndex(m, "key")
+	f.Add(good[len(indexMagic)+4:])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		data := indexMagic + string(le32(checksum(string(body)))) + string(body)
+		m, err := decodeIndex(data, "key", "/r")
+		if (m == nil) == (err == nil) {
+			t.Fatalf("decodeIndex = %v, %v", m, err)
+		}
+		if err != nil && !errors.Is(err, errIndex) {
+			t.Errorf("err = %v", err)
+		}
+		if m != nil {
+			_ = slices.Collect(m.dirs())
+			_ = maps.Clone(m.links)
+		}
+	})
+}
+
+// One pack with more folders, more files or more bytes than anybody has keeps no
+// other from being found.
+func TestHugePack(t *testing.T) {
+	dir := writeTree(t, "-- a/many/SKILL.md --\nPACK many\n-- b/SKILL.md --\nPACK b\n-- c/x --\n-- z/SKILL.md --\nPACK z\n")
+	for i := range maxPackDirs + 10 {
+		must(t, os.Mkdir(filepath.Join(dir, "a", "many", fmt.Sprint(i)), 0o755))
+	}
+	must(t, os.Truncate(filepath.Join(dir, "b", "SKILL.md"), 1<<30)) // sparse
+	if err := os.Symlink("..", filepath.Join(dir, "a", "many", "loop")); err != nil {
+		t.Logf("symlinks: %v", err)
+	}
+	l := library(t, dir, Index{})
+	want := []string{"a/many = a/many/SKILL.md", "b = b/SKILL.md invalid entry-too-large", "z = z/SKILL.md", "! " + CodeTooManyDirs}
+	if diff := cmp.Diff(want, describe(l.Catalog(t.Context()), dir)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// A change beside it does not make it be looked at again.
+	write(t, filepath.Join(dir, "z", "SKILL.md"), "---\nname: z\ndescription: new\n---\n")
+	changed, err := l.Refresh(t.Context(), []string{filepath.Join(dir, "z")})
+	if err != nil || !changed || l.reads() > 3 {
+		t.Errorf("Refresh = %v, %v and read %d, want a few", changed, err, l.reads())
+	}
+}
+
+// What lies below a directory that has another one's name now is looked at, though
+// nothing happened in it.
+func TestRefreshBelowWhatWasSwapped(t *testing.T) {
+	dir := writeTree(t, "-- a/inner/one/SKILL.md --\nPACK one\n-- b/x --\n")
+	l := library(t, dir, Index{})
+	for _, names := range [][2]string{{"a", "c"}, {"b", "a"}, {"c", "b"}} {
+		must(t, os.Rename(filepath.Join(dir, names[0]), filepath.Join(dir, names[1])))
+	}
+	must(t, os.MkdirAll(filepath.Join(dir, "a", "inner", "one"), 0o755))
+	write(t, filepath.Join(dir, "a", "inner", "one", "SKILL.md"), "---\nname: one\ndescription: another\n---\n")
+	_, err := l.Refresh(t.Context(), []string{dir, filepath.Join(dir, "a"), filepath.Join(dir, "b")})
+	must(t, err)
+	fresh := scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}})
+	if diff := cmp.Diff(full(fresh), full(l.Catalog(t.Context()))); diff != "" {
+		t.Errorf("(-new scan +there):\n%s", diff)
+	}
+}

@@ -1,0 +1,179 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var shelf = []Document{
+	0: {Name: "acme/billing/refunds", Tags: []string{"money"}, Tools: []string{"open_ticket", "listRefunds"}, Description: "Gives customers their money back, with a receipt."},
+	1: {Name: "deploy-pipeline", Tags: []string{"ci"}, Tools: []string{"rollback"}, Description: "Deploys a service in steps."},
+	2: {Name: "incident-triage", Description: "What to do first when a deploy went wrong and customers notice."},
+	3: {Name: "café-menu", Description: "Writes menus. Ölwechsel ist etwas anderes."},
+	4: {Name: "翻訳", Description: "文書を翻訳する"},
+	5: {Name: "migrations", Tags: []string{"database"}, Description: "Changes tables while they are used."},
+	6: {Name: "notes", Description: "Keeps notes about migration of birds, money and everything."},
+}
+
+func found(x *Index, query string) []int {
+	var is []int
+	for _, h := range x.Search(query, 20, nil) {
+		is = append(is, h.Index)
+	}
+	return is
+}
+
+func TestSearch(t *testing.T) {
+	x := New(shelf)
+	for _, tc := range []struct {
+		query string
+		want  []int
+	}{
+		{"", nil},
+		{" -- !", nil},
+		{"refunds", []int{0}},
+		{"REFUND", []int{0}},
+		{"billing", []int{0}},
+		{"money", []int{0, 6}},               // a tag before a description
+		{"deploy", []int{1, 2}},              // a name before a description
+		{"depoly", []int{1, 2}},              // two letters swapped
+		{"deplyo", []int{1, 2}},              //
+		{"deplo", []int{1, 2}},               // a beginning
+		{"incidnt", []int{2}},                // one left out
+		{"inccident", []int{2}},              // one too many
+		{"incifent", []int{2}},               // one replaced
+		{"incifnt", nil},                     // two are too many
+		{"tirage", []int{2}},                 //
+		{"migration", []int{6, 5}},           // the word itself, though in a description, or its beginning in a name: see below
+		{"open ticket", []int{0}},            // a tool's name
+		{"open_ticket", []int{0}},            //
+		{"openticket", nil},                  //
+		{"refunds list", []int{0, 3}},        // a tool's name in two humps; and "ist" is near to "list"
+		{"listrefunds", []int{0}},            // and whole
+		{"cafe", []int{3}},                   // an accent less
+		{"olwechsel", []int{3}},              //
+		{"ölwechsel", []int{3}},              //
+		{"翻訳", []int{4}},                     //
+		{"文書", []int{4}},                     //
+		{"deploy customers", []int{2, 1, 0}}, // both words before one of them
+		{"to", []int{2}},                     // no typo in a short word
+		{"a", []int{0, 1, 2}},                // a letter is a word, not a beginning
+	} {
+		got := found(x, tc.query)
+		if tc.query == "migration" { // which of the two is better is taste
+			slices.Sort(got)
+			slices.Sort(tc.want)
+		}
+		if tc.query == "a" {
+			slices.Sort(got)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("Search(%q) (-want +got):\n%s", tc.query, diff)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	x := New([]Document{{Name: "first", Description: strings.Repeat("x ", maxDescription) + "needle"}, {Name: "second", Description: strings.Repeat("y", 10_000)}})
+	if got := found(x, "needle"); got != nil {
+		t.Errorf("what stands behind the bound was found: %v", got)
+	}
+	if got := found(x, strings.Repeat("y", 200)); !slices.Equal(got, []int{1}) {
+		t.Errorf("a long word finds %v, want 1", got)
+	}
+	if got := found(x, strings.Repeat("z ", 10_000)+"first"); !slices.Equal(got, []int{0}) {
+		t.Errorf("a long query finds %v, want 0", got)
+	}
+	if got := x.Search("first", 0, nil); got != nil {
+		t.Errorf("Search of none = %v", got)
+	}
+	if got := found(New(nil), "x"); got != nil {
+		t.Errorf("Search in nothing = %v", got)
+	}
+	many := make([]Document, 100)
+	for i := range many {
+		many[i].Name = fmt.Sprintf("same %d", i)
+	}
+	want := make([]int, 20)
+	for i := range want {
+		want[i] = i
+	}
+	if diff := cmp.Diff(want, found(New(many), "same")); diff != "" {
+		t.Errorf("of equals, the first 20 (-want +got):\n%s", diff)
+	}
+	var kept []int
+	for _, h := range New(many).Search("same", 3, func(doc int) bool { return doc%30 == 0 }) {
+		kept = append(kept, h.Index)
+	}
+	if diff := cmp.Diff([]int{0, 30, 60}, kept); diff != "" {
+		t.Errorf("of those that are kept (-want +got):\n%s", diff)
+	}
+}
+
+// What was found must be what looking at every document finds.
+func FuzzSearch(f *testing.F) {
+	f.Add("deploy", "a deploy, Ölwechsel 翻訳", "deplyo")
+	f.Fuzz(func(t *testing.T, name, description, query string) {
+		x := New([]Document{{Name: name, Description: description}, {Name: "other"}})
+		asked := map[string]bool{}
+		for w := range words(query) {
+			if len(asked) < maxQuery {
+				asked[w] = true
+			}
+		}
+		there := map[string]bool{}
+		for w := range words(cut(name, maxName)) {
+			there[w] = true
+		}
+		for w := range words(cut(description, maxDescription)) {
+			there[w] = true
+		}
+		want := false
+		for w := range asked {
+			want = want || there[w]
+		}
+		if got := slices.Contains(found(x, query), 0); want && !got {
+			t.Errorf("Search(%q) does not find %q, %q", query, name, description)
+		}
+	})
+}
+
+func TestNear(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	word := func() string {
+		b := make([]byte, r.IntN(6))
+		for i := range b {
+			b[i] = 'a' + byte(r.IntN(3))
+		}
+		return string(b)
+	}
+	for range 20_000 {
+		a, b := word(), word()
+		if got, want := near(a, b), slow(a, b); got != want {
+			t.Fatalf("near(%q, %q) = %v, want %v", a, b, got, want)
+		}
+	}
+}
+
+// slow makes everything that is near to a.
+func slow(a, b string) bool {
+	if a == b {
+		return false
+	}
+	for i := range len(a) + 1 {
+		for c := byte('a'); c < 'd'; c++ {
+			if a[:i]+string(c)+a[i:] == b || i < len(a) && a[:i]+string(c)+a[i+1:] == b {
+				return true
+			}
+		}
+		if i < len(a) && a[:i]+a[i+1:] == b || i+1 < len(a) && a[:i]+string(a[i+1])+string(a[i])+a[i+2:] == b {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,117 @@
+package search
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// words yields the words of a text as they are compared: in lower case, without
+// accents. What is neither letter nor digit parts them, and so does an upper-case
+// letter behind a lower-case one, beside which the whole is a word too. In scripts
+// that are written without spaces, each character is one.
+func words(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !isASCII(text) {
+			text = fold(text)
+		}
+		for at := 0; at < len(text); {
+			r, n := utf8.DecodeRuneInString(text[at:])
+			if !isWord(r) {
+				at += n
+				continue
+			}
+			end, hump, alone := at+n, at, unspaced(r)
+			lower := unicode.IsLower(r)
+			for end < len(text) && !alone {
+				r, n := utf8.DecodeRuneInString(text[end:])
+				if !isWord(r) || unspaced(r) {
+					break
+				}
+				if lower && unicode.IsUpper(r) {
+					if !give(yield, text[hump:end]) {
+						return
+					}
+					hump = end
+				}
+				lower = unicode.IsLower(r)
+				end += n
+			}
+			if hump > at && !give(yield, text[hump:end]) || !give(yield, text[at:end]) {
+				return
+			}
+			at = end
+		}
+	}
+}
+
+func give(yield func(string) bool, word string) bool {
+	return yield(strings.ToLower(cut(word, maxWord)))
+}
+
+func isWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+func unspaced(r rune) bool {
+	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// fold takes accents from their letters.
+func fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(text))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// cut returns the first bytes of s, at most max, as whole characters.
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}
+
+// near reports whether b is a with one letter added, removed or replaced, or
+// with two beside each other swapped. It compares bytes: of letters outside of
+// ASCII, one in two or three bytes may be wrong.
+func near(a, b string) bool {
+	if d := len(a) - len(b); d < -1 || d > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	x, y := a[i:], b[i:]
+	switch {
+	case len(x) < len(y):
+		return x == y[1:]
+	case len(x) > len(y):
+		return x[1:] == y
+	case len(x) == 0:
+		return false // the same
+	}
+	return x[1:] == y[1:] || len(x) > 1 && x[0] == y[1] && x[1] == y[0] && x[2:] == y[2:]
+}

@@ -1,0 +1,240 @@
+package packs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// A visit is one directory, as one scan looks at it. It opens the directory only
+// when something in it has to be read.
+type visit struct {
+	s     *scanner
+	up    *visit // nil for the root itself
+	name  string // below up, with slashes
+	place place
+	full  string // absolute path
+	old   *node  // what is remembered; nil for nothing
+	// quiet says that nothing here was touched since: what is remembered counts
+	// without a look, however young it is.
+	quiet bool
+	// loud says that this, or a directory above it, is not the one that is
+	// remembered under its name, so that nothing below it is quiet.
+	loud   bool
+	isPack bool
+	// vanished says that a document was gone when it was to be read, though the
+	// directory had it just before: whoever removes a pack begins somewhere.
+	vanished bool
+	dir      *packfs.Dir // nil when it was not opened
+	now      node
+}
+
+// open opens the directory, through the one above.
+func (v *visit) open() (*packfs.Dir, error) {
+	if v.dir != nil {
+		return v.dir, nil
+	}
+	var err error
+	if v.up == nil {
+		v.dir, err = packfs.Open(v.full)
+		return v.dir, err
+	}
+	above, err := v.up.open()
+	if err != nil {
+		return nil, err
+	}
+	v.dir, err = above.Sub(v.name)
+	return v.dir, err
+}
+
+func (v *visit) close() {
+	if v.dir != nil {
+		v.dir.Close()
+		v.dir = nil
+	}
+}
+
+// again begins anew, with nothing that is remembered.
+func (v *visit) again() {
+	v.close()
+	v.now, v.old, v.quiet, v.vanished = node{}, nil, false, false
+}
+
+// look finds out what is in the directory: by its stamp when that is what is
+// remembered, otherwise by reading it.
+func (v *visit) look() error {
+	v.now.name = filepath.Base(filepath.FromSlash(v.name))
+	old := v.old
+	if old != nil {
+		v.quiet = !v.loud && !old.always && !v.s.wasTouched(v.full)
+		same := v.quiet
+		if !same && !old.stamp.IsZero() {
+			info, err := os.Lstat(v.full)
+			same = err == nil && info.IsDir() && v.s.stamps.same(old.stamp, info)
+		}
+		if same {
+			v.now.stamp, v.now.which, v.now.entries, v.now.cut = old.stamp, old.which, old.entries, old.cut
+			return nil
+		}
+	}
+	v.s.reads++
+	dir, err := v.open()
+	if err != nil {
+		return err
+	}
+	info, err := dir.Info()
+	if err != nil {
+		return err
+	}
+	v.now.which = packfs.WhichOf(info)
+	v.loud = v.loud || old != nil && !v.now.which.Same(old.which)
+	found, cut, err := dir.NamesOf(maxEntries, matters)
+	if err != nil {
+		return err
+	}
+	v.now.entries, v.now.cut, v.now.stamp = entriesOf(found), cut, v.s.stamps.of(info)
+	return nil
+}
+
+// read returns what parse makes of a file in the directory, which is remembered
+// when it is a plain one. parse returns what the system said of the file before
+// it was read; nil when nothing was read.
+func (v *visit) read(name string, parse func(dir *packfs.Dir) (record, os.FileInfo)) record {
+	plain := v.isPlain(name)
+	if plain {
+		if old := v.old.document(name); old != nil && (v.quiet || v.unchanged(name, old)) {
+			v.now.docs = append(v.now.docs, *old)
+			return *old
+		}
+	} else {
+		v.now.always = true
+	}
+	v.s.reads++
+	dir, err := v.open()
+	if err != nil {
+		return record{name: name, problems: []diag.Diagnostic{unreadable(name, err)}}
+	}
+	var d record
+	// Whoever writes the file meanwhile is given the time for it: an event, or
+	// the next scan, comes behind the last of these.
+	for range 3 {
+		var info os.FileInfo
+		if d, info = parse(dir); info == nil || !plain {
+			if _, err := os.Lstat(v.path(name)); plain && errors.Is(err, fs.ErrNotExist) {
+				v.vanished = true
+			}
+			break
+		}
+		after, err := os.Lstat(v.path(name))
+		if err == nil && packfs.StampOf(after) == packfs.StampOf(info) {
+			d.stamp = v.s.stamps.of(info)
+			break
+		}
+	}
+	d.name = name
+	if plain {
+		v.now.docs = append(v.now.docs, d)
+	}
+	return d
+}
+
+func (v *visit) path(name string) string { return v.full + string(filepath.Separator) + name }
+
+// isPlain reports whether the name is that of a file in the directory itself.
+func (v *visit) isPlain(name string) bool {
+	i, ok := slices.BinarySearchFunc(v.now.entries, name, compareName)
+	return ok && v.now.entries[i].mode.IsRegular()
+}
+
+func (v *visit) unchanged(name string, old *record) bool {
+	if old.stamp.IsZero() {
+		return false
+	}
+	info, err := os.Lstat(v.path(name))
+	return err == nil && info.Mode().IsRegular() && v.s.stamps.same(old.stamp, info)
+}
+
+// toolFiles returns the files that declare tools of the pack that is here.
+func (v *visit) toolFiles() []string {
+	files := toolFilesHere(v.now.entries)
+	i, ok := slices.BinarySearchFunc(v.now.entries, "tools", compareName)
+	if !ok || v.now.entries[i].mode&(fs.ModeDir|fs.ModeSymlink) == 0 {
+		return files
+	}
+	if v.now.entries[i].mode&fs.ModeSymlink != 0 {
+		v.now.always = true
+	} else if v.old != nil && v.old.tools != nil {
+		known := v.old.tools
+		if v.quiet {
+			v.now.tools = known
+		} else if info, err := os.Lstat(v.path("tools")); err == nil && info.IsDir() && v.s.stamps.same(known.stamp, info) {
+			v.now.tools = known
+		}
+	}
+	if v.now.tools == nil {
+		v.s.reads++
+		v.now.tools = &listing{}
+		if dir, err := v.open(); err == nil {
+			*v.now.tools = listTools(dir, v.s.stamps)
+		}
+	}
+	for _, name := range v.now.tools.names {
+		if len(files) < maxToolFiles {
+			files = append(files, "tools/"+name)
+		}
+	}
+	return files
+}
+
+// listTools reads the folder tools of a pack.
+func listTools(dir *packfs.Dir, st stamper) listing {
+	sub, err := dir.Sub("tools")
+	if err != nil {
+		return listing{}
+	}
+	defer sub.Close()
+	info, err := sub.Info()
+	if err != nil {
+		return listing{}
+	}
+	found, _, err := sub.NamesOf(maxEntries, func(name string, mode fs.FileMode) bool { return isToolPack(entry{name, mode}) })
+	if err != nil {
+		return listing{}
+	}
+	l := listing{stamp: st.of(info)}
+	for _, e := range found {
+		l.names = append(l.names, e.Name())
+	}
+	return l
+}
+
+// done returns what is to be remembered: the same as before when it is the same.
+func (v *visit) done() *node {
+	n, old := &v.now, v.old
+	slices.SortFunc(n.subs, func(a, b *node) int { return strings.Compare(a.name, b.name) })
+	if old != nil && n.always == old.always && n.state == old.state && n.which == old.which && n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
+		(v.quiet && len(n.docs) == len(old.docs) || !n.stamp.IsZero() && n.stamp == old.stamp && slices.EqualFunc(n.docs, old.docs, func(a, b record) bool {
+			return a.name == b.name && a.stamp == b.stamp && a.doc == b.doc && !a.stamp.IsZero()
+		})) {
+		return old
+	}
+	kept := *n
+	return &kept
+}
+
+func unreadable(name string, err error) diag.Diagnostic {
+	hint := "make it a plain file inside the pack that you may read"
+	if errors.Is(err, packfs.ErrNotFound) {
+		hint = "correct entry: in the configuration, or the link that leads nowhere"
+	}
+	return diag.Diagnostic{
+		Code: CodeEntryUnreadable, Severity: diag.Error, File: name,
+		Message: "the entry document cannot be read: " + causeOf(err), Hint: hint,
+	}
+}

@@ -1,0 +1,213 @@
+// Package watch sees to it that a library of packs follows what people do to
+// the folders while the program runs: by the system's own notifications, and by
+// looking again and again where these are not to be had.
+//
+// It knows directories and no packs: what a change means is found out by the
+// [Library], which reads only what changed. It tells no client anything; it
+// calls [Options.Changed].
+package watch
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"log/slog"
+	"time"
+)
+
+// A Library is what is watched; [packs.Library] is one.
+type Library interface {
+	// Roots are the folders that were configured, those that are not there too.
+	Roots() []string
+	// Dirs are the directories in which a change may concern a pack, absolute,
+	// with symlinks resolved.
+	Dirs() iter.Seq[string]
+	// Refresh looks again at some of them, nil for all, and reports whether
+	// something of a pack is different now.
+	Refresh(ctx context.Context, dirs []string) (changed bool, err error)
+}
+
+// Options say how to watch. A field that is 0 has its default.
+type Options struct {
+	// Changed is called each time when something of a pack is different, and
+	// nothing is looked at until it returns. It runs on the watcher's goroutine,
+	// and must not call [Watcher.Close].
+	Changed func(context.Context)
+	// Idle is called when nothing happened for IdleAfter since the last look that
+	// an event, or the start, was the reason of. It is the time for work that
+	// can wait. Like Changed, it runs on the watcher's goroutine.
+	Idle      func()
+	IdleAfter time.Duration // 5 s
+
+	// Poll looks again and again also where events are to be had.
+	Poll bool
+	// Every is the time between two looks when there are no events; 2 s, and
+	// never less than twenty times of what a look takes.
+	Every time.Duration
+	// Recheck is the time between two looks at everything when there are events:
+	// no system promises that it has one for each change; 30 s, and never less than
+	// a hundred times of what a look takes.
+	Recheck time.Duration
+	// Quiet is how long there must be no event before what came is looked at: who
+	// saves a file makes several; 25 ms. Longest is how long the first event waits
+	// at most; 75 ms.
+	Quiet, Longest time.Duration
+	Logger         *slog.Logger // nil: no log
+}
+
+func (o Options) withDefaults() Options {
+	o.IdleAfter = cmp.Or(o.IdleAfter, 5*time.Second)
+	o.Every = cmp.Or(o.Every, 2*time.Second)
+	o.Recheck = cmp.Or(o.Recheck, 30*time.Second)
+	o.Quiet = cmp.Or(o.Quiet, 25*time.Millisecond)
+	o.Longest = cmp.Or(o.Longest, 75*time.Millisecond)
+	if o.Changed == nil {
+		o.Changed = func(context.Context) {}
+	}
+	if o.Idle == nil {
+		o.Idle = func() {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// An eye says where something may have changed. It is used by one goroutine.
+type eye interface {
+	// wait returns when something may have changed: in which directories, or nil
+	// for anywhere. When ctx ends first, ok is false, and nothing is lost: the
+	// next wait goes on.
+	wait(ctx context.Context) (dirs []string, ok bool)
+	// follow makes the directories that the library has by now those that are
+	// watched, and returns those that were not before: what happened in them
+	// meanwhile was not seen. The first time it returns none, though that is so of
+	// all. took is how long it took to look at everything. The
+	// error is that it cannot watch so many.
+	follow(lib Library, took time.Duration) (fresh []string, err error)
+	close()
+}
+
+// A Watcher is one library that is watched, by one goroutine of its own, and
+// by one more of the library fsnotify where there are events. (While it changes
+// which directories are watched, the first one waits for a third.) Close ends them.
+type Watcher struct {
+	lib    Library
+	opts   Options
+	events func(Options) (eye, error)
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the goroutine has ended
+}
+
+// Start begins to watch lib, which it looks through once more: something may
+// have changed since it was made. It returns at once.
+func Start(lib Library, opts Options) *Watcher { return start(lib, opts, newNotified) }
+
+// start is Start with the eye to begin with.
+func start(lib Library, opts Options, events func(Options) (eye, error)) *Watcher {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watcher{lib: lib, opts: opts.withDefaults(), events: events, cancel: cancel, done: make(chan struct{})}
+	go w.run(ctx)
+	return w
+}
+
+// Close stops watching. When it returns, nothing is called any more, and no
+// goroutine is left.
+func (w *Watcher) Close() {
+	w.cancel()
+	<-w.done
+}
+
+func (w *Watcher) run(ctx context.Context) {
+	defer close(w.done)
+	e := w.open()
+	defer func() { e.close() }()
+
+	e, _ = w.follow(ctx, e, 0)
+	// What happened since the library was made, before there were events, is seen now.
+	took, _ := w.look(ctx, nil)
+	idle := time.Now().Add(w.opts.IdleAfter) // when to be idle; zero when it was
+	for ctx.Err() == nil {
+		dirs, ok := wait(ctx, e, idle)
+		if !ok {
+			if ctx.Err() == nil {
+				idle = time.Time{}
+				w.opts.Idle()
+			}
+			continue
+		}
+		t, changed := w.look(ctx, dirs)
+		if dirs == nil {
+			took = t
+		}
+		var more bool
+		e, more = w.follow(ctx, e, took)
+		if dirs != nil || changed || more {
+			idle = time.Now().Add(w.opts.IdleAfter)
+		}
+	}
+}
+
+// wait is that of the eye, until the time when to be idle, unless that is zero.
+func wait(ctx context.Context, e eye, idle time.Time) (dirs []string, ok bool) {
+	if !idle.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, idle)
+		defer cancel()
+	}
+	return e.wait(ctx)
+}
+
+// open returns events where they are to be had.
+func (w *Watcher) open() eye {
+	if w.opts.Poll {
+		return newPoller(w.opts)
+	}
+	e, err := w.events(w.opts)
+	if err != nil {
+		return w.poll(err)
+	}
+	return e
+}
+
+// poll says, once, that there are no events, and returns what there is instead.
+func (w *Watcher) poll(err error) eye {
+	w.opts.Logger.Warn("the folders of packs are looked at from time to time, since the system tells of no changes in them", "every", w.opts.Every, "err", err)
+	return newPoller(w.opts)
+}
+
+// look looks at some directories, and tells of what is different.
+func (w *Watcher) look(ctx context.Context, dirs []string) (took time.Duration, changed bool) {
+	begin := time.Now()
+	changed, err := w.lib.Refresh(ctx, dirs)
+	took = time.Since(begin)
+	if err != nil {
+		return took, false // ctx ended
+	}
+	if changed {
+		w.opts.Changed(ctx)
+	}
+	return took, changed
+}
+
+// follow makes the eye see what is there now, and looks at what it did not see.
+// The eye may be another one afterwards. changed is whether something was found.
+func (w *Watcher) follow(ctx context.Context, e eye, took time.Duration) (now eye, changed bool) {
+	// A directory can come with others in it, which come with others: as deep as
+	// a library looks, and some more for those that come meanwhile.
+	for range 16 {
+		fresh, err := e.follow(w.lib, took)
+		if err != nil {
+			e.close()
+			e = w.poll(err)
+			_, changed = w.look(ctx, nil)
+			return e, changed
+		}
+		if len(fresh) == 0 || ctx.Err() != nil {
+			break
+		}
+		_, found := w.look(ctx, fresh)
+		changed = changed || found
+	}
+	return e, changed
+}

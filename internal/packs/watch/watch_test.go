@@ -1,0 +1,421 @@
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
+)
+
+// runs is how often each row of the table is tried; PACKS_MCP_WATCH_RUNS says
+// how often, once when it is not set.
+func runs(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("PACKS_MCP_WATCH_RUNS")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("PACKS_MCP_WATCH_RUNS=%q is no number of runs", text)
+	}
+	return n
+}
+
+// patience is how long a test waits for what has to come.
+const patience = 20 * time.Second
+
+// A place is the directory that one test works in.
+type place struct {
+	t   *testing.T
+	dir string
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place{t, dir}
+}
+
+func (p place) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
+
+func (p place) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p place) write(name, text string) {
+	p.t.Helper()
+	p.must(os.MkdirAll(filepath.Dir(p.path(name)), 0o755))
+	p.must(os.WriteFile(p.path(name), []byte(text), 0o644))
+}
+
+// pack writes a pack, or writes it anew.
+func (p place) pack(dir, description string) {
+	p.t.Helper()
+	p.write(dir+"/SKILL.md", doc(dir, description))
+}
+
+func doc(dir, description string) string {
+	return fmt.Sprintf("---\nname: %s\ndescription: %s\n---\nbody\n", filepath.Base(filepath.FromSlash(dir)), description)
+}
+
+func (p place) rename(from, to string) {
+	p.t.Helper()
+	p.must(os.Rename(p.path(from), p.path(to)))
+}
+
+func (p place) remove(name string) { p.t.Helper(); p.must(os.RemoveAll(p.path(name))) }
+
+func (p place) link(target, name string) {
+	p.t.Helper()
+	if err := os.Symlink(filepath.FromSlash(target), p.path(name)); err != nil {
+		p.t.Skipf("symlinks: %v", err)
+	}
+}
+
+const oneTool = `{"tools":[{"name":"%s","description":"d","inputSchema":{"type":"object"},"command":{"program":"true"}}]}`
+
+// table is what people do to folders of packs, and what there is to see of it.
+var table = []struct {
+	name   string
+	before func(p place) // what is there when the library is made; nil: the pack a
+	do     func(p place)
+	want   []string // a line for each pack; see show
+	still  bool     // no line differs, and still something is to be told
+	silent bool     // nothing is to be told
+}{
+	{name: "a new pack", do: func(p place) { p.pack("root/b", "new") }, want: []string{"a: old", "b: new"}},
+	{name: "a new pack deep down", do: func(p place) { p.pack("root/x/y/z/b", "new") }, want: []string{"a: old", "x/y/z/b: new"}},
+	{name: "a pack in a pack", before: func(p place) { p.pack("root/a", "old"); p.write("root/a/references/x.md", "x") },
+		do: func(p place) { p.pack("root/a/references/b", "new") }, want: []string{"a/references/b: new", "a: old"}},
+	{name: "a changed document", do: func(p place) { p.pack("root/a", "other") }, want: []string{"a: other"}},
+	{name: "a changed body", do: func(p place) { p.write("root/a/SKILL.md", doc("a", "old")+"more\n") }, want: []string{"a: old"}, still: true},
+	{name: "an atomic save", do: func(p place) {
+		p.write("root/a/.SKILL.md.swp", doc("a", "saved"))
+		p.rename("root/a/.SKILL.md.swp", "root/a/SKILL.md")
+	}, want: []string{"a: saved"}},
+	{name: "a save with a backup", do: func(p place) {
+		p.rename("root/a/SKILL.md", "root/a/SKILL.md~")
+		p.pack("root/a", "saved")
+		p.remove("root/a/SKILL.md~")
+	}, want: []string{"a: saved"}},
+	{name: "equal size and time", do: func(p place) {
+		info, err := os.Stat(p.path("root/a/SKILL.md"))
+		p.must(err)
+		p.pack("root/a", "new")
+		p.must(os.Chtimes(p.path("root/a/SKILL.md"), info.ModTime(), info.ModTime()))
+	}, want: []string{"a: new"}},
+	{name: "a time in the future", do: func(p place) {
+		later := time.Now().Add(time.Hour)
+		p.pack("root/a", "one")
+		p.must(os.Chtimes(p.path("root/a/SKILL.md"), later, later))
+		p.pack("root/a", "new")
+		p.must(os.Chtimes(p.path("root/a/SKILL.md"), later, later))
+	}, want: []string{"a: new"}},
+	{name: "a document that becomes invalid", do: func(p place) { p.write("root/a/SKILL.md", "---\nname: a\n---\n") }, want: []string{"a:  invalid"}},
+	{name: "a document that heals", before: func(p place) { p.write("root/a/SKILL.md", "---\nname: a\n---\n") },
+		do: func(p place) { p.pack("root/a", "healed") }, want: []string{"a: healed"}},
+	{name: "a half-written document", do: func(p place) {
+		text := doc("a", "whole")
+		f, err := os.Create(p.path("root/a/SKILL.md"))
+		p.must(err)
+		for _, part := range []string{text[:5], text[5:20], text[20:]} {
+			_, err := f.WriteString(part)
+			p.must(err)
+			p.must(f.Sync())
+		}
+		p.must(f.Close())
+	}, want: []string{"a: whole"}},
+	{name: "another entry document", before: func(p place) { p.write("root/a/README.md", doc("a", "old")) },
+		do: func(p place) { p.pack("root/a", "new") }, want: []string{"a: new"}},
+	{name: "no entry document", do: func(p place) { p.remove("root/a/SKILL.md") }, want: nil},
+	{name: "a removed pack", before: func(p place) { p.pack("root/a", "old"); p.pack("root/b", "gone") },
+		do: func(p place) { p.remove("root/b") }, want: []string{"a: old"}},
+	{name: "a renamed pack", before: func(p place) { p.write("root/a/SKILL.md", doc("same", "old")) },
+		do: func(p place) { p.rename("root/a", "root/b"); p.write("root/b/SKILL.md", doc("same", "later")) }, want: []string{"same: later"}},
+	{name: "two packs that swap", before: func(p place) {
+		p.pack("root/a/inner/one", "first")
+		p.pack("root/b/inner/one", "other")
+	}, do: func(p place) {
+		p.rename("root/a", "root/c")
+		p.rename("root/b", "root/a")
+		p.rename("root/c", "root/b")
+	}, want: []string{"a/inner/one: other", "b/inner/one: first"}},
+	{name: "a directory moved in, then written in", before: func(p place) { p.pack("root/a", "old"); p.pack("away/x/b", "one") },
+		do: func(p place) { p.rename("away/x", "root/x"); p.pack("root/x/b", "two") }, want: []string{"a: old", "x/b: two"}},
+	{name: "a directory moved out", before: func(p place) { p.pack("root/a", "old"); p.pack("root/x/b", "one") },
+		do: func(p place) { p.rename("root/x", "away"); p.pack("away/b", "two") }, want: []string{"a: old"}},
+	{name: "a directory moved and written in", before: func(p place) { p.pack("root/x/b", "one") },
+		do: func(p place) { p.rename("root/x", "root/y"); p.pack("root/y/b", "two") }, want: []string{"y/b: two"}},
+	{name: "a symlink swapped", before: func(p place) {
+		p.pack("root/.store/v1/b", "one")
+		p.pack("root/.store/v2/b", "two")
+		p.link(".store/v1", "root/now")
+	}, do: func(p place) {
+		p.link(".store/v2", "root/next")
+		p.rename("root/next", "root/now")
+	}, want: []string{"now/b: two"}},
+	{name: "behind a symlink", before: func(p place) { p.pack("root/.store/b", "one"); p.link(".store", "root/now") },
+		do: func(p place) { p.pack("root/.store/b", "two") }, want: []string{"now/b: two"}},
+	{name: "a document behind a symlink", before: func(p place) { p.write("root/a/docs/x.md", doc("a", "one")); p.link("docs/x.md", "root/a/SKILL.md") },
+		do: func(p place) { p.write("root/a/docs/x.md", doc("a", "two")) }, want: []string{"a: two"}},
+	{name: "a new file with tools", do: func(p place) { p.write("root/a/tools.json", fmt.Sprintf(oneTool, "t")) }, want: []string{"a: old [tools.json]"}},
+	{name: "a changed file with tools", before: func(p place) { p.pack("root/a", "old"); p.write("root/a/tools.json", fmt.Sprintf(oneTool, "t")) },
+		do: func(p place) { p.write("root/a/tools.json", fmt.Sprintf(oneTool, "u")) }, want: []string{"a: old [tools.json]"}, still: true},
+	{name: "a new folder of tools", do: func(p place) { p.write("root/a/tools/x.tool.json", "{}") }, want: []string{"a: old [tools/x.tool.json]"}},
+	{name: "a changed file in a folder of tools", before: func(p place) { p.pack("root/a", "old"); p.write("root/a/tools/x.tool.json", "{}") },
+		do: func(p place) { p.write("root/a/tools/x.tool.json", `{"a":1}`) }, want: []string{"a: old [tools/x.tool.json]"}, still: true},
+	{name: "a file that belongs to no document", before: func(p place) { p.pack("root/a", "old"); p.write("root/a/references/x.md", "x") },
+		do: func(p place) { p.write("root/a/references/x.md", "y") }, want: []string{"a: old"}, silent: true},
+	{name: "a root that appears", before: func(place) {}, do: func(p place) { p.pack("root/a", "new") }, want: []string{"a: new"}},
+	{name: "a root that appears with what is above", before: func(p place) { p.remove("root") }, do: func(p place) { p.pack("far/away/root/a", "new") }, want: []string{"a: new"}},
+	{name: "a root that is moved in", before: func(p place) { p.pack("away/a", "new") }, do: func(p place) { p.rename("away", "root") }, want: []string{"a: new"}},
+	{name: "a root that goes", do: func(p place) { p.remove("root") }, want: nil},
+	{name: "a root that goes and comes back", do: func(p place) { p.remove("root"); p.pack("root/b", "new") }, want: []string{"b: new"}},
+	{name: "a root that is replaced", before: func(p place) { p.pack("root/a", "old"); p.pack("away/a", "new") },
+		do: func(p place) { p.rename("root", "gone"); p.rename("away", "root") }, want: []string{"a: new"}},
+	{name: "a root behind a symlink that is swapped", before: func(p place) {
+		p.pack("v1/a", "one")
+		p.pack("v2/a", "two")
+		p.link("v1", "root")
+	}, do: func(p place) {
+		p.link("v2", "next")
+		p.rename("next", "root")
+	}, want: []string{"a: two"}},
+	{name: "a checkout of 2,000 files", before: func(p place) { checkout(p, "one") }, do: func(p place) { checkout(p, "two") }, want: checkedOut("two")},
+}
+
+func checkout(p place, text string) {
+	for i := range 200 {
+		dir := fmt.Sprintf("root/g%d/p%03d", i%10, i)
+		p.pack(dir, text)
+		for j := range 9 {
+			p.write(fmt.Sprintf("%s/references/%d.md", dir, j), text)
+		}
+	}
+}
+
+func checkedOut(text string) []string {
+	var lines []string
+	for i := range 200 {
+		lines = append(lines, fmt.Sprintf("g%d/p%03d: %s", i%10, i, text))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// show returns a line for each pack: its id, what it says, what is wrong.
+func show(c *packs.Catalog) []string {
+	var lines []string
+	for _, p := range c.All() {
+		line := p.ID + ": " + p.Description
+		if !p.Valid {
+			line += " invalid"
+		}
+		if len(p.ToolFiles) > 0 {
+			line += fmt.Sprintf(" %v", p.ToolFiles)
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// A follower is a library that is watched, and what was heard of it.
+type follower struct {
+	t       *testing.T
+	lib     *packs.Library
+	watcher *watch.Watcher
+	idle    chan struct{} // one for each time
+	wake    chan struct{} // has one when something changed
+
+	mu      sync.Mutex
+	changed int
+}
+
+func follow(t *testing.T, roots []string, opts watch.Options) *follower {
+	t.Helper()
+	o := packs.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	for _, r := range roots {
+		o.Roots = append(o.Roots, packs.Root{Dir: r, AttachAll: true})
+	}
+	lib, err := packs.NewLibrary(t.Context(), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &follower{t: t, lib: lib, idle: make(chan struct{}, 1000), wake: make(chan struct{}, 1)}
+	opts.Changed = func(context.Context) {
+		f.mu.Lock()
+		f.changed++
+		f.mu.Unlock()
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+	opts.Idle = func() { f.idle <- struct{}{} }
+	opts.Logger = o.Logger
+	f.watcher = watch.Start(lib, opts)
+	t.Cleanup(f.watcher.Close)
+	return f
+}
+
+func (f *follower) changes() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+func (f *follower) waitIdle() {
+	f.t.Helper()
+	select {
+	case <-f.idle:
+	case <-time.After(patience):
+		f.t.Fatal("the watcher is never idle")
+	}
+}
+
+// until waits until done says so.
+func (f *follower) until(what string, done func() bool) {
+	f.t.Helper()
+	timeout := time.After(patience)
+	for !done() {
+		select {
+		case <-f.wake:
+		case <-timeout:
+			f.t.Fatalf("%s: not after %v; there is %q", what, patience, show(f.lib.Catalog(f.t.Context())))
+		}
+	}
+}
+
+func kinds() map[string]watch.Options {
+	return map[string]watch.Options{
+		// What comes does so by an event: no look at everything helps.
+		"events": {IdleAfter: 50 * time.Millisecond, Recheck: time.Hour},
+		"poll":   {IdleAfter: 50 * time.Millisecond, Poll: true, Every: 20 * time.Millisecond},
+	}
+}
+
+func TestTable(t *testing.T) {
+	for _, kind := range slices.Sorted(maps.Keys(kinds())) {
+		for _, tc := range table {
+			t.Run(kind+"/"+strings.ReplaceAll(tc.name, " ", "_"), func(t *testing.T) {
+				t.Parallel()
+				for range runs(t) {
+					p := newPlace(t)
+					root := "root"
+					if strings.Contains(tc.name, "what is above") {
+						root = "far/away/root"
+					}
+					p.must(os.MkdirAll(p.dir, 0o755))
+					if tc.before == nil {
+						p.pack("root/a", "old")
+					} else {
+						tc.before(p)
+					}
+					f := follow(t, []string{p.path(root)}, kinds()[kind])
+					if kind == "events" || tc.still { // who polls is always ready
+						f.waitIdle()
+					}
+					before := f.changes()
+					tc.do(p)
+					if tc.silent {
+						if kind == "events" {
+							f.waitIdle() // there was an event, and nothing came of it
+						}
+					} else {
+						f.until(tc.name, func() bool {
+							return slices.Equal(show(f.lib.Catalog(t.Context())), tc.want) && (!tc.still || f.changes() > before)
+						})
+					}
+					if now := f.changes(); tc.silent && kind == "events" && now != before {
+						t.Errorf("%d changes were told, want none", now-before)
+					}
+					f.watcher.Close()
+					fresh, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path(root), AttachAll: true}}})
+					p.must(err)
+					if diff := cmp.Diff(show(fresh), show(f.lib.Catalog(t.Context()))); diff != "" {
+						t.Errorf("the catalog is not that of a new scan (-new +there):\n%s", diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Nothing is left of a watcher that was closed, whatever it was doing.
+func TestClose(t *testing.T) {
+	p := newPlace(t)
+	checkout(p, "one")
+	before := runtime.NumGoroutine()
+	for i := range 4 {
+		for _, opts := range kinds() {
+			f := follow(t, []string{p.path("root")}, opts)
+			if i%2 == 0 {
+				f.waitIdle()
+				p.pack("root/g0/p000", strconv.Itoa(i))
+			}
+			f.watcher.Close()
+			f.watcher.Close() // again is no harm
+			told := f.changes()
+			p.pack("root/g0/p001", strconv.Itoa(i))
+			if f.changes() != told {
+				t.Error("a closed watcher told of a change")
+			}
+		}
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines, %d before", after, before)
+	}
+}
+
+// A watcher has two goroutines at most.
+func TestGoroutines(t *testing.T) {
+	p := newPlace(t)
+	checkout(p, "one")
+	for kind, opts := range kinds() {
+		before := runtime.NumGoroutine()
+		f := follow(t, []string{p.path("root")}, opts)
+		f.waitIdle()
+		if n := runtime.NumGoroutine() - before; n > 2 {
+			t.Errorf("%s: %d goroutines", kind, n)
+		}
+		f.watcher.Close()
+	}
+}
+
+// Directories that changed names are watched under those that they have now.
+func TestWrittenAfterTheSwap(t *testing.T) {
+	p := newPlace(t)
+	p.pack("root/a/inner/one", "first")
+	p.pack("root/b/inner/one", "other")
+	f := follow(t, []string{p.path("root")}, kinds()["events"])
+	f.waitIdle()
+	p.rename("root/a", "root/c")
+	p.rename("root/b", "root/a")
+	p.rename("root/c", "root/b")
+	f.waitIdle()
+	want := []string{"a/inner/one: new a", "b/inner/one: first"}
+	p.pack("root/a/inner/one", "new a")
+	f.until("the text written after the swap", func() bool { return slices.Equal(want, show(f.lib.Catalog(t.Context()))) })
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/search"
+)
+
+// maxLoaded is how many packs, of those that are attached, have their tools
+// compiled so that they are found by the names of those. Of more, the names are
+// those of files, and of tools that were compiled before.
+const maxLoaded = 200
+
+// A finder finds packs by words. What it goes by is made with the first query,
+// and made anew when there is another Catalog: of packs whether attached or not,
+// since every chat has its own of those. The zero value is ready.
+type finder struct {
+	mu    sync.Mutex
+	of    weak.Pointer[packs.Catalog] // which Catalog the rest was made from; it may be gone
+	index *search.Index               // nil: nobody asked yet
+	ids   []string                    // of the packs, in the index's order
+}
+
+// best returns the packs that a query is about, the best first, at most limit.
+// Which those are, and what is in them, is looked up in the catalog of a call.
+func (s *Server) best(ctx context.Context, catalog *packs.Catalog, query string, limit int) []*packs.Pack {
+	index, ids := s.searched(ctx)
+	shown := func(id string) *packs.Pack {
+		if p := catalog.ByID(id); p != nil && isOffered(p) && !s.hides(p) {
+			return p
+		}
+		return nil
+	}
+	var out []*packs.Pack
+	for _, h := range index.Search(query, limit, func(i int) bool { return shown(ids[i]) != nil }) {
+		out = append(out, shown(ids[h.Index]))
+	}
+	return out
+}
+
+// searched returns the index of the packs there are now.
+func (s *Server) searched(ctx context.Context) (*search.Index, []string) {
+	f := &s.finder
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := s.opts.Library.Catalog(ctx)
+	if of := weak.Make(now); f.index == nil || f.of != of {
+		f.of = of
+		f.index, f.ids = s.indexOf(now)
+	}
+	return f.index, f.ids
+}
+
+func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
+	var docs []search.Document
+	var ids []string
+	loads := len(catalog.Attached()) <= maxLoaded
+	for _, p := range catalog.All() {
+		if !p.Valid || p.ShadowedBy != "" || !isOffered(p) {
+			continue
+		}
+		docs = append(docs, search.Document{
+			Name: p.ID + " " + p.Name, Tags: p.Tags, Tools: s.toolNames(p, loads && p.Attached), Description: p.Description,
+		})
+		ids = append(ids, p.ID)
+	}
+	return search.New(docs), ids
+}
+
+// toolNames are those of a pack's tools; without load, those that can be had
+// without a look at its files.
+func (s *Server) toolNames(p *packs.Pack, load bool) []string {
+	set := s.files.Known(p)
+	if load {
+		if now, _, err := s.files.Offered(p); err == nil {
+			set = now
+		}
+	}
+	var names []string
+	if set == nil {
+		for _, file := range p.ToolFiles {
+			name := file[strings.LastIndexByte(file, '/')+1:]
+			if name, ok := strings.CutSuffix(name, ".tool.json"); ok {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	for _, t := range set.Tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// Ready makes what the next query goes by, where there was one before: it is
+// for whoever has nothing better to do.
+func (s *Server) Ready(ctx context.Context) {
+	s.finder.mu.Lock()
+	asked := s.finder.index != nil
+	s.finder.mu.Unlock()
+	if asked {
+		s.searched(ctx)
+	}
+}
