@@ -65,6 +65,7 @@ func (c *chat) saw(now *packs.Catalog) {
 // packs calls it; no client keeps it waiting.
 func (s *Server) Refresh(ctx context.Context) {
 	now := s.opts.Library.Catalog(ctx) // once for all of them: it looks at the disk
+	s.changeTo(now)
 	for _, c := range s.everyChat() {
 		if c.isBehind(now) {
 			s.follow(ctx, c)

@@ -74,6 +74,17 @@ func (s *Server) Changes() <-chan struct{} {
 	return s.changed
 }
 
+// changeTo is change, if now is not the Catalog that it was called with before.
+func (s *Server) changeTo(now *packs.Catalog) {
+	s.mu.Lock()
+	before := s.shown
+	s.shown = now
+	s.mu.Unlock()
+	if before != now {
+		s.change()
+	}
+}
+
 func (s *Server) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,16 +204,11 @@ func (s *Server) catalog(ctx context.Context, c *chat) *packs.Catalog {
 // viewOf is a Catalog with what is attached to this chat.
 func (c *chat) viewOf(now *packs.Catalog) *packs.Catalog {
 	c.mu.Lock()
-	before := c.base
+	defer c.mu.Unlock()
 	if c.view == nil || c.base != now {
 		c.base, c.view = now, now.With(c.own)
 	}
-	view := c.view
-	c.mu.Unlock()
-	if before != nil && before != now {
-		s.change()
-	}
-	return view
+	return c.view
 }
 
 // catalogOf returns the packs as the request's chat has them.

@@ -173,6 +173,7 @@ type Server struct {
 	chats   []*chat         // those that have not ended
 	told    map[string]bool // :: folder of a pack → the log says why it is no skill
 	looks   map[string]int  // :: person → resources that their chats look at
+	shown   *packs.Catalog  // what Changes was told of last
 	changed chan struct{}   // closed when chats, or the packs of one, change; nil: nobody waits for that
 }
 
