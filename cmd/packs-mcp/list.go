@@ -169,7 +169,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
 	_, problems, err := files.Load(p)
 	l := listedPack{
-		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags...),
+		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
 		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached, Valid: p.Valid,
 		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
 		Problems: append(slices.Clone(p.Problems), problems...),
@@ -275,7 +275,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		Files  int         `json:"files"`
 		Bytes  int64       `json:"bytes"`
 		Tools  []shownTool `json:"tools"`
-	}{listedPack: describe(p, files), Entry: p.Entry, Docs: p.Docs, Tools: []shownTool{}}
+	}{listedPack: describe(p, files), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
 	if set, _, err := files.Load(p); err == nil && set != nil {
 		for _, t := range set.Tools {
 			out.Tools = append(out.Tools, shownTool{

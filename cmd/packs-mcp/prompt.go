@@ -81,7 +81,7 @@ func (a *app) prompt(ctx context.Context, format string) error {
 func forModels(c *packs.Catalog, forbidden func(id string) bool) []*packs.Pack {
 	var all []*packs.Pack
 	for _, p := range c.Attached() {
-		if !p.Frontmatter.DisableModelInvocation && !forbidden(p.ID) {
+		if !p.Frontmatter.DisableModelInvocation() && !forbidden(p.ID) {
 			all = append(all, p)
 		}
 	}
@@ -115,7 +115,7 @@ func skills(all []*packs.Pack) string {
 	var b strings.Builder
 	b.WriteString("<skills>\n# Available Skills:\n")
 	for _, p := range all {
-		b.WriteString(escape.Replace(skillLine(p.ID, "", oneLine(p.Description, math.MaxInt), p.Tags)))
+		b.WriteString(escape.Replace(skillLine(p.ID, "", oneLine(p.Description, math.MaxInt), p.Tags())))
 	}
 	b.WriteString("</skills>")
 	return b.String()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -49,7 +48,7 @@ func (c *Catalog) same(o *Catalog) bool {
 			a.Valid == b.Valid && a.ShadowedBy == b.ShadowedBy && a.Loose == b.Loose &&
 			slices.Equal(a.Problems, b.Problems) && slices.Equal(a.ToolFiles, b.ToolFiles) &&
 			(a.Loose || a.folder.Same(b.folder)) &&
-			(a.Frontmatter == b.Frontmatter || reflect.DeepEqual(a.Frontmatter, b.Frontmatter))
+			a.Frontmatter == b.Frontmatter
 	})
 }
 
@@ -94,7 +93,7 @@ func (c *Catalog) add(opts *Options, s *scanner) {
 					fmt.Sprintf("the id %q was attached for the pack in %q, so this one is not", p.ID, e.Dir), "attach it by name if you want this one")
 			}
 		}
-		p.Offered = offered(p.Modes, opts.Mode)
+		p.Offered = offered(p.Modes(), opts.Mode)
 		c.packs = append(c.packs, p)
 	}
 	for _, id := range s.root.Attach {

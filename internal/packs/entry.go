@@ -1,9 +1,9 @@
 package packs
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +28,7 @@ const (
 func (s *scanner) pack(v *visit, last bool) bool {
 	at := v.place
 	entry, others := s.entryOf(v.now.entries, at.at)
-	var doc *frontmatter.Summary
+	var doc frontmatter.Summary
 	var problems []diag.Diagnostic
 	if entry != "" {
 		d := s.read(v, entry)
@@ -53,7 +53,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 			if v.vanished && !last {
 				return false
 			}
-			if d.doc != nil && !diag.HasErrors(d.problems) {
+			if !d.doc.IsZero() && !diag.HasErrors(d.problems) {
 				entry, doc, problems = name, d.doc, slices.Clone(d.problems)
 				break
 			}
@@ -71,22 +71,15 @@ func (s *scanner) pack(v *visit, last bool) bool {
 	}
 
 	p := &Pack{
-		Dir: v.full, Root: s.root.Dir, Source: s.root.Source,
-		Trust: s.root.Trust.normal(), Entry: entry, Docs: s.root.Docs[at.at],
-		Frontmatter: doc, Problems: problems, folder: v.now.which, path: at.at, limits: s.limits,
+		Name: cmp.Or(doc.Name(), filepath.Base(v.full)), Description: doc.Description(),
+		Dir: v.full, Origin: s.origin, Trust: s.root.Trust.normal(), Entry: entry,
+		Frontmatter: doc, Problems: problems, folder: v.now.which, path: at.at,
 	}
-	p.Name = filepath.Base(p.Dir)
-	if doc != nil {
-		if doc.Name != "" {
-			p.Name = doc.Name
-		}
-		p.Description, p.Tags, p.Modes = doc.Description, doc.Tags, doc.Modes
-		if n := utf8.RuneCountInString(p.Description); n > s.limits.Description {
-			p.problem(diag.Info, CodeDescriptionShort, doc.DescriptionLine(),
-				fmt.Sprintf("the description has %d characters, and a model sees the first %d", n, s.limits.Description), "put what matters first")
-		}
+	if n := utf8.RuneCountInString(p.Description); n > s.origin.limits.Description {
+		p.problem(diag.Info, CodeDescriptionShort, doc.DescriptionLine(),
+			fmt.Sprintf("the description has %d characters, and a model sees the first %d", n, s.origin.limits.Description), "put what matters first")
 	}
-	for _, name := range p.Docs {
+	for _, name := range p.Docs() {
 		v.now.always = true
 		dir, err := v.open()
 		if err == nil {
@@ -145,20 +138,18 @@ const maxToolFiles = 10_000
 
 // toolFilesHere returns the files that declare tools beside the entry document:
 // tools.json, then every *.tool.json.
-func toolFilesHere(entries []entry) []string {
+func toolFilesHere(here entries) []string {
 	var files []string
-	if _, ok := slices.BinarySearchFunc(entries, toolsJSON, compareName); ok {
+	if _, ok := here.find(toolsJSON); ok {
 		files = append(files, toolsJSON)
 	}
-	for _, e := range entries {
+	for e := range here.all() {
 		if isToolPack(e) && len(files) < maxToolFiles {
-			files = append(files, e.name)
+			files = append(files, strings.Clone(e.name)) // and not all that it is a part of
 		}
 	}
 	return files
 }
-
-func compareName(e entry, name string) int { return strings.Compare(e.name, name) }
 
 func (p *Pack) problem(severity diag.Severity, code string, line int, message, hint string) {
 	p.Problems = append(p.Problems, diag.Diagnostic{
@@ -170,7 +161,7 @@ func (p *Pack) problem(severity diag.Severity, code string, line int, message, h
 // it: the configured one, or SKILL.md in any letter case. Otherwise, entry is
 // empty, and others are the documents that make it one when their frontmatter
 // says so. Beside an entry, others are more spellings of SKILL.md.
-func (s *scanner) entryOf(entries []entry, at string) (entry string, others []string) {
+func (s *scanner) entryOf(here entries, at string) (entry string, others []string) {
 	if name := s.root.Entry[at]; name != "" {
 		if clean, err := packfs.Clean(name); err == nil {
 			name = clean
@@ -179,16 +170,16 @@ func (s *scanner) entryOf(entries []entry, at string) (entry string, others []st
 	}
 	var skills []string
 	var readme, first string
-	for _, e := range entries {
+	for e := range here.all() {
 		name := e.name
 		switch {
-		case e.IsDir() || !strings.EqualFold(path.Ext(name), ".md"):
+		case e.IsDir() || !isDocument(name):
 		case strings.EqualFold(name, "SKILL.md"):
-			skills = append(skills, name)
+			skills = append(skills, s.once(name))
 		case name == "README.md":
-			readme = name
+			readme = s.once(name)
 		case first == "":
-			first = name
+			first = s.once(name)
 		}
 	}
 	if i := slices.Index(skills, "SKILL.md"); i > 0 {
@@ -208,21 +199,21 @@ func (s *scanner) entryOf(entries []entry, at string) (entry string, others []st
 // read reads the frontmatter of a document. The Document may be there next to
 // an error.
 func (s *scanner) read(v *visit, name string) record {
-	return v.read(name, func(dir *packfs.Dir) (record, os.FileInfo) {
+	return v.read(name, v.isPlain(name), func(dir *packfs.Dir) (record, os.FileInfo) {
 		head, info, err := dir.ReadHeadInfo(name, headLen)
 		if err == nil && info.Size() > int64(len(head)) {
 			if _, state := frontmatter.Find(head); state == frontmatter.Unclosed {
-				head, info, err = dir.ReadHeadInfo(name, s.limits.Frontmatter+markerSlack)
+				head, info, err = dir.ReadHeadInfo(name, s.origin.limits.Frontmatter+markerSlack)
 			}
 		}
 		if err != nil {
 			return record{problems: []diag.Diagnostic{unreadable(name, err)}}, nil
 		}
-		doc, problems := frontmatter.Inspect(name, head, s.limits.Frontmatter)
-		if size := info.Size(); size > s.limits.EntryDoc {
+		doc, problems := frontmatter.Inspect(name, head, s.origin.limits.Frontmatter)
+		if size := info.Size(); size > s.origin.limits.EntryDoc {
 			problems = append(problems, diag.Diagnostic{
 				Code: CodeEntryTooLarge, Severity: diag.Error, File: name,
-				Message: fmt.Sprintf("the entry document has %d bytes, and the limit is %d", size, s.limits.EntryDoc),
+				Message: fmt.Sprintf("the entry document has %d bytes, and the limit is %d", size, s.origin.limits.EntryDoc),
 				Hint:    "move parts of it to files of their own, which are read when needed",
 			})
 		}

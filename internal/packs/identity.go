@@ -118,7 +118,7 @@ func assignIDs(found []*Pack) {
 	rivals := make(map[string][]*Pack)          // :: id in lower case → packs that want it, by path; where there are several
 	for _, p := range found {
 		name := p.dirName()
-		if p.Frontmatter != nil && p.Frontmatter.Name != "" {
+		if p.Frontmatter.Name() != "" {
 			if name = p.Name; !ValidName(name) {
 				name = cmp.Or(slug(name), p.dirName())
 				if !p.Loose { // names of tools have other rules
@@ -168,11 +168,7 @@ func assignIDs(found []*Pack) {
 	}
 	for _, p := range found {
 		if why := reserved(p); why != "" {
-			line := 0
-			if p.Frontmatter != nil {
-				line = p.Frontmatter.NameLine()
-			}
-			p.problem(diag.Error, CodeIDReserved, line, why, "give the pack, or its directory, another name")
+			p.problem(diag.Error, CodeIDReserved, p.Frontmatter.NameLine(), why, "give the pack, or its directory, another name")
 		}
 	}
 }

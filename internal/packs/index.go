@@ -9,15 +9,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
@@ -46,7 +43,7 @@ type Index struct {
 }
 
 const (
-	indexMagic = "packs-mcp index 1\n"
+	indexMagic = "packs-mcp index 2\n"
 	maxIndex   = 256 << 20 // bytes of one file
 	// indexLife is how long an index of a root that is never scanned is left.
 	indexLife = 30 * 24 * time.Hour
@@ -83,12 +80,11 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIndex {
 		return nil, errIndex
 	}
-	var text strings.Builder // what is read is what the catalog's texts are parts of
-	text.Grow(int(info.Size()))
-	if _, err := io.Copy(&text, io.LimitReader(f, info.Size())); err != nil {
-		return nil, fmt.Errorf("reading the index of packs: %w", err)
+	m, err := decodeIndex(f, info.Size(), x.key(dir, l), dir)
+	if err != nil && !errors.Is(err, errIndex) {
+		err = fmt.Errorf("reading the index of packs: %w", err)
 	}
-	return decodeIndex(text.String(), x.key(dir, l), dir)
+	return m, err
 }
 
 // save replaces what is kept of a root.
@@ -114,245 +110,117 @@ func (x Index) sweep(now time.Time) {
 	}
 }
 
-// An encoder writes an index.
-type encoder struct{ b []byte }
-
-func (e *encoder) number(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
-
-func (e *encoder) text(s string) {
-	e.number(uint64(len(s)))
-	e.b = append(e.b, s...)
-}
-
-func (e *encoder) stamp(s packfs.Stamp) { e.b, _ = s.AppendBinary(e.b) } // it cannot fail
+// An index is a head, which says what it is of and how long its three parts are;
+// the names of links, the tree of the memo as it is in memory, and the texts of
+// documents. Behind the magic is the checksum of what is behind it.
+const (
+	indexSum  = len(indexMagic)
+	indexHead = indexSum + 4*4
+)
 
 func encodeIndex(m *memo, key string) []byte {
-	e := &encoder{}
-	e.text(key)
-	e.node(cmp.Or(m.top, &node{}))
-	e.number(uint64(len(m.links)))
-	for rel, n := range m.links {
-		e.text(rel)
-		e.node(n)
+	var about, texts writer
+	about.text(key)
+	about.number(uint64(len(m.docs)))
+	about.number(uint64(len(m.links)))
+	for rel, at := range m.links {
+		about.text(rel)
+		about.number(uint64(at))
 	}
-	out := append([]byte(indexMagic), le32(checksum(string(e.b)))...)
-	return append(out, e.b...)
+	size := 0
+	for _, d := range m.docs {
+		size += len(d.Text()) + binary.MaxVarintLen32
+	}
+	texts.b = make([]byte, 0, size)
+	for _, d := range m.docs {
+		texts.text(d.Text())
+	}
+	out := make([]byte, 0, indexHead+len(about.b)+len(m.tree)+len(texts.b))
+	out = append(out, indexMagic+"sum "...)
+	for _, n := range []int{len(about.b), len(m.tree), len(texts.b)} {
+		out = binary.LittleEndian.AppendUint32(out, uint32(n))
+	}
+	out = append(out, about.b...)
+	out = append(out, m.tree...)
+	out = append(out, texts.b...)
+	sign(out)
+	return out
 }
 
-func (e *encoder) node(n *node) {
-	e.text(n.name)
-	e.stamp(n.stamp)
-	var flags uint64
-	for i, is := range []bool{n.always, n.cut, n.tools != nil} {
-		if is {
-			flags |= 1 << i
-		}
-	}
-	e.number(flags)
-	e.number(n.state)
-	e.number(uint64(len(n.entries)))
-	for _, x := range n.entries {
-		e.text(x.name)
-		e.number(uint64(x.mode))
-	}
-	if n.tools != nil {
-		e.stamp(n.tools.stamp)
-		e.number(uint64(len(n.tools.names)))
-		for _, name := range n.tools.names {
-			e.text(name)
-		}
-	}
-	e.records(n.docs)
-	e.number(uint64(len(n.subs)))
-	for _, sub := range n.subs {
-		e.node(sub)
-	}
+// sign writes the checksum.
+func sign(index []byte) {
+	binary.LittleEndian.PutUint32(index[indexSum:], crc32.Checksum(index[indexSum+4:], castagnoli()))
 }
 
-// records writes those that can be relied on.
-func (e *encoder) records(all []record) {
-	var keep []record
-	var docs [][]byte
-	for _, r := range all {
-		if r.stamp.IsZero() {
-			continue
-		}
-		var doc []byte
-		if r.doc != nil {
-			doc, _ = r.doc.AppendBinary(nil) // it cannot fail
-		}
-		keep, docs = append(keep, r), append(docs, doc)
-	}
-	e.number(uint64(len(keep)))
-	for i, r := range keep {
-		e.text(r.name)
-		e.stamp(r.stamp)
-		e.text(string(docs[i]))
-		e.number(uint64(len(r.problems)))
-		for _, p := range r.problems {
-			for _, s := range []string{p.Code, string(p.Severity), p.File, p.Pointer, p.Message, p.Hint} {
-				e.text(s)
-			}
-			e.number(uint64(p.Line))
-			e.number(uint64(p.Column))
-		}
-	}
-}
+// castagnoli is made once, by the library.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// A decoder reads an index. Nothing that it is given makes it panic, or take
-// more memory than some times the bytes there are.
-type decoder struct {
-	rest  string
-	bad   bool // something was not there; everything after it is empty
-	depth int
-	names map[string]string // one copy of each name
-}
-
-func decodeIndex(data, key, dir string) (*memo, error) {
-	body, ok := strings.CutPrefix(data, indexMagic)
-	if !ok || len(body) < 4 {
+// decodeIndex reads an index of size bytes. Nothing that it is given makes it
+// panic, or take more memory than some times the bytes there are.
+func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
+	if size < int64(indexHead) {
 		return nil, errIndex
 	}
-	sum, body := body[:4], body[4:]
-	if sum != string(le32(checksum(body))) {
+	in := input{from: from}
+	head := reader{rest: in.text(indexHead)}
+	if head.bytes(len(indexMagic)) != indexMagic {
+		return nil, cmp.Or(in.err, errIndex)
+	}
+	sum := uint32(head.fixed(4))
+	in.sum = crc32.Update(0, castagnoli(), []byte(head.rest))
+	lengths := [3]int64{int64(head.fixed(4)), int64(head.fixed(4)), int64(head.fixed(4))}
+	if int64(indexHead)+lengths[0]+lengths[1]+lengths[2] != size {
 		return nil, errIndex
 	}
-	d := &decoder{rest: body, names: make(map[string]string)}
-	if d.text() != key {
-		return nil, errIndex
+	about := reader{rest: in.text(int(lengths[0]))}
+	// What a catalog keeps of the texts are parts of one, which so is all that
+	// stays of the file beside the tree.
+	m := &memo{dir: dir, tree: in.text(int(lengths[1]))}
+	texts := reader{rest: in.text(int(lengths[2]))}
+	if in.err != nil || in.sum != sum || about.text() != key {
+		return nil, cmp.Or(in.err, errIndex)
 	}
-	m := &memo{dir: dir, top: d.node(), links: make(map[string]*node)}
-	for range d.count() {
-		rel := d.text()
-		m.links[rel] = d.node()
+	if n := about.number(); n <= uint64(len(texts.rest)) { // each has one byte at least
+		m.docs = make([]frontmatter.Summary, n)
+	} else {
+		about.fail()
 	}
-	if d.bad || d.rest != "" {
+	m.links = make(map[string]int)
+	for range about.count() {
+		rel := strings.Clone(about.text())
+		m.links[rel] = int(about.number())
+	}
+	for i := range m.docs {
+		d, err := frontmatter.SummaryOf(texts.text())
+		if err != nil {
+			return nil, errIndex
+		}
+		m.docs[i] = d
+	}
+	if about.bad || about.rest != "" || texts.bad || texts.rest != "" || !m.isWhole() {
 		return nil, errIndex
 	}
 	return m, nil
 }
 
-func le32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
-
-// checksum needs no copy of the whole text.
-func checksum(text string) (sum uint32) {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
-	var part [4 << 10]byte
-	for text != "" {
-		n := copy(part[:], text)
-		sum, text = crc32.Update(sum, table, part[:n]), text[n:]
-	}
-	return sum
+// input reads an index in pieces, and adds them to its checksum.
+type input struct {
+	from io.Reader
+	sum  uint32
+	err  error
 }
 
-func (d *decoder) fail() { d.bad, d.rest = true, "" }
-
-func (d *decoder) number() uint64 {
-	var v uint64
-	for i := 0; i < len(d.rest) && i < binary.MaxVarintLen64; i++ {
-		v |= uint64(d.rest[i]&0x7f) << (7 * i)
-		if d.rest[i] < 0x80 {
-			d.rest = d.rest[i+1:]
-			return v
-		}
+// text returns the next n bytes, of which there are enough.
+func (in *input) text(n int) string {
+	var b strings.Builder
+	b.Grow(n)
+	if in.err == nil {
+		_, in.err = io.CopyN(io.MultiWriter(&b, in), in.from, int64(n))
 	}
-	d.fail()
-	return 0
+	return b.String()
 }
 
-// count is a number of things of which each has at least one byte.
-func (d *decoder) count() int {
-	n := d.number()
-	if n > uint64(len(d.rest)) {
-		d.fail()
-		return 0
-	}
-	return int(n)
-}
-
-func (d *decoder) text() string {
-	n := d.count()
-	s := d.rest[:n]
-	d.rest = d.rest[n:]
-	return s
-}
-
-// name is text of which there may be many that are the same.
-func (d *decoder) name() string {
-	s := d.text()
-	if known, ok := d.names[s]; ok {
-		return known
-	}
-	d.names[s] = s
-	return s
-}
-
-func (d *decoder) stamp() packfs.Stamp {
-	s, rest, ok := packfs.CutStamp(d.rest)
-	if !ok {
-		d.fail()
-		return packfs.Stamp{}
-	}
-	d.rest = rest
-	return s
-}
-
-func (d *decoder) node() *node {
-	n := &node{name: d.name(), stamp: d.stamp()}
-	n.which = n.stamp.Which()
-	if d.depth++; d.depth > maxDepth+1 {
-		d.fail()
-	}
-	defer func() { d.depth-- }()
-	flags := d.number()
-	n.state = d.number()
-	n.always, n.cut = flags&1 != 0, flags&2 != 0
-	if count := d.count(); count > 0 {
-		n.entries = make([]entry, count)
-		for i := range n.entries {
-			n.entries[i] = entry{d.name(), fs.FileMode(d.number())}
-			if name := n.entries[i].name; name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-				d.fail()
-			}
-		}
-	}
-	if flags&4 != 0 {
-		n.tools = &listing{stamp: d.stamp()}
-		for range d.count() {
-			n.tools.names = append(n.tools.names, d.name())
-		}
-	}
-	if count := d.count(); count > 0 {
-		n.docs = make([]record, count)
-		for i := range n.docs {
-			n.docs[i] = d.record()
-		}
-	}
-	if count := d.count(); count > 0 {
-		n.subs = make([]*node, count)
-		for i := range n.subs {
-			n.subs[i] = d.node()
-		}
-	}
-	return n
-}
-
-func (d *decoder) record() record {
-	r := record{name: d.name(), stamp: d.stamp()}
-	if text := d.text(); text != "" {
-		var err error
-		if r.doc, err = frontmatter.FromBinary(text); err != nil {
-			d.fail()
-		}
-	}
-	for range d.count() {
-		var p diag.Diagnostic
-		var severity string
-		for _, s := range []*string{&p.Code, &severity, &p.File, &p.Pointer, &p.Message, &p.Hint} {
-			*s = d.name()
-		}
-		p.Severity, p.Line, p.Column = diag.Severity(severity), int(d.number()), int(d.number())
-		r.problems = append(r.problems, p)
-	}
-	return r
+func (in *input) Write(p []byte) (int, error) {
+	in.sum = crc32.Update(in.sum, castagnoli(), p)
+	return len(p), nil
 }

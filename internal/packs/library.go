@@ -98,7 +98,7 @@ func (l *Library) SaveIndex() error {
 	l.unsaved = false // also when it fails: the same would happen again
 	var errs []error
 	for _, m := range l.memos {
-		if m != nil && m.top != nil {
+		if m != nil && m.tree != "" {
 			errs = append(errs, l.opts.Index.save(m, l.opts.Limits))
 		}
 	}
@@ -206,8 +206,8 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 		}
 		c.problems = append(c.problems, d)
 	}
-	for i, m := range memos {
-		l.unsaved = l.unsaved || m.reads > 0 && (l.memos[i] == nil || m.top != l.memos[i].top || len(m.links) > 0)
+	for _, m := range memos {
+		l.unsaved = l.unsaved || m.reads > 0 && m.fresh
 	}
 	l.memos = memos
 	l.mu.Lock()

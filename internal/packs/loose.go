@@ -37,7 +37,7 @@ func (s *scanner) loose(v *visit) {
 	if v.isPack || v.place.inPack || !s.holdsTools(v.place.at) {
 		return
 	}
-	for _, e := range v.now.entries {
+	for e := range v.now.entries.all() {
 		if !isToolPack(e) {
 			continue
 		}
@@ -59,7 +59,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 			return // leads nowhere, or in circles
 		}
 		if !inside(target, s.dir) {
-			s.reportDir(v.place.below(e.name), CodeLinkOutside, "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
+			s.reportDir(v.place.below(e.name, v.path(e.name)), CodeLinkOutside, "the link leads out of the folder of packs, and is not followed", "add the folder it leads to as a folder of packs of its own")
 			return
 		}
 		file = target
@@ -68,14 +68,14 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		return // by a link, or by its own name
 	}
 	s.visited[file] = true
+	at := v.place.below(e.name, v.path(e.name)).at
 	p := &Pack{
-		Name: strings.TrimSuffix(e.name, toolPackSuffix), Dir: file, Root: s.root.Dir, Source: s.root.Source,
-		Trust: s.root.Trust.normal(), Entry: filepath.Base(file), Loose: true,
-		path: v.place.below(e.name).at, limits: s.limits, loader: s.loader,
+		Name: strings.TrimSuffix(path.Base(at), toolPackSuffix), Dir: file, Origin: s.origin,
+		Trust: s.root.Trust.normal(), Entry: filepath.Base(file), Loose: true, path: at,
 	}
 	p.ToolFiles = []string{p.Entry}
 	s.found = append(s.found, p)
-	d := v.read(e.name, func(*packfs.Dir) (record, os.FileInfo) {
+	d := v.read(e.name, e.mode.IsRegular(), func(*packfs.Dir) (record, os.FileInfo) {
 		src, info, err := p.source()
 		if err != nil {
 			return record{problems: []diag.Diagnostic{{
@@ -83,10 +83,10 @@ func (s *scanner) looseTool(e entry, v *visit) {
 				Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file that you may read",
 			}}}, nil
 		}
-		t, problems := looseTool(s.loader, p.Entry, src)
+		t, problems := looseTool(s.origin.loader, p.Entry, src)
 		d := record{problems: problems}
 		if t != nil {
-			d.doc = &frontmatter.Summary{Name: t.Name, Description: t.Description, Modes: t.Modes}
+			d.doc = (&frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}).Summary()
 		}
 		return d, info
 	})
@@ -94,11 +94,9 @@ func (s *scanner) looseTool(e entry, v *visit) {
 	f := fingerprint{st: s.stamps}
 	f.add(file)
 	p.state = f.value()
-	if d.doc == nil {
-		return
+	if !d.doc.IsZero() {
+		p.Name, p.Description, p.Frontmatter = d.doc.Name(), d.doc.Description(), d.doc
 	}
-	p.Name, p.Description, p.Modes = d.doc.Name, d.doc.Description, d.doc.Modes
-	p.Frontmatter = d.doc
 }
 
 // source returns the bytes of a loose tool's file, and what the system said of

@@ -81,7 +81,7 @@ func TestLoosePack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Name != "sum_up" || p.Description != "Sums a page up." || p.Frontmatter == nil || p.Frontmatter.Name != "sum_up" {
+	if p.Name != "sum_up" || p.Description != "Sums a page up." || p.Frontmatter.Name() != "sum_up" {
 		t.Errorf("Lookup = %+v, want name and description of the tool", p)
 	}
 	if diff := cmp.Diff([]string{"sum.tool.json"}, p.ToolFiles); diff != "" {

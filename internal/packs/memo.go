@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,25 +18,35 @@ import (
 )
 
 // A memo is what a scan of one root remembers for the next, so that it reads
-// only what changed. What is in it is never modified: a scan makes new nodes
-// where it found something new, and shares the others.
+// only what changed. It never changes. There are some times as many directories
+// as packs, so they are one text, which takes little memory and none of the
+// garbage collector's time; see [node] for what it holds.
 type memo struct {
-	dir   string           // of the root, absolute, symlinks resolved
-	top   *node            // nil: nothing is remembered
-	links map[string]*node // :: directory that a link led to, relative to dir → what is there
-	reads int              // directories and documents that were read for it
+	dir   string                // of the root, absolute, symlinks resolved
+	tree  string                // the directories; the root's is at 0. Empty: nothing is remembered
+	links map[string]int        // :: directory that a link led to, relative to dir → where it is in tree
+	docs  []frontmatter.Summary // of documents, by their number in tree
+	other map[int]packfs.Which  // :: where a directory is in tree → which it is, when no inode says so
+	fresh bool                  // it is not the same as the one before
+	reads int                   // directories and documents that were read for it
 }
 
-// A node is one directory. It counts as long as the directory has its stamp.
+// same reports whether both remember the same.
+func (m *memo) same(o *memo) bool {
+	return m.dir == o.dir && m.tree == o.tree && len(m.other)+len(o.other) == 0 && maps.Equal(m.links, o.links) && slices.Equal(m.docs, o.docs)
+}
+
+// A node is one directory. What is remembered of it counts as long as the
+// directory has its stamp. In the text of a memo, it is followed by those below
+// it, sorted by name.
 type node struct {
 	name    string
 	stamp   packfs.Stamp // zero when it cannot be relied on
 	which   packfs.Which
-	entries []entry  // those that matter, sorted by name
+	entries entries  // those that matter
 	cut     bool     // there are more entries than were looked at
-	docs    []record // those that were read, by name
+	docs    []record // those that were read, sorted by name
 	tools   *listing // of the folder tools of a pack; nil when there is none
-	subs    []*node  // sorted by name
 
 	// always says that what is in the directory can change without a mark on it
 	// or on its documents: symlinks, documents below it that the configuration names.
@@ -52,9 +63,22 @@ type listing struct {
 // A record is what was read of one file: an entry document, or a loose tool.
 type record struct {
 	name     string
-	stamp    packfs.Stamp         // zero when it cannot be relied on
-	doc      *frontmatter.Summary // nil when nothing could be read
-	problems []diag.Diagnostic    // never appended to
+	stamp    packfs.Stamp        // zero when it cannot be relied on
+	doc      frontmatter.Summary // zero when nothing could be read
+	problems []diag.Diagnostic   // never appended to
+}
+
+func compareRecord(r record, name string) int { return strings.Compare(r.name, name) }
+
+// document returns what is remembered of a document; nil for nothing.
+func (n *node) document(name string) *record {
+	if n == nil {
+		return nil
+	}
+	if i, ok := slices.BinarySearchFunc(n.docs, name, compareRecord); ok {
+		return &n.docs[i]
+	}
+	return nil
 }
 
 // An entry is a name in a directory, and what it is called there.
@@ -63,19 +87,64 @@ type entry struct {
 	mode fs.FileMode // type bits
 }
 
-func (e entry) Name() string      { return e.name }
-func (e entry) Type() fs.FileMode { return e.mode }
-func (e entry) IsDir() bool       { return e.mode.IsDir() }
+func (e entry) IsDir() bool { return e.mode.IsDir() }
 
-func entriesOf(found []fs.DirEntry) []entry {
-	if len(found) == 0 {
-		return nil
+// entries are those of a directory, sorted by name: each is a byte for its type,
+// its name, and a slash.
+type entries string
+
+func entriesOf(found []fs.DirEntry) entries {
+	var b strings.Builder
+	for _, e := range found {
+		kind := byte('o')
+		switch t := e.Type(); {
+		case t.IsDir():
+			kind = 'd'
+		case t&fs.ModeSymlink != 0:
+			kind = 'l'
+		case t.IsRegular():
+			kind = 'f'
+		}
+		b.WriteByte(kind)
+		b.WriteString(e.Name())
+		b.WriteByte('/')
 	}
-	entries := make([]entry, len(found))
-	for i, e := range found {
-		entries[i] = entry{e.Name(), e.Type()}
+	return entries(b.String())
+}
+
+// all yields the entries. Their names are parts of the text.
+func (l entries) all() iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		for l != "" {
+			i := strings.IndexByte(string(l), '/')
+			if i < 1 {
+				return
+			}
+			e := entry{name: string(l[1:i])}
+			switch l[0] {
+			case 'd':
+				e.mode = fs.ModeDir
+			case 'l':
+				e.mode = fs.ModeSymlink
+			case 'f':
+			default:
+				e.mode = fs.ModeIrregular
+			}
+			if !yield(e) {
+				return
+			}
+			l = l[i+1:]
+		}
 	}
-	return entries
+}
+
+func (l entries) find(name string) (entry, bool) {
+	for e := range l.all() {
+		if e.name >= name {
+			return e, e.name == name
+		}
+	}
+	return entry{}, false
 }
 
 // matters reports whether an entry may be, or lead to, something of a pack.
@@ -95,55 +164,35 @@ func isToolFile(name string) bool {
 	return name == toolsJSON || strings.HasSuffix(name, toolPackSuffix)
 }
 
-func (n *node) sub(name string) *node {
-	if n == nil {
-		return nil
-	}
-	if i, ok := slices.BinarySearchFunc(n.subs, name, func(s *node, name string) int { return strings.Compare(s.name, name) }); ok {
-		return n.subs[i]
-	}
-	return nil
-}
-
-func (n *node) document(name string) *record {
-	if n == nil {
-		return nil
-	}
-	for i := range n.docs {
-		if n.docs[i].name == name {
-			return &n.docs[i]
-		}
-	}
-	return nil
-}
-
 // dirs yields every directory that was looked at.
 func (m *memo) dirs() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if m.top == nil || !m.top.walk(m.dir, yield) {
+		if m.tree == "" || !m.below(m.dir, 0, yield) {
 			return
 		}
-		for rel, n := range m.links {
-			if !n.walk(filepath.Join(m.dir, filepath.FromSlash(rel)), yield) {
+		for rel, at := range m.links {
+			if !m.below(filepath.Join(m.dir, filepath.FromSlash(rel)), at, yield) {
 				return
 			}
 		}
 	}
 }
 
-func (n *node) walk(dir string, yield func(string) bool) bool {
+// below yields dir, which is at that place in the tree, and those below it.
+func (m *memo) below(dir string, at int, yield func(string) bool) bool {
 	if !yield(dir) {
 		return false
 	}
-	if n.tools != nil && n.sub("tools") == nil && !yield(dir+string(filepath.Separator)+"tools") {
-		return false
-	}
-	for _, sub := range n.subs {
-		if !sub.walk(dir+string(filepath.Separator)+sub.name, yield) {
-			return false
+	n := new(node)
+	subs, _ := m.read(at, n)
+	tools := n.tools != nil
+	for subs.at < subs.end {
+		name, at, ok := subs.next()
+		if tools = tools && name != "tools"; !ok || !m.below(dir+string(filepath.Separator)+name, at, yield) {
+			return ok
 		}
 	}
-	return true
+	return !tools || yield(dir+string(filepath.Separator)+"tools")
 }
 
 // A stamper says which stamps can be relied on.

@@ -140,17 +140,13 @@ type Pack struct {
 	ID          string // "acme/billing/refunds"
 	Name        string // as the frontmatter has it; that of the directory when there is none
 	Description string // whole
-	Tags        []string
-	Modes       []string
 
 	// Dir is where the pack is, absolute, symlinks resolved: its directory, or
 	// of a loose tool its file. No two packs of a Catalog have the same.
 	Dir       string
-	Root      string // the directory of its root, as it was given
-	Source    string // of its root
-	Trust     Trust  // never empty
-	Entry     string // path of the entry document inside the pack, with slashes
-	Docs      []string
+	*Origin            // what it has in common with all packs of its root; nil of none that was found
+	Trust     Trust    // never empty
+	Entry     string   // path of the entry document inside the pack, with slashes
 	ToolFiles []string // paths of its tools.json and *.tool.json, with slashes; the entry document may declare tools too
 	Loose     bool     // the pack is one *.tool.json in a folder of tools, and Body is generated
 
@@ -160,17 +156,35 @@ type Pack struct {
 	Offered       bool      // its modes allow the configured one
 	ShadowedBy    string    // the directory of the pack that has the id instead; empty for none
 
-	// Frontmatter is nil when it could not be read. DisableModelInvocation and
+	// Frontmatter is zero when it could not be read. DisableModelInvocation and
 	// UserInvocable are in it: they are for whoever offers the pack.
-	Frontmatter *frontmatter.Summary
+	Frontmatter frontmatter.Summary
 	Problems    []diag.Diagnostic // paths are those inside the pack
 
-	folder packfs.Which  // what was at Dir when it was found
-	state  uint64        // of the stamps of its entry document and files with tools
-	path   string        // relative to the root, with slashes; by the way it was found
-	limits *Limits       // shared by all packs of a root
-	loader *tools.Loader // of a loose tool
+	folder packfs.Which // what was at Dir when it was found
+	state  uint64       // of the stamps of its entry document and files with tools
+	path   string       // relative to the root, with slashes; by the way it was found
 }
+
+// An Origin is where packs come from, once for all of a root.
+type Origin struct {
+	Root   string // the directory, as it was given
+	Source string // see [Root]
+
+	docs   map[string][]string // see [Root]
+	limits Limits
+	loader *tools.Loader // of loose tools
+}
+
+// Tags are those of the frontmatter.
+func (p *Pack) Tags() []string { return p.Frontmatter.Tags() }
+
+// Modes are those of the frontmatter.
+func (p *Pack) Modes() []string { return p.Frontmatter.Modes() }
+
+// Docs are the paths of the additional documents that the configuration names
+// for this pack.
+func (p *Pack) Docs() []string { return p.docs[p.path] }
 
 // OpenDir opens the pack's directory, the very one that was found: when
 // another one is in its place by now, or a symlink, the error is

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
@@ -58,10 +59,11 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	if clock == nil {
 		clock = time.Now
 	}
-	limits := opts.Limits // and no more of opts is kept by packs
 	memos := make([]*memo, len(opts.Roots))
 	for i := range opts.Roots {
-		s := &scanner{ctx: ctx, root: &opts.Roots[i], limits: &limits, loader: opts.loader, clock: clock, visited: make(map[string]bool), touched: touched}
+		root := &opts.Roots[i]
+		s := &scanner{ctx: ctx, root: root, clock: clock, visited: make(map[string]bool), touched: touched}
+		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits, loader: opts.loader}
 		if before != nil {
 			s.before = before[i]
 		}
@@ -69,9 +71,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 			return nil, nil, err
 		}
 		log.Debug("scanned root", "dir", s.root.Dir, "packs", len(s.found), "directories", s.dirs, "read", s.reads)
-		remember := s.memo // and nothing else of s
-		remember.reads = s.reads
-		memos[i] = &remember
+		memos[i] = s.remember()
 		assignIDs(s.found)
 		c.add(&opts, s)
 	}
@@ -83,10 +83,10 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 type scanner struct {
 	ctx     context.Context // of the one call of Scan that made this
 	root    *Root
-	limits  *Limits
-	loader  *tools.Loader
+	origin  *Origin
 	clock   func() time.Time
 	before  *memo           // of the scan before; nil: none
+	old     memo            // before, if it is of dir
 	touched map[string]bool // see rescan
 	dir     string          // the root's directory, absolute, symlinks resolved
 	stamps  stamper
@@ -99,7 +99,35 @@ type scanner struct {
 
 	found    []*Pack
 	problems []diag.Diagnostic
-	memo     memo
+	out      writer         // of the tree that is remembered
+	linked   map[string]int // :: see [memo]
+	texts    map[string]string
+}
+
+// remember returns what to remember for the next scan, and nothing else of s.
+func (s *scanner) remember() *memo {
+	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, fresh: true}
+	if string(s.out.b) == s.old.tree {
+		m.tree = s.old.tree
+	} else {
+		m.tree = string(s.out.b)
+	}
+	if m.same(&s.old) {
+		m.docs, m.links, m.fresh = s.old.docs, s.old.links, false
+	} else {
+		m.docs = slices.Clone(m.docs) // with no room behind them
+	}
+	return m
+}
+
+// once returns the one copy of a name that many packs have.
+func (s *scanner) once(name string) string {
+	if known, ok := s.texts[name]; ok {
+		return known
+	}
+	name = strings.Clone(name) // and not all that it is a part of
+	s.texts[name] = name
+	return name
 }
 
 // wasTouched reports whether something in a directory, or in the folder tools of
@@ -117,15 +145,21 @@ type place struct {
 	room   *int // how many more directories the pack may have below it; nil outside of packs
 }
 
-// below returns the place of the directory name in p.
-func (p place) below(name string) place {
+// below returns the place of what is called name in p, and whose absolute path is
+// full, symlinks resolved.
+func (p place) below(name, full string) place {
 	p.depth++
-	if p.at == p.actual {
-		p.at = join(p.at, name)
-		p.actual = p.at // the same text, once
-		return p
+	same := p.at == p.actual
+	length := len(name)
+	if p.actual != "." {
+		length += len(p.actual) + 1
 	}
-	p.at, p.actual = join(p.at, name), join(p.actual, name)
+	p.actual = filepath.ToSlash(full[len(full)-length:]) // the same text, once
+	if same {
+		p.at = p.actual
+	} else {
+		p.at = join(p.at, name)
+	}
 	return p
 }
 
@@ -168,18 +202,17 @@ func (s *scanner) scan() error {
 		return s.ctx.Err()
 	}
 	s.stamps = newStamper(dir, s.clock())
-	s.memo = memo{dir: dir, links: make(map[string]*node)}
-	var old memo
-	if s.before != nil && s.before.dir == dir {
-		old = *s.before
-	}
-	top := &visit{s: s, place: place{at: ".", actual: "."}, full: dir, old: old.top}
+	s.linked, s.texts = make(map[string]int), make(map[string]string)
+	top := &visit{s: s, place: place{at: ".", actual: "."}, full: dir}
 	defer top.close()
-	if s.memo.top, err = s.walk(top); err != nil {
-		return err
+	if s.before != nil && s.before.dir == dir && s.before.tree != "" {
+		s.old = *s.before
+		s.out.b = make([]byte, 0, len(s.old.tree)+len(s.old.tree)/16)
+		s.out.docs = make([]frontmatter.Summary, 0, len(s.old.docs)+len(s.old.docs)/16)
+		top.remember(0)
 	}
-	if s.memo.top == nil {
-		return s.ctx.Err() // it said why
+	if err := s.walk(top); err != nil || len(s.out.b) == 0 {
+		return err // or it said why
 	}
 	// Links come after the directories they may lead to, so that a pack that has
 	// a path of its own goes by it.
@@ -188,7 +221,7 @@ func (s *scanner) scan() error {
 		s.links = nil
 		slices.SortFunc(links, func(a, b place) int { return strings.Compare(a.at, b.at) })
 		for _, l := range links {
-			if err := s.follow(top, l, old.links); err != nil {
+			if err := s.follow(top, l); err != nil {
 				return err
 			}
 		}
@@ -229,11 +262,11 @@ func (s *scanner) missing(err error) {
 	s.report(severity, CodeRootUnreadable, s.root.Dir, "the folder of packs cannot be read: "+causeOf(err), "check that it is a directory and that you may read it")
 }
 
-// walk looks at one directory and those below, and returns what to remember of
-// it; nil when it cannot be read.
-func (s *scanner) walk(v *visit) (*node, error) {
+// walk looks at one directory and those below, and remembers them, if it can be
+// read. The error is that ctx ended.
+func (s *scanner) walk(v *visit) error {
 	if err := s.ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	p := v.place
 	s.visited[p.actual] = true
@@ -252,7 +285,7 @@ func (s *scanner) walk(v *visit) (*node, error) {
 		case !errors.Is(err, packfs.ErrNotFound): // otherwise gone since
 			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+causeOf(err), "check that you may read it")
 		}
-		return nil, nil
+		return nil
 	}
 	if v.now.cut {
 		s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the directory has more than %d entries, and the rest was left out", maxEntries), "")
@@ -265,17 +298,19 @@ func (s *scanner) walk(v *visit) (*node, error) {
 		}
 	}
 	s.loose(v)
+	at := s.out.begin(&v.now)
 	if p.depth < maxDepth {
 		if err := s.below(v, p); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return v.done(), nil
+	s.out.end(at)
+	return nil
 }
 
 // below walks the directories in the one of v, whose place is p.
 func (s *scanner) below(v *visit, p place) error {
-	for _, e := range v.now.entries {
+	for e := range v.now.entries.all() {
 		if !e.IsDir() && e.mode&fs.ModeSymlink == 0 || skipped(e.name) {
 			continue
 		}
@@ -291,19 +326,20 @@ func (s *scanner) below(v *visit, p place) error {
 				return nil
 			}
 		}
-		below := p.below(e.name)
+		full := v.path(e.name)
+		below := p.below(e.name, full)
 		if e.mode&fs.ModeSymlink != 0 {
 			s.links = append(s.links, below)
 			continue
 		}
-		sub := &visit{s: s, up: v, name: e.name, place: below, full: v.path(e.name), old: v.old.sub(e.name), loud: v.loud}
-		n, err := s.walk(sub)
+		sub := v.below(e.name, below, full)
+		if at, ok := v.subs.find(e.name); ok {
+			sub.remember(at)
+		}
+		err := s.walk(sub)
 		sub.close() // before the next is opened
 		if err != nil {
 			return err
-		}
-		if n != nil {
-			v.now.subs = append(v.now.subs, n)
 		}
 	}
 	return nil
@@ -311,7 +347,7 @@ func (s *scanner) below(v *visit, p place) error {
 
 // follow walks the directory that a link leads to, when it is inside the root
 // and was not walked before.
-func (s *scanner) follow(top *visit, l place, old map[string]*node) error {
+func (s *scanner) follow(top *visit, l place) error {
 	target, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
 	if err != nil {
 		return nil // leads nowhere, or in circles
@@ -329,13 +365,19 @@ func (s *scanner) follow(top *visit, l place, old map[string]*node) error {
 		return nil
 	}
 	l.actual = rel
-	v := &visit{s: s, up: top, name: rel, place: l, full: target, old: old[rel], loud: top.loud}
+	v := top.below(rel, l, target)
 	defer v.close()
-	n, err := s.walk(v)
-	if n != nil {
-		s.memo.links[rel] = n
+	if at, ok := s.old.links[rel]; ok {
+		v.remember(at)
 	}
-	return err
+	begin := len(s.out.b)
+	if err := s.walk(v); err != nil {
+		return err
+	}
+	if len(s.out.b) > begin {
+		s.linked[rel] = begin
+	}
+	return nil
 }
 
 // skipped reports whether no pack is looked for in a directory of that name.

@@ -406,4 +406,6 @@ func BenchmarkScan(b *testing.B) {
 
 var since = time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func frontmatterNamed(name string) *frontmatter.Summary { return &frontmatter.Summary{Name: name} }
+func frontmatterNamed(name string) frontmatter.Summary {
+	return (&frontmatter.Document{Name: name}).Summary()
+}

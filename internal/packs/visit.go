@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -21,6 +19,7 @@ type visit struct {
 	place place
 	full  string // absolute path
 	old   *node  // what is remembered; nil for nothing
+	subs  subs   // what is remembered of the directories in it, those that were not asked for yet
 	// quiet says that nothing here was touched since: what is remembered counts
 	// without a look, however young it is.
 	quiet bool
@@ -33,6 +32,30 @@ type visit struct {
 	vanished bool
 	dir      *packfs.Dir // nil when it was not opened
 	now      node
+
+	was  node   // what old points to
+	next *visit // one for what is below, again and again: there are so many directories
+}
+
+// below returns a visit of a directory in this one, or of one that a link in it
+// leads to. It is good until the next one is asked for.
+func (v *visit) below(name string, at place, full string) *visit {
+	if v.next == nil {
+		v.next = new(visit)
+	}
+	sub := v.next
+	*sub = visit{
+		s: v.s, up: v, name: name, place: at, full: full, loud: v.loud,
+		now: node{docs: sub.now.docs[:0]}, was: node{docs: sub.was.docs[:0]}, next: sub.next,
+	}
+	return sub
+}
+
+// remember has the visit go by what is at a place of the tree of the scan before.
+func (v *visit) remember(at int) {
+	if subs, ok := v.s.old.read(at, &v.was); ok {
+		v.old, v.subs = &v.was, subs
+	}
 }
 
 // open opens the directory, through the one above.
@@ -63,7 +86,7 @@ func (v *visit) close() {
 // again begins anew, with nothing that is remembered.
 func (v *visit) again() {
 	v.close()
-	v.now, v.old, v.quiet, v.vanished = node{}, nil, false, false
+	v.now, v.old, v.subs, v.quiet, v.vanished = node{docs: v.now.docs[:0]}, nil, subs{}, false, false
 }
 
 // look finds out what is in the directory: by its stamp when that is what is
@@ -105,8 +128,7 @@ func (v *visit) look() error {
 // read returns what parse makes of a file in the directory, which is remembered
 // when it is a plain one. parse returns what the system said of the file before
 // it was read; nil when nothing was read.
-func (v *visit) read(name string, parse func(dir *packfs.Dir) (record, os.FileInfo)) record {
-	plain := v.isPlain(name)
+func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (record, os.FileInfo)) record {
 	if plain {
 		if old := v.old.document(name); old != nil && (v.quiet || v.unchanged(name, old)) {
 			v.now.docs = append(v.now.docs, *old)
@@ -148,8 +170,8 @@ func (v *visit) path(name string) string { return v.full + string(filepath.Separ
 
 // isPlain reports whether the name is that of a file in the directory itself.
 func (v *visit) isPlain(name string) bool {
-	i, ok := slices.BinarySearchFunc(v.now.entries, name, compareName)
-	return ok && v.now.entries[i].mode.IsRegular()
+	e, ok := v.now.entries.find(name)
+	return ok && e.mode.IsRegular()
 }
 
 func (v *visit) unchanged(name string, old *record) bool {
@@ -163,11 +185,11 @@ func (v *visit) unchanged(name string, old *record) bool {
 // toolFiles returns the files that declare tools of the pack that is here.
 func (v *visit) toolFiles() []string {
 	files := toolFilesHere(v.now.entries)
-	i, ok := slices.BinarySearchFunc(v.now.entries, "tools", compareName)
-	if !ok || v.now.entries[i].mode&(fs.ModeDir|fs.ModeSymlink) == 0 {
+	e, ok := v.now.entries.find("tools")
+	if !ok || e.mode&(fs.ModeDir|fs.ModeSymlink) == 0 {
 		return files
 	}
-	if v.now.entries[i].mode&fs.ModeSymlink != 0 {
+	if e.mode&fs.ModeSymlink != 0 {
 		v.now.always = true
 	} else if v.old != nil && v.old.tools != nil {
 		known := v.old.tools
@@ -212,20 +234,6 @@ func listTools(dir *packfs.Dir, st stamper) listing {
 		l.names = append(l.names, e.Name())
 	}
 	return l
-}
-
-// done returns what is to be remembered: the same as before when it is the same.
-func (v *visit) done() *node {
-	n, old := &v.now, v.old
-	slices.SortFunc(n.subs, func(a, b *node) int { return strings.Compare(a.name, b.name) })
-	if old != nil && n.always == old.always && n.state == old.state && n.which == old.which && n.tools == old.tools && slices.Equal(n.subs, old.subs) &&
-		(v.quiet && len(n.docs) == len(old.docs) || !n.stamp.IsZero() && n.stamp == old.stamp && slices.EqualFunc(n.docs, old.docs, func(a, b record) bool {
-			return a.name == b.name && a.stamp == b.stamp && a.doc == b.doc && !a.stamp.IsZero()
-		})) {
-		return old
-	}
-	kept := *n
-	return &kept
 }
 
 func unreadable(name string, err error) diag.Diagnostic {

@@ -35,7 +35,7 @@ type promptsResult struct {
 // invocable reports whether an attached pack has a prompt: whoever wrote it may
 // reserve it for models. One that is reserved for people has.
 func invocable(p *packs.Pack) bool {
-	return p.Frontmatter.UserInvocable == nil || *p.Frontmatter.UserInvocable
+	return p.Frontmatter.UserInvocable()
 }
 
 // prompts are the prompts of a Catalog's packs, and ours, sorted by their names.
@@ -108,7 +108,7 @@ func (s *Server) prompts(some []keyed) []mcp.Prompt {
 
 // packPrompt is a pack's own.
 func (s *Server) packPrompt(p keyed) mcp.Prompt {
-	hint := safetext.Line(p.pack.Frontmatter.ArgumentHint)
+	hint := safetext.Line(p.pack.Frontmatter.ArgumentHint())
 	if hint == "" {
 		hint = "what to apply the pack to"
 	}

@@ -64,7 +64,7 @@ func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
 			continue
 		}
 		docs = append(docs, search.Document{
-			Name: p.ID + " " + p.Name, Tags: p.Tags, Tools: s.toolNames(p, loads && p.Attached), Description: p.Description,
+			Name: p.ID + " " + p.Name, Tags: p.Tags(), Tools: s.toolNames(p, loads && p.Attached), Description: p.Description,
 		})
 		ids = append(ids, p.ID)
 	}

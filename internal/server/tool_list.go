@@ -118,7 +118,7 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 		PackID: p.ID, Name: safetext.Line(p.Name), Description: s.describe(p.Description),
 		HasToolsJSON: s.files.HasTools(p), Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
 	}
-	for _, t := range p.Tags {
+	for _, t := range p.Tags() {
 		l.Tags = append(l.Tags, safetext.Line(t))
 	}
 	_, problems, err := s.files.Load(p)
@@ -156,7 +156,7 @@ func offered(c *packs.Catalog) []*packs.Pack {
 }
 
 // isOffered reports whether an attached pack is there for models.
-func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation }
+func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
 
 // pack finds an attached pack for a call, or says what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
@@ -179,7 +179,7 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 		return nil, e
 	case !p.Attached:
 		return nil, failf(codeNotAttached, fmt.Sprintf("Ask the user to attach it: packs-mcp attach %s", p.ID), "pack %q is not attached", p.ID)
-	case p.Frontmatter.DisableModelInvocation:
+	case p.Frontmatter.DisableModelInvocation():
 		return nil, failf(codeNotAttached, "Only the user can call on it.", "pack %q asks not to be used by models on their own", p.ID)
 	case !p.Offered:
 		return nil, failf(codeNotAttached, "The pack is meant for another mode; the user can change it with mode: in the configuration.", "pack %q is not offered in this mode", p.ID)

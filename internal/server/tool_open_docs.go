@@ -113,7 +113,7 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (openDocsResult,
 	}
 	out.EntryDoc = documentOf(page)
 	text := page.Data
-	for _, name := range pack.Docs {
+	for _, name := range pack.Docs() {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
 		if err != nil {
 			return out, "", err

@@ -140,7 +140,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	var docs []search.Document
 	for _, p := range c.Attached() {
-		docs = append(docs, search.Document{Name: p.ID, Tags: p.Tags, Description: p.Description})
+		docs = append(docs, search.Document{Name: p.ID, Tags: p.Tags(), Description: p.Description})
 	}
 	b.Run("make", func(b *testing.B) {
 		for b.Loop() {

@@ -6,97 +6,156 @@ import (
 )
 
 // A Summary is what a catalog of many packs keeps of a [Document]. It never
-// changes.
+// changes, and is one text, since there may be so many of them: what its methods
+// return are parts of that, found anew at each call. Summaries that are equal
+// say the same. The zero Summary is that of no Document.
 type Summary struct {
-	Name         string // may be empty, when that is what is wrong with the document
-	Description  string // whole
-	ArgumentHint string
-
-	Tags  []string
-	Modes []string // where the pack is offered; empty means everywhere
-
-	UserInvocable          *bool // false: no prompt for people
-	DisableModelInvocation bool  // not to be offered to the model
-
-	nameLine, descriptionLine int32
+	// text holds the flags, the lines of name and description, the name, the
+	// description, the hint, the tags and the modes: numbers as uvarints, each
+	// text behind its length, each list behind how many texts it has.
+	text string
 }
-
-// Summary returns what is to be kept of the Document.
-func (d *Document) Summary() *Summary {
-	return &Summary{
-		Name: d.Name, Description: d.Description, ArgumentHint: d.ArgumentHint, Tags: d.Tags, Modes: d.Modes,
-		UserInvocable: d.UserInvocable, DisableModelInvocation: d.DisableModelInvocation,
-		nameLine: int32(d.KeyLine("name")), descriptionLine: int32(d.KeyLine("description")),
-	}
-}
-
-// NameLine returns the line of the file on which the name stands, or 0 when
-// there is none.
-func (s *Summary) NameLine() int { return int(s.nameLine) }
-
-// DescriptionLine is [Summary.NameLine] of the description.
-func (s *Summary) DescriptionLine() int { return int(s.descriptionLine) }
-
-// ErrBinary says that bytes are not what AppendBinary wrote.
-var ErrBinary = errors.New("not a summary of frontmatter")
 
 // Bits of a Summary's flags.
 const (
-	saysUserInvocable = 1 << iota
-	userInvocable
+	hiddenFromUser = 1 << iota
 	disableModelInvocation
 )
 
-// AppendBinary appends the Summary in a form that [FromBinary] reads. The error
-// is nil.
-func (s *Summary) AppendBinary(b []byte) ([]byte, error) {
+// Summary returns what is to be kept of the Document.
+func (d *Document) Summary() Summary {
 	var flags uint64
-	if s.UserInvocable != nil {
-		if flags |= saysUserInvocable; *s.UserInvocable {
-			flags |= userInvocable
-		}
+	if d.UserInvocable != nil && !*d.UserInvocable {
+		flags |= hiddenFromUser
 	}
-	if s.DisableModelInvocation {
+	if d.DisableModelInvocation {
 		flags |= disableModelInvocation
 	}
-	for _, n := range []uint64{flags, uint64(s.nameLine), uint64(s.descriptionLine)} {
+	b := make([]byte, 0, 64+len(d.Name)+len(d.Description)+len(d.ArgumentHint))
+	for _, n := range []uint64{flags, uint64(d.KeyLine("name")), uint64(d.KeyLine("description"))} {
 		b = binary.AppendUvarint(b, n)
 	}
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
-	text(s.Name)
-	text(s.Description)
-	text(s.ArgumentHint)
-	for _, list := range [][]string{s.Tags, s.Modes} {
+	text(d.Name)
+	text(d.Description)
+	text(d.ArgumentHint)
+	for _, list := range [][]string{d.Tags, d.Modes} {
 		b = binary.AppendUvarint(b, uint64(len(list)))
 		for _, s := range list {
 			text(s)
 		}
 	}
-	return b, nil
+	return Summary{string(b)}
 }
 
-// FromBinary reads what AppendBinary wrote, all of src. The texts of the
-// Summary are parts of src.
-func FromBinary(src string) (*Summary, error) {
-	r := reader{rest: src}
-	flags := r.number()
-	s := &Summary{DisableModelInvocation: flags&disableModelInvocation != 0, nameLine: int32(r.number()), descriptionLine: int32(r.number())}
-	if flags&saysUserInvocable != 0 {
-		s.UserInvocable = new(flags&userInvocable != 0)
+// IsZero reports whether s is that of no Document.
+func (s Summary) IsZero() bool { return s.text == "" }
+
+// Name is what the Document says, and may be empty when that is what is wrong
+// with it.
+func (s Summary) Name() string {
+	_, r := s.numbers()
+	return r.text()
+}
+
+// Description is whole.
+func (s Summary) Description() string {
+	_, r := s.numbers()
+	r.text()
+	return r.text()
+}
+
+// ArgumentHint is empty when the Document has none.
+func (s Summary) ArgumentHint() string {
+	r := s.behindDescription()
+	return r.text()
+}
+
+// Tags are in the order of the Document.
+func (s Summary) Tags() []string {
+	r := s.behindDescription()
+	r.text()
+	return r.list()
+}
+
+// Modes say where the pack is offered; none means everywhere.
+func (s Summary) Modes() []string {
+	r := s.behindDescription()
+	r.text()
+	r.list()
+	return r.list()
+}
+
+// UserInvocable is false when people are to have no prompt for the pack.
+func (s Summary) UserInvocable() bool {
+	n, _ := s.numbers()
+	return n[0]&hiddenFromUser == 0
+}
+
+// DisableModelInvocation is true when the pack is not to be offered to the model.
+func (s Summary) DisableModelInvocation() bool {
+	n, _ := s.numbers()
+	return n[0]&disableModelInvocation != 0
+}
+
+// NameLine returns the line of the file on which the name stands, or 0 when
+// there is none.
+func (s Summary) NameLine() int {
+	n, _ := s.numbers()
+	return int(n[1])
+}
+
+// DescriptionLine is [Summary.NameLine] of the description.
+func (s Summary) DescriptionLine() int {
+	n, _ := s.numbers()
+	return int(n[2])
+}
+
+// numbers returns the flags and the lines, and a reader of what is behind them.
+func (s Summary) numbers() (n [3]uint64, r reader) {
+	r.rest = s.text
+	for i := range n {
+		n[i] = r.number()
 	}
-	s.Name, s.Description, s.ArgumentHint = r.text(), r.text(), r.text()
-	for _, list := range []*[]string{&s.Tags, &s.Modes} {
+	return n, r
+}
+
+func (s Summary) behindDescription() reader {
+	_, r := s.numbers()
+	r.text()
+	r.text()
+	return r
+}
+
+// ErrText says that a text is not one of a Summary.
+var ErrText = errors.New("not a summary of frontmatter")
+
+// Text returns the whole Summary, for [SummaryOf]. It is empty for the zero
+// Summary only.
+func (s Summary) Text() string { return s.text }
+
+// SummaryOf returns the Summary whose Text is text, of which it is made: as long
+// as there is the one, there is the other.
+func SummaryOf(text string) (Summary, error) {
+	if text == "" {
+		return Summary{}, nil
+	}
+	_, r := Summary{text}.numbers()
+	for range 3 {
+		r.text()
+	}
+	for range 2 {
 		for range r.count() {
-			*list = append(*list, r.text())
+			r.text()
 		}
 	}
 	if r.bad || r.rest != "" {
-		return nil, ErrBinary
+		return Summary{}, ErrText
 	}
-	return s, nil
+	return Summary{text}, nil
 }
 
 // A reader takes values from the head of a text.
@@ -133,4 +192,17 @@ func (r *reader) text() string {
 	s := r.rest[:n]
 	r.rest = r.rest[n:]
 	return s
+}
+
+// list is nil when there is nothing in it.
+func (r *reader) list() []string {
+	n := r.count()
+	if n == 0 {
+		return nil
+	}
+	all := make([]string, n)
+	for i := range all {
+		all[i] = r.text()
+	}
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestSummary(t *testing.T) {
@@ -15,27 +16,31 @@ func TestSummary(t *testing.T) {
 	} {
 		doc, _ := Inspect("f", []byte(src), MaxSize)
 		s := doc.Summary()
-		if s.Name != doc.Name || s.Description != doc.Description || s.NameLine() != doc.KeyLine("name") || s.DescriptionLine() != doc.KeyLine("description") {
-			t.Errorf("Summary of %q = %+v", src, s)
+		want := []any{doc.Name, doc.Description, doc.ArgumentHint, doc.Tags, doc.Modes, doc.UserInvocable == nil || *doc.UserInvocable,
+			doc.DisableModelInvocation, doc.KeyLine("name"), doc.KeyLine("description"), false}
+		got := []any{s.Name(), s.Description(), s.ArgumentHint(), s.Tags(), s.Modes(), s.UserInvocable(),
+			s.DisableModelInvocation(), s.NameLine(), s.DescriptionLine(), s.IsZero()}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("Summary of %q (-want +got):\n%s", src, diff)
 		}
-		raw, err := s.AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
+		text := s.Text()
+		if again, err := SummaryOf(text); err != nil || again != s {
+			t.Errorf("%q: SummaryOf(Text) = %+v, %v", src, again, err)
 		}
-		got, err := FromBinary(string(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(s, got, cmp.AllowUnexported(Summary{})); diff != "" {
-			t.Errorf("%q (-before +after):\n%s", src, diff)
-		}
-		for n := range raw {
-			if _, err := FromBinary(string(raw[:n])); err == nil {
-				t.Errorf("%q: the first %d of %d bytes are a summary", src, n, len(raw))
+		for n := 1; n < len(text); n++ {
+			if _, err := SummaryOf(text[:n]); err == nil {
+				t.Errorf("%q: the first %d of %d bytes are a summary", src, n, len(text))
 			}
 		}
-		if _, err := FromBinary(string(raw) + "x"); err == nil {
+		if _, err := SummaryOf(text + "x"); err == nil {
 			t.Errorf("%q: a byte more is a summary", src)
 		}
+	}
+}
+
+func TestSummaryOfNothing(t *testing.T) {
+	s, err := SummaryOf("")
+	if err != nil || !s.IsZero() || s.Name() != "" || s.Tags() != nil || s.NameLine() != 0 || s.DisableModelInvocation() || !s.UserInvocable() {
+		t.Errorf("SummaryOf(\"\") = %+v, %v", s, err)
 	}
 }

@@ -36,8 +36,8 @@ type subject struct {
 // shown what the result goes by.
 func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string) (Result, error) {
 	r := Result{Path: shown, Description: p.Description}
-	if p.Frontmatter != nil {
-		r.Name = p.Frontmatter.Name
+	if !p.Frontmatter.IsZero() {
+		r.Name = p.Frontmatter.Name()
 	}
 	s := &subject{opts: &c.opts, folder: folder, pack: p, name: filepath.Base(p.Dir)}
 	if abs, err := filepath.Abs(folder); err == nil {
@@ -76,7 +76,7 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 func (s *subject) read(dir *packfs.Dir) {
 	s.dir = dir
 	p := s.pack
-	if p.Frontmatter == nil {
+	if p.Frontmatter.IsZero() {
 		return
 	}
 	// What is wrong with reading it was said by the scan.
@@ -85,7 +85,7 @@ func (s *subject) read(dir *packfs.Dir) {
 		s.doc, _ = frontmatter.Inspect(p.Entry, s.src, cmp.Or(s.opts.Limits.Frontmatter, frontmatter.MaxSize))
 	}
 	if s.doc == nil {
-		s.doc = &frontmatter.Document{Name: p.Frontmatter.Name, Description: p.Frontmatter.Description, Modes: p.Frontmatter.Modes}
+		s.doc = &frontmatter.Document{Name: p.Frontmatter.Name(), Description: p.Frontmatter.Description(), Modes: p.Frontmatter.Modes()}
 	}
 	s.node = s.doc.Node()
 }

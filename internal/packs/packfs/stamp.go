@@ -44,31 +44,38 @@ func (s Stamp) Settled(now time.Time) bool {
 	return !s.IsZero() && now.Sub(time.Unix(0, max(s.id.modified, s.id.changed))) >= settled
 }
 
-// stampSize is how many bytes a stamp has in a file.
-const stampSize = 5 * 8
-
-// AppendBinary appends the stamp's 40 bytes. They mean something on the machine
-// they were made on only. The error is nil.
+// AppendBinary appends the stamp in 5 to 50 bytes, mostly less than 20: there are
+// many of them. They mean something on the machine they were made on only. The
+// error is nil.
 func (s Stamp) AppendBinary(b []byte) ([]byte, error) {
-	for _, v := range [...]uint64{s.id.device, s.id.inode, uint64(s.id.size), uint64(s.id.modified), uint64(s.id.changed)} {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	return b, nil
+	b = binary.AppendUvarint(b, s.id.device)
+	b = binary.AppendUvarint(b, s.id.inode)
+	b = binary.AppendUvarint(b, uint64(s.id.size))
+	b = binary.AppendUvarint(b, uint64(s.id.modified))
+	return binary.AppendVarint(b, s.id.changed-s.id.modified), nil // mostly the same
 }
 
 // CutStamp returns the stamp that b begins with, as [Stamp.AppendBinary] wrote
-// it, and the rest; ok is false when b is too short.
+// it, and the rest; ok is false when there is none.
 func CutStamp(b string) (s Stamp, rest string, ok bool) {
-	if len(b) < stampSize {
-		return Stamp{}, b, false
-	}
-	number := func(i int) uint64 {
-		var v uint64
-		for j := 7; j >= 0; j-- {
-			v = v<<8 | uint64(b[8*i+j])
+	var v [5]uint64
+	rest = b
+	for i := range v {
+		if v[i], rest, ok = cutUvarint(rest); !ok {
+			return Stamp{}, b, false
 		}
-		return v
 	}
-	s.id = identity{device: number(0), inode: number(1), size: int64(number(2)), modified: int64(number(3)), changed: int64(number(4))}
-	return s, b[stampSize:], true
+	s.id = identity{device: v[0], inode: v[1], size: int64(v[2]), modified: int64(v[3])}
+	s.id.changed = s.id.modified + (int64(v[4]>>1) ^ -int64(v[4]&1))
+	return s, rest, true
+}
+
+func cutUvarint(b string) (v uint64, rest string, ok bool) {
+	for i := 0; i < len(b) && i < binary.MaxVarintLen64; i++ {
+		v |= uint64(b[i]&0x7f) << (7 * i)
+		if b[i] < 0x80 {
+			return v, b[i+1:], true
+		}
+	}
+	return 0, b, false
 }

@@ -70,7 +70,7 @@ func TestStamp(t *testing.T) {
 	if !ok || got != second || rest != "rest" {
 		t.Errorf("CutStamp = %v, %q, %v, want %v", got, rest, ok, second)
 	}
-	if _, _, ok := CutStamp(string(raw[2:])); ok {
+	if _, _, ok := CutStamp(string(raw[1 : len(raw)-1])); ok {
 		t.Error("CutStamp of too little is ok")
 	}
 	if !second.Which().Same(WhichOf(lstat(t, file))) || second.Which().Same(WhichOf(lstat(t, dir))) || (Which{}).Same(Which{}) {

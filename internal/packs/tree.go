@@ -1,0 +1,315 @@
+package packs
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// Bits of a node's flags in a tree.
+const (
+	nodeAlways = 1 << iota
+	nodeCut
+	nodeStamp // it has a stamp, and otherwise a device and an inode, which are 0 for none
+	nodeState
+	nodeTools
+	nodeFlags // behind the last one
+)
+
+// A writer makes the tree of a memo.
+type writer struct {
+	b     []byte
+	docs  []frontmatter.Summary
+	other map[int]packfs.Which
+}
+
+func (w *writer) number(v uint64) { w.b = binary.AppendUvarint(w.b, v) }
+
+func (w *writer) text(s string) {
+	w.number(uint64(len(s)))
+	w.b = append(w.b, s...)
+}
+
+func (w *writer) stamp(s packfs.Stamp) { w.b, _ = s.AppendBinary(w.b) } // it cannot fail
+
+// begin writes a node. What is written until end is below it.
+func (w *writer) begin(n *node) (at int) {
+	begin := len(w.b)
+	w.text(n.name)
+	at = len(w.b)
+	w.b = append(w.b, 0, 0, 0, 0) // for how many bytes are behind them
+	device, inode, ok := n.which.Inode()
+	if !ok && n.which != (packfs.Which{}) {
+		if w.other == nil {
+			w.other = make(map[int]packfs.Which)
+		}
+		w.other[begin] = n.which
+	}
+	var flags uint64
+	for i, is := range []bool{n.always, n.cut, !n.stamp.IsZero(), n.state != 0, n.tools != nil} {
+		if is {
+			flags |= 1 << i
+		}
+	}
+	w.number(flags)
+	if flags&nodeStamp != 0 {
+		w.stamp(n.stamp)
+	} else {
+		w.number(device)
+		w.number(inode)
+	}
+	if flags&nodeState != 0 {
+		w.b = binary.LittleEndian.AppendUint64(w.b, n.state)
+	}
+	w.text(string(n.entries))
+	if n.tools != nil {
+		w.stamp(n.tools.stamp)
+		w.number(uint64(len(n.tools.names)))
+		for _, name := range n.tools.names {
+			w.text(name)
+		}
+	}
+	slices.SortFunc(n.docs, func(a, b record) int { return strings.Compare(a.name, b.name) })
+	w.number(uint64(len(n.docs)))
+	for i := range n.docs {
+		w.record(&n.docs[i])
+	}
+	return at
+}
+
+// end ends the node that begin returned at for.
+func (w *writer) end(at int) {
+	binary.LittleEndian.PutUint32(w.b[at:], uint32(len(w.b)-at-4))
+}
+
+func (w *writer) record(r *record) {
+	w.text(r.name)
+	w.stamp(r.stamp)
+	w.number(uint64(len(w.docs)))
+	w.docs = append(w.docs, r.doc)
+	w.number(uint64(len(r.problems)))
+	for _, p := range r.problems {
+		for _, s := range []string{p.Code, string(p.Severity), p.File, p.Pointer, p.Message, p.Hint} {
+			w.text(s)
+		}
+		w.number(uint64(p.Line))
+		w.number(uint64(p.Column))
+	}
+}
+
+// A reader takes values from the head of a text. Nothing that it is given makes
+// it panic, or take more memory than some times the bytes there are.
+type reader struct {
+	rest string
+	bad  bool // something was not there; everything after it is empty
+}
+
+func (r *reader) fail() { r.bad, r.rest = true, "" }
+
+func (r *reader) number() uint64 {
+	var v uint64
+	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen64; i++ {
+		v |= uint64(r.rest[i]&0x7f) << (7 * i)
+		if r.rest[i] < 0x80 {
+			r.rest = r.rest[i+1:]
+			return v
+		}
+	}
+	r.fail()
+	return 0
+}
+
+// count is a number of things of which each has at least one byte.
+func (r *reader) count() int {
+	n := r.number()
+	if n > uint64(len(r.rest)) {
+		r.fail()
+		return 0
+	}
+	return int(n)
+}
+
+// bytes are the next n.
+func (r *reader) bytes(n int) string {
+	if n > len(r.rest) {
+		r.fail()
+		return ""
+	}
+	s := r.rest[:n]
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *reader) text() string { return r.bytes(r.count()) }
+
+// fixed is a number of n bytes.
+func (r *reader) fixed(n int) (v uint64) {
+	s := r.bytes(n)
+	for i := range len(s) {
+		v |= uint64(s[i]) << (8 * i)
+	}
+	return v
+}
+
+func (r *reader) stamp() packfs.Stamp {
+	s, rest, ok := packfs.CutStamp(r.rest)
+	if !ok {
+		r.fail()
+		return packfs.Stamp{}
+	}
+	r.rest = rest
+	return s
+}
+
+// subs are nodes of a tree that follow each other.
+type subs struct {
+	tree    string
+	at, end int // of those that are left
+}
+
+// next returns the next one.
+func (s *subs) next() (name string, at int, ok bool) {
+	if s.at >= s.end {
+		return "", 0, false
+	}
+	at = s.at
+	r := reader{rest: s.tree[at:s.end]}
+	name = r.text()
+	r.bytes(int(r.fixed(4)))
+	s.at = s.end - len(r.rest)
+	return name, at, !r.bad
+}
+
+// find is next for the one of a name, when names are asked for in their order.
+func (s *subs) find(want string) (at int, ok bool) {
+	for {
+		begin := s.at
+		name, at, ok := s.next()
+		switch {
+		case !ok || name == want:
+			return at, ok
+		case name > want:
+			s.at = begin
+			return 0, false
+		}
+	}
+}
+
+// read reads the node at a place of the tree into n, and returns those below it;
+// ok is false when there is none. All texts but those of problems are parts of
+// the tree.
+func (m *memo) read(at int, n *node) (below subs, ok bool) {
+	r := reader{rest: m.tree[at:]}
+	docs := n.docs[:0]
+	*n = node{name: r.text()}
+	size := int(r.fixed(4))
+	end := len(m.tree) - len(r.rest) + size
+	r.rest = r.bytes(size)
+
+	flags := r.number()
+	n.always, n.cut = flags&nodeAlways != 0, flags&nodeCut != 0
+	if flags&nodeStamp != 0 {
+		n.stamp = r.stamp()
+		n.which = n.stamp.Which()
+	} else if device, inode := r.number(), r.number(); inode != 0 {
+		n.which = packfs.WhichInode(device, inode)
+	} else {
+		n.which = m.other[at]
+	}
+	if flags&nodeState != 0 {
+		n.state = r.fixed(8)
+	}
+	n.entries = entries(r.text())
+	if flags&nodeTools != 0 {
+		n.tools = &listing{stamp: r.stamp()}
+		for range r.count() {
+			n.tools.names = append(n.tools.names, r.text())
+		}
+	}
+	for range r.count() {
+		docs = append(docs, m.record(&r))
+	}
+	n.docs = docs
+	if r.bad || flags >= nodeFlags {
+		return subs{}, false
+	}
+	return subs{m.tree, end - len(r.rest), end}, true
+}
+
+func (m *memo) record(r *reader) record {
+	d := record{name: r.text(), stamp: r.stamp()}
+	if i := r.number(); i < uint64(len(m.docs)) {
+		d.doc = m.docs[i]
+	} else {
+		r.fail()
+	}
+	for range r.count() {
+		var p diag.Diagnostic
+		var severity string
+		for _, s := range []*string{&p.Code, &severity, &p.File, &p.Pointer, &p.Message, &p.Hint} {
+			*s = strings.Clone(r.text()) // packs have it, which stay longer than the tree
+		}
+		p.Severity, p.Line, p.Column = diag.Severity(severity), int(r.number()), int(r.number())
+		d.problems = append(d.problems, p)
+	}
+	return d
+}
+
+// isWhole reports whether the tree is one that a scan could have made.
+func (m *memo) isWhole() bool {
+	starts := map[int]bool{0: true}
+	for rel, at := range m.links {
+		if starts[at] || !filepath.IsLocal(filepath.FromSlash(rel)) {
+			return false
+		}
+		starts[at] = true
+	}
+	all := subs{m.tree, 0, len(m.tree)}
+	for n := new(node); all.at < all.end; {
+		_, at, ok := all.next()
+		if !ok || !starts[at] || !m.isNode(at, n, 0) {
+			return false
+		}
+		delete(starts, at)
+	}
+	return len(starts) == 0
+}
+
+// isNode is isWhole of one node and those below it. It uses n.
+func (m *memo) isNode(at int, n *node, depth int) bool {
+	below, ok := m.read(at, n)
+	if !ok || depth > maxDepth || !n.entries.isWhole() {
+		return false
+	}
+	if n.tools != nil && slices.ContainsFunc(n.tools.names, isNoName) {
+		return false
+	}
+	for last := ""; below.at < below.end; {
+		name, at, ok := below.next()
+		if !ok || isNoName(name) || name <= last || !m.isNode(at, n, depth+1) {
+			return false
+		}
+		last = name
+	}
+	return true
+}
+
+func (l entries) isWhole() bool {
+	for rest := string(l); rest != ""; {
+		name, after, ok := strings.Cut(rest, "/")
+		if !ok || len(name) < 2 || isNoName(name[1:]) {
+			return false
+		}
+		rest = after
+	}
+	return true
+}
+
+func isNoName(name string) bool {
+	return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00")
+}
