@@ -203,6 +203,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	go func() {
 		var err error
 		s.library, err = a.library(ctx, cfg, logger, extra...)
+		giveBack()
 		found <- err
 		if err == nil {
 			warm(ctx, s.library, files)
@@ -334,6 +335,20 @@ func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
+// muchMemory is from how many bytes of the heap on it pays to give back what is
+// not used.
+const muchMemory = 16 << 20
+
+// giveBack returns memory to the system. Reading packs takes some times what they
+// keep.
+func giveBack() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapSys-m.HeapReleased >= muchMemory {
+		debug.FreeOSMemory()
+	}
+}
+
 // warm compiles the first tools there are: the schema behind them is compiled
 // once, and takes longer than all the rest of the first answer.
 func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
@@ -352,8 +367,7 @@ func (s *service) watch(logger *slog.Logger) {
 		Idle: func() {
 			s.saveIndex(logger)
 			s.server.Ready(context.Background())
-			// Reading packs takes many times the memory that they keep.
-			debug.FreeOSMemory()
+			giveBack()
 		},
 		Logger: logger,
 	})

@@ -18,8 +18,7 @@ const modeGlobal = "Global"
 // A Catalog is what a scan found. It never changes, and is safe for concurrent
 // use.
 type Catalog struct {
-	packs    []*Pack          // by id, then by priority
-	byID     map[string]*Pack // :: id in lower case → the pack that is not shadowed
+	packs    []*Pack // by id in lower case; of one id, first the one that is not shadowed
 	problems []diag.Diagnostic
 }
 
@@ -118,30 +117,48 @@ func offered(modes []string, mode string) bool {
 }
 
 // finish decides which of several packs has an id, and sorts.
-func (c *Catalog) finish(opts *Options) {
-	c.byID = make(map[string]*Pack, len(c.packs))
+func (c *Catalog) finish() {
 	for _, p := range c.packs {
 		p.Valid = !diag.HasErrors(p.Problems)
-		// A pack that is not valid never hides one that is.
-		key := strings.ToLower(p.ID)
-		if winner := c.byID[key]; winner == nil || p.Valid && !winner.Valid {
-			c.byID[key] = p
+	}
+	slices.SortStableFunc(c.packs, func(a, b *Pack) int { return compareID(a, strings.ToLower(b.ID)) }) // of one id, as found
+	for rest := c.packs; len(rest) > 0; {
+		key := strings.ToLower(rest[0].ID)
+		n := 1
+		for n < len(rest) && compareID(rest[n], key) == 0 {
+			n++
 		}
+		c.settle(rest[:n])
+		rest = rest[n:]
 	}
 	for _, p := range c.packs {
-		if winner := c.byID[strings.ToLower(p.ID)]; winner != p {
-			p.ShadowedBy = winner.Dir
-			p.problem(diag.Warning, CodeShadowed, 0,
-				fmt.Sprintf("the pack in %q has the id %q, so this one, in %q, does not count", winner.Dir, p.ID, p.Dir), "rename one of them, or remove one of the two folders of packs")
-		}
 		diag.Sort(p.Problems)
 	}
-	slices.SortStableFunc(c.packs, func(a, b *Pack) int {
-		return cmp.Or(
-			strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)),
-			cmp.Compare(min(len(a.ShadowedBy), 1), min(len(b.ShadowedBy), 1)), // the others as found
-		)
-	})
+}
+
+// settle puts the one of packs with the same id first that has it, and marks the
+// others.
+func (c *Catalog) settle(same []*Pack) {
+	// A pack that is not valid never hides one that is.
+	i := max(0, slices.IndexFunc(same, func(p *Pack) bool { return p.Valid }))
+	winner := same[i]
+	copy(same[1:], same[:i])
+	same[0] = winner
+	for _, p := range same[1:] {
+		p.ShadowedBy = winner.Dir
+		p.problem(diag.Warning, CodeShadowed, 0,
+			fmt.Sprintf("the pack in %q has the id %q, so this one, in %q, does not count", winner.Dir, p.ID, p.Dir), "rename one of them, or remove one of the two folders of packs")
+	}
+}
+
+func compareID(p *Pack, lower string) int { return strings.Compare(strings.ToLower(p.ID), lower) }
+
+// named returns the pack that has an id, which is in lower case; nil for none.
+func (c *Catalog) named(lower string) *Pack {
+	if i, ok := slices.BinarySearchFunc(c.packs, lower, compareID); ok {
+		return c.packs[i] // the first of them
+	}
+	return nil
 }
 
 // ErrNotFound is what every [NotFoundError] and [AmbiguousError] is.
@@ -199,7 +216,7 @@ func (c *Catalog) LookupAttached(id string) (*Pack, error) {
 // ByID returns the pack among those of [Catalog.Attached] with exactly this id,
 // letter case included; nil when there is none.
 func (c *Catalog) ByID(id string) *Pack {
-	if p := c.byID[strings.ToLower(id)]; p != nil && p.ID == id && p.current() {
+	if p := c.named(strings.ToLower(id)); p != nil && p.ID == id && p.current() {
 		return p
 	}
 	return nil
@@ -207,7 +224,7 @@ func (c *Catalog) ByID(id string) *Pack {
 
 func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
 	lower := strings.ToLower(strings.Trim(strings.TrimSpace(id), "/"))
-	if p := c.byID[lower]; p != nil && counts(p) {
+	if p := c.named(lower); p != nil && counts(p) {
 		return p, nil
 	}
 	var matches []*Pack

@@ -1,9 +1,7 @@
 package packs
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 )
@@ -15,7 +13,7 @@ func (c *Catalog) With(set attach.Set) *Catalog {
 	if len(set.Attached)+len(set.Detached) == 0 {
 		return c
 	}
-	out := &Catalog{packs: slices.Clone(c.packs), byID: maps.Clone(c.byID), problems: c.problems}
+	out := &Catalog{packs: slices.Clone(c.packs), problems: c.problems}
 	for i, p := range out.packs {
 		on, since := p.Attached, p.AttachedSince
 		if e, ok := set.Attached[p.ID]; ok && e.Dir == p.Dir {
@@ -29,9 +27,6 @@ func (c *Catalog) With(set attach.Set) *Catalog {
 		other := *p
 		other.Attached, other.AttachedSince = on, since
 		out.packs[i] = &other
-		if key := strings.ToLower(p.ID); out.byID[key] == p {
-			out.byID[key] = &other
-		}
 	}
 	return out
 }

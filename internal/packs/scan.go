@@ -75,7 +75,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 		assignIDs(s.found)
 		c.add(&opts, s)
 	}
-	c.finish(&opts)
+	c.finish()
 	return c, memos, nil
 }
 
