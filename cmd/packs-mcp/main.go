@@ -14,6 +14,7 @@ import (
 )
 
 func main() {
+	collectLater(os.Getenv("GOGC"))
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signals = append(signals, syscall.SIGHUP)

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -37,15 +36,25 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// plainKey matches keys that can be shown as they are.
-var plainKey = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{1,80}$`)
-
 // showKey returns a key as a message shows it.
 func showKey(key string) string {
-	if plainKey.MatchString(key) {
+	if isPlainKey(key) {
 		return key
 	}
 	return show(key)
+}
+
+// isPlainKey reports whether a key can be shown as it is.
+func isPlainKey(key string) bool {
+	const most = 80
+	return key != "" && len(key) <= most && !strings.ContainsFunc(key, func(r rune) bool {
+		return !isLetterOrDigit(r) && !strings.ContainsRune("_.[]-", r)
+	})
+}
+
+// isLetterOrDigit reports whether a character is one of A to Z, a to z or 0 to 9.
+func isLetterOrDigit(r rune) bool {
+	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 }
 
 // show quotes what a person wrote, and shortens it.

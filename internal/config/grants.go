@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	slashpath "path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -113,8 +112,13 @@ func (f *fileReader) words(v *yaml.Node, path string, to *[]string, check func(s
 	}
 }
 
-// envNames are the names that programs and their shells can use.
-var envNames = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+// isEnvName reports whether programs and their shells can use a name.
+func isEnvName(s string) bool {
+	const most = 128
+	return s != "" && len(s) <= most && (s[0] < '0' || s[0] > '9') && !strings.ContainsFunc(s, func(r rune) bool {
+		return !isLetterOrDigit(r) && r != '_'
+	})
+}
 
 // grantedEnv checks the name of a variable. Names that a pack may not set are
 // fine here: to name one is the user's own act. Patterns are not, since nobody
@@ -122,7 +126,7 @@ var envNames = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 func (f *fileReader) grantedEnv(s string) (name, wrong string) {
 	upper := strings.ToUpper(s)
 	switch {
-	case !envNames.MatchString(s):
+	case !isEnvName(s):
 		return "", "want the name of one variable, such as GITHUB_TOKEN; its value is the one that this program was started with"
 	case slices.Contains([]string{"HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"}, upper):
 		return "", "write home: true instead"

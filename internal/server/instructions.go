@@ -56,9 +56,16 @@ func (s *Server) metadataBlock(attached []*packs.Pack, max int) string {
 	// Long descriptions are cut here, and not in the list, when that names more
 	// packs: a pack that is not named is easily missed.
 	var block string
+	var named []bool // :: number of a pack → whether it has tools: its files are read once, whatever the length
+	hasTools := func(i int) bool {
+		if i == len(named) {
+			named = append(named, s.files.HasTools(attached[i]))
+		}
+		return named[i]
+	}
 	for _, length := range []int{s.limits.Description, 400, 160} {
 		var all bool
-		if block, all = s.entries(attached, head, max, length); all {
+		if block, all = s.entries(attached, hasTools, head, max, length); all {
 			break
 		}
 	}
@@ -66,8 +73,9 @@ func (s *Server) metadataBlock(attached []*packs.Pack, max int) string {
 }
 
 // entries is the block with descriptions of at most so many characters, and
-// whether every pack is in it.
-func (s *Server) entries(attached []*packs.Pack, head string, max, length int) (block string, all bool) {
+// whether every pack is in it. It asks hasTools of one pack after the other, from
+// the first on.
+func (s *Server) entries(attached []*packs.Pack, hasTools func(int) bool, head string, max, length int) (block string, all bool) {
 	var b strings.Builder
 	b.WriteString(head)
 	used := weight(head)
@@ -78,7 +86,7 @@ func (s *Server) entries(attached []*packs.Pack, head string, max, length int) (
 	reserve := weight(rest(len(attached)))
 	for i, p := range attached {
 		e := fmt.Sprintf("- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
-			p.ID, safetext.Line(p.Name), shorten(s.describe(p.Description), length), s.files.HasTools(p))
+			p.ID, safetext.Line(p.Name), shorten(s.describe(p.Description), length), hasTools(i))
 		need := used + weight(e)
 		if i < len(attached)-1 {
 			need += reserve

@@ -257,10 +257,14 @@ func FuzzParse(f *testing.F) {
 		"---\nname: a\ndescription: b\n---\nbody", "---\r\nname: 1\r\ndescription: x: y\r\n---\r\n", "---\nname: a\ndescription: | x\n  y\ntags: [a]\n---\n",
 		"---\nname: \"\\ud83e\\udde0\"\ndescription: **b**\nread_only: \"yes\"\n---\n", "---\na: &a {b: *a}\n<<: *a\nname: [x] y\ndescription: @\n---\n",
 		"---\n\tname: a\n---\n", "---\n? [a]\n: b\nname: a\ndescription: b\n---", "---\nname: !!binary aGk=\ndescription: !x y\ntimeout: 0x10\n---\n", "---\n\"name\": a\n'description': b\nname: c\n---\n",
+		"---\nname: a\ndescription: \"b: c # d\"\r\nlicense: 'é'\nargument-hint: b\u00a0c #d\n---\n",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
+		if b, state := Find(src); state == Closed {
+			checkPlain(t, string(src[b.Start:b.End]))
+		}
 		doc, problems := Parse("f", src)
 		if (doc == nil) != diag.HasErrors(problems) {
 			t.Fatalf("Parse(%q) = %v, %v: a document or an error, never both", src, doc, problems)

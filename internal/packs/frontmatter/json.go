@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -74,11 +75,17 @@ func writeText(b *bytes.Buffer, text string) error {
 
 // Numbers of the core schema. Words of it are matched one by one.
 var (
-	coreInt   = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	coreOctal = regexp.MustCompile(`^0o[0-7]+$`)
-	coreHex   = regexp.MustCompile(`^0x[0-9a-fA-F]+$`)
-	coreFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	coreInt   = pattern(`^[-+]?[0-9]+$`)
+	coreOctal = pattern(`^0o[0-7]+$`)
+	coreHex   = pattern(`^0x[0-9a-fA-F]+$`)
+	coreFloat = pattern(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 )
+
+// pattern returns a regular expression that is compiled when it is first wanted:
+// most documents want none, and every start of the program would wait for it.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // plainValue returns the JSON of a scalar that is no text; empty when it is one.
 func plainValue(n *yaml.Node) string {
@@ -95,12 +102,12 @@ func plainValue(n *yaml.Node) string {
 		return "true"
 	case v == "false" || v == "False" || v == "FALSE":
 		return "false"
-	case coreOctal.MatchString(v):
+	case coreOctal().MatchString(v):
 		base = 8
-	case coreHex.MatchString(v):
+	case coreHex().MatchString(v):
 		base = 16
-	case coreInt.MatchString(v):
-	case coreFloat.MatchString(v):
+	case coreInt().MatchString(v):
+	case coreFloat().MatchString(v):
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil {
 			return "" // larger than any number

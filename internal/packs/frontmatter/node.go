@@ -43,6 +43,14 @@ func splitLines(block []byte) []line {
 // for an empty one, with the lines of the file and without aliases. Every key
 // of every mapping in it is a scalar.
 func parseBlock(lines []line) (node *yaml.Node, err error) {
+	if node := plainBlock(lines); node != nil {
+		return node, nil
+	}
+	return parseYAML(lines)
+}
+
+// parseYAML is parseBlock for whatever a block may be.
+func parseYAML(lines []line) (node *yaml.Node, err error) {
 	var b strings.Builder
 	for _, l := range lines {
 		b.WriteString(l.text)

@@ -2,7 +2,6 @@ package frontmatter
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -197,7 +196,7 @@ func holdsColon(s string) bool {
 	return strings.Contains(s, ": ") || strings.Contains(s, ":\t") || strings.HasSuffix(s, ":")
 }
 
-var indicatorText = regexp.MustCompile(`^([|>][0-9+-]{0,2})[ \t]+([^#\s].*)$`)
+var indicatorText = pattern(`^([|>][0-9+-]{0,2})[ \t]+([^#\s].*)$`)
 
 // splitIndicator moves text that follows a block indicator to the first line
 // of the block.
@@ -206,7 +205,7 @@ func splitIndicator(lines []line) ([]line, []repair) {
 	var done []repair
 	next := 0
 	for _, e := range entries(lines) {
-		m := indicatorText.FindStringSubmatch(e.value)
+		m := indicatorText().FindStringSubmatch(e.value)
 		if m == nil {
 			continue
 		}
@@ -246,7 +245,7 @@ func expandTabs(lines []line) ([]line, []repair) {
 	return fixed, []repair{{first, fmt.Sprintf("%d lines are indented with tabs, which are read as two spaces each", count), "indent with spaces"}}
 }
 
-var surrogates = regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
+var surrogates = pattern(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
 
 // joinSurrogates writes a surrogate pair of escapes, as JSON has it, in a
 // double-quoted value as the character it stands for.
@@ -256,7 +255,7 @@ func joinSurrogates(lines []line) ([]line, []repair) {
 	for i, l := range lines {
 		var b strings.Builder
 		at := 0
-		for _, m := range surrogates.FindAllStringSubmatchIndex(l.text, -1) {
+		for _, m := range surrogates().FindAllStringSubmatchIndex(l.text, -1) {
 			if !inQuotes(l.text[:m[0]]) {
 				continue
 			}
@@ -355,12 +354,12 @@ func firstText(lines []line) (no, column int) {
 	return 0, 0
 }
 
-var causePlace = regexp.MustCompile(`^yaml: (line \d+: )?`)
+var causePlace = pattern(`^yaml: (line \d+: )?`)
 
 // causeText is the parser's own words, without a line number (it counts
 // another way) and without anything of the pack's that is not plain ASCII.
 func causeText(err error) string {
-	text := causePlace.ReplaceAllString(err.Error(), "")
+	text := causePlace().ReplaceAllString(err.Error(), "")
 	quoted := strconv.QuoteToASCII(clip(text))
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

@@ -3,7 +3,6 @@ package lint
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -164,7 +163,7 @@ func (s *subject) declaredOnly(severity diag.Severity) {
 }
 
 // semver is a version as semver.org has it.
-var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+var semver = pattern(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 // limit reports a description of more characters than the specification has.
 func (s *subject) limit(severity diag.Severity, v *yaml.Node, text string, limit int, message string) {

@@ -32,7 +32,7 @@ func (s *subject) skillMD() {
 	switch _, v := s.key("version"); {
 	case s.doc.Version == "":
 		s.report(diag.Error, CodeVersion, v, "the frontmatter has no version", "add a line version: 1.0.0")
-	case !semver.MatchString(s.doc.Version):
+	case !semver().MatchString(s.doc.Version):
 		s.report(diag.Error, CodeVersionFormat, v, fmt.Sprintf("the version %q is not a semantic version", clip(s.doc.Version)), "write three numbers with dots between them, such as 1.0.0")
 	}
 	if _, v := s.key("modes"); v != nil {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -211,7 +212,7 @@ func (s *subject) look(t text) {
 	}
 	plain, offsets := visible(t.s)
 	lower := lowered(plain)
-	for _, rule := range rules {
+	for _, rule := range rules() {
 		if m := rule.find(plain, lower); m != nil {
 			at := offsets(m[0])
 			s.warn(t, rule.code, at, fmt.Sprintf("%s %s: %+q", t.what, rule.says, clip(plain[m[0]:m[1]])), rule.hint)
@@ -225,7 +226,7 @@ func (s *subject) look(t text) {
 // names warns about what a text that models see beforehand mentions.
 func (s *subject) names(t text) {
 	plain, _ := visible(t.s)
-	for _, rule := range mentions {
+	for _, rule := range mentions() {
 		if m := rule.pattern.FindStringIndex(plain); m != nil {
 			s.warn(t, rule.code, 0, fmt.Sprintf("%s %s: %+q", t.what, rule.says, clip(strings.TrimSpace(plain[m[0]:m[1]]))), rule.hint)
 		}
@@ -242,6 +243,11 @@ type rule struct {
 	// from there on; nil: anything.
 	starts []string
 	here   *regexp.Regexp
+}
+
+// pattern returns a regular expression that is compiled when it is first wanted.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 // worded is a rule about wording, whatever the case: what begins with one of the
@@ -300,23 +306,29 @@ func lowered(s string) string {
 
 const wordsHint = "say to the model what the pack is for, and nothing against the person who uses it"
 
-// rules are for all texts. They are about wording, so they find what is meant
+// rules are for all texts, and made when they are first wanted: nobody who serves
+// packs does. They are about wording, so they find what is meant
 // well, too, and miss what is worded otherwise.
-var rules = []rule{ // never modified
-	worded(CodeTextOverride, `(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`,
-		"wants to replace the model's instructions", "ignore", "disregard", "forget", "override", "bypass"),
-	worded(CodeTextSecrecy, `(do\s+not|don['’]?t|never|must\s+not|should\s+not|avoid)\s+(ever\s+)?(tell(ing)?|inform(ing)?|notify(ing)?|alert(ing)?|warn(ing)?|(mention(ing)?|reveal(ing)?|disclos(e|ing)|report(ing)?|show(ing)?)\s+((this|that|it|these|them|any\s+of\s+this|this\s+\w+|these\s+\w+)\s+)?to)\s+(the|your|any)\s+(user|human|person)\b`,
-		"wants something kept from the user", "do", "don", "never", "must", "should", "avoid"),
-	worded(CodeTextSecrecy, `(without\s+(the\s+)?(user|human)(['’]s)?\s+(knowledge|knowing|noticing|consent|awareness)|without\s+(telling|informing|notifying|alerting)\s+(the\s+|your\s+)?(user|human)|(keep|hide)\s+(this|it|these)\s+(a\s+)?(secret\s+)?from\s+(the|your)\s+(user|human)|(user|human)\s+(must|should|may)\s+(not|never)\s+(know|notice|be\s+(told|informed|aware)))\b`,
-		"wants something kept from the user", "without", "keep", "hide", "user", "human"),
-}
+var rules = sync.OnceValue(func() []rule {
+	return []rule{
+		worded(CodeTextOverride, `(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`,
+			"wants to replace the model's instructions", "ignore", "disregard", "forget", "override", "bypass"),
+		worded(CodeTextSecrecy, `(do\s+not|don['’]?t|never|must\s+not|should\s+not|avoid)\s+(ever\s+)?(tell(ing)?|inform(ing)?|notify(ing)?|alert(ing)?|warn(ing)?|(mention(ing)?|reveal(ing)?|disclos(e|ing)|report(ing)?|show(ing)?)\s+((this|that|it|these|them|any\s+of\s+this|this\s+\w+|these\s+\w+)\s+)?to)\s+(the|your|any)\s+(user|human|person)\b`,
+			"wants something kept from the user", "do", "don", "never", "must", "should", "avoid"),
+		worded(CodeTextSecrecy, `(without\s+(the\s+)?(user|human)(['’]s)?\s+(knowledge|knowing|noticing|consent|awareness)|without\s+(telling|informing|notifying|alerting)\s+(the\s+|your\s+)?(user|human)|(keep|hide)\s+(this|it|these)\s+(a\s+)?(secret\s+)?from\s+(the|your)\s+(user|human)|(user|human)\s+(must|should|may)\s+(not|never)\s+(know|notice|be\s+(told|informed|aware)))\b`,
+			"wants something kept from the user", "without", "keep", "hide", "user", "human"),
+	}
+})
 
-// mentions are for descriptions, schemas and the like.
-var mentions = []rule{ // never modified
-	{code: CodeTextOverride, pattern: regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|assistant|secret)\s*>|<\|im_(start|end)\|>|\[/?INST\]`),
-		says: "is marked up like an instruction to the model", hint: "describe the pack in plain sentences"},
-	{code: CodeTextOtherTool, pattern: regexp.MustCompile(`\bmcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__[A-Za-z0-9_*-]+`),
-		says: "mentions another server's tool", hint: "speak of this pack's own tools only"},
-	{code: CodeTextCredential, pattern: regexp.MustCompile(`(?i)(~|\$HOME|\$\{HOME\}|/home/\w+|/root|/Users/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker|config/gh|git-credentials)\b|\bid_(rsa|ed25519|ecdsa)\b|\.aws/credentials\b|/etc/shadow\b`),
-		says: "speaks of a file with keys in it", hint: "let the tool take what it needs as an argument that the user sees"},
-}
+// mentions are for descriptions, schemas and the like; made when they are first
+// wanted, too.
+var mentions = sync.OnceValue(func() []rule {
+	return []rule{
+		{code: CodeTextOverride, pattern: regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|assistant|secret)\s*>|<\|im_(start|end)\|>|\[/?INST\]`),
+			says: "is marked up like an instruction to the model", hint: "describe the pack in plain sentences"},
+		{code: CodeTextOtherTool, pattern: regexp.MustCompile(`\bmcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__[A-Za-z0-9_*-]+`),
+			says: "mentions another server's tool", hint: "speak of this pack's own tools only"},
+		{code: CodeTextCredential, pattern: regexp.MustCompile(`(?i)(~|\$HOME|\$\{HOME\}|/home/\w+|/root|/Users/\w+)/\.(ssh|aws|gnupg|netrc|kube|docker|config/gh|git-credentials)\b|\bid_(rsa|ed25519|ecdsa)\b|\.aws/credentials\b|/etc/shadow\b`),
+			says: "speaks of a file with keys in it", hint: "let the tool take what it needs as an argument that the user sees"},
+	}
+})

@@ -172,7 +172,7 @@ func TestFindIsThePattern(t *testing.T) {
 			b.WriteString([]string{" ", " ", " ", " ", " ", " ", "\n\n", "", "-"}[r.IntN(9)])
 		}
 		text := b.String()
-		for _, rule := range rules {
+		for _, rule := range rules() {
 			want := rule.pattern.FindStringIndex(text)
 			if got := rule.find(text, lowered(text)); !slices.Equal(got, want) {
 				t.Fatalf("%q: %v, want %v", text, got, want)

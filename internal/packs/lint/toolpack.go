@@ -3,7 +3,6 @@ package lint
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // snakeCase is a tool's name in specs/tool-packs.md, "Core Fields".
-var snakeCase = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+var snakeCase = pattern(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 
 // toolPacks adds the rules of specs/tool-packs.md to a folder's tools.
 func (s *subject) toolPacks() {
@@ -37,10 +36,10 @@ func (s *subject) toolPack(t *tools.Tool) {
 	add := func(severity diag.Severity, code, message, hint string) {
 		s.problems = append(s.problems, diag.Diagnostic{Code: code, Severity: severity, File: t.File, Line: t.Line, Message: message, Hint: hint})
 	}
-	if !snakeCase.MatchString(t.Name) {
+	if !snakeCase().MatchString(t.Name) {
 		add(diag.Error, CodeToolName, fmt.Sprintf("the name %+q is not in snake_case", t.Name), "use lower-case letters and digits with single underscores between them")
 	}
-	if t.Version != "" && !semver.MatchString(t.Version) {
+	if t.Version != "" && !semver().MatchString(t.Version) {
 		add(diag.Warning, CodeVersionFormat, fmt.Sprintf("the version %q is not a semantic version", clip(t.Version)), "write three numbers with dots between them, such as 1.0.0")
 	}
 	for _, m := range t.Modes {

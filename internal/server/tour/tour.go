@@ -170,13 +170,15 @@ func (v *visitor) visit(ctx context.Context, pack map[string]any) error {
 }
 
 // mentioned finds what looks like the path of a file in a document.
-var mentioned = regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./-]*\.[A-Za-z0-9]+`)
+var mentioned = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_./-]*\.[A-Za-z0-9]+`)
+})
 
 // read reads the first file that the document mentions and the pack has, or
 // lists the pack.
 func (v *visitor) read(ctx context.Context, id, doc string) error {
 	tried := make(map[string]bool)
-	for _, path := range mentioned.FindAllString(doc, 50) {
+	for _, path := range mentioned().FindAllString(doc, 50) {
 		if !strings.Contains(path, "/") || tried[path] {
 			continue
 		}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// room is what the heap of a program that starts may grow to, in bytes, before
+// garbage is collected; Go's own is its smallest.
+const (
+	room    = 16 << 20
+	goOwn   = 4 << 20
+	percent = 100 * room / goOwn // of Go's
+)
+
+// starting is how long a program starts, at most. A server has had time to be idle
+// by then, and gives back what it does not need.
+const starting = time.Second
+
+// collectLater has garbage collections wait, while the program starts, until the
+// heap has some room: the smallest of them takes as long as a sixth of a start, and
+// most starts then need none. A heap that outgrows the room is collected as it
+// always is, so that the memory of a program with much to do is what it would be.
+// What a user wants, in GOGC, stands.
+func collectLater(gogc string) {
+	if gogc == "" {
+		afterCollection(time.Now(), debug.SetGCPercent(percent))
+	}
+}
+
+// afterCollection sets how far the heap may grow after the next collection, and
+// those after it, until the start is over and it is what is usual.
+func afterCollection(began time.Time, usual int) {
+	// It is found to be gone by the next collection.
+	next := new([64]byte)
+	runtime.AddCleanup(next, func(began time.Time) {
+		if time.Since(began) > starting {
+			debug.SetGCPercent(usual)
+			return
+		}
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(live)
+		debug.SetGCPercent(growth(live[0].Value.Uint64(), usual))
+		afterCollection(began, usual)
+	}, began)
+}
+
+// growth is by how many percent a heap of so many bytes may grow to have room, or
+// by what is usual when that is more. It is also what Go's own least is
+// multiplied by.
+func growth(live uint64, usual int) int {
+	if live >= room {
+		return usual
+	}
+	return max(usual, min(percent, int(100*(room-live)/max(live, 1))))
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+func TestGrowthOfTheHeap(t *testing.T) {
+	for _, test := range []struct {
+		live  uint64
+		usual int
+		want  int
+	}{
+		{live: 0, usual: 100, want: 400},
+		{live: 1 << 20, usual: 100, want: 400}, // Go's own least grows with it, to room
+		{live: 4 << 20, usual: 100, want: 300},
+		{live: 8 << 20, usual: 100, want: 100},
+		{live: 12 << 20, usual: 100, want: 100},
+		{live: 1 << 40, usual: 100, want: 100},
+		{live: 8 << 20, usual: 50, want: 100},
+		{live: 1 << 20, usual: 1000, want: 1000},
+	} {
+		if got := growth(test.live, test.usual); got != test.want {
+			t.Errorf("growth(%d, %d) = %d, want %d", test.live, test.usual, got, test.want)
+		}
+	}
+}
+
+func TestCollectionsAreAsUsualAfterTheStart(t *testing.T) {
+	usual := debug.SetGCPercent(percent)
+	defer debug.SetGCPercent(usual)
+	now := func() int {
+		s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(s)
+		return int(s[0].Value.Uint64())
+	}
+	afterCollection(time.Now().Add(-2*starting), 123)
+	for end := time.Now().Add(20 * time.Second); now() != 123; runtime.GC() {
+		if time.Now().After(end) {
+			t.Fatalf("the heap may still grow by %d percent, want 123", now())
+		}
+	}
+}
+
+func TestWhatAUserWantsOfCollectionsStands(t *testing.T) {
+	usual := debug.SetGCPercent(77)
+	defer debug.SetGCPercent(usual)
+	collectLater("77")
+	if got := debug.SetGCPercent(77); got != 77 {
+		t.Errorf("with GOGC=77, the heap may grow by %d percent", got)
+	}
+}
