@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
@@ -253,5 +254,17 @@ cat "${0%/*}/word.txt"
 		if len(ends) != 1 {
 			t.Errorf("the log has %d ends of runs, want that of the one that was approved", len(ends))
 		}
+	}, kept)
+}
+
+// What a command attaches or detaches while the server runs, a client hears of
+// without asking for anything; and of nothing else.
+func TestFollowAttached(t *testing.T) {
+	kept := func(s *setup) { s.store = attach.Open(filepath.Join(t.TempDir(), "attached.json")) }
+	eachWatcher(t, triage+shelf, func(t *testing.T, f *follower) {
+		f.initialize()
+		f.listed()
+		change(t, f.store, func(set *attach.Set) { set.Detach("triage", time.Now()) })
+		f.hears(everyList...)
 	}, kept)
 }
