@@ -23,25 +23,32 @@ type follower struct {
 	aside    string        // a folder to write files in before they are put in place
 }
 
+// watchers are the kinds of watchers that tests are run with.
+var watchers = []string{"events", "polling"}
+
+// newFollower watches a world's folder with one of these.
+func newFollower(t *testing.T, kind, tree string, options ...option) *follower {
+	t.Helper()
+	w := newWorld(t, tree, options...)
+	f := &follower{world: w, followed: make(chan struct{}, 1), aside: t.TempDir()}
+	watcher := watch.Start(w.lib, watch.Options{
+		Poll: kind == "polling", Every: 20 * time.Millisecond, Recheck: time.Hour, // what comes does so by an event
+		Changed: func(ctx context.Context) {
+			w.srv.Refresh(ctx)
+			select {
+			case f.followed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	t.Cleanup(watcher.Close)
+	return f
+}
+
 // eachWatcher runs a test with the system's events, and without.
 func eachWatcher(t *testing.T, tree string, test func(*testing.T, *follower), options ...option) {
-	for _, poll := range []bool{false, true} {
-		t.Run(map[bool]string{false: "events", true: "polling"}[poll], func(t *testing.T) {
-			w := newWorld(t, tree, options...)
-			f := &follower{world: w, followed: make(chan struct{}, 1), aside: t.TempDir()}
-			watcher := watch.Start(w.lib, watch.Options{
-				Poll: poll, Every: 20 * time.Millisecond,
-				Changed: func(ctx context.Context) {
-					w.srv.Refresh(ctx)
-					select {
-					case f.followed <- struct{}{}:
-					default:
-					}
-				},
-			})
-			t.Cleanup(watcher.Close)
-			test(t, f)
-		})
+	for _, kind := range watchers {
+		t.Run(kind, func(t *testing.T) { test(t, newFollower(t, kind, tree, options...)) })
 	}
 }
 
