@@ -231,8 +231,8 @@ func (f *follower) dated(at time.Time) {
 	f.must(os.Rename(file, f.path("triage/SKILL.md")))
 }
 
-// repository makes a repository of 200 packs with 10 files each, with a branch in
-// which each of the files is another.
+// repository makes a repository of packs with 10 files each, with a branch in which
+// each of the files is another. Who polls has a tenth of them: package watch has all.
 func (f *follower) repository() {
 	f.t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -243,7 +243,7 @@ func (f *follower) repository() {
 	var stream strings.Builder
 	for _, branch := range []string{"one", "two"} {
 		fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter a <a@example.com> 1700000000 +0000\ndata 0\n", branch)
-		for path, data := range branchOf(branch) {
+		for path, data := range f.branch(branch) {
 			fmt.Fprintf(&stream, "M 100644 inline %s\ndata %d\n%s\n", path, len(data), data)
 		}
 	}
@@ -251,10 +251,14 @@ func (f *follower) repository() {
 	f.git("", "reset", "-q", "--hard", "one")
 }
 
-// branchOf yields the files of a branch.
-func branchOf(branch string) iter.Seq2[string, string] {
+// branch yields the files of a branch.
+func (f *follower) branch(branch string) iter.Seq2[string, string] {
+	n := 200
+	if f.kind == "polling" {
+		n = 20
+	}
 	return func(yield func(path, data string) bool) {
-		for i := range 200 {
+		for i := range n {
 			dir := fmt.Sprintf("g%d/p%03d/", i%10, i)
 			if !yield(dir+"SKILL.md", fmt.Sprintf("---\nname: p%03d\ndescription: Of branch %s.\n---\n", i, branch)) {
 				return
@@ -270,7 +274,7 @@ func branchOf(branch string) iter.Seq2[string, string] {
 
 func (f *follower) files(branch string) {
 	f.t.Helper()
-	for path, data := range branchOf(branch) {
+	for path, data := range f.branch(branch) {
 		f.replace(path, data, 0o644)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // A follower is a world whose folder is watched.
 type follower struct {
 	*world
+	kind     string        // of watcher
 	followed chan struct{} // has one when something was different since it was looked at
 	aside    string        // a folder to write files in before they are put in place
 }
@@ -30,7 +31,7 @@ var watchers = []string{"events", "polling"}
 func newFollower(t *testing.T, kind, tree string, options ...option) *follower {
 	t.Helper()
 	w := newWorld(t, tree, options...)
-	f := &follower{world: w, followed: make(chan struct{}, 1), aside: t.TempDir()}
+	f := &follower{world: w, kind: kind, followed: make(chan struct{}, 1), aside: t.TempDir()}
 	watcher := watch.Start(w.lib, watch.Options{
 		Poll: kind == "polling", Every: 20 * time.Millisecond, Recheck: time.Hour, // what comes does so by an event
 		Changed: func(ctx context.Context) {

@@ -24,21 +24,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
 
-// runs is how often each row of the table is tried; PACKS_MCP_WATCH_RUNS says
-// how often, once when it is not set.
-func runs(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("PACKS_MCP_WATCH_RUNS")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("PACKS_MCP_WATCH_RUNS=%q is no number of runs", text)
-	}
-	return n
-}
-
 // patience is how long a test waits for what has to come.
 const patience = 20 * time.Second
 
@@ -331,42 +316,40 @@ func TestTable(t *testing.T) {
 		for _, tc := range table {
 			t.Run(kind+"/"+strings.ReplaceAll(tc.name, " ", "_"), func(t *testing.T) {
 				t.Parallel()
-				for range runs(t) {
-					p := newPlace(t)
-					root := "root"
-					if strings.Contains(tc.name, "what is above") {
-						root = "far/away/root"
+				p := newPlace(t)
+				root := "root"
+				if strings.Contains(tc.name, "what is above") {
+					root = "far/away/root"
+				}
+				p.must(os.MkdirAll(p.dir, 0o755))
+				if tc.before == nil {
+					p.pack("root/a", "old")
+				} else {
+					tc.before(p)
+				}
+				f := follow(t, []string{p.path(root)}, kinds()[kind])
+				if kind == "events" || tc.still { // who polls is always ready
+					f.waitIdle()
+				}
+				before := f.changes()
+				tc.do(p)
+				if tc.silent {
+					if kind == "events" {
+						f.waitIdle() // there was an event, and nothing came of it
 					}
-					p.must(os.MkdirAll(p.dir, 0o755))
-					if tc.before == nil {
-						p.pack("root/a", "old")
-					} else {
-						tc.before(p)
-					}
-					f := follow(t, []string{p.path(root)}, kinds()[kind])
-					if kind == "events" || tc.still { // who polls is always ready
-						f.waitIdle()
-					}
-					before := f.changes()
-					tc.do(p)
-					if tc.silent {
-						if kind == "events" {
-							f.waitIdle() // there was an event, and nothing came of it
-						}
-					} else {
-						f.until(tc.name, func() bool {
-							return slices.Equal(show(f.lib.Catalog(t.Context())), tc.want) && (!tc.still || f.changes() > before)
-						})
-					}
-					if now := f.changes(); tc.silent && kind == "events" && now != before {
-						t.Errorf("%d changes were told, want none", now-before)
-					}
-					f.watcher.Close()
-					fresh, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path(root), AttachAll: true}}})
-					p.must(err)
-					if diff := cmp.Diff(show(fresh), show(f.lib.Catalog(t.Context()))); diff != "" {
-						t.Errorf("the catalog is not that of a new scan (-new +there):\n%s", diff)
-					}
+				} else {
+					f.until(tc.name, func() bool {
+						return slices.Equal(show(f.lib.Catalog(t.Context())), tc.want) && (!tc.still || f.changes() > before)
+					})
+				}
+				if now := f.changes(); tc.silent && kind == "events" && now != before {
+					t.Errorf("%d changes were told, want none", now-before)
+				}
+				f.watcher.Close()
+				fresh, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path(root), AttachAll: true}}})
+				p.must(err)
+				if diff := cmp.Diff(show(fresh), show(f.lib.Catalog(t.Context()))); diff != "" {
+					t.Errorf("the catalog is not that of a new scan (-new +there):\n%s", diff)
 				}
 			})
 		}
