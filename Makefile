@@ -19,7 +19,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check ci bench bench-sandbox soak-sandbox soak-approvals soak-http unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-sandbox soak-sandbox soak-approvals soak-http soak-watch unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -64,6 +64,10 @@ soak-approvals:
 # A hundred clients over HTTP for a minute, with approvals; nothing of them may be left.
 soak-http:
 	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server
+
+# What happens to folders of packs, by events and by polling, 20 times each.
+soak-watch:
+	go test -race -count=20 -parallel 8 -timeout 30m -run '^(TestTable|TestFollowed)$$' ./internal/packs/watch ./internal/server
 
 unprivileged:
 	@scripts/unprivileged.sh

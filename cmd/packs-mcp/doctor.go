@@ -270,6 +270,9 @@ func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog
 	}
 	for _, r := range a.roots(cfg, project(cfg)) {
 		_, err := os.Stat(r.Dir)
+		if r.Optional && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		root := checkedRoot{Path: r.Dir, Source: r.Source, Trust: r.Trust, Exists: err == nil}
 		for _, p := range catalog.All() {
 			if p.Root != r.Dir || p.Source != r.Source {

@@ -141,11 +141,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 	}
 	var names, counts []string
 	for _, name := range config.CompatNames() {
-		roots := present(a.compatRoots([]string{name}, project(cfg)))
-		if len(roots) == 0 {
-			continue
-		}
-		catalog, err := packs.Scan(ctx, packs.Options{Roots: roots})
+		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.compatRoots([]string{name}, project(cfg))})
 		if err != nil {
 			return ""
 		}

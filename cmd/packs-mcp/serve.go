@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -81,13 +80,6 @@ func (a *app) serve(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	defer s.unwatch(logger)
-	watching, unwatch := context.WithCancel(ctx)
-	var watcher sync.WaitGroup
-	watcher.Go(func() { s.server.Watch(watching) })
-	defer func() {
-		unwatch()
-		watcher.Wait()
-	}()
 	if cfg.HTTP.Addr != "" {
 		return a.serveHTTP(ctx, cfg, logger, s, who, made)
 	}

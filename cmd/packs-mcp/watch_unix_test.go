@@ -17,6 +17,74 @@ import (
 	"time"
 )
 
+// A talk is a client's, with a server in a process of its own.
+type talk struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr strings.Builder
+}
+
+// newTalk starts a server, and has its first list of tools.
+func newTalk(t *testing.T, env []string, args ...string) *talk {
+	t.Helper()
+	k := &talk{t: t, cmd: exec.Command("packs-mcp", append([]string{"serve"}, args...)...)}
+	k.cmd.Env, k.cmd.Stderr = env, &k.stderr
+	var err error
+	if k.in, err = k.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.out = bufio.NewReader(out)
+	if err := k.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(time.Minute, func() { _ = k.cmd.Process.Kill() })
+	t.Cleanup(func() { late.Stop() })
+	fmt.Fprintln(k.in, initialize)
+	fmt.Fprintln(k.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	fmt.Fprintln(k.in, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	k.until(`"id":2`)
+	return k
+}
+
+// until reads to the first line that has some words.
+func (k *talk) until(words string) {
+	k.t.Helper()
+	for {
+		line, err := k.out.ReadString('\n')
+		if err != nil {
+			k.t.Errorf("the server ended before it said %q", words)
+			return
+		}
+		if strings.Contains(line, words) {
+			return
+		}
+	}
+}
+
+// finds looks for a pack by its name.
+func (k *talk) finds(name string) {
+	k.t.Helper()
+	fmt.Fprintln(k.in, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"capability_packs_list","arguments":{"query":"`+name+`"}}}`)
+	k.until(`"pack_id":"` + name)
+}
+
+// end ends the server, and returns what it said to its user.
+func (k *talk) end() string {
+	k.t.Helper()
+	k.in.Close()
+	_, _ = io.Copy(io.Discard, k.out)
+	if err := k.cmd.Wait(); err != nil {
+		k.t.Errorf("the server ended with %v; it said %s", err, k.stderr.String())
+	}
+	return k.stderr.String()
+}
+
 // A client that asks for nothing hears of an edit, and what was read is kept for
 // the next start: one that finds it damaged says so, and serves all the same.
 func TestServeFollowsEdits(t *testing.T) {
@@ -26,53 +94,13 @@ func TestServeFollowsEdits(t *testing.T) {
 	index := filepath.Join(dir, "state", "index", "packs-*.index")
 	serve := func() (said string) {
 		t.Helper()
-		cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--attach", "all")
-		cmd.Env = env
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
-		defer late.Stop()
-		lines := bufio.NewReader(out)
-		until := func(words string) {
-			t.Helper()
-			for {
-				line, err := lines.ReadString('\n')
-				if err != nil {
-					t.Errorf("the server ended before it said %q", words)
-					return
-				}
-				if strings.Contains(line, words) {
-					return
-				}
-			}
-		}
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-		until(`"id":2`)
+		k := newTalk(t, env, "--packs", packs, "--attach", "all")
 		// However early it comes: what was edited before anybody watched is seen too.
 		name := fmt.Sprintf("new%d", time.Now().UnixNano())
 		plantPack(t, packs, name, "exit 0\n")
-		until("notifications/tools/list_changed")
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"capability_packs_list","arguments":{"query":"`+name+`"}}}`)
-		until(`"pack_id":"` + name)
-		in.Close()
-		_, _ = io.Copy(io.Discard, lines)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the server ended with %v; it said %s", err, stderr.String())
-		}
-		return stderr.String()
+		k.until("notifications/tools/list_changed")
+		k.finds(name)
+		return k.end()
 	}
 	const anew = "the index of packs is made anew"
 	if said := serve(); strings.Contains(said, anew) {
@@ -90,6 +118,51 @@ func TestServeFollowsEdits(t *testing.T) {
 	}
 	if said := serve(); !strings.Contains(said, anew) {
 		t.Errorf("with a damaged index: %s, want that it is made anew", said)
+	}
+}
+
+// Folders that nobody named are found when they come, and before that there is not
+// a word about them. What a command detaches, a client hears of without asking.
+func TestServeFindsFoldersThatCome(t *testing.T) {
+	dir, env := home(t)
+	project := filepath.Join(dir, "project")
+	for path, data := range map[string]string{
+		filepath.Join(dir, "state", "config.yaml"): "compat: [agents, claude]\n",
+		filepath.Join(project, ".git", "HEAD"):     "ref: refs/heads/main\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots := map[string]string{
+		"of-project": filepath.Join(project, ".packs"), "of-user": filepath.Join(dir, "state", "packs"),
+		"of-agents": filepath.Join(project, ".agents", "skills"), "of-claude": filepath.Join(dir, ".claude", "skills"),
+	}
+	args := []string{"--project", project}
+	for name := range roots {
+		args = append(args, "--attach", name)
+	}
+	k := newTalk(t, env, args...)
+	for name, root := range roots {
+		plantPack(t, root, name, "exit 0\n")
+		k.until("notifications/tools/list_changed")
+		k.finds(name)
+	}
+	plantPack(t, roots["of-user"], "mine", "exit 0\n")
+	for _, command := range []string{"attach", "detach", "attach"} {
+		cmd := exec.Command("packs-mcp", command, "mine", "--project", project)
+		cmd.Env = env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		k.until("notifications/resources/list_changed") // the last of the three
+	}
+	k.finds("mine")
+	if said := k.end(); strings.Contains(said, "root-missing") {
+		t.Errorf("the server said %s", said)
 	}
 }
 

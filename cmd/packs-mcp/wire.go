@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,15 +106,13 @@ func (a *app) roots(cfg *config.Config, project string) []packs.Root {
 		all = append(all, root)
 	}
 	// These are looked at without being named, so that nobody misses them.
-	var optional []packs.Root
 	if project != "" {
-		optional = append(optional, packs.Root{
-			Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted, Inside: project,
+		all = append(all, packs.Root{
+			Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted, Inside: project, Optional: true,
 		})
 	}
-	optional = append(optional, packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser})
-	optional = append(optional, a.compatRoots(cfg.Compat, project)...)
-	return append(all, present(optional)...)
+	all = append(all, packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser, Optional: true})
+	return append(all, a.compatRoots(cfg.Compat, project)...)
 }
 
 // compatRoots are the folders of other programs, found and not attached. Those
@@ -124,21 +120,13 @@ func (a *app) roots(cfg *config.Config, project string) []packs.Root {
 func (a *app) compatRoots(names []string, project string) []packs.Root {
 	var all []packs.Root
 	for _, f := range config.CompatFolders(names, a.environ, runtime.GOOS, project) {
-		root := packs.Root{Dir: f.Path, Source: f.Name, Trust: packs.TrustUser, Tools: f.Tools}
+		root := packs.Root{Dir: f.Path, Source: f.Name, Trust: packs.TrustUser, Tools: f.Tools, Optional: true}
 		if f.Project {
 			root.Trust, root.Inside = packs.TrustUntrusted, project
 		}
 		all = append(all, root)
 	}
 	return all
-}
-
-// present leaves out the folders that are not there.
-func present(all []packs.Root) []packs.Root {
-	return slices.DeleteFunc(all, func(r packs.Root) bool {
-		_, err := os.Stat(r.Dir)
-		return errors.Is(err, fs.ErrNotExist)
-	})
 }
 
 // store is where attached packs are remembered.

@@ -182,6 +182,15 @@ func (l *Library) Roots() []string {
 	return dirs
 }
 
+// Files returns the file in which persons attach and detach packs, if there is
+// to be one: like the roots, it is what a Catalog is made from.
+func (l *Library) Files() []string {
+	if l.store == nil {
+		return nil
+	}
+	return []string{l.store.Path()}
+}
+
 // scan makes a new Catalog. The caller holds scanning.
 func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bool, err error) {
 	opts := l.opts

@@ -85,6 +85,10 @@ type Root struct {
 	// pack, a diagnostic says what is missing.
 	Named bool
 
+	// Optional says that nobody named the directory: when it is not there, there
+	// is nothing to say, and its packs are found when it comes.
+	Optional bool
+
 	// Tools says that the root is for tools: every NAME.tool.json below it that
 	// belongs to no pack is one. Elsewhere only those in the root's own
 	// directory, in one called "tools", and below one called "tools.d" are.

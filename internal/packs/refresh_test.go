@@ -394,3 +394,35 @@ func TestRefreshBelowWhatWasSwapped(t *testing.T) {
 		t.Errorf("(-new scan +there):\n%s", diff)
 	}
 }
+
+// Of a root that nobody named there is nothing to say while it is not there; when
+// it is there and cannot be read, there is. Its packs are found when it comes.
+func TestOptionalRoot(t *testing.T) {
+	base := writeTree(t, "-- one/a/SKILL.md --\nPACK a\n-- file --\n-- later/.store/b/SKILL.md --\nPACK b\n")
+	at := func(name string) string { return filepath.Join(base, name) }
+	lib, err := NewLibrary(t.Context(), Options{Roots: []Root{
+		{Dir: at("one")}, {Dir: at("gone"), Optional: true}, {Dir: at("far/away"), Optional: true}, {Dir: at("file"), Optional: true},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a = one/a/SKILL.md", "! root-unreadable"}
+	if diff := cmp.Diff(want, describe(lib.Catalog(t.Context()), base)); diff != "" {
+		t.Errorf("without them (-want +got):\n%s", diff)
+	}
+	for _, step := range []struct{ from, to string }{{"later/.store", "gone"}, {"gone", "later/.store"}} {
+		if err := os.Rename(at(step.from), at(step.to)); err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := lib.Refresh(t.Context(), nil); err != nil || !changed {
+			t.Errorf("Refresh = %v, %v, want that it changed", changed, err)
+		}
+		want := []string{"a = one/a/SKILL.md", "! root-unreadable"}
+		if step.to == "gone" {
+			want = []string{"a = one/a/SKILL.md", "b = gone/b/SKILL.md", "! root-unreadable"}
+		}
+		if diff := cmp.Diff(want, describe(lib.Catalog(t.Context()), base)); diff != "" {
+			t.Errorf("with %q at %q (-want +got):\n%s", step.from, step.to, diff)
+		}
+	}
+}

@@ -256,6 +256,9 @@ func (s *scanner) missing(err error) {
 		severity = diag.Error
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, packfs.ErrNotFound) {
+		if s.root.Optional {
+			return
+		}
 		s.report(severity, CodeRootMissing, s.root.Dir, "the folder of packs is not there", "make it, or remove it from the command line or configuration that names it")
 		return
 	}

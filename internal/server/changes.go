@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -61,31 +60,15 @@ func (c *chat) saw(now *packs.Catalog) {
 }
 
 // Refresh tells the client of every chat which of its lists differ from what
-// they were, after the packs may have changed. Whoever watches the folders of
-// packs calls it; no client keeps it waiting.
+// they were, after the packs may have changed, or what is attached. Whoever watches
+// the folders of packs calls it; no client keeps it waiting. It leaves off when ctx
+// ends.
 func (s *Server) Refresh(ctx context.Context) {
 	now := s.opts.Library.Catalog(ctx) // once for all of them: it looks at the disk
 	s.changeTo(now)
 	for _, c := range s.everyChat() {
-		if c.isBehind(now) {
+		if ctx.Err() == nil && c.isBehind(now) {
 			s.follow(ctx, c)
-		}
-	}
-}
-
-// Watch calls Refresh every second until ctx is done, so that clients which ask
-// for nothing hear of it too when a command attaches or detaches a pack. As long
-// as nothing did, that looks at one file and at nothing of any pack. (Whoever
-// watches the folders of packs does not look at that file.)
-func (s *Server) Watch(ctx context.Context) {
-	t := time.NewTicker(s.every)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			s.Refresh(ctx)
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 )
 
 // everyList are the notes about all lists, in the order in which they come.
@@ -165,31 +163,6 @@ func TestChangesAreForOneChat(t *testing.T) {
 		if got := w.heard(); !slices.Equal(got, everyList) {
 			t.Errorf("a chat heard %q, want each list", got)
 		}
-	}
-}
-
-// What a command attaches or detaches while the server runs, a client hears of
-// without asking for anything; and of nothing else.
-func TestWatch(t *testing.T) {
-	w := newWorld(t, triage+shelf, func(s *setup) {
-		s.store = attach.Open(filepath.Join(t.TempDir(), "attached.json"))
-	})
-	w.srv.every = 5 * time.Millisecond
-	w.initialize()
-	w.listed()
-	ctx, stop := context.WithCancel(t.Context())
-	var watching sync.WaitGroup
-	watching.Go(func() { w.srv.Watch(ctx) })
-	change(t, w.store, func(set *attach.Set) { set.Detach("triage", time.Now()) })
-	for _, want := range everyList {
-		if m := w.await(); m["method"] != want {
-			t.Errorf("%v came, want %s", m, want)
-		}
-	}
-	stop()
-	watching.Wait()
-	if got := w.heard(); len(got) != 0 {
-		t.Errorf("also heard %q", got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
@@ -18,29 +19,37 @@ import (
 // A follower is a world whose folder is watched.
 type follower struct {
 	*world
+	kind     string        // of watcher
 	followed chan struct{} // has one when something was different since it was looked at
 	aside    string        // a folder to write files in before they are put in place
 }
 
+// watchers are the kinds of watchers that tests are run with.
+var watchers = []string{"events", "polling"}
+
+// newFollower watches a world's folder with one of these.
+func newFollower(t *testing.T, kind, tree string, options ...option) *follower {
+	t.Helper()
+	w := newWorld(t, tree, options...)
+	f := &follower{world: w, kind: kind, followed: make(chan struct{}, 1), aside: t.TempDir()}
+	watcher := watch.Start(w.lib, watch.Options{
+		Poll: kind == "polling", Every: 20 * time.Millisecond, Recheck: time.Hour, // what comes does so by an event
+		Changed: func(ctx context.Context) {
+			w.srv.Refresh(ctx)
+			select {
+			case f.followed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	t.Cleanup(watcher.Close)
+	return f
+}
+
 // eachWatcher runs a test with the system's events, and without.
 func eachWatcher(t *testing.T, tree string, test func(*testing.T, *follower), options ...option) {
-	for _, poll := range []bool{false, true} {
-		t.Run(map[bool]string{false: "events", true: "polling"}[poll], func(t *testing.T) {
-			w := newWorld(t, tree, options...)
-			f := &follower{world: w, followed: make(chan struct{}, 1), aside: t.TempDir()}
-			watcher := watch.Start(w.lib, watch.Options{
-				Poll: poll, Every: 20 * time.Millisecond,
-				Changed: func(ctx context.Context) {
-					w.srv.Refresh(ctx)
-					select {
-					case f.followed <- struct{}{}:
-					default:
-					}
-				},
-			})
-			t.Cleanup(watcher.Close)
-			test(t, f)
-		})
+	for _, kind := range watchers {
+		t.Run(kind, func(t *testing.T) { test(t, newFollower(t, kind, tree, options...)) })
 	}
 }
 
@@ -253,5 +262,17 @@ cat "${0%/*}/word.txt"
 		if len(ends) != 1 {
 			t.Errorf("the log has %d ends of runs, want that of the one that was approved", len(ends))
 		}
+	}, kept)
+}
+
+// What a command attaches or detaches while the server runs, a client hears of
+// without asking for anything; and of nothing else.
+func TestFollowAttached(t *testing.T) {
+	kept := func(s *setup) { s.store = attach.Open(filepath.Join(t.TempDir(), "attached.json")) }
+	eachWatcher(t, triage+shelf, func(t *testing.T, f *follower) {
+		f.initialize()
+		f.listed()
+		change(t, f.store, func(set *attach.Set) { set.Detach("triage", time.Now()) })
+		f.hears(everyList...)
 	}, kept)
 }

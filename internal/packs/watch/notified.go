@@ -15,10 +15,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
-// rootsEvery is the time between two looks at where the roots are. Events tell
-// of most that can happen to a root, and not when a folder far above it is
-// renamed, or another file system is mounted there.
-const rootsEvery = 2 * time.Second
+// opensFiles says that watching a directory opens every file in it, which a
+// user's home is too large, and too private, for. Where roots come is then seen
+// by looking.
+const opensFiles = runtime.GOOS != "linux" && runtime.GOOS != "windows"
 
 // maxOpen is how many directories are watched where that costs an open file for
 // each file in them, or a buffer for each: on all systems but Linux.
@@ -29,25 +29,31 @@ type use uint8
 
 const (
 	forPacks use = 1 << iota // the library has it
-	forRoot                  // a root is in it, or may come into it
+	forPath                  // a root, or a file of the library, is in it, or may come into it
 )
 
 // A notified eye is told by the system.
 type notified struct {
 	opts    Options
 	watcher *fsnotify.Watcher
-	ticker  *time.Ticker // of looks at the roots
-	recheck *time.Timer  // of the next look at everything
-	settle  *time.Timer  // runs while there are events that were not passed on
+	local   func(dir string) bool // packfs.Local
+	ticker  *time.Ticker          // of looks at the roots and files
+	recheck *time.Timer           // of the next look at everything
+	settle  *time.Timer           // runs while there are events that were not passed on
 
 	roots   map[string]packfs.Which // :: root, as it was given → what was there; zero for nothing
-	spots   map[string]bool         // :: path of which an event is about a root
-	watched map[string]use          // nil before the first follow
-	remote  bool                    // a root is on a file system without events
+	spots   map[string]string       // :: root, or file → path of which an event is about it
+	rootAt  map[string]bool         // :: such a path of a root → true
+	fileAt  map[string]bool         // :: such a path of a file → it is the file's own
+	files   files
+	watched map[string]use  // nil before the first follow
+	remote  map[string]bool // :: root on a file system without events → true; the log says so of each once
+	next    time.Time       // when these are looked at next, if there are any
 
 	touched map[string]bool // :: directory → something happened in it
 	moved   map[string]bool // :: path → what had this name may have another, or is new
 	all     bool            // something may have happened anywhere
+	file    bool            // a file of the library may be another
 	lost    bool            // so many events came that the system dropped some
 	first   time.Time       // when the first event came that was not passed on; zero for none
 }
@@ -58,8 +64,8 @@ func newNotified(o Options) (eye, error) {
 		return nil, err
 	}
 	n := &notified{
-		opts: o, watcher: w, ticker: time.NewTicker(rootsEvery), recheck: time.NewTimer(o.Recheck), settle: time.NewTimer(0),
-		roots: make(map[string]packfs.Which), touched: make(map[string]bool), moved: make(map[string]bool),
+		opts: o, watcher: w, local: packfs.Local, ticker: time.NewTicker(lookEvery), recheck: time.NewTimer(o.Recheck), settle: time.NewTimer(0),
+		roots: make(map[string]packfs.Which), remote: make(map[string]bool), touched: make(map[string]bool), moved: make(map[string]bool),
 	}
 	n.settle.Stop()
 	return n, nil
@@ -69,12 +75,35 @@ func (n *notified) close() {
 	n.ticker.Stop()
 	n.recheck.Stop()
 	n.settle.Stop()
-	n.watcher.Close() // waits for its goroutine
+	n.beside(func() { n.watcher.Close() }) // waits for its goroutine
 }
 
-func (n *notified) wait(ctx context.Context) (dirs []string, ok bool) {
+// beside has f change the watcher on a goroutine that ends before it does, and
+// returns the errors that came meanwhile: see [Watcher] for why.
+func (n *notified) beside(f func()) (errs []error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	failing := n.watcher.Errors
 	for {
-		if n.all || len(n.touched) > 0 {
+		select {
+		case err, open := <-failing:
+			if !open {
+				failing = nil
+				continue
+			}
+			errs = append(errs, err)
+		case <-done:
+			return errs
+		}
+	}
+}
+
+func (n *notified) wait(ctx context.Context) (_ news, ok bool) {
+	for {
+		if n.all || n.file || len(n.touched) > 0 {
 			if n.first.IsZero() {
 				n.first = time.Now()
 			}
@@ -82,25 +111,26 @@ func (n *notified) wait(ctx context.Context) (dirs []string, ok bool) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, false
+			return news{}, false
 		case <-n.settle.C:
 			return n.take(), true
 		case <-n.recheck.C:
 			n.all = true
 			return n.take(), true
 		case <-n.ticker.C:
-			if n.remote || n.rootsMoved() {
-				n.all = true
+			n.file = n.file || n.files.changed()
+			n.all = n.all || n.rootsMoved() || n.anyRemote() && !time.Now().Before(n.next)
+			if n.all || n.file {
 				return n.take(), true
 			}
 		case ev, open := <-n.watcher.Events:
 			if !open {
-				return nil, false
+				return news{}, false
 			}
 			n.note(ev)
 		case err, open := <-n.watcher.Errors:
 			if !open {
-				return nil, false
+				return news{}, false
 			}
 			n.failed(err)
 		}
@@ -117,27 +147,35 @@ func (n *notified) failed(err error) {
 }
 
 // take returns what is to be looked at, and begins anew.
-func (n *notified) take() (dirs []string) {
+func (n *notified) take() news {
+	seen := news{file: n.file}
 	if !n.all {
-		dirs = make([]string, 0, len(n.touched))
+		seen.dirs = make([]string, 0, len(n.touched))
 		for d := range n.touched {
-			dirs = append(dirs, d)
+			seen.dirs = append(seen.dirs, d)
 		}
 	}
 	clear(n.touched)
-	n.all, n.first = false, time.Time{}
+	n.all, n.file, n.first = false, false, time.Time{}
 	n.settle.Stop()
-	return dirs
+	return seen
 }
 
 // note keeps what an event says.
 func (n *notified) note(ev fsnotify.Event) {
 	dir := filepath.Dir(ev.Name)
+	whole, ofFile := n.fileAt[ev.Name]
+	if ofFile {
+		n.file = n.files.changed() || !whole || n.file
+	}
 	switch {
-	case n.spots[ev.Name]:
+	case n.rootAt[ev.Name]:
 		n.all = true
+	case whole:
+		return
+	case ofFile: // a folder on the way to it
 	case n.watched[dir]&forPacks == 0 && n.watched[ev.Name]&forPacks == 0:
-		return // a neighbour of a root
+		return // a neighbour
 	default:
 		n.touched[dir] = true
 		n.touched[ev.Name] = true // when it is a directory
@@ -151,7 +189,8 @@ func (n *notified) note(ev fsnotify.Event) {
 func (n *notified) rootsMoved() bool {
 	for root, was := range n.roots {
 		if is := which(root); is != was && !is.Same(was) {
-			n.moved[n.spot(root)] = true
+			at, _ := spot(root)
+			n.moved[at] = true
 			return true
 		}
 	}
@@ -172,35 +211,21 @@ func which(path string) packfs.Which {
 	return w
 }
 
-// follow changes what is watched on a goroutine that ends before it does:
-// fsnotify can wait for somebody to read an error of its own while it holds the
-// lock that each of these changes takes.
-func (n *notified) follow(lib Library, took time.Duration) (fresh []string, err error) {
-	n.recheck.Reset(max(n.opts.Recheck, 100*took))
-	if n.watched != nil && len(n.moved) == 0 && !n.lost {
+func (n *notified) follow(ctx context.Context, lib Library, took time.Duration) (fresh []string, err error) {
+	if took > 0 {
+		n.recheck.Reset(max(n.opts.Recheck, 100*took))
+		n.next = time.Now().Add(max(n.opts.Every, 20*took))
+	} else if n.watched != nil && len(n.moved) == 0 && !n.lost {
 		return nil, nil
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		fresh, err = n.change(lib)
-	}()
-	var errs []error
-	for {
-		select {
-		case err := <-n.watcher.Errors:
-			errs = append(errs, err)
-		case <-done:
-			for _, err := range errs {
-				n.failed(err)
-			}
-			return fresh, err
-		}
+	for _, err := range n.beside(func() { fresh, err = n.change(ctx, lib) }) {
+		n.failed(err)
 	}
+	return fresh, err
 }
 
 // change makes what is watched what is to be.
-func (n *notified) change(lib Library) (fresh []string, err error) {
+func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err error) {
 	for path := range n.watched {
 		// What has another name now is not to be watched under this one.
 		if n.lost || isOrBelow(path, n.moved) {
@@ -211,36 +236,50 @@ func (n *notified) change(lib Library) (fresh []string, err error) {
 	begins := n.watched == nil
 	if begins {
 		n.watched = make(map[string]use)
+		n.files = filesOf(lib)
 	}
 
 	want := make(map[string]use, len(n.watched))
 	for dir := range lib.Dirs() {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
 		want[dir] = forPacks
 		if len(want) > maxOpen && runtime.GOOS != "linux" {
 			return nil, fmt.Errorf("more than %d directories", maxOpen)
 		}
 	}
-	n.lookForRoots(lib.Roots(), want)
+	n.findPaths(lib, want)
 	for path := range n.watched {
 		if want[path] == 0 {
 			n.unwatch(path)
 		}
 	}
 	for path, why := range want {
-		if n.watched[path] == 0 {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		was := n.watched[path]
+		if was == 0 {
 			switch err := n.watcher.Add(path); {
 			case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
 				continue // gone, or closed, since it was looked at: an event above says so
 			case err != nil:
 				return nil, fmt.Errorf("watching %d directories: %w", len(want), err)
-			case why&forPacks != 0 && !begins:
-				fresh = append(fresh, path)
 			}
 		}
 		n.watched[path] = why
+		if why&forPacks != 0 && was&forPacks == 0 && !begins {
+			fresh = append(fresh, path)
+		}
 	}
-	if n.rootsMoved() {
-		n.all = true // between the look and the events
+	// Between the look and the events:
+	n.all = n.rootsMoved() || n.all
+	n.file = n.files.changed() || n.file
+	for path, was := range n.spots {
+		if is, _ := spot(path); is != was {
+			n.moved[is], n.all = true, true
+		}
 	}
 	return fresh, nil
 }
@@ -251,39 +290,67 @@ func (n *notified) unwatch(path string) {
 	delete(n.watched, path)
 }
 
-// lookForRoots finds out where the roots are, and which directories tell when
-// that changes.
-func (n *notified) lookForRoots(roots []string, want map[string]use) {
-	n.spots, n.remote = make(map[string]bool, len(roots)), false
-	for _, root := range roots {
-		spot := n.spot(root)
-		n.spots[spot] = true
-		want[filepath.Dir(spot)] |= forRoot
+// findPaths finds out where the roots and files are, and which directories tell
+// when that changes.
+func (n *notified) findPaths(lib Library, want map[string]use) {
+	n.spots, n.rootAt, n.fileAt = make(map[string]string), make(map[string]bool), make(map[string]bool)
+	add := func(path string) (at string, whole bool) {
+		at, whole = spot(path)
+		n.spots[path] = at
+		if !opensFiles {
+			want[filepath.Dir(at)] |= forPath
+		}
+		return at, whole
+	}
+	for _, root := range lib.Roots() {
+		at, _ := add(root)
+		n.rootAt[at] = true
 		is := which(root)
 		if was, known := n.roots[root]; known && is != was && !is.Same(was) {
 			n.all = true // perhaps since it was looked at
 		}
 		n.roots[root] = is
-		n.remote = n.remote || is != packfs.Which{} && !packfs.Local(root)
+		remote := is != packfs.Which{} && !n.local(root)
+		if _, told := n.remote[root]; remote && !told {
+			n.opts.Logger.Info("this folder of packs is on a file system that may not tell of changes, as those of networks, and is looked at from time to time", "dir", root, "every", n.opts.Every)
+		}
+		if remote || n.remote[root] {
+			n.remote[root] = remote
+		}
+	}
+	for file := range n.files {
+		at, whole := add(file)
+		n.fileAt[at] = whole
 	}
 }
 
-// spot returns the path that comes, or goes, when the root does: of a root that
-// is not there, the first directory on the way to it that is missing.
-func (n *notified) spot(root string) string {
-	path, err := filepath.Abs(root)
-	if err != nil {
-		return root
+// anyRemote reports whether a root is on a file system without events.
+func (n *notified) anyRemote() bool {
+	for _, remote := range n.remote {
+		if remote {
+			return true
+		}
 	}
-	for {
-		above := filepath.Dir(path)
+	return false
+}
+
+// spot returns the path that comes, or goes, when what is at path does: the same
+// without symlinks above it, and then it is whole; or the first directory on the
+// way to it that is missing.
+func spot(path string) (at string, whole bool) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path, false
+	}
+	for at := abs; ; {
+		above := filepath.Dir(at)
 		if resolved, err := filepath.EvalSymlinks(above); err == nil {
-			return filepath.Join(resolved, filepath.Base(path))
+			return filepath.Join(resolved, filepath.Base(at)), at == abs
 		}
-		if above == path {
-			return path
+		if above == at {
+			return at, at == abs
 		}
-		path = above
+		at = above
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 type Library interface {
 	// Roots are the folders that were configured, those that are not there too.
 	Roots() []string
+	// Files are what Refresh looks at besides, absolute: each may come and go.
+	Files() []string
 	// Dirs are the directories in which a change may concern a pack, absolute,
 	// with symlinks resolved.
 	Dirs() iter.Seq[string]
@@ -29,9 +31,10 @@ type Library interface {
 
 // Options say how to watch. A field that is 0 has its default.
 type Options struct {
-	// Changed is called each time when something of a pack is different, and
-	// nothing is looked at until it returns. It runs on the watcher's goroutine,
-	// and must not call [Watcher.Close].
+	// Changed is called each time when something of a pack is different, or one of
+	// the library's files, and nothing is looked at until it returns. It runs on the
+	// watcher's goroutine, and must not call [Watcher.Close], which ends its context
+	// and waits for it.
 	Changed func(context.Context)
 	// Idle is called when nothing happened for IdleAfter since the last look that
 	// an event, or the start, was the reason of. It is the time for work that
@@ -73,24 +76,38 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// lookEvery is the time between two looks at the library's files, and at where
+// the roots are. Events tell of most that can happen to either, and not when a
+// folder far above it is renamed, or another file system is mounted there.
+const lookEvery = time.Second
+
 // An eye says where something may have changed. It is used by one goroutine.
 type eye interface {
-	// wait returns when something may have changed: in which directories, or nil
-	// for anywhere. When ctx ends first, ok is false, and nothing is lost: the
-	// next wait goes on.
-	wait(ctx context.Context) (dirs []string, ok bool)
+	// wait returns when something may have changed. When ctx ends first, ok is
+	// false, and nothing is lost: the next wait goes on.
+	wait(ctx context.Context) (_ news, ok bool)
 	// follow makes the directories that the library has by now those that are
 	// watched, and returns those that were not before: what happened in them
 	// meanwhile was not seen. The first time it returns none, though that is so of
-	// all. took is how long it took to look at everything. The
-	// error is that it cannot watch so many.
-	follow(lib Library, took time.Duration) (fresh []string, err error)
+	// all. took is how long it took to look at everything, if that was done just
+	// before; otherwise 0. When ctx ends, it leaves off. The error is that it cannot
+	// watch so many.
+	follow(ctx context.Context, lib Library, took time.Duration) (fresh []string, err error)
 	close()
 }
 
-// A Watcher is one library that is watched, by one goroutine of its own, and
-// by one more of the library fsnotify where there are events. (While it changes
-// which directories are watched, the first one waits for a third.) Close ends them.
+// news are what an eye has seen.
+type news struct {
+	dirs []string // in which something may have changed; nil: anywhere
+	file bool     // one of the library's files changed
+}
+
+// A Watcher is one library that is watched. It has two goroutines at most: one
+// of its own, which looks and calls everybody, and where there are events, one
+// of the library fsnotify, which reads them. There is a third for no longer than it takes
+// to change which directories are watched, or to end: fsnotify can hold the lock that either
+// needs until somebody reads an error of its own, and who waits for the lock cannot.
+// Close ends all of them.
 type Watcher struct {
 	lib    Library
 	opts   Options
@@ -111,8 +128,8 @@ func start(lib Library, opts Options, events func(Options) (eye, error)) *Watche
 	return w
 }
 
-// Close stops watching. When it returns, nothing is called any more, and no
-// goroutine is left.
+// Close stops watching, whatever it is at. When it returns, nothing is called any
+// more, and no goroutine is left.
 func (w *Watcher) Close() {
 	w.cancel()
 	<-w.done
@@ -125,10 +142,11 @@ func (w *Watcher) run(ctx context.Context) {
 
 	e, _ = w.follow(ctx, e, 0)
 	// What happened since the library was made, before there were events, is seen now.
-	took, _ := w.look(ctx, nil)
+	took, _ := w.look(ctx, news{file: true})
+	e, _ = w.follow(ctx, e, took)
 	idle := time.Now().Add(w.opts.IdleAfter) // when to be idle; zero when it was
 	for ctx.Err() == nil {
-		dirs, ok := wait(ctx, e, idle)
+		seen, ok := wait(ctx, e, idle)
 		if !ok {
 			if ctx.Err() == nil {
 				idle = time.Time{}
@@ -136,20 +154,17 @@ func (w *Watcher) run(ctx context.Context) {
 			}
 			continue
 		}
-		t, changed := w.look(ctx, dirs)
-		if dirs == nil {
-			took = t
-		}
+		took, changed := w.look(ctx, seen)
 		var more bool
 		e, more = w.follow(ctx, e, took)
-		if dirs != nil || changed || more {
+		if seen.dirs != nil || changed || more {
 			idle = time.Now().Add(w.opts.IdleAfter)
 		}
 	}
 }
 
 // wait is that of the eye, until the time when to be idle, unless that is zero.
-func wait(ctx context.Context, e eye, idle time.Time) (dirs []string, ok bool) {
+func wait(ctx context.Context, e eye, idle time.Time) (_ news, ok bool) {
 	if !idle.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, idle)
@@ -176,15 +191,20 @@ func (w *Watcher) poll(err error) eye {
 	return newPoller(w.opts)
 }
 
-// look looks at some directories, and tells of what is different.
-func (w *Watcher) look(ctx context.Context, dirs []string) (took time.Duration, changed bool) {
+// look looks at what an eye saw, and tells of what is different. took is how long
+// a look at everything took; of any other it is 0.
+func (w *Watcher) look(ctx context.Context, seen news) (took time.Duration, changed bool) {
 	begin := time.Now()
-	changed, err := w.lib.Refresh(ctx, dirs)
-	took = time.Since(begin)
+	changed, err := w.lib.Refresh(ctx, seen.dirs)
+	if seen.dirs == nil {
+		took = max(1, time.Since(begin))
+	}
 	if err != nil {
 		return took, false // ctx ended
 	}
-	if changed {
+	// Who uses the library makes it look at its files too, and then this was not the
+	// first to see what is in them.
+	if changed || seen.file {
 		w.opts.Changed(ctx)
 	}
 	return took, changed
@@ -196,17 +216,20 @@ func (w *Watcher) follow(ctx context.Context, e eye, took time.Duration) (now ey
 	// A directory can come with others in it, which come with others: as deep as
 	// a library looks, and some more for those that come meanwhile.
 	for range 16 {
-		fresh, err := e.follow(w.lib, took)
+		fresh, err := e.follow(ctx, w.lib, took)
 		if err != nil {
 			e.close()
 			e = w.poll(err)
-			_, changed = w.look(ctx, nil)
+			_, _ = e.follow(ctx, w.lib, 0) // of a poller, it cannot fail
+			took, changed = w.look(ctx, news{file: true})
+			_, _ = e.follow(ctx, w.lib, took)
 			return e, changed
 		}
 		if len(fresh) == 0 || ctx.Err() != nil {
 			break
 		}
-		_, found := w.look(ctx, fresh)
+		took = 0
+		_, found := w.look(ctx, news{dirs: fresh})
 		changed = changed || found
 	}
 	return e, changed

@@ -3,6 +3,7 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"os"
@@ -12,29 +13,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
-
-// runs is how often each row of the table is tried; PACKS_MCP_WATCH_RUNS says
-// how often, once when it is not set.
-func runs(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("PACKS_MCP_WATCH_RUNS")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("PACKS_MCP_WATCH_RUNS=%q is no number of runs", text)
-	}
-	return n
-}
 
 // patience is how long a test waits for what has to come.
 const patience = 20 * time.Second
@@ -255,7 +243,10 @@ type follower struct {
 
 func follow(t *testing.T, roots []string, opts watch.Options) *follower {
 	t.Helper()
-	o := packs.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	o := packs.Options{Logger: opts.Logger}
 	for _, r := range roots {
 		o.Roots = append(o.Roots, packs.Root{Dir: r, AttachAll: true})
 	}
@@ -263,6 +254,11 @@ func follow(t *testing.T, roots []string, opts watch.Options) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return followLibrary(t, lib, opts)
+}
+
+func followLibrary(t *testing.T, lib *packs.Library, opts watch.Options) *follower {
+	t.Helper()
 	f := &follower{t: t, lib: lib, idle: make(chan struct{}, 1000), wake: make(chan struct{}, 1)}
 	opts.Changed = func(context.Context) {
 		f.mu.Lock()
@@ -274,7 +270,6 @@ func follow(t *testing.T, roots []string, opts watch.Options) *follower {
 		}
 	}
 	opts.Idle = func() { f.idle <- struct{}{} }
-	opts.Logger = o.Logger
 	f.watcher = watch.Start(lib, opts)
 	t.Cleanup(f.watcher.Close)
 	return f
@@ -321,42 +316,40 @@ func TestTable(t *testing.T) {
 		for _, tc := range table {
 			t.Run(kind+"/"+strings.ReplaceAll(tc.name, " ", "_"), func(t *testing.T) {
 				t.Parallel()
-				for range runs(t) {
-					p := newPlace(t)
-					root := "root"
-					if strings.Contains(tc.name, "what is above") {
-						root = "far/away/root"
+				p := newPlace(t)
+				root := "root"
+				if strings.Contains(tc.name, "what is above") {
+					root = "far/away/root"
+				}
+				p.must(os.MkdirAll(p.dir, 0o755))
+				if tc.before == nil {
+					p.pack("root/a", "old")
+				} else {
+					tc.before(p)
+				}
+				f := follow(t, []string{p.path(root)}, kinds()[kind])
+				if kind == "events" || tc.still { // who polls is always ready
+					f.waitIdle()
+				}
+				before := f.changes()
+				tc.do(p)
+				if tc.silent {
+					if kind == "events" {
+						f.waitIdle() // there was an event, and nothing came of it
 					}
-					p.must(os.MkdirAll(p.dir, 0o755))
-					if tc.before == nil {
-						p.pack("root/a", "old")
-					} else {
-						tc.before(p)
-					}
-					f := follow(t, []string{p.path(root)}, kinds()[kind])
-					if kind == "events" || tc.still { // who polls is always ready
-						f.waitIdle()
-					}
-					before := f.changes()
-					tc.do(p)
-					if tc.silent {
-						if kind == "events" {
-							f.waitIdle() // there was an event, and nothing came of it
-						}
-					} else {
-						f.until(tc.name, func() bool {
-							return slices.Equal(show(f.lib.Catalog(t.Context())), tc.want) && (!tc.still || f.changes() > before)
-						})
-					}
-					if now := f.changes(); tc.silent && kind == "events" && now != before {
-						t.Errorf("%d changes were told, want none", now-before)
-					}
-					f.watcher.Close()
-					fresh, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path(root), AttachAll: true}}})
-					p.must(err)
-					if diff := cmp.Diff(show(fresh), show(f.lib.Catalog(t.Context()))); diff != "" {
-						t.Errorf("the catalog is not that of a new scan (-new +there):\n%s", diff)
-					}
+				} else {
+					f.until(tc.name, func() bool {
+						return slices.Equal(show(f.lib.Catalog(t.Context())), tc.want) && (!tc.still || f.changes() > before)
+					})
+				}
+				if now := f.changes(); tc.silent && kind == "events" && now != before {
+					t.Errorf("%d changes were told, want none", now-before)
+				}
+				f.watcher.Close()
+				fresh, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path(root), AttachAll: true}}})
+				p.must(err)
+				if diff := cmp.Diff(show(fresh), show(f.lib.Catalog(t.Context()))); diff != "" {
+					t.Errorf("the catalog is not that of a new scan (-new +there):\n%s", diff)
 				}
 			})
 		}
@@ -369,10 +362,12 @@ func TestClose(t *testing.T) {
 	checkout(p, "one")
 	before := runtime.NumGoroutine()
 	for i := range 4 {
-		for _, opts := range kinds() {
+		for kind, opts := range kinds() {
 			f := follow(t, []string{p.path("root")}, opts)
 			if i%2 == 0 {
-				f.waitIdle()
+				if kind == "events" {
+					f.waitIdle()
+				}
 				p.pack("root/g0/p000", strconv.Itoa(i))
 			}
 			f.watcher.Close()
@@ -389,18 +384,110 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A watcher has two goroutines at most.
+// A countedLibrary counts goroutines while the directories that are watched change.
+type countedLibrary struct {
+	*packs.Library
+	most atomic.Int64
+}
+
+func (c *countedLibrary) Dirs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for dir := range c.Library.Dirs() {
+			c.most.Store(max(c.most.Load(), int64(runtime.NumGoroutine())))
+			if !yield(dir) {
+				return
+			}
+		}
+	}
+}
+
+// A watcher has two goroutines at most, and a third for as long as it changes
+// what is watched.
 func TestGoroutines(t *testing.T) {
 	p := newPlace(t)
-	checkout(p, "one")
+	p.pack("root/a", "old")
 	for kind, opts := range kinds() {
-		before := runtime.NumGoroutine()
-		f := follow(t, []string{p.path("root")}, opts)
-		f.waitIdle()
-		if n := runtime.NumGoroutine() - before; n > 2 {
-			t.Errorf("%s: %d goroutines", kind, n)
+		lib, err := packs.NewLibrary(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path("root")}}}, nil)
+		p.must(err)
+		counted := &countedLibrary{Library: lib}
+		idle := make(chan struct{}, 100)
+		opts.Idle = func() { idle <- struct{}{} }
+		if kind == "poll" { // what was written just now is read again and again
+			opts.Changed, opts.Idle = func(context.Context) { idle <- struct{}{} }, nil
 		}
-		f.watcher.Close()
+		before := runtime.NumGoroutine()
+		w := watch.Start(counted, opts)
+		for i := range 3 {
+			p.pack(fmt.Sprintf("root/%s%d", kind, i), "new")
+			<-idle
+			if n := runtime.NumGoroutine() - before; n > 2 {
+				t.Errorf("%s: %d goroutines, want two at most", kind, n)
+			}
+		}
+		w.Close()
+		if n := int(counted.most.Load()) - before; n > 3 {
+			t.Errorf("%s: %d goroutines while it changes what is watched, want three at most", kind, n)
+		}
+		if n := runtime.NumGoroutine() - before; n > 0 {
+			t.Errorf("%s: %d goroutines are left", kind, n)
+		}
+	}
+}
+
+// What came after the library was made, and before there were events, is watched
+// like the rest.
+func TestBeforeTheEvents(t *testing.T) {
+	p := newPlace(t)
+	p.pack("root/a", "old")
+	lib, err := packs.NewLibrary(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path("root"), AttachAll: true}}}, nil)
+	p.must(err)
+	p.pack("root/x/b", "new")
+	f := followLibrary(t, lib, kinds()["events"])
+	f.until("what was there before", func() bool { return slices.Equal(show(lib.Catalog(t.Context())), []string{"a: old", "x/b: new"}) })
+	f.waitIdle()
+	p.pack("root/x/b", "newer")
+	f.until("a later edit of it", func() bool { return slices.Equal(show(lib.Catalog(t.Context())), []string{"a: old", "x/b: newer"}) })
+}
+
+// What a person attaches is told of like a change of a pack, wherever the file is
+// that says so, and also when somebody else looked at it first.
+func TestAttached(t *testing.T) {
+	for kind, opts := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.pack("root/a", "old")
+			store := attach.Open(p.path("far/away/attached.json"))
+			opts.Every = time.Hour
+			lib, err := packs.NewLibrary(t.Context(), packs.Options{Roots: []packs.Root{{Dir: p.path("root")}}}, store)
+			p.must(err)
+			f := followLibrary(t, lib, opts)
+			f.waitIdle()
+			set := func(change func(*attach.Set)) {
+				t.Helper()
+				before := f.changes()
+				p.must(store.Update(func(s *attach.Set) error { change(s); return nil }))
+				lib.Catalog(t.Context()) // the first to look
+				f.until("what is attached", func() bool { return f.changes() > before })
+			}
+			set(func(s *attach.Set) { s.Attach("a", attach.Entry{Dir: p.path("root/a")}) })
+			if len(lib.Catalog(t.Context()).Attached()) != 1 {
+				t.Error("the pack is not attached")
+			}
+			f.waitIdle()
+			set(func(s *attach.Set) { s.Detach("a", time.Now()) })
+			f.waitIdle()
+			told := f.changes()
+			p.write("far/away/neighbour.json", "{}")
+			p.pack("root/b", "new") // with events, this is told of, and nothing else
+			if kind == "events" {
+				f.until("the new pack", func() bool { return f.changes() > told })
+				f.waitIdle()
+				if n := f.changes() - told; n > 2 { // the folder, and its document
+					t.Errorf("%d changes were told", n)
+				}
+			}
+		})
 	}
 }
 

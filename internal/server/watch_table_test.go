@@ -1,0 +1,433 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+)
+
+// A seen is what one client has of the server's lists: it asks for one again when
+// it hears that it changed.
+type seen map[string]string // :: notification → the whole list, as JSON
+
+// lists are what each notification is about.
+var lists = map[string]struct{ method, key string }{
+	toolsChanged: {"tools/list", "tools"}, promptsChanged: {"prompts/list", "prompts"}, resourcesChanged: {"resources/list", "resources"},
+}
+
+// list asks for all pages of the list that a notification is about.
+func (w *world) list(note string) string {
+	w.t.Helper()
+	var all []any
+	params := map[string]any{}
+	for {
+		page := result(w.t, w.request(lists[note].method, params))
+		items, _ := page[lists[note].key].([]any)
+		all = append(all, items...)
+		next, more := page["nextCursor"].(string)
+		if !more {
+			break
+		}
+		params = map[string]any{"cursor": next}
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func (w *world) everything() seen {
+	w.t.Helper()
+	all := make(seen)
+	for _, note := range everyList {
+		all[note] = w.list(note)
+	}
+	return all
+}
+
+// path is where a file or folder of packs is.
+func (f *follower) path(name string) string { return filepath.Join(f.root, filepath.FromSlash(name)) }
+
+func (f *follower) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// moveIn has a folder made elsewhere appear with all that is in it.
+func (f *follower) moveIn(tree, from, to string) {
+	f.t.Helper()
+	plant(f.t, f.aside, tree)
+	f.must(os.Rename(filepath.Join(f.aside, from), to))
+}
+
+// step writes a file where it is, in as many parts.
+func (f *follower) step(path string, parts ...string) {
+	f.t.Helper()
+	file, err := os.Create(f.path(path))
+	f.must(err)
+	for _, part := range parts {
+		_, err := file.WriteString(part)
+		f.must(err)
+		f.must(file.Sync())
+	}
+	f.must(file.Close())
+}
+
+// triageSays is triage's document with other words: a description, lines of the
+// frontmatter, a body.
+func triageSays(description, more, body string) string {
+	return "---\nname: triage\ndescription: " + description + "\ntags: [ops]\n" + more + "---\n# Triage\n\n" + body + "\n"
+}
+
+const (
+	newPack   = "-- new/SKILL.md --\n---\nname: new\ndescription: A new pack.\n---\nNew.\n"
+	otherTool = `{"tools": [{"name": "greet", "description": "Say goodbye.", "inputSchema": {"type": "object"}, "command": {"program": "./scripts/greet.sh"}}]}` + "\n"
+)
+
+// followed is what people, editors and git do to an attached pack whose tools are
+// enabled, and which lists a client hears of.
+var followed = []struct {
+	name   string
+	before func(*follower) // what is there when the client has its lists; nil: the pack
+	do     func(*follower)
+	want   []string // the lists that differ then; each is told once
+	// steps says that what is between the beginning and the end can be seen, and be
+	// told of too.
+	steps bool
+}{
+	{name: "a new pack", do: func(f *follower) { f.moveIn(newPack, "new", f.path("new")) }, want: everyList},
+	{name: "a new pack, written file by file", do: func(f *follower) { plant(f.t, f.root, newPack) }, want: everyList},
+	{name: "a new pack deep in a new folder", do: func(f *follower) {
+		f.moveIn("-- x/y/new/SKILL.md --\n---\nname: new\ndescription: New.\n---\n", "x", f.path("x"))
+	}, want: everyList},
+	{name: "a description", do: func(f *follower) { f.replace("triage/SKILL.md", triageSays("Other.", "", "Read."), 0o644) }, want: everyList},
+	{name: "a body", do: func(f *follower) { f.replace("triage/SKILL.md", triageSays("Triage incidents.", "", "Other."), 0o644) }},
+	{name: "a hint", do: func(f *follower) {
+		f.replace("triage/SKILL.md", triageSays("Triage incidents.", "argument-hint: topic\n", "Read."), 0o644)
+	}, want: []string{promptsChanged}},
+	{name: "for people only", do: func(f *follower) {
+		f.replace("triage/SKILL.md", triageSays("Triage incidents.", "disable-model-invocation: true\n", "Read."), 0o644)
+	}, want: []string{toolsChanged, resourcesChanged}},
+	{name: "for models only", do: func(f *follower) {
+		f.replace("triage/SKILL.md", triageSays("Triage incidents.", "user-invocable: false\n", "Read."), 0o644)
+	}, want: []string{promptsChanged}},
+	{name: "not valid any more", do: func(f *follower) { f.replace("triage/SKILL.md", "---\nname: triage\n---\n", 0o644) }, want: everyList},
+	{name: "mended", before: func(f *follower) { f.replace("triage/SKILL.md", "---\nname: triage\n---\n", 0o644) },
+		do: func(f *follower) { f.replace("triage/SKILL.md", triageDocument, 0o644) }, want: everyList},
+	{name: "touched", do: func(f *follower) {
+		f.must(os.Chtimes(f.path("triage/SKILL.md"), time.Now(), time.Now()))
+		f.must(os.Chtimes(f.path("triage/tools.json"), time.Now(), time.Now()))
+		f.must(os.Chmod(f.path("triage/SKILL.md"), 0o600))
+	}},
+	{name: "a document that is no entry document", do: func(f *follower) {
+		f.replace("triage/README.md", "---\nname: other\ndescription: Other.\n---\n", 0o644)
+		f.replace("triage/docs/steps.md", "Step two.\n", 0o644)
+		f.replace("triage/docs/new.md", "New.\n", 0o644)
+	}},
+	{name: "a script", do: func(f *follower) { f.replace("triage/scripts/greet.sh", "#!/bin/sh\n", 0o755) }},
+	{name: "another entry document", before: func(f *follower) { f.must(os.Rename(f.path("triage/SKILL.md"), f.path("triage/README.md"))) },
+		do: func(f *follower) { f.replace("triage/SKILL.md", triageSays("Another.", "", "Read."), 0o644) }, want: everyList},
+	{name: "no entry document", do: func(f *follower) { f.must(os.Remove(f.path("triage/SKILL.md"))) }, want: everyList},
+	{name: "a pack removed", do: func(f *follower) { f.must(os.RemoveAll(f.path("triage"))) }, want: everyList, steps: true},
+	{name: "a pack moved out", do: func(f *follower) { f.must(os.Rename(f.path("triage"), filepath.Join(f.aside, "triage"))) }, want: everyList},
+	{name: "a folder renamed", do: func(f *follower) { f.must(os.Rename(f.path("triage"), f.path("other"))) }},
+	{name: "a pack renamed", do: func(f *follower) {
+		f.must(os.Rename(f.path("triage"), f.path("other")))
+		f.replace("other/SKILL.md", "---\nname: other\ndescription: Triage incidents.\n---\n", 0o644)
+	}, want: everyList, steps: true},
+	{name: "a file with tools", do: func(f *follower) { f.replace("triage/tools.json", otherTool, 0o644) }, want: []string{toolsChanged}},
+	{name: "a file with tools that says the same", do: func(f *follower) { f.replace("triage/tools.json", triageTools+"\n", 0o644) }},
+	{name: "a file with tools that is not valid", do: func(f *follower) { f.replace("triage/tools.json", `{"tools": [{"name": 5}]}`, 0o644) }, want: []string{toolsChanged}},
+	{name: "no file with tools", do: func(f *follower) { f.must(os.Remove(f.path("triage/tools.json"))) }, want: []string{toolsChanged}},
+	{name: "a file with tools that is back", before: func(f *follower) { f.must(os.Rename(f.path("triage/tools.json"), f.path("triage/tools.bak"))) },
+		do: func(f *follower) { f.must(os.Rename(f.path("triage/tools.bak"), f.path("triage/tools.json"))) }, want: []string{toolsChanged}},
+	{name: "a new folder of tools", do: func(f *follower) {
+		f.moveIn("-- tools/more.tool.json --\n"+`{"name": "more", "description": "More.", "parameters": {}, "command": {"program": "echo"}}`, "tools", f.path("triage/tools"))
+	}}, // none of them was enabled
+	{name: "saved by vim", do: func(f *follower) {
+		f.must(os.WriteFile(f.path("triage/4913"), nil, 0o644))
+		f.must(os.Remove(f.path("triage/4913")))
+		f.must(os.Rename(f.path("triage/SKILL.md"), f.path("triage/SKILL.md~")))
+		f.step("triage/SKILL.md", triageSays("Saved.", "", "Read."))
+		f.must(os.Remove(f.path("triage/SKILL.md~")))
+	}, want: everyList, steps: true},
+	{name: "a body saved by vim", do: func(f *follower) {
+		f.must(os.Rename(f.path("triage/SKILL.md"), f.path("triage/SKILL.md~")))
+		f.step("triage/SKILL.md", triageSays("Triage incidents.", "", "Saved."))
+		f.must(os.Remove(f.path("triage/SKILL.md~")))
+	}, steps: true},
+	{name: "saved by VS Code", do: func(f *follower) { f.step("triage/SKILL.md", triageSays("Saved.", "", "Read.")) }, want: everyList, steps: true},
+	{name: "saved by Emacs", do: func(f *follower) {
+		f.must(os.Symlink("ada@example.4711:1700000000", f.path("triage/.#SKILL.md")))
+		f.replace("triage/#SKILL.md#", triageSays("Half of", "", ""), 0o644)
+		f.must(os.Link(f.path("triage/SKILL.md"), f.path("triage/SKILL.md~")))
+		f.replace("triage/SKILL.md", triageSays("Saved.", "", "Read."), 0o644)
+		f.must(os.Remove(f.path("triage/.#SKILL.md")))
+		f.must(os.Remove(f.path("triage/#SKILL.md#")))
+	}, want: everyList},
+	{name: "opened in Emacs", do: func(f *follower) {
+		f.must(os.Symlink("ada@example.4711:1700000000", f.path("triage/.#SKILL.md")))
+		f.replace("triage/#SKILL.md#", triageSays("Half of", "", ""), 0o644)
+	}},
+	{name: "written half, then whole", do: func(f *follower) {
+		text := triageSays("Whole.", "", "Read.")
+		f.step("triage/SKILL.md", text[:5], text[5:30], text[30:])
+	}, want: everyList, steps: true},
+	{name: "replaced again and again", do: func(f *follower) {
+		for i := range 100 {
+			f.replace("triage/SKILL.md", triageSays(fmt.Sprintf("Number %d.", i), "", "Read."), 0o644)
+		}
+	}, want: everyList, steps: true},
+	{name: "equal size and time", do: func(f *follower) {
+		info, err := os.Stat(f.path("triage/SKILL.md"))
+		f.must(err)
+		f.must(os.WriteFile(filepath.Join(f.aside, "same"), []byte(strings.Replace(triageDocument, "incidents", "accidents", 1)), 0o644))
+		f.must(os.Chtimes(filepath.Join(f.aside, "same"), info.ModTime(), info.ModTime()))
+		f.must(os.Rename(filepath.Join(f.aside, "same"), f.path("triage/SKILL.md")))
+	}, want: everyList},
+	{name: "from the past", do: func(f *follower) { f.dated(time.Unix(1, 0)) }, want: everyList},
+	{name: "from the future", do: func(f *follower) { f.dated(time.Now().Add(24 * time.Hour)) }, want: everyList},
+	{name: "a symlink swapped", before: func(f *follower) {
+		plant(f.t, f.root, "-- .store/v1/it/SKILL.md --\n---\nname: it\ndescription: One.\n---\n-- .store/v2/it/SKILL.md --\n---\nname: it\ndescription: Two.\n---\n")
+		f.must(os.Symlink(filepath.FromSlash(".store/v1"), f.path("now")))
+	}, do: func(f *follower) {
+		f.must(os.Symlink(filepath.FromSlash(".store/v2"), f.path("next")))
+		f.must(os.Rename(f.path("next"), f.path("now")))
+	}, want: everyList},
+	{name: "a root that appears", do: func(f *follower) { f.moveIn(strings.ReplaceAll(newPack, "-- new", "-- far/root/new"), "far", f.far()) }, want: everyList},
+	{name: "a root that goes", do: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) }, want: everyList},
+	{name: "a root that comes back", before: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) },
+		do: func(f *follower) { f.must(os.Rename(filepath.Join(f.aside, "gone"), f.root)) }, want: everyList},
+	{name: "a root that goes and comes back", do: func(f *follower) {
+		f.must(os.Rename(f.root, filepath.Join(f.aside, "gone")))
+		f.must(os.Rename(filepath.Join(f.aside, "gone"), f.root))
+	}, steps: true},
+	{name: "a checkout of 2,000 files", before: func(f *follower) { f.repository() }, do: func(f *follower) { f.checkout("two") }, want: everyList, steps: true},
+}
+
+// far is where a root appears later, with the folder above it.
+func (f *follower) far() string { return f.root + "-far" }
+
+// dated puts a document in place that has another time of modification.
+func (f *follower) dated(at time.Time) {
+	f.t.Helper()
+	file := filepath.Join(f.aside, "dated")
+	f.must(os.WriteFile(file, []byte(triageSays("Dated.", "", "Read.")), 0o644))
+	f.must(os.Chtimes(file, at, at))
+	f.must(os.Rename(file, f.path("triage/SKILL.md")))
+}
+
+// repository makes a repository of packs with 10 files each, with a branch in which
+// each of the files is another. Who polls has a tenth of them: package watch has all.
+func (f *follower) repository() {
+	f.t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		f.files("one")
+		return
+	}
+	f.git("", "init", "-q", "-b", "one")
+	var stream strings.Builder
+	for _, branch := range []string{"one", "two"} {
+		fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter a <a@example.com> 1700000000 +0000\ndata 0\n", branch)
+		for path, data := range f.branch(branch) {
+			fmt.Fprintf(&stream, "M 100644 inline %s\ndata %d\n%s\n", path, len(data), data)
+		}
+	}
+	f.git(stream.String(), "fast-import", "--quiet")
+	f.git("", "reset", "-q", "--hard", "one")
+}
+
+// branch yields the files of a branch.
+func (f *follower) branch(branch string) iter.Seq2[string, string] {
+	n := 200
+	if f.kind == "polling" {
+		n = 20
+	}
+	return func(yield func(path, data string) bool) {
+		for i := range n {
+			dir := fmt.Sprintf("g%d/p%03d/", i%10, i)
+			if !yield(dir+"SKILL.md", fmt.Sprintf("---\nname: p%03d\ndescription: Of branch %s.\n---\n", i, branch)) {
+				return
+			}
+			for j := range 9 {
+				if !yield(fmt.Sprintf("%sdocs/%d.md", dir, j), branch) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (f *follower) files(branch string) {
+	f.t.Helper()
+	for path, data := range f.branch(branch) {
+		f.replace(path, data, 0o644)
+	}
+}
+
+// checkout has git do it; without git, the files are put in place.
+func (f *follower) checkout(branch string) {
+	f.t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		f.files(branch)
+		return
+	}
+	f.git("", "checkout", "-q", branch)
+}
+
+func (f *follower) git(input string, args ...string) {
+	f.t.Helper()
+	cmd := exec.CommandContext(f.t.Context(), "git", args...)
+	cmd.Dir, cmd.Stdin = f.root, strings.NewReader(input)
+	none := filepath.Join(f.aside, "none")
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+none, "GIT_CONFIG_SYSTEM="+none, "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		f.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// shows says what there is to see of a Catalog.
+func shows(t *testing.T, c *packs.Catalog) []string {
+	t.Helper()
+	var all []string
+	for _, p := range c.All() {
+		words, err := json.Marshal(p.Frontmatter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%s in %s, %s with %v, valid %v: %s", p.ID, p.Dir, p.Entry, p.ToolFiles, p.Valid, words))
+	}
+	return all
+}
+
+// TestFollowed has each of these things done, and the client hear of exactly the
+// lists that differ. A mark in another root is the end of it: what the client heard
+// before came of what was done.
+func TestFollowed(t *testing.T) {
+	for _, kind := range watchers {
+		for _, row := range followed {
+			t.Run(kind+"/"+strings.ReplaceAll(row.name, " ", "_"), func(t *testing.T) {
+				t.Parallel()
+				mark := t.TempDir()
+				plant(t, mark, "-- mark/SKILL.md --\n---\nname: mark\ndescription: M.\n---\n")
+				var opts packs.Options
+				f := newFollower(t, kind, triage, func(s *setup) {
+					root := s.packs.Roots[0]
+					root.Dir = mark
+					later := root
+					later.Dir, later.Optional = filepath.Join(s.packs.Roots[0].Dir+"-far", "root"), true
+					s.packs.Roots = append(s.packs.Roots, root, later)
+					opts = s.packs
+				})
+				f.answer = decide("chat")
+				f.initialize()
+				f.enable("triage")
+				fresh := func() []string {
+					t.Helper()
+					c, err := packs.Scan(t.Context(), opts)
+					f.must(err)
+					return shows(t, c)
+				}
+				final := func(what string) {
+					t.Helper()
+					late := time.After(20 * time.Second)
+					for {
+						diff := cmp.Diff(fresh(), shows(t, f.lib.Catalog(t.Context())))
+						if diff == "" {
+							return
+						}
+						select {
+						case <-f.followed:
+						case <-late:
+							t.Fatalf("%s: the Catalog is not that of a new scan (-new +there):\n%s", what, diff)
+						}
+					}
+				}
+				if row.before != nil {
+					row.before(f)
+					final("before")
+				}
+				// The Catalog before this was told of before this is.
+				marked := func(hint string) string {
+					t.Helper()
+					f.must(os.WriteFile(filepath.Join(f.aside, "mark"), []byte("---\nname: mark\ndescription: M.\nargument-hint: "+hint+"\n---\n"), 0o644))
+					f.must(os.Rename(filepath.Join(f.aside, "mark"), filepath.Join(mark, "mark", "SKILL.md")))
+					return `"description":"` + hint
+				}
+				words := marked("begun")
+				known := make(seen)
+				var told []string
+				// hear keeps what the client hears until its prompts have some words.
+				hear := func(words string) {
+					t.Helper()
+					for !strings.Contains(known[promptsChanged], words) {
+						f.notes = append(f.notes, f.await())
+						for len(f.notes) > 0 { // asking for a list, it may hear of more
+							note := f.notes[0]["method"].(string)
+							f.notes = f.notes[1:]
+							told = append(told, note)
+							known[note] = f.list(note)
+						}
+					}
+				}
+				hear(words)
+				f.heard()
+				before := f.everything()
+				known, told = f.everything(), nil
+
+				row.do(f)
+				final("after")
+				hear(marked("done"))
+				if late := f.heard(); len(late) > 0 {
+					t.Errorf("the client also heard %q", late)
+				}
+				now := f.everything()
+				var differ []string
+				for _, note := range everyList {
+					if now[note] != known[note] {
+						t.Errorf("the client was not told of the last %s", lists[note].method)
+					}
+					if note == promptsChanged {
+						now[note] = strings.Replace(now[note], "done", "begun", 1)
+					}
+					if now[note] != before[note] {
+						differ = append(differ, note)
+					}
+				}
+				if !slices.Equal(differ, row.want) {
+					t.Errorf("what differs is %q, want %q", differ, row.want)
+				}
+				if !row.steps {
+					if want := append(slices.Clone(row.want), promptsChanged); !slices.Equal(told, want) && !slices.Equal(told, joined(row.want)) {
+						t.Errorf("the client was told of %q, want %q", told, want)
+					}
+				}
+				for _, note := range row.want {
+					if !slices.Contains(told, note) {
+						t.Errorf("the client was told of %q, want %q too", told, note)
+					}
+				}
+			})
+		}
+	}
+}
+
+// joined are these lists, and that of prompts, in the order in which they are told
+// when they change at once.
+func joined(want []string) []string {
+	return slices.DeleteFunc(slices.Clone(everyList), func(note string) bool { return note != promptsChanged && !slices.Contains(want, note) })
+}
