@@ -21,7 +21,7 @@ type kind byte
 
 const (
 	whole  kind = 'a' // its folder is replaced at once: nobody may see two generations of one pack
-	linked kind = 'l' // a symbolic link, which is pointed elsewhere
+	linked kind = 'l' // a symbolic link, which is pointed elsewhere; what it led to goes file by file
 	edited kind = 'e' // file by file, and byte by byte
 )
 

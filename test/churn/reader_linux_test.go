@@ -182,7 +182,7 @@ func (r *reader) listed(l listed) {
 		r.bad("%s was never described as %q", p.id, l.Description)
 	case gen < r.last[p.id]:
 		r.bad("%s is generation %d, and was %d before", p.id, gen, r.last[p.id])
-	case p.kind != edited && len(l.Problems) == 0 && l.HasToolsJSON != hasTools(gen):
+	case p.kind == whole && len(l.Problems) == 0 && l.HasToolsJSON != hasTools(gen):
 		r.bad("generation %d of %s is said to have tools: %v", gen, p.id, l.HasToolsJSON)
 	}
 	r.last[p.id] = gen
@@ -224,7 +224,7 @@ func (r *reader) enable(ctx context.Context, p *pack) {
 	var got struct {
 		Tools []struct{ Tool, Description string }
 	}
-	if !r.ask(ctx, enableTool, map[string]any{"pack_id": p.id}, &got) || p.kind == edited {
+	if !r.ask(ctx, enableTool, map[string]any{"pack_id": p.id}, &got) || p.kind != whole {
 		return
 	}
 	for _, t := range got.Tools {
