@@ -41,7 +41,7 @@ func (s *scanner) loose(v *visit) {
 		if !isToolPack(e) {
 			continue
 		}
-		if s.dirs++; s.dirs > maxDirs { // each is a pack, as a directory may be
+		if s.dirs++; s.dirs > s.bounds.dirs { // each is a pack, as a directory may be
 			s.full = true
 			return
 		}

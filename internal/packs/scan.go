@@ -32,6 +32,13 @@ const (
 	maxEntries = 100_000 // of one directory
 )
 
+// bounds are those, or fewer. A field that is 0 has its default.
+type bounds struct{ dirs, entries int }
+
+func (b bounds) withDefaults() bounds {
+	return bounds{cmp.Or(b.dirs, maxDirs), cmp.Or(b.entries, maxEntries)}
+}
+
 // Scan looks through the roots and describes what it finds. The only error is
 // that ctx ended; whatever is wrong with a root or a pack is a diagnostic, and
 // keeps nothing else from being found.
@@ -62,7 +69,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	memos := make([]*memo, len(opts.Roots))
 	for i := range opts.Roots {
 		root := &opts.Roots[i]
-		s := &scanner{ctx: ctx, root: root, clock: clock, visited: make(map[string]bool), touched: touched}
+		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), clock: clock, visited: make(map[string]bool), touched: touched}
 		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits, loader: opts.loader}
 		if before != nil {
 			s.before = before[i]
@@ -84,6 +91,7 @@ type scanner struct {
 	ctx     context.Context // of the one call of Scan that made this
 	root    *Root
 	origin  *Origin
+	bounds  bounds
 	clock   func() time.Time
 	before  *memo           // of the scan before; nil: none
 	old     memo            // before, if it is of dir
@@ -92,7 +100,7 @@ type scanner struct {
 	stamps  stamper
 	dirs    int
 	reads   int             // directories and documents that were opened
-	full    bool            // maxDirs was reached
+	full    bool            // as many as bounds has were reached
 	visited map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
 	links   []place         // symlinks met on the way, which may lead to directories
 	hints   []string        // why documents of the root's own directory do not count
@@ -227,7 +235,7 @@ func (s *scanner) scan() error {
 		}
 	}
 	if s.full {
-		s.report(diag.Warning, CodeTooManyDirs, s.root.Dir, fmt.Sprintf("the folder holds more than %d directories, and the rest was left out", maxDirs), "name the folders that hold packs instead of one above them")
+		s.report(diag.Warning, CodeTooManyDirs, s.root.Dir, fmt.Sprintf("the folder holds more than %d directories, and the rest was left out", s.bounds.dirs), "name the folders that hold packs instead of one above them")
 	}
 	if s.root.Named && len(s.found) == 0 {
 		message := "no pack here: neither this directory nor one below it has a SKILL.md, or another document with name and description in its frontmatter"
@@ -291,7 +299,7 @@ func (s *scanner) walk(v *visit) error {
 		return nil
 	}
 	if v.now.cut {
-		s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the directory has more than %d entries, and the rest was left out", maxEntries), "")
+		s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the directory has more than %d entries, and the rest was left out", s.bounds.entries), "")
 	}
 	if v.isPack {
 		p.inPack = true
@@ -317,7 +325,7 @@ func (s *scanner) below(v *visit, p place) error {
 		if !e.IsDir() && e.mode&fs.ModeSymlink == 0 || skipped(e.name) {
 			continue
 		}
-		if s.dirs++; s.dirs > maxDirs {
+		if s.dirs++; s.dirs > s.bounds.dirs {
 			s.full = true
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type ToolFiles struct {
 
 	mu    sync.Mutex
 	known map[string]compiled // :: [Pack.Dir] → its tools
+	kept  int                 // how many of them Forget left
 }
 
 // compiled is what came of the files of one pack.
@@ -99,6 +101,26 @@ func (f *ToolFiles) Known(p *Pack) *tools.Set {
 	defer f.mu.Unlock()
 	return f.known[p.Dir].set
 }
+
+// Forget drops what Load compiled of packs that are not in the Catalog. It looks
+// for them only when there may be as many as there are others, so that it costs
+// nothing to call it with every Catalog.
+func (f *ToolFiles) Forget(c *Catalog) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.known) <= 2*f.kept+minForget {
+		return
+	}
+	there := make(map[string]bool, len(c.packs))
+	for _, p := range c.packs {
+		there[p.Dir] = true
+	}
+	maps.DeleteFunc(f.known, func(dir string, _ compiled) bool { return !there[dir] })
+	f.kept = len(f.known)
+}
+
+// minForget is how many packs' tools are kept whatever became of the packs.
+const minForget = 50
 
 // read returns the files of a pack that declare tools, and those that should
 // and cannot be read. An entry document without a word of a command is none.

@@ -226,3 +226,37 @@ func TestToolFilesMarkdownDefaults(t *testing.T) {
 		t.Errorf("the tool has policy %+v and modes %v, want those of the frontmatter", pol, got.Modes)
 	}
 }
+
+// Of packs that are gone, nothing is kept for long, and of those that are there
+// nothing is compiled again.
+func TestToolFilesForget(t *testing.T) {
+	dir := writeTree(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
+	f := NewToolFiles(tools.Limits{}, "")
+	catalog := func() *Catalog { return scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}}) }
+	stays := catalog().All()[0]
+	set, _, err := f.Load(stays)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	for i := range 4 * minForget {
+		name := filepath.Join(dir, fmt.Sprint("gone", i))
+		write(t, filepath.Join(name, "SKILL.md"), "---\nname: g\ndescription: d\n---\n")
+		write(t, filepath.Join(name, "g.tool.json"), jsonTool("g"))
+		now := catalog()
+		f.Forget(now)
+		for _, p := range now.All() {
+			if _, _, err := f.Load(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(t, os.RemoveAll(name))
+		most = max(most, len(f.known))
+	}
+	if most > minForget+3 {
+		t.Errorf("the tools of %d packs were kept, of 2 that were there at a time", most)
+	}
+	if f.Known(stays) != set {
+		t.Error("the tools of the pack that stays were forgotten")
+	}
+}

@@ -136,7 +136,7 @@ func (r *reader) count() int {
 
 // bytes are the next n.
 func (r *reader) bytes(n int) string {
-	if n > len(r.rest) {
+	if n < 0 || n > len(r.rest) {
 		r.fail()
 		return ""
 	}

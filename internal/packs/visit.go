@@ -117,7 +117,7 @@ func (v *visit) look() error {
 	}
 	v.now.which = packfs.WhichOf(info)
 	v.loud = v.loud || old != nil && !v.now.which.Same(old.which)
-	found, cut, err := dir.NamesOf(maxEntries, matters)
+	found, cut, err := dir.NamesOf(v.s.bounds.entries, matters)
 	if err != nil {
 		return err
 	}

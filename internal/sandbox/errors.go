@@ -66,7 +66,7 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 // was started. It holds no value of an argument or of the environment.
 type CommandError struct {
 	Problem string
-	Folder  bool  // it is about the working folder or the workspace
+	Folder  bool  // it is about the working folder, the workspace, or where an image is to be
 	Err     error // or nil
 }
 

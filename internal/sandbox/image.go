@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,10 +39,10 @@ func (p *Policy) openImages() (images, error) {
 		// A link on the way would give the folder two names, and only one of them
 		// would lead to the copy.
 		switch at, err := filepath.EvalSymlinks(i.At); {
-		case err != nil:
-			return fail(err, "image at %q", i.At)
+		case err != nil: // it was there when the Policy was made
+			return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("image at %q", i.At), Err: errors.Unwrap(err)}
 		case !samePath(at, i.At):
-			return fail(nil, "image at %q is reached through a symbolic link", i.At)
+			return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("image at %q is reached through a symbolic link", i.At)}
 		}
 		im = append(im, Image{At: i.At, From: from})
 	}

@@ -98,6 +98,10 @@ func TestImagesRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := tt.p.openImages()
+		// What the caller cannot help: the folder was there before.
+		if e, ok := errors.AsType[*CommandError](err); ok && e.Folder != (tt.want == "image at" || tt.want == "symbolic link") {
+			t.Errorf("%s: openImages = %v, about a folder: %v", tt.name, err, e.Folder)
+		}
 		if tt.want == "" && err != nil || tt.want != "" && (!errors.As(err, new(*CommandError)) || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: openImages = %v, want %q", tt.name, err, tt.want)
 		}

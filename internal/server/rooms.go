@@ -81,6 +81,7 @@ func (s *Server) changeTo(now *packs.Catalog) {
 	s.shown = now
 	s.mu.Unlock()
 	if before != now {
+		s.files.Forget(now)
 		s.change()
 	}
 }
