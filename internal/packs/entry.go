@@ -70,11 +70,13 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		}
 	}
 
-	p := &Pack{
-		Name: cmp.Or(doc.Name(), filepath.Base(v.full)), Description: doc.Description(),
-		Dir: v.full, Origin: s.origin, Trust: s.root.Trust.normal(), Entry: entry,
-		Frontmatter: doc, Problems: problems, folder: v.now.which, path: at.at,
+	p := s.newPack()
+	*p = Pack{
+		Description: doc.Description(), Origin: s.origin, Trust: s.root.Trust.normal(), Entry: entry,
+		Frontmatter: doc, Problems: problems, folder: v.now.which,
 	}
+	p.Dir, p.path = s.keepPlace(v.full, at.at)
+	p.Name = cmp.Or(doc.Name(), filepath.Base(p.Dir))
 	if n := utf8.RuneCountInString(p.Description); n > s.origin.limits.Description {
 		p.problem(diag.Info, CodeDescriptionShort, doc.DescriptionLine(),
 			fmt.Sprintf("the description has %d characters, and a model sees the first %d", n, s.origin.limits.Description), "put what matters first")
@@ -219,7 +221,7 @@ func (s *scanner) read(v *visit, name string) record {
 		}
 		r := record{problems: problems}
 		if doc != nil {
-			r.doc = doc.Summary()
+			r.doc = doc.Summary(s.texts.bytes)
 		}
 		return r, info
 	})

@@ -68,8 +68,9 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		return // by a link, or by its own name
 	}
 	s.visited[file] = true
-	at := v.place.below(e.name, v.path(e.name)).at
-	p := &Pack{
+	file, at := s.keepPlace(file, v.place.below(e.name, v.path(e.name)).at)
+	p := s.newPack()
+	*p = Pack{
 		Name: strings.TrimSuffix(path.Base(at), toolPackSuffix), Dir: file, Origin: s.origin,
 		Trust: s.root.Trust.normal(), Entry: filepath.Base(file), Loose: true, path: at,
 	}
@@ -86,7 +87,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		t, problems := looseTool(s.origin.loader, p.Entry, src)
 		d := record{problems: problems}
 		if t != nil {
-			d.doc = (&frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}).Summary()
+			d.doc = (&frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}).Summary(s.texts.bytes)
 		}
 		return d, info
 	})

@@ -153,12 +153,12 @@ type Pack struct {
 	Trust     Trust    // never empty
 	Entry     string   // path of the entry document inside the pack, with slashes
 	ToolFiles []string // paths of its tools.json and *.tool.json, with slashes; the entry document may declare tools too
-	Loose     bool     // the pack is one *.tool.json in a folder of tools, and Body is generated
 
-	Attached      bool      // a person attached it, or its root attaches all
-	AttachedSince time.Time // when a person did; zero when its root attaches it
+	Loose         bool      // the pack is one *.tool.json in a folder of tools, and Body is generated
 	Valid         bool      // none of Problems is an error
 	Offered       bool      // its modes allow the configured one
+	Attached      bool      // a person attached it, or its root attaches all
+	AttachedSince time.Time // when a person did; zero when its root attaches it
 	ShadowedBy    string    // the directory of the pack that has the id instead; empty for none
 
 	// Frontmatter is zero when it could not be read. DisableModelInvocation and

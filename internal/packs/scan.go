@@ -107,9 +107,12 @@ type scanner struct {
 
 	found    []*Pack
 	problems []diag.Diagnostic
-	out      writer         // of the tree that is remembered
-	linked   map[string]int // :: see [memo]
-	texts    map[string]string
+	out      writer            // of the tree that is remembered
+	linked   map[string]int    // :: see [memo]
+	names    map[string]string // those that many packs have, once
+	places   keep              // absolute paths of packs
+	texts    keep              // of documents
+	free     []Pack            // see newPack
 }
 
 // remember returns what to remember for the next scan, and nothing else of s.
@@ -130,11 +133,11 @@ func (s *scanner) remember() *memo {
 
 // once returns the one copy of a name that many packs have.
 func (s *scanner) once(name string) string {
-	if known, ok := s.texts[name]; ok {
+	if known, ok := s.names[name]; ok {
 		return known
 	}
 	name = strings.Clone(name) // and not all that it is a part of
-	s.texts[name] = name
+	s.names[name] = name
 	return name
 }
 
@@ -210,7 +213,7 @@ func (s *scanner) scan() error {
 		return s.ctx.Err()
 	}
 	s.stamps = newStamper(dir, s.clock())
-	s.linked, s.texts = make(map[string]int), make(map[string]string)
+	s.linked, s.names = make(map[string]int), make(map[string]string)
 	top := &visit{s: s, place: place{at: ".", actual: "."}, full: dir}
 	defer top.close()
 	if s.before != nil && s.before.dir == dir && s.before.tree != "" {

@@ -407,5 +407,5 @@ func BenchmarkScan(b *testing.B) {
 var since = time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func frontmatterNamed(name string) frontmatter.Summary {
-	return (&frontmatter.Document{Name: name}).Summary()
+	return (&frontmatter.Document{Name: name}).Summary(nil)
 }

@@ -22,8 +22,9 @@ const (
 	disableModelInvocation
 )
 
-// Summary returns what is to be kept of the Document.
-func (d *Document) Summary() Summary {
+// Summary returns what is to be kept of the Document. keep makes the text it
+// consists of; nil: it is one of its own.
+func (d *Document) Summary(keep func([]byte) string) Summary {
 	var flags uint64
 	if d.UserInvocable != nil && !*d.UserInvocable {
 		flags |= hiddenFromUser
@@ -48,7 +49,10 @@ func (d *Document) Summary() Summary {
 			text(s)
 		}
 	}
-	return Summary{string(b)}
+	if keep == nil {
+		return Summary{string(b)}
+	}
+	return Summary{keep(b)}
 }
 
 // IsZero reports whether s is that of no Document.

@@ -15,7 +15,7 @@ func TestSummary(t *testing.T) {
 		"---\nname: ä: b\n---\n",
 	} {
 		doc, _ := Inspect("f", []byte(src), MaxSize)
-		s := doc.Summary()
+		s := doc.Summary(nil)
 		want := []any{doc.Name, doc.Description, doc.ArgumentHint, doc.Tags, doc.Modes, doc.UserInvocable == nil || *doc.UserInvocable,
 			doc.DisableModelInvocation, doc.KeyLine("name"), doc.KeyLine("description"), false}
 		got := []any{s.Name(), s.Description(), s.ArgumentHint(), s.Tags(), s.Modes(), s.UserInvocable(),

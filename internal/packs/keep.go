@@ -1,0 +1,61 @@
+package packs
+
+import "strings"
+
+// A keep holds texts that stay, together. Made one by one between those that a
+// scan needs for a moment, they would leave holes as large as themselves. A text
+// that is dropped takes up its room until the others near it are.
+type keep struct {
+	b    strings.Builder
+	size int // of all so far
+}
+
+// keepPiece is how many bytes are kept together at most.
+const keepPiece = 8 << 10
+
+// text returns a copy of s.
+func (k *keep) text(s string) string {
+	begin := k.room(len(s))
+	k.b.WriteString(s)
+	return k.b.String()[begin:]
+}
+
+// bytes is text of bytes.
+func (k *keep) bytes(s []byte) string {
+	begin := k.room(len(s))
+	k.b.Write(s)
+	return k.b.String()[begin:]
+}
+
+// room makes room for n bytes, and returns where they begin.
+func (k *keep) room(n int) int {
+	if k.b.Cap()-k.b.Len() < n {
+		k.b.Reset()
+		k.b.Grow(max(n, min(k.size, keepPiece))) // of few texts, no more than they need
+	}
+	k.size += n
+	return k.b.Len()
+}
+
+// keepPlace returns copies of where a pack is: absolute, and relative to its root.
+// Mostly, the second is a part of the first.
+func (s *scanner) keepPlace(dir, at string) (string, string) {
+	dir = s.places.text(dir)
+	if strings.HasSuffix(dir, at) {
+		return dir, dir[len(dir)-len(at):]
+	}
+	return dir, s.places.text(at)
+}
+
+// packPiece is how many packs are made at once.
+const packPiece = 64
+
+// newPack returns a pack to fill in, beside the one before, for the same reason.
+func (s *scanner) newPack() *Pack {
+	if len(s.free) == 0 {
+		s.free = make([]Pack, min(packPiece, max(1, len(s.found))))
+	}
+	p := &s.free[0]
+	s.free = s.free[1:]
+	return p
+}
