@@ -95,28 +95,13 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 		c.setListed(mark)
 		c.tell(note{method: toolsChanged})
 	}
-	if c.prints == nil || c.prints.of != before {
-		c.prints = s.printsOf(before)
-	}
-	was := c.prints
-	c.prints = s.printsOf(now)
-	if !slices.Equal(was.prompts, c.prints.prompts) {
+	prompts, resources := s.listsDiffer(before, now)
+	if prompts {
 		c.tell(note{method: promptsChanged})
 	}
-	if !slices.Equal(was.resources, c.prints.resources) {
+	if resources {
 		c.tell(note{method: resourcesChanged})
 	}
-}
-
-// prints tell the lists of one Catalog from those of others. That of tools is not
-// one of them: it depends on files that are read when it is asked for.
-type prints struct {
-	of                 *packs.Catalog
-	prompts, resources []byte
-}
-
-func (s *Server) printsOf(catalog *packs.Catalog) *prints {
-	return &prints{catalog, printOf(s.prompts(s.listedPrompts(catalog))), printOf(s.resources(s.listedDocuments(catalog)))}
 }
 
 // toolsPrint tells one list of tools from another.

@@ -30,7 +30,6 @@ type chat struct {
 	over   chan struct{} // closed when the chat ends
 
 	following sync.Mutex // held by [Server.follow]; before mu
-	prints    *prints    // of what it compared last; nil: nothing yet; guarded by following
 
 	mu          sync.Mutex
 	more        map[string]*space       // :: handle → a workspace beside the first
