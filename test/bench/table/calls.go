@@ -30,8 +30,10 @@ type way struct {
 	name   string
 	do     func(i int, t *times) error
 	budget func(own, base times) []string
-	apart  bool // it is no kind of what the first is
+	apart  bool    // it is no kind of what the first is
+	of     *client // whose processors' time counts; nil: nobody's
 	times  times
+	cpu    times
 }
 
 // turns does all of them n times, none always after the same one.
@@ -39,16 +41,18 @@ func turns(n int, ways []*way) error {
 	for i := range n {
 		for k := range ways {
 			w := ways[(k+i)%len(ways)]
+			before := w.of.cpu()
 			if err := w.do(i, &w.times); err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
+			w.cpu = append(w.cpu, w.of.cpu()-before)
 		}
 	}
 	return nil
 }
 
-// rows adds what came of turns to a table: median, 95th percentile, and how far
-// they are from the first.
+// rows adds what came of turns to a table: median, 95th percentile, the server's
+// time of processors, and how far the times are from those of the first.
 func rows(t *table, ways []*way) {
 	base := ways[0].times
 	for _, w := range ways {
@@ -60,7 +64,7 @@ func rows(t *table, ways []*way) {
 		if !w.apart {
 			over, to = ms(w.times.median()-base.median()), fold(ratio(w.times.median(), base.median()))
 		}
-		t.add(append([]string{w.name, ms(w.times.median()), ms(w.times.at(95)), over, to}, mark...)...)
+		t.add(append([]string{w.name, ms(w.times.median()), ms(w.times.at(95)), ms(w.cpu.median()), over, to}, mark...)...)
 	}
 }
 
@@ -117,30 +121,30 @@ func (b *bench) measureCalls() ([]*table, error) {
 		return nil, err
 	}
 	ways := []*way{
-		{name: "echo, a bare server", do: c.bare.echo},
-		{name: "open_docs", do: open(c.ours), budget: over},
-		{name: "read_file", do: read(c.ours)},
-		{name: "a page of list", do: func(_ int, t *times) error { return c.ours.timed(toolList, map[string]any{}, t) }},
-		{name: "list {query}: a word", do: find("invoice"), budget: query},
-		{name: "list {query}: a letter wrong", do: find("invioce"), budget: query},
-		{name: "list {query}: five words, two wrong", do: find("deplyo pipelin for the custmer"), budget: query},
+		{name: "echo, a bare server", do: c.bare.echo, of: c.bare},
+		{name: "open_docs", do: open(c.ours), of: c.ours.client, budget: over},
+		{name: "read_file", do: read(c.ours), of: c.ours.client},
+		{name: "a page of list", do: func(_ int, t *times) error { return c.ours.timed(toolList, map[string]any{}, t) }, of: c.ours.client},
+		{name: "list {query}: a word", do: find("invoice"), of: c.ours.client, budget: query},
+		{name: "list {query}: a letter wrong", do: find("invioce"), of: c.ours.client, budget: query},
+		{name: "list {query}: five words, two wrong", do: find("deplyo pipelin for the custmer"), of: c.ours.client, budget: query},
 		{name: "a line of the log, written and synced", do: sync, apart: true},
 	}
 	if c.quick != nil {
 		ways = append(ways,
-			&way{name: "open_docs, its log in memory", do: open(c.quick), budget: over},
-			&way{name: "read_file, its log in memory", do: read(c.quick)})
+			&way{name: "open_docs, its log in memory", do: open(c.quick), of: c.quick.client, budget: over},
+			&way{name: "read_file, its log in memory", do: read(c.quick), of: c.quick.client})
 	}
 	if err := turns(200, ways); err != nil {
 		return nil, err
 	}
 	t := &table{
 		title: "Calls, one at a time, of " + count(n) + " packs",
-		about: "Over stdio, until the last byte of the answer was read; under answers for the chat, so nobody is asked. In turns; of 200 each.",
-		head:  []string{"", "median", "95 of 100", "over echo", "to echo", "budget", ""},
+		about: "Over stdio, until the last byte of the answer was read; under answers for the chat, so nobody is asked. In turns; of 200 each. CPU: of the server.",
+		head:  []string{"", "median", "95 of 100", "CPU", "over echo", "to echo", "budget", ""},
 	}
 	rows(t, ways)
 	idle := ms(first.median())
-	t.add(append([]string{"list {query}: the first, after a pause", idle, none, none, none}, query(first, nil)...)...)
+	t.add(append([]string{"list {query}: the first, after a pause", idle, none, none, none, none}, query(first, nil)...)...)
 	return []*table{t}, nil
 }

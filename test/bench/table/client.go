@@ -230,6 +230,14 @@ func (s *client) call(tool string, args map[string]any) (json.RawMessage, time.D
 	return r.StructuredContent, took, nil
 }
 
+// cpu is the time of processors that the server had until now; 0 for none.
+func (s *client) cpu() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return cpuTime(s.cmd.Process.Pid)
+}
+
 // stop ends the server as clients do, and waits for it.
 func (s *client) stop() error {
 	s.mu.Lock()

@@ -69,9 +69,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	markdown := flags.Bool("markdown", false, "print the tables as Markdown")
 	sizes := flags.String("packs", "10,100,1000,10000", "numbers of packs")
 	only := flags.String("only", "start,memory,calls,runs,rate,edits", "what is measured")
-	rounds := flags.Int("rounds", 20, "how often each server is started")
+	rounds := flags.Int("rounds", 16, "how often each server is started")
 	edits := flags.Int("edits", 40, "how many edits of each kind")
-	idle := flags.Duration("idle", 12*time.Second, "how long a server is left alone before it counts as idle")
+	idle := flags.Duration("idle", 10*time.Second, "how long a server is left alone before it counts as idle")
 	tmp := flags.String("dir", "", "a folder for what is written (default: the system's)")
 	ours := flags.String("program", "", "the program to measure (default: built from here)")
 	walk := flags.String("walk", "", "walk this folder, say how long that took, and do nothing else")
@@ -110,7 +110,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	var tables []*table
 	for _, s := range wanted {
-		b.say("measuring: %s", s.name)
+		b.say("%s: measuring %s", time.Since(begin).Round(time.Second), s.name)
 		made, err := s.measure(b)
 		if err != nil {
 			return fmt.Errorf("measuring %s: %w", s.name, err)
