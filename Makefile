@@ -2,7 +2,7 @@
 # make test    all tests that this machine can run
 # make check   everything that must hold before a change is merged
 # make ci      both
-# make bench   the benchmarks, with their ratios
+# make bench   what a server costs, beside what everybody knows; "make bench ARGS='-packs 100 -only start'" is a part
 # make docker  the image; without a Docker engine, its stages by hand
 
 VERSION := $(shell git describe --tags --always --dirty --match 'v*' 2>/dev/null || echo devel)
@@ -19,7 +19,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
 
-.PHONY: build test check ci bench bench-sandbox soak-sandbox soak-approvals soak-http soak-watch unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -43,6 +43,10 @@ ci:
 	scripts/steps.sh build then test "$(COMPUTES) $(WAITS) unprivileged" then fuzz
 
 bench:
+	@mkdir -p .cache && go build -o .cache/bench-table ./test/bench/table && .cache/bench-table $(ARGS)
+
+# Parts of it, each in one process.
+bench-micro:
 	go test -run '^$$' -bench . -benchmem ./...
 
 # A run of a program, plain, at each level, and under bubblewrap, in one run.

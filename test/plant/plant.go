@@ -3,7 +3,13 @@
 // for the same seed.
 //
 // It copies no real pack, and what it writes says nothing: the shape is what
-// counts.
+// counts. That is the one of 259 packs of eight public collections, as far as it
+// could be counted: sizes, depths, how descriptions are written, which keys
+// frontmatter has and how often, what other files there are. It differs on purpose
+// in three things. None of those packs has tools in a file, and a quarter of these
+// do, since tools are what is served. A tenth have tags, where one in a hundred
+// had. And a tenth asked not to be used by models, of these none do, so that as
+// many are served as were asked for.
 package plant
 
 import (
@@ -26,7 +32,7 @@ var (
 	descriptionSize = shape{33, 58, 138, 234, 377, 533, 691, 895, 1_087}                      // characters
 	otherFiles      = shape{0, 0, 1, 1, 3, 8, 11, 44, 93}                                     // beside the entry document, or below
 	otherFileSize   = shape{29, 128, 645, 3_274, 6_999, 11_345, 14_937, 29_890, 144_443}      // bytes
-	folders         = shape{0, 0, 0, 1, 1, 2, 3, 9, 22}                                       // below the pack's
+	folders         = shape{0, 0, 0, 1, 1, 2, 3, 9, 22}                                       // below the pack's, a quarter of them inside of another
 	above           = shape{1, 1, 2, 3, 3, 3, 3, 3, 4}                                        // folders between root and pack
 )
 
@@ -62,11 +68,23 @@ update upload usage user validate vendor version video view volume vote warehous
 // subfolders are where packs keep what belongs to them.
 var subfolders = []string{"references", "agents", "examples", "resources", "scripts", "workflows", "evals", "assets"}
 
-func text(r *rand.Rand, size int) string {
+// kinds are what other files are named, as often as in twenty of them.
+var kinds = strings.Fields(strings.Repeat(".md ", 15) + strings.Repeat(".yaml ", 3) + ".json .txt")
+
+// A planter draws everything from one source, in one order.
+type planter struct{ *rand.Rand }
+
+// oneIn reports true in one of n cases.
+func (p planter) oneIn(n int) bool { return p.IntN(n) == 0 }
+
+func (p planter) word() string { return words[p.IntN(len(words))] }
+
+// text is words, in lines, of about size bytes.
+func (p planter) text(size int) string {
 	var b strings.Builder
 	b.Grow(size + 16)
 	for column := 0; b.Len() < size; {
-		w := words[r.IntN(len(words))]
+		w := p.word()
 		if column += len(w) + 1; column > 90 {
 			b.WriteByte('\n')
 			column = len(w)
@@ -79,23 +97,26 @@ func text(r *rand.Rand, size int) string {
 }
 
 // line is text without line breaks.
-func line(r *rand.Rand, size int) string { return strings.ReplaceAll(text(r, size), "\n", " ") }
+func (p planter) line(size int) string { return strings.ReplaceAll(p.text(size), "\n", " ") }
 
 // Write writes n packs below dir, which is made when it is not there. A quarter
-// of them have tools. The directories of the packs are returned, in the order in
-// which they were written.
+// of them have tools: every fourth, beginning with the first. The directories of
+// the packs are returned, in the order in which they were written.
 func Write(dir string, seed uint64, n int) ([]string, error) {
-	r := rand.New(rand.NewPCG(seed, 8))
+	p := planter{rand.New(rand.NewPCG(seed, 8))}
 	var made []string
 	for i := range n {
 		at := dir
 		// Collections of some dozen packs, below one, two or three folders.
-		for d := range above.pick(r) {
+		for d := range above.pick(p.Rand) {
 			at = filepath.Join(at, fmt.Sprintf("%s-%d", words[(i/40+d*37)%len(words)], i/40>>d))
 		}
-		name := fmt.Sprintf("%s-%s-%d", words[r.IntN(len(words))], words[r.IntN(len(words))], i)
+		name := fmt.Sprintf("%s-%s-%d", p.word(), p.word(), i)
 		at = filepath.Join(at, name)
-		if err := pack(r, at, name, i); err != nil {
+		if p.oneIn(12) {
+			name = "my-" + name // and not as its folder
+		}
+		if err := p.pack(at, name, i%4 == 0); err != nil {
 			return nil, err
 		}
 		made = append(made, at)
@@ -103,58 +124,94 @@ func Write(dir string, seed uint64, n int) ([]string, error) {
 	return made, nil
 }
 
-func pack(r *rand.Rand, dir, name string, i int) error {
+func (p planter) pack(dir, name string, tools bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(document(r, name)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(p.document(name)), 0o644); err != nil {
 		return err
 	}
 	places := []string{dir}
-	for d := range folders.pick(r) {
-		sub := filepath.Join(dir, subfolders[d%len(subfolders)])
+	for d := range folders.pick(p.Rand) {
+		in, sub := dir, subfolders[d%len(subfolders)]
 		if d >= len(subfolders) {
-			sub = filepath.Join(sub, words[d])
+			sub = words[d]
 		}
+		if d > 0 && p.oneIn(4) {
+			in = places[1+p.IntN(len(places)-1)]
+		}
+		sub = filepath.Join(in, sub)
 		if err := os.MkdirAll(sub, 0o755); err != nil {
 			return err
 		}
 		places = append(places, sub)
 	}
-	for f := range otherFiles.pick(r) {
-		file := filepath.Join(places[len(places)-1-f%len(places)], fmt.Sprintf("%s-%d.md", words[r.IntN(len(words))], f))
-		if err := os.WriteFile(file, []byte(text(r, otherFileSize.pick(r))), 0o644); err != nil {
+	for f := range otherFiles.pick(p.Rand) {
+		name := fmt.Sprintf("%s-%d%s", p.word(), f, kinds[p.IntN(len(kinds))])
+		if f == 0 && p.oneIn(9) { // and two of three packs have another file
+			name = "README.md"
+		}
+		file := filepath.Join(places[len(places)-1-f%len(places)], name)
+		if name == "README.md" {
+			file = filepath.Join(dir, name)
+		}
+		if err := os.WriteFile(file, []byte(p.text(otherFileSize.pick(p.Rand))), 0o644); err != nil {
 			return err
 		}
 	}
-	if i%4 != 0 {
+	if !tools {
 		return nil
 	}
-	tool := fmt.Sprintf(`{"tools":[{"name":"%s_%s","description":%q,"inputSchema":{"type":"object","properties":{"x":{"type":"string"}}},"command":{"program":"true","args":["--","{{x}}"]}}]}`,
-		words[r.IntN(len(words))], words[r.IntN(len(words))], line(r, 80))
-	return os.WriteFile(filepath.Join(dir, "tools.json"), []byte(tool), 0o644)
+	return os.WriteFile(filepath.Join(dir, "tools.json"), []byte(p.tools()), 0o644)
 }
 
-// document is an entry document. Beside name and description, a fifth of them
-// list tools, and a tenth have more keys.
-func document(r *rand.Rand, name string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "---\nname: %s\n", name)
-	description := line(r, descriptionSize.pick(r))
-	if r.IntN(3) == 0 {
-		fmt.Fprintf(&b, "description: \"%s. Use when: somebody asks.\"\n", description)
-	} else {
-		fmt.Fprintf(&b, "description: %s. Use it when somebody asks.\n", description)
+// tools declares one to four.
+func (p planter) tools() string {
+	var all []string
+	for i := range 1 + p.IntN(4) {
+		all = append(all, fmt.Sprintf(`{"name":"%s_%s_%d","description":%q,"inputSchema":{"type":"object","properties":{"x":{"type":"string"}}},`+
+			`"command":{"program":"true","args":["--","{{x}}"]}}`, p.word(), p.word(), i, p.line(80)))
 	}
-	if r.IntN(5) == 0 {
+	return `{"tools":[` + strings.Join(all, ",") + "]}\n"
+}
+
+// description is text of the length of a real one, as YAML, each kind of which
+// is about as frequent as it is.
+func (p planter) description() string {
+	text := p.line(descriptionSize.pick(p.Rand) - len(" Use when asked."))
+	if p.oneIn(8) {
+		text = strings.Replace(text, " ", " — ", 1)
+	}
+	switch at := p.IntN(100); {
+	case at < 18:
+		return fmt.Sprintf("%q", text+". Use when: asked.")
+	case at < 32:
+		return ">\n  " + strings.ReplaceAll(text, " e", "\n  e") + ".\n  Use when asked."
+	}
+	return text + ". Use when asked."
+}
+
+// document is an entry document.
+func (p planter) document(name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\nname: %s\ndescription: %s\n", name, p.description())
+	if p.oneIn(5) {
 		b.WriteString("allowed-tools: Read, Grep, Bash\n")
 	}
-	if r.IntN(10) == 0 {
-		fmt.Fprintf(&b, "license: MIT\nversion: 1.%d.0\nmetadata:\n  author: %s\n  category: %s\ntags: [%s, %s]\n",
-			r.IntN(20), words[r.IntN(len(words))], words[r.IntN(len(words))], words[r.IntN(len(words))], words[r.IntN(len(words))])
+	if p.oneIn(15) {
+		b.WriteString("license: MIT\n")
 	}
-	b.WriteString("---\n\n# " + line(r, 20) + "\n\n")
-	b.WriteString(text(r, max(0, documentSize.pick(r)-b.Len())))
+	if p.oneIn(20) {
+		fmt.Fprintf(&b, "version: 1.%d.0\nmetadata:\n  author: %s\n  category: %s\n", p.IntN(20), p.word(), p.word())
+	}
+	if p.oneIn(10) {
+		fmt.Fprintf(&b, "tags: [%s, %s]\n", p.word(), p.word())
+	}
+	b.WriteString("---\n\n# " + p.line(20) + "\n\n")
+	if p.IntN(3) > 0 {
+		b.WriteString("→ ") // two of three are not all ASCII
+	}
+	b.WriteString(p.text(max(0, documentSize.pick(p.Rand)-b.Len())))
 	b.WriteString("\n")
 	return b.String()
 }

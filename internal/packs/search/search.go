@@ -10,6 +10,7 @@ package search
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
@@ -55,14 +56,16 @@ const (
 )
 
 // An Index holds what can be found. It never changes, and is safe for
-// concurrent use. Making one takes a few microseconds a document, and some
-// hundred bytes.
+// concurrent use. Making one takes a few microseconds a document; kept are
+// hundred bytes or so.
 type Index struct {
 	words []string // sorted
 	// starts[i] is where the postings of words[i] begin, and those of the word
 	// before end; there is one more than words.
-	starts   []uint32
-	postings []uint32 // index of a document << fieldBits | fields, by word, then by document
+	starts []uint32
+	// postings are varints: of a word, how many there are, and then for each the
+	// index of a document, less that of the one before, << fieldBits | fields.
+	postings []byte
 	docs     int
 }
 
@@ -125,26 +128,38 @@ func (b *builder) index(docs int) *Index {
 		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(b.words[x], b.words[y]) })
-	x := &Index{
-		words: make([]string, len(order)), starts: make([]uint32, len(order)+1),
-		postings: make([]uint32, len(b.pairs)), docs: docs,
-	}
-	rank := b.last // no longer needed
+	// first[r] is where the pairs of the word of this rank begin among all.
+	first, rank := make([]uint32, len(order)+1), b.last // which is no longer needed
 	for r, id := range order {
-		x.words[r], rank[id] = b.words[id], uint32(r)
+		rank[id] = uint32(r)
 	}
 	for _, p := range b.pairs {
-		x.starts[rank[p.word]+1]++
+		first[rank[p.word]+1]++
 	}
-	for i := range x.words {
-		x.starts[i+1] += x.starts[i]
+	for i := range order {
+		first[i+1] += first[i]
 	}
-	next := slices.Clone(x.starts)
+	byWord, next := make([]uint32, len(b.pairs)), slices.Clone(first)
 	for _, p := range b.pairs {
 		at := &next[rank[p.word]]
-		x.postings[*at] = p.posting
+		byWord[*at] = p.posting
 		*at++
 	}
+	x := &Index{words: make([]string, len(order)), starts: make([]uint32, len(order)+1), docs: docs}
+	packed := make([]byte, 0, 2*len(b.pairs))
+	for r, id := range order {
+		x.words[r] = b.words[id]
+		of := byWord[first[r]:first[r+1]]
+		packed = binary.AppendUvarint(packed, uint64(len(of)))
+		before := uint32(0)
+		for _, p := range of {
+			doc := p >> fieldBits
+			packed = binary.AppendUvarint(packed, uint64((doc-before)<<fieldBits|p&(1<<fieldBits-1)))
+			before = doc
+		}
+		x.starts[r+1] = uint32(len(packed))
+	}
+	x.postings = slices.Clone(packed) // without what is left over
 	return x
 }
 
@@ -197,9 +212,13 @@ func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 		found = found[:0]
 		x.matches(w, func(word int, quality float64) {
 			postings := x.postings[x.starts[word]:x.starts[word+1]]
-			rarity := math.Log(1 + float64(x.docs)/float64(len(postings)))
-			for _, p := range postings {
-				doc := p >> fieldBits
+			n, size := binary.Uvarint(postings)
+			rarity := math.Log(1 + float64(x.docs)/float64(n))
+			doc := uint32(0)
+			for postings = postings[size:]; len(postings) > 0; postings = postings[size:] {
+				var p uint64
+				p, size = binary.Uvarint(postings)
+				doc += uint32(p >> fieldBits)
 				score := float32(quality * rarity * byField[p&(1<<fieldBits-1)])
 				if best[doc] == 0 {
 					found = append(found, doc)

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// walkAndRead is what any program has to do that wants to know all packs: look
+// through the folders, and read 4 KiB of each entry document.
+func walkAndRead(dir string) (n int, err error) {
+	head := make([]byte, 4<<10)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "SKILL.md" {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		n++
+		if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		return nil
+	})
+	return n, err
+}
+
+// walkAndTell is the whole of the process that walk starts.
+func walkAndTell(w io.Writer, dir string) error {
+	cpu, begin := cpuTime(os.Getpid()), time.Now()
+	n, err := walkAndRead(dir)
+	if err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	_, err = fmt.Fprintln(w, n, took.Nanoseconds(), (cpuTime(os.Getpid()) - cpu).Nanoseconds())
+	return err
+}
+
+// A walked is how long it took to walk through the packs.
+type walked struct{ process, inside, cpu time.Duration }
+
+// walk walks through n packs, in a process of its own with one processor.
+func (b *bench) walk(n int) (w walked, err error) {
+	cmd := exec.CommandContext(b.ctx, b.self, "-walk", b.packs[n].root)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	begin := time.Now()
+	if err := cmd.Run(); err != nil {
+		return w, fmt.Errorf("walking: %w", err)
+	}
+	w.process = time.Since(begin)
+	found := 0
+	if _, err := fmt.Fscan(&out, &found, &w.inside, &w.cpu); err != nil {
+		return w, fmt.Errorf("walking: %w", err)
+	}
+	if found != n {
+		return w, fmt.Errorf("walking found %d packs of %d", found, n)
+	}
+	return w, nil
+}
