@@ -357,14 +357,16 @@ func FuzzIndex(f *testing.F) {
 // other from being found.
 func TestHugePack(t *testing.T) {
 	dir := writeTree(t, "-- a/many/SKILL.md --\nPACK many\n-- b/SKILL.md --\nPACK b\n-- c/x --\n-- z/SKILL.md --\nPACK z\n")
-	for i := range maxPackDirs + 10 {
+	bound := bounds{packDirs: 50}
+	for i := range bound.packDirs + 10 {
 		must(t, os.Mkdir(filepath.Join(dir, "a", "many", fmt.Sprint(i)), 0o755))
 	}
 	must(t, os.Truncate(filepath.Join(dir, "b", "SKILL.md"), 1<<30)) // sparse
 	if err := os.Symlink("..", filepath.Join(dir, "a", "many", "loop")); err != nil {
 		t.Logf("symlinks: %v", err)
 	}
-	l := library(t, dir, Index{})
+	l, err := NewLibrary(t.Context(), Options{Roots: []Root{{Dir: dir, AttachAll: true}}, bounds: bound}, nil)
+	must(t, err)
 	want := []string{"a/many = a/many/SKILL.md", "b = b/SKILL.md invalid entry-too-large", "z = z/SKILL.md", "! " + CodeTooManyDirs}
 	if diff := cmp.Diff(want, describe(l.Catalog(t.Context()), dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -33,10 +33,10 @@ const (
 )
 
 // bounds are those, or fewer. A field that is 0 has its default.
-type bounds struct{ dirs, entries int }
+type bounds struct{ dirs, packDirs, entries int }
 
 func (b bounds) withDefaults() bounds {
-	return bounds{cmp.Or(b.dirs, maxDirs), cmp.Or(b.entries, maxEntries)}
+	return bounds{cmp.Or(b.dirs, maxDirs), cmp.Or(b.packDirs, maxPackDirs), cmp.Or(b.entries, maxEntries)}
 }
 
 // Scan looks through the roots and describes what it finds. The only error is
@@ -307,7 +307,7 @@ func (s *scanner) walk(v *visit) error {
 	if v.isPack {
 		p.inPack = true
 		if p.depth > 0 {
-			room := maxPackDirs
+			room := s.bounds.packDirs
 			p.room = &room
 		}
 	}
@@ -335,7 +335,7 @@ func (s *scanner) below(v *visit, p place) error {
 		if p.room != nil {
 			if *p.room--; *p.room < 0 {
 				if *p.room == -1 { // the first time
-					s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the pack that this folder belongs to has more than %d directories, and packs in the rest of them were not looked for", maxPackDirs), "packs inside of packs are found sooner in a folder of their own")
+					s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the pack that this folder belongs to has more than %d directories, and packs in the rest of them were not looked for", s.bounds.packDirs), "packs inside of packs are found sooner in a folder of their own")
 				}
 				return nil
 			}

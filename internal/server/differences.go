@@ -52,7 +52,7 @@ func samePack(a, b keyed) bool {
 // prompts and resources go by.
 func looksSame(a, b *packs.Pack) bool {
 	return a == b || a.ID == b.ID && a.Name == b.Name && a.Description == b.Description && a.Entry == b.Entry && a.Loose == b.Loose &&
-		(a.Frontmatter == b.Frontmatter || a.Frontmatter.ArgumentHint == b.Frontmatter.ArgumentHint && isOffered(a) == isOffered(b) && invocable(a) == invocable(b)) &&
+		(a.Frontmatter == b.Frontmatter || a.Frontmatter.ArgumentHint() == b.Frontmatter.ArgumentHint() && isOffered(a) == isOffered(b) && invocable(a) == invocable(b)) &&
 		slices.Equal(a.Problems, b.Problems)
 }
 

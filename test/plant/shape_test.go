@@ -46,7 +46,7 @@ func TestWrite(t *testing.T) {
 		if len(p.ToolFiles) > 0 {
 			count["tools"]++
 		}
-		if len(p.Tags) > 0 {
+		if len(p.Tags()) > 0 {
 			count["tags"]++
 		}
 		if strings.ContainsFunc(p.Description, func(r rune) bool { return r > 127 }) {
