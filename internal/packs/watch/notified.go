@@ -30,6 +30,9 @@ type use uint8
 const (
 	forPacks use = 1 << iota // the library has it
 	forRoot                  // a root is in it, or may come into it
+	// round tells those that the library still has from those that it had: each
+	// change has the other value of it.
+	round
 )
 
 // A notified eye is told by the system.
@@ -43,6 +46,7 @@ type notified struct {
 	roots   map[string]packfs.Which // :: root, as it was given → what was there; zero for nothing
 	spots   map[string]bool         // :: path of which an event is about a root
 	watched map[string]use          // nil before the first follow
+	round   use                     // of the last change
 	remote  bool                    // a root is on a file system without events
 
 	touched map[string]bool // :: directory → something happened in it
@@ -213,36 +217,69 @@ func (n *notified) change(lib Library) (fresh []string, err error) {
 		n.watched = make(map[string]use)
 	}
 
-	want := make(map[string]use, len(n.watched))
+	// There may be very many directories, so no second map is made of them.
+	n.round ^= round
+	var added []string
+	count := 0
 	for dir := range lib.Dirs() {
-		want[dir] = forPacks
-		if len(want) > maxOpen && runtime.GOOS != "linux" {
+		if count++; count > maxOpen && runtime.GOOS != "linux" {
 			return nil, fmt.Errorf("more than %d directories", maxOpen)
 		}
+		if _, known := n.watched[dir]; known {
+			n.watched[dir] = forPacks | n.round
+		} else {
+			added = append(added, dir)
+		}
 	}
-	n.lookForRoots(lib.Roots(), want)
-	for path := range n.watched {
-		if want[path] == 0 {
+	above := make(map[string]use)
+	n.lookForRoots(lib.Roots(), above)
+	for path := range above {
+		if why, known := n.watched[path]; known && why&round == n.round {
+			n.watched[path] |= forRoot
+		} else if known {
+			n.watched[path] = forRoot | n.round
+		}
+	}
+	for path, why := range n.watched {
+		if why&round != n.round {
 			n.unwatch(path)
 		}
 	}
-	for path, why := range want {
-		if n.watched[path] == 0 {
-			switch err := n.watcher.Add(path); {
-			case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-				continue // gone, or closed, since it was looked at: an event above says so
-			case err != nil:
-				return nil, fmt.Errorf("watching %d directories: %w", len(want), err)
-			case why&forPacks != 0 && !begins:
-				fresh = append(fresh, path)
+	for _, path := range added {
+		if _, known := n.watched[path]; known {
+			continue // roots overlap
+		}
+		switch ok, err := n.watch(path, forPacks|above[path]); {
+		case err != nil:
+			return nil, fmt.Errorf("watching %d directories: %w", count, err)
+		case ok && !begins:
+			fresh = append(fresh, path)
+		}
+	}
+	for path := range above {
+		if _, known := n.watched[path]; !known {
+			if _, err := n.watch(path, forRoot); err != nil {
+				return nil, fmt.Errorf("watching %d directories: %w", count, err)
 			}
 		}
-		n.watched[path] = why
 	}
 	if n.rootsMoved() {
 		n.all = true // between the look and the events
 	}
 	return fresh, nil
+}
+
+// watch reports whether a directory is watched now. That it is not there any more,
+// or may not be read, is no error: an event above says so.
+func (n *notified) watch(path string, why use) (bool, error) {
+	err := n.watcher.Add(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return false, nil
+	}
+	if err == nil {
+		n.watched[path] = why | n.round
+	}
+	return err == nil, err
 }
 
 func (n *notified) unwatch(path string) {
