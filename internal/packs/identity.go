@@ -117,14 +117,17 @@ func assignIDs(found []*Pack) {
 	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
 	rivals := make(map[string][]*Pack)          // :: id in lower case → packs that want it, by path; where there are several
 	for _, p := range found {
-		name := p.dirName()
-		if p.Frontmatter.Name() != "" {
-			if name = p.Name; !ValidName(name) {
-				name = cmp.Or(slug(name), p.dirName())
-				if !p.Loose { // names of tools have other rules
-					p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.NameLine(),
-						fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
-				}
+		name := p.Name
+		switch {
+		case p.Frontmatter.Name() == "":
+			name = p.dirName()
+		case !ValidName(name):
+			if name = slug(name); name == "" {
+				name = p.dirName()
+			}
+			if !p.Loose { // names of tools have other rules
+				p.problem(diag.Warning, CodeNameSlugged, p.Frontmatter.NameLine(),
+					fmt.Sprintf("%q is not a valid name, and the pack goes by %q", p.Name, name), "use lower-case letters, digits and single hyphens, at most 64")
 			}
 		}
 		if p.ID = p.inParent(name); p.ID == p.path {

@@ -121,32 +121,33 @@ const (
 )
 
 func encodeIndex(m *memo, key string) []byte {
-	var about, texts writer
-	about.text(key)
-	about.number(uint64(len(m.docs)))
-	about.number(uint64(len(m.links)))
+	size := indexHead + len(key) + len(m.tree)
+	for _, d := range m.docs {
+		size += len(d.Text()) + 3 // that long a number is before nearly each
+	}
+	out := writer{b: make([]byte, indexHead, size)}
+	copy(out.b, indexMagic)
+	part, begin := 0, indexHead
+	ends := func() {
+		binary.LittleEndian.PutUint32(out.b[indexSum+4+4*part:], uint32(len(out.b)-begin))
+		part, begin = part+1, len(out.b)
+	}
+	out.text(key)
+	out.number(uint64(len(m.docs)))
+	out.number(uint64(len(m.links)))
 	for rel, at := range m.links {
-		about.text(rel)
-		about.number(uint64(at))
+		out.text(rel)
+		out.number(uint64(at))
 	}
-	size := 0
+	ends()
+	out.b = append(out.b, m.tree...)
+	ends()
 	for _, d := range m.docs {
-		size += len(d.Text()) + binary.MaxVarintLen32
+		out.text(d.Text())
 	}
-	texts.b = make([]byte, 0, size)
-	for _, d := range m.docs {
-		texts.text(d.Text())
-	}
-	out := make([]byte, 0, indexHead+len(about.b)+len(m.tree)+len(texts.b))
-	out = append(out, indexMagic+"sum "...)
-	for _, n := range []int{len(about.b), len(m.tree), len(texts.b)} {
-		out = binary.LittleEndian.AppendUint32(out, uint32(n))
-	}
-	out = append(out, about.b...)
-	out = append(out, m.tree...)
-	out = append(out, texts.b...)
-	sign(out)
-	return out
+	ends()
+	sign(out.b)
+	return out.b
 }
 
 // sign writes the checksum.

@@ -47,8 +47,9 @@ func (s *scanner) keepPlace(dir, at string) (string, string) {
 	return dir, s.places.text(at)
 }
 
-// packPiece is how many packs are made at once.
-const packPiece = 64
+// packPiece is how many packs are made at once: 32 KiB, and one less for what the
+// allocator adds.
+const packPiece = 127
 
 // newPack returns a pack to fill in, beside the one before, for the same reason.
 func (s *scanner) newPack() *Pack {

@@ -98,7 +98,7 @@ func (l *Library) SaveIndex() error {
 	l.unsaved = false // also when it fails: the same would happen again
 	var errs []error
 	for _, m := range l.memos {
-		if m != nil && m.tree != "" {
+		if m != nil && m.tree != "" && m.lasts {
 			errs = append(errs, l.opts.Index.save(m, l.opts.Limits))
 		}
 	}

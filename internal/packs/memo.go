@@ -28,8 +28,13 @@ type memo struct {
 	docs  []frontmatter.Summary // of documents, by their number in tree
 	other map[int]packfs.Which  // :: where a directory is in tree → which it is, when no inode says so
 	fresh bool                  // it is not the same as the one before
+	lasts bool                  // the stamps in it count for another process, too
 	reads int                   // directories and documents that were read for it
 }
+
+// maxTree is how many bytes a tree may have, so that what is in it can be counted
+// with 32 bits. Of more, which no memory has room for, nothing is remembered.
+const maxTree = 1 << 30
 
 // same reports whether both remember the same.
 func (m *memo) same(o *memo) bool {

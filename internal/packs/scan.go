@@ -117,7 +117,10 @@ type scanner struct {
 
 // remember returns what to remember for the next scan, and nothing else of s.
 func (s *scanner) remember() *memo {
-	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, fresh: true}
+	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, fresh: true, lasts: s.stamps.device != 0}
+	if len(s.out.b) > maxTree {
+		return &memo{dir: s.dir, reads: s.reads}
+	}
 	if string(s.out.b) == s.old.tree {
 		m.tree = s.old.tree
 	} else {

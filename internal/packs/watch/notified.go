@@ -30,6 +30,9 @@ type use uint8
 const (
 	forPacks use = 1 << iota // the library has it
 	forPath                  // a root, or a file of the library, is in it, or may come into it
+	// round tells those that the library still has from those that it had: each
+	// change has the other value of it.
+	round
 )
 
 // A notified eye is told by the system.
@@ -47,6 +50,7 @@ type notified struct {
 	fileAt  map[string]bool         // :: such a path of a file → it is the file's own
 	files   files
 	watched map[string]use  // nil before the first follow
+	round   use             // of the last change
 	remote  map[string]bool // :: root on a file system without events → true; the log says so of each once
 	next    time.Time       // when these are looked at next, if there are any
 
@@ -239,38 +243,60 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 		n.files = filesOf(lib)
 	}
 
-	want := make(map[string]use, len(n.watched))
+	// There may be very many directories, so no second map is made of them.
+	n.round ^= round
+	var added []string
+	count := 0
 	for dir := range lib.Dirs() {
 		if ctx.Err() != nil {
 			return nil, nil
 		}
-		want[dir] = forPacks
-		if len(want) > maxOpen && runtime.GOOS != "linux" {
+		if count++; count > maxOpen && runtime.GOOS != "linux" {
 			return nil, fmt.Errorf("more than %d directories", maxOpen)
 		}
+		was, known := n.watched[dir]
+		if !known {
+			added = append(added, dir)
+			continue
+		}
+		n.watched[dir] = forPacks | n.round
+		if was&forPacks == 0 && !begins {
+			fresh = append(fresh, dir)
+		}
 	}
-	n.findPaths(lib, want)
-	for path := range n.watched {
-		if want[path] == 0 {
+	paths := make(map[string]use)
+	n.findPaths(lib, paths)
+	for path := range paths {
+		if why, known := n.watched[path]; known && why&round == n.round {
+			n.watched[path] |= forPath
+		} else if known {
+			n.watched[path] = forPath | n.round
+		}
+	}
+	for path, why := range n.watched {
+		if why&round != n.round {
 			n.unwatch(path)
 		}
 	}
-	for path, why := range want {
+	for _, path := range added {
 		if ctx.Err() != nil {
 			return nil, nil
 		}
-		was := n.watched[path]
-		if was == 0 {
-			switch err := n.watcher.Add(path); {
-			case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-				continue // gone, or closed, since it was looked at: an event above says so
-			case err != nil:
-				return nil, fmt.Errorf("watching %d directories: %w", len(want), err)
-			}
+		if _, known := n.watched[path]; known {
+			continue // roots overlap
 		}
-		n.watched[path] = why
-		if why&forPacks != 0 && was&forPacks == 0 && !begins {
+		switch ok, err := n.watch(path, forPacks|paths[path]); {
+		case err != nil:
+			return nil, fmt.Errorf("watching %d directories: %w", count, err)
+		case ok && !begins:
 			fresh = append(fresh, path)
+		}
+	}
+	for path := range paths {
+		if _, known := n.watched[path]; !known {
+			if _, err := n.watch(path, forPath); err != nil {
+				return nil, fmt.Errorf("watching %d directories: %w", count, err)
+			}
 		}
 	}
 	// Between the look and the events:
@@ -282,6 +308,19 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 		}
 	}
 	return fresh, nil
+}
+
+// watch reports whether a directory is watched now. That it is not there any more,
+// or may not be read, is no error: an event above says so.
+func (n *notified) watch(path string, why use) (bool, error) {
+	err := n.watcher.Add(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return false, nil
+	}
+	if err == nil {
+		n.watched[path] = why | n.round
+	}
+	return err == nil, err
 }
 
 func (n *notified) unwatch(path string) {
