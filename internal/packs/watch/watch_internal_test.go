@@ -142,6 +142,39 @@ func TestRemoteRoot(t *testing.T) {
 	}
 }
 
+// A root comes folder by folder, and the first of them while it is looked for.
+func TestRootThatComes(t *testing.T) {
+	if opensFiles {
+		t.Skip("linux, windows: elsewhere, where roots come is seen by looking")
+	}
+	n := withEvents(t, Options{})
+	defer n.close()
+	n.ticker.Stop() // only events count
+	there, top := t.TempDir(), t.TempDir()
+	above := filepath.Join(top, "a")
+	mkdir := func(dir string) {
+		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+			t.Error(err)
+		}
+	}
+	n.local = func(string) bool { mkdir(above); return true } // asked of the root that is there
+	lib := &fake{roots: []string{filepath.Join(above, "b", "root"), there}, dirs: only(there)}
+	for _, next := range []string{"", filepath.Join(above, "b"), filepath.Join(above, "b", "root")} {
+		if _, err := n.follow(t.Context(), lib, 0); err != nil {
+			t.Fatal(err)
+		}
+		if next != "" {
+			mkdir(next)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		seen, ok := n.wait(ctx)
+		cancel()
+		if !ok || seen.dirs != nil {
+			t.Fatalf("wait = %v, %v after %q came, want everything", seen, ok, next)
+		}
+	}
+}
+
 // fsnotify can wait for somebody to read its error while it holds the lock that
 // changing or closing it takes. Neither waits for that.
 func TestErrorUnderTheLock(t *testing.T) {
