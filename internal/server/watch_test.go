@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
@@ -19,9 +21,10 @@ import (
 // A follower is a world whose folder is watched.
 type follower struct {
 	*world
-	kind     string        // of watcher
-	followed chan struct{} // has one when something was different since it was looked at
-	aside    string        // a folder to write files in before they are put in place
+	kind     string                        // of watcher
+	followed chan struct{}                 // has one when something was different since it was looked at
+	told     atomic.Pointer[packs.Catalog] // the last that everybody was told of, and nothing is on its way
+	aside    string                        // a folder to write files in before they are put in place
 }
 
 // watchers are the kinds of watchers that tests are run with.
@@ -35,7 +38,9 @@ func newFollower(t *testing.T, kind, tree string, options ...option) *follower {
 	watcher := watch.Start(w.lib, watch.Options{
 		Poll: kind == "polling", Every: 20 * time.Millisecond, Recheck: time.Hour, // what comes does so by an event
 		Changed: func(ctx context.Context) {
+			now := w.lib.Catalog(ctx)
 			w.srv.Refresh(ctx)
+			f.told.Store(now)
 			select {
 			case f.followed <- struct{}{}:
 			default:
