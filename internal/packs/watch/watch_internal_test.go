@@ -116,17 +116,19 @@ func TestLostEvents(t *testing.T) {
 // for the rest, and the log says so in one line for each such folder.
 func TestRemoteRoot(t *testing.T) {
 	var log bytes.Buffer
-	n := withEvents(t, Options{Every: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	n := withEvents(t, Options{Every: time.Millisecond, Recheck: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	defer n.close()
 	far, near, gone := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "gone")
 	n.local = func(dir string) bool { return dir == near }
 	n.ticker.Reset(time.Millisecond)
 	lib := &fake{roots: []string{far, near, gone}, dirs: only(near)}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for range 3 {
 		if _, err := n.follow(t.Context(), lib, time.Nanosecond); err != nil {
 			t.Fatal(err)
 		}
-		if seen, ok := n.wait(t.Context()); !ok || seen.dirs != nil {
+		if seen, ok := n.wait(ctx); !ok || seen.dirs != nil {
 			t.Fatalf("wait = %v, %v, want everything", seen, ok)
 		}
 	}
