@@ -291,6 +291,25 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// A page that is open shows what became of a pack, without being loaded again.
+func TestRoomsAreFollowed(t *testing.T) {
+	r := &rooms{next: make(chan struct{})}
+	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
+	page, _ := listen(t, d, asPage(d, "GET /events", ""))
+	for _, want := range []string{"hello", "rooms", "pending", "history"} {
+		if event, data, err := page.next(); event != want || err != nil {
+			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
+		}
+	}
+	for _, problems := range [][]string{{"SKILL.md:1: no description"}, nil} {
+		r.change(Chat{ID: "chat-1", Packs: []Pack{{ID: "triage", Attached: true, Problems: problems}}})
+		event, data, err := page.next()
+		if event != "rooms" || err != nil || strings.Contains(data, "no description") != (problems != nil) || !strings.Contains(data, "triage") {
+			t.Errorf("next() = %s %s, %v, want the pack with the problems %q", event, data, err, problems)
+		}
+	}
+}
+
 // Newer pages take the place of older ones, since browsers have few connections
 // for one address.
 func TestTooManyPages(t *testing.T) {

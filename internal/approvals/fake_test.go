@@ -83,10 +83,20 @@ type rooms struct {
 	chats []Chat
 	files map[string]string // :: path → content
 	set   []string
+	next  chan struct{} // closed when the chats change; nil: they never do
 }
 
 func (r *rooms) Chats() []Chat            { r.mu.Lock(); defer r.mu.Unlock(); return r.chats }
-func (r *rooms) Changes() <-chan struct{} { return nil }
+func (r *rooms) Changes() <-chan struct{} { r.mu.Lock(); defer r.mu.Unlock(); return r.next }
+
+// change has a chat take the place of all.
+func (r *rooms) change(c Chat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.chats = []Chat{c}
+	close(r.next)
+	r.next = make(chan struct{})
+}
 
 func (r *rooms) SetAttached(chat, pack string, on bool) error {
 	r.mu.Lock()

@@ -107,6 +107,7 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 	c.mu.Lock()
 	client := c.client
 	c.mu.Unlock()
+	compiled := 0 // packs whose tools were looked at: of many, that takes long
 	r := Room{Chat: c.id, Client: safetext.Line(client), Person: safetext.Line(c.person), Ends: c.ends, Artifacts: c.everyFile(ctx)}
 	for _, p := range s.catalog(ctx, c).All() {
 		if p.ShadowedBy != "" || !p.Offered {
@@ -120,7 +121,14 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.describe(p.Description),
 			Trust: gate.Trust(p.Trust).Words(), Attached: p.Attached,
 		}
-		for _, d := range p.Problems {
+		problems := p.Problems
+		if p.Attached && p.Valid && len(p.ToolFiles) > 0 && compiled < maxRoomPacks {
+			compiled++
+			if _, more, err := s.files.Load(p); err == nil {
+				problems = slices.Concat(problems, more)
+			}
+		}
+		for _, d := range problems {
 			rp.Problems = append(rp.Problems, safetext.Line(d.String()))
 		}
 		r.Packs = append(r.Packs, rp)

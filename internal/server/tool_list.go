@@ -30,7 +30,17 @@ type listParams struct {
 type listResult struct {
 	Packs      []listedPack `json:"packs"`
 	NextCursor string       `json:"next_cursor,omitempty"`
+	// NotValid are attached packs that cannot be used as they are now. They are on
+	// the first page, maxNotValid at most.
+	NotValid []notValidPack `json:"not_valid,omitempty"`
 }
+
+type notValidPack struct {
+	PackID   string   `json:"pack_id"`
+	Problems []string `json:"problems"`
+}
+
+const maxNotValid = 20
 
 type listedPack struct {
 	PackID       string   `json:"pack_id"`
@@ -58,7 +68,8 @@ func listTool() *baseTool {
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
 			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
-			`"next_cursor":{"type":"string"},` + errorProperty + `}}`,
+			`"next_cursor":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
+			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + errorProperty + `}}`,
 		annotations: readOnly("List capability packs"),
 		prepare:     (*Server).prepareList,
 	}
@@ -80,10 +91,16 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 	return &action{
 		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args, Logged: redactExec(c.args, s.secrets)},
 		perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
+			var out listResult
 			if query != "" {
-				return s.matching(ctx, c, query), nil
+				out = s.matching(ctx, c, query)
+			} else {
+				out = s.list(c, after)
 			}
-			return s.list(c, after), nil
+			if p.Cursor == "" {
+				out.NotValid = s.notValid(c.catalog)
+			}
+			return out, nil
 		},
 	}, nil
 }
@@ -111,6 +128,26 @@ func (s *Server) list(c *call, after string) listResult {
 		out.Packs = append(out.Packs, s.listed(c, p))
 	}
 	return out
+}
+
+// notValid says of attached packs why they are not among the others: somebody who
+// used one a moment ago looks for it here.
+func (s *Server) notValid(catalog *packs.Catalog) []notValidPack {
+	var all []notValidPack
+	for _, p := range catalog.All() {
+		if len(all) == maxNotValid {
+			break
+		}
+		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || p.Frontmatter != nil && !isOffered(p) || s.hides(p) {
+			continue
+		}
+		n := notValidPack{PackID: safetext.Line(p.ID)}
+		for _, d := range p.Problems {
+			n.Problems = append(n.Problems, safetext.Line(d.String()))
+		}
+		all = append(all, n)
+	}
+	return all
 }
 
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {

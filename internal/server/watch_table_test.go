@@ -108,6 +108,9 @@ var followed = []struct {
 	// steps says that what is between the beginning and the end can be seen, and be
 	// told of too.
 	steps bool
+	// folder says that the pack's folder goes as a whole. Files with tools are read
+	// when tools are listed, so these can be gone before the pack is: told of twice.
+	folder bool
 }{
 	{name: "a new pack", do: func(f *follower) { f.moveIn(newPack, "new", f.path("new")) }, want: everyList},
 	{name: "a new pack, written file by file", do: func(f *follower) { plant(f.t, f.root, newPack) }, want: everyList},
@@ -143,8 +146,8 @@ var followed = []struct {
 		do: func(f *follower) { f.replace("triage/SKILL.md", triageSays("Another.", "", "Read."), 0o644) }, want: everyList},
 	{name: "no entry document", do: func(f *follower) { f.must(os.Remove(f.path("triage/SKILL.md"))) }, want: everyList},
 	{name: "a pack removed", do: func(f *follower) { f.must(os.RemoveAll(f.path("triage"))) }, want: everyList, steps: true},
-	{name: "a pack moved out", do: func(f *follower) { f.must(os.Rename(f.path("triage"), filepath.Join(f.aside, "triage"))) }, want: everyList},
-	{name: "a folder renamed", do: func(f *follower) { f.must(os.Rename(f.path("triage"), f.path("other"))) }},
+	{name: "a pack moved out", do: func(f *follower) { f.must(os.Rename(f.path("triage"), filepath.Join(f.aside, "triage"))) }, want: everyList, folder: true},
+	{name: "a folder renamed", do: func(f *follower) { f.must(os.Rename(f.path("triage"), f.path("other"))) }, steps: true},
 	{name: "a pack renamed", do: func(f *follower) {
 		f.must(os.Rename(f.path("triage"), f.path("other")))
 		f.replace("other/SKILL.md", "---\nname: other\ndescription: Triage incidents.\n---\n", 0o644)
@@ -209,7 +212,7 @@ var followed = []struct {
 		f.must(os.Rename(f.path("next"), f.path("now")))
 	}, want: everyList},
 	{name: "a root that appears", do: func(f *follower) { f.moveIn(strings.ReplaceAll(newPack, "-- new", "-- far/root/new"), "far", f.far()) }, want: everyList},
-	{name: "a root that goes", do: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) }, want: everyList},
+	{name: "a root that goes", do: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) }, want: everyList, folder: true},
 	{name: "a root that comes back", before: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) },
 		do: func(f *follower) { f.must(os.Rename(filepath.Join(f.aside, "gone"), f.root)) }, want: everyList},
 	{name: "a root that goes and comes back", do: func(f *follower) {
@@ -342,11 +345,15 @@ func TestFollowed(t *testing.T) {
 					f.must(err)
 					return shows(t, c)
 				}
+				// final waits until the client was told of what there is now.
 				final := func(what string) {
 					t.Helper()
 					late := time.After(20 * time.Second)
 					for {
-						diff := cmp.Diff(fresh(), shows(t, f.lib.Catalog(t.Context())))
+						diff := "nothing was told of"
+						if told := f.told.Load(); told != nil {
+							diff = cmp.Diff(fresh(), shows(t, told))
+						}
 						if diff == "" {
 							return
 						}
@@ -357,45 +364,34 @@ func TestFollowed(t *testing.T) {
 						}
 					}
 				}
-				if row.before != nil {
-					row.before(f)
-					final("before")
-				}
-				// The Catalog before this was told of before this is.
-				marked := func(hint string) string {
+				marked := func(hint string) {
 					t.Helper()
 					f.must(os.WriteFile(filepath.Join(f.aside, "mark"), []byte("---\nname: mark\ndescription: M.\nargument-hint: "+hint+"\n---\n"), 0o644))
 					f.must(os.Rename(filepath.Join(f.aside, "mark"), filepath.Join(mark, "mark", "SKILL.md")))
-					return `"description":"` + hint
+					final(hint)
 				}
-				words := marked("begun")
-				known := make(seen)
-				var told []string
-				// hear keeps what the client hears until its prompts have some words.
-				hear := func(words string) {
-					t.Helper()
-					for !strings.Contains(known[promptsChanged], words) {
-						f.notes = append(f.notes, f.await())
-						for len(f.notes) > 0 { // asking for a list, it may hear of more
-							note := f.notes[0]["method"].(string)
-							f.notes = f.notes[1:]
-							told = append(told, note)
-							known[note] = f.list(note)
-						}
-					}
+				if row.before != nil {
+					row.before(f)
 				}
-				hear(words)
+				marked("begun")
+				f.listed()
 				f.heard()
-				before := f.everything()
-				known, told = f.everything(), nil
+				before, known := f.everything(), f.everything()
 
 				row.do(f)
 				final("after")
-				hear(marked("done"))
+				marked("done")
+				var told []string
+				for notes := f.heard(); len(notes) > 0; notes = f.heard() {
+					told = append(told, notes...)
+					for _, note := range notes {
+						known[note] = f.list(note)
+					}
+				}
+				now := f.everything()
 				if late := f.heard(); len(late) > 0 {
 					t.Errorf("the client also heard %q", late)
 				}
-				now := f.everything()
 				var differ []string
 				for _, note := range everyList {
 					if now[note] != known[note] {
@@ -412,7 +408,11 @@ func TestFollowed(t *testing.T) {
 					t.Errorf("what differs is %q, want %q", differ, row.want)
 				}
 				if !row.steps {
-					if want := append(slices.Clone(row.want), promptsChanged); !slices.Equal(told, want) && !slices.Equal(told, joined(row.want)) {
+					once := told
+					if row.folder {
+						once = slices.Compact(slices.Clone(told))
+					}
+					if want := append(slices.Clone(row.want), promptsChanged); !slices.Equal(once, want) && !slices.Equal(once, joined(row.want)) {
 						t.Errorf("the client was told of %q, want %q", told, want)
 					}
 				}

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
@@ -19,9 +21,10 @@ import (
 // A follower is a world whose folder is watched.
 type follower struct {
 	*world
-	kind     string        // of watcher
-	followed chan struct{} // has one when something was different since it was looked at
-	aside    string        // a folder to write files in before they are put in place
+	kind     string                        // of watcher
+	followed chan struct{}                 // has one when something was different since it was looked at
+	told     atomic.Pointer[packs.Catalog] // the last that everybody was told of, and nothing is on its way
+	aside    string                        // a folder to write files in before they are put in place
 }
 
 // watchers are the kinds of watchers that tests are run with.
@@ -35,7 +38,9 @@ func newFollower(t *testing.T, kind, tree string, options ...option) *follower {
 	watcher := watch.Start(w.lib, watch.Options{
 		Poll: kind == "polling", Every: 20 * time.Millisecond, Recheck: time.Hour, // what comes does so by an event
 		Changed: func(ctx context.Context) {
+			now := w.lib.Catalog(ctx)
 			w.srv.Refresh(ctx)
+			f.told.Store(now)
 			select {
 			case f.followed <- struct{}{}:
 			default:
@@ -150,8 +155,12 @@ func TestFollowInvalid(t *testing.T) {
 		if got := problems(); len(got) == 0 || !strings.Contains(got[0], "SKILL.md") {
 			t.Errorf("the page has the problems %q, want that of the document", got)
 		}
-		if got := ids(f.ok("capability_packs_list", nil)); len(got) != 0 {
-			t.Errorf("list = %q, want no pack that is not valid", got)
+		for _, query := range []string{"", "triage"} {
+			listed := f.ok("capability_packs_list", map[string]any{"query": query})
+			wrong := objects(listed["not_valid"])
+			if len(ids(listed)) != 0 || len(wrong) != 1 || wrong[0]["pack_id"] != "triage" || !slices.ContainsFunc(texts(wrong[0]["problems"]), func(text string) bool { return strings.Contains(text, "SKILL.md") }) {
+				t.Errorf("list %q = %v, want no pack, and what is wrong with the one", query, listed)
+			}
 		}
 
 		f.replace("triage/SKILL.md", triageDocument, 0o644)
@@ -160,11 +169,24 @@ func TestFollowInvalid(t *testing.T) {
 		if got := problems(); len(got) != 0 {
 			t.Errorf("the page has the problems %q of a pack that was mended", got)
 		}
+		if listed := f.ok("capability_packs_list", nil); len(ids(listed)) != 1 || listed["not_valid"] != nil {
+			t.Errorf("list = %v, want the pack that was mended", listed)
+		}
+
+		page = f.srv.Changes()
 
 		f.replace("triage/tools.json", `{"tools": [{"name": 5}]}`, 0o644)
 		f.hears(toolsChanged)
 		has(false)
 		f.fails("invalid_tools", "triage__greet", map[string]any{"who": "Ada"})
+		select {
+		case <-page:
+		case <-time.After(20 * time.Second):
+			t.Error("the page does not hear that a file with tools is not valid any more")
+		}
+		if got := problems(); len(got) == 0 || !strings.Contains(got[0], "tools.json") {
+			t.Errorf("the page has the problems %q, want that of the file with tools", got)
+		}
 		listed := objects(f.ok("capability_packs_list", nil)["packs"])
 		if len(listed) != 1 || len(texts(listed[0]["problems"])) == 0 || listed[0]["has_tools_json"] != false {
 			t.Errorf("list = %v, want the pack, without tools and with what is wrong", listed)
@@ -181,33 +203,46 @@ func TestFollowInvalid(t *testing.T) {
 	})
 }
 
-// A grant does not outlive the bytes that it was given for.
+// No answer outlives the bytes that it was given for: not that for the chat, and not
+// the one that is always to hold. A pack that was not valid for a while, and is what
+// it was, needs no other.
 func TestFollowVoidsGrants(t *testing.T) {
 	needShell(t)
-	eachWatcher(t, triage, func(t *testing.T, f *follower) {
-		f.answer = decide("chat")
-		f.initialize()
-		f.enable("triage")
-		greet := func(questions int) {
-			t.Helper()
-			before := len(f.asked)
-			f.ok("triage__greet", map[string]any{"who": "Ada"})
-			if got := len(f.asked) - before; got != questions {
-				t.Errorf("%d questions were asked, want %d", got, questions)
-			}
-		}
-		greet(1)
-		greet(0)
-		f.replace("triage/SKILL.md", triageDocument+"\nOne more line.\n", 0o644)
-		greet(1)
-		greet(0)
-		// Nor does it need a new Catalog: this one is no file that one is made from.
-		if err := f.swap("triage/scripts/greet.sh", "#!/bin/sh\necho other\n", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		greet(1)
-		greet(0)
-	})
+	for _, answer := range []string{"chat", "always"} {
+		kept := func(s *setup) { s.gate.Grants = new(kept) }
+		t.Run(answer, func(t *testing.T) {
+			eachWatcher(t, triage, func(t *testing.T, f *follower) {
+				f.answer = decide(answer)
+				f.initialize()
+				f.enable("triage")
+				greet := func(questions int) {
+					t.Helper()
+					before := len(f.asked)
+					f.ok("triage__greet", map[string]any{"who": "Ada"})
+					if got := len(f.asked) - before; got != questions {
+						t.Errorf("%d questions were asked, want %d", got, questions)
+					}
+				}
+				greet(1)
+				greet(0)
+				f.replace("triage/SKILL.md", triageDocument+"\nOne more line.\n", 0o644)
+				greet(1)
+				greet(0)
+				// Nor does it need a new Catalog: this one is no file that one is made from.
+				f.replace("triage/scripts/greet.sh", "#!/bin/sh\necho other\n", 0o755)
+				greet(1)
+				greet(0)
+				f.listed()
+				f.heard()
+				f.replace("triage/SKILL.md", "---\nname: triage\n---\n", 0o644)
+				f.hears(everyList...)
+				f.fails("not_attached", "triage__greet", map[string]any{"who": "Ada"})
+				f.replace("triage/SKILL.md", triageDocument+"\nOne more line.\n", 0o644)
+				f.hears(everyList...)
+				greet(0)
+			}, kept)
+		})
+	}
 }
 
 // A program that runs goes on with what was approved, whatever becomes of its

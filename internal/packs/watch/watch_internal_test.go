@@ -116,17 +116,19 @@ func TestLostEvents(t *testing.T) {
 // for the rest, and the log says so in one line for each such folder.
 func TestRemoteRoot(t *testing.T) {
 	var log bytes.Buffer
-	n := withEvents(t, Options{Every: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	n := withEvents(t, Options{Every: time.Millisecond, Recheck: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	defer n.close()
 	far, near, gone := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "gone")
 	n.local = func(dir string) bool { return dir == near }
 	n.ticker.Reset(time.Millisecond)
 	lib := &fake{roots: []string{far, near, gone}, dirs: only(near)}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for range 3 {
 		if _, err := n.follow(t.Context(), lib, time.Nanosecond); err != nil {
 			t.Fatal(err)
 		}
-		if seen, ok := n.wait(t.Context()); !ok || seen.dirs != nil {
+		if seen, ok := n.wait(ctx); !ok || seen.dirs != nil {
 			t.Fatalf("wait = %v, %v, want everything", seen, ok)
 		}
 	}
@@ -139,6 +141,39 @@ func TestRemoteRoot(t *testing.T) {
 	}
 	if wait := time.Until(n.next); wait < 19*time.Hour {
 		t.Errorf("the next look is in %v, after one that took an hour", wait)
+	}
+}
+
+// A root comes folder by folder, and the first of them while it is looked for.
+func TestRootThatComes(t *testing.T) {
+	if opensFiles {
+		t.Skip("linux, windows: elsewhere, where roots come is seen by looking")
+	}
+	n := withEvents(t, Options{})
+	defer n.close()
+	n.ticker.Stop() // only events count
+	there, top := t.TempDir(), t.TempDir()
+	above := filepath.Join(top, "a")
+	mkdir := func(dir string) {
+		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+			t.Error(err)
+		}
+	}
+	n.local = func(string) bool { mkdir(above); return true } // asked of the root that is there
+	lib := &fake{roots: []string{filepath.Join(above, "b", "root"), there}, dirs: only(there)}
+	for _, next := range []string{"", filepath.Join(above, "b"), filepath.Join(above, "b", "root")} {
+		if _, err := n.follow(t.Context(), lib, 0); err != nil {
+			t.Fatal(err)
+		}
+		if next != "" {
+			mkdir(next)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		seen, ok := n.wait(ctx)
+		cancel()
+		if !ok || seen.dirs != nil {
+			t.Fatalf("wait = %v, %v after %q came, want everything", seen, ok, next)
+		}
 	}
 }
 
