@@ -65,9 +65,14 @@ func (r *reader) bad(format string, args ...any) {
 
 // read uses packs until ctx ends, or something is wrong.
 func (r *reader) read(ctx context.Context) {
-	for _, p := range r.own {
-		r.enable(ctx, p)
+	// Some of everything, however slow the machine is.
+	for i := range 5 {
+		r.enable(ctx, r.own[i])
+		r.run(ctx, r.own[i])
+		r.open(ctx, r.own[i])
+		r.file(ctx, r.own[i])
 	}
+	r.list(ctx)
 	for ctx.Err() == nil && len(r.wrong) < 5 {
 		p := r.packs[r.r.IntN(len(r.packs))]
 		switch r.r.IntN(16) {
@@ -182,7 +187,7 @@ func (r *reader) listed(l listed) {
 		r.bad("%s was never described as %q", p.id, l.Description)
 	case gen < r.last[p.id]:
 		r.bad("%s is generation %d, and was %d before", p.id, gen, r.last[p.id])
-	case p.kind == whole && len(l.Problems) == 0 && l.HasToolsJSON != hasTools(gen):
+	case p.kind == whole && len(l.Problems) == 0 && !p.everHad(l.HasToolsJSON, gen):
 		r.bad("generation %d of %s is said to have tools: %v", gen, p.id, l.HasToolsJSON)
 	}
 	r.last[p.id] = gen
