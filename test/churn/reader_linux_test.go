@@ -36,6 +36,7 @@ type reader struct {
 	*served.Client
 	r     *rand.Rand
 	packs []*pack // all there ever are, by id
+	hot   []*pack // those that change most
 	own   []*pack // whose tools it enables
 
 	answers map[string]int // :: tool, and code of the error → how often
@@ -51,10 +52,12 @@ type reader struct {
 // lists are what a client keeps of a server.
 type lists struct{ Tools, Prompts, Resources string }
 
-func newReader(c *served.Client, all []*pack, n int) *reader {
-	r := &reader{Client: c, r: rand.New(rand.NewPCG(uint64(n), 4)), packs: all, answers: make(map[string]int), last: make(map[string]int)}
+func newReader(c *served.Client, all, hot []*pack, n int) *reader {
+	r := &reader{Client: c, r: rand.New(rand.NewPCG(uint64(n), 4)), packs: all, hot: hot, own: slices.Clone(hot), answers: make(map[string]int), last: make(map[string]int)}
 	for i := n; i < len(all); i += 11 {
-		r.own = append(r.own, all[i])
+		if !slices.Contains(hot, all[i]) {
+			r.own = append(r.own, all[i])
+		}
 	}
 	return r
 }
@@ -74,7 +77,7 @@ func (r *reader) read(ctx context.Context) {
 	}
 	r.list(ctx)
 	for ctx.Err() == nil && len(r.wrong) < 5 {
-		p := r.packs[r.r.IntN(len(r.packs))]
+		p := pick(r.r, r.packs, r.hot)
 		switch r.r.IntN(16) {
 		case 0:
 			r.list(ctx)
@@ -85,9 +88,9 @@ func (r *reader) read(ctx context.Context) {
 		case 5, 6:
 			r.file(ctx, p)
 		case 7, 8:
-			r.enable(ctx, r.own[r.r.IntN(len(r.own))])
+			r.enable(ctx, pick(r.r, r.own, r.hot))
 		default:
-			r.run(ctx, r.own[r.r.IntN(len(r.own))])
+			r.run(ctx, pick(r.r, r.own, r.hot))
 		}
 	}
 }
