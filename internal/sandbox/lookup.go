@@ -288,9 +288,12 @@ func (l *Lookuper) addInterpreters(script string, head []byte, in *installation,
 	}
 }
 
-// unreadable is the error for a program whose bytes could not be read; without
-// them nobody can approve it.
+// unreadable is the error for a program that was there, and whose bytes could not
+// be read; without them nobody can approve it.
 func unreadable(name, path string, err error) error {
+	if errors.Is(err, errChanging) || errors.Is(err, fs.ErrNotExist) {
+		return &ChangedError{Name: name, Path: path, Err: err} // another time it can be
+	}
 	if errors.Is(err, fs.ErrPermission) {
 		return &NotExecutableError{Name: name, Path: path, Problem: "cannot be read, so its bytes cannot be checked"}
 	}

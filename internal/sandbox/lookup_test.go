@@ -295,3 +295,14 @@ func TestNear(t *testing.T) {
 		}
 	}
 }
+
+// A program that goes, or is written, while it is looked at is one that changed,
+// and none that lacks a permission.
+func TestLookupOfWhatChanges(t *testing.T) {
+	_, gone := os.Open(filepath.Join(t.TempDir(), "gone"))
+	for _, err := range []error{errChanging, gone} {
+		if err := unreadable("p", "/p", err); !errors.As(err, new(*ChangedError)) || errors.Is(err, fs.ErrPermission) {
+			t.Errorf("unreadable = %v (%T), want that it changed", err, err)
+		}
+	}
+}

@@ -43,10 +43,14 @@ type pack struct {
 }
 
 func newPack(home, name string, k kind) *pack {
-	return &pack{
+	p := &pack{
 		id: filepath.Base(home) + "/" + name, name: name, kind: k, home: home, dir: filepath.Join(home, name),
 		opened: make(map[string]int), told: make(map[string]int), data: make(map[string]bool), outputs: make(map[string]string),
 	}
+	if k == edited {
+		p.opened[""] = 0 // before its body was written
+	}
+	return p
 }
 
 // lines are so many that half of them is half of a file.
@@ -80,7 +84,10 @@ func (p *pack) content(gen int) string {
 	return text
 }
 
+// script is the same for some generations: that another one runs than was allowed
+// has to show when it does the same with other data.
 func script(gen int) string {
+	gen -= gen % 8
 	return fmt.Sprintf("#!/bin/sh\necho script %d\ncat \"${0%%/*}/data.txt\"\n", gen)
 }
 
@@ -96,6 +103,21 @@ func toolsJSON(gen int) string {
 
 func moreTool(gen int) string {
 	return fmt.Sprintf(`{"name": "more", "description": %q, "command": {"program": "./say.sh"}}`, says(gen))
+}
+
+// everHad reports whether a generation had tools, or has none, or a later one did.
+// What is told of a pack is of the Catalog, and whether it has tools of its files
+// as they are: a folder that was put in its place meanwhile is noticed, unless the
+// file system gave it the same inode.
+func (p *pack) everHad(tools bool, gen int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range p.told {
+		if g >= gen && hasTools(g) == tools {
+			return true
+		}
+	}
+	return false
 }
 
 // build writes a generation into a folder, file by file.
@@ -254,5 +276,4 @@ func (p *pack) allow(part string, gen int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.opened[part], p.opened[strings.TrimPrefix(part, p.head(gen))] = gen, gen
-	p.opened[""] = gen
 }

@@ -36,6 +36,7 @@ type reader struct {
 	*served.Client
 	r     *rand.Rand
 	packs []*pack // all there ever are, by id
+	hot   []*pack // those that change most
 	own   []*pack // whose tools it enables
 
 	answers map[string]int // :: tool, and code of the error → how often
@@ -51,10 +52,12 @@ type reader struct {
 // lists are what a client keeps of a server.
 type lists struct{ Tools, Prompts, Resources string }
 
-func newReader(c *served.Client, all []*pack, n int) *reader {
-	r := &reader{Client: c, r: rand.New(rand.NewPCG(uint64(n), 4)), packs: all, answers: make(map[string]int), last: make(map[string]int)}
+func newReader(c *served.Client, all, hot []*pack, n int) *reader {
+	r := &reader{Client: c, r: rand.New(rand.NewPCG(uint64(n), 4)), packs: all, hot: hot, own: slices.Clone(hot), answers: make(map[string]int), last: make(map[string]int)}
 	for i := n; i < len(all); i += 11 {
-		r.own = append(r.own, all[i])
+		if !slices.Contains(hot, all[i]) {
+			r.own = append(r.own, all[i])
+		}
 	}
 	return r
 }
@@ -65,11 +68,16 @@ func (r *reader) bad(format string, args ...any) {
 
 // read uses packs until ctx ends, or something is wrong.
 func (r *reader) read(ctx context.Context) {
-	for _, p := range r.own {
-		r.enable(ctx, p)
+	// Some of everything, however slow the machine is.
+	for i := range 5 {
+		r.enable(ctx, r.own[i])
+		r.run(ctx, r.own[i])
+		r.open(ctx, r.own[i])
+		r.file(ctx, r.own[i])
 	}
+	r.list(ctx)
 	for ctx.Err() == nil && len(r.wrong) < 5 {
-		p := r.packs[r.r.IntN(len(r.packs))]
+		p := pick(r.r, r.packs, r.hot)
 		switch r.r.IntN(16) {
 		case 0:
 			r.list(ctx)
@@ -80,9 +88,9 @@ func (r *reader) read(ctx context.Context) {
 		case 5, 6:
 			r.file(ctx, p)
 		case 7, 8:
-			r.enable(ctx, r.own[r.r.IntN(len(r.own))])
+			r.enable(ctx, pick(r.r, r.own, r.hot))
 		default:
-			r.run(ctx, r.own[r.r.IntN(len(r.own))])
+			r.run(ctx, pick(r.r, r.own, r.hot))
 		}
 	}
 }
@@ -182,7 +190,7 @@ func (r *reader) listed(l listed) {
 		r.bad("%s was never described as %q", p.id, l.Description)
 	case gen < r.last[p.id]:
 		r.bad("%s is generation %d, and was %d before", p.id, gen, r.last[p.id])
-	case p.kind == whole && len(l.Problems) == 0 && l.HasToolsJSON != hasTools(gen):
+	case p.kind == whole && len(l.Problems) == 0 && !p.everHad(l.HasToolsJSON, gen):
 		r.bad("generation %d of %s is said to have tools: %v", gen, p.id, l.HasToolsJSON)
 	}
 	r.last[p.id] = gen

@@ -16,7 +16,8 @@ import (
 type writer struct {
 	r       *rand.Rand
 	packs   []*pack
-	aside   string // a folder outside of the root, on the same file system
+	hot     []*pack // some of them, which are changed far more often
+	aside   string  // a folder outside of the root, on the same file system
 	edits   map[string]int
 	problem error
 }
@@ -27,7 +28,11 @@ func newWriter(root, aside string, n int) *writer {
 	w := &writer{r: rand.New(rand.NewPCG(uint64(n), 8)), aside: filepath.Join(aside, fmt.Sprintf("w%d", n)), edits: make(map[string]int)}
 	for k, count := range map[kind]int{whole: 20, linked: 10, edited: 20} {
 		for i := range count {
-			w.packs = append(w.packs, newPack(home, fmt.Sprintf("%c%dw%d", k, i, n), k))
+			p := newPack(home, fmt.Sprintf("%c%dw%d", k, i, n), k)
+			w.packs = append(w.packs, p)
+			if i == 0 {
+				w.hot = append(w.hot, p)
+			}
 		}
 	}
 	slices.SortFunc(w.packs, func(a, b *pack) int { return strings.Compare(a.id, b.id) })
@@ -57,7 +62,7 @@ func (w *writer) churn(ctx context.Context) {
 			<-pace.C
 		}
 		var what string
-		p := w.packs[w.r.IntN(len(w.packs))]
+		p := pick(w.r, w.packs, w.hot)
 		if w.r.IntN(400) == 0 {
 			what, w.problem = "checkout", w.checkout()
 		} else {
@@ -68,6 +73,14 @@ func (w *writer) churn(ctx context.Context) {
 			w.problem = fmt.Errorf("%s of %s: %w", what, p.id, w.problem)
 		}
 	}
+}
+
+// pick is any of all, or every other time one of the hot ones.
+func pick(r *rand.Rand, all, hot []*pack) *pack {
+	if r.IntN(2) == 0 {
+		return hot[r.IntN(len(hot))]
+	}
+	return all[r.IntN(len(all))]
 }
 
 // edit makes one change.
