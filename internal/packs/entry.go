@@ -105,7 +105,11 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		v.now.state = v.old.state
 	} else {
 		f := fingerprint{st: s.stamps}
-		f.add(v.path(filepath.FromSlash(entry)))
+		if v.seen != nil && v.seenName == entry {
+			f.addInfo(v.seen)
+		} else {
+			f.add(v.path(filepath.FromSlash(entry)))
+		}
 		for _, name := range p.ToolFiles {
 			f.add(v.path(filepath.FromSlash(name)))
 		}
@@ -209,10 +213,13 @@ func (s *scanner) entryOf(entries []entry, at string) (entry string, others []st
 // an error.
 func (s *scanner) read(v *visit, name string) record {
 	return v.read(name, func(dir *packfs.Dir) (record, os.FileInfo) {
-		head, info, err := dir.ReadHeadInfo(name, headLen)
+		if s.head == nil {
+			s.head = make([]byte, headLen)
+		}
+		head, info, err := dir.ReadHeadInfo(name, headLen, s.head)
 		if err == nil && info.Size() > int64(len(head)) {
 			if _, state := frontmatter.Find(head); state == frontmatter.Unclosed {
-				head, info, err = dir.ReadHeadInfo(name, s.limits.Frontmatter+markerSlack)
+				head, info, err = dir.ReadHeadInfo(name, s.limits.Frontmatter+markerSlack, nil)
 			}
 		}
 		if err != nil {
