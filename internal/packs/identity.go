@@ -73,6 +73,11 @@ func segment(name string) string {
 	return cmp.Or(slug(name), "pack")
 }
 
+// notPlain reports whether a character of a path may be another one in an id.
+func notPlain(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '/' || r == '.' || r == '_' || r == '-')
+}
+
 func notInSegment(r rune) bool {
 	switch {
 	case r == '.' || r == '_' || r == '-':
@@ -103,6 +108,9 @@ func (p *Pack) inParent(name string) string {
 	if parent == "." || p.Loose {
 		return name
 	}
+	if !strings.ContainsFunc(parent, notPlain) {
+		return parent + "/" + name
+	}
 	segments := strings.Split(parent, "/")
 	for i, s := range segments {
 		segments[i] = segment(s)
@@ -117,8 +125,10 @@ func assignIDs(found []*Pack) {
 	taken := make(map[string]*Pack, len(found)) // :: id in lower case → the pack that has it
 	rivals := make(map[string][]*Pack)          // :: id in lower case → packs that want it, by path; where there are several
 	for _, p := range found {
-		name := p.dirName()
-		if p.Frontmatter != nil && p.Frontmatter.Name != "" {
+		name := ""
+		if p.Frontmatter == nil || p.Frontmatter.Name == "" {
+			name = p.dirName()
+		} else {
 			if name = p.Name; !ValidName(name) {
 				name = cmp.Or(slug(name), p.dirName())
 				if !p.Loose { // names of tools have other rules
@@ -177,7 +187,8 @@ func assignIDs(found []*Pack) {
 	}
 }
 
-// toolNames are the bridge's own tools, with "_" for every separator.
+// toolNames are the bridge's own tools, with "_" for every separator. All begin
+// with the same word, which spares looking for others here.
 var toolNames = []string{ // never modified
 	"capability_packs_list", "capability_packs_open_docs", "capability_packs_read_file",
 	"capability_packs_enable_tools", "capability_packs_call_tool", "capability_packs_exec_best_effort",
@@ -198,7 +209,7 @@ func reserved(p *Pack) string {
 		case strings.Contains(lower, "__"):
 			return fmt.Sprintf("%q holds two underscores in a row, which part a pack from its tool in the names of tools", s)
 		case strings.HasPrefix(last, "capability_packs") || strings.HasPrefix(last, "capability.packs"),
-			slices.Contains(toolNames, separators.Replace(last)):
+			strings.HasPrefix(last, "capability") && slices.Contains(toolNames, separators.Replace(last)):
 			return fmt.Sprintf("%q is named like a tool of this program", s)
 		}
 	}
