@@ -73,6 +73,12 @@ soak-http:
 soak-watch:
 	go test -race -count=20 -parallel 8 -timeout 30m -run '^(TestTable|TestFollowed)$$' ./internal/packs/watch ./internal/server
 
+# 200 packs change for five minutes while servers serve them, and processes that
+# write the index are killed 200 times.
+soak-churn:
+	PACKS_MCP_CHURN=5m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
+	PACKS_MCP_INDEX_KILLS=200 go test -count=1 -timeout 30m -run '^TestIndexOfKilledProcesses$$' -v ./internal/packs
+
 unprivileged:
 	@scripts/unprivileged.sh
 

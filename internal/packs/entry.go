@@ -100,7 +100,11 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		v.now.state = v.old.state
 	} else {
 		f := fingerprint{st: s.stamps}
-		f.add(v.path(filepath.FromSlash(entry)))
+		if v.seen != nil && v.seenName == entry {
+			f.addInfo(v.seen)
+		} else {
+			f.add(v.path(filepath.FromSlash(entry)))
+		}
 		for _, name := range p.ToolFiles {
 			f.add(v.path(filepath.FromSlash(name)))
 		}
@@ -202,10 +206,13 @@ func (s *scanner) entryOf(here entries, at string) (entry string, others []strin
 // an error.
 func (s *scanner) read(v *visit, name string) record {
 	return v.read(name, v.isPlain(name), func(dir *packfs.Dir) (record, os.FileInfo) {
-		head, info, err := dir.ReadHeadInfo(name, headLen)
+		if s.head == nil {
+			s.head = make([]byte, headLen)
+		}
+		head, info, err := dir.ReadHeadInfo(name, headLen, s.head)
 		if err == nil && info.Size() > int64(len(head)) {
 			if _, state := frontmatter.Find(head); state == frontmatter.Unclosed {
-				head, info, err = dir.ReadHeadInfo(name, s.origin.limits.Frontmatter+markerSlack)
+				head, info, err = dir.ReadHeadInfo(name, s.origin.limits.Frontmatter+markerSlack, nil)
 			}
 		}
 		if err != nil {

@@ -73,6 +73,11 @@ func segment(name string) string {
 	return cmp.Or(slug(name), "pack")
 }
 
+// notPlain reports whether a character of a path may be another one in an id.
+func notPlain(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '/' || r == '.' || r == '_' || r == '-')
+}
+
 func notInSegment(r rune) bool {
 	switch {
 	case r == '.' || r == '_' || r == '-':
@@ -102,6 +107,9 @@ func (p *Pack) inParent(name string) string {
 	parent := path.Dir(p.path)
 	if parent == "." || p.Loose {
 		return name
+	}
+	if !strings.ContainsFunc(parent, notPlain) {
+		return parent + "/" + name
 	}
 	segments := strings.Split(parent, "/")
 	for i, s := range segments {
@@ -176,7 +184,8 @@ func assignIDs(found []*Pack) {
 	}
 }
 
-// toolNames are the bridge's own tools, with "_" for every separator.
+// toolNames are the bridge's own tools, with "_" for every separator. All begin
+// with the same word, which spares looking for others here.
 var toolNames = []string{ // never modified
 	"capability_packs_list", "capability_packs_open_docs", "capability_packs_read_file",
 	"capability_packs_enable_tools", "capability_packs_call_tool", "capability_packs_exec_best_effort",
@@ -197,7 +206,7 @@ func reserved(p *Pack) string {
 		case strings.Contains(lower, "__"):
 			return fmt.Sprintf("%q holds two underscores in a row, which part a pack from its tool in the names of tools", s)
 		case strings.HasPrefix(last, "capability_packs") || strings.HasPrefix(last, "capability.packs"),
-			slices.Contains(toolNames, separators.Replace(last)):
+			strings.HasPrefix(last, "capability") && slices.Contains(toolNames, separators.Replace(last)):
 			return fmt.Sprintf("%q is named like a tool of this program", s)
 		}
 	}

@@ -236,7 +236,17 @@ type fingerprint struct {
 	doubt bool // a file changes too fast for its stamp
 }
 
+// add takes the file at path as it is now; one that is not there counts as well.
 func (f *fingerprint) add(path string) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		info = nil
+	}
+	f.addInfo(info)
+}
+
+// addInfo takes a file of which info was said; nil: it is not there.
+func (f *fingerprint) addInfo(info os.FileInfo) {
 	h := fnv.New64a()
 	var b [8]byte
 	number := func(v uint64) {
@@ -244,7 +254,7 @@ func (f *fingerprint) add(path string) {
 		h.Write(b[:])
 	}
 	number(f.sum)
-	if info, err := os.Lstat(path); err == nil {
+	if info != nil {
 		stamp := packfs.StampOf(info)
 		number(uint64(info.Size()))
 		number(uint64(info.ModTime().UnixNano()))

@@ -104,6 +104,7 @@ type scanner struct {
 	visited map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
 	links   []place         // symlinks met on the way, which may lead to directories
 	hints   []string        // why documents of the root's own directory do not count
+	head    []byte          // of the document that is read; what is made of it shares nothing with it
 
 	found    []*Pack
 	problems []diag.Diagnostic

@@ -31,6 +31,10 @@ type visit struct {
 	// directory had it just before: whoever removes a pack begins somewhere.
 	vanished bool
 	dir      *packfs.Dir // nil when it was not opened
+	// seen is what the system said of the plain file seenName, whose record counts,
+	// when it was last looked at; nil for none.
+	seen     os.FileInfo
+	seenName string
 	now      node
 
 	was  node   // what old points to
@@ -86,7 +90,7 @@ func (v *visit) close() {
 // again begins anew, with nothing that is remembered.
 func (v *visit) again() {
 	v.close()
-	v.now, v.old, v.subs, v.quiet, v.vanished = node{docs: v.now.docs[:0]}, nil, subs{}, false, false
+	v.now, v.old, v.subs, v.quiet, v.vanished, v.seen = node{docs: v.now.docs[:0]}, nil, subs{}, false, false, nil
 }
 
 // look finds out what is in the directory: by its stamp when that is what is
@@ -156,6 +160,7 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (recor
 		after, err := os.Lstat(v.path(name))
 		if err == nil && packfs.StampOf(after) == packfs.StampOf(info) {
 			d.stamp = v.s.stamps.of(info)
+			v.seen, v.seenName = after, name
 			break
 		}
 	}
@@ -179,7 +184,11 @@ func (v *visit) unchanged(name string, old *record) bool {
 		return false
 	}
 	info, err := os.Lstat(v.path(name))
-	return err == nil && info.Mode().IsRegular() && v.s.stamps.same(old.stamp, info)
+	if err != nil || !info.Mode().IsRegular() || !v.s.stamps.same(old.stamp, info) {
+		return false
+	}
+	v.seen, v.seenName = info, name
+	return true
 }
 
 // toolFiles returns the files that declare tools of the pack that is here.

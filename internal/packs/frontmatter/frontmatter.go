@@ -64,7 +64,7 @@ type Document struct {
 	BodyOffset int
 
 	keys []keyLine
-	raw  []byte     // the block, when it is YAML as it stands
+	raw  string     // the block, when it is YAML as it stands
 	node *yaml.Node // the mapping, when recovery had to build it
 }
 
@@ -240,7 +240,8 @@ func (p *parser) report(s diag.Severity, code string, line, column int, message,
 // mapping reads the block's YAML, with recovery, into a Document that has
 // nothing but its keys, or reports an error and returns nil.
 func (p *parser) mapping(block []byte) *Document {
-	lines := splitLines(block)
+	text := string(block)
+	lines := splitLines(text)
 	doc := &Document{}
 	node, err := parseBlock(lines)
 	switch {
@@ -256,7 +257,7 @@ func (p *parser) mapping(block []byte) *Document {
 		p.report(diag.Error, CodeNotMapping, node.Line, node.Column, "the frontmatter is not keys with values", "write each key as key: value on a line of its own")
 		return nil
 	default:
-		doc.raw = bytes.Clone(block)
+		doc.raw = text
 	}
 	dropDuplicates(node, func(earlier, later *yaml.Node) {
 		p.report(diag.Warning, CodeDuplicate, earlier.Line, earlier.Column,

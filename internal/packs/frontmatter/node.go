@@ -30,8 +30,8 @@ type line struct {
 
 // splitLines cuts a block into its lines; the first has number 2, since the
 // opening line is the first of the file.
-func splitLines(block []byte) []line {
-	texts := strings.Split(string(block), "\n")
+func splitLines(block string) []line {
+	texts := strings.Split(block, "\n")
 	lines := make([]line, len(texts))
 	for i, t := range texts {
 		lines[i] = line{strings.TrimSuffix(t, "\r"), i + 2}

@@ -18,7 +18,7 @@ import (
 // checkPlain compares a plain reading, if there is one, with the other.
 func checkPlain(t *testing.T, block string) (plain bool) {
 	t.Helper()
-	lines := splitLines([]byte(block))
+	lines := splitLines(block)
 	got := plainBlock(lines)
 	if got == nil {
 		return false

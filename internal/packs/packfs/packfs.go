@@ -278,7 +278,7 @@ func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 // ReadHead returns the first bytes of a regular file, at most n, and the size
 // of the file.
 func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) {
-	head, info, err := d.ReadHeadInfo(name, n)
+	head, info, err := d.ReadHeadInfo(name, n, nil)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -286,14 +286,19 @@ func (d *Dir) ReadHead(name string, n int) (head []byte, size int64, err error) 
 }
 
 // ReadHeadInfo is [Dir.ReadHead] with all that the system says of the file,
-// taken from the open file before it is read.
-func (d *Dir) ReadHeadInfo(name string, n int) (head []byte, info fs.FileInfo, err error) {
+// taken from the open file before it is read. The bytes are in buffer where it has
+// room for them.
+func (d *Dir) ReadHeadInfo(name string, n int, buffer []byte) (head []byte, info fs.FileInfo, err error) {
 	f, info, err := d.file(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	head = make([]byte, min(int64(n), info.Size()))
+	if size := min(int64(n), info.Size()); size <= int64(cap(buffer)) {
+		head = buffer[:size]
+	} else {
+		head = make([]byte, size)
+	}
 	got, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, nil, &PathError{name, reason(err)}
