@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +30,13 @@ type ToolFiles struct {
 
 	mu    sync.Mutex
 	known map[string]compiled // :: [Pack.Dir] → its tools
+	names map[string]named    // :: [Pack.Dir] → their names, as far as somebody wanted only those
+}
+
+// named are the names of the tools in the files of one pack.
+type named struct {
+	state uint64 // the pack's, when they were read
+	names []string
 }
 
 // compiled is what came of the files of one pack.
@@ -46,6 +55,7 @@ func NewToolFiles(l tools.Limits, mode string) *ToolFiles {
 		count:  cmp.Or(l.Count, 200),
 		mode:   cmp.Or(mode, modeGlobal),
 		known:  make(map[string]compiled),
+		names:  make(map[string]named),
 	}
 }
 
@@ -92,12 +102,57 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	return set, problems, nil
 }
 
-// Known returns what Load compiled of a pack when it was last called; nil for
-// nothing. It looks at no file.
-func (f *ToolFiles) Known(p *Pack) *tools.Set {
+// maxNamed is the largest file, in bytes, that is read for names alone.
+const maxNamed = 256 << 10
+
+// Name reads the names of the tools that the files of a pack declare, for
+// [ToolFiles.Names], unless they were read since the files changed. It compiles
+// nothing, and does not look into the entry document. It returns how many bytes it
+// read.
+func (f *ToolFiles) Name(p *Pack) (read int) {
+	f.mu.Lock()
+	have, ok := f.names[p.Dir]
+	f.mu.Unlock()
+	if len(p.ToolFiles) == 0 || ok && have.state == p.state {
+		return 0
+	}
+	dir, err := p.OpenDir()
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	n := named{state: p.state}
+	for _, file := range p.ToolFiles[:min(len(p.ToolFiles), f.count)] {
+		data, err := dir.ReadAll(file, min(f.size, maxNamed))
+		if err != nil || read+len(data) > maxSources*maxNamed {
+			continue
+		}
+		read += len(data)
+		for _, name := range f.loader.Names(file, data) {
+			n.names = append(n.names, strings.Clone(name)) // and not the file
+		}
+	}
+	n.names = slices.Clip(n.names[:min(len(n.names), f.count)])
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known[p.Dir].set
+	f.names[p.Dir] = n
+	return read
+}
+
+// Names returns the names of a pack's tools, those that its mode hides too, as
+// Load or Name found them when they were called last; nil for nothing. It looks at
+// no file.
+func (f *ToolFiles) Names(p *Pack) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if set := f.known[p.Dir].set; set != nil {
+		var names []string
+		for _, t := range set.Tools {
+			names = append(names, t.Name)
+		}
+		return names
+	}
+	return f.names[p.Dir].names
 }
 
 // read returns the files of a pack that declare tools, and those that should
@@ -265,14 +320,15 @@ func (f *ToolFiles) Offered(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 
 // HasTools reports whether a pack has a tool that can be enabled.
 func (f *ToolFiles) HasTools(p *Pack) bool {
-	set, _, err := f.Offered(p)
+	has, _, _ := f.Look(p)
+	return has
+}
+
+// Look is HasTools, and what Load says is wrong, with one look at the files.
+func (f *ToolFiles) Look(p *Pack) (hasTools bool, problems []diag.Diagnostic, err error) {
+	set, problems, err := f.Offered(p)
 	if err != nil || set == nil {
-		return false
+		return false, problems, err
 	}
-	for _, t := range set.Tools {
-		if t.Command != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil }), problems, nil
 }
