@@ -66,7 +66,7 @@ func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
 	var ids []string
 	loads := len(catalog.Attached()) <= maxLoaded
 	for _, p := range catalog.All() {
-		if !p.Valid || p.ShadowedBy != "" || !isOffered(p) {
+		if !isFindable(p) {
 			continue
 		}
 		docs = append(docs, search.Document{
@@ -76,6 +76,9 @@ func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
 	}
 	return search.New(docs), ids
 }
+
+// isFindable reports whether some chat may find a pack.
+func isFindable(p *packs.Pack) bool { return p.Valid && p.ShadowedBy == "" && isOffered(p) }
 
 // toolNames are those of a pack's tools; without load, those that can be had
 // without a look at its files.
@@ -105,16 +108,15 @@ func (s *Server) toolNames(p *packs.Pack, load bool) []string {
 // Ready makes what the next query goes by, and reads the names of tools for it:
 // it is for whoever has nothing better to do.
 func (s *Server) Ready(ctx context.Context) {
-	read := 0
-	for _, p := range s.opts.Library.Catalog(ctx).All() {
-		if read > maxNaming || ctx.Err() != nil {
-			break
-		}
-		if p.Valid && p.ShadowedBy == "" && isOffered(p) {
-			read += s.files.Name(p)
+	all := s.opts.Library.Catalog(ctx).All()
+	findable := func(yield func(*packs.Pack) bool) {
+		for _, p := range all {
+			if isFindable(p) && !yield(p) {
+				return
+			}
 		}
 	}
-	if read > 0 {
+	if s.files.Name(ctx, findable, maxNaming) {
 		s.finder.mu.Lock()
 		s.finder.index = nil
 		s.finder.mu.Unlock()
