@@ -25,7 +25,7 @@ func TestToolsOfGonePacksAreForgotten(t *testing.T) {
 	all := w.lib.Catalog(t.Context()).Attached()
 	known := func() (n int) {
 		for _, p := range all {
-			if w.srv.files.HasTools(p); w.srv.files.Known(p) != nil {
+			if _, _, err := w.srv.files.Load(p); err == nil && len(w.srv.files.Names(p)) > 0 {
 				n++
 			}
 		}
@@ -41,7 +41,7 @@ func TestToolsOfGonePacksAreForgotten(t *testing.T) {
 	})
 	n := 0
 	for _, p := range all {
-		if w.srv.files.Known(p) != nil {
+		if len(w.srv.files.Names(p)) > 0 {
 			n++
 		}
 	}

@@ -33,6 +33,7 @@ type listResult struct {
 	// NotValid are attached packs that cannot be used as they are now. They are on
 	// the first page, maxNotValid at most.
 	NotValid []notValidPack `json:"not_valid,omitempty"`
+	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing
 }
 
 type notValidPack struct {
@@ -68,7 +69,7 @@ func listTool() *baseTool {
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
 			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
-			`"next_cursor":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
+			`"next_cursor":{"type":"string"},"hint":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + errorProperty + `}}`,
 		annotations: readOnly("List capability packs"),
 		prepare:     (*Server).prepareList,
@@ -111,6 +112,9 @@ func (s *Server) matching(ctx context.Context, c *call, query string) listResult
 	for _, p := range s.best(ctx, c.catalog, query, listPage) {
 		out.Packs = append(out.Packs, s.listed(c, p))
 	}
+	if len(out.Packs) == 0 {
+		out.Hint = "No attached pack has any of these words in its id, name, tags, tools or description. Try other words or their beginnings, or leave the query out to see all packs."
+	}
 	return out
 }
 
@@ -138,7 +142,7 @@ func (s *Server) notValid(catalog *packs.Catalog) []notValidPack {
 		if len(all) == maxNotValid {
 			break
 		}
-		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || p.Frontmatter != nil && !isOffered(p) || s.hides(p) {
+		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !p.Frontmatter.IsZero() && !isOffered(p) || s.hides(p) {
 			continue
 		}
 		n := notValidPack{PackID: safetext.Line(p.ID)}
@@ -151,14 +155,14 @@ func (s *Server) notValid(catalog *packs.Catalog) []notValidPack {
 }
 
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {
+	hasTools, problems, err := s.files.Look(p)
 	l := listedPack{
 		PackID: p.ID, Name: safetext.Line(p.Name), Description: s.describe(p.Description),
-		HasToolsJSON: s.files.HasTools(p), Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
 	}
 	for _, t := range p.Tags() {
 		l.Tags = append(l.Tags, safetext.Line(t))
 	}
-	_, problems, err := s.files.Load(p)
 	for _, d := range slices.Concat(p.Problems, problems) {
 		l.Problems = append(l.Problems, safetext.Line(d.String()))
 	}
