@@ -208,8 +208,9 @@ var followed = []struct {
 		plant(f.t, f.root, "-- .store/v1/it/SKILL.md --\n---\nname: it\ndescription: One.\n---\n-- .store/v2/it/SKILL.md --\n---\nname: it\ndescription: Two.\n---\n")
 		f.must(os.Symlink(filepath.FromSlash(".store/v1"), f.path("now")))
 	}, do: func(f *follower) {
-		f.must(os.Symlink(filepath.FromSlash(".store/v2"), f.path("next")))
-		f.must(os.Rename(f.path("next"), f.path("now")))
+		next := filepath.Join(f.aside, "next") // in the root, it would be another way to the pack
+		f.must(os.Symlink(filepath.FromSlash(".store/v2"), next))
+		f.must(os.Rename(next, f.path("now")))
 	}, want: everyList},
 	{name: "a root that appears", do: func(f *follower) { f.moveIn(strings.ReplaceAll(newPack, "-- new", "-- far/root/new"), "far", f.far()) }, want: everyList},
 	{name: "a root that goes", do: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) }, want: everyList, folder: true},
