@@ -45,11 +45,12 @@ func TestCollectionsAreAsUsualAfterTheStart(t *testing.T) {
 	}
 }
 
-func TestWhatAUserWantsOfCollectionsStands(t *testing.T) {
-	usual := debug.SetGCPercent(77)
-	defer debug.SetGCPercent(usual)
-	collectLater("77")
-	if got := debug.SetGCPercent(77); got != 77 {
-		t.Errorf("with GOGC=77, the heap may grow by %d percent", got)
+func TestCollectionsWaitAtTheStart(t *testing.T) {
+	for gogc, want := range map[string]int{"": percent, "77": 77} {
+		usual := debug.SetGCPercent(77)
+		collectLater(gogc)
+		if got := debug.SetGCPercent(usual); got != want {
+			t.Errorf("with GOGC=%s, the heap may grow by %d percent, want %d", gogc, got, want)
+		}
 	}
 }
