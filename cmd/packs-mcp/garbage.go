@@ -24,9 +24,9 @@ const starting = time.Second
 // most starts then need none. A heap that outgrows the room is collected as it
 // always is, so that the memory of a program with much to do is what it would be.
 // What a user wants, in GOGC, stands.
-func collectLater(gogc string) {
+func collectLater(gogc string, began time.Time) {
 	if gogc == "" {
-		afterCollection(time.Now(), debug.SetGCPercent(percent))
+		afterCollection(began, debug.SetGCPercent(percent))
 	}
 }
 
