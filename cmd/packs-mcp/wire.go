@@ -191,7 +191,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	go func() {
 		var err error
 		s.library, err = a.library(ctx, cfg, logger, extra...)
-		giveBack()
+		giveBackMuch()
 		found <- err
 		if err == nil {
 			warm(ctx, s.library, files)
@@ -324,12 +324,12 @@ func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 }
 
 // muchMemory is from how many bytes of the heap on it pays to give back what is
-// not used.
+// not used before the first answer: of some thousand packs.
 const muchMemory = 16 << 20
 
-// giveBack returns memory to the system. Reading packs takes some times what they
-// keep.
-func giveBack() {
+// giveBackMuch returns what is not used to the system, if there may be much of it:
+// reading packs takes several times the memory that they keep.
+func giveBackMuch() {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	if m.HeapSys-m.HeapReleased >= muchMemory {
@@ -355,7 +355,8 @@ func (s *service) watch(logger *slog.Logger) {
 		Idle: func() {
 			s.saveIndex(logger)
 			s.server.Ready(context.Background())
-			giveBack()
+			// Looking again takes several times the memory that the packs keep.
+			debug.FreeOSMemory()
 		},
 		Logger: logger,
 	})
