@@ -21,7 +21,7 @@ import (
 func TestHostilePacks(t *testing.T) {
 	const (
 		goodReads = 5 // the root, and the directories and documents of two packs
-		many      = 20_000
+		many      = 10_000
 	)
 	file := func(t *testing.T, name, text string) { t.Helper(); write(t, name, text) }
 	doc := "---\nname: m\ndescription: d\n---\n"

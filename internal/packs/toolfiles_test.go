@@ -240,7 +240,7 @@ func TestToolFilesForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	most := 0
-	for i := range 4 * minForget {
+	for i := range 3 * minForget {
 		name := filepath.Join(dir, fmt.Sprint("gone", i))
 		write(t, filepath.Join(name, "SKILL.md"), "---\nname: g\ndescription: d\n---\n")
 		write(t, filepath.Join(name, "g.tool.json"), jsonTool("g"))

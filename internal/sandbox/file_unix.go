@@ -36,7 +36,12 @@ func executable(path string) (problem string, err error) {
 		return "is a directory", nil
 	case !info.Mode().IsRegular():
 		return "is not a regular file", nil
-	case info.Mode()&0o111 == 0 || unix.Access(path, unix.X_OK) != nil:
+	}
+	err = unix.Access(path, unix.X_OK)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist", err // any more
+	case err != nil || info.Mode()&0o111 == 0:
 		return "is not executable (chmod +x makes it so)", nil
 	}
 	return "", nil

@@ -173,7 +173,10 @@ func (l *Lookuper) inPack(name string, o LookupOptions) (Program, error) {
 	if outside, err := os.Stat(path); err != nil || !os.SameFile(info, outside) {
 		return notFound("not a file inside the pack")
 	}
-	if problem, _ := executable(path); problem != "" {
+	switch problem, err := executable(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return notFound("no such file in the pack")
+	case problem != "":
 		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: problem}
 	}
 	return l.program(name, path, o)
@@ -221,6 +224,9 @@ func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) 
 		return Program{}, err
 	}
 	resolved, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Program{}, unreadable(name, path, err) // it was there a moment ago
+	}
 	if err != nil {
 		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: "is a link that cannot be followed"}
 	}

@@ -300,6 +300,10 @@ func TestNear(t *testing.T) {
 // and none that lacks a permission.
 func TestLookupOfWhatChanges(t *testing.T) {
 	_, gone := os.Open(filepath.Join(t.TempDir(), "gone"))
+	path := filepath.Join(t.TempDir(), "p")
+	if _, err := new(Lookuper).program("p", path, LookupOptions{}); !errors.As(err, new(*ChangedError)) {
+		t.Errorf("program = %v (%T), want that it changed", err, err)
+	}
 	for _, err := range []error{errChanging, gone} {
 		if err := unreadable("p", "/p", err); !errors.As(err, new(*ChangedError)) || errors.Is(err, fs.ErrPermission) {
 			t.Errorf("unreadable = %v (%T), want that it changed", err, err)

@@ -33,7 +33,7 @@ const rules = `rules:
 // allowed; each client's lists are right as soon as it was told all there is to
 // tell; at the end everything is as a new process says, and nothing is left.
 func TestChurn(t *testing.T) {
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("PACKS_MCP_CHURN"), "3s"))
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("PACKS_MCP_CHURN"), "2s"))
 	if err != nil {
 		t.Fatal(err)
 	}
