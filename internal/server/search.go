@@ -12,16 +12,22 @@ import (
 
 // maxLoaded is how many packs, of those that are attached, have their tools
 // compiled so that they are found by the names of those. Of more, the names are
-// those of files, and of tools that were compiled before.
+// those that their files have ([Server.Ready] reads them), and as long as nobody
+// has read these, the files' own.
 const maxLoaded = 200
 
-// A finder finds packs by words. What it goes by is made with the first query,
-// and made anew when there is another Catalog: of packs whether attached or not,
-// since every chat has its own of those. The zero value is ready.
+// maxNaming is how many bytes of files with tools are read for their names in one
+// quiet moment: those of some ten thousand packs.
+const maxNaming = 32 << 20
+
+// A finder finds packs by words. What it goes by is made in the first quiet
+// moment, or with a query before that, and made anew when there is another
+// Catalog: of packs whether attached or not, since every chat has its own of
+// those. The zero value is ready.
 type finder struct {
 	mu    sync.Mutex
 	of    weak.Pointer[packs.Catalog] // which Catalog the rest was made from; it may be gone
-	index *search.Index               // nil: nobody asked yet
+	index *search.Index               // nil: not made yet, or not of the names there are now
 	ids   []string                    // of the packs, in the index's order
 }
 
@@ -60,7 +66,7 @@ func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
 	var ids []string
 	loads := len(catalog.Attached()) <= maxLoaded
 	for _, p := range catalog.All() {
-		if !p.Valid || p.ShadowedBy != "" || !isOffered(p) {
+		if !isFindable(p) {
 			continue
 		}
 		docs = append(docs, search.Document{
@@ -71,38 +77,49 @@ func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
 	return search.New(docs), ids
 }
 
+// isFindable reports whether some chat may find a pack.
+func isFindable(p *packs.Pack) bool { return p.Valid && p.ShadowedBy == "" && isOffered(p) }
+
 // toolNames are those of a pack's tools; without load, those that can be had
 // without a look at its files.
 func (s *Server) toolNames(p *packs.Pack, load bool) []string {
-	set := s.files.Known(p)
 	if load {
-		if now, _, err := s.files.Offered(p); err == nil {
-			set = now
+		if set, _, err := s.files.Offered(p); err == nil && set != nil {
+			var names []string
+			for _, t := range set.Tools {
+				names = append(names, t.Name)
+			}
+			return names
 		}
 	}
-	var names []string
-	if set == nil {
-		for _, file := range p.ToolFiles {
-			name := file[strings.LastIndexByte(file, '/')+1:]
-			if name, ok := strings.CutSuffix(name, ".tool.json"); ok {
-				names = append(names, name)
-			}
-		}
+	if names := s.files.Names(p); names != nil {
 		return names
 	}
-	for _, t := range set.Tools {
-		names = append(names, t.Name)
+	var names []string
+	for _, file := range p.ToolFiles {
+		name := file[strings.LastIndexByte(file, '/')+1:]
+		if name, ok := strings.CutSuffix(name, ".tool.json"); ok {
+			names = append(names, name)
+		}
 	}
 	return names
 }
 
-// Ready makes what the next query goes by, where there was one before: it is
-// for whoever has nothing better to do.
+// Ready makes what the next query goes by, and reads the names of tools for it:
+// it is for whoever has nothing better to do.
 func (s *Server) Ready(ctx context.Context) {
-	s.finder.mu.Lock()
-	asked := s.finder.index != nil
-	s.finder.mu.Unlock()
-	if asked {
-		s.searched(ctx)
+	all := s.opts.Library.Catalog(ctx).All()
+	findable := func(yield func(*packs.Pack) bool) {
+		for _, p := range all {
+			if isFindable(p) && !yield(p) {
+				return
+			}
+		}
 	}
+	if s.files.Name(ctx, findable, maxNaming) {
+		s.finder.mu.Lock()
+		s.finder.index = nil
+		s.finder.mu.Unlock()
+	}
+	s.searched(ctx)
 }

@@ -30,6 +30,7 @@ type listParams struct {
 type listResult struct {
 	Packs      []listedPack `json:"packs"`
 	NextCursor string       `json:"next_cursor,omitempty"`
+	Hint       string       `json:"hint,omitempty"` // what to do when a query found nothing
 }
 
 type listedPack struct {
@@ -58,7 +59,7 @@ func listTool() *baseTool {
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
 			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
-			`"next_cursor":{"type":"string"},` + errorProperty + `}}`,
+			`"next_cursor":{"type":"string"},"hint":{"type":"string"},` + errorProperty + `}}`,
 		annotations: readOnly("List capability packs"),
 		prepare:     (*Server).prepareList,
 	}
@@ -94,6 +95,9 @@ func (s *Server) matching(ctx context.Context, c *call, query string) listResult
 	for _, p := range s.best(ctx, c.catalog, query, listPage) {
 		out.Packs = append(out.Packs, s.listed(c, p))
 	}
+	if len(out.Packs) == 0 {
+		out.Hint = "No attached pack has any of these words in its id, name, tags, tools or description. Try other words or their beginnings, or leave the query out to see all packs."
+	}
 	return out
 }
 
@@ -114,14 +118,14 @@ func (s *Server) list(c *call, after string) listResult {
 }
 
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {
+	hasTools, problems, err := s.files.Look(p)
 	l := listedPack{
 		PackID: p.ID, Name: safetext.Line(p.Name), Description: s.describe(p.Description),
-		HasToolsJSON: s.files.HasTools(p), Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
 	}
 	for _, t := range p.Tags {
 		l.Tags = append(l.Tags, safetext.Line(t))
 	}
-	_, problems, err := s.files.Load(p)
 	for _, d := range slices.Concat(p.Problems, problems) {
 		l.Problems = append(l.Problems, safetext.Line(d.String()))
 	}

@@ -143,6 +143,65 @@ func TestListQuery(t *testing.T) {
 	query("hay", "far")
 }
 
+// Of more packs than have their tools compiled for it, tools are found by name all
+// the same, once there was a quiet moment; and after a change, once there was
+// another one.
+func TestListToolNames(t *testing.T) {
+	var tree strings.Builder
+	for i := range maxLoaded {
+		tree.WriteString(pack(fmt.Sprintf("p%03d", i), "One of many."))
+	}
+	declare := func(name string) string {
+		return fmt.Sprintf(`[{"name": %q, "description": "D.", "command": ["true"]}]`, name)
+	}
+	w := newWorld(t, tree.String()+pack("zfar", "Something.")+"-- zfar/tools.json --\n"+declare("open_ticket")+"\n")
+	w.initialize()
+	query := func(words string, want ...string) {
+		t.Helper()
+		if got := ids(w.ok("capability_packs_list", map[string]any{"query": words})); !slices.Equal(got, want) {
+			t.Errorf("list %q = %q, want %q", words, got, want)
+		}
+	}
+	query("ticket")
+	w.srv.Ready(t.Context())
+	query("ticket", "zfar")
+	w.put("zfar/tools.json", declare("close_incidents"), 0o644)
+	w.refresh()
+	w.srv.Ready(t.Context())
+	query("incident", "zfar")
+	query("ticket")
+}
+
+// Whatever a model asks for, it gets an answer, and where there is nothing it is
+// told what to do.
+func TestListStrangeQueries(t *testing.T) {
+	w := newWorld(t, triage+pack("cafe", "Menus of a café, 翻訳."))
+	w.initialize()
+	for name, c := range map[string]struct {
+		query string
+		want  []string
+	}{
+		"nothing like it":      {"zzzz", nil},
+		"no word":              {"?!", nil},
+		"control characters":   {"\x00\x1b[31m\u202e\u200b", nil},
+		"between words":        {"menus\x00\x1b\u202ecafé", []string{"cafe"}},
+		"a long word":          {strings.Repeat("x", 100<<10), nil},
+		"many words":           {"menus " + strings.Repeat("zzzz ", 20<<10), []string{"cafe"}},
+		"many different words": {"menus " + strings.Join(slices.Repeat([]string{"q1w2 e3r4 t5z6"}, 7000), "x "), []string{"cafe"}},
+		"another script":       {"翻訳", []string{"cafe"}},
+		"an accent":            {"CAFÉ", []string{"cafe"}},
+		"syntax":               {`"menus" AND (cafe*) ~2 ^5 OR 1=1; --`, []string{"cafe"}},
+	} {
+		got := w.ok("capability_packs_list", map[string]any{"query": c.query})
+		if !slices.Equal(ids(got), c.want) {
+			t.Errorf("%s: list = %q, want %q", name, ids(got), c.want)
+		}
+		if hint, _ := got["hint"].(string); (hint == "") != (len(c.want) > 0) {
+			t.Errorf("%s: the hint is %q; want one exactly when nothing is found", name, hint)
+		}
+	}
+}
+
 // Packs that are not a model's to use are nowhere in what it sees, and a call
 // of one says why.
 func TestNotOffered(t *testing.T) {

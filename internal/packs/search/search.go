@@ -147,8 +147,15 @@ func (b *builder) index(docs int) *Index {
 	}
 	x := &Index{words: make([]string, len(order)), starts: make([]uint32, len(order)+1), docs: docs}
 	packed := make([]byte, 0, 2*len(b.pairs))
+	// All words in one piece: each on its own would keep a page of what is thrown
+	// away in memory.
+	var text strings.Builder
+	for _, id := range order {
+		text.WriteString(b.words[id])
+	}
+	all := strings.Clone(text.String())
 	for r, id := range order {
-		x.words[r] = b.words[id]
+		x.words[r], all = all[:len(b.words[id])], all[len(b.words[id]):]
 		of := byWord[first[r]:first[r+1]]
 		packed = binary.AppendUvarint(packed, uint64(len(of)))
 		before := uint32(0)
@@ -210,16 +217,19 @@ func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 	var found []uint32
 	for _, w := range asked {
 		found = found[:0]
+		exactly := uint64(0) // how many documents have this very word
 		x.matches(w, func(word int, quality float64) {
 			postings := x.postings[x.starts[word]:x.starts[word+1]]
 			n, size := binary.Uvarint(postings)
-			rarity := math.Log(1 + float64(x.docs)/float64(n))
+			if quality == exact {
+				exactly = n
+			}
 			doc := uint32(0)
 			for postings = postings[size:]; len(postings) > 0; postings = postings[size:] {
 				var p uint64
 				p, size = binary.Uvarint(postings)
 				doc += uint32(p >> fieldBits)
-				score := float32(quality * rarity * byField[p&(1<<fieldBits-1)])
+				score := float32(quality * byField[p&(1<<fieldBits-1)])
 				if best[doc] == 0 {
 					found = append(found, doc)
 				}
@@ -228,8 +238,11 @@ func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 				}
 			}
 		})
+		// What is rare counts more: the word that was asked for, and not those that
+		// are near to it. Else a rare ending would be better than the word itself.
+		rarity := float32(math.Log(1 + float64(x.docs)/float64(max(cmp.Or(exactly, uint64(len(found))), 1))))
 		for _, doc := range found {
-			total[doc] += best[doc]
+			total[doc] += rarity * best[doc]
 			count[doc]++
 			best[doc] = 0
 		}

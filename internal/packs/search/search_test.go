@@ -78,6 +78,49 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// Where a word stands decides, and how well it fits.
+func TestRanking(t *testing.T) {
+	x := New([]Document{
+		0: {Name: "other", Description: "All about a billing run and what is in it."},
+		1: {Name: "tooled", Tools: []string{"start_billing"}, Description: "Runs."},
+		2: {Name: "tagged", Tags: []string{"billing"}, Description: "Runs."},
+		3: {Name: "team/billings-report", Description: "Runs."},
+		4: {Name: "team/billing", Description: "Runs."},
+		5: {Name: "billnig", Description: "Runs."},
+		6: {Name: "unlike", Description: "Cooks."},
+	})
+	for _, query := range []string{
+		"billing", "Billing", "BILLING", " billing! ",
+		"biling",   // a letter less
+		"billling", // one more
+		"billinx",  // another
+		"iblling",  // two swapped
+		"billin",   // a beginning
+	} {
+		got := found(x, query)
+		if slices.Contains(got, 6) {
+			t.Errorf("Search(%q) = %v, with what is not about it", query, got)
+		}
+		// A typo is as near to the one that is misspelled itself, or is not.
+		got = slices.DeleteFunc(got, func(i int) bool { return i == 5 })
+		want := []int{4, 3, 2, 1, 0}
+		if !slices.Contains(got, 3) { // a letter wrong and an ending are two things
+			want = []int{4, 2, 1, 0}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("Search(%q) = %v, want %v: name, its beginning, tag, tool, description", query, got, want)
+		}
+	}
+	for query, want := range map[string]int{
+		"team/billing": 4, "team billing": 4, "billing team": 4, "billings-report": 3, "billings report": 3, "report": 3,
+		"start_billing": 1, "startBilling": 1, "about billing": 0, "cooks": 6,
+	} {
+		if got := found(x, query); len(got) == 0 || got[0] != want {
+			t.Errorf("Search(%q) = %v, want %d first", query, got, want)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	x := New([]Document{{Name: "first", Description: strings.Repeat("x ", maxDescription) + "needle"}, {Name: "second", Description: strings.Repeat("y", 10_000)}})
 	if got := found(x, "needle"); got != nil {

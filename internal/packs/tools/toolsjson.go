@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +64,33 @@ func (p *parser) toolShape() *jsonschema.Schema {
 func (l *Loader) ParseToolsJSON(file string, src []byte) (*Set, []diag.Diagnostic) {
 	p := &parser{loader: l, file: file, limits: l.Limits.orDefault()}
 	return p.finish(p.parse(src))
+}
+
+// Names returns the names of the tools that src, the content of file, seems to
+// declare, without compiling any: a file named tools.json is a list of them, any
+// other is one tool. It is for finding them. What is wrong with a file is not said,
+// and of one whose tools cannot be told there are none.
+func (l *Loader) Names(file string, src []byte) []string {
+	p := &parser{loader: l, file: file, limits: l.Limits.orDefault()}
+	_, root := p.read(src)
+	if root == nil {
+		return nil
+	}
+	list := []*node{root}
+	if path.Base(file) == "tools.json" {
+		found, err := toolList(root)
+		if err != nil {
+			return nil
+		}
+		list = found.tools[:min(len(found.tools), p.limits.Count)]
+	}
+	var names []string
+	for _, n := range list {
+		if name := n.str("name"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // finish returns what was parsed, unless there was an error, and what was

@@ -1,0 +1,76 @@
+package packs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// Names of tools are had without compiling them, from the files that Load reads,
+// and again only when those changed.
+func TestToolNames(t *testing.T) {
+	tree := "-- a/SKILL.md --\n---\nname: a\ndescription: d\n---\n" +
+		"-- a/tools.json --\n{\"tools\": [" + jsonTool("one") + "," + jsonTool("two") + "]}\n" +
+		"-- a/tools/far.tool.json --\n" + jsonTool("three") + "\n" +
+		"-- a/bad.tool.json --\n{\n" +
+		"-- b/SKILL.md --\n---\nname: b\ndescription: d\n---\n" +
+		"-- b/tools.json --\n[{\"name\": \"of no command\"}, 5]\n" +
+		"-- c/SKILL.md --\n---\nname: c\ndescription: d\n---\n" + mdTool
+	root := writeTree(t, tree)
+	if err := os.WriteFile(filepath.Join(root, "b", "large.tool.json"), []byte(`{"name": "large", "x": "`+strings.Repeat("x", maxNamed)+`"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all := scan(t, Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}}).All()
+	f := NewToolFiles(tools.Limits{}, "")
+	names := func() (got [][]string) {
+		for _, p := range all {
+			got = append(got, f.Names(p))
+		}
+		return got
+	}
+	if diff := cmp.Diff([][]string{nil, nil, nil}, names()); diff != "" {
+		t.Errorf("before anybody looked (-want +got):\n%s", diff)
+	}
+	if f.Name(t.Context(), slices.Values(all), 0) {
+		t.Error("Name of no bytes read something")
+	}
+	if !f.Name(t.Context(), slices.Values(all), 1<<20) {
+		t.Error("Name read nothing")
+	}
+	want := [][]string{{"one", "two", "three"}, nil, nil}
+	if diff := cmp.Diff(want, names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if f.Name(t.Context(), slices.Values(all), 1<<20) {
+		t.Error("Name read again what had not changed")
+	}
+	file := filepath.Join(root, "a", "tools.json")
+	if err := os.WriteFile(file, []byte("["+jsonTool("four")+"]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	all = scan(t, Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}}).All()
+	if !f.Name(t.Context(), slices.Values(all), 1<<20) {
+		t.Error("Name did not see a change")
+	}
+	want[0] = []string{"four", "three"}
+	if diff := cmp.Diff(want, names()); diff != "" {
+		t.Errorf("after a change (-want +got):\n%s", diff)
+	}
+	// Tools of a document are known when it was compiled.
+	if _, _, err := f.Load(all[2]); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Names(all[2]); !slices.Equal(got, []string{"from_md"}) {
+		t.Errorf("names of what Load compiled = %q, want from_md", got)
+	}
+}
