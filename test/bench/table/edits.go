@@ -126,6 +126,16 @@ func (b *bench) editAll(c *client, n int) (documents, tools times, err error) {
 // tools.
 var described = regexp.MustCompile(`("description":"|description: "?(?:>\n  )?)`)
 
+// edited returns a text with another first description.
+func edited(text []byte, i int) ([]byte, error) {
+	at := described.FindIndex(text)
+	if at == nil {
+		return nil, errors.New("it has no description")
+	}
+	changed := fmt.Appendf(text[:at[1]:at[1]], "edit %d ", i)
+	return append(changed, text[at[1]:]...), nil
+}
+
 // editOnce changes the first description in a file, and waits for all
 // notifications that have to come.
 func (c *client) editOnce(file string, i int, wants []string) (time.Duration, error) {
@@ -133,12 +143,10 @@ func (c *client) editOnce(file string, i int, wants []string) (time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	at := described.FindIndex(text)
-	if at == nil {
-		return 0, fmt.Errorf("%q has no description", file)
+	changed, err := edited(text, i)
+	if err != nil {
+		return 0, fmt.Errorf("editing %q: %w", file, err)
 	}
-	changed := fmt.Appendf(text[:at[1]:at[1]], "edit %d ", i)
-	changed = append(changed, text[at[1]:]...)
 	for drained := false; !drained; {
 		select {
 		case <-c.notes:
