@@ -25,13 +25,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/test/plant"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -108,23 +109,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := b.prepare(); err != nil {
 		return err
 	}
-	var tables []*table
-	for _, s := range wanted {
-		b.say("%s: measuring %s", time.Since(begin).Round(time.Second), s.name)
-		made, err := s.measure(b)
-		if err != nil {
-			return fmt.Errorf("measuring %s: %w", s.name, err)
-		}
-		tables = append(tables, made...)
-	}
 	print := (*table).text
 	if *markdown {
 		print = (*table).markdown
 	}
-	fmt.Fprintf(stdout, "%d processors, %s/%s, %s; %s in all\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), time.Since(begin).Round(time.Second))
-	for _, t := range tables {
-		print(t, stdout)
+	fmt.Fprintf(stdout, "%d processors, %s/%s, %s\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	for _, s := range wanted {
+		b.say("%s: measuring %s", time.Since(begin).Round(time.Second), s.name)
+		tables, err := s.measure(b)
+		if err != nil {
+			return fmt.Errorf("measuring %s: %w", s.name, err)
+		}
+		for _, t := range tables {
+			print(t, stdout)
+		}
 	}
+	b.say("%s: done", time.Since(begin).Round(time.Second))
 	return nil
 }
 

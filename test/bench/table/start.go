@@ -25,7 +25,6 @@ func startBudgets(n int, warm bool) (overBare, overWalk budget) {
 // A subject is what was measured of one way to start.
 type subject struct {
 	wall, cpu times
-	memory    memory
 	bytes     int // what a model gets
 }
 
