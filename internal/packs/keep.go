@@ -37,6 +37,16 @@ func (k *keep) room(n int) int {
 	return k.b.Len()
 }
 
+// once returns the one copy of a name that many packs have.
+func (s *scanner) once(name string) string {
+	if known, ok := s.names[name]; ok {
+		return known
+	}
+	name = strings.Clone(name) // and not all that it is a part of
+	s.names[name] = name
+	return name
+}
+
 // keepPlace returns copies of where a pack is: absolute, and relative to its root.
 // Mostly, the second is a part of the first.
 func (s *scanner) keepPlace(dir, at string) (string, string) {

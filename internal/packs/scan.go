@@ -135,16 +135,6 @@ func (s *scanner) remember() *memo {
 	return m
 }
 
-// once returns the one copy of a name that many packs have.
-func (s *scanner) once(name string) string {
-	if known, ok := s.names[name]; ok {
-		return known
-	}
-	name = strings.Clone(name) // and not all that it is a part of
-	s.names[name] = name
-	return name
-}
-
 // wasTouched reports whether something in a directory, or in the folder tools of
 // it, may have changed.
 func (s *scanner) wasTouched(dir string) bool {
