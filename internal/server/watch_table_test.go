@@ -305,15 +305,10 @@ func (f *follower) git(input string, args ...string) {
 }
 
 // shows says what there is to see of a Catalog.
-func shows(t *testing.T, c *packs.Catalog) []string {
-	t.Helper()
+func shows(c *packs.Catalog) []string {
 	var all []string
 	for _, p := range c.All() {
-		words, err := json.Marshal(p.Frontmatter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, fmt.Sprintf("%s in %s, %s with %v, valid %v: %s", p.ID, p.Dir, p.Entry, p.ToolFiles, p.Valid, words))
+		all = append(all, fmt.Sprintf("%s in %s, %s with %v, valid %v: %q", p.ID, p.Dir, p.Entry, p.ToolFiles, p.Valid, p.Frontmatter.Text()))
 	}
 	return all
 }
@@ -344,7 +339,7 @@ func TestFollowed(t *testing.T) {
 					t.Helper()
 					c, err := packs.Scan(t.Context(), opts)
 					f.must(err)
-					return shows(t, c)
+					return shows(c)
 				}
 				// final waits until the client was told of what there is now.
 				final := func(what string) {
@@ -353,7 +348,7 @@ func TestFollowed(t *testing.T) {
 					for {
 						diff := "nothing was told of"
 						if told := f.told.Load(); told != nil {
-							diff = cmp.Diff(fresh(), shows(t, told))
+							diff = cmp.Diff(fresh(), shows(told))
 						}
 						if diff == "" {
 							return
