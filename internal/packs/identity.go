@@ -166,13 +166,17 @@ func assignIDs(found []*Pack) {
 		}
 	}
 	slices.SortFunc(losers, func(a, b *Pack) int { return strings.Compare(a.path, b.path) })
+	next := make(map[string]int) // :: id in lower case → the number to try next; those before are taken
 	for _, p := range losers {
 		wants := p.ID
 		own := p.inParent(p.dirName())
 		p.ID = own
-		for n := 2; taken[strings.ToLower(p.ID)] != nil; n++ {
+		key := strings.ToLower(own)
+		n := max(2, next[key])
+		for ; taken[strings.ToLower(p.ID)] != nil; n++ {
 			p.ID = fmt.Sprintf("%s-%d", own, n)
 		}
+		next[key] = n
 		taken[strings.ToLower(p.ID)] = p
 		p.problem(diag.Warning, CodeIDCollision, 0,
 			fmt.Sprintf("the pack in %q has the id %q as well, so this one goes by %q", taken[strings.ToLower(wants)].Dir, wants, p.ID), "give one of them another name")

@@ -409,3 +409,20 @@ var since = time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 func frontmatterNamed(name string) frontmatter.Summary {
 	return (&frontmatter.Document{Name: name}).Summary(nil)
 }
+
+// Ids of packs whose names leave nothing to tell them apart take no longer, for
+// each pack, the more there are.
+func TestAssignIDsToMany(t *testing.T) {
+	work := func(n int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			found := make([]*Pack, n)
+			for i := range found {
+				found[i] = &Pack{Name: "包", Dir: fmt.Sprintf("/r/包%d", i), path: fmt.Sprintf("包%d", i)}
+			}
+			assignIDs(found)
+		})
+	}
+	if few, many := work(100), work(1600); many > 32*few {
+		t.Errorf("%.0f allocations for 100 packs, %.0f for 1,600", few, many)
+	}
+}
