@@ -109,6 +109,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 			f.add(v.path(filepath.FromSlash(name)))
 		}
 		v.now.state = f.value()
+		v.now.always = v.now.always || f.linked
 	}
 	p.state = v.now.state
 	s.found = append(s.found, p)

@@ -86,6 +86,9 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 	if err != nil && !errors.Is(err, errIndex) {
 		err = fmt.Errorf("reading the index of packs: %w", err)
 	}
+	if now := time.Now(); err == nil && now.Sub(info.ModTime()) > indexLife/30 {
+		_ = os.Chtimes(file.Path, now, now) // it is used: see sweep
+	}
 	return m, err
 }
 

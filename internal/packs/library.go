@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,12 @@ type Library struct {
 	mu      sync.Mutex
 	stamp   stamp    // of the store's file, when catalog was made
 	catalog *Catalog // replaced whole, never modified
+	anyFile bool     // whatever a file is called, a pack may depend on it
+
+	// between is what catalog became when what is attached changed during a scan;
+	// of which catalog, and of which file it is. nil: nobody asked.
+	between, betweenOf *Catalog
+	betweenStamp       stamp
 }
 
 // stamp is how a file looked. A file that is put in place whole, as the store's
@@ -110,21 +117,54 @@ func (l *Library) SaveIndex() error {
 }
 
 // Catalog returns the packs as they are now. The only things it looks at are
-// what persons attached and detached; see [Library.Refresh] for the rest.
+// what persons attached and detached; see [Library.Refresh] for the rest. While
+// somebody else looks at the folders, it does not wait for that.
 func (l *Library) Catalog(ctx context.Context) *Catalog {
 	l.mu.Lock()
 	current, fresh := l.catalog, l.look().equal(l.stamp)
 	l.mu.Unlock()
-	if !fresh {
-		if _, err := l.Refresh(ctx, []string{}); err != nil {
-			l.opts.Logger.Debug("the packs were not scanned again", "err", err)
-			return current
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.catalog
+	if fresh {
+		return current
 	}
-	return current
+	if !l.scanning.TryLock() {
+		return l.meanwhile()
+	}
+	defer l.scanning.Unlock()
+	if !l.isFresh() { // somebody may have been faster
+		if _, err := l.scan(ctx, map[string]bool{}); err != nil {
+			l.opts.Logger.Debug("the packs were not scanned again", "err", err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.catalog
+}
+
+// meanwhile returns the packs that the last scan found, as what is attached now
+// makes them.
+func (l *Library) meanwhile() *Catalog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.look()
+	switch {
+	case now.equal(l.stamp):
+		return l.catalog
+	case l.between != nil && l.betweenOf == l.catalog && now.equal(l.betweenStamp):
+		return l.between
+	}
+	set, err := l.store.Load()
+	if err != nil {
+		set = attach.Set{} // the next scan says why
+	}
+	l.between, l.betweenOf, l.betweenStamp = l.catalog.stored(set), l.catalog, now
+	return l.between
+}
+
+// isFresh reports whether the Catalog is of what is attached now.
+func (l *Library) isFresh() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.look().equal(l.stamp)
 }
 
 // Rescan looks at all roots again, and reads what changed. Its only error is
@@ -170,6 +210,15 @@ func (l *Library) Dirs() iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// Concerns reports whether what is written to a file of this name, below a root,
+// can make a pack another one. Links, and documents that the configuration names,
+// can depend on any file.
+func (l *Library) Concerns(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.anyFile || isDocument(name) || isToolFile(name)
 }
 
 // Roots returns the directories of the roots as they were given, those that are
@@ -222,6 +271,8 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stamp = now
+	l.between, l.betweenOf = nil, nil
+	l.anyFile = slices.ContainsFunc(memos, func(m *memo) bool { return m.always })
 	if l.catalog != nil && l.catalog.same(c) {
 		return false, nil
 	}

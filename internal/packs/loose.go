@@ -51,6 +51,7 @@ func (s *scanner) loose(v *visit) {
 
 func (s *scanner) looseTool(e entry, v *visit) {
 	file := v.path(e.name)
+	v.vanished = false
 	if e.mode&fs.ModeSymlink != 0 {
 		v.now.always = true
 		// What a pack's digest covers is a file, not a link to one.
@@ -91,6 +92,10 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		}
 		return d, info
 	})
+	if v.vanished {
+		s.found = s.found[:len(s.found)-1]
+		return
+	}
 	p.Problems = slices.Clone(d.problems)
 	f := fingerprint{st: s.stamps}
 	f.add(file)

@@ -28,8 +28,10 @@ type memo struct {
 	docs  []frontmatter.Summary // of documents, by their number in tree
 	other map[int]packfs.Which  // :: where a directory is in tree → which it is, when no inode says so
 	fresh bool                  // it is not the same as the one before
-	lasts bool                  // the stamps in it count for another process, too
-	reads int                   // directories and documents that were read for it
+	// always is whether any node has that; it is not in an index.
+	always bool
+	lasts  bool // the stamps in it count for another process, too
+	reads  int  // directories and documents that were read for it
 }
 
 // maxTree is how many bytes a tree may have, so that what is in it can be counted
@@ -193,9 +195,10 @@ func (m *memo) below(dir string, at int, yield func(string) bool) bool {
 	tools := n.tools != nil
 	for subs.at < subs.end {
 		name, at, ok := subs.next()
-		if tools = tools && name != "tools"; !ok || !m.below(dir+string(filepath.Separator)+name, at, yield) {
-			return ok
+		if !ok || !m.below(dir+string(filepath.Separator)+name, at, yield) {
+			return false
 		}
+		tools = tools && name != "tools"
 	}
 	return !tools || yield(dir+string(filepath.Separator)+"tools")
 }
@@ -231,18 +234,27 @@ func (st stamper) same(stamp packfs.Stamp, info fs.FileInfo) bool {
 
 // A fingerprint tells two states of some files apart.
 type fingerprint struct {
-	sum   uint64
-	st    stamper
-	doubt bool // a file changes too fast for its stamp
+	sum    uint64
+	st     stamper
+	doubt  bool // a file changes too fast for its stamp
+	linked bool // one is a link, so that it can change where nobody looks
 }
 
-// add takes the file at path as it is now; one that is not there counts as well.
+// add takes the file at path as it is now; one that is not there counts as well,
+// and of a link, what it leads to.
 func (f *fingerprint) add(path string) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		info = nil
 	}
 	f.addInfo(info)
+	if info != nil && info.Mode()&fs.ModeSymlink != 0 {
+		f.linked = true
+		if info, err = os.Stat(path); err != nil {
+			info = nil
+		}
+		f.addInfo(info)
+	}
 }
 
 // addInfo takes a file of which info was said; nil: it is not there.

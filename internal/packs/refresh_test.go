@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
@@ -425,6 +427,178 @@ func TestOptionalRoot(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, describe(lib.Catalog(t.Context()), base)); diff != "" {
 			t.Errorf("with %q at %q (-want +got):\n%s", step.from, step.to, diff)
+		}
+	}
+}
+
+// What a link leads to can change where no event is about the pack.
+func TestRefreshOfLinkedTools(t *testing.T) {
+	dir := writeTree(t, "-- a/SKILL.md --\nPACK a\n-- a/shared/real.json --\n{}\n")
+	needStamps(t, dir)
+	if l := library(t, dir, Index{}); l.Concerns("real.json") || !l.Concerns("SKILL.md") || !l.Concerns("tools.json") || !l.Concerns("x.tool.json") {
+		t.Error("without a link, any file concerns a pack, or one that declares something does not")
+	}
+	if err := os.Symlink(filepath.Join("shared", "real.json"), filepath.Join(dir, "a", "tools.json")); err != nil {
+		t.Skipf("symlinks: %v", err)
+	}
+	l := library(t, dir, Index{})
+	shared := filepath.Join(dir, "a", "shared")
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || changed {
+		t.Fatalf("Refresh = %v, %v, want no change", changed, err)
+	}
+	write(t, filepath.Join(shared, "real.json"), "[]")
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || !changed {
+		t.Errorf("Refresh after an edit = %v, %v, want a change", changed, err)
+	}
+	if !l.Concerns("real.json") {
+		t.Error("what a link leads to does not concern the pack")
+	}
+	must(t, os.Remove(filepath.Join(shared, "real.json")))
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || !changed {
+		t.Errorf("Refresh after it went = %v, %v, want a change", changed, err)
+	}
+	write(t, filepath.Join(shared, "real.json"), "{}")
+	if changed, err := l.Refresh(t.Context(), []string{shared}); err != nil || !changed {
+		t.Errorf("Refresh after it came back = %v, %v, want a change", changed, err)
+	}
+}
+
+// A link in a folder of packs that leads nowhere is followed when it does.
+func TestRefreshOfLinksThatLeadNowhere(t *testing.T) {
+	dir := writeTree(t, "-- x/note.txt --\nx\n-- a/x --\nx\n")
+	if err := os.Symlink(filepath.Join("..", "x", "pack"), filepath.Join(dir, "a", "link")); err != nil {
+		t.Skipf("symlinks: %v", err)
+	}
+	must(t, os.Symlink(filepath.Join("..", "x", "pack", "SKILL.md"), filepath.Join(dir, "a", "SKILL.md")))
+	l := library(t, dir, Index{})
+	write(t, filepath.Join(dir, "x", "pack", "SKILL.md"), "---\nname: late\ndescription: d\n---\n")
+	_, err := l.Refresh(t.Context(), []string{filepath.Join(dir, "x"), filepath.Join(dir, "x", "pack")})
+	must(t, err)
+	fresh := scan(t, Options{Roots: []Root{{Dir: dir, AttachAll: true}}})
+	if diff := cmp.Diff(full(fresh), full(l.Catalog(t.Context()))); diff != "" {
+		t.Errorf("(-new scan +there):\n%s", diff)
+	}
+}
+
+// A time of modification in the future, as some archives have it, is no change.
+func TestRefreshOfTheFuture(t *testing.T) {
+	dir := writeTree(t, someTree)
+	needStamps(t, dir)
+	then := time.Now().Add(1000 * time.Hour)
+	must(t, os.Chtimes(filepath.Join(dir, "a", "SKILL.md"), then, then))
+	must(t, os.Chtimes(filepath.Join(dir, "a"), then, then))
+	l := library(t, dir, Index{})
+	if changed, err := l.Refresh(t.Context(), nil); err != nil || changed || l.reads() != 0 {
+		t.Errorf("Refresh = %v, %v and read %d, want nothing", changed, err, l.reads())
+	}
+}
+
+// What a person attached counts while the folders are looked at, and the many who
+// ask for it afterwards have one scan.
+func TestCatalogForMany(t *testing.T) {
+	dir := writeTree(t, someTree)
+	store := attach.Open(filepath.Join(t.TempDir(), "attached.json"))
+	var scans atomic.Int32
+	l, err := NewLibrary(t.Context(), Options{
+		Roots: []Root{{Dir: dir}}, clock: func() time.Time { scans.Add(1); return time.Now() },
+	}, store)
+	must(t, err)
+	scans.Store(0)
+	must(t, store.Update(func(s *attach.Set) error {
+		s.Attach("a", attach.Entry{Dir: filepath.Join(dir, "a")})
+		return nil
+	}))
+	ask := func(want int) {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if n := len(l.Catalog(t.Context()).Attached()); n != want {
+					t.Errorf("%d packs are attached, want %d", n, want)
+				}
+			})
+		}
+		all.Wait()
+	}
+	l.scanning.Lock()
+	ask(1)
+	if first := l.Catalog(t.Context()); l.Catalog(t.Context()) != first {
+		t.Error("there is another Catalog each time")
+	}
+	if n := scans.Load(); n != 0 {
+		t.Errorf("%d scans during one, want none", n)
+	}
+	l.scanning.Unlock()
+	ask(1)
+	if n := scans.Load(); n != 1 {
+		t.Errorf("%d scans, want one", n)
+	}
+	for _, change := range []func(*attach.Set){
+		func(s *attach.Set) { s.Detach("a", time.Now()) },
+		func(s *attach.Set) { *s = attach.Set{} }, // by an editor
+	} {
+		must(t, store.Update(func(s *attach.Set) error {
+			s.Attach("a", attach.Entry{Dir: filepath.Join(dir, "a"), Since: time.Now()})
+			return nil
+		}))
+		ask(1)
+		must(t, store.Update(func(s *attach.Set) error { change(s); return nil }))
+		l.scanning.Lock()
+		ask(0)
+		l.scanning.Unlock()
+		ask(0)
+	}
+}
+
+// An index that is used is not one that nobody used for long.
+func TestIndexThatIsUsedStays(t *testing.T) {
+	dir, x := writeTree(t, someTree), indexIn(t)
+	needStamps(t, dir)
+	save(t, library(t, dir, x))
+	file := indexFile(t, x)
+	long := time.Now().Add(-indexLife + time.Hour)
+	must(t, os.Chtimes(file, long, long))
+	library(t, dir, x)
+	x.sweep(time.Now().Add(24 * time.Hour))
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// Packs inside of packs share the room of the outermost.
+func TestRoomOfPacksInPacks(t *testing.T) {
+	tree := "-- x/a/SKILL.md --\nPACK a\n"
+	for i := range 5 {
+		tree += fmt.Sprintf("-- x/a/p%d/SKILL.md --\nPACK p%d\n", i, i)
+		for j := range 10 {
+			tree += fmt.Sprintf("-- x/a/p%d/d%d/x --\nx\n", i, j)
+		}
+	}
+	dir := writeTree(t, tree)
+	l, err := NewLibrary(t.Context(), Options{Roots: []Root{{Dir: dir}}, bounds: bounds{packDirs: 20}}, nil)
+	must(t, err)
+	dirs := 0
+	for range l.Dirs() {
+		dirs++
+	}
+	if dirs > 3+20 {
+		t.Errorf("%d directories were looked at, want 20 below the outermost pack", dirs)
+	}
+}
+
+// Whoever asks for the directories may stop at any of them.
+func TestDirsUntil(t *testing.T) {
+	l := library(t, writeTree(t, someTree), Index{})
+	all := slices.Collect(l.Dirs())
+	for n := range all {
+		var some []string
+		for dir := range l.Dirs() {
+			if some = append(some, dir); len(some) > n {
+				break
+			}
+		}
+		if !slices.Equal(some, all[:n+1]) {
+			t.Errorf("the first %d are %q, want %q", n+1, some, all[:n+1])
 		}
 	}
 }

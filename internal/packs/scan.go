@@ -118,9 +118,9 @@ type scanner struct {
 
 // remember returns what to remember for the next scan, and nothing else of s.
 func (s *scanner) remember() *memo {
-	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, fresh: true, lasts: s.stamps.device != 0}
+	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
 	if len(s.out.b) > maxTree {
-		return &memo{dir: s.dir, reads: s.reads}
+		return &memo{dir: s.dir, reads: s.reads, always: true}
 	}
 	if string(s.out.b) == s.old.tree {
 		m.tree = s.old.tree
@@ -300,7 +300,7 @@ func (s *scanner) walk(v *visit) error {
 	}
 	if v.isPack {
 		p.inPack = true
-		if p.depth > 0 {
+		if p.depth > 0 && p.room == nil { // packs inside of packs share it
 			room := s.bounds.packDirs
 			p.room = &room
 		}

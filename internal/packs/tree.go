@@ -26,6 +26,8 @@ type writer struct {
 	b     []byte
 	docs  []frontmatter.Summary
 	other map[int]packfs.Which
+	// always is whether any node that was written has that.
+	always bool
 }
 
 func (w *writer) number(v uint64) { w.b = binary.AppendUvarint(w.b, v) }
@@ -51,6 +53,7 @@ func (w *writer) begin(n *node) (at int) {
 		w.other[begin] = n.which
 	}
 	var flags uint64
+	w.always = w.always || n.always
 	for i, is := range []bool{n.always, n.cut, !n.stamp.IsZero(), n.state != 0, n.tools != nil} {
 		if is {
 			flags |= 1 << i

@@ -35,13 +35,13 @@ func (s Stamp) Device() uint64 { return s.id.device }
 
 // Settled reports whether whoever reads the file at now, and finds this stamp
 // on it before and afterwards, has what every later reader gets who finds the
-// same stamp. It is not so of a file that was changed less than two seconds
-// ago, or in the future: a change within the same step of the file system's
+// same stamp. It is not so of a file whose inode changed, which it does with every
+// write, less than two seconds ago, or in the future: a change within the same step of the file system's
 // clock, which is two seconds on the coarsest, would leave no mark; and when the
 // clock was set back, it can come to the same time again. now has to be taken
 // before the file is read.
 func (s Stamp) Settled(now time.Time) bool {
-	return !s.IsZero() && now.Sub(time.Unix(0, max(s.id.modified, s.id.changed))) >= settled
+	return !s.IsZero() && now.Sub(time.Unix(0, s.id.changed)) >= settled
 }
 
 // AppendBinary appends the stamp in 5 to 50 bytes, mostly less than 20: there are
