@@ -352,9 +352,9 @@ func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
 func (s *service) watch(logger *slog.Logger) {
 	s.watcher = watch.Start(s.library, watch.Options{
 		Changed: s.server.Refresh,
-		Idle: func() {
+		Idle: func(ctx context.Context) {
 			s.saveIndex(logger)
-			s.server.Ready(context.Background())
+			s.server.Ready(ctx)
 			// Looking again takes several times the memory that the packs keep.
 			debug.FreeOSMemory()
 		},

@@ -63,6 +63,7 @@ func TestListsLeaveOutWhatIsForbidden(t *testing.T) {
 			}
 			has("instructions", strings.Contains(hello["instructions"].(string), id), tc.pack)
 			has("capability_packs_list", strings.Contains(fmt.Sprint(w.ok("capability_packs_list", nil)), id), tc.pack)
+			has("a query", strings.Contains(fmt.Sprint(w.ok("capability_packs_list", map[string]any{"query": "refunds"})), id), tc.pack)
 			has("tools/list", strings.Contains(fmt.Sprint(result(t, w.request("tools/list", nil))), id), tc.pack)
 			has("prompts/list", slices.Contains(listed("prompts/list", "prompts", "name"), "acme__refunds"), tc.document)
 			has("resources/list", slices.Contains(listed("resources/list", "resources", "uri"), uri+"SKILL.md"), tc.document)

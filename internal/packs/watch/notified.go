@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -60,6 +61,11 @@ type notified struct {
 	file    bool            // a file of the library may be another
 	lost    bool            // so many events came that the system dropped some
 	first   time.Time       // when the first event came that was not passed on; zero for none
+	taken   time.Time       // when something was passed on that is being looked at; zero for nothing
+	rest    time.Time       // before that, events are not passed on
+	came    bool            // something that may be a directory is new
+	most    int             // directories that are watched; 0: as many as the system allows
+	lib     Library         // nil before the first follow
 }
 
 func newNotified(o Options) (eye, error) {
@@ -72,6 +78,9 @@ func newNotified(o Options) (eye, error) {
 		roots: make(map[string]packfs.Which), remote: make(map[string]bool), touched: make(map[string]bool), moved: make(map[string]bool),
 	}
 	n.settle.Stop()
+	if runtime.GOOS != "linux" {
+		n.most = maxOpen
+	}
 	return n, nil
 }
 
@@ -106,12 +115,15 @@ func (n *notified) beside(f func()) (errs []error) {
 }
 
 func (n *notified) wait(ctx context.Context) (_ news, ok bool) {
+	if !n.taken.IsZero() {
+		n.rest, n.taken = time.Now().Add(restAfter(time.Since(n.taken))), time.Time{}
+	}
 	for {
 		if n.all || n.file || len(n.touched) > 0 {
 			if n.first.IsZero() {
 				n.first = time.Now()
 			}
-			n.settle.Reset(max(0, min(n.opts.Quiet, n.opts.Longest-time.Since(n.first))))
+			n.settle.Reset(max(0, min(n.opts.Quiet, n.opts.Longest-time.Since(n.first)), time.Until(n.rest)))
 		}
 		select {
 		case <-ctx.Done():
@@ -141,6 +153,11 @@ func (n *notified) wait(ctx context.Context) (_ news, ok bool) {
 	}
 }
 
+// restAfter is how long nothing is looked at after a look that took so long, so
+// that whoever writes all the time takes no more than a fifth of one processor. An
+// edit after that much peace waits for nothing.
+func restAfter(took time.Duration) time.Duration { return min(4*took, time.Second) }
+
 // failed keeps what an error says: unless it is known to mean nothing, events
 // are missing.
 func (n *notified) failed(err error) {
@@ -160,7 +177,7 @@ func (n *notified) take() news {
 		}
 	}
 	clear(n.touched)
-	n.all, n.file, n.first = false, false, time.Time{}
+	n.all, n.file, n.first, n.taken = false, false, time.Time{}, time.Now()
 	n.settle.Stop()
 	return seen
 }
@@ -180,12 +197,21 @@ func (n *notified) note(ev fsnotify.Event) {
 	case ofFile: // a folder on the way to it
 	case n.watched[dir]&forPacks == 0 && n.watched[ev.Name]&forPacks == 0:
 		return // a neighbour
+	case ev.Op&^(fsnotify.Write|fsnotify.Chmod) == 0 && n.watched[ev.Name] == 0 && !n.lib.Concerns(filepath.Base(ev.Name)):
+		return // a log, or what a program makes
 	default:
 		n.touched[dir] = true
 		n.touched[ev.Name] = true // when it is a directory
 	}
-	if ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) {
-		n.moved[ev.Name] = true
+	// Of a file, nothing is to be watched in another way.
+	switch {
+	case n.rootAt[ev.Name] || ofFile || n.watched[ev.Name] != 0:
+		if ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) {
+			n.moved[ev.Name] = true
+		}
+	case ev.Has(fsnotify.Create):
+		info, err := os.Lstat(ev.Name)
+		n.came = n.came || err != nil || !info.Mode().IsRegular()
 	}
 }
 
@@ -216,10 +242,11 @@ func which(path string) packfs.Which {
 }
 
 func (n *notified) follow(ctx context.Context, lib Library, took time.Duration) (fresh []string, err error) {
+	n.lib = lib
 	if took > 0 {
 		n.recheck.Reset(max(n.opts.Recheck, 100*took))
 		n.next = time.Now().Add(max(n.opts.Every, 20*took))
-	} else if n.watched != nil && len(n.moved) == 0 && !n.lost {
+	} else if n.watched != nil && len(n.moved) == 0 && !n.came && !n.lost {
 		return nil, nil
 	}
 	for _, err := range n.beside(func() { fresh, err = n.change(ctx, lib) }) {
@@ -236,7 +263,7 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 			n.unwatch(path)
 		}
 	}
-	n.moved, n.lost = make(map[string]bool), false
+	n.moved, n.came, n.lost = make(map[string]bool), false, false
 	begins := n.watched == nil
 	if begins {
 		n.watched = make(map[string]use)
@@ -251,8 +278,8 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 		if ctx.Err() != nil {
 			return nil, nil
 		}
-		if count++; count > maxOpen && runtime.GOOS != "linux" {
-			return nil, fmt.Errorf("more than %d directories", maxOpen)
+		if count++; n.most > 0 && count > n.most {
+			return nil, fmt.Errorf("more than %d directories", n.most)
 		}
 		was, known := n.watched[dir]
 		if !known {
@@ -311,16 +338,24 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 }
 
 // watch reports whether a directory is watched now. That it is not there any more,
-// or may not be read, is no error: an event above says so.
+// or something else is, or it may not be read, is no error: an event above says so.
+// The error is that the system watches no more.
 func (n *notified) watch(path string, why use) (bool, error) {
 	err := n.watcher.Add(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return false, nil
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		n.watched[path] = why | n.round
+	case isNoMore(err):
+		return false, err
+	default:
+		n.opts.Logger.Debug("watching a folder of packs", "dir", path, "err", err)
 	}
-	return err == nil, err
+	return err == nil, nil
+}
+
+// isNoMore reports whether an error says that the system watches no more.
+func isNoMore(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}, func(no error) bool { return errors.Is(err, no) })
 }
 
 func (n *notified) unwatch(path string) {

@@ -24,6 +24,9 @@ type Library interface {
 	// Dirs are the directories in which a change may concern a pack, absolute,
 	// with symlinks resolved.
 	Dirs() iter.Seq[string]
+	// Concerns reports whether what is written to a file of this name may concern a
+	// pack. It does not wait for Refresh.
+	Concerns(name string) bool
 	// Refresh looks again at some of them, nil for all, and reports whether
 	// something of a pack is different now.
 	Refresh(ctx context.Context, dirs []string) (changed bool, err error)
@@ -37,9 +40,10 @@ type Options struct {
 	// and waits for it.
 	Changed func(context.Context)
 	// Idle is called when nothing happened for IdleAfter since the last look that
-	// an event, or the start, was the reason of. It is the time for work that
-	// can wait. Like Changed, it runs on the watcher's goroutine.
-	Idle      func()
+	// an event, or the start, was the reason of, and when something happened all the
+	// time for a minute. It is the time for work that can wait. Like Changed, it runs
+	// on the watcher's goroutine, and Close ends its context and waits for it.
+	Idle      func(context.Context)
 	IdleAfter time.Duration // 5 s
 
 	// Poll looks again and again also where events are to be had.
@@ -56,6 +60,8 @@ type Options struct {
 	// at most; 75 ms.
 	Quiet, Longest time.Duration
 	Logger         *slog.Logger // nil: no log
+
+	mostBusy time.Duration // how long what can wait does wait, at most; a minute, but in tests
 }
 
 func (o Options) withDefaults() Options {
@@ -64,11 +70,12 @@ func (o Options) withDefaults() Options {
 	o.Recheck = cmp.Or(o.Recheck, 30*time.Second)
 	o.Quiet = cmp.Or(o.Quiet, 25*time.Millisecond)
 	o.Longest = cmp.Or(o.Longest, 75*time.Millisecond)
+	o.mostBusy = cmp.Or(o.mostBusy, time.Minute)
 	if o.Changed == nil {
 		o.Changed = func(context.Context) {}
 	}
 	if o.Idle == nil {
-		o.Idle = func() {}
+		o.Idle = func(context.Context) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -144,13 +151,15 @@ func (w *Watcher) run(ctx context.Context) {
 	// What happened since the library was made, before there were events, is seen now.
 	took, _ := w.look(ctx, news{file: true})
 	e, _ = w.follow(ctx, e, took)
-	idle := time.Now().Add(w.opts.IdleAfter) // when to be idle; zero when it was
+	now := time.Now()
+	last := now.Add(w.opts.mostBusy)                 // when to be idle whatever happens
+	idle := earlier(now.Add(w.opts.IdleAfter), last) // when to be idle; zero when it was
 	for ctx.Err() == nil {
 		seen, ok := wait(ctx, e, idle)
 		if !ok {
 			if ctx.Err() == nil {
 				idle = time.Time{}
-				w.opts.Idle()
+				w.opts.Idle(ctx)
 			}
 			continue
 		}
@@ -158,9 +167,20 @@ func (w *Watcher) run(ctx context.Context) {
 		var more bool
 		e, more = w.follow(ctx, e, took)
 		if seen.dirs != nil || changed || more {
-			idle = time.Now().Add(w.opts.IdleAfter)
+			now := time.Now()
+			if idle.IsZero() {
+				last = now.Add(w.opts.mostBusy)
+			}
+			idle = earlier(now.Add(w.opts.IdleAfter), last)
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // wait is that of the eye, until the time when to be idle, unless that is zero.
@@ -200,7 +220,10 @@ func (w *Watcher) look(ctx context.Context, seen news) (took time.Duration, chan
 		took = max(1, time.Since(begin))
 	}
 	if err != nil {
-		return took, false // ctx ended
+		if ctx.Err() == nil {
+			w.opts.Logger.Warn("the folders of packs could not be looked at; what was found before counts", "err", err)
+		}
+		return took, false
 	}
 	// Who uses the library makes it look at its files too, and then this was not the
 	// first to see what is in them.

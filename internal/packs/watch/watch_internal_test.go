@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
 // A fake library is as its fields say.
@@ -25,9 +27,10 @@ type fake struct {
 	refresh func(ctx context.Context, dirs []string) (bool, error) // nil: nothing changed
 }
 
-func (f *fake) Roots() []string        { return f.roots }
-func (f *fake) Files() []string        { return nil }
-func (f *fake) Dirs() iter.Seq[string] { return f.dirs }
+func (f *fake) Roots() []string           { return f.roots }
+func (f *fake) Files() []string           { return nil }
+func (f *fake) Concerns(name string) bool { return name == "SKILL.md" }
+func (f *fake) Dirs() iter.Seq[string]    { return f.dirs }
 func (f *fake) Refresh(ctx context.Context, dirs []string) (bool, error) {
 	if f.refresh == nil {
 		return false, ctx.Err()
@@ -259,7 +262,7 @@ func TestCloseAtAnything(t *testing.T) {
 		},
 		"nothing": func(lib *fake, o *Options, until until) {
 			o.IdleAfter = time.Millisecond
-			o.Idle = func() { ended, end := context.WithCancel(context.Background()); end(); until(ended) }
+			o.Idle = func(context.Context) { ended, end := context.WithCancel(context.Background()); end(); until(ended) }
 		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -284,3 +287,202 @@ func TestCloseAtAnything(t *testing.T) {
 		})
 	}
 }
+
+// Of what is written, only that counts which may concern a pack; of what comes and
+// goes, everything: it may be a folder.
+func TestWhatConcernsNobody(t *testing.T) {
+	dir := t.TempDir()
+	n := withEvents(t, Options{})
+	defer n.close()
+	if _, err := n.follow(t.Context(), &fake{roots: []string{dir}, dirs: only(dir)}, 0); err != nil {
+		t.Fatal(err)
+	}
+	n.take()
+	for _, tc := range []struct {
+		name   string
+		op     fsnotify.Op
+		counts bool
+	}{
+		{"build.log", fsnotify.Write, false},
+		{"build.log", fsnotify.Chmod, false},
+		{"build.log", fsnotify.Write | fsnotify.Chmod, false},
+		{"build.log", fsnotify.Create, true},
+		{"build.log", fsnotify.Remove, true},
+		{"build.log", fsnotify.Rename, true},
+		{"build.log", fsnotify.Create | fsnotify.Write, true},
+		{"SKILL.md", fsnotify.Write, true},
+		{"SKILL.md", fsnotify.Chmod, true},
+		{".", fsnotify.Chmod, true}, // the folder itself
+	} {
+		n.note(fsnotify.Event{Name: filepath.Join(dir, tc.name), Op: tc.op})
+		if got := len(n.touched) > 0 || n.all; got != tc.counts {
+			t.Errorf("%v of %s: something is to be looked at: %v, want %v", tc.op, tc.name, got, tc.counts)
+		}
+		n.take()
+	}
+}
+
+// Who writes all the time has the folders looked at from time to time.
+func TestRestBetweenLooks(t *testing.T) {
+	dir := t.TempDir()
+	type span struct{ begin, end time.Time }
+	looks := make(chan span, 1_000)
+	lib := &fake{roots: []string{dir}, dirs: only(dir), refresh: func(_ context.Context, dirs []string) (bool, error) {
+		begin := time.Now()
+		time.Sleep(5 * time.Millisecond) // it has work to do
+		if dirs != nil {
+			looks <- span{begin, time.Now()}
+		}
+		return false, nil
+	}}
+	w := Start(lib, Options{Quiet: time.Nanosecond, Longest: time.Nanosecond})
+	defer w.Close()
+	var last span
+	for n := 0; n < 6; {
+		if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case s := <-looks:
+			if rest, want := s.begin.Sub(last.end), restAfter(last.end.Sub(last.begin)); n > 0 && rest < want {
+				t.Errorf("after a look of %v, the next came after %v, want %v at least", last.end.Sub(last.begin), rest, want)
+			}
+			last = s
+			n++
+		default:
+		}
+	}
+}
+
+// Where few directories can be watched, and there are more, the folders are looked
+// at from time to time.
+func TestMoreThanCanBeWatched(t *testing.T) {
+	root := t.TempDir()
+	for i := range 10 {
+		dir := filepath.Join(root, fmt.Sprint(i), "a", "b")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lib, err := packs.NewLibrary(t.Context(), packs.Options{Roots: []packs.Root{{Dir: root}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most := range 12 {
+		n := withEvents(t, Options{})
+		n.most = most + 1
+		_, err := n.follow(t.Context(), lib, 0)
+		n.close()
+		if err == nil || !strings.Contains(err.Error(), "more than") {
+			t.Errorf("at most %d: %v, want that there are more", n.most, err)
+		}
+	}
+}
+
+// A directory that is something else by now is no reason to look at the others from
+// time to time.
+func TestDirectoriesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	file, loop := filepath.Join(dir, "file"), filepath.Join(dir, "loop")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("loop", loop); err != nil {
+		t.Skipf("symlinks: %v", err)
+	}
+	n := withEvents(t, Options{})
+	defer n.close()
+	if _, err := n.follow(t.Context(), &fake{dirs: only(dir, filepath.Join(file, "below"), filepath.Join(loop, "below"), filepath.Join(dir, "gone"))}, 0); err != nil {
+		t.Errorf("follow = %v, want that the others are watched", err)
+	}
+	if n.watched[dir] == 0 {
+		t.Error("the one that is there is not watched")
+	}
+}
+
+// Many events are one look, and a stream of them that never ends is several.
+func TestDebounce(t *testing.T) {
+	dir := t.TempDir()
+	n := withEvents(t, Options{Quiet: time.Hour, Longest: time.Hour})
+	defer n.close()
+	if _, err := n.follow(t.Context(), &fake{dirs: only(dir)}, 0); err != nil {
+		t.Fatal(err)
+	}
+	n.take()
+	events := make(chan fsnotify.Event)
+	n.watcher.Events = events
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { events <- fsnotify.Event{Name: filepath.Join(dir, "SKILL.md"), Op: fsnotify.Write}; cancel() }()
+		if seen, ok := n.wait(ctx); ok {
+			t.Fatalf("%v is to be looked at before the events end", seen)
+		}
+	}
+	n.opts.Quiet = time.Nanosecond
+	if seen, ok := n.wait(t.Context()); !ok || !slices.Contains(seen.dirs, dir) {
+		t.Fatalf("after the last: %v, %v, want %s", seen, ok, dir)
+	}
+	// Quiet never comes.
+	n.opts.Quiet, n.opts.Longest = time.Hour, 5*time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			select {
+			case events <- fsnotify.Event{Name: filepath.Join(dir, "SKILL.md"), Op: fsnotify.Write}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	if seen, ok := n.wait(ctx); !ok || !slices.Contains(seen.dirs, dir) {
+		t.Errorf("events without end: %v, %v, want %s", seen, ok, dir)
+	}
+}
+
+// Everything is looked at again, even though no event came.
+func TestRecheck(t *testing.T) {
+	dir := t.TempDir()
+	looks := make(chan struct{}, 100)
+	w := Start(&fake{dirs: only(dir), refresh: func(_ context.Context, dirs []string) (bool, error) {
+		if dirs == nil {
+			looks <- struct{}{}
+		}
+		return false, nil
+	}}, Options{Recheck: time.Millisecond})
+	defer w.Close()
+	for i := range 3 { // the first is that of the start
+		select {
+		case <-looks:
+		case <-time.After(patience):
+			t.Fatalf("%d looks at everything", i)
+		}
+	}
+}
+
+// Idle comes though something happens all the time.
+func TestBusyWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	idle := make(chan struct{}, 100)
+	lib := &fake{dirs: only(dir), refresh: func(context.Context, []string) (bool, error) { return true, nil }}
+	w := start(lib, Options{Idle: func(context.Context) { idle <- struct{}{} }, mostBusy: time.Millisecond, IdleAfter: time.Hour}, func(Options) (eye, error) { return busy{}, nil })
+	defer w.Close()
+	for range 2 {
+		select {
+		case <-idle:
+		case <-time.After(patience):
+			t.Fatal("it was never idle")
+		}
+	}
+}
+
+// A busy eye always has something to tell.
+type busy struct{}
+
+func (busy) wait(ctx context.Context) (news, bool) {
+	if ctx.Err() != nil {
+		return news{}, false
+	}
+	return news{dirs: []string{"x"}}, true
+}
+func (busy) follow(context.Context, Library, time.Duration) ([]string, error) { return nil, nil }
+func (busy) close()                                                           {}
