@@ -1,0 +1,135 @@
+package watch
+
+// Which directories the system watches.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func (n *notified) follow(ctx context.Context, lib Library, took time.Duration) (fresh []string, err error) {
+	n.lib = lib
+	if took > 0 {
+		n.recheck.Reset(max(n.opts.Recheck, 100*took))
+		n.next = time.Now().Add(max(n.opts.Every, 20*took))
+	} else if n.watched != nil && len(n.moved) == 0 && !n.came && !n.lost {
+		return nil, nil
+	}
+	for _, err := range n.beside(func() { fresh, err = n.change(ctx, lib) }) {
+		n.failed(err)
+	}
+	return fresh, err
+}
+
+// change makes what is watched what is to be.
+func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err error) {
+	for path := range n.watched {
+		// What has another name now is not to be watched under this one.
+		if n.lost || isOrBelow(path, n.moved) {
+			n.unwatch(path)
+		}
+	}
+	n.moved, n.came, n.lost = make(map[string]bool), false, false
+	begins := n.watched == nil
+	if begins {
+		n.watched = make(map[string]use)
+		n.files = filesOf(lib)
+	}
+
+	// There may be very many directories, so no second map is made of them.
+	n.round ^= round
+	var added []string
+	count := 0
+	for dir := range lib.Dirs() {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		if count++; n.most > 0 && count > n.most {
+			return nil, fmt.Errorf("more than %d directories", n.most)
+		}
+		was, known := n.watched[dir]
+		if !known {
+			added = append(added, dir)
+			continue
+		}
+		n.watched[dir] = forPacks | n.round
+		if was&forPacks == 0 && !begins {
+			fresh = append(fresh, dir)
+		}
+	}
+	paths := make(map[string]use)
+	n.findPaths(lib, paths)
+	for path := range paths {
+		if why, known := n.watched[path]; known && why&round == n.round {
+			n.watched[path] |= forPath
+		} else if known {
+			n.watched[path] = forPath | n.round
+		}
+	}
+	for path, why := range n.watched {
+		if why&round != n.round {
+			n.unwatch(path)
+		}
+	}
+	for _, path := range added {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		if _, known := n.watched[path]; known {
+			continue // roots overlap
+		}
+		switch ok, err := n.watch(path, forPacks|paths[path]); {
+		case err != nil:
+			return nil, fmt.Errorf("watching %d directories: %w", count, err)
+		case ok && !begins:
+			fresh = append(fresh, path)
+		}
+	}
+	for path := range paths {
+		if _, known := n.watched[path]; !known {
+			if _, err := n.watch(path, forPath); err != nil {
+				return nil, fmt.Errorf("watching %d directories: %w", count, err)
+			}
+		}
+	}
+	// Between the look and the events:
+	n.all = n.rootsMoved() || n.all
+	n.file = n.files.changed() || n.file
+	for path, was := range n.spots {
+		if is, _ := spot(path); is != was {
+			n.moved[is], n.all = true, true
+		}
+	}
+	return fresh, nil
+}
+
+// watch reports whether a directory is watched now. That it is not there any more,
+// or something else is, or it may not be read, is no error: an event above says so.
+// The error is that the system watches no more.
+func (n *notified) watch(path string, why use) (bool, error) {
+	err := n.watcher.Add(path)
+	switch {
+	case err == nil:
+		n.watched[path] = why | n.round
+	case isNoMore(err):
+		return false, err
+	default:
+		n.opts.Logger.Debug("watching a folder of packs", "dir", path, "err", err)
+	}
+	return err == nil, nil
+}
+
+// isNoMore reports whether an error says that the system watches no more.
+func isNoMore(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}, func(no error) bool { return errors.Is(err, no) })
+}
+
+func (n *notified) unwatch(path string) {
+	// That it is not watched any more, since it is gone, is no error.
+	_ = n.watcher.Remove(path)
+	delete(n.watched, path)
+}
