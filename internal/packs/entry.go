@@ -90,6 +90,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 				continue
 			}
 		}
+		s.note(err)
 		p.Problems = append(p.Problems, diag.Diagnostic{
 			Code: CodeDocMissing, Severity: diag.Warning, File: name,
 			Message: "the configuration names this document, and it is no file of the pack", Hint: "correct docs: in the configuration",
@@ -128,7 +129,8 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 		return p.ToolFiles
 	}
 	files := toolFilesHere(entriesOf(found))
-	for _, name := range listTools(dir, stamper{}).names {
+	folder, _ := listTools(dir, stamper{}) // it may be no folder
+	for _, name := range folder.names {
 		if len(files) < maxToolFiles {
 			files = append(files, "tools/"+name)
 		}
@@ -217,6 +219,7 @@ func (s *scanner) read(v *visit, name string) record {
 			}
 		}
 		if err != nil {
+			s.note(err)
 			return record{problems: []diag.Diagnostic{unreadable(name, err)}}, nil
 		}
 		doc, problems := frontmatter.Inspect(name, head, s.origin.limits.Frontmatter)

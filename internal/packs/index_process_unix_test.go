@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package packs
 
@@ -27,7 +27,7 @@ import (
 // A process of these tests is this test binary, started again with what it is to
 // do in its environment.
 const (
-	processDoes  = "PACKS_MCP_TEST_INDEX" // "write" or "full"
+	processDoes  = "PACKS_MCP_TEST_INDEX" // "write", "full" or "starve"
 	processRoot  = "PACKS_MCP_TEST_ROOT"
 	processIndex = "PACKS_MCP_TEST_INDEX_DIR"
 )
@@ -75,6 +75,9 @@ func TestIndexProcess(t *testing.T) {
 			default:
 			}
 		}
+	case "starve":
+		starve(t, dir)
+		<-ended
 	case "full":
 		signal.Ignore(syscall.SIGXFSZ)
 		l := library(t, dir, x)

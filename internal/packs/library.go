@@ -32,6 +32,7 @@ type Library struct {
 	memos    []*memo    // what the last scan remembers, one for each root; guarded by scanning
 	unsaved  bool       // since they were last saved, something was read; guarded by scanning
 	swept    bool       // guarded by scanning
+	missed   bool       // what the next Refresh is told is not all there is to look at; guarded by scanning
 
 	mu      sync.Mutex
 	stamp   stamp    // of the store's file, when catalog was made
@@ -167,8 +168,9 @@ func (l *Library) isFresh() bool {
 	return l.look().equal(l.stamp)
 }
 
-// Rescan looks at all roots again, and reads what changed. Its only error is
-// that ctx ended, and then the Catalog stays what it was.
+// Rescan looks at all roots again, and reads what changed. Its error is that ctx
+// ended, or that there were no descriptors or no memory left to look with; then
+// the Catalog stays what it was.
 func (l *Library) Rescan(ctx context.Context) error {
 	_, err := l.Refresh(ctx, nil)
 	return err
@@ -178,18 +180,21 @@ func (l *Library) Rescan(ctx context.Context) error {
 // may have changed: absolute, with symlinks resolved, as [Library.Dirs] has
 // them; nil means that it may be anywhere. It reports whether the Catalog is
 // another one now. That is so when anything about a pack differs, and when its
-// entry document, or a file with tools, was written.
+// entry document, or a file with tools, was written. After an error, the next one
+// looks everywhere.
 func (l *Library) Refresh(ctx context.Context, dirs []string) (changed bool, err error) {
 	l.scanning.Lock()
 	defer l.scanning.Unlock()
 	var touched map[string]bool
-	if dirs != nil {
+	if dirs != nil && !l.missed {
 		touched = make(map[string]bool, len(dirs))
 		for _, d := range dirs {
 			touched[d] = true
 		}
 	}
-	return l.scan(ctx, touched)
+	changed, err = l.scan(ctx, touched)
+	l.missed = err != nil
+	return changed, err
 }
 
 // Dirs yields every directory below the roots that was looked at by the last
@@ -244,6 +249,9 @@ func (l *Library) Files() []string {
 func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bool, err error) {
 	opts := l.opts
 	opts.Attached = attach.Set{}
+	l.mu.Lock()
+	opts.whole = l.catalog != nil // the first is as good as it gets
+	l.mu.Unlock()
 	now := l.look() // before Load: a change in between is seen next time
 	var refused error
 	if l.store != nil {

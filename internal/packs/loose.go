@@ -57,6 +57,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		// What a pack's digest covers is a file, not a link to one.
 		target, err := filepath.EvalSymlinks(file)
 		if err != nil {
+			s.note(err)
 			return // leads nowhere, or in circles
 		}
 		if !inside(target, s.dir) {
@@ -80,6 +81,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 	d := v.read(e.name, e.mode.IsRegular(), func(*packfs.Dir) (record, os.FileInfo) {
 		src, info, err := p.source()
 		if err != nil {
+			s.note(err)
 			return record{problems: []diag.Diagnostic{{
 				Code: CodeEntryUnreadable, Severity: diag.Error, File: p.Entry,
 				Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file that you may read",

@@ -137,6 +137,7 @@ type Options struct {
 	loader *tools.Loader    // of loose tools; nil: one for this scan
 	clock  func() time.Time // nil: time.Now; tests only
 	bounds bounds           // of the walk; zero: the usual ones; others in tests only
+	whole  bool             // a scan that lacks descriptors or memory is an error
 }
 
 // A Pack is one directory with an entry document, or one file with a tool. It

@@ -50,7 +50,8 @@ func Scan(ctx context.Context, opts Options) (*Catalog, error) {
 // rescan is Scan that reads only what changed since the scan that remembered
 // before, a memo for each root or nil for none. touched are the directories in
 // which something may have changed, absolute with symlinks resolved; nil: any.
-// It returns what to remember for the next time.
+// It returns what to remember for the next time. With opts.whole, the error may
+// also be that the process ran out of something, see [isStarved].
 func rescan(ctx context.Context, opts Options, before []*memo, touched map[string]bool) (*Catalog, []*memo, error) {
 	opts.Limits = opts.Limits.withDefaults()
 	opts.Mode = cmp.Or(opts.Mode, modeGlobal)
@@ -69,12 +70,16 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	memos := make([]*memo, len(opts.Roots))
 	for i := range opts.Roots {
 		root := &opts.Roots[i]
-		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), clock: clock, visited: make(map[string]bool), touched: touched}
+		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: make(map[string]bool), touched: touched}
 		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits, loader: opts.loader}
 		if before != nil {
 			s.before = before[i]
 		}
-		if err := s.scan(); err != nil {
+		err := s.scan()
+		if err == nil {
+			err = s.ended() // what was asked last may have failed
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 		log.Debug("scanned root", "dir", s.root.Dir, "packs", len(s.found), "directories", s.dirs, "read", s.reads)
@@ -105,6 +110,8 @@ type scanner struct {
 	links   []place         // symlinks met on the way, which may lead to directories
 	hints   []string        // why documents of the root's own directory do not count
 	head    []byte          // of the document that is read; what is made of it shares nothing with it
+	whole   bool            // see [Options]
+	starved error           // the first that was one of those
 
 	found    []*Pack
 	problems []diag.Diagnostic
@@ -256,6 +263,7 @@ func inside(path, dir string) bool {
 
 // missing reports a root that cannot be walked.
 func (s *scanner) missing(err error) {
+	s.note(err)
 	severity := diag.Warning
 	if s.root.Named {
 		severity = diag.Error
@@ -271,9 +279,9 @@ func (s *scanner) missing(err error) {
 }
 
 // walk looks at one directory and those below, and remembers them, if it can be
-// read. The error is that ctx ended.
+// read. The error is that of ended.
 func (s *scanner) walk(v *visit) error {
-	if err := s.ctx.Err(); err != nil {
+	if err := s.ended(); err != nil {
 		return err
 	}
 	p := v.place
@@ -287,6 +295,7 @@ func (s *scanner) walk(v *visit) error {
 		err = v.look()
 	}
 	if err != nil {
+		s.note(err)
 		switch {
 		case v.up == nil:
 			s.missing(err)
@@ -358,9 +367,11 @@ func (s *scanner) below(v *visit, p place) error {
 func (s *scanner) follow(top *visit, l place) error {
 	target, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(l.actual)))
 	if err != nil {
+		s.note(err)
 		return nil // leads nowhere, or in circles
 	}
 	if info, err := os.Stat(target); err != nil || !info.IsDir() {
+		s.note(err)
 		return nil
 	}
 	rel, err := filepath.Rel(s.dir, target)

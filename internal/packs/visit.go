@@ -144,6 +144,7 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (recor
 	v.s.reads++
 	dir, err := v.open()
 	if err != nil {
+		v.s.note(err)
 		return record{name: name, problems: []diag.Diagnostic{unreadable(name, err)}}
 	}
 	var d record
@@ -211,9 +212,11 @@ func (v *visit) toolFiles() []string {
 	if v.now.tools == nil {
 		v.s.reads++
 		v.now.tools = &listing{}
-		if dir, err := v.open(); err == nil {
-			*v.now.tools = listTools(dir, v.s.stamps)
+		dir, err := v.open()
+		if err == nil {
+			*v.now.tools, err = listTools(dir, v.s.stamps)
 		}
+		v.s.note(err)
 	}
 	for _, name := range v.now.tools.names {
 		if len(files) < maxToolFiles {
@@ -223,26 +226,26 @@ func (v *visit) toolFiles() []string {
 	return files
 }
 
-// listTools reads the folder tools of a pack.
-func listTools(dir *packfs.Dir, st stamper) listing {
+// listTools reads the folder tools of a pack. Next to an error, it is empty.
+func listTools(dir *packfs.Dir, st stamper) (listing, error) {
 	sub, err := dir.Sub("tools")
 	if err != nil {
-		return listing{}
+		return listing{}, err
 	}
 	defer sub.Close()
 	info, err := sub.Info()
 	if err != nil {
-		return listing{}
+		return listing{}, err
 	}
 	found, _, err := sub.NamesOf(maxEntries, func(name string, mode fs.FileMode) bool { return isToolPack(entry{name, mode}) })
 	if err != nil {
-		return listing{}
+		return listing{}, err
 	}
 	l := listing{stamp: st.of(info)}
 	for _, e := range found {
 		l.names = append(l.names, e.Name())
 	}
-	return l
+	return l, nil
 }
 
 func unreadable(name string, err error) diag.Diagnostic {
