@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,6 +173,60 @@ func TestBoundsOfTheWalk(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Of very many links, each through others, the first of a pack are followed, and
+// of a root; it is said of the rest, and they keep none of another pack.
+func TestBoundsOfLinks(t *testing.T) {
+	tree := "-- .store/1/SKILL.md --\nPACK one\n-- a/SKILL.md --\nPACK a\n-- a/in/SKILL.md --\nPACK in\n-- z/SKILL.md --\nPACK z\n" +
+		"-- y/l -> ../.store/99 --\n-- z/l -> ../.store/98 --\n-- x.tool.json -> .store/x.tool.json --\n-- .store/x.tool.json --\n{}\n"
+	for i := 2; i < 100; i++ {
+		tree += fmt.Sprintf("-- .store/%d/SKILL.md --\nPACK p%d\n", i, i)
+	}
+	for i := 10; i < 20; i++ {
+		tree += fmt.Sprintf("-- a/l%d -> ../.chain/%d --\n-- .chain/%d -> ../.store/%d --\n-- a/in/m%d -> ../../.store/%d --\n", i, i, i, i, i, i+10)
+	}
+	for name, tc := range map[string]struct {
+		bounds bounds
+		links  []string // that lead to packs
+		said   int
+	}{
+		"of a pack": {bounds{packLinks: 12}, []string{
+			"a/in/m10", "a/in/m11", "a/in/m12", "a/in/m13", "a/in/m14", "a/in/m15", "a/in/m16", "a/in/m17", "a/in/m18", "a/in/m19", "a/l10", "a/l11", "y/l", "z/l",
+		}, 1},
+		"of a root":     {bounds{links: 5}, []string{"a/in/m10", "a/in/m11", "a/in/m12", "a/in/m13"}, 1}, // and the tool
+		"of both":       {bounds{links: 5, packLinks: 2}, []string{"a/in/m10", "a/in/m11", "y/l"}, 2},
+		"tools of both": {bounds{links: 1}, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeTree(t, tree)
+			c := scan(t, Options{Roots: []Root{{Dir: dir}}, bounds: tc.bounds})
+			var links []string
+			tool := false
+			for _, p := range c.All() {
+				if path.Base(p.path)[0] == 'l' || path.Base(p.path)[0] == 'm' {
+					links = append(links, p.path)
+				}
+				tool = tool || p.Loose
+			}
+			slices.Sort(links)
+			if diff := cmp.Diff(tc.links, links); diff != "" {
+				t.Errorf("links that were followed (-want +got):\n%s", diff)
+			}
+			if !tool {
+				t.Error("the linked tool is not there")
+			}
+			said := 0
+			for _, d := range c.Problems() {
+				if d.Code == CodeTooManyDirs {
+					said++
+				}
+			}
+			if said != tc.said {
+				t.Errorf("said are %v, want %d of %s", c.Problems(), tc.said, CodeTooManyDirs)
 			}
 		})
 	}

@@ -54,6 +54,9 @@ func (s *scanner) looseTool(e entry, v *visit) {
 	v.vanished = false
 	if e.mode&fs.ModeSymlink != 0 {
 		v.now.always = true
+		if !s.mayFollow(v.place) { // which it is as a directory, too
+			return
+		}
 		// What a pack's digest covers is a file, not a link to one.
 		target, err := filepath.EvalSymlinks(file)
 		if err != nil {

@@ -19,26 +19,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Bounds of the walk through one root.
-const (
-	maxDepth = 6
-	maxDirs  = 200_000
-	// maxPackDirs is how many directories below one pack are looked at, so that
-	// no pack takes the room of all others. Real ones have some dozen.
-	maxPackDirs = 10_000
-	// maxTries is how often a directory is listed from which documents vanish
-	// before they are read.
-	maxTries   = 3
-	maxEntries = 100_000 // of one directory
-)
-
-// bounds are those, or fewer. A field that is 0 has its default.
-type bounds struct{ dirs, packDirs, entries int }
-
-func (b bounds) withDefaults() bounds {
-	return bounds{cmp.Or(b.dirs, maxDirs), cmp.Or(b.packDirs, maxPackDirs), cmp.Or(b.entries, maxEntries)}
-}
-
 // Scan looks through the roots and describes what it finds. The only error is
 // that ctx ended; whatever is wrong with a root or a pack is a diagnostic, and
 // keeps nothing else from being found.
@@ -108,6 +88,7 @@ type scanner struct {
 	full    bool            // as many as bounds has were reached
 	visited map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
 	links   []place         // symlinks met on the way, which may lead to directories
+	follows int             // how many symlinks were followed, or are in links
 	hints   []string        // why documents of the root's own directory do not count
 	head    []byte          // of the document that is read; what is made of it shares nothing with it
 	whole   bool            // see [Options]
@@ -153,8 +134,8 @@ type place struct {
 	at     string // relative to the root, by the way it was found; its id comes from this
 	actual string // the same, symlinks resolved (of a link: all but the last)
 	depth  int
-	inPack bool // below a pack
-	room   *int // how many more directories the pack may have below it; nil outside of packs
+	inPack bool  // below a pack
+	room   *room // nil outside of packs
 }
 
 // below returns the place of what is called name in p, and whose absolute path is
@@ -310,8 +291,7 @@ func (s *scanner) walk(v *visit) error {
 	if v.isPack {
 		p.inPack = true
 		if p.depth > 0 && p.room == nil { // packs inside of packs share it
-			room := s.bounds.packDirs
-			p.room = &room
+			p.room = &room{s.bounds.packDirs, s.bounds.packLinks}
 		}
 	}
 	s.loose(v)
@@ -336,8 +316,8 @@ func (s *scanner) below(v *visit, p place) error {
 			return nil
 		}
 		if p.room != nil {
-			if *p.room--; *p.room < 0 {
-				if *p.room == -1 { // the first time
+			if p.room.dirs--; p.room.dirs < 0 {
+				if p.room.dirs == -1 { // the first time
 					s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("the pack that this folder belongs to has more than %d directories, and packs in the rest of them were not looked for", s.bounds.packDirs), "packs inside of packs are found sooner in a folder of their own")
 				}
 				return nil
@@ -346,7 +326,9 @@ func (s *scanner) below(v *visit, p place) error {
 		full := v.path(e.name)
 		below := p.below(e.name, full)
 		if e.mode&fs.ModeSymlink != 0 {
-			s.links = append(s.links, below)
+			if s.mayFollow(p) {
+				s.links = append(s.links, below)
+			}
 			continue
 		}
 		sub := v.below(e.name, below, full)
