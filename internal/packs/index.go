@@ -104,13 +104,16 @@ func (x Index) save(m *memo, l Limits) error {
 
 // sweep removes what is kept of roots that nobody scanned for a long time.
 func (x Index) sweep(now time.Time) {
-	files, err := filepath.Glob(filepath.Join(x.Dir, "packs-*.index*"))
+	files, err := os.ReadDir(x.Dir) // and not by a pattern, which the user's path may be
 	if err != nil {
 		return
 	}
 	for _, f := range files {
-		if info, err := os.Lstat(f); err == nil && now.Sub(info.ModTime()) > indexLife {
-			os.Remove(f) // at worst, it is made again
+		if ours, err := filepath.Match("packs-*.index*", f.Name()); err != nil || !ours {
+			continue
+		}
+		if info, err := f.Info(); err == nil && now.Sub(info.ModTime()) > indexLife {
+			os.Remove(filepath.Join(x.Dir, f.Name())) // at worst, it is made again
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestIndexProcess(t *testing.T) {
 			now := limit
 			now.Cur = uint64(room)
 			must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &now))
-			l.unsaved = true
+			l.unsaved[0] = true
 			err := l.SaveIndex()
 			fmt.Printf("room for %d: %v\n", room, err != nil)
 			must(t, l.Rescan(t.Context()))

@@ -30,7 +30,7 @@ type Library struct {
 
 	scanning sync.Mutex // held for a whole scan
 	memos    []*memo    // what the last scan remembers, one for each root; guarded by scanning
-	unsaved  bool       // since they were last saved, something was read; guarded by scanning
+	unsaved  []bool     // of each: since it was last saved, something was read; guarded by scanning
 	swept    bool       // guarded by scanning
 	missed   bool       // what the next Refresh is told is not all there is to look at; guarded by scanning
 
@@ -68,7 +68,7 @@ func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Librar
 	}
 	opts.loader = &tools.Loader{} // its schemas are compiled once
 	opts.Limits = opts.Limits.withDefaults()
-	l := &Library{opts: opts, store: store, memos: make([]*memo, len(opts.Roots))}
+	l := &Library{opts: opts, store: store, memos: make([]*memo, len(opts.Roots)), unsaved: make([]bool, len(opts.Roots))}
 	for i, r := range opts.Roots {
 		l.memos[i] = l.remembered(r.Dir)
 	}
@@ -94,19 +94,22 @@ func (l *Library) remembered(root string) *memo {
 	return m
 }
 
-// SaveIndex writes what was read since it was last written to [Options.Index],
-// for the next start. Whoever serves calls it when there is nothing better to do;
+// SaveIndex writes the roots in which something was read since they were last
+// written to [Options.Index], for the next start. Whoever serves calls it when there is nothing better to do;
 // when it fails, the next start takes longer.
 func (l *Library) SaveIndex() error {
 	l.scanning.Lock()
 	defer l.scanning.Unlock()
-	if l.opts.Index.Dir == "" || !l.unsaved {
+	if l.opts.Index.Dir == "" || !slices.Contains(l.unsaved, true) {
 		return nil
 	}
-	l.unsaved = false // also when it fails: the same would happen again
 	var errs []error
-	for _, m := range l.memos {
-		if m != nil && m.tree != "" && m.lasts {
+	for i, m := range l.memos {
+		if !l.unsaved[i] {
+			continue
+		}
+		l.unsaved[i] = false // also when it fails: the same would happen again
+		if m.tree != "" && m.lasts {
 			errs = append(errs, l.opts.Index.save(m, l.opts.Limits))
 		}
 	}
@@ -272,8 +275,8 @@ func (l *Library) scan(ctx context.Context, touched map[string]bool) (changed bo
 		}
 		c.problems = append(c.problems, d)
 	}
-	for _, m := range memos {
-		l.unsaved = l.unsaved || m.reads > 0 && m.fresh
+	for i, m := range memos {
+		l.unsaved[i] = l.unsaved[i] || m.reads > 0 && m.fresh
 	}
 	l.memos = memos
 	l.mu.Lock()

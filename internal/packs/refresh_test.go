@@ -303,7 +303,13 @@ func TestIndexOfSeveral(t *testing.T) {
 }
 
 func TestIndexIsSwept(t *testing.T) {
-	x := indexIn(t)
+	for _, folder := range []string{"plain", "[a-b]"} { // which is no pattern
+		t.Run(folder, func(t *testing.T) { testSweep(t, Index{Dir: filepath.Join(t.TempDir(), folder), Version: "1"}) })
+	}
+}
+
+func testSweep(t *testing.T, x Index) {
+	t.Helper()
 	old, young := filepath.Join(x.Dir, "packs-0.index"), filepath.Join(x.Dir, "packs-1.index")
 	write(t, old, "x")
 	write(t, young, "x")
@@ -321,6 +327,38 @@ func TestIndexIsSwept(t *testing.T) {
 	}
 	if want := []string{"other", "packs-1.index"}; !slices.Equal(names, want) {
 		t.Errorf("left are %q, want %q", names, want)
+	}
+}
+
+// Of several roots, what is kept is written of those that changed.
+func TestIndexOfWhatChanged(t *testing.T) {
+	roots := []string{writeTree(t, "-- a/SKILL.md --\nPACK a\n"), writeTree(t, "-- b/SKILL.md --\nPACK b\n")}
+	needStamps(t, roots[0])
+	x := indexIn(t)
+	l, err := NewLibrary(t.Context(), Options{
+		Roots: []Root{{Dir: roots[0]}, {Dir: roots[1]}}, Index: x,
+		clock: func() time.Time { return time.Now().Add(later) },
+	}, nil)
+	must(t, err)
+	kept := func() (files []os.FileInfo) {
+		t.Helper()
+		save(t, l)
+		for _, dir := range roots {
+			resolved, err := filepath.EvalSymlinks(dir)
+			must(t, err)
+			info, err := os.Stat(x.file(resolved).Path)
+			must(t, err)
+			files = append(files, info)
+		}
+		return files
+	}
+	before := kept()
+	write(t, filepath.Join(roots[1], "b", "SKILL.md"), "---\nname: b\ndescription: new\n---\n")
+	must(t, l.Rescan(t.Context()))
+	after := kept()
+	// A file is replaced whole.
+	if !os.SameFile(before[0], after[0]) || os.SameFile(before[1], after[1]) {
+		t.Errorf("written anew: %v and %v, want the second only", !os.SameFile(before[0], after[0]), !os.SameFile(before[1], after[1]))
 	}
 }
 
