@@ -121,15 +121,12 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.describe(p.Description),
 			Trust: gate.Trust(p.Trust).Words(), Attached: p.Attached,
 		}
-		problems := p.Problems
-		if p.Attached && p.Valid && len(p.ToolFiles) > 0 && compiled < maxRoomPacks {
+		// Not only where there are files with tools: an entry document may have some.
+		if p.Attached && p.Valid && compiled < maxRoomPacks {
 			compiled++
-			if _, more, err := s.files.Load(p); err == nil {
-				problems = slices.Concat(problems, more)
-			}
-		}
-		for _, d := range problems {
-			rp.Problems = append(rp.Problems, safetext.Line(d.String()))
+			_, rp.Problems = s.inspect(p)
+		} else {
+			rp.Problems = lines(p.Problems)
 		}
 		r.Packs = append(r.Packs, rp)
 	}

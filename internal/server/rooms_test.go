@@ -1,9 +1,14 @@
 package server
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // Whose chat it is, is not the client's to say.
@@ -122,5 +127,32 @@ func TestClientSaysTooMuch(t *testing.T) {
 	}
 	if len(w.entries()) < 2*len(transports) {
 		t.Errorf("the log has %d entries, want one for each list", len(w.entries()))
+	}
+}
+
+// What is wrong with a pack is the same on the page and in the list: of tools in
+// files, of those in an entry document, and that it cannot be looked at.
+func TestRoomsHaveTheProblemsOfTheList(t *testing.T) {
+	w := newWorld(t, pack("fine", "F.")+pack("gone", "G.")+pack("files", "F.")+"-- files/tools.json --\n{\n"+
+		pack("prose", "P.")+"\n### bad_tool\n\nSays it.\n\n#### Command\n\n```\necho {{x}} {{nobody}}\n```\n\n#### Parameters\n\n"+
+		"| Name | Type | Required | Description |\n|---|---|---|---|\n| x | string | yes | what |\n")
+	w.initialize()
+	if err := os.RemoveAll(filepath.Join(w.root, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	listed, shown := make(map[string][]string), make(map[string][]string)
+	for _, p := range objects(w.ok("capability_packs_list", nil)["packs"]) {
+		listed[p["pack_id"].(string)] = texts(p["problems"])
+	}
+	for _, p := range w.srv.Rooms(t.Context())[0].Packs {
+		shown[p.ID] = p.Problems
+	}
+	if diff := cmp.Diff(listed, shown, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("problems (-list +page):\n%s", diff)
+	}
+	for id, want := range map[string]bool{"fine": false, "gone": true, "files": true, "prose": true} {
+		if got, ok := shown[id]; !ok || len(got) > 0 != want {
+			t.Errorf("the page has %q of %s, want problems: %v", got, id, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -145,31 +146,42 @@ func (s *Server) notValid(catalog *packs.Catalog) []notValidPack {
 		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !p.Frontmatter.IsZero() && !isOffered(p) || s.hides(p) {
 			continue
 		}
-		n := notValidPack{PackID: safetext.Line(p.ID)}
-		for _, d := range p.Problems {
-			n.Problems = append(n.Problems, safetext.Line(d.String()))
-		}
-		all = append(all, n)
+		all = append(all, notValidPack{PackID: safetext.Line(p.ID), Problems: lines(p.Problems)})
 	}
 	return all
 }
 
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {
-	hasTools, problems, err := s.files.Look(p)
+	hasTools, problems := s.inspect(p)
 	l := listedPack{
 		PackID: p.ID, Name: safetext.Line(p.Name), Description: s.describe(p.Description),
 		HasToolsJSON: hasTools, Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+		Problems: problems,
 	}
 	for _, t := range p.Tags() {
 		l.Tags = append(l.Tags, safetext.Line(t))
 	}
-	for _, d := range slices.Concat(p.Problems, problems) {
-		l.Problems = append(l.Problems, safetext.Line(d.String()))
-	}
-	if err != nil {
-		l.Problems = append(l.Problems, safetext.Line(err.Error()))
-	}
 	return l
+}
+
+// inspect reports whether a pack has a tool that can be enabled, and what is wrong
+// with it and with its tools, in lines that are safe to show.
+func (s *Server) inspect(p *packs.Pack) (hasTools bool, problems []string) {
+	hasTools, more, err := s.files.Look(p)
+	problems = append(lines(p.Problems), lines(more)...)
+	if err != nil {
+		problems = append(problems, safetext.Line(err.Error()))
+	}
+	return hasTools, problems
+}
+
+// lines are diagnostics as they are shown.
+func lines(problems []diag.Diagnostic) []string {
+	var all []string
+	for _, d := range problems {
+		all = append(all, safetext.Line(d.String()))
+	}
+	return all
 }
 
 // A cursor is the last id that was given, so that it stays right when packs come
