@@ -16,8 +16,8 @@ import (
 // has read these, the files' own.
 const maxLoaded = 200
 
-// maxNaming is how many bytes of files with tools are read for their names in one
-// quiet moment: those of some ten thousand packs.
+// maxNaming is how many bytes of files with tools are read for their names at a
+// time: those of some ten thousand packs.
 const maxNaming = 32 << 20
 
 // A finder finds packs by words. What it goes by is made in the first quiet
@@ -106,20 +106,28 @@ func (s *Server) toolNames(p *packs.Pack, load bool) []string {
 }
 
 // Ready makes what the next query goes by, and reads the names of tools for it:
-// it is for whoever has nothing better to do.
-func (s *Server) Ready(ctx context.Context) {
+// it is for whoever has nothing better to do. When ctx ends, it leaves off.
+func (s *Server) Ready(ctx context.Context) { s.ready(ctx, maxNaming) }
+
+// ready is Ready that reads so many bytes at a time.
+func (s *Server) ready(ctx context.Context, max int) {
 	all := s.opts.Library.Catalog(ctx).All()
+	next := 0 // of all: the first whose names are not read
 	findable := func(yield func(*packs.Pack) bool) {
-		for _, p := range all {
-			if isFindable(p) && !yield(p) {
-				return
+		for ; next < len(all); next++ {
+			if isFindable(all[next]) && !yield(all[next]) {
+				return // it was not taken
 			}
 		}
 	}
-	if s.files.Name(ctx, findable, maxNaming) {
-		s.finder.mu.Lock()
-		s.finder.index = nil
-		s.finder.mu.Unlock()
+	for next < len(all) && ctx.Err() == nil {
+		if s.files.Name(ctx, findable, max) {
+			s.finder.mu.Lock()
+			s.finder.index = nil
+			s.finder.mu.Unlock()
+		}
 	}
-	s.searched(ctx)
+	if ctx.Err() == nil {
+		s.searched(ctx)
+	}
 }
