@@ -129,7 +129,7 @@ func TestBounds(t *testing.T) {
 	if got := found(x, strings.Repeat("y", 200)); !slices.Equal(got, []int{1}) {
 		t.Errorf("a long word finds %v, want 1", got)
 	}
-	if got := found(x, strings.Repeat("z ", 10_000)+"first"); !slices.Equal(got, []int{0}) {
+	if got := found(x, strings.Repeat("z ", 2_000)+"first"); !slices.Equal(got, []int{0}) {
 		t.Errorf("a long query finds %v, want 0", got)
 	}
 	if got := x.Search("first", 0, nil); got != nil {
@@ -220,3 +220,26 @@ func slow(a, b string) bool {
 	}
 	return false
 }
+
+// Of a query, what is behind its bounds is not looked at.
+func TestLongQueries(t *testing.T) {
+	x := New(shelf)
+	for name, tc := range map[string]struct {
+		query string
+		want  []int
+	}{
+		"just within":          {strings.Repeat(" ", maxQueryText-len("billing")) + "billing", []int{0}},
+		"beyond":               {strings.Repeat(" ", maxQueryText) + "billing", nil},
+		"the same, in letters": {strings.Repeat("é ", maxQueryText) + "billing", nil},
+		"cut in a character":   {strings.Repeat(" ", maxQueryText-1) + "é billing", nil},
+		"the sixteenth word":   {words15 + "billing", []int{0}},
+		"the seventeenth word": {words15 + "xyz billing", nil},
+	} {
+		if got := found(x, tc.query); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: found %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// words15 are as many words that are near to none.
+const words15 = "qqqa qqqb qqqc qqqd qqqe qqqf qqqg qqqh qqqi qqqj qqqk qqql qqqm qqqn qqqo "
