@@ -1,0 +1,64 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Of a pack that says more than there is room for, the first counts, up to the
+// bound and not beyond; and so it is with a query.
+func TestBoundsOfLists(t *testing.T) {
+	numbered := func(n int, last string) []string {
+		var all []string
+		for i := range n - 1 {
+			all = append(all, fmt.Sprintf("word%d", i))
+		}
+		return append(all, last)
+	}
+	for name, tc := range map[string]struct {
+		bound int
+		doc   func(n int) Document
+		query func(n int) string
+	}{
+		"tags":  {64, func(n int) Document { return Document{Tags: numbered(n, "needle")} }, nil},
+		"tools": {256, func(n int) Document { return Document{Tools: numbered(n, "needle")} }, nil},
+		"name":  {512, func(n int) Document { return Document{Name: strings.Repeat(" ", n-len("needle")) + "needle"} }, nil},
+		"description": {4096, func(n int) Document {
+			return Document{Description: strings.Repeat(" ", n-len("needle")) + "needle"}
+		}, nil},
+		"a tag": {512, func(n int) Document { return Document{Tags: []string{strings.Repeat(" ", n-len("needle")) + "needle"}} }, nil},
+		"a tool": {512, func(n int) Document {
+			return Document{Tools: []string{strings.Repeat(" ", n-len("needle")) + "needle"}}
+		}, nil},
+		"a query": {16, func(int) Document { return Document{Name: "needle"} },
+			func(n int) string { return strings.Join(numbered(n, "needle"), " ") }},
+		// A word that is there again is no other word.
+		"a query that repeats itself": {16, func(int) Document { return Document{Name: "needle"} },
+			func(n int) string { return strings.Join(append(numbered(n, ""), numbered(n, "needle")...), " ") }},
+	} {
+		for _, over := range []int{0, 1} {
+			query := "needle"
+			if tc.query != nil {
+				query = tc.query(tc.bound + over)
+			}
+			var want []int
+			if over == 0 {
+				want = []int{0}
+			}
+			n := tc.bound + over
+			if got := exactly(New([]Document{tc.doc(n)}), query, "needle"); !slices.Equal(got, want) {
+				t.Errorf("%s of %d finds %v, want %v", name, n, got, want)
+			}
+		}
+	}
+}
+
+// exactly is found, if the index has the word itself, and not only its beginning.
+func exactly(x *Index, query, word string) []int {
+	if _, ok := slices.BinarySearch(x.words, word); !ok {
+		return nil
+	}
+	return found(x, query)
+}
