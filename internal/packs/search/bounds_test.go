@@ -62,3 +62,28 @@ func exactly(x *Index, query, word string) []int {
 	}
 	return found(x, query)
 }
+
+// One letter may be wrong in words of four letters; of shorter ones, each is near
+// to too many others.
+func TestTyposInShortWords(t *testing.T) {
+	for _, tc := range []struct {
+		query, name string
+		want        bool
+	}{
+		{"ci", "cd", false},
+		{"ci", "ic", false},
+		{"ci", "i", false},
+		{"cat", "car", false},
+		{"cat", "act", false},
+		{"cat", "at", false},
+		{"cats", "cars", true},
+		{"cats", "acts", true},
+		{"cats", "cts", true},
+		{"cats", "coats", true},
+		{"жук", "жул", false}, // letters are counted, not bytes
+	} {
+		if got := found(New([]Document{{Name: tc.name}}), tc.query) != nil; got != tc.want {
+			t.Errorf("Search(%q) finds %q: %v, want %v", tc.query, tc.name, got, tc.want)
+		}
+	}
+}
