@@ -87,3 +87,30 @@ func TestTyposInShortWords(t *testing.T) {
 		}
 	}
 }
+
+// Letters are compared without their accents, however the accents are written, on
+// either side: the word is the same, and not one that is near to it.
+func TestAccents(t *testing.T) {
+	spellings := []string{"creme brulee", "crème brûlée", "CRÈME BRÛLÉE", "cre\u0300me bru\u0302le\u0301e", "Crème brulee"}
+	for _, written := range spellings {
+		x := New([]Document{
+			{Description: "Something else."},
+			{Name: "cremes", Tags: []string{"brulees"}}, // beginnings, in better places
+			{Description: written},
+		})
+		for _, asked := range spellings {
+			for w := range words(asked) {
+				if w != "creme" && w != "brulee" {
+					t.Errorf("%q has the word %q, want no accent and no other word", asked, w)
+				}
+			}
+			hits := x.Search(asked, 3, func(doc int) bool { return doc != 1 })
+			if len(hits) != 1 || hits[0].Index != 2 || hits[0].Words != 2 {
+				t.Errorf("Search(%q) in %q = %v, want both words", asked, written, hits)
+			}
+		}
+	}
+	if got := found(New([]Document{{Name: "ﬁne ①"}}), "fine 1"); !slices.Equal(got, []int{0}) {
+		t.Errorf("a ligature and a number in a circle are found as %v, want 0", got)
+	}
+}
