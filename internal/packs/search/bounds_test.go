@@ -114,3 +114,22 @@ func TestAccents(t *testing.T) {
 		t.Errorf("a ligature and a number in a circle are found as %v, want 0", got)
 	}
 }
+
+// Of two words in places of the same kind, the one that fewer documents have
+// counts more.
+func TestRareWordsCountMore(t *testing.T) {
+	docs := slices.Repeat([]Document{{Description: "Deploys. deploy"}}, 20)
+	docs = append(docs, Document{Description: "Zebra."})
+	x := New(docs)
+	for _, query := range []string{"deploy zebra", "zebra deploy"} {
+		hits := x.Search(query, 2, nil)
+		if len(hits) != 2 || hits[0].Index != 20 || hits[1].Index != 0 || hits[0].Score <= hits[1].Score {
+			t.Errorf("Search(%q) = %v, want the only one with a zebra first", query, hits)
+		}
+	}
+	// However rare, it is one word, and two are more.
+	docs = append(docs, Document{Description: "To deploy a cow."})
+	if got := New(docs).Search("deploy cow zebra", 1, nil); len(got) != 1 || got[0].Index != 21 {
+		t.Errorf("Search = %v, want the one with two of the words", got)
+	}
+}
