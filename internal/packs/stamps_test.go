@@ -1,0 +1,64 @@
+package packs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// A document that is changed, or replaced, between the look at its stamp and the
+// reading is read again; one that never stays the same is not remembered.
+func TestDocumentThatChangesWhileItIsRead(t *testing.T) {
+	dir := writeTree(t, "-- SKILL.md --\n0")
+	needStamps(t, dir)
+	file := filepath.Join(dir, "SKILL.md")
+	for name, tc := range map[string]struct {
+		changes    int // so many readings find another file afterwards
+		reads      int
+		remembered bool
+	}{
+		"it stays":          {0, 1, true},
+		"it changes once":   {1, 2, true},
+		"it changes twice":  {2, 3, true},
+		"it always changes": {100, 3, false},
+	} {
+		for how, change := range map[string]func(text string){
+			"written in place": func(text string) { must(t, os.WriteFile(file, []byte(text), 0o644)) },
+			"replaced": func(text string) {
+				must(t, os.WriteFile(file+".new", []byte(text), 0o644))
+				must(t, os.Rename(file+".new", file))
+			},
+		} {
+			s := &scanner{stamps: newStamper(dir, time.Now().Add(later))}
+			v := &visit{s: s, full: dir, now: node{entries: entries("fSKILL.md/")}}
+			reads, text := 0, ""
+			got := v.read("SKILL.md", true, func(*packfs.Dir) (record, os.FileInfo) {
+				reads++
+				info, err := os.Lstat(file)
+				must(t, err)
+				data, err := os.ReadFile(file)
+				must(t, err)
+				text = string(data)
+				if reads <= tc.changes {
+					change(fmt.Sprintf("%s%d", text, reads))
+				}
+				return record{}, info
+			})
+			v.close()
+			if reads != tc.reads || got.stamp.IsZero() == tc.remembered {
+				t.Errorf("%s, %s: it was read %d times and is remembered: %v, want %d and %v", name, how, reads, !got.stamp.IsZero(), tc.reads, tc.remembered)
+			}
+			data, err := os.ReadFile(file)
+			must(t, err)
+			info, err := os.Lstat(file)
+			must(t, err)
+			if tc.remembered && (got.stamp != packfs.StampOf(info) || text != string(data)) {
+				t.Errorf("%s, %s: what was read is %q, which is remembered with another stamp than its own, or is not %q", name, how, text, data)
+			}
+		}
+	}
+}
