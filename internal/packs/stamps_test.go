@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -59,6 +61,31 @@ func TestDocumentThatChangesWhileItIsRead(t *testing.T) {
 			if tc.remembered && (got.stamp != packfs.StampOf(info) || text != string(data)) {
 				t.Errorf("%s, %s: what was read is %q, which is remembered with another stamp than its own, or is not %q", name, how, text, data)
 			}
+		}
+	}
+}
+
+// A document that is gone when it is to be read makes its directory be listed
+// again: what is there instead is found, and nothing is said of what is not.
+func TestDocumentThatVanishes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tree string
+		want []string
+	}{
+		"another is there":  {"-- a/README.md --\nPACK a\n", []string{"a = a/README.md"}},
+		"nothing is there":  {"-- a/x --\n", nil},
+		"what is below it":  {"-- a/deep/SKILL.md --\nPACK deep\n", []string{"a/deep = a/deep/SKILL.md"}},
+		"it was not listed": {"-- a/SKILL.md --\nPACK a\n", []string{"a = a/SKILL.md"}},
+	} {
+		dir := writeTree(t, tc.tree)
+		// A listing with a document in it that nobody has read, as there is one
+		// between the listing and the reading.
+		before := treeOf(&node{name: "root", entries: entries("da/")}, &node{name: "a", entries: entries("fSKILL.md/")})
+		before.dir = dir
+		c, _, err := rescan(t.Context(), Options{Roots: []Root{{Dir: dir}}}, []*memo{before}, map[string]bool{})
+		must(t, err)
+		if diff := cmp.Diff(tc.want, describe(c, dir)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
