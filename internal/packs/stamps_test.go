@@ -89,3 +89,34 @@ func TestDocumentThatVanishes(t *testing.T) {
 		}
 	}
 }
+
+// The stamps that count are those of the root's own device, if its file system is
+// one of this machine.
+func TestStampsThatCount(t *testing.T) {
+	dir := writeTree(t, "-- a --\n")
+	needStamps(t, dir)
+	info, err := os.Lstat(filepath.Join(dir, "a"))
+	must(t, err)
+	stamp, now := packfs.StampOf(info), time.Now().Add(later)
+	here := newStamper(dir, now)
+	elsewhere := stamper{device: here.device + 1, now: now}
+	if here.of(info) != stamp || !here.same(stamp, info) {
+		t.Error("a stamp of the root's device does not count")
+	}
+	if !elsewhere.of(info).IsZero() || elsewhere.same(stamp, info) {
+		t.Error("a stamp of another device counts")
+	}
+	nowhere := stamper{now: now}
+	if !nowhere.of(info).IsZero() || nowhere.same(stamp, info) {
+		t.Error("a stamp counts where the file system keeps none")
+	}
+	if early := newStamper(dir, time.Now().Add(-time.Hour)); !early.of(info).IsZero() {
+		t.Error("a stamp of the future counts")
+	}
+	const remote = "/proc" // as good as one: nobody keeps its stamps
+	if info, err := os.Lstat(remote); err == nil && !packfs.StampOf(info).IsZero() && !packfs.Local(remote) {
+		if st := newStamper(remote, now); st.device != 0 {
+			t.Errorf("the stamps of %s count", remote)
+		}
+	}
+}
