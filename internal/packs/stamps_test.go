@@ -120,3 +120,26 @@ func TestStampsThatCount(t *testing.T) {
 		}
 	}
 }
+
+// A file that changed just now may change again without a mark: two looks at it
+// are never the same until it is settled.
+func TestFingerprintInDoubt(t *testing.T) {
+	dir := writeTree(t, "-- tools.json --\n{}\n")
+	needStamps(t, dir)
+	looks := func(now time.Time) (first, second uint64) {
+		t.Helper()
+		var got [2]uint64
+		for i := range got {
+			f := fingerprint{st: newStamper(dir, now.Add(time.Duration(i)))}
+			f.add(filepath.Join(dir, "tools.json"))
+			got[i] = f.value()
+		}
+		return got[0], got[1]
+	}
+	if first, second := looks(time.Now()); first == second {
+		t.Error("two looks at a file that was written just now are the same")
+	}
+	if first, second := looks(time.Now().Add(later)); first != second {
+		t.Error("two looks at a file that is settled differ")
+	}
+}
