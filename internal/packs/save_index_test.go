@@ -47,3 +47,18 @@ func TestSaveIndexWritesWhatIsNew(t *testing.T) {
 		t.Error("SaveIndex wrote again after the change")
 	}
 }
+
+// When it could not be saved, it is not tried again before something else was read.
+func TestSaveIndexThatFails(t *testing.T) {
+	dir := writeTree(t, someTree)
+	needStamps(t, dir)
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "x")
+	l := library(t, dir, Index{Dir: filepath.Join(file, "index"), Version: "1"})
+	if err := l.SaveIndex(); err == nil {
+		t.Error("SaveIndex into a file = nil, want an error")
+	}
+	if err := l.SaveIndex(); err != nil {
+		t.Errorf("SaveIndex with nothing new = %v, want that it does nothing", err)
+	}
+}
