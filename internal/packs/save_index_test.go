@@ -1,9 +1,12 @@
 package packs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // indexFiles is how many files an index has.
@@ -60,5 +63,28 @@ func TestSaveIndexThatFails(t *testing.T) {
 	}
 	if err := l.SaveIndex(); err != nil {
 		t.Errorf("SaveIndex with nothing new = %v, want that it does nothing", err)
+	}
+}
+
+// No index is written of a root whose stamps mean nothing to another process, and
+// none of one that is not there; of others beside it, there is one.
+func TestSaveIndexOfRootsThatLast(t *testing.T) {
+	dir, other, x := writeTree(t, someTree), writeTree(t, "-- z/SKILL.md --\nPACK z\n"), indexIn(t)
+	needStamps(t, dir)
+	l, err := NewLibrary(t.Context(), Options{
+		Roots: []Root{{Dir: dir}, {Dir: other}, {Dir: filepath.Join(dir, "nowhere")}}, Index: x,
+		clock: func() time.Time { return time.Now().Add(later) },
+	}, nil)
+	must(t, err)
+	if !l.memos[0].lasts || !l.memos[1].lasts {
+		t.Fatal("the stamps of a root on a file system of this machine do not last")
+	}
+	l.memos[0].lasts = false // as if it were on a remote one
+	save(t, l)
+	if _, err := os.Stat(x.file(dir).Path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the index of a root whose stamps do not last: %v, want none", err)
+	}
+	if _, err := os.Stat(x.file(other).Path); err != nil || indexFiles(t, x) != 1 {
+		t.Errorf("%d files, and of the other root: %v, want its own", indexFiles(t, x), err)
 	}
 }
