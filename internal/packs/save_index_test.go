@@ -88,3 +88,25 @@ func TestSaveIndexOfRootsThatLast(t *testing.T) {
 		t.Errorf("%d files, and of the other root: %v, want its own", indexFiles(t, x), err)
 	}
 }
+
+// The stamps of a remote file system, or of the kernel's own, do not last.
+func TestStampsOfTheKernelDoNotLast(t *testing.T) {
+	const proc = "/proc/sys/kernel"
+	if _, err := os.Stat(proc); err != nil {
+		t.Skipf("proc: %v", err)
+	}
+	x := indexIn(t)
+	l := library(t, proc, x)
+	if m := l.memos[0]; m.lasts || m.tree == "" {
+		t.Errorf("lasts is %v, with a tree of %d bytes, want a tree that does not last", m.lasts, len(m.tree))
+	}
+	save(t, l)
+	if n := indexFiles(t, x); n != 0 {
+		t.Errorf("%d files are in the index, want none", n)
+	}
+	before := l.reads()
+	must(t, l.Rescan(t.Context()))
+	if before == 0 || l.reads() != before {
+		t.Errorf("%d were read again of %d, want all: nothing is remembered", l.reads(), before)
+	}
+}
