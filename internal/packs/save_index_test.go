@@ -110,3 +110,32 @@ func TestStampsOfTheKernelDoNotLast(t *testing.T) {
 		t.Errorf("%d were read again of %d, want all: nothing is remembered", l.reads(), before)
 	}
 }
+
+// Whoever saves an index clears away what nobody used for long, once.
+func TestSaveIndexSweeps(t *testing.T) {
+	dir, x := writeTree(t, someTree), indexIn(t)
+	needStamps(t, dir)
+	old := filepath.Join(x.Dir, "packs-0123456789abcdef.index")
+	forgotten := func() {
+		t.Helper()
+		write(t, old, "x")
+		long := time.Now().Add(-2 * indexLife)
+		must(t, os.Chtimes(old, long, long))
+	}
+	forgotten()
+	l := library(t, dir, x)
+	save(t, l)
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what nobody used for long: %v, want it gone", err)
+	}
+	if _, err := os.Stat(x.file(dir).Path); err != nil {
+		t.Errorf("what was just saved: %v", err)
+	}
+	forgotten()
+	write(t, filepath.Join(dir, "a", "SKILL.md"), "---\nname: a\ndescription: new\n---\n")
+	must(t, l.Rescan(t.Context()))
+	save(t, l)
+	if _, err := os.Stat(old); err != nil {
+		t.Errorf("the second time: %v, want that nobody looks again", err)
+	}
+}
