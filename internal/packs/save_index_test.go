@@ -139,3 +139,39 @@ func TestSaveIndexSweeps(t *testing.T) {
 		t.Errorf("the second time: %v, want that nobody looks again", err)
 	}
 }
+
+// An index is of the limits it was made with: other ones read other things.
+func TestIndexUnderOtherLimits(t *testing.T) {
+	dir, x := writeTree(t, someTree), indexIn(t)
+	needStamps(t, dir)
+	l := library(t, dir, x)
+	save(t, l)
+	usual := l.opts.Limits
+	if _, err := x.load(dir, usual); err != nil {
+		t.Fatalf("load under the same limits: %v", err)
+	}
+	for name, less := range map[string]func(*Limits){
+		"of an entry document": func(l *Limits) { l.EntryDoc-- },
+		"of frontmatter":       func(l *Limits) { l.Frontmatter-- },
+		"of a file with tools": func(l *Limits) { l.ToolsFile-- },
+		"of all, each that of others": func(l *Limits) {
+			*l = Limits{EntryDoc: int64(l.Frontmatter), Frontmatter: int(l.EntryDoc), ToolsFile: l.EntryDoc}
+		},
+	} {
+		limits := usual
+		less(&limits)
+		if _, err := x.load(dir, limits); !errors.Is(err, errIndex) {
+			t.Errorf("load under another limit %s = %v, want %v", name, err, errIndex)
+		}
+	}
+	other, err := NewLibrary(t.Context(), Options{
+		Roots: []Root{{Dir: dir, AttachAll: true}}, Index: x, Limits: Limits{EntryDoc: 10},
+		clock: func() time.Time { return time.Now().Add(later) },
+	}, nil)
+	must(t, err)
+	for _, p := range other.Catalog(t.Context()).All() {
+		if p.Valid && !p.Loose {
+			t.Errorf("%q is valid, though its document is larger than the limit", p.ID)
+		}
+	}
+}
