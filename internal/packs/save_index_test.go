@@ -1,10 +1,12 @@
 package packs
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -173,5 +175,34 @@ func TestIndexUnderOtherLimits(t *testing.T) {
 		if p.Valid && !p.Loose {
 			t.Errorf("%q is valid, though its document is larger than the limit", p.ID)
 		}
+	}
+}
+
+// Of an index that is larger than any may be, nothing is read, whatever it says.
+func TestIndexThatIsTooLarge(t *testing.T) {
+	dir, x := writeTree(t, "-- a/SKILL.md --\nPACK a\n"), indexIn(t)
+	needStamps(t, dir)
+	save(t, library(t, dir, x))
+	file := indexFile(t, x)
+	head, err := os.ReadFile(file)
+	must(t, err)
+	// What is too much is in the last part, as its length says. It is a hole.
+	const size = maxIndex + 1
+	texts := uint32(size - indexHead)
+	for part := range 2 {
+		texts -= binary.LittleEndian.Uint32(head[indexSum+4+4*part:])
+	}
+	binary.LittleEndian.PutUint32(head[indexSum+4+4*2:], texts)
+	must(t, os.WriteFile(file, head, 0o600))
+	must(t, os.Truncate(file, size))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = x.load(dir, Limits{}.withDefaults())
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, errIndex) {
+		t.Errorf("load = %v, want %v", err, errIndex)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("it took %d bytes of memory to see that it is too large", took)
 	}
 }
