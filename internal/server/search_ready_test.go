@@ -32,3 +32,42 @@ func TestToolsAreFoundWithTheFirstQuery(t *testing.T) {
 		t.Errorf("after a quiet moment, a query finds %v, want the tools of both", got)
 	}
 }
+
+// What a query goes by is made in the first quiet moment, and is there for the
+// next query; after a change, it is made in the next one.
+func TestReadyMakesWhatAQueryGoesBy(t *testing.T) {
+	w := newWorld(t, triage+pack("notes", "Keep notes."))
+	made := func() any {
+		t.Helper()
+		w.srv.finder.mu.Lock()
+		defer w.srv.finder.mu.Unlock()
+		if w.srv.finder.index == nil || w.srv.finder.of.Value() != w.lib.Catalog(t.Context()) {
+			return nil
+		}
+		return w.srv.finder.index
+	}
+	if made() != nil {
+		t.Error("the index was made before anybody asked for it, or had time")
+	}
+	w.srv.Ready(t.Context())
+	first := made()
+	if first == nil {
+		t.Fatal("Ready made no index")
+	}
+	if got := w.srv.best(t.Context(), w.lib.Catalog(t.Context()), "notes", 5); len(got) != 1 || got[0].ID != "notes" {
+		t.Errorf("best = %v, want notes", got)
+	}
+	w.srv.Ready(t.Context())
+	if made() != first {
+		t.Error("the index was made again, with a query or in a moment after which nothing was new")
+	}
+	w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
+	w.refresh()
+	if made() != nil {
+		t.Error("the index is of other packs than there are")
+	}
+	w.srv.Ready(t.Context())
+	if second := made(); second == nil || second == first {
+		t.Error("Ready made no index after a change")
+	}
+}
