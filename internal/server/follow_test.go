@@ -71,3 +71,40 @@ func TestFollowIsOneAtATime(t *testing.T) {
 		c.following.Unlock()
 	}
 }
+
+// When its context ends, Refresh leaves the other chats alone.
+func TestRefreshLeavesOff(t *testing.T) {
+	w := newWorld(t, triage)
+	const chats = 4
+	heard := make(map[int]int) // :: chat → notifications
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for i := range chats {
+		hearing(t, w, func(note) {
+			heard[i]++
+			end()
+		})
+	}
+	w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
+	if err := w.lib.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.srv.Refresh(ctx)
+	if len(heard) != 1 {
+		t.Errorf("%d chats heard of the change, want the one in which the context ended", len(heard))
+	}
+	// The next time, the others hear what they did not, and it hears nothing more.
+	before := 0
+	for _, n := range heard {
+		before = n
+	}
+	w.srv.Refresh(t.Context())
+	if len(heard) != chats {
+		t.Errorf("%d chats heard of the change, want all %d", len(heard), chats)
+	}
+	for i, n := range heard {
+		if n != before {
+			t.Errorf("chat %d heard %d notifications, want %d", i, n, before)
+		}
+	}
+}
