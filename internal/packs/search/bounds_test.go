@@ -1,0 +1,135 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Of a pack that says more than there is room for, the first counts, up to the
+// bound and not beyond; and so it is with a query.
+func TestBoundsOfLists(t *testing.T) {
+	numbered := func(n int, last string) []string {
+		var all []string
+		for i := range n - 1 {
+			all = append(all, fmt.Sprintf("word%d", i))
+		}
+		return append(all, last)
+	}
+	for name, tc := range map[string]struct {
+		bound int
+		doc   func(n int) Document
+		query func(n int) string
+	}{
+		"tags":  {64, func(n int) Document { return Document{Tags: numbered(n, "needle")} }, nil},
+		"tools": {256, func(n int) Document { return Document{Tools: numbered(n, "needle")} }, nil},
+		"name":  {512, func(n int) Document { return Document{Name: strings.Repeat(" ", n-len("needle")) + "needle"} }, nil},
+		"description": {4096, func(n int) Document {
+			return Document{Description: strings.Repeat(" ", n-len("needle")) + "needle"}
+		}, nil},
+		"a tag": {512, func(n int) Document { return Document{Tags: []string{strings.Repeat(" ", n-len("needle")) + "needle"}} }, nil},
+		"a tool": {512, func(n int) Document {
+			return Document{Tools: []string{strings.Repeat(" ", n-len("needle")) + "needle"}}
+		}, nil},
+		"a query": {16, func(int) Document { return Document{Name: "needle"} },
+			func(n int) string { return strings.Join(numbered(n, "needle"), " ") }},
+		// A word that is there again is no other word.
+		"a query that repeats itself": {16, func(int) Document { return Document{Name: "needle"} },
+			func(n int) string { return strings.Join(append(numbered(n, ""), numbered(n, "needle")...), " ") }},
+	} {
+		for _, over := range []int{0, 1} {
+			query := "needle"
+			if tc.query != nil {
+				query = tc.query(tc.bound + over)
+			}
+			var want []int
+			if over == 0 {
+				want = []int{0}
+			}
+			n := tc.bound + over
+			if got := exactly(New([]Document{tc.doc(n)}), query, "needle"); !slices.Equal(got, want) {
+				t.Errorf("%s of %d finds %v, want %v", name, n, got, want)
+			}
+		}
+	}
+}
+
+// exactly is found, if the index has the word itself, and not only its beginning.
+func exactly(x *Index, query, word string) []int {
+	if _, ok := slices.BinarySearch(x.words, word); !ok {
+		return nil
+	}
+	return found(x, query)
+}
+
+// One letter may be wrong in words of four letters; of shorter ones, each is near
+// to too many others.
+func TestTyposInShortWords(t *testing.T) {
+	for _, tc := range []struct {
+		query, name string
+		want        bool
+	}{
+		{"ci", "cd", false},
+		{"ci", "ic", false},
+		{"ci", "i", false},
+		{"cat", "car", false},
+		{"cat", "act", false},
+		{"cat", "at", false},
+		{"cats", "cars", true},
+		{"cats", "acts", true},
+		{"cats", "cts", true},
+		{"cats", "coats", true},
+		{"жук", "жул", false}, // letters are counted, not bytes
+	} {
+		if got := found(New([]Document{{Name: tc.name}}), tc.query) != nil; got != tc.want {
+			t.Errorf("Search(%q) finds %q: %v, want %v", tc.query, tc.name, got, tc.want)
+		}
+	}
+}
+
+// Letters are compared without their accents, however the accents are written, on
+// either side: the word is the same, and not one that is near to it.
+func TestAccents(t *testing.T) {
+	spellings := []string{"creme brulee", "crème brûlée", "CRÈME BRÛLÉE", "cre\u0300me bru\u0302le\u0301e", "Crème brulee"}
+	for _, written := range spellings {
+		x := New([]Document{
+			{Description: "Something else."},
+			{Name: "cremes", Tags: []string{"brulees"}}, // beginnings, in better places
+			{Description: written},
+		})
+		for _, asked := range spellings {
+			for w := range words(asked) {
+				if w != "creme" && w != "brulee" {
+					t.Errorf("%q has the word %q, want no accent and no other word", asked, w)
+				}
+			}
+			hits := x.Search(asked, 3, func(doc int) bool { return doc != 1 })
+			if len(hits) != 1 || hits[0].Index != 2 || hits[0].Words != 2 {
+				t.Errorf("Search(%q) in %q = %v, want both words", asked, written, hits)
+			}
+		}
+	}
+	if got := found(New([]Document{{Name: "ﬁne ①"}}), "fine 1"); !slices.Equal(got, []int{0}) {
+		t.Errorf("a ligature and a number in a circle are found as %v, want 0", got)
+	}
+}
+
+// Of two words in places of the same kind, the one that fewer documents have
+// counts more.
+func TestRareWordsCountMore(t *testing.T) {
+	docs := slices.Repeat([]Document{{Description: "Deploys. deploy"}}, 20)
+	docs = append(docs, Document{Description: "Zebra."})
+	x := New(docs)
+	for _, query := range []string{"deploy zebra", "zebra deploy"} {
+		hits := x.Search(query, 2, nil)
+		if len(hits) != 2 || hits[0].Index != 20 || hits[1].Index != 0 || hits[0].Score <= hits[1].Score {
+			t.Errorf("Search(%q) = %v, want the only one with a zebra first", query, hits)
+		}
+	}
+	// However rare, it is one word, and two are more.
+	docs = append(docs, Document{Description: "To deploy a cow."})
+	if got := New(docs).Search("deploy cow zebra", 1, nil); len(got) != 1 || got[0].Index != 21 {
+		t.Errorf("Search = %v, want the one with two of the words", got)
+	}
+}

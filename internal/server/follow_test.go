@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+)
+
+// lookedLibrary calls look whenever somebody wants to know the packs.
+type lookedLibrary struct {
+	Library
+	look func()
+}
+
+func (l *lookedLibrary) Catalog(ctx context.Context) *packs.Catalog {
+	l.look()
+	return l.Library.Catalog(ctx)
+}
+
+// A told is called with each change.
+type told func(note)
+
+func (l *told) tell(n note) { (*l)(n) }
+
+// hearing starts a chat that has seen the packs as they are, and calls hear with
+// each change that it is told of.
+func hearing(t *testing.T, w *world, hear func(note)) *chat {
+	t.Helper()
+	c, err := w.srv.newChat("test", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.srv.endChat(c) })
+	c.saw(w.srv.catalog(t.Context(), c))
+	l := told(hear)
+	c.listen(&l)
+	return c
+}
+
+// Of two who follow a chat at once, the second begins when the first has told
+// everything: from its look at the packs on, nobody else is let in. Otherwise the
+// older list could be told last.
+func TestFollowIsOneAtATime(t *testing.T) {
+	w := newWorld(t, triage)
+	free, looks, notes := 0, 0, 0
+	var c *chat
+	look := func() {
+		if c.following.TryLock() {
+			c.following.Unlock()
+			free++
+		}
+	}
+	c = hearing(t, w, func(note) { notes++; look() })
+	w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
+	if err := w.lib.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.srv.opts.Library = &lookedLibrary{Library: w.lib, look: func() { looks++; look() }}
+	w.srv.follow(t.Context(), c)
+	w.srv.opts.Library = w.lib
+	if looks == 0 || notes != len(everyList) {
+		t.Fatalf("%d looks at the packs and %d notifications, want some and %d", looks, notes, len(everyList))
+	}
+	if free != 0 {
+		t.Errorf("somebody else was let in at %d of %d looks and notifications, want none", free, looks+notes)
+	}
+	if !c.following.TryLock() {
+		t.Error("afterwards, nobody is let in")
+	} else {
+		c.following.Unlock()
+	}
+}
+
+// When its context ends, Refresh leaves the other chats alone.
+func TestRefreshLeavesOff(t *testing.T) {
+	w := newWorld(t, triage)
+	const chats = 4
+	heard := make(map[int]int) // :: chat → notifications
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for i := range chats {
+		hearing(t, w, func(note) {
+			heard[i]++
+			end()
+		})
+	}
+	w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
+	if err := w.lib.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.srv.Refresh(ctx)
+	if len(heard) != 1 {
+		t.Errorf("%d chats heard of the change, want the one in which the context ended", len(heard))
+	}
+	// The next time, the others hear what they did not, and it hears nothing more.
+	before := 0
+	for _, n := range heard {
+		before = n
+	}
+	w.srv.Refresh(t.Context())
+	if len(heard) != chats {
+		t.Errorf("%d chats heard of the change, want all %d", len(heard), chats)
+	}
+	for i, n := range heard {
+		if n != before {
+			t.Errorf("chat %d heard %d notifications, want %d", i, n, before)
+		}
+	}
+}
