@@ -75,6 +75,7 @@ func TestDocumentThatVanishes(t *testing.T) {
 		"another is there":  {"-- a/README.md --\nPACK a\n", []string{"a = a/README.md"}},
 		"nothing is there":  {"-- a/x --\n", nil},
 		"what is below it":  {"-- a/deep/SKILL.md --\nPACK deep\n", []string{"a/deep = a/deep/SKILL.md"}},
+		"the folder went":   {"-- b/x --\n", nil},
 		"it was not listed": {"-- a/SKILL.md --\nPACK a\n", []string{"a = a/SKILL.md"}},
 	} {
 		dir := writeTree(t, tc.tree)

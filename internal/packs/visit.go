@@ -145,6 +145,7 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (recor
 	dir, err := v.open()
 	if err != nil {
 		v.s.note(err)
+		v.vanished = v.vanished || plain && errors.Is(err, packfs.ErrNotFound) // with its folder
 		return record{name: name, problems: []diag.Diagnostic{unreadable(name, err)}}
 	}
 	var d record
