@@ -189,6 +189,7 @@ func TestBoundsOfLinks(t *testing.T) {
 	for i := 10; i < 20; i++ {
 		tree += fmt.Sprintf("-- a/l%d -> ../.chain/%d --\n-- .chain/%d -> ../.store/%d --\n-- a/in/m%d -> ../../.store/%d --\n", i, i, i, i, i, i+10)
 	}
+	dir := writeTree(t, tree)
 	for name, tc := range map[string]struct {
 		bounds bounds
 		links  []string // that lead to packs
@@ -202,7 +203,6 @@ func TestBoundsOfLinks(t *testing.T) {
 		"tools of both": {bounds{links: 1}, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := writeTree(t, tree)
 			c := scan(t, Options{Roots: []Root{{Dir: dir}}, bounds: tc.bounds})
 			var links []string
 			tool := false
