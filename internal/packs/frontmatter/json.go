@@ -73,19 +73,17 @@ func writeText(b *bytes.Buffer, text string) error {
 	return nil
 }
 
-// Numbers of the core schema. Words of it are matched one by one.
+// Numbers of the core schema. Words of it are matched one by one. They are compiled
+// when they are first wanted: most documents want none, and every start of the
+// program would wait for it.
 var (
-	coreInt   = pattern(`^[-+]?[0-9]+$`)
-	coreOctal = pattern(`^0o[0-7]+$`)
-	coreHex   = pattern(`^0x[0-9a-fA-F]+$`)
-	coreFloat = pattern(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	coreInt   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-+]?[0-9]+$`) })
+	coreOctal = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0o[0-7]+$`) })
+	coreHex   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0x[0-9a-fA-F]+$`) })
+	coreFloat = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	})
 )
-
-// pattern returns a regular expression that is compiled when it is first wanted:
-// most documents want none, and every start of the program would wait for it.
-func pattern(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
 
 // plainValue returns the JSON of a scalar that is no text; empty when it is one.
 func plainValue(n *yaml.Node) string {

@@ -2,8 +2,10 @@ package frontmatter
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -196,7 +198,7 @@ func holdsColon(s string) bool {
 	return strings.Contains(s, ": ") || strings.Contains(s, ":\t") || strings.HasSuffix(s, ":")
 }
 
-var indicatorText = pattern(`^([|>][0-9+-]{0,2})[ \t]+([^#\s].*)$`)
+var indicatorText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([|>][0-9+-]{0,2})[ \t]+([^#\s].*)$`) })
 
 // splitIndicator moves text that follows a block indicator to the first line
 // of the block.
@@ -245,7 +247,9 @@ func expandTabs(lines []line) ([]line, []repair) {
 	return fixed, []repair{{first, fmt.Sprintf("%d lines are indented with tabs, which are read as two spaces each", count), "indent with spaces"}}
 }
 
-var surrogates = pattern(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
+var surrogates = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})`)
+})
 
 // joinSurrogates writes a surrogate pair of escapes, as JSON has it, in a
 // double-quoted value as the character it stands for.
@@ -354,7 +358,7 @@ func firstText(lines []line) (no, column int) {
 	return 0, 0
 }
 
-var causePlace = pattern(`^yaml: (line \d+: )?`)
+var causePlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: (line \d+: )?`) })
 
 // causeText is the parser's own words, without a line number (it counts
 // another way) and without anything of the pack's that is not plain ASCII.

@@ -245,11 +245,6 @@ type rule struct {
 	here   *regexp.Regexp
 }
 
-// pattern returns a regular expression that is compiled when it is first wanted.
-func pattern(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
-
 // worded is a rule about wording, whatever the case: what begins with one of the
 // words and goes on as the pattern says.
 func worded(code, pattern, says string, starts ...string) rule {

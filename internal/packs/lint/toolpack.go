@@ -3,15 +3,17 @@ package lint
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // snakeCase is a tool's name in specs/tool-packs.md, "Core Fields".
-var snakeCase = pattern(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+var snakeCase = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`) })
 
 // toolPacks adds the rules of specs/tool-packs.md to a folder's tools.
 func (s *subject) toolPacks() {
