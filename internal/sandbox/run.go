@@ -223,7 +223,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	// When nothing of the run is left, nobody prints any more, and the readers
 	// come to an end, unless somebody got away.
 	ended := proc.reap()
-	drained(readers, r.o.Drain)
+	pipes.drained(readers, r.o.Drain)
 	pipes.closeReaders()
 	<-readers
 	pipes.closeFeed()
@@ -243,13 +243,24 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	return res, nil
 }
 
-// drained waits for readers to be done, at most for d.
-func drained(readers <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
+// maxDrains is how many times as long as usual output is read that is there, when
+// the machine has so much to do that nobody came to read it.
+const maxDrains = 20
+
+// drained waits for readers to be done: for d, and some more while there is
+// something to read.
+func (p *pipes) drained(readers <-chan struct{}, d time.Duration) {
+	t := time.NewTicker(d)
 	defer t.Stop()
-	select {
-	case <-readers:
-	case <-t.C:
+	for range maxDrains {
+		select {
+		case <-readers:
+			return
+		case <-t.C:
+			if !holds(p.stdout) && (p.stderr == nil || !holds(p.stderr)) {
+				return
+			}
+		}
 	}
 }
 
