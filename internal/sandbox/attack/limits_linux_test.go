@@ -57,7 +57,7 @@ func TestLimits(t *testing.T) {
 		cause  sandbox.Cause
 		signal string // any of them, with "|" between; empty: it ends by itself
 	}{
-		{"sleeps", []string{"stray", "plain", "/dev/null"}, sandbox.Limits{Timeout: 100 * time.Millisecond}, sandbox.CauseTimeout, "SIGKILL"},
+		{"sleeps", []string{"stray", "plain", "/dev/null"}, sandbox.Limits{Timeout: time.Second}, sandbox.CauseTimeout, "SIGKILL"},
 		{"burns the processor", []string{"spin"}, sandbox.Limits{CPU: time.Second}, sandbox.CauseCPULimit, "SIGXCPU"},
 		{"writes a large file", []string{"fill", "big", fmt.Sprint(8 * mib)}, sandbox.Limits{FileSize: 4 * mib}, sandbox.CauseFileSizeLimit, "SIGXFSZ"},
 		{"fills the workspace", []string{"fill", "big", fmt.Sprint(8 * mib)}, sandbox.Limits{Workspace: 4 * mib}, sandbox.CauseWorkspaceLimit, ""},
