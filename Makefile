@@ -26,13 +26,14 @@ build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
 
 # "make test V=1" also names what is skipped, and why. Three packages at a time:
-# many tests wait for processes, and for time limits. The first two have no
-# goroutine and much to compute: the race detector would find nothing there, and
-# take four times as long.
-ALONE := ./internal/packs/lint ./internal/packs/tools
+# many tests wait for processes, and for time limits. Those of PLAIN are without the
+# race detector, which would find nothing there and take its time: the first two
+# packages have no goroutine and much to compute, and the others have the program
+# do everything in processes of its own, built as it is shipped.
+PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/audit ./test/churn ./test/plant ./test/sandbox
 test:
-	race=$$(scripts/race.sh) && go test $(if $(V),-v) $(ALONE) && \
-	go test $$race -p 3 $(if $(V),-v) $$(go list ./... | grep -v $(ALONE:./%=-e '/%$$'))
+	race=$$(scripts/race.sh) && go test -p 3 $(if $(V),-v) $(PLAIN) && \
+	go test $$race -p 3 $(if $(V),-v) $$(go list ./... | grep -v $(PLAIN:./%=-e '/%$$'))
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.

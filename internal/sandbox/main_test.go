@@ -180,7 +180,7 @@ func allow(limits Limits, c Command) Policy {
 
 func run(t *testing.T, limits Limits, c Command) *Result {
 	t.Helper()
-	r := New(Options{Skip: skipped(), Grace: 100 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
+	r := New(Options{Skip: skipped(), Grace: 500 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
 	res, err := r.Run(t.Context(), allow(limits, c), c)
 	if err != nil {
 		t.Fatalf("Run(%q) = %v, want a result", c.Args, err)
