@@ -96,6 +96,8 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 			}
 		}
 	}
+	// A look at what is fresh may find more.
+	n.came = len(fresh) > 0
 	// Between the look and the events:
 	n.all = n.rootsMoved() || n.all
 	n.file = n.files.changed() || n.file

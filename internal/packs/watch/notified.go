@@ -194,7 +194,10 @@ func (n *notified) note(ev fsnotify.Event) {
 	case n.watched[dir]&forPacks == 0 && n.watched[ev.Name]&forPacks == 0:
 		return // a neighbour
 	case ev.Op&^(fsnotify.Write|fsnotify.Chmod) == 0 && n.watched[ev.Name] == 0 && !n.lib.Concerns(filepath.Base(ev.Name)):
-		return // a log, or what a program makes
+		if !ev.Has(fsnotify.Chmod) || !mayHoldMore(ev.Name) {
+			return // a log, or what a program makes
+		}
+		n.touched[dir], n.touched[ev.Name], n.came = true, true, true // it may be open now
 	default:
 		n.touched[dir] = true
 		n.touched[ev.Name] = true // when it is a directory
@@ -206,7 +209,13 @@ func (n *notified) note(ev fsnotify.Event) {
 			n.moved[ev.Name] = true
 		}
 	case ev.Has(fsnotify.Create):
-		info, err := os.Lstat(ev.Name)
-		n.came = n.came || err != nil || !info.Mode().IsRegular()
+		n.came = n.came || mayHoldMore(ev.Name)
 	}
+}
+
+// mayHoldMore reports whether there is, or was, something at path that is no
+// regular file.
+func mayHoldMore(path string) bool {
+	info, err := os.Lstat(path)
+	return err != nil || !info.Mode().IsRegular()
 }

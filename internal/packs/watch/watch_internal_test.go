@@ -292,6 +292,11 @@ func TestCloseAtAnything(t *testing.T) {
 // goes, everything: it may be a folder.
 func TestWhatConcernsNobody(t *testing.T) {
 	dir := t.TempDir()
+	for _, name := range []string{"build.log", "SKILL.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	n := withEvents(t, Options{})
 	defer n.close()
 	if _, err := n.follow(t.Context(), &fake{roots: []string{dir}, dirs: only(dir)}, 0); err != nil {
@@ -486,3 +491,42 @@ func (busy) wait(ctx context.Context) (news, bool) {
 }
 func (busy) follow(context.Context, Library, time.Duration) ([]string, error) { return nil, nil }
 func (busy) close()                                                           {}
+
+// What a look at new directories finds is watched too, though no event told of it.
+func TestDirectoriesInNewOnes(t *testing.T) {
+	root := t.TempDir()
+	deep := filepath.Join(root, "a", "b", "c")
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n := withEvents(t, Options{})
+	defer n.close()
+	lib := &fake{dirs: only(root)}
+	follow := func(want ...string) {
+		t.Helper()
+		if fresh, err := n.follow(t.Context(), lib, 0); err != nil || !slices.Equal(fresh, want) {
+			t.Fatalf("follow = %q, %v, want %q", fresh, err, want)
+		}
+	}
+	follow()
+	known := []string{root}
+	n.note(fsnotify.Event{Name: filepath.Join(root, "a"), Op: fsnotify.Create})
+	for _, next := range []string{filepath.Join(root, "a"), filepath.Join(root, "a", "b"), deep} {
+		known = append(known, next)
+		lib.dirs = only(known...)
+		follow(next)
+	}
+	follow()
+	// One that may be read from now on.
+	closed := filepath.Join(root, "closed")
+	if err := os.Mkdir(closed, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.take()
+	n.note(fsnotify.Event{Name: closed, Op: fsnotify.Chmod})
+	if !n.touched[closed] {
+		t.Error("a folder whose permissions changed is not looked at")
+	}
+	lib.dirs = only(append(known, closed)...)
+	follow(closed)
+}
