@@ -212,7 +212,7 @@ var followed = []struct {
 		f.must(os.Symlink(filepath.FromSlash(".store/v2"), next))
 		f.must(os.Rename(next, f.path("now")))
 	}, want: everyList},
-	{name: "a root that appears", do: func(f *follower) { f.moveIn(strings.ReplaceAll(newPack, "-- new", "-- far/root/new"), "far", f.far()) }, want: everyList},
+	{name: "a root that appears", do: func(f *follower) { f.moveIn(strings.ReplaceAll(newPack, "-- new", "-- far/packs/new"), "far", f.far()) }, want: everyList},
 	{name: "a root that goes", do: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) }, want: everyList, folder: true},
 	{name: "a root that comes back", before: func(f *follower) { f.must(os.Rename(f.root, filepath.Join(f.aside, "gone"))) },
 		do: func(f *follower) { f.must(os.Rename(filepath.Join(f.aside, "gone"), f.root)) }, want: everyList},
@@ -328,7 +328,7 @@ func TestFollowed(t *testing.T) {
 					root := s.packs.Roots[0]
 					root.Dir = mark
 					later := root
-					later.Dir, later.Optional = filepath.Join(s.packs.Roots[0].Dir+"-far", "root"), true
+					later.Dir, later.Optional = filepath.Join(s.packs.Roots[0].Dir+"-far", "packs"), true
 					s.packs.Roots = append(s.packs.Roots, root, later)
 					opts = s.packs
 				})
