@@ -215,6 +215,25 @@ func (p *Pack) Folder() string {
 // BodyPage is how much of a body is given at once when no length is named.
 const BodyPage = 32 << 10 // 32 KiB
 
+// BodyOffset is where the entry document begins behind its frontmatter, as it is
+// now in dir, which is the pack's folder. It fails when the document is too large,
+// and so may not be opened.
+func (p *Pack) BodyOffset(dir *packfs.Dir) (int64, error) {
+	// The file may be another than when it was scanned.
+	head, size, err := dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
+	if err != nil {
+		return 0, err
+	}
+	if limit := p.limits.EntryDoc; size > limit {
+		return 0, &packfs.PathError{Path: p.Entry, Reason: &packfs.TooLargeError{Size: size, Limit: limit}}
+	}
+	block, state := frontmatter.Find(head)
+	if state != frontmatter.Closed {
+		return 0, nil
+	}
+	return int64(block.Body), nil
+}
+
 // Body returns a page of the entry document without its frontmatter. offset is
 // an offset in the file, as in the page's NextOffset, so that a reader can go
 // on with either Body or the file itself; 0, like every offset before the
@@ -233,13 +252,12 @@ func (p *Pack) Body(offset, length int64) (*packfs.Page, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	// The file may be another than when it was scanned.
-	head, _, err := dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
+	begins, err := p.BodyOffset(dir)
 	if err != nil {
 		return nil, err
 	}
-	if block, state := frontmatter.Find(head); state == frontmatter.Closed && offset >= 0 {
-		offset = max(offset, int64(block.Body))
+	if offset >= 0 {
+		offset = max(offset, begins)
 	}
 	return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.EntryDoc})
 }

@@ -32,12 +32,28 @@ func Inspect(b []byte) Report {
 		w   walker
 	)
 	for len(b) > 0 {
+		if n := visible(b); n > 0 {
+			w.prev, w.marks = asciiBase(b[n-1]), 0
+			b = b[n:]
+			continue
+		}
 		// A few bytes at a time, so that a large file is not copied.
 		_, size, c := w.next(string(b[:min(8, len(b))]))
 		rep.count(c)
 		b = b[size:]
 	}
 	return rep
+}
+
+// visible is how many bytes b begins with that are visible ASCII or a space,
+// which most of most documents is. They need no look at their neighbours.
+func visible(b []byte) int {
+	for i, c := range b {
+		if c < ' ' || c > '~' {
+			return i
+		}
+	}
+	return len(b)
 }
 
 func (r *Report) count(c class) {
@@ -57,6 +73,14 @@ func (r *Report) count(c class) {
 		r.Marks++
 	case invalid:
 		r.Invalid++
+	}
+}
+
+// Plus returns what was counted in two texts.
+func (r Report) Plus(other Report) Report {
+	return Report{
+		Control: r.Control + other.Control, Bidi: r.Bidi + other.Bidi, Invisible: r.Invisible + other.Invisible, Tags: r.Tags + other.Tags,
+		Blank: r.Blank + other.Blank, Marks: r.Marks + other.Marks, Invalid: r.Invalid + other.Invalid,
 	}
 }
 

@@ -316,15 +316,6 @@ func (c *conn) unsent(err error) {
 	}
 }
 
-// encodeLine makes a line of a message.
-func encodeLine(message any) ([]byte, error) {
-	b, err := json.Marshal(message)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a message: %w", err)
-	}
-	return append(b, '\n'), nil
-}
-
 // cancelStreams ends the requests that last until somebody ends them.
 func (c *conn) cancelStreams() {
 	c.mu.Lock()

@@ -368,7 +368,7 @@ func (x *exchange) encode(reply mcp.JSONRPCMessage, status func(int) int) answer
 		a.status = status(e.Error.Code)
 	}
 	var err error
-	if a.message, err = json.Marshal(reply); err != nil {
+	if a.message, err = encodeMessage(reply); err != nil {
 		ref := newCallID()
 		x.http.logger.Error("an answer cannot be encoded", "call", ref, "err", err)
 		a.message, _ = json.Marshal(mcp.NewJSONRPCError(mcp.NewRequestId(x.id), codeInternal, internalMessage(ref), nil))

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -59,7 +58,7 @@ func (st *stream) asks() bool { return st.events }
 
 // put queues a message, or says why it cannot be sent here.
 func (st *stream) put(message any) error {
-	b, err := json.Marshal(message)
+	b, err := encodeMessage(message)
 	if err != nil {
 		return err
 	}

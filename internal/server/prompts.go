@@ -220,15 +220,12 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 // body is the whole entry document without its frontmatter, of the bytes that
 // were digested.
 func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
-	page, err := pack.Body(0, s.limits.ReadPageMax)
-	if err == nil && len(page.Data) > 0 && !pack.Loose { // a loose tool's document is made, not read
-		dir, openErr := pack.OpenDir()
-		if openErr != nil {
-			return "", openErr
-		}
-		defer dir.Close()
-		page, err = s.page(dir, tree, pack.Entry, page.Offset, int64(len(page.Data)))
+	dir, err := pack.OpenDir()
+	if err != nil {
+		return "", err
 	}
+	defer dir.Close()
+	page, err := s.bodyPage(dir, pack, tree, s.limits.ReadPageMax)
 	if err != nil {
 		return "", err
 	}

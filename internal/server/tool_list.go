@@ -272,7 +272,7 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 
 // maxVerified is the largest file, in bytes, whose pages are checked against
 // the digest one by one. Reading all of a larger file for each page would cost
-// more than the page; it is compared before and after, as a whole pack is.
+// more than the page; the whole pack is digested once more after it instead.
 const maxVerified = 8 << 20
 
 // page reads a page of a pack's file and makes sure that it belongs to the
@@ -290,7 +290,18 @@ func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, l
 	return dir.Read(path, offset, length, limits)
 }
 
-// unchanged makes sure that what was just read is what was approved.
+// sameAs makes sure that what was just read is what was approved. It is where all
+// of it was compared, byte by byte, with what was digested for the request that the
+// permit is for; the pack is not digested again for that. A person's answer is no
+// reason to: after one, all of a call is read anew (see [Server.askAndCheck]).
+func (s *Server) sameAs(ctx context.Context, p *packs.Pack, permit *gate.Permit, compared bool) error {
+	if compared {
+		return nil
+	}
+	return s.unchanged(ctx, p, permit)
+}
+
+// unchanged makes sure that the pack is what was approved.
 func (s *Server) unchanged(ctx context.Context, p *packs.Pack, permit *gate.Permit) error {
 	if now, err := s.facts(ctx, p); err == nil && now.Digest == permit.Digest() {
 		return nil

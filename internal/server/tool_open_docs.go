@@ -22,6 +22,9 @@ type openDocsParams struct {
 type openDocsResult struct {
 	EntryDoc       document   `json:"entry_doc"`
 	AdditionalDocs []document `json:"additional_docs,omitempty"`
+
+	hidden   string // the invisible characters in them, in words; empty for none
+	compared bool   // all of it with what was digested; see [Server.sameAs]
 }
 
 type document struct {
@@ -66,9 +69,8 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	// Read before the question, so that the person hears of hidden characters;
-	// given only when the pack is still the same after the answer.
-	docs, hidden, err := s.documents(pack, tree)
+	// Read before the question, so that the person hears of hidden characters.
+	docs, err := s.documents(pack, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +83,10 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: hidden,
+			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: docs.hidden,
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.unchanged(ctx, pack, permit); err != nil {
+			if err := s.sameAs(ctx, pack, permit, docs.compared); err != nil {
 				return nil, err
 			}
 			if p.Arguments != nil {
@@ -95,33 +97,45 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	}, nil
 }
 
-// documents reads the entry document and what the user configured beside it,
-// and says how many invisible characters they hold.
-func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (openDocsResult, string, error) {
-	var out openDocsResult
+// documents reads the entry document and what the user configured beside it.
+func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (out openDocsResult, _ error) {
 	dir, err := pack.OpenDir()
 	if err != nil {
-		return out, "", err
+		return out, err
 	}
 	defer dir.Close()
-	page, err := pack.Body(0, s.limits.OpenPage)
-	if err == nil && len(page.Data) > 0 && !pack.Loose { // a loose tool's document is made, not read
-		page, err = s.page(dir, tree, pack.Entry, page.Offset, int64(len(page.Data)))
-	}
+	page, err := s.bodyPage(dir, pack, tree, s.limits.OpenPage)
 	if err != nil {
-		return out, "", err
+		return out, err
 	}
-	out.EntryDoc = documentOf(page)
-	text := page.Data
+	out.EntryDoc, out.compared = documentOf(page), page.Verified
+	invisible := safetext.Inspect(page.Data)
 	for _, name := range pack.Docs() {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
 		if err != nil {
-			return out, "", err
+			return out, err
 		}
 		out.AdditionalDocs = append(out.AdditionalDocs, documentOf(page))
-		text = append(append([]byte(nil), text...), page.Data...)
+		out.compared = out.compared && page.Verified
+		invisible = invisible.Plus(safetext.Inspect(page.Data))
 	}
-	return out, hiddenIn(text), nil
+	if invisible.Total() > 0 {
+		out.hidden = invisible.String()
+	}
+	return out, nil
+}
+
+// bodyPage is the first page of a pack's entry document without its frontmatter,
+// of the bytes that were digested.
+func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, length int64) (*packfs.Page, error) {
+	if pack.Loose { // its document is made, not read
+		return pack.Body(0, length)
+	}
+	begins, err := pack.BodyOffset(dir)
+	if err != nil {
+		return nil, err
+	}
+	return s.page(dir, tree, pack.Entry, begins, length)
 }
 
 func documentOf(p *packfs.Page) document {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,44 @@ func TestOpenDocs(t *testing.T) {
 	more := objects(w.ok("capability_packs_open_docs", map[string]any{"pack_id": "plain"})["additional_docs"])
 	if len(more) != 2 || more[0]["path"] != "docs/one.md" || more[1]["content"] != "Two.\n" {
 		t.Errorf("additional_docs = %v, want the two that the user configured, in order", more)
+	}
+}
+
+// A pack that changes while a person thinks is not given on their answer: not as it
+// was, and not as it is. An answer for the chat is about the pack as it was.
+func TestPackChangesWhileAsked(t *testing.T) {
+	for name, args := range map[string]map[string]any{
+		"capability_packs_open_docs": {"pack_id": "plain"},
+		"capability_packs_read_file": {"pack_id": "plain", "path": "SKILL.md"},
+	} {
+		w := newWorld(t, docsPacks)
+		edits := 0
+		answer := func(decision string, edit bool) {
+			w.answer = func(message string, schema map[string]any) map[string]any {
+				if edit {
+					edits++
+					w.put("plain/docs/one.md", fmt.Sprintf("One, edit %d.\n", edits), 0o644)
+				}
+				return decide(decision)(message, schema)
+			}
+		}
+		answer("once", true)
+		w.initialize()
+		w.fails("denied", name, args)
+		answer("chat", true)
+		w.fails("denied", name, args)
+		answer("chat", false)
+		w.ok(name, args)
+		asked := len(w.asked)
+		w.ok(name, args)
+		if len(w.asked) != asked {
+			t.Errorf("%s: asked again under an answer for the chat", name)
+		}
+		w.put("plain/docs/two.md", "Another two.\n", 0o644)
+		w.ok(name, args)
+		if len(w.asked) != asked+1 {
+			t.Errorf("%s: asked %d times about a pack that changed under an answer for the chat, want once", name, len(w.asked)-asked)
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ type readFileResult struct {
 	Truncated  bool    `json:"truncated"`
 	NextOffset int64   `json:"next_offset,omitempty"`
 	Entries    []entry `json:"entries,omitempty"`
+
+	compared bool // the content with what was digested; see [Server.sameAs]
 }
 
 type entry struct {
@@ -130,7 +132,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	}
 	req.Hidden = hidden
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-		return out, s.unchanged(ctx, pack, permit)
+		return out, s.sameAs(ctx, pack, permit, out.compared)
 	}}, nil
 }
 
@@ -167,7 +169,7 @@ func (s *Server) read(dir *packfs.Dir, tree *packfs.Tree, p readFileParams) (*re
 	}
 	out := &readFileResult{
 		Path: page.Path, Encoding: encodingUTF8, MIME: page.MIME, SizeBytes: &page.Size,
-		Truncated: page.Truncated, NextOffset: page.NextOffset,
+		Truncated: page.Truncated, NextOffset: page.NextOffset, compared: page.Verified,
 	}
 	content := string(page.Data)
 	if !page.UTF8 {

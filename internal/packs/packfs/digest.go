@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -155,7 +156,7 @@ func (d *Dir) walkTree(ctx context.Context, cache *DigestCache, to *os.Root) (*T
 
 func (d *Dir) walkBounded(ctx context.Context, cache *DigestCache, to *os.Root, within Bound) (*Tree, error) {
 	within.Files, within.Bytes = cmp.Or(within.Files, maxTreeFiles), cmp.Or(within.Bytes, maxTreeBytes)
-	w := &treeWalk{ctx: ctx, cache: cache, within: within, tree: &Tree{}, buffer: make([]byte, 64<<10)}
+	w := &treeWalk{ctx: ctx, cache: cache, within: within, tree: &Tree{}, sha: sha256.New()}
 	var err error
 	if d.only == "" {
 		err = w.dir(d.root, to, "", 0)
@@ -166,16 +167,23 @@ func (d *Dir) walkBounded(ctx context.Context, cache *DigestCache, to *os.Root, 
 		return nil, err
 	}
 	slices.Sort(w.lines)
-	h := sha256.New()
+	w.sha.Reset()
 	for _, l := range w.lines {
-		io.WriteString(h, l) // a hash never fails
+		io.WriteString(w.sha, l) // a hash never fails
 	}
-	w.tree.Digest = text(h.Sum(nil))
+	w.tree.Digest = text(w.sha.Sum(nil))
 	slices.SortFunc(w.tree.Files, func(a, b TreeFile) int { return cmp.Compare(a.Path, b.Path) })
 	return w.tree, nil
 }
 
 func text(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
+
+// leastBuffer and maxBuffer are how many bytes of a file are read at a time, at
+// least and at most; most files of most packs have fewer than the first.
+const (
+	leastBuffer = 8 << 10
+	maxBuffer   = 64 << 10
+)
 
 type treeWalk struct {
 	ctx     context.Context // of the one call of Digest that made this
@@ -184,8 +192,9 @@ type treeWalk struct {
 	tree    *Tree
 	lines   []string
 	entries int
-	read    int64 // bytes that were read whatever cache remembers
-	buffer  []byte
+	read    int64     // bytes that were read whatever cache remembers
+	sha     hash.Hash // of one file after the other
+	buffer  []byte    // as large as the largest file so far, up to maxBuffer
 }
 
 // dir walks one directory. What is in it is copied to to, unless that is nil.
@@ -316,11 +325,11 @@ func (w *treeWalk) hash(root, to *os.Root, name string) (sum [sha256.Size]byte, 
 		return sum, nil, &TooLargeError{Size: w.tree.Bytes + info.Size(), Limit: w.within.Bytes}
 	}
 	now := w.cache.clock()
-	h := sha256.New()
-	sink, done := io.Writer(h), func() error { return nil }
+	w.sha.Reset()
+	sink, done := io.Writer(w.sha), func() error { return nil }
 	if to != nil {
 		// The very bytes that are written are those that are hashed.
-		if sink, done, err = copyFile(h, to, name, info); err != nil {
+		if sink, done, err = copyFile(w.sha, to, name, info); err != nil {
 			return sum, nil, err
 		}
 	}
@@ -338,13 +347,16 @@ func (w *treeWalk) hash(root, to *os.Root, name string) (sum [sha256.Size]byte, 
 	if n != info.Size() || identify(after) != identify(info) {
 		return sum, nil, ErrChanged
 	}
-	h.Sum(sum[:0])
+	w.sha.Sum(sum[:0])
 	w.cache.put(identify(info), sum, now)
 	return sum, info, nil
 }
 
 // copy writes at most limit bytes, and looks now and then whether to stop.
 func (w *treeWalk) copy(to io.Writer, r io.Reader, limit int64) (n int64, err error) {
+	if room := min(limit, maxBuffer); int64(len(w.buffer)) < room {
+		w.buffer = make([]byte, max(room, leastBuffer))
+	}
 	for n < limit {
 		if err := w.ctx.Err(); err != nil {
 			return n, err

@@ -47,8 +47,9 @@ type Page struct {
 	// a binary file never has a page of text, while a text file with a broken
 	// byte has one page that is not, or one that begins inside a character
 	// because the caller asked for that offset.
-	UTF8 bool
-	MIME string // without parameters
+	UTF8     bool
+	MIME     string // without parameters
+	Verified bool   // all of it is of a file of a given digest; see [Dir.ReadVerified]
 }
 
 // sniffLen is how much of a file decides whether it is text, and its type.
@@ -124,7 +125,9 @@ func (d *Dir) ReadVerified(name string, offset, length int64, limits Limits, wan
 	case offset > size:
 		return nil, &PathError{name, ErrOffset}
 	}
-	return pageOf(name, head.data, data.data, size, offset, length), nil
+	page := pageOf(name, head.data, data.data, size, offset, length)
+	page.Verified = true
+	return page, nil
 }
 
 // A window keeps a part of what is written to it.

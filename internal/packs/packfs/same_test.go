@@ -109,6 +109,7 @@ func TestReadVerified(t *testing.T) {
 					}
 					if err == nil {
 						page.Data, verified.Data = nil, nil
+						page.Verified = true
 					}
 					if diff := cmp.Diff(page, verified); diff != "" {
 						t.Fatalf("ReadVerified(%q, %d, %d) (-Read +ReadVerified):\n%s", name, offset, length, diff)

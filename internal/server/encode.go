@@ -1,0 +1,77 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// encodeLine makes a line of a message.
+func encodeLine(message any) ([]byte, error) {
+	b, err := encodeMessage(message)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a message: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// encodeMessage is the JSON of a message, without a line break. It is that of
+// [json.Marshal] but for the order of names. There, a result that has a MarshalJSON
+// of its own is read through once more, and what is in it as JSON already twice;
+// with the documents and the output of programs that a result can hold, that takes
+// longer than the rest.
+func encodeMessage(message any) ([]byte, error) {
+	response, ok := message.(mcp.JSONRPCResponse)
+	if !ok {
+		return json.Marshal(message)
+	}
+	id, err := json.Marshal(response.ID)
+	if err != nil {
+		return nil, err
+	}
+	result, err := encodeResult(response.Result)
+	if err != nil {
+		return nil, err
+	}
+	version, err := json.Marshal(response.JSONRPC)
+	if err != nil {
+		return nil, err
+	}
+	const names = `{"jsonrpc":,"id":,"result":}` + "\n" // the line break is for who ends the line
+	b := make([]byte, 0, len(names)+len(version)+len(id)+len(result))
+	b = append(append(b, `{"jsonrpc":`...), version...)
+	b = append(append(b, `,"id":`...), id...)
+	b = append(append(b, `,"result":`...), result...)
+	return append(b, '}'), nil
+}
+
+// encodeResult is the JSON of a result.
+func encodeResult(result any) ([]byte, error) {
+	var call mcp.CallToolResult
+	switch r := result.(type) {
+	case *mcp.CallToolResult:
+		if r == nil {
+			return json.Marshal(result)
+		}
+		call = *r
+	case mcp.CallToolResult:
+		call = r
+	default:
+		return json.Marshal(result)
+	}
+	// What is raw was made by [encode]: it is JSON, and on one line.
+	structured := call.RawStructuredContent
+	if len(structured) == 0 || bytes.ContainsAny(structured, "\n\r") {
+		return call.MarshalJSON()
+	}
+	call.RawStructuredContent, call.StructuredContent = nil, nil
+	rest, err := call.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	// There is always something in it: the content, if only an empty list.
+	rest = append(rest[:len(rest)-1], `,"structuredContent":`...)
+	return append(append(rest, structured...), '}'), nil
+}
