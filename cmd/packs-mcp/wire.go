@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -330,9 +331,14 @@ const muchMemory = 16 << 20
 // giveBackMuch returns what is not used to the system, if there may be much of it:
 // reading packs takes several times the memory that they keep.
 func giveBackMuch() {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	if m.HeapSys-m.HeapReleased >= muchMemory {
+	// Not runtime.ReadMemStats, which stops everything for half a millisecond.
+	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	metrics.Read(held)
+	var sum uint64
+	for _, s := range held {
+		sum += s.Value.Uint64()
+	}
+	if sum >= muchMemory {
 		debug.FreeOSMemory()
 	}
 }
