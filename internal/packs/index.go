@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
@@ -171,42 +172,42 @@ func decodeIndex(from io.Reader, size int64, key, dir string) (*memo, error) {
 		return nil, errIndex
 	}
 	in := input{from: from}
-	head := reader{rest: in.text(indexHead)}
-	if head.bytes(len(indexMagic)) != indexMagic {
+	head := packed.From(in.text(indexHead))
+	if head.Bytes(len(indexMagic)) != indexMagic {
 		return nil, cmp.Or(in.err, errIndex)
 	}
-	sum := uint32(head.fixed(4))
-	in.sum = crc32.Update(0, castagnoli(), []byte(head.rest))
-	lengths := [3]int64{int64(head.fixed(4)), int64(head.fixed(4)), int64(head.fixed(4))}
+	sum := uint32(head.Fixed(4))
+	in.sum = crc32.Update(0, castagnoli(), []byte(head.Rest()))
+	lengths := [3]int64{int64(head.Fixed(4)), int64(head.Fixed(4)), int64(head.Fixed(4))}
 	if int64(indexHead)+lengths[0]+lengths[1]+lengths[2] != size {
 		return nil, errIndex
 	}
-	about := reader{rest: in.text(int(lengths[0]))}
+	about := packed.From(in.text(int(lengths[0])))
 	// What a catalog keeps of the texts are parts of one, which so is all that
 	// stays of the file beside the tree.
 	m := &memo{dir: dir, tree: in.text(int(lengths[1]))}
-	texts := reader{rest: in.text(int(lengths[2]))}
-	if in.err != nil || in.sum != sum || about.text() != key {
+	texts := packed.From(in.text(int(lengths[2])))
+	if in.err != nil || in.sum != sum || about.Text() != key {
 		return nil, cmp.Or(in.err, errIndex)
 	}
-	if n := about.number(); n <= uint64(len(texts.rest)) { // each has one byte at least
+	if n := about.Number(); n <= uint64(len(texts.Rest())) { // each has one byte at least
 		m.docs = make([]frontmatter.Summary, n)
 	} else {
-		about.fail()
+		about.Fail()
 	}
 	m.links = make(map[string]int)
-	for range about.count() {
-		rel := strings.Clone(about.text())
-		m.links[rel] = int(about.number())
+	for range about.Count() {
+		rel := strings.Clone(about.Text())
+		m.links[rel] = int(about.Number())
 	}
 	for i := range m.docs {
-		d, err := frontmatter.SummaryOf(texts.text())
+		d, err := frontmatter.SummaryOf(texts.Text())
 		if err != nil {
 			return nil, errIndex
 		}
 		m.docs[i] = d
 	}
-	if about.bad || about.rest != "" || texts.bad || texts.rest != "" || !m.isWhole() {
+	if !about.IsDone() || !texts.IsDone() || !m.isWhole() {
 		return nil, errIndex
 	}
 	return m, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -32,10 +33,7 @@ type writer struct {
 
 func (w *writer) number(v uint64) { w.b = binary.AppendUvarint(w.b, v) }
 
-func (w *writer) text(s string) {
-	w.number(uint64(len(s)))
-	w.b = append(w.b, s...)
-}
+func (w *writer) text(s string) { w.b = packed.AppendText(w.b, s) }
 
 func (w *writer) stamp(s packfs.Stamp) { w.b, _ = s.AppendBinary(w.b) } // it cannot fail
 
@@ -72,10 +70,7 @@ func (w *writer) begin(n *node) (at int) {
 	w.text(string(n.entries))
 	if n.tools != nil {
 		w.stamp(n.tools.stamp)
-		w.number(uint64(len(n.tools.names)))
-		for _, name := range n.tools.names {
-			w.text(name)
-		}
+		w.b = packed.AppendTexts(w.b, n.tools.names)
 	}
 	slices.SortFunc(n.docs, func(a, b record) int { return strings.Compare(a.name, b.name) })
 	w.number(uint64(len(n.docs)))
@@ -105,70 +100,6 @@ func (w *writer) record(r *record) {
 	}
 }
 
-// A reader takes values from the head of a text. Nothing that it is given makes
-// it panic, or take more memory than some times the bytes there are.
-type reader struct {
-	rest string
-	bad  bool // something was not there; everything after it is empty
-}
-
-func (r *reader) fail() { r.bad, r.rest = true, "" }
-
-func (r *reader) number() uint64 {
-	var v uint64
-	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen64; i++ {
-		v |= uint64(r.rest[i]&0x7f) << (7 * i)
-		if r.rest[i] < 0x80 {
-			r.rest = r.rest[i+1:]
-			return v
-		}
-	}
-	r.fail()
-	return 0
-}
-
-// count is a number of things of which each has at least one byte.
-func (r *reader) count() int {
-	n := r.number()
-	if n > uint64(len(r.rest)) {
-		r.fail()
-		return 0
-	}
-	return int(n)
-}
-
-// bytes are the next n.
-func (r *reader) bytes(n int) string {
-	if n < 0 || n > len(r.rest) {
-		r.fail()
-		return ""
-	}
-	s := r.rest[:n]
-	r.rest = r.rest[n:]
-	return s
-}
-
-func (r *reader) text() string { return r.bytes(r.count()) }
-
-// fixed is a number of n bytes.
-func (r *reader) fixed(n int) (v uint64) {
-	s := r.bytes(n)
-	for i := range len(s) {
-		v |= uint64(s[i]) << (8 * i)
-	}
-	return v
-}
-
-func (r *reader) stamp() packfs.Stamp {
-	s, rest, ok := packfs.CutStamp(r.rest)
-	if !ok {
-		r.fail()
-		return packfs.Stamp{}
-	}
-	r.rest = rest
-	return s
-}
-
 // subs are nodes of a tree that follow each other.
 type subs struct {
 	tree    string
@@ -181,11 +112,11 @@ func (s *subs) next() (name string, at int, ok bool) {
 		return "", 0, false
 	}
 	at = s.at
-	r := reader{rest: s.tree[at:s.end]}
-	name = r.text()
-	r.bytes(int(r.fixed(4)))
-	s.at = s.end - len(r.rest)
-	return name, at, !r.bad
+	r := packed.From(s.tree[at:s.end])
+	name = r.Text()
+	r.Bytes(int(r.Fixed(4)))
+	s.at = s.end - len(r.Rest())
+	return name, at, !r.IsBad()
 }
 
 // find is next for the one of a name, when names are asked for in their order.
@@ -207,57 +138,54 @@ func (s *subs) find(want string) (at int, ok bool) {
 // ok is false when there is none. All texts but those of problems are parts of
 // the tree.
 func (m *memo) read(at int, n *node) (below subs, ok bool) {
-	r := reader{rest: m.tree[at:]}
+	r := packed.From(m.tree[at:])
 	docs := n.docs[:0]
-	*n = node{name: r.text()}
-	size := int(r.fixed(4))
-	end := len(m.tree) - len(r.rest) + size
-	r.rest = r.bytes(size)
+	*n = node{name: r.Text()}
+	size := int(r.Fixed(4))
+	end := len(m.tree) - len(r.Rest()) + size
+	r = r.Within(size)
 
-	flags := r.number()
+	flags := r.Number()
 	n.always, n.cut = flags&nodeAlways != 0, flags&nodeCut != 0
 	if flags&nodeStamp != 0 {
-		n.stamp = r.stamp()
+		n.stamp = packfs.ReadStamp(&r)
 		n.which = n.stamp.Which()
-	} else if device, inode := r.number(), r.number(); inode != 0 {
+	} else if device, inode := r.Number(), r.Number(); inode != 0 {
 		n.which = packfs.WhichInode(device, inode)
 	} else {
 		n.which = m.other[at]
 	}
 	if flags&nodeState != 0 {
-		n.state = r.fixed(8)
+		n.state = r.Fixed(8)
 	}
-	n.entries = entries(r.text())
+	n.entries = entries(r.Text())
 	if flags&nodeTools != 0 {
-		n.tools = &listing{stamp: r.stamp()}
-		for range r.count() {
-			n.tools.names = append(n.tools.names, r.text())
-		}
+		n.tools = &listing{stamp: packfs.ReadStamp(&r), names: r.Texts()}
 	}
-	for range r.count() {
+	for range r.Count() {
 		docs = append(docs, m.record(&r))
 	}
 	n.docs = docs
-	if r.bad || flags >= nodeFlags {
+	if r.IsBad() || flags >= nodeFlags {
 		return subs{}, false
 	}
-	return subs{m.tree, end - len(r.rest), end}, true
+	return subs{m.tree, end - len(r.Rest()), end}, true
 }
 
-func (m *memo) record(r *reader) record {
-	d := record{name: r.text(), stamp: r.stamp()}
-	if i := r.number(); i < uint64(len(m.docs)) {
+func (m *memo) record(r *packed.Reader) record {
+	d := record{name: r.Text(), stamp: packfs.ReadStamp(r)}
+	if i := r.Number(); i < uint64(len(m.docs)) {
 		d.doc = m.docs[i]
 	} else {
-		r.fail()
+		r.Fail()
 	}
-	for range r.count() {
+	for range r.Count() {
 		var p diag.Diagnostic
 		var severity string
 		for _, s := range []*string{&p.Code, &severity, &p.File, &p.Pointer, &p.Message, &p.Hint} {
-			*s = strings.Clone(r.text()) // packs have it, which stay longer than the tree
+			*s = strings.Clone(r.Text()) // packs have it, which stay longer than the tree
 		}
-		p.Severity, p.Line, p.Column = diag.Severity(severity), int(r.number()), int(r.number())
+		p.Severity, p.Line, p.Column = diag.Severity(severity), int(r.Number()), int(r.Number())
 		d.problems = append(d.problems, p)
 	}
 	return d

@@ -4,10 +4,7 @@ package bench_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -34,27 +31,6 @@ func spent(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
-// walkAndRead is what any program has to do that wants to know all packs.
-func walkAndRead(dir string) (n int, err error) {
-	head := make([]byte, 4<<10)
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.Name() != "SKILL.md" {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		n++
-		if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return err
-		}
-		return nil
-	})
-	return n, err
 }
 
 func heap() int64 {
@@ -96,7 +72,7 @@ func benchmarkScan(b *testing.B, n int) {
 		}
 		before := heap()
 		measure("walk", func() error {
-			got, err := walkAndRead(dir)
+			got, err := plant.Walk(dir)
 			if got != n {
 				return fmt.Errorf("%d packs", got)
 			}

@@ -13,7 +13,10 @@
 package plant
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -214,4 +217,27 @@ func (p planter) document(name string) string {
 	b.WriteString(p.text(max(0, documentSize.pick(p.Rand)-b.Len())))
 	b.WriteString("\n")
 	return b.String()
+}
+
+// Walk is what any program has to do that wants to know all packs: look through the
+// folders below dir, and read 4 KiB of each entry document. It returns how many
+// packs there are. What else is measured is held against it.
+func Walk(dir string) (n int, err error) {
+	head := make([]byte, 4<<10)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "SKILL.md" {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		n++
+		if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		return nil
+	})
+	return n, err
 }

@@ -3,6 +3,8 @@ package frontmatter
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 )
 
 // A Summary is what a catalog of many packs keeps of a [Document]. It never
@@ -11,8 +13,7 @@ import (
 // say the same. The zero Summary is that of no Document.
 type Summary struct {
 	// text holds the flags, the lines of name and description, the name, the
-	// description, the hint, the tags and the modes: numbers as uvarints, each
-	// text behind its length, each list behind how many texts it has.
+	// description, the hint, the tags and the modes; see package packed.
 	text string
 }
 
@@ -36,19 +37,10 @@ func (d *Document) Summary(keep func([]byte) string) Summary {
 	for _, n := range []uint64{flags, uint64(d.KeyLine("name")), uint64(d.KeyLine("description"))} {
 		b = binary.AppendUvarint(b, n)
 	}
-	text := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
+	for _, s := range []string{d.Name, d.Description, d.ArgumentHint} {
+		b = packed.AppendText(b, s)
 	}
-	text(d.Name)
-	text(d.Description)
-	text(d.ArgumentHint)
-	for _, list := range [][]string{d.Tags, d.Modes} {
-		b = binary.AppendUvarint(b, uint64(len(list)))
-		for _, s := range list {
-			text(s)
-		}
-	}
+	b = packed.AppendTexts(packed.AppendTexts(b, d.Tags), d.Modes)
 	if keep == nil {
 		return Summary{string(b)}
 	}
@@ -62,35 +54,35 @@ func (s Summary) IsZero() bool { return s.text == "" }
 // with it.
 func (s Summary) Name() string {
 	_, r := s.numbers()
-	return r.text()
+	return r.Text()
 }
 
 // Description is whole.
 func (s Summary) Description() string {
 	_, r := s.numbers()
-	r.text()
-	return r.text()
+	r.Text()
+	return r.Text()
 }
 
 // ArgumentHint is empty when the Document has none.
 func (s Summary) ArgumentHint() string {
 	r := s.behindDescription()
-	return r.text()
+	return r.Text()
 }
 
 // Tags are in the order of the Document.
 func (s Summary) Tags() []string {
 	r := s.behindDescription()
-	r.text()
-	return r.list()
+	r.Text()
+	return r.Texts()
 }
 
 // Modes say where the pack is offered; none means everywhere.
 func (s Summary) Modes() []string {
 	r := s.behindDescription()
-	r.text()
-	r.list()
-	return r.list()
+	r.Text()
+	r.Texts()
+	return r.Texts()
 }
 
 // UserInvocable is false when people are to have no prompt for the pack.
@@ -119,18 +111,18 @@ func (s Summary) DescriptionLine() int {
 }
 
 // numbers returns the flags and the lines, and a reader of what is behind them.
-func (s Summary) numbers() (n [3]uint64, r reader) {
-	r.rest = s.text
+func (s Summary) numbers() (n [3]uint64, r packed.Reader) {
+	r = packed.From(s.text)
 	for i := range n {
-		n[i] = r.number()
+		n[i] = r.Number()
 	}
 	return n, r
 }
 
-func (s Summary) behindDescription() reader {
+func (s Summary) behindDescription() packed.Reader {
 	_, r := s.numbers()
-	r.text()
-	r.text()
+	r.Text()
+	r.Text()
 	return r
 }
 
@@ -149,64 +141,15 @@ func SummaryOf(text string) (Summary, error) {
 	}
 	_, r := Summary{text}.numbers()
 	for range 3 {
-		r.text()
+		r.Text()
 	}
 	for range 2 {
-		for range r.count() {
-			r.text()
+		for range r.Count() {
+			r.Text()
 		}
 	}
-	if r.bad || r.rest != "" {
+	if !r.IsDone() {
 		return Summary{}, ErrText
 	}
 	return Summary{text}, nil
-}
-
-// A reader takes values from the head of a text.
-type reader struct {
-	rest string
-	bad  bool // something was not there; everything after it is empty
-}
-
-func (r *reader) number() uint64 {
-	var v uint64
-	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen64; i++ {
-		v |= uint64(r.rest[i]&0x7f) << (7 * i)
-		if r.rest[i] < 0x80 {
-			r.rest = r.rest[i+1:]
-			return v
-		}
-	}
-	r.bad, r.rest = true, ""
-	return 0
-}
-
-// count is a number of things of which each has at least one byte.
-func (r *reader) count() int {
-	n := r.number()
-	if n > uint64(len(r.rest)) {
-		r.bad, r.rest = true, ""
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) text() string {
-	n := r.count()
-	s := r.rest[:n]
-	r.rest = r.rest[n:]
-	return s
-}
-
-// list is nil when there is nothing in it.
-func (r *reader) list() []string {
-	n := r.count()
-	if n == 0 {
-		return nil
-	}
-	all := make([]string, n)
-	for i := range all {
-		all[i] = r.text()
-	}
-	return all
 }

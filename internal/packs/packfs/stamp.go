@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"io/fs"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 )
 
 // A Stamp tells whether a file or directory is the one it was, unchanged: it
@@ -55,27 +57,12 @@ func (s Stamp) AppendBinary(b []byte) ([]byte, error) {
 	return binary.AppendVarint(b, s.id.changed-s.id.modified), nil // mostly the same
 }
 
-// CutStamp returns the stamp that b begins with, as [Stamp.AppendBinary] wrote
-// it, and the rest; ok is false when there is none.
-func CutStamp(b string) (s Stamp, rest string, ok bool) {
-	var v [5]uint64
-	rest = b
-	for i := range v {
-		if v[i], rest, ok = cutUvarint(rest); !ok {
-			return Stamp{}, b, false
-		}
+// ReadStamp takes a stamp, as [Stamp.AppendBinary] wrote it, from r.
+func ReadStamp(r *packed.Reader) (s Stamp) {
+	s.id = identity{device: r.Number(), inode: r.Number(), size: int64(r.Number()), modified: int64(r.Number())}
+	s.id.changed = s.id.modified + r.Signed()
+	if r.IsBad() {
+		return Stamp{}
 	}
-	s.id = identity{device: v[0], inode: v[1], size: int64(v[2]), modified: int64(v[3])}
-	s.id.changed = s.id.modified + (int64(v[4]>>1) ^ -int64(v[4]&1))
-	return s, rest, true
-}
-
-func cutUvarint(b string) (v uint64, rest string, ok bool) {
-	for i := 0; i < len(b) && i < binary.MaxVarintLen64; i++ {
-		v |= uint64(b[i]&0x7f) << (7 * i)
-		if b[i] < 0x80 {
-			return v, b[i+1:], true
-		}
-	}
-	return 0, b, false
+	return s
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packed"
 )
 
 func lstat(t *testing.T, path string) fs.FileInfo {
@@ -66,12 +67,13 @@ func TestStamp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, rest, ok := CutStamp(string(raw[1:]) + "rest")
-	if !ok || got != second || rest != "rest" {
-		t.Errorf("CutStamp = %v, %q, %v, want %v", got, rest, ok, second)
+	r := packed.From(string(raw[1:]) + "rest")
+	if got := ReadStamp(&r); got != second || r.Rest() != "rest" || r.IsBad() {
+		t.Errorf("ReadStamp = %v, and %q is left, want %v", got, r.Rest(), second)
 	}
-	if _, _, ok := CutStamp(string(raw[1 : len(raw)-1])); ok {
-		t.Error("CutStamp of too little is ok")
+	r = packed.From(string(raw[1 : len(raw)-1]))
+	if got := ReadStamp(&r); !got.IsZero() || !r.IsBad() {
+		t.Errorf("ReadStamp of too little = %v", got)
 	}
 	if !second.Which().Same(WhichOf(lstat(t, file))) || second.Which().Same(WhichOf(lstat(t, dir))) || (Which{}).Same(Which{}) {
 		t.Error("Which tells what is the same otherwise")

@@ -78,8 +78,8 @@ func TestPlanted(t *testing.T) {
 	if c.made, err = plant.Write(c.root, 1, n); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := walkAndRead(c.root); got != n || err != nil {
-		t.Errorf("walkAndRead = %d, %v, want %d packs", got, err, n)
+	if got, err := plant.Walk(c.root); got != n || err != nil {
+		t.Errorf("Walk = %d, %v, want %d packs", got, err, n)
 	}
 	scan := func() map[string]string {
 		catalog, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: c.root, AttachAll: true}}})

@@ -2,42 +2,19 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
-)
 
-// walkAndRead is what any program has to do that wants to know all packs: look
-// through the folders, and read 4 KiB of each entry document.
-func walkAndRead(dir string) (n int, err error) {
-	head := make([]byte, 4<<10)
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.Name() != "SKILL.md" {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		n++
-		if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return err
-		}
-		return nil
-	})
-	return n, err
-}
+	"github.com/packs-mcp/packs-mcp/test/plant"
+)
 
 // walkAndTell is the whole of the process that walk starts.
 func walkAndTell(w io.Writer, dir string) error {
 	cpu, begin := cpuTime(os.Getpid()), time.Now()
-	n, err := walkAndRead(dir)
+	n, err := plant.Walk(dir)
 	if err != nil {
 		return err
 	}
