@@ -95,8 +95,8 @@ func (l *Library) remembered(root string) *memo {
 }
 
 // SaveIndex writes the roots in which something was read since they were last
-// written to [Options.Index], for the next start. Whoever serves calls it when there is nothing better to do;
-// when it fails, the next start takes longer.
+// written to [Options.Index], for the next start. Whoever serves calls it when
+// there is nothing better to do; when it fails, the next start takes longer.
 func (l *Library) SaveIndex() error {
 	l.scanning.Lock()
 	defer l.scanning.Unlock()

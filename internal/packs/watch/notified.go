@@ -12,7 +12,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-) // opensFiles says that watching a directory opens every file in it, which a
+)
+
+// opensFiles says that watching a directory opens every file in it, which a
 // user's home is too large, and too private, for. Where roots come is then seen
 // by looking.
 const opensFiles = runtime.GOOS != "linux" && runtime.GOOS != "windows"

@@ -17,18 +17,20 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
 // A fake library is as its fields say.
 type fake struct {
 	roots   []string
+	files   []string
 	dirs    iter.Seq[string]
 	refresh func(ctx context.Context, dirs []string) (bool, error) // nil: nothing changed
 }
 
 func (f *fake) Roots() []string           { return f.roots }
-func (f *fake) Files() []string           { return nil }
+func (f *fake) Files() []string           { return f.files }
 func (f *fake) Concerns(name string) bool { return name == "SKILL.md" }
 func (f *fake) Dirs() iter.Seq[string]    { return f.dirs }
 func (f *fake) Refresh(ctx context.Context, dirs []string) (bool, error) {
@@ -177,6 +179,81 @@ func TestRootThatComes(t *testing.T) {
 		if !ok || seen.dirs != nil {
 			t.Fatalf("wait = %v, %v after %q came, want everything", seen, ok, next)
 		}
+	}
+}
+
+// What happens to a root or a file while it is found out what to watch, after it
+// was looked at and before there are events of it, is not lost.
+func TestChangesBeforeEvents(t *testing.T) {
+	top := t.TempDir()
+	root, file := filepath.Join(top, "a", "root"), filepath.Join(top, "b", "file")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(root, 0o755))
+	must(os.Mkdir(filepath.Dir(file), 0o755))
+	for name, c := range map[string]struct {
+		change func()
+		want   news
+	}{
+		"another root": {func() { must(os.Rename(root, root+"-aside")); must(os.Mkdir(root, 0o755)) }, news{}},
+		"a file":       {func() { must(os.WriteFile(file, []byte("new"), 0o644)) }, news{dirs: []string{}, file: true}},
+	} {
+		n := withEvents(t, Options{Recheck: time.Hour})
+		n.ticker.Stop()
+		n.local = func(string) bool { c.change(); return true } // asked of the root
+		if _, err := n.follow(t.Context(), &fake{roots: []string{root}, files: []string{file}, dirs: only(root)}, 0); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		seen, ok := n.wait(ctx)
+		cancel()
+		if !ok || (seen.dirs == nil) != (c.want.dirs == nil) || seen.file != c.want.file {
+			t.Errorf("%s: wait = %+v, %v, want %+v", name, seen, ok, c.want)
+		}
+		n.close()
+	}
+}
+
+// A folder far above a root may get another name, which nothing tells of; and what
+// others do beside a root is no reason to look.
+func TestAboveAndBesideRoots(t *testing.T) {
+	top := t.TempDir()
+	parent := filepath.Join(top, "a", "b")
+	root := filepath.Join(parent, "root")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if resolved, err := filepath.EvalSymlinks(root); err == nil {
+		root, parent = resolved, filepath.Dir(resolved)
+	}
+	write := func(path string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(path), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := withEvents(t, Options{Recheck: time.Hour})
+	defer n.close()
+	if _, err := n.follow(t.Context(), &fake{roots: []string{root}, dirs: only(root)}, 0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	write(filepath.Join(parent, "SKILL.md")) // which would concern a pack, if there were one
+	write(filepath.Join(root, "SKILL.md"))
+	if seen, ok := n.wait(ctx); !ok || !slices.Contains(seen.dirs, root) || slices.Contains(seen.dirs, parent) {
+		t.Errorf("wait = %q, %v, want %q without %q", seen.dirs, ok, root, parent)
+	}
+	n.ticker.Reset(time.Millisecond)
+	if err := os.Rename(filepath.Join(top, "a"), filepath.Join(top, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if seen, ok := n.wait(ctx); !ok || seen.dirs != nil {
+		t.Errorf("wait = %+v, %v after a folder above the root was renamed, want everything", seen, ok)
 	}
 }
 
