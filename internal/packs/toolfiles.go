@@ -296,8 +296,38 @@ func (f *ToolFiles) HasTools(p *Pack) bool {
 // Look is HasTools, and what Load says is wrong, with one look at the files.
 func (f *ToolFiles) Look(p *Pack) (hasTools bool, problems []diag.Diagnostic, err error) {
 	set, problems, err := f.Offered(p)
-	if err != nil || set == nil {
-		return false, problems, err
-	}
-	return slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil }), problems, nil
+	return err == nil && canEnable(set), problems, err
 }
+
+// canEnable reports whether there is a tool that can be enabled.
+func canEnable(set *tools.Set) bool {
+	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil })
+}
+
+// Once returns what reads the files of each pack once, when it is asked for the
+// first time.
+func (f *ToolFiles) Once() *ToolsOnce { return &ToolsOnce{files: f, sets: make(map[*Pack]*tools.Set)} }
+
+// ToolsOnce is for one answer that says something of a pack in several places: it
+// says the same in all of them, though the files may change meanwhile. It is for one
+// goroutine.
+type ToolsOnce struct {
+	files *ToolFiles
+	sets  map[*Pack]*tools.Set // :: pack → what Offered returned for it
+}
+
+// Offered is that of [ToolFiles], without what is wrong: nil when there is none.
+func (o *ToolsOnce) Offered(p *Pack) *tools.Set {
+	set, known := o.sets[p]
+	if !known {
+		var err error
+		if set, _, err = o.files.Offered(p); err != nil {
+			set = nil
+		}
+		o.sets[p] = set
+	}
+	return set
+}
+
+// HasTools is that of [ToolFiles].
+func (o *ToolsOnce) HasTools(p *Pack) bool { return canEnable(o.Offered(p)) }

@@ -184,6 +184,30 @@ func TestToolFilesCache(t *testing.T) {
 	}
 }
 
+// What is read once stays what it was.
+func TestToolsOnce(t *testing.T) {
+	p := only(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
+	f := NewToolFiles(tools.Limits{}, "")
+	before := f.Once()
+	if !before.HasTools(p) {
+		t.Fatal("HasTools = false of a pack with a tool")
+	}
+	if err := os.Remove(filepath.Join(p.Dir, "b.tool.json")); err != nil {
+		t.Fatal(err)
+	}
+	if set := before.Offered(p); set == nil || set.Lookup("b") == nil {
+		t.Errorf("Offered = %v when the file is gone, want what was read before", set)
+	}
+	for name, remove := range map[string]string{"the file": "b.tool.json", "the pack": "."} {
+		if err := os.RemoveAll(filepath.Join(p.Dir, remove)); err != nil {
+			t.Fatal(err)
+		}
+		if now := f.Once(); now.HasTools(p) || now.Offered(p) != nil {
+			t.Errorf("HasTools = true when %s was gone before it was asked", name)
+		}
+	}
+}
+
 func TestToolFilesOffered(t *testing.T) {
 	inMode := func(name, mode string) string {
 		return fmt.Sprintf(`{"name": %q, "description": "d", "modes": [%q], "command": {"program": "true", "args": []}}`, name, mode)

@@ -25,7 +25,7 @@ import (
 type baseTool struct {
 	name        string // plain name, see [Server.exposed]; or the method's
 	title       string
-	description func(*Server, *packs.Catalog) string
+	description func(*Server, *packs.Catalog, *packs.ToolsOnce) string
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation

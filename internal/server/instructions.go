@@ -19,7 +19,7 @@ const maxInstructions = 2048
 // instructions teach a model how packs work, and name as many as fit.
 func (s *Server) instructions(ctx context.Context) string {
 	rules := s.rules()
-	return rules + s.metadataBlock(s.listedPacks(s.catalogOf(ctx)), maxInstructions-weight(rules))
+	return rules + s.metadataBlock(s.listedPacks(s.catalogOf(ctx)), s.files.Once(), maxInstructions-weight(rules))
 }
 
 // Metadata returns the block with packs that a server of these options has in
@@ -29,7 +29,7 @@ func (s *Server) instructions(ctx context.Context) string {
 func Metadata(ctx context.Context, o Options, forbidden func(id string) bool) string {
 	s := &Server{opts: o, limits: o.Limits.withDefaults(), files: o.Tools}
 	listed := slices.DeleteFunc(offered(s.catalogOf(ctx)), func(p *packs.Pack) bool { return forbidden(p.ID) })
-	return s.metadataBlock(listed, maxInstructions-weight(s.rules()))
+	return s.metadataBlock(listed, s.files.Once(), maxInstructions-weight(s.rules()))
 }
 
 // rules say when to call which tool.
@@ -48,7 +48,7 @@ func (s *Server) rules() string {
 
 // metadataBlock names the packs that a model is told of, which are given by id,
 // as many as fit into a weight of max, and says how to find the rest.
-func (s *Server) metadataBlock(attached []*packs.Pack, max int) string {
+func (s *Server) metadataBlock(attached []*packs.Pack, once *packs.ToolsOnce, max int) string {
 	const head = "Capability Packs (attached; metadata only):\n"
 	if len(attached) == 0 {
 		return head + "(none; the user can attach packs with: packs-mcp attach ID)"
@@ -56,16 +56,9 @@ func (s *Server) metadataBlock(attached []*packs.Pack, max int) string {
 	// Long descriptions are cut here, and not in the list, when that names more
 	// packs: a pack that is not named is easily missed.
 	var block string
-	var named []bool // :: number of a pack → whether it has tools: its files are read once, whatever the length
-	hasTools := func(i int) bool {
-		if i == len(named) {
-			named = append(named, s.files.HasTools(attached[i]))
-		}
-		return named[i]
-	}
 	for _, length := range []int{s.limits.Description, 400, 160} {
 		var all bool
-		if block, all = s.entries(attached, hasTools, head, max, length); all {
+		if block, all = s.entries(attached, once, head, max, length); all {
 			break
 		}
 	}
@@ -73,9 +66,8 @@ func (s *Server) metadataBlock(attached []*packs.Pack, max int) string {
 }
 
 // entries is the block with descriptions of at most so many characters, and
-// whether every pack is in it. It asks hasTools of one pack after the other, from
-// the first on.
-func (s *Server) entries(attached []*packs.Pack, hasTools func(int) bool, head string, max, length int) (block string, all bool) {
+// whether every pack is in it.
+func (s *Server) entries(attached []*packs.Pack, once *packs.ToolsOnce, head string, max, length int) (block string, all bool) {
 	var b strings.Builder
 	b.WriteString(head)
 	used := weight(head)
@@ -86,7 +78,7 @@ func (s *Server) entries(attached []*packs.Pack, hasTools func(int) bool, head s
 	reserve := weight(rest(len(attached)))
 	for i, p := range attached {
 		e := fmt.Sprintf("- pack_id: %s\n  name: %s\n  description: %s\n  has_tools_json: %t\n",
-			p.ID, safetext.Line(p.Name), shorten(s.describe(p.Description), length), hasTools(i))
+			p.ID, safetext.Line(p.Name), shorten(s.describe(p.Description), length), once.HasTools(p))
 		need := used + weight(e)
 		if i < len(attached)-1 {
 			need += reserve

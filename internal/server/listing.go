@@ -61,21 +61,22 @@ func (s *Server) tools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 // fill gives the base tools their descriptions, and adds the chat's own tools.
 func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.Tool {
 	out := make([]mcp.Tool, 0, len(base))
+	once := s.files.Once() // a list that has a pack's tools does not say that it has none
 	for _, t := range base {
 		if base := s.base[plainName(t.Name)]; base != nil {
-			t.Description = base.description(s, catalog)
+			t.Description = base.description(s, catalog, once)
 		}
 		out = append(out, t)
 	}
 	if c != nil {
-		out = append(out, s.packTools(catalog, c)...)
+		out = append(out, s.packTools(catalog, once, c)...)
 	}
 	return out
 }
 
 // packTools are the tools of a chat's enabled packs, by name. A pack that was
 // detached, or whose tools are not valid now, has none until it is back.
-func (s *Server) packTools(catalog *packs.Catalog, c *chat) []mcp.Tool {
+func (s *Server) packTools(catalog *packs.Catalog, once *packs.ToolsOnce, c *chat) []mcp.Tool {
 	c.mu.Lock()
 	enabled := make(map[string]map[string]string, len(c.enabled))
 	for id, p := range c.enabled {
@@ -88,8 +89,8 @@ func (s *Server) packTools(catalog *packs.Catalog, c *chat) []mcp.Tool {
 		if err != nil {
 			continue
 		}
-		set, err := s.toolSet(pack)
-		if err != nil {
+		set := once.Offered(pack)
+		if set == nil {
 			continue
 		}
 		for _, t := range set.Tools {

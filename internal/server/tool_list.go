@@ -59,9 +59,9 @@ func listTool() *baseTool {
 	return &baseTool{
 		name:  toolList,
 		title: "List capability packs",
-		description: func(s *Server, catalog *packs.Catalog) string {
+		description: func(s *Server, catalog *packs.Catalog, once *packs.ToolsOnce) string {
 			text := "List the attached capability packs: names and descriptions, by page; query searches them. Never asks the user.\n\n"
-			return text + s.metadataBlock(s.listedPacks(catalog), maxInstructions-weight(text))
+			return text + s.metadataBlock(s.listedPacks(catalog), once, maxInstructions-weight(text))
 		},
 		input: `{"type":"object","properties":{` +
 			`"query":{"type":"string","description":"words, or their beginnings, of an id, name, tag, tool or description: gives the 20 packs that fit best, the best first"},` +

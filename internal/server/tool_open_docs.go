@@ -168,6 +168,6 @@ func invocation(dir, body, arguments string) string {
 }
 
 // fixed is a description that does not change.
-func fixed(text string) func(*Server, *packs.Catalog) string {
-	return func(*Server, *packs.Catalog) string { return text }
+func fixed(text string) func(*Server, *packs.Catalog, *packs.ToolsOnce) string {
+	return func(*Server, *packs.Catalog, *packs.ToolsOnce) string { return text }
 }
