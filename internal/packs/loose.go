@@ -93,7 +93,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		t, problems := looseTool(s.origin.loader, p.Entry, src)
 		d := record{problems: problems}
 		if t != nil {
-			d.doc = (&frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}).Summary(s.texts.bytes)
+			d.doc = looseDocument(t).Summary(s.texts.bytes)
 		}
 		return d, info
 	})
@@ -124,6 +124,11 @@ func (p *Pack) source() ([]byte, os.FileInfo, error) {
 	}
 	src, err := dir.ReadAll(p.Entry, p.limits.ToolsFile)
 	return src, info, err
+}
+
+// looseDocument is what a loose tool has in the place of frontmatter.
+func looseDocument(t *tools.Tool) *frontmatter.Document {
+	return &frontmatter.Document{Name: t.Name, Description: t.Description, Modes: t.Modes}
 }
 
 // looseTool compiles a tool that has no folder of its own: it is nil when one

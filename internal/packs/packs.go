@@ -216,11 +216,11 @@ func (p *Pack) Folder() string {
 const BodyPage = 32 << 10 // 32 KiB
 
 // BodyOffset is where the entry document begins behind its frontmatter, as it is
-// now in dir, which is the pack's folder. It fails when the document is too large,
-// and so may not be opened.
-func (p *Pack) BodyOffset(dir *packfs.Dir) (int64, error) {
+// now: in tree where that keeps it, otherwise in dir, which is the pack's folder. It
+// fails when the document is too large, and so may not be opened.
+func (p *Pack) BodyOffset(dir *packfs.Dir, tree *packfs.Tree) (int64, error) {
 	// The file may be another than when it was scanned.
-	head, size, err := dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
+	head, size, err := p.head(dir, tree)
 	if err != nil {
 		return 0, err
 	}
@@ -232,6 +232,15 @@ func (p *Pack) BodyOffset(dir *packfs.Dir) (int64, error) {
 		return 0, nil
 	}
 	return int64(block.Body), nil
+}
+
+// head is as much of the entry document as may have frontmatter, at least, and how
+// large all of it is.
+func (p *Pack) head(dir *packfs.Dir, tree *packfs.Tree) (head []byte, size int64, err error) {
+	if all, ok := tree.Kept(p.Entry); ok {
+		return all, int64(len(all)), nil
+	}
+	return dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
 }
 
 // Body returns a page of the entry document without its frontmatter. offset is
@@ -252,7 +261,7 @@ func (p *Pack) Body(offset, length int64) (*packfs.Page, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	begins, err := p.BodyOffset(dir)
+	begins, err := p.BodyOffset(dir, &packfs.Tree{})
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 // decide takes one call through the gate, and a person, to its work. With a
 // question there is no result yet: the client calls again with the answer.
 func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out any, _ *gate.Question, err error) {
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepare(ctx, c)
 	if err != nil {
 		if answer != nil {
 			if invalid := wrongAnswer(s.refuse(c, answer)); invalid != nil {
@@ -108,11 +108,7 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 			}
 		}
 		if errors.Is(err, packfs.ErrReplaced) {
-			// A pack that was put there anew, as git does, is a pack again.
-			if err := s.opts.Library.Rescan(ctx); err != nil {
-				s.logger.Debug("the packs were not scanned again", "err", err)
-			}
-			s.Refresh(ctx)
+			s.lookAt(ctx) // a pack that was put there anew, as git does, is a pack again
 		}
 		return nil, nil, err
 	}
@@ -123,6 +119,25 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 	}
 	out, err = act.perform(ctx, permit)
 	return out, nil, err
+}
+
+// prepare finds out what a call would do, by the packs as they are.
+func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
+	act, err := c.tool.prepare(s, ctx, c)
+	if e, ok := errors.AsType[*outdatedError](err); ok {
+		s.lookAt(ctx, e.pack.Folder())
+		c.catalog = s.catalog(ctx, c.chat)
+		act, err = c.tool.prepare(s, ctx, c)
+	}
+	return act, err
+}
+
+// lookAt has packs be looked at again at once: those in dirs, or all.
+func (s *Server) lookAt(ctx context.Context, dirs ...string) {
+	if _, err := s.opts.Library.Refresh(ctx, dirs); err != nil {
+		s.logger.Debug("the packs were not scanned again", "err", err)
+	}
+	s.Refresh(ctx)
 }
 
 // permit takes one call through the gate, and a person. What comes out is what
@@ -162,7 +177,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 	c.catalog = s.catalog(ctx, c.chat)
 	// A call that was cancelled meanwhile gets as far as the gate, which denies
 	// and records it.
-	act, err := c.tool.prepare(s, context.WithoutCancel(ctx), c)
+	act, err := s.prepare(context.WithoutCancel(ctx), c)
 	if err != nil {
 		_ = s.refuse(c, answer) // the call cannot be made, whatever the answer
 		return nil, nil, err

@@ -163,6 +163,8 @@ func explainPacks(err error) *toolError {
 		return failf(codeInvalidArguments, "Begin at offset 0, or at the next_offset of the page before.", "%v", err)
 	case errors.Is(err, packfs.ErrReplaced):
 		return failf(codePathDenied, "Call again; if this is said again, tell the user to look at the folder.", "another folder was put in the place of this pack or workspace")
+	case errors.As(err, new(*outdatedError)):
+		return failf(codePathDenied, "Call again; if this is said again, tell the user to look at the pack.", "%v", err)
 	case errors.Is(err, packfs.ErrChanged):
 		return failf(codePathDenied, "Call again.", "%v", err)
 	}

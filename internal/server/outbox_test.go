@@ -93,7 +93,9 @@ func (l *library) Catalog(ctx context.Context) *packs.Catalog {
 	return l.real.Catalog(ctx)
 }
 
-func (l *library) Rescan(ctx context.Context) error { return l.real.Rescan(ctx) }
+func (l *library) Refresh(ctx context.Context, dirs []string) (bool, error) {
+	return l.real.Refresh(ctx, dirs)
+}
 
 // A call under way learns that its connection ended, and one that does not care
 // is left behind.

@@ -195,7 +195,7 @@ func (s *Server) find(ctx context.Context, c *call, u resourceURI) (*found, erro
 		}
 		_, isFile := tree.File(at.path)
 		if isFile || holds(tree, at.path) {
-			return &found{pack: at.pack, facts: facts, tree: tree, path: at.path, isDir: !isFile}, nil
+			return &found{pack: at.pack, facts: facts, tree: tree.WithoutKept(), path: at.path, isDir: !isFile}, nil
 		}
 	}
 	return nil, errNoResource

@@ -71,8 +71,9 @@ func (l Limits) withDefaults() Limits {
 // keeps the one it began with.
 type Library interface {
 	Catalog(context.Context) *packs.Catalog
-	// Rescan looks for the packs anew.
-	Rescan(context.Context) error
+	// Refresh looks for the packs anew in some directories, absolute with symlinks
+	// resolved; nil: everywhere. It reports whether the Catalog is another one now.
+	Refresh(ctx context.Context, dirs []string) (changed bool, err error)
 }
 
 // A Decider is the gate: it decides about a call, keeps the questions that are

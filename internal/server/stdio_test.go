@@ -536,7 +536,9 @@ func (f *faulty) Catalog(ctx context.Context) *packs.Catalog {
 	return f.real.Catalog(ctx)
 }
 
-func (f *faulty) Rescan(ctx context.Context) error { return f.real.Rescan(ctx) }
+func (f *faulty) Refresh(ctx context.Context, dirs []string) (bool, error) {
+	return f.real.Refresh(ctx, dirs)
+}
 
 // A panic is answered with a reference, not with its text, and the server goes
 // on.

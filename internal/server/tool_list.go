@@ -256,9 +256,12 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 		return gate.Pack{}, nil, err
 	}
 	defer dir.Close()
-	tree, err := dir.Digest(ctx, s.digests)
+	tree, err := dir.DigestKeeping(ctx, s.digests, p.Entry, maxKept)
 	if err != nil {
 		return gate.Pack{}, nil, err
+	}
+	if !p.IsAsFound(dir, tree) {
+		return gate.Pack{}, nil, &outdatedError{p}
 	}
 	facts := gate.Pack{
 		ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description,
@@ -268,6 +271,18 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 		facts.Attached = p.AttachedSince.Format(time.RFC3339Nano)
 	}
 	return facts, tree, nil
+}
+
+// maxKept is the largest entry document, in bytes, that is kept while a call is made,
+// and not read again.
+const maxKept = 256 << 10
+
+// An outdatedError is a pack that says something else of itself by now than in the
+// Catalog of the call.
+type outdatedError struct{ pack *packs.Pack }
+
+func (e *outdatedError) Error() string {
+	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.pack.ID)
 }
 
 // maxVerified is the largest file, in bytes, whose pages are checked against
@@ -283,6 +298,9 @@ func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, l
 	clean, err := packfs.Clean(path)
 	if err != nil {
 		return nil, err
+	}
+	if data, ok := tree.Kept(clean); ok {
+		return packfs.PageOf(clean, data, offset, length, limits)
 	}
 	if f, ok := tree.File(clean); ok && f.Size <= maxVerified {
 		return dir.ReadVerified(clean, offset, length, limits, f.Digest)

@@ -131,7 +131,7 @@ func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, 
 	if pack.Loose { // its document is made, not read
 		return pack.Body(0, length)
 	}
-	begins, err := pack.BodyOffset(dir)
+	begins, err := pack.BodyOffset(dir, tree)
 	if err != nil {
 		return nil, err
 	}

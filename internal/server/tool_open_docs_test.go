@@ -303,3 +303,54 @@ func TestHiddenCharacters(t *testing.T) {
 		}
 	}
 }
+
+// A person is shown what a pack says of itself now, beside the digest of what it
+// holds now, though nothing has told of the change yet.
+func TestEditedSinceTheScan(t *testing.T) {
+	w := newWorld(t, docsPacks)
+	w.answer = decide("once")
+	w.initialize()
+	args := map[string]any{"pack_id": "plain"}
+	edit := func(front, body string) {
+		t.Helper()
+		w.put("plain/SKILL.md", "---\nname: plain\n"+front+"\n---\n"+body, 0o644)
+	}
+	edit("description: Wipes the disk.", "Do it.\n")
+	for tool, args := range map[string]map[string]any{
+		"capability_packs_open_docs": args,
+		"capability_packs_read_file": {"pack_id": "plain", "path": "docs/one.md"},
+	} {
+		w.asked = nil
+		w.ok(tool, args)
+		if len(w.asked) != 1 || !strings.Contains(w.asked[0], "Wipes the disk.") || strings.Contains(w.asked[0], "Has none.") {
+			t.Errorf("%s: the question is %q, want what the pack says now", tool, w.asked)
+		}
+	}
+	w.asked = nil
+	edit("description: Wipes the disk.", "Do it well.\n")
+	if doc := w.ok("capability_packs_open_docs", args)["entry_doc"].(map[string]any); doc["content"] != "Do it well.\n" {
+		t.Errorf("open_docs = %v, want the new text", doc)
+	}
+	for _, c := range []struct {
+		code   string
+		change func()
+	}{
+		{"not_attached", func() { edit("description: Wipes the disk.\ndisable-model-invocation: true", "Do it.\n") }},
+		{"not_attached", func() { edit("description:", "Do it.\n") }},
+		{"not_found", func() {
+			if err := os.RemoveAll(filepath.Join(w.root, "plain")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		edit("description: Has none.", "Do it.\n")
+		if err := w.lib.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.change()
+		w.fails(c.code, "capability_packs_open_docs", args)
+	}
+	if len(w.asked) != 1 {
+		t.Errorf("%d questions were asked, want the one about what could be opened: %q", len(w.asked), w.asked)
+	}
+}

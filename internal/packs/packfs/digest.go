@@ -1,6 +1,7 @@
 package packfs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -34,6 +35,9 @@ type Tree struct {
 	Digest string
 	Files  []TreeFile // sorted by path
 	Bytes  int64      // the sizes of all files
+
+	keep string // see DigestKeeping
+	kept []byte // nil: it was not kept
 }
 
 // A TreeFile is one regular file of a Tree.
@@ -51,6 +55,17 @@ func (t *Tree) File(path string) (TreeFile, bool) {
 		return TreeFile{}, false
 	}
 	return t.Files[i], true
+}
+
+// Kept returns the very bytes of the file at path that were digested, if it is the
+// one that [Dir.DigestKeeping] was to keep, and was kept. They must not be modified.
+func (t *Tree) Kept(path string) (data []byte, ok bool) {
+	return t.kept, t.kept != nil && path == t.keep
+}
+
+// WithoutKept is the Tree for who holds it for longer.
+func (t *Tree) WithoutKept() *Tree {
+	return &Tree{Digest: t.Digest, Files: t.Files, Bytes: t.Bytes}
 }
 
 // alwaysRead is how many bytes of a tree are read whatever a cache remembers:
@@ -136,6 +151,13 @@ func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
 	return d.walkTree(ctx, cache, nil)
 }
 
+// DigestKeeping is [Dir.Digest] that keeps what it read of the regular file at path,
+// for [Tree.Kept], if that has at most max bytes: who needs its content too need not
+// read it again, and has that of the digest.
+func (d *Dir) DigestKeeping(ctx context.Context, cache *DigestCache, path string, max int64) (*Tree, error) {
+	return d.walk(&treeWalk{ctx: ctx, cache: cache, keepMax: max, tree: &Tree{keep: path}}, nil)
+}
+
 // A Bound is how large a tree may be. A field that is 0 has the bound of
 // [Dir.Digest].
 type Bound struct {
@@ -155,8 +177,12 @@ func (d *Dir) walkTree(ctx context.Context, cache *DigestCache, to *os.Root) (*T
 }
 
 func (d *Dir) walkBounded(ctx context.Context, cache *DigestCache, to *os.Root, within Bound) (*Tree, error) {
-	within.Files, within.Bytes = cmp.Or(within.Files, maxTreeFiles), cmp.Or(within.Bytes, maxTreeBytes)
-	w := &treeWalk{ctx: ctx, cache: cache, within: within, tree: &Tree{}, sha: sha256.New()}
+	return d.walk(&treeWalk{ctx: ctx, cache: cache, within: within, tree: &Tree{}}, to)
+}
+
+func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
+	w.within.Files, w.within.Bytes = cmp.Or(w.within.Files, maxTreeFiles), cmp.Or(w.within.Bytes, maxTreeBytes)
+	w.sha = sha256.New()
 	var err error
 	if d.only == "" {
 		err = w.dir(d.root, to, "", 0)
@@ -189,6 +215,7 @@ type treeWalk struct {
 	ctx     context.Context // of the one call of Digest that made this
 	cache   *DigestCache
 	within  Bound
+	keepMax int64 // of the file that tree is to keep
 	tree    *Tree
 	lines   []string
 	entries int
@@ -273,7 +300,7 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 	var sum [sha256.Size]byte
 	known := false
 	switch {
-	case to != nil: // what is copied is read
+	case to != nil, w.keeps(at, info): // what is copied or kept is read
 	case w.read+info.Size() <= alwaysRead:
 		w.read += info.Size()
 	default:
@@ -281,7 +308,7 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 	}
 	if !known {
 		var err error
-		if sum, info, err = w.hash(root, to, name); err != nil {
+		if sum, info, err = w.hash(root, to, at, name); err != nil {
 			if w.ctx.Err() != nil {
 				return w.ctx.Err()
 			}
@@ -306,9 +333,14 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 	return nil
 }
 
+// keeps reports whether the file at a path of the tree is the one to be kept.
+func (w *treeWalk) keeps(at string, info fs.FileInfo) bool {
+	return at == w.tree.keep && info.Size() <= w.keepMax
+}
+
 // hash reads the file, into a copy unless to is nil, and returns the state in
 // which it was read.
-func (w *treeWalk) hash(root, to *os.Root, name string) (sum [sha256.Size]byte, info fs.FileInfo, err error) {
+func (w *treeWalk) hash(root, to *os.Root, at, name string) (sum [sha256.Size]byte, info fs.FileInfo, err error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return sum, nil, reason(err)
@@ -333,6 +365,11 @@ func (w *treeWalk) hash(root, to *os.Root, name string) (sum [sha256.Size]byte, 
 			return sum, nil, err
 		}
 	}
+	var kept *bytes.Buffer
+	if w.keeps(at, info) {
+		kept = bytes.NewBuffer(make([]byte, 0, info.Size()))
+		sink = io.MultiWriter(sink, kept)
+	}
 	n, err := w.copy(sink, f, info.Size()+1)
 	if ended := done(); err == nil {
 		err = ended
@@ -346,6 +383,9 @@ func (w *treeWalk) hash(root, to *os.Root, name string) (sum [sha256.Size]byte, 
 	}
 	if n != info.Size() || identify(after) != identify(info) {
 		return sum, nil, ErrChanged
+	}
+	if kept != nil {
+		w.tree.kept = kept.Bytes()
 	}
 	w.sha.Sum(sum[:0])
 	w.cache.put(identify(info), sum, now)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,8 +55,55 @@ func TestDigest(t *testing.T) {
 			{"SKILL.md", 1, "sha256:" + hexSum("s"), false}, {"a b", 0, "sha256:" + hexSum(""), false}, {"scripts/run.sh", 1, "sha256:" + hexSum("r"), true},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Tree{})); diff != "" {
 		t.Errorf("Digest (-want +got):\n%s", diff)
+	}
+}
+
+// One file is kept as it was digested, when it is small enough, though a cache
+// knows its digest.
+func TestDigestKeeping(t *testing.T) {
+	big := strings.Repeat("x", alwaysRead)
+	dir := tree(t, map[string]string{"a/SKILL.md": "text", "a/b/SKILL.md": "deeper", "empty": "", "0": big})
+	symlink(t, "SKILL.md", filepath.Join(dir, "a", "link"))
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{"a/SKILL.md", "a/b/SKILL.md", "empty", "0"} {
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := func() time.Time { return time.Now().Add(time.Hour) }
+	cache := &DigestCache{now: later}
+	plain := digest(t, dir, cache)
+	for _, c := range []struct {
+		path string
+		max  int64
+		want string
+		ok   bool
+	}{
+		{"a/SKILL.md", 4, "text", true},
+		{"a/SKILL.md", 3, "", false},
+		{"a/b/SKILL.md", 1 << 20, "deeper", true},
+		{"empty", 0, "", true},
+		{"0", 2 * alwaysRead, big, true},
+		{"a/link", 1 << 20, "", false},
+		{"a", 1 << 20, "", false},
+		{"none", 1 << 20, "", false},
+		{"", 1 << 20, "", false},
+	} {
+		got, err := open(t, dir).DigestKeeping(t.Context(), cache, c.path, c.max)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept, ok := got.Kept(c.path); ok != c.ok || string(kept) != c.want {
+			t.Errorf("%q of at most %d bytes: kept %d bytes, %v, want %d, %v", c.path, c.max, len(kept), ok, len(c.want), c.ok)
+		}
+		if _, ok := got.Kept("a/b"); ok {
+			t.Errorf("%q: another path is kept", c.path)
+		}
+		if diff := cmp.Diff(plain, got.WithoutKept(), cmp.AllowUnexported(Tree{})); diff != "" {
+			t.Errorf("%q (-Digest +DigestKeeping):\n%s", c.path, diff)
+		}
 	}
 }
 

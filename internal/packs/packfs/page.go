@@ -130,6 +130,27 @@ func (d *Dir) ReadVerified(name string, offset, length int64, limits Limits, wan
 	return page, nil
 }
 
+// PageOf is the page that [Dir.ReadVerified] would return of the file at path, with
+// slashes and clean, when data is all of it, as [Tree.Kept] has it. The Page has a
+// part of data, and no copy.
+func PageOf(path string, data []byte, offset, length int64, limits Limits) (*Page, error) {
+	limits = limits.withDefaults()
+	length, err := limits.length(path, offset, length)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(data))
+	switch {
+	case size > limits.File:
+		return nil, &PathError{path, &TooLargeError{Size: size, Limit: limits.File}}
+	case offset > size:
+		return nil, &PathError{path, ErrOffset}
+	}
+	page := pageOf(path, data[:min(sniffLen, size)], data[offset:min(offset+length+utf8.UTFMax-1, size)], size, offset, length)
+	page.Verified = true
+	return page, nil
+}
+
 // A window keeps a part of what is written to it.
 type window struct {
 	skip, room int64 // bytes to leave out, then bytes to keep

@@ -107,12 +107,27 @@ func TestReadVerified(t *testing.T) {
 					if err == nil && !bytes.Equal(page.Data, verified.Data) {
 						t.Fatalf("ReadVerified(%q, %d, %d) = %d bytes, want %d", name, offset, length, len(verified.Data), len(page.Data))
 					}
+					var whole []byte
 					if err == nil {
+						whole = page.Data
 						page.Data, verified.Data = nil, nil
 						page.Verified = true
 					}
 					if diff := cmp.Diff(page, verified); diff != "" {
 						t.Fatalf("ReadVerified(%q, %d, %d) (-Read +ReadVerified):\n%s", name, offset, length, diff)
+					}
+					of, oerr := PageOf(name, []byte(data), offset, length, limits)
+					if (err == nil) != (oerr == nil) || err != nil && err.Error() != oerr.Error() {
+						t.Fatalf("PageOf(%q, %d, %d) = %v, want %v", name, offset, length, oerr, err)
+					}
+					if err == nil {
+						if !bytes.Equal(of.Data, whole) {
+							t.Fatalf("PageOf(%q, %d, %d) = %d bytes, want %d", name, offset, length, len(of.Data), len(whole))
+						}
+						of.Data = nil
+					}
+					if diff := cmp.Diff(page, of); diff != "" {
+						t.Fatalf("PageOf(%q, %d, %d) (-Read +PageOf):\n%s", name, offset, length, diff)
 					}
 				}
 			}

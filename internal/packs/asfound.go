@@ -1,0 +1,49 @@
+package packs
+
+import (
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
+
+// IsAsFound reports whether the pack still says of itself what its Catalog has: a
+// person who is asked is shown that beside the digest of what is there. dir is the
+// pack's folder, and tree what was just digested in it. It may be another text since
+// the last scan because that is on its way, or because nothing told of the change: a
+// file can have a name in another folder, and a folder another path. No stamp is asked.
+func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
+	src, err := p.digested(dir, tree)
+	if err != nil {
+		return false
+	}
+	var now frontmatter.Summary
+	if p.Loose {
+		if t, _ := looseTool(p.loader, p.Entry, src); t != nil {
+			now = looseDocument(t).Summary(nil)
+		}
+	} else if doc, _ := frontmatter.Inspect(p.Entry, src, p.limits.Frontmatter); doc != nil {
+		now = doc.Summary(nil)
+	}
+	return now == p.Frontmatter
+}
+
+// digested is what a scan reads of the entry document, of the very bytes that are in
+// tree. Only of a link, which is in no tree, it is what can be read now.
+func (p *Pack) digested(dir *packfs.Dir, tree *packfs.Tree) ([]byte, error) {
+	if all, ok := tree.Kept(p.Entry); ok {
+		return all, nil
+	}
+	length := p.limits.ToolsFile
+	if !p.Loose {
+		length = int64(p.limits.Frontmatter + markerSlack)
+	}
+	f, ok := tree.File(p.Entry)
+	if !ok {
+		head, _, err := dir.ReadHead(p.Entry, int(length))
+		return head, err
+	}
+	page, err := dir.ReadVerified(p.Entry, 0, length, packfs.Limits{PageMax: length, File: f.Size}, f.Digest)
+	if err != nil {
+		return nil, err
+	}
+	return page.Data, nil
+}
