@@ -27,12 +27,13 @@ build:
 
 # "make test V=1" also names what is skipped, and why. Three packages at a time:
 # many tests wait for processes, and for time limits. Those of PLAIN are without the
-# race detector, which would find nothing there and take its time: the first two
-# packages have no goroutine and much to compute, and the others have the program
-# do everything in processes of its own, built as it is shipped.
+# race detector, which would take its time and find next to nothing: lint and tools
+# compute, with one goroutine at a time but for one test, and the others have the
+# program do everything in processes of its own, built as it is shipped.
 PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/audit ./test/churn ./test/plant ./test/sandbox
 test:
 	race=$$(scripts/race.sh) && go test -p 3 $(if $(V),-v) $(PLAIN) && \
+	go test $$race $(if $(V),-v) -run '^TestCheckIsStable$$' ./internal/packs/tools && \
 	go test $$race -p 3 $(if $(V),-v) $$(go list ./... | grep -v $(PLAIN:./%=-e '/%$$'))
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
@@ -78,9 +79,12 @@ soak-http:
 soak-watch:
 	go test -race -count=20 -parallel 8 -timeout 30m -run '^(TestTable|TestFollowed)$$' ./internal/packs/watch ./internal/server
 
-# 200 packs change for five minutes while servers serve them, and processes that
-# write the index are killed 200 times.
+# 200 packs change for five minutes while servers serve them, and for one minute
+# while servers built with the race detector do; and processes that write the index
+# are killed 200 times.
 soak-churn:
+	race=$$(scripts/race.sh) && go build $$race -o .cache/packs-mcp-race ./cmd/packs-mcp
+	PACKS_MCP_BIN=$(CURDIR)/.cache/packs-mcp-race PACKS_MCP_CHURN=1m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
 	PACKS_MCP_CHURN=5m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
 	PACKS_MCP_INDEX_KILLS=200 go test -count=1 -timeout 30m -run '^TestIndexOfKilledProcesses$$' -v ./internal/packs
 

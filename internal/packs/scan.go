@@ -31,7 +31,7 @@ func Scan(ctx context.Context, opts Options) (*Catalog, error) {
 // before, a memo for each root or nil for none. touched are the directories in
 // which something may have changed, absolute with symlinks resolved; nil: any.
 // It returns what to remember for the next time. With opts.whole, the error may
-// also be that the process ran out of something, see [isStarved].
+// also be that the process ran out of something, see [packfs.IsStarved].
 func rescan(ctx context.Context, opts Options, before []*memo, touched map[string]bool) (*Catalog, []*memo, error) {
 	opts.Limits = opts.Limits.withDefaults()
 	opts.Mode = cmp.Or(opts.Mode, modeGlobal)

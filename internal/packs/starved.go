@@ -1,22 +1,16 @@
 package packs
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-	"syscall"
-)
+// What a scan does that runs out of descriptors or memory.
 
-// isStarved reports whether a look failed for want of what a process can run
-// out of, descriptors and memory. Such an error says nothing of what was to be
-// looked at.
-func isStarved(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}, func(e error) bool { return errors.Is(err, e) })
-}
+import (
+	"fmt"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
 
 // note takes what a look failed for; nil: it did not.
 func (s *scanner) note(err error) {
-	if s.starved == nil && isStarved(err) {
+	if s.starved == nil && packfs.IsStarved(err) {
 		s.starved = err
 	}
 }

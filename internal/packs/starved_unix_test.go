@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 const (
@@ -77,9 +78,9 @@ func starve(t *testing.T, dir string) {
 			must(t, os.WriteFile(path, []byte(tc.text), 0o644))
 		}
 		with(0, func() { _, err = l.Refresh(t.Context(), nil) })
-		starved, same := isStarved(err), true
+		starved, same := packfs.IsStarved(err), true
 		// With one more each time, another look is the one that fails.
-		for n := 0; isStarved(err) && n < 100; n++ {
+		for n := 0; packfs.IsStarved(err) && n < 100; n++ {
 			same = same && l.Catalog(t.Context()) == before
 			with(n, func() { _, err = l.Refresh(t.Context(), []string{}) }) // nobody says again what happened
 		}

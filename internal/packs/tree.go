@@ -241,6 +241,7 @@ func (l entries) isWhole() bool {
 	return true
 }
 
+// isNoName reports whether no entry of a directory can be called so.
 func isNoName(name string) bool {
-	return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00")
+	return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || strings.ContainsRune(name, filepath.Separator)
 }

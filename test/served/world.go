@@ -74,7 +74,8 @@ func New(t testing.TB, program string) *World {
 	w.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "TMPDIR=" + w.Temp, "PACKS_MCP_HOME=" + w.Home,
 		"PACKS_MCP_SANDBOX_REQUIRE=none", "PACKS_MCP_APPROVAL_CHANNELS=elicitation", "PACKS_MCP_TOKEN=" + token,
-		"GORACE=atexit_sleep_ms=0", // or each command of a program built with -race waits a second
+		// Of a program built with -race: a race ends it, and no command waits a second.
+		"GORACE=atexit_sleep_ms=0 halt_on_error=1",
 	}
 	t.Cleanup(w.unlock)
 	return w

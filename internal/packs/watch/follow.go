@@ -6,9 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 func (n *notified) follow(ctx context.Context, lib Library, took time.Duration) (fresh []string, err error) {
@@ -127,7 +128,7 @@ func (n *notified) watch(path string, why use) (bool, error) {
 
 // isNoMore reports whether an error says that the system watches no more.
 func isNoMore(err error) bool {
-	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}, func(no error) bool { return errors.Is(err, no) })
+	return packfs.IsStarved(err) || errors.Is(err, syscall.ENOSPC) // of inotify: too many watches
 }
 
 func (n *notified) unwatch(path string) {
