@@ -2,6 +2,7 @@ package safetext
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -206,6 +207,51 @@ func TestNoAllocation(t *testing.T) {
 		if n := testing.AllocsPerRun(10, func() { _ = Inspect(b) }); n != 0 {
 			t.Errorf("Inspect(%q) allocates %v times, want 0", in, n)
 		}
+	}
+}
+
+// Inspect goes over plain ASCII in long steps, and counts what a walk of single
+// steps does.
+func TestInspectIsTheWalk(t *testing.T) {
+	pieces := []string{"a", "1", "#", " ", "~", "\x1f", "\x7f", "\x80", "\u0080", "\n", "\t", "\r", "\r\n", "\u0301", "\ufe0f", "\u20e3", "\u200b", "\u202e", "\U000e0041", "\u3164", "é", "☎", "\xff", "\u2028"}
+	count := func(s string) (r Report) {
+		var w walker
+		for len(s) > 0 {
+			_, size, c := w.next(s)
+			r.count(c)
+			s = s[size:]
+		}
+		return r
+	}
+	check := func(s string) {
+		t.Helper()
+		if got, want := Inspect([]byte(s)), count(s); got != want {
+			t.Errorf("Inspect(%q) = %+v, want %+v", s, got, want)
+		}
+	}
+	for _, a := range pieces {
+		for _, b := range pieces {
+			for _, c := range pieces {
+				check(a + b + c)
+				check("x1" + a + b + strings.Repeat("a\u0301", 5) + c)
+			}
+		}
+	}
+	for b := range 256 {
+		check("a" + string([]byte{byte(b)}) + "\u0301\u0301\u0301\u0301")
+	}
+}
+
+// Plus loses nothing.
+func TestPlus(t *testing.T) {
+	var a, b, want Report
+	for i := range reflect.TypeFor[Report]().NumField() {
+		reflect.ValueOf(&a).Elem().Field(i).SetInt(int64(i + 1))
+		reflect.ValueOf(&b).Elem().Field(i).SetInt(int64(100 * (i + 1)))
+		reflect.ValueOf(&want).Elem().Field(i).SetInt(int64(101 * (i + 1)))
+	}
+	if got := a.Plus(b); got != want {
+		t.Errorf("Plus = %+v, want %+v", got, want)
 	}
 }
 

@@ -386,6 +386,9 @@ func encode(v any) (*mcp.CallToolResult, error) {
 		return nil, fmt.Errorf("encoding a result: %w", err)
 	}
 	raw := bytes.TrimRight(b.Bytes(), "\n")
+	// What came as JSON still has these, which some readers take for the end of a line.
+	raw = bytes.ReplaceAll(raw, []byte("\u2028"), []byte(`\u2028`))
+	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))
 	return &mcp.CallToolResult{
 		Content:              []mcp.Content{mcp.NewTextContent(string(raw))},
 		RawStructuredContent: raw,

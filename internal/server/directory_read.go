@@ -68,7 +68,7 @@ func (s *Server) prepareDirectory(ctx context.Context, c *call) (*action, error)
 		if f.pack == nil {
 			return c.workspaceChildren(f.path)
 		}
-		if err := s.unchanged(ctx, f.pack, permit); err != nil {
+		if err := s.sameAs(ctx, c, f.pack, permit, false); err != nil {
 			return nil, err
 		}
 		return s.packChildren(f), nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -15,6 +16,12 @@ func TestEncodeMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What is JSON already keeps what it has, and no reader is to take it for the end
+	// of a line.
+	breaks, err := encode(map[string]any{"schema": json.RawMessage("{\"enum\":[\"a\u2028b\u2029c\"]}")})
+	if err != nil {
+		t.Fatal(err)
+	}
 	withMore := *made
 	withMore.IsError, withMore.ResultType = true, mcp.ResultTypeComplete
 	withMore.Meta = &mcp.Meta{AdditionalFields: map[string]any{"at": "end"}}
@@ -22,20 +29,21 @@ func TestEncodeMessage(t *testing.T) {
 		return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(json.RawMessage(`"an \"id\""`)), Result: result}
 	}
 	for name, message := range map[string]any{
-		"a call's result":     response(made),
-		"with all there is":   response(&withMore),
-		"as a value":          response(withMore),
-		"of several lines":    response(&mcp.CallToolResult{RawStructuredContent: []byte("{\n\"a\":\r1}")}),
-		"structured, not raw": response(&mcp.CallToolResult{StructuredContent: map[string]any{"a": 1}}),
-		"both":                response(&mcp.CallToolResult{StructuredContent: map[string]any{"a": 1}, RawStructuredContent: []byte(`{"b":2}`)}),
-		"an empty call's":     response(&mcp.CallToolResult{}),
-		"no call's":           response((*mcp.CallToolResult)(nil)),
-		"a list":              response(mcp.ListToolsResult{Tools: []mcp.Tool{mcp.NewTool("t")}}),
-		"nothing":             response(nil),
-		"raw":                 response(json.RawMessage(`{"a": [1, 2]}`)),
-		"a number for an id":  mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(int64(7)), Result: made},
-		"an error":            mcp.NewJSONRPCError(mcp.NewRequestId(int64(1)), codeInternal, "no", nil),
-		"a notification":      mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION},
+		"a call's result":        response(made),
+		"with other line breaks": response(breaks),
+		"with all there is":      response(&withMore),
+		"as a value":             response(withMore),
+		"of several lines":       response(&mcp.CallToolResult{RawStructuredContent: []byte("{\n\"a\":\r1}")}),
+		"structured, not raw":    response(&mcp.CallToolResult{StructuredContent: map[string]any{"a": 1}}),
+		"both":                   response(&mcp.CallToolResult{StructuredContent: map[string]any{"a": 1}, RawStructuredContent: []byte(`{"b":2}`)}),
+		"an empty call's":        response(&mcp.CallToolResult{}),
+		"no call's":              response((*mcp.CallToolResult)(nil)),
+		"a list":                 response(mcp.ListToolsResult{Tools: []mcp.Tool{mcp.NewTool("t")}}),
+		"nothing":                response(nil),
+		"raw":                    response(json.RawMessage(`{"a": [1, 2]}`)),
+		"a number for an id":     mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(int64(7)), Result: made},
+		"an error":               mcp.NewJSONRPCError(mcp.NewRequestId(int64(1)), codeInternal, "no", nil),
+		"a notification":         mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION},
 	} {
 		line, err := encodeLine(message)
 		if err != nil {
@@ -45,10 +53,13 @@ func TestEncodeMessage(t *testing.T) {
 		if n := len(line) - 1; line[n] != '\n' {
 			t.Errorf("%s: the line does not end: %q", name, line)
 		}
-		for _, b := range line[:len(line)-1] {
-			if b < ' ' {
-				t.Errorf("%s: the line holds a %q: %q", name, b, line)
+		for _, r := range string(line[:len(line)-1]) {
+			if r < ' ' || r == '\u2028' || r == '\u2029' || r == '\u0085' {
+				t.Errorf("%s: the line holds a %q: %q", name, r, line)
 			}
+		}
+		if n := bytes.Count(line, []byte(`"structuredContent"`)); n > 1 {
+			t.Errorf("%s: structuredContent is there %d times: %s", name, n, line)
 		}
 		library, err := json.Marshal(message)
 		if err != nil {

@@ -177,7 +177,7 @@ func explainPacks(err error) *toolError {
 func explainTools(err error) *toolError {
 	if e, ok := errors.AsType[*tools.ArgumentError](err); ok {
 		t := failf(codeInvalidArguments, "Correct the arguments and call again.", "the arguments do not fit the tool: %s", strings.Join(e.Problems, "; "))
-		t.Schema = e.Schema
+		t.Schema = readable(e.Schema) // as in lists: what is hidden in it is told of there
 		return t
 	}
 	if e, ok := errors.AsType[*tools.LeadingDashError](err); ok {

@@ -209,7 +209,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: hiddenIn([]byte(body)),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.unchanged(ctx, pack, permit); err != nil {
+			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
 			return userMessage(s.describe(pack.Description), invocation(pack.Folder(), body, words)), nil

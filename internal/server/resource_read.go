@@ -113,7 +113,7 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 			return nil, err
 		}
 		if f.pack != nil {
-			if err := s.unchanged(ctx, f.pack, permit); err != nil {
+			if err := s.sameAs(ctx, c, f.pack, permit, false); err != nil {
 				return nil, err
 			}
 		}

@@ -436,3 +436,17 @@ func TestCallToolBigNumber(t *testing.T) {
 		t.Errorf("the run = %s, want the number as it was", b)
 	}
 }
+
+// The schema that comes with an error is the one of the list, where nothing is hidden.
+func TestSchemaOfAnError(t *testing.T) {
+	w := newWorld(t, pack("veiled", "V.")+"-- veiled/tools.json --\n"+
+		`{"tools": [{"name": "t", "description": "T.", "inputSchema": {"type": "object", "properties": {"a": {"type": "string", "description": "A`+"\U000e0041\u200b\u2028"+`."}}, "required": ["a"]}, "command": {"program": "true", "args": ["{{a}}"]}}]}`+"\n")
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("veiled")
+	e := w.fails("invalid_arguments", "veiled__t", map[string]any{"b": 1})
+	text := fmt.Sprint(e["schema"])
+	if e["schema"] == nil || strings.ContainsAny(text, "\U000e0041\u200b\u2028") || !strings.Contains(text, `\u200b`) {
+		t.Errorf("the schema of the error is %q, want what is hidden in it escaped", text)
+	}
+}

@@ -117,7 +117,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.args, Logged: redactExec(c.args, s.secrets),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.unchanged(ctx, pack, permit); err != nil {
+			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
 			return s.enable(c, pack, chosen), nil

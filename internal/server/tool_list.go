@@ -292,7 +292,7 @@ const maxVerified = 8 << 20
 
 // page reads a page of a pack's file and makes sure that it belongs to the
 // bytes that were digested: the file may have been another in between, and be
-// back. A link is followed and not checked on its own; its target is.
+// back. Of a link, what it leads to now is compared with what was digested there.
 func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, length int64) (*packfs.Page, error) {
 	limits := packfs.Limits{Page: s.limits.ReadPage, PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile}
 	clean, err := packfs.Clean(path)
@@ -302,29 +302,49 @@ func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, l
 	if data, ok := tree.Kept(clean); ok {
 		return packfs.PageOf(clean, data, offset, length, limits)
 	}
-	if f, ok := tree.File(clean); ok && f.Size <= maxVerified {
-		return dir.ReadVerified(clean, offset, length, limits, f.Digest)
+	target := clean
+	f, ok := tree.File(target)
+	if !ok {
+		if target, err = dir.Resolve(clean); err == nil {
+			f, ok = tree.File(target)
+		}
 	}
-	return dir.Read(path, offset, length, limits)
+	if !ok || f.Size > maxVerified {
+		return dir.Read(path, offset, length, limits)
+	}
+	page, err := dir.ReadVerified(target, offset, length, limits, f.Digest)
+	if err != nil {
+		return nil, err
+	}
+	page.Path = clean
+	return page, nil
 }
 
-// sameAs makes sure that what was just read is what was approved. It is where all
-// of it was compared, byte by byte, with what was digested for the request that the
-// permit is for; the pack is not digested again for that. A person's answer is no
-// reason to: after one, all of a call is read anew (see [Server.askAndCheck]).
-func (s *Server) sameAs(ctx context.Context, p *packs.Pack, permit *gate.Permit, compared bool) error {
-	if compared {
-		return nil
-	}
-	return s.unchanged(ctx, p, permit)
-}
-
-// unchanged makes sure that the pack is what was approved.
-func (s *Server) unchanged(ctx context.Context, p *packs.Pack, permit *gate.Permit) error {
-	if now, err := s.facts(ctx, p); err == nil && now.Digest == permit.Digest() {
-		return nil
+// sameAs makes sure that what was just read is what was approved, and that the pack
+// is still attached: digesting it may have taken a while. The bytes are right where
+// all of them were compared with what was digested for the request that the permit is
+// for; the pack is not digested again for that. A person's answer is no reason to:
+// after one, all of a call is read anew (see [Server.askAndCheck]).
+func (s *Server) sameAs(ctx context.Context, c *call, p *packs.Pack, permit *gate.Permit, compared bool) error {
+	if s.isStillAttached(ctx, c, p) {
+		if compared {
+			return nil
+		}
+		if now, err := s.facts(ctx, p); err == nil && now.Digest == permit.Digest() {
+			return nil
+		}
 	}
 	return changed(permit, p.ID)
+}
+
+// isStillAttached reports whether a pack of the call's Catalog is attached as it was.
+func (s *Server) isStillAttached(ctx context.Context, c *call, p *packs.Pack) bool {
+	catalog := s.catalog(ctx, c.chat)
+	if catalog == c.catalog {
+		return true
+	}
+	now := catalog.ByID(p.ID)
+	return now != nil && now.Attached && now.Dir == p.Dir && now.AttachedSince.Equal(p.AttachedSince)
 }
 
 // changed takes a permit back, on the record.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -86,7 +87,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: docs.hidden,
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-			if err := s.sameAs(ctx, pack, permit, docs.compared); err != nil {
+			if err := s.sameAs(ctx, c, pack, permit, docs.compared); err != nil {
 				return nil, err
 			}
 			if p.Arguments != nil {
@@ -135,7 +136,11 @@ func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, 
 	if err != nil {
 		return nil, err
 	}
-	return s.page(dir, tree, pack.Entry, begins, length)
+	page, err := s.page(dir, tree, pack.Entry, begins, length)
+	if errors.Is(err, packfs.ErrOffset) {
+		err = &packfs.PathError{Path: pack.Entry, Reason: packfs.ErrChanged} // nobody named an offset
+	}
+	return page, err
 }
 
 func documentOf(p *packfs.Page) document {

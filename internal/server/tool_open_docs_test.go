@@ -68,6 +68,36 @@ func TestOpenDocs(t *testing.T) {
 	}
 }
 
+// A person is told of what is hidden in every document that is given.
+func TestOpenDocsHidden(t *testing.T) {
+	for hidden, files := range map[string]string{
+		"2 invisible characters": strings.Replace(docsPacks, "Two.", "Tw\u200bo\U000e0041.", 1),
+		"1 invisible character":  strings.Replace(docsPacks, "Do it.", "Do\u200b it.", 1),
+		"3 invisible characters": strings.NewReplacer("One.", "\x1bOne.", "Two.", "Two\u202e.", "Do it.", "Do\u200b it.").Replace(docsPacks),
+	} {
+		w := newWorld(t, files, func(s *setup) {
+			s.packs.Roots[0].Docs = map[string][]string{"plain": {"docs/one.md", "docs/two.md"}}
+		})
+		w.answer = decide("once")
+		w.initialize()
+		w.ok("capability_packs_open_docs", map[string]any{"pack_id": "plain"})
+		if len(w.asked) != 1 || !strings.Contains(w.asked[0], hidden) {
+			t.Errorf("the question is %q, want %q in it", w.asked, hidden)
+		}
+	}
+}
+
+// A document that has grown over the limit since it was found is not opened.
+func TestOpenDocsTooLarge(t *testing.T) {
+	for _, size := range []int{3000, maxKept + 1} { // kept while the call is made, or not
+		w := newWorld(t, docsPacks, func(s *setup) { s.packs.Limits.EntryDoc = 2000 })
+		w.answer = decide("once")
+		w.initialize()
+		w.put("plain/SKILL.md", "---\nname: plain\ndescription: Has none.\n---\n"+strings.Repeat("x", size), 0o644)
+		w.fails("too_large", "capability_packs_open_docs", map[string]any{"pack_id": "plain"})
+	}
+}
+
 // A pack that changes while a person thinks is not given on their answer: not as it
 // was, and not as it is. An answer for the chat is about the pack as it was.
 func TestPackChangesWhileAsked(t *testing.T) {

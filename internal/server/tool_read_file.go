@@ -132,7 +132,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	}
 	req.Hidden = hidden
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
-		return out, s.sameAs(ctx, pack, permit, out.compared)
+		return out, s.sameAs(ctx, c, pack, permit, out.compared)
 	}}, nil
 }
 

@@ -5,4 +5,6 @@ package packfs
 import "syscall"
 
 // starving are the errors of who starves.
-func starving() []syscall.Errno { return []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} }
+func starving() []syscall.Errno {
+	return []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}
+}
