@@ -292,7 +292,7 @@ const maxVerified = 8 << 20
 
 // page reads a page of a pack's file and makes sure that it belongs to the
 // bytes that were digested: the file may have been another in between, and be
-// back. Of a link, what it leads to now is compared with what was digested there.
+// back. Links are followed as they were digested.
 func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, length int64) (*packfs.Page, error) {
 	limits := packfs.Limits{Page: s.limits.ReadPage, PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile}
 	clean, err := packfs.Clean(path)
@@ -302,17 +302,11 @@ func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, l
 	if data, ok := tree.Kept(clean); ok {
 		return packfs.PageOf(clean, data, offset, length, limits)
 	}
-	target := clean
-	f, ok := tree.File(target)
-	if !ok {
-		if target, err = dir.Resolve(clean); err == nil {
-			f, ok = tree.File(target)
-		}
-	}
+	f, ok := tree.Resolve(clean)
 	if !ok || f.Size > maxVerified {
 		return dir.Read(path, offset, length, limits)
 	}
-	page, err := dir.ReadVerified(target, offset, length, limits, f.Digest)
+	page, err := dir.ReadVerified(f.Path, offset, length, limits, f.Digest)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,8 @@ type Tree struct {
 	Files  []TreeFile // sorted by path
 	Bytes  int64      // the sizes of all files
 
+	links map[string]string // :: path of a symlink → its target, with slashes
+
 	keep string // see DigestKeeping
 	kept []byte // nil: it was not kept
 }
@@ -65,7 +67,7 @@ func (t *Tree) Kept(path string) (data []byte, ok bool) {
 
 // WithoutKept is the Tree for who holds it for longer.
 func (t *Tree) WithoutKept() *Tree {
-	return &Tree{Digest: t.Digest, Files: t.Files, Bytes: t.Bytes}
+	return &Tree{Digest: t.Digest, Files: t.Files, Bytes: t.Bytes, links: t.links}
 }
 
 // alwaysRead is how many bytes of a tree are read whatever a cache remembers:
@@ -288,7 +290,12 @@ func (w *treeWalk) entry(root, to *os.Root, rel, name string, depth int) error {
 				return &WriteError{at, bare(err)}
 			}
 		}
-		w.lines = append(w.lines, at+"\x00link\x00"+filepath.ToSlash(target)+"\n")
+		target = filepath.ToSlash(target)
+		w.lines = append(w.lines, at+"\x00link\x00"+target+"\n")
+		if w.tree.links == nil {
+			w.tree.links = make(map[string]string)
+		}
+		w.tree.links[at] = target
 		return nil
 	case mode.IsRegular():
 		return w.file(root, to, at, name, info)

@@ -54,6 +54,7 @@ func TestDigest(t *testing.T) {
 		Files: []TreeFile{
 			{"SKILL.md", 1, "sha256:" + hexSum("s"), false}, {"a b", 0, "sha256:" + hexSum(""), false}, {"scripts/run.sh", 1, "sha256:" + hexSum("r"), true},
 		},
+		links: map[string]string{"scripts/link": "../outside"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Tree{})); diff != "" {
 		t.Errorf("Digest (-want +got):\n%s", diff)
