@@ -27,7 +27,7 @@ func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
 }
 
 // digested is what a scan reads of the entry document, of the very bytes that are in
-// tree. Only of a link, which is in no tree, it is what can be read now.
+// tree.
 func (p *Pack) digested(dir *packfs.Dir, tree *packfs.Tree) ([]byte, error) {
 	if all, ok := tree.Kept(p.Entry); ok {
 		return all, nil
@@ -36,12 +36,11 @@ func (p *Pack) digested(dir *packfs.Dir, tree *packfs.Tree) ([]byte, error) {
 	if !p.Loose {
 		length = int64(p.limits.Frontmatter + markerSlack)
 	}
-	f, ok := tree.File(p.Entry)
+	f, ok := tree.Resolve(p.Entry)
 	if !ok {
-		head, _, err := dir.ReadHead(p.Entry, int(length))
-		return head, err
+		return nil, &packfs.PathError{Path: p.Entry, Reason: packfs.ErrNotFound}
 	}
-	page, err := dir.ReadVerified(p.Entry, 0, length, packfs.Limits{PageMax: length, File: f.Size}, f.Digest)
+	page, err := dir.ReadVerified(f.Path, 0, length, packfs.Limits{PageMax: length, File: f.Size}, f.Digest)
 	if err != nil {
 		return nil, err
 	}
