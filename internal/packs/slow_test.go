@@ -160,7 +160,7 @@ func TestUnreadDocumentsAreReadInTheEnd(t *testing.T) {
 					err = l.Rescan(t.Context())
 				} else {
 					before := len(l.Catalog(t.Context()).All()) - unread(l.Catalog(t.Context()))
-					err = l.SaveIndex()
+					must(t, l.SaveIndex())
 					if l, err = NewLibrary(t.Context(), opts, nil); err == nil && len(l.Catalog(t.Context()).All())-unread(l.Catalog(t.Context())) < before {
 						t.Error("what was read is not in the index")
 					}
