@@ -33,10 +33,10 @@ func slowDocument(line func(int) string, size int) string {
 	return "---\nname: slow\ndescription: d\n" + b.String() + "---\n"
 }
 
-// is YAML as people write it, which the reader of plain lines leaves to others.
+// usualYAML is YAML as people write it, which the reader of plain lines leaves to others.
 const usualYAML = "---\nname: %s\ndescription: >-\n  Use this skill when somebody asks for something,\n  and: otherwise not.\ntags: [one, two]\n---\n"
 
-const usualSteps = 1_500 // that it takes, at most
+const usualSteps = 1_500 // that usualYAML takes, at most
 
 // Of a pack with very many documents that are slow to read, some are read at once;
 // it keeps no other pack from being found, and no edit of another waits for it. In
