@@ -4,7 +4,7 @@ import "testing"
 
 // The bounds of the walk are these, whatever smaller ones tests use.
 func TestUsualBounds(t *testing.T) {
-	usual := bounds{dirs: 200_000, packDirs: 10_000, links: 10_000, packLinks: 100, entries: 100_000}
+	usual := bounds{dirs: 200_000, packDirs: 10_000, links: 10_000, packLinks: 100, entries: 100_000, steps: 48 << 20, packSteps: 6 << 20}
 	if got := (bounds{}).withDefaults(); got != usual {
 		t.Errorf("the bounds are %+v, want %+v", got, usual)
 	}

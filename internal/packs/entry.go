@@ -208,7 +208,7 @@ func (s *scanner) entryOf(here entries, at string) (entry string, others []strin
 // read reads the frontmatter of a document. The Document may be there next to
 // an error.
 func (s *scanner) read(v *visit, name string) record {
-	return v.read(name, v.isPlain(name), func(dir *packfs.Dir) (record, os.FileInfo) {
+	d := v.read(name, v.isPlain(name), func(dir *packfs.Dir) (record, os.FileInfo) {
 		if s.head == nil {
 			s.head = make([]byte, headLen)
 		}
@@ -222,7 +222,7 @@ func (s *scanner) read(v *visit, name string) record {
 			s.note(err)
 			return record{problems: []diag.Diagnostic{unreadable(name, err)}}, nil
 		}
-		doc, problems := frontmatter.Inspect(name, head, s.origin.limits.Frontmatter)
+		doc, problems := s.inspect(v, name, head)
 		if size := info.Size(); size > s.origin.limits.EntryDoc {
 			problems = append(problems, diag.Diagnostic{
 				Code: CodeEntryTooLarge, Severity: diag.Error, File: name,
@@ -236,4 +236,6 @@ func (s *scanner) read(v *visit, name string) record {
 		}
 		return r, info
 	})
+	s.unread = s.unread || isUnread(d.problems)
+	return d
 }

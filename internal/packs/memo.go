@@ -32,6 +32,7 @@ type memo struct {
 	always bool
 	lasts  bool // the stamps in it count for another process, too
 	reads  int  // directories and documents that were read for it
+	steps  int  // that the documents took
 }
 
 // maxTree is how many bytes a tree may have, so that what is in it can be counted

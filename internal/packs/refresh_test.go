@@ -43,6 +43,15 @@ func (l *Library) reads() int {
 	return n
 }
 
+// steps is how many steps the frontmatter that the last scan read took.
+func (l *Library) steps() int {
+	n := 0
+	for _, m := range l.memos {
+		n += m.steps
+	}
+	return n
+}
+
 func needStamps(t *testing.T, dir string) {
 	t.Helper()
 	info, err := os.Lstat(dir)

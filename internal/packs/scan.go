@@ -62,7 +62,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 		if err != nil {
 			return nil, nil, err
 		}
-		log.Debug("scanned root", "dir", s.root.Dir, "packs", len(s.found), "directories", s.dirs, "read", s.reads)
+		log.Debug("scanned root", "dir", s.root.Dir, "packs", len(s.found), "directories", s.dirs, "read", s.reads, "steps", s.steps)
 		memos[i] = s.remember()
 		assignIDs(s.found)
 		c.add(&opts, s)
@@ -73,26 +73,29 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 
 // scanner walks one root.
 type scanner struct {
-	ctx     context.Context // of the one call of Scan that made this
-	root    *Root
-	origin  *Origin
-	bounds  bounds
-	clock   func() time.Time
-	before  *memo           // of the scan before; nil: none
-	old     memo            // before, if it is of dir
-	touched map[string]bool // see rescan
-	dir     string          // the root's directory, absolute, symlinks resolved
-	stamps  stamper
-	dirs    int
-	reads   int             // directories and documents that were opened
-	full    bool            // as many as bounds has were reached
-	visited map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
-	links   []place         // symlinks met on the way, which may lead to directories
-	follows int             // how many symlinks were followed, or are in links
-	hints   []string        // why documents of the root's own directory do not count
-	head    []byte          // of the document that is read; what is made of it shares nothing with it
-	whole   bool            // see [Options]
-	starved error           // the first that was one of those
+	ctx       context.Context // of the one call of Scan that made this
+	root      *Root
+	origin    *Origin
+	bounds    bounds
+	clock     func() time.Time
+	before    *memo           // of the scan before; nil: none
+	old       memo            // before, if it is of dir
+	touched   map[string]bool // see rescan
+	dir       string          // the root's directory, absolute, symlinks resolved
+	stamps    stamper
+	dirs      int
+	reads     int             // directories and documents that were opened
+	steps     int             // that documents took to read
+	linkSteps int             // of them, that those took which are links
+	unread    bool            // there were none for a document
+	full      bool            // as many as bounds has were reached
+	visited   map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
+	links     []place         // symlinks met on the way, which may lead to directories
+	follows   int             // how many symlinks were followed, or are in links
+	hints     []string        // why documents of the root's own directory do not count
+	head      []byte          // of the document that is read; what is made of it shares nothing with it
+	whole     bool            // see [Options]
+	starved   error           // the first that was one of those
 
 	found    []*Pack
 	problems []diag.Diagnostic
@@ -106,9 +109,9 @@ type scanner struct {
 
 // remember returns what to remember for the next scan, and nothing else of s.
 func (s *scanner) remember() *memo {
-	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
+	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
 	if len(s.out.b) > maxTree {
-		return &memo{dir: s.dir, reads: s.reads, always: true}
+		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, always: true}
 	}
 	if string(s.out.b) == s.old.tree {
 		m.tree = s.old.tree
@@ -222,6 +225,10 @@ func (s *scanner) scan() error {
 	if s.full {
 		s.report(diag.Warning, CodeTooManyDirs, s.root.Dir, fmt.Sprintf("the folder holds more than %d directories, and the rest was left out", s.bounds.dirs), "name the folders that hold packs instead of one above them")
 	}
+	if s.unread {
+		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, "some documents in the folder were not read yet, since others took too long",
+			"they are read when the packs are looked at again; put packs that are slow to read into a folder of packs of their own")
+	}
 	if s.root.Named && len(s.found) == 0 {
 		message := "no pack here: neither this directory nor one below it has a SKILL.md, or another document with name and description in its frontmatter"
 		if len(s.hints) > 0 {
@@ -291,7 +298,7 @@ func (s *scanner) walk(v *visit) error {
 	if v.isPack {
 		p.inPack = true
 		if p.depth > 0 && p.room == nil { // packs inside of packs share it
-			p.room = &room{s.bounds.packDirs, s.bounds.packLinks}
+			p.room = &room{s.bounds.packDirs, s.bounds.packLinks, s.bounds.packSteps}
 		}
 	}
 	s.loose(v)

@@ -161,7 +161,9 @@ func (v *visit) read(name string, plain bool, parse func(dir *packfs.Dir) (recor
 		}
 		after, err := os.Lstat(v.path(name))
 		if err == nil && packfs.StampOf(after) == packfs.StampOf(info) {
-			d.stamp = v.s.stamps.of(info)
+			if !isUnread(d.problems) {
+				d.stamp = v.s.stamps.of(info)
+			}
 			v.seen, v.seenName = after, name
 			break
 		}

@@ -100,7 +100,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 				out = s.list(c, after)
 			}
 			if p.Cursor == "" {
-				out.NotValid = s.notValid(c.catalog)
+				out.NotValid = s.notValid(c)
 			}
 			return out, nil
 		},
@@ -136,14 +136,18 @@ func (s *Server) list(c *call, after string) listResult {
 }
 
 // notValid says of attached packs why they are not among the others: somebody who
-// used one a moment ago looks for it here.
-func (s *Server) notValid(catalog *packs.Catalog) []notValidPack {
+// used one a moment ago looks for it here. A pack that may be one for persons only,
+// since that cannot be read, is there when the chat has tools of it already.
+func (s *Server) notValid(c *call) []notValidPack {
 	var all []notValidPack
-	for _, p := range catalog.All() {
+	for _, p := range c.catalog.All() {
 		if len(all) == maxNotValid {
 			break
 		}
-		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !p.Frontmatter.IsZero() && !isOffered(p) || s.hides(p) {
+		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !isOffered(p) || s.hides(p) {
+			continue
+		}
+		if p.Frontmatter.IsZero() && !p.Loose && len(c.chat.enabledNames(p.ID)) == 0 {
 			continue
 		}
 		all = append(all, notValidPack{PackID: safetext.Line(p.ID), Problems: lines(p.Problems)})

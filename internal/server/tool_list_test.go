@@ -230,6 +230,43 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
+// A model is told of a pack whose frontmatter cannot be read when it uses tools of
+// it already: otherwise it may be one that was kept from models until that edit.
+func TestNotValidAndUnreadable(t *testing.T) {
+	w := newWorld(t, triage+
+		"-- person/SKILL.md --\n---\nname: person\ndescription: P.\ndisable-model-invocation: true\n---\n"+
+		"-- doubt/SKILL.md --\n---\nname: doubt\ndescription: D.\ndisable-model-invocation: yes please\n---\n"+
+		"-- both/SKILL.md --\n---\nname: both\ndisable-model-invocation: 1\n---\n"+
+		"-- loose.tool.json --\n{}\n"+
+		"-- nameless/SKILL.md --\n---\ndescription: N.\n---\n"+
+		"-- spoilt/SKILL.md --\n---\n: [\n---\n")
+	w.answer = decide("chat")
+	init := w.initialize()["instructions"].(string)
+	notValid := func() []string {
+		t.Helper()
+		var all []string
+		for _, p := range objects(w.ok("capability_packs_list", nil)["not_valid"]) {
+			all = append(all, p["pack_id"].(string))
+		}
+		return all
+	}
+	if got, want := notValid(), []string{"loose", "nameless"}; !slices.Equal(got, want) {
+		t.Errorf("not_valid = %q, want %q", got, want)
+	}
+	if got := ids(w.ok("capability_packs_list", nil)); !slices.Equal(got, []string{"triage"}) || strings.Contains(init, "doubt") {
+		t.Errorf("list = %q, and the instructions are %q, want the one pack that is surely for models", got, init)
+	}
+	w.fails("not_attached", "capability_packs_open_docs", map[string]any{"pack_id": "doubt"})
+	w.enable("triage")
+	for _, id := range []string{"triage", "person"} {
+		w.put(id+"/SKILL.md", "---\n: [\n---\n", 0o644)
+	}
+	w.refresh()
+	if got, want := notValid(), []string{"loose", "nameless", "triage"}; !slices.Equal(got, want) {
+		t.Errorf("after edits that spoil packs, not_valid = %q, want %q", got, want)
+	}
+}
+
 // A pack that a person did not attach: the model learns what to ask for, and
 // only when it knows the id.
 func TestDetached(t *testing.T) {

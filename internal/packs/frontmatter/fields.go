@@ -50,14 +50,13 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 		case "read_only":
 			doc.ReadOnly = p.boolean(k, v)
 		case "always_ask":
-			doc.AlwaysAsk = p.boolean(k, v)
+			doc.AlwaysAsk = p.safeguard(k, v, "it is read as true, so every call is asked about")
 		case "network":
 			doc.Network = p.boolean(k, v)
 		case "timeout":
 			doc.Timeout = p.seconds(k, v)
 		case "disable-model-invocation":
-			b := p.boolean(k, v)
-			doc.DisableModelInvocation = b != nil && *b
+			doc.DisableModelInvocation = *p.safeguard(k, v, "it is read as true, so models are kept out")
 		case "user-invocable":
 			doc.UserInvocable = p.boolean(k, v)
 		}
@@ -142,21 +141,42 @@ func scalars(v *yaml.Node) (texts []string, ok bool) {
 	return texts, true
 }
 
-// boolean reads true and false in YAML's spellings, old and new. A quoted one
-// counts too, with a warning: an always_ask that is ignored would be the less
-// safe reading.
+// boolean reads true and false. It is nil when there is no value, and for what is
+// neither, with a warning: of the keys that are read so, that is the safe reading. A
+// tool is not read-only then and has no network, and people see the pack.
 func (p *parser) boolean(k, v *yaml.Node) *bool {
+	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
+		return nil
+	}
+	b := p.truth(k, v)
+	if b == nil {
+		p.wrongType(k, v, "true or false", "it is ignored")
+	}
+	return b
+}
+
+// safeguard is boolean of a key that keeps something back when it is true. It is so,
+// too, when there is no value, or what is neither true nor false: whoever wrote the
+// key wanted something of it. It is never nil.
+func (p *parser) safeguard(k, v *yaml.Node, doubt string) *bool {
+	b := p.truth(k, v)
+	if b == nil {
+		p.wrongType(k, v, "true or false", doubt)
+		b = new(true)
+	}
+	return b
+}
+
+// truth returns which of both a value is in YAML's spellings, old and new; nil: it
+// is neither. One in quotes counts too, with a warning.
+func (p *parser) truth(k, v *yaml.Node) *bool {
 	if v.Kind == yaml.ScalarNode {
-		if v.Tag == "!!null" {
-			return nil
-		}
 		var b bool
 		switch strings.ToLower(v.Value) {
 		case "true", "yes", "on":
 			b = true
 		case "false", "no", "off":
 		default:
-			p.wrongType(k, v, "true or false", "it is ignored")
 			return nil
 		}
 		if v.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
@@ -164,7 +184,6 @@ func (p *parser) boolean(k, v *yaml.Node) *bool {
 		}
 		return &b
 	}
-	p.wrongType(k, v, "true or false", "it is ignored")
 	return nil
 }
 

@@ -23,6 +23,8 @@ const (
 	CodeMissing            = "frontmatter-missing"     // error: the file does not begin with a line "---"
 	CodeUnclosed           = "frontmatter-unclosed"    // error: no closing line "---"
 	CodeTooLarge           = "frontmatter-too-large"   // error: the block is larger than the limit
+	CodeTooComplex         = "frontmatter-too-complex" // error: the block takes more steps to read than any may, see MaxSteps
+	CodeUnread             = "frontmatter-unread"      // error: the block takes more steps than there are left; it may be read another time
 	CodeNotMapping         = "frontmatter-not-mapping" // error: YAML, but not keys and values
 	CodeInvalid            = "yaml-invalid"            // error: not YAML, and no key could be found in it
 	CodeRecovered          = "yaml-recovered"          // warning: not YAML, read all the same; says how
@@ -93,7 +95,12 @@ func (d *Document) Node() *yaml.Node {
 	if d.node != nil {
 		return d.node
 	}
-	node, err := parseBlock(splitLines(d.raw))
+	lines := splitLines(d.raw)
+	node := plainBlock(lines)
+	var err error
+	if node == nil {
+		node, err = parseYAML(lines)
+	}
 	if err != nil || node == nil { // it was parsed once, and is the same
 		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	}
@@ -117,27 +124,50 @@ func Parse(file string, src []byte) (*Document, []diag.Diagnostic) {
 // returns what could be read next to an error too: the Document is nil only
 // when no key could be read at all.
 func Inspect(file string, src []byte, limit int) (*Document, []diag.Diagnostic) {
-	p := &parser{file: file}
+	doc, problems, _ := InspectWithin(file, src, limit, MaxSteps)
+	return doc, problems
+}
+
+// InspectWithin is Inspect that takes no more than so many steps, see [MaxSteps],
+// and returns how many it took. When those are too few, and fewer than MaxSteps,
+// nothing of the block is read, and the one diagnostic is [CodeUnread].
+func InspectWithin(file string, src []byte, limit, steps int) (doc *Document, problems []diag.Diagnostic, took int) {
+	p := &parser{file: file, steps: min(steps, MaxSteps)}
+	doc = p.inspect(src, limit)
+	if p.spent {
+		p.problems = nil
+		if p.steps == MaxSteps {
+			p.report(diag.Error, CodeTooComplex, 1, 1, "the frontmatter takes too long to read: it has too many values, or too many mistakes", "move all but a few keys into the document's body, or into a file of its own")
+		} else {
+			p.report(diag.Error, CodeUnread, 1, 1, "the frontmatter was not read yet: those of the other packs took too long", "it is read when the packs are looked at again; put packs that are slow to read into a folder of packs of their own")
+		}
+		doc = nil
+	}
+	return doc, p.problems, p.took
+}
+
+// inspect is Inspect of what p is made for.
+func (p *parser) inspect(src []byte, limit int) *Document {
 	block, state := Find(src)
 	switch {
 	case state == NotFound:
 		p.report(diag.Error, CodeMissing, 1, 1, missingMessage(src), "begin the file with a line ---, then name: and description:, then a line ---")
-		return nil, p.problems
+		return nil
 	case state == Unclosed && len(src)-block.Start <= limit:
 		p.report(diag.Error, CodeUnclosed, 1, 1, "the frontmatter has no closing line ---", "put a line that is only --- after the last key")
-		return nil, p.problems
+		return nil
 	case state == Unclosed || block.End-block.Start > limit:
 		p.report(diag.Error, CodeTooLarge, 1, 1, fmt.Sprintf("the frontmatter is larger than %d bytes", limit), "move text into the document's body, or close the block with a line that is only ---")
-		return nil, p.problems
+		return nil
 	}
 
 	doc := p.mapping(src[block.Start:block.End])
 	if doc == nil {
-		return nil, p.problems
+		return nil
 	}
 	doc.BodyOffset = block.Body
 	p.fields(doc)
-	return doc, p.problems
+	return doc
 }
 
 // missingMessage says what the file has at its head instead of a block.
@@ -224,6 +254,9 @@ type parser struct {
 	file     string
 	warnings int
 	problems []diag.Diagnostic
+	steps    int  // that it may take
+	took     int  // never more
+	spent    bool // it would have been more
 }
 
 func (p *parser) report(s diag.Severity, code string, line, column int, message, hint string) {
@@ -243,7 +276,7 @@ func (p *parser) mapping(block []byte) *Document {
 	text := string(block)
 	lines := splitLines(text)
 	doc := &Document{}
-	node, err := parseBlock(lines)
+	node, err := p.parse(lines)
 	switch {
 	case err != nil:
 		if node = p.recover(lines, err); node == nil {

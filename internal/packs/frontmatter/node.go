@@ -39,17 +39,21 @@ func splitLines(block string) []line {
 	return lines
 }
 
-// parseBlock parses lines as one YAML document and returns its top node, nil
-// for an empty one, with the lines of the file and without aliases. Every key
-// of every mapping in it is a scalar.
-func parseBlock(lines []line) (node *yaml.Node, err error) {
+// parse parses lines as one YAML document and returns its top node, nil for an
+// empty one, with the lines of the file and without aliases. Every key of every
+// mapping in it is a scalar. The error is errSpent when there are not the steps
+// for it.
+func (p *parser) parse(lines []line) (node *yaml.Node, err error) {
 	if node := plainBlock(lines); node != nil {
 		return node, nil
+	}
+	if !p.spend(stepsToParse(lines)) {
+		return nil, errSpent
 	}
 	return parseYAML(lines)
 }
 
-// parseYAML is parseBlock for whatever a block may be.
+// parseYAML is parse for whatever a block may be, and however long it takes.
 func parseYAML(lines []line) (node *yaml.Node, err error) {
 	var b strings.Builder
 	for _, l := range lines {

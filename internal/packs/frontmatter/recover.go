@@ -27,11 +27,15 @@ type repair struct {
 var repairs = []func([]line) ([]line, []repair){quotePlain, splitIndicator, expandTabs, joinSurrogates}
 
 // recover reads a block that is not YAML, reports how, and returns the mapping;
-// or reports an error and returns nil.
+// or reports an error and returns nil. It returns nil, too, when there are not
+// the steps for it.
 func (p *parser) recover(lines []line, cause error) *yaml.Node {
-	if node, done := mend(lines); node != nil {
+	if node, done := p.mend(lines); node != nil {
 		p.recovered(done)
 		return node
+	}
+	if !p.spend(stepsToMend(lines)) {
+		return nil
 	}
 
 	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 2, Column: 1}
@@ -46,14 +50,17 @@ func (p *parser) recover(lines []line, cause error) *yaml.Node {
 		p.report(diag.Warning, CodeRecovered, no, 1, "text before the first key is left out", "remove it, or make it a comment with #")
 	}
 	for _, part := range parts {
-		if pairs, err := parseBlock(part); err == nil && isMapping(pairs) {
+		if pairs, err := p.parse(part); err == nil && isMapping(pairs) {
 			node.Content = append(node.Content, pairs.Content...)
 			continue
 		}
-		if pairs, done := mend(part); pairs != nil {
+		if pairs, done := p.mend(part); pairs != nil {
 			p.recovered(done)
 			node.Content = append(node.Content, pairs.Content...)
 			continue
+		}
+		if p.spent {
+			return nil
 		}
 		key, value := textOf(part)
 		p.recovered([]repair{{part[0].no, fmt.Sprintf("the value of %q is not YAML and is read as its text", clip(key)), "quote the value, or write it as a block: key: | with the text indented below"}})
@@ -71,16 +78,19 @@ func (p *parser) recovered(done []repair) {
 }
 
 // mend tries the repairs until the lines parse as a mapping, and returns nil
-// when they do not even then.
-func mend(lines []line) (*yaml.Node, []repair) {
+// when they do not even then, or there are not the steps for it.
+func (p *parser) mend(lines []line) (*yaml.Node, []repair) {
 	var all []repair
 	for _, fix := range repairs {
+		if !p.spend(stepsToMend(lines)) {
+			return nil, nil
+		}
 		fixed, done := fix(lines)
 		if len(done) == 0 {
 			continue
 		}
 		lines, all = fixed, append(all, done...)
-		if node, err := parseBlock(lines); err == nil && isMapping(node) {
+		if node, err := p.parse(lines); err == nil && isMapping(node) {
 			return node, all
 		}
 	}
@@ -259,8 +269,9 @@ func joinSurrogates(lines []line) ([]line, []repair) {
 	for i, l := range lines {
 		var b strings.Builder
 		at := 0
+		var q quotes
 		for _, m := range surrogates().FindAllStringSubmatchIndex(l.text, -1) {
-			if !inQuotes(l.text[:m[0]]) {
+			if q.read(l.text[q.at:m[0]]); !q.in || q.escaped {
 				continue
 			}
 			high, err1 := strconv.ParseUint(l.text[m[2]:m[3]], 16, 16)
@@ -282,21 +293,27 @@ func joinSurrogates(lines []line) ([]line, []repair) {
 	return fixed, done
 }
 
-// inQuotes reports whether the end of before is inside a double-quoted value
-// of the same line, and not behind an open backslash.
-func inQuotes(before string) bool {
-	in, escaped := false, false
-	for i := range len(before) {
+// quotes says whether the end of what was read of a line is inside a double-quoted
+// value, and behind an open backslash. Each character is read once: there may be
+// ten thousand escapes on a line.
+type quotes struct {
+	at          int
+	in, escaped bool
+}
+
+// read goes on with the text behind the one before.
+func (q *quotes) read(text string) {
+	for i := range len(text) {
 		switch {
-		case escaped:
-			escaped = false
-		case in && before[i] == '\\':
-			escaped = true
-		case before[i] == '"':
-			in = !in
+		case q.escaped:
+			q.escaped = false
+		case q.in && text[i] == '\\':
+			q.escaped = true
+		case text[i] == '"':
+			q.in = !q.in
 		}
 	}
-	return in && !escaped
+	q.at += len(text)
 }
 
 // cutKeys cuts lines at every line that begins with a key at the margin.

@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/convert"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -243,6 +244,20 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 			}
 			f.Close()
 		}
+		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: dir}}})
+	},
+	frontmatter.CodeTooComplex: func(t *testing.T) []diag.Diagnostic {
+		text := "---\nname: p\ndescription: d\n" + strings.Repeat("a: [\n", 10_000) + "---\n"
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte(text)}})
+		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: dir}}})
+	},
+	frontmatter.CodeUnread: func(t *testing.T) []diag.Diagnostic {
+		files := []txtar.File{{Name: "p/SKILL.md", Data: []byte(validPack)}}
+		for i := range 5 {
+			text := fmt.Sprintf("---\nname: p%d\ndescription: d\n%s\n---\n", i, strings.Repeat("#", 60_000))
+			files = append(files, txtar.File{Name: fmt.Sprintf("p/p%d/SKILL.md", i), Data: []byte(text)})
+		}
+		dir := writeTree(t, files)
 		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: dir}}})
 	},
 	packs.CodeDocMissing: func(t *testing.T) []diag.Diagnostic {
