@@ -199,12 +199,7 @@ func weight(fields uint32) float64 {
 // equals, those that were given first. A query without a word finds nothing. Of a
 // document that keep, unless it is nil, is false for, nothing is returned.
 func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
-	var asked []string
-	for w := range words(cut(query, maxQueryText)) {
-		if !slices.Contains(asked, w) && len(asked) < maxQuery {
-			asked = append(asked, w)
-		}
-	}
+	asked := wordsOf(query)
 	if len(asked) == 0 || x.docs == 0 || limit <= 0 {
 		return nil
 	}
@@ -249,6 +244,40 @@ func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 		}
 	}
 	return top(total, count, limit, keep)
+}
+
+// wordsOf are the words of a query that count.
+func wordsOf(query string) []string {
+	var asked []string
+	for w := range words(cut(query, maxQueryText)) {
+		if !slices.Contains(asked, w) && len(asked) < maxQuery {
+			asked = append(asked, w)
+		}
+	}
+	return asked
+}
+
+// Names returns what reports whether a text, which counts as a [Document]'s name,
+// has a word that begins as one of the query's does, without a letter wrong. It is
+// for the few texts that are in no Index.
+func Names(query string) func(text string) bool {
+	asked := wordsOf(query)
+	return func(text string) bool {
+		for w := range words(cut(text, maxName)) {
+			for _, a := range asked {
+				if w == a || begins(w, a) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}
+
+// begins reports whether a word begins with what was asked for: one letter is a
+// word, and no beginning.
+func begins(word, asked string) bool {
+	return strings.HasPrefix(word, asked) && (!isASCII(asked) || len(asked) > 1)
 }
 
 // top returns the best documents.
