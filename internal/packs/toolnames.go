@@ -80,14 +80,14 @@ func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
 
 // Names returns the names of a pack's tools, those that its mode hides too, as far
 // as they are known: of its files, as Name read them since they changed, otherwise
-// as Load found them, whenever that was; of its entry document, as Load found them.
-// It looks at no file.
+// as Load found them, whenever that was, or as Name did; of its entry document, as
+// Load found them. It looks at no file.
 func (f *ToolFiles) Names(p *Pack) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var names []string
 	now, ok := f.names[p.Dir]
-	fresh := ok && now.state == p.state
+	fresh := ok && (now.state == p.state || f.known[p.Dir].set == nil)
 	if fresh {
 		for name := range strings.Lines(now.lines) {
 			names = append(names, strings.TrimSuffix(name, "\n"))
