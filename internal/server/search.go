@@ -68,7 +68,9 @@ func (s *Server) searched(ctx context.Context) (*search.Index, []string) {
 // searchable is what is searched, by id, and the ids.
 func (s *Server) searchable(catalog *packs.Catalog) (docs []search.Document, ids []string) {
 	loads := len(catalog.Attached()) <= maxLoaded
-	for _, p := range catalog.All() {
+	all := catalog.All()
+	docs, ids = make([]search.Document, 0, len(all)), make([]string, 0, len(all))
+	for _, p := range all {
 		if !isFindable(p) {
 			continue
 		}
