@@ -1,7 +1,6 @@
 package packs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -249,59 +248,4 @@ func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
 		return nil, e
 	}
 	return matches[0], nil
-}
-
-// maxNear is the longest id, in bytes, that is compared with all others.
-const maxNear = 256
-
-// near returns at most three of ids that somebody who wrote id may have meant.
-func near(id string, ids []string) []string {
-	type candidate struct {
-		id       string
-		distance int
-	}
-	var found []candidate
-	base := path.Base(id)
-	if len(id) > maxNear {
-		return nil
-	}
-	for _, other := range ids {
-		lower := strings.ToLower(other)
-		d := min(distance(base, path.Base(lower)), distance(id, lower))
-		if len(base) >= 3 && strings.Contains(lower, base) {
-			d = min(d, 1)
-		}
-		if d <= max(1, len(base)/3) {
-			found = append(found, candidate{other, d})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
-	var best []string
-	for _, f := range found[:min(3, len(found))] {
-		best = append(best, f.id)
-	}
-	return best
-}
-
-// distance is how many letters have to be added, removed or replaced to make b
-// of a (Levenshtein).
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	row := make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range y {
-			cost := diagonal
-			if x[i] != y[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(y)]
 }

@@ -4,14 +4,17 @@ import (
 	"context"
 	"iter"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // maxNamed is the largest file, in bytes, that is read for names alone.
 const maxNamed = 256 << 10
 
-// Name reads the names of the tools that the files of packs declare, for
-// [ToolFiles.Names], unless they were read since the files changed. It compiles
-// nothing, and does not look into entry documents. When it has read more than max
+// Name reads the names of the tools that packs declare, in files and in entry
+// documents, for [ToolFiles.Names], unless they were read since these changed. It
+// compiles nothing. When it has read more than max
 // bytes, or ctx ends, it leaves the rest out. It reports whether it read something.
 func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bool {
 	type span struct {
@@ -25,7 +28,7 @@ func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bo
 		if left <= 0 || ctx.Err() != nil {
 			break
 		}
-		if len(p.ToolFiles) == 0 || f.isNamed(p) {
+		if f.isNamed(p) {
 			continue
 		}
 		from := len(text)
@@ -75,29 +78,44 @@ func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
 			}
 		}
 	}
+	if p.Loose || p.Entry == "" || *left < here {
+		return text
+	}
+	data, err := dir.ReadAll(p.Entry, min(p.limits.EntryDoc, maxNamed))
+	if err != nil {
+		return text
+	}
+	*left -= len(data)
+	body := 0
+	if block, state := frontmatter.Find(data); state == frontmatter.Closed {
+		body = block.Body
+	}
+	for _, name := range tools.MarkdownNames(data[body:]) {
+		if names++; names <= f.count {
+			text = append(append(text, name...), '\n')
+		}
+	}
 	return text
 }
 
 // Names returns the names of a pack's tools, those that its mode hides too, as far
-// as they are known: of its files, as Name read them since they changed, otherwise
-// as Load found them, whenever that was; of its entry document, as Load found them.
-// It looks at no file.
+// as they are known: as Name read them since its files changed, otherwise as Load
+// found them, whenever that was, or as Name did. It looks at no file.
 func (f *ToolFiles) Names(p *Pack) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var names []string
 	now, ok := f.names[p.Dir]
-	fresh := ok && now.state == p.state
-	if fresh {
+	set := f.known[p.Dir].set
+	if ok && (now.state == p.state || set == nil) {
 		for name := range strings.Lines(now.lines) {
 			names = append(names, strings.TrimSuffix(name, "\n"))
 		}
+		return names
 	}
-	if set := f.known[p.Dir].set; set != nil {
+	if set != nil {
 		for _, t := range set.Tools {
-			if !fresh || t.File == p.Entry && !p.Loose {
-				names = append(names, t.Name)
-			}
+			names = append(names, t.Name)
 		}
 	}
 	return names

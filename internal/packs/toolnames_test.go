@@ -44,7 +44,7 @@ func TestToolNames(t *testing.T) {
 	if !f.Name(t.Context(), slices.Values(all), 1<<20) {
 		t.Error("Name read nothing")
 	}
-	want := [][]string{{"one", "two", "three"}, nil, nil}
+	want := [][]string{{"one", "two", "three"}, nil, {"from_md"}}
 	if diff := cmp.Diff(want, names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
@@ -59,6 +59,9 @@ func TestToolNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = scan(t, Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}}).All()
+	if diff := cmp.Diff(want, names()); diff != "" {
+		t.Errorf("before anybody read them again (-want +got):\n%s", diff)
+	}
 	if !f.Name(t.Context(), slices.Values(all), 1<<20) {
 		t.Error("Name did not see a change")
 	}
@@ -66,11 +69,24 @@ func TestToolNames(t *testing.T) {
 	if diff := cmp.Diff(want, names()); diff != "" {
 		t.Errorf("after a change (-want +got):\n%s", diff)
 	}
-	// Tools of a document are known when it was compiled.
+	// Of an entry document, as of the others: however long ago Load compiled it.
 	if _, _, err := f.Load(all[2]); err != nil {
 		t.Fatal(err)
 	}
+	file = filepath.Join(root, "c", "SKILL.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "from_md", "other_name", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all = scan(t, Options{Roots: []Root{{Dir: root, AttachAll: true, Trust: TrustUser}}}).All()
 	if got := f.Names(all[2]); !slices.Equal(got, []string{"from_md"}) {
-		t.Errorf("names of what Load compiled = %q, want from_md", got)
+		t.Errorf("names before anybody read them again = %q, want from_md", got)
+	}
+	f.Name(t.Context(), slices.Values(all), 1<<20)
+	if got := f.Names(all[2]); !slices.Equal(got, []string{"other_name"}) {
+		t.Errorf("names of the document = %q, want other_name", got)
 	}
 }

@@ -88,14 +88,17 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 	if before == nil || before == now {
 		return
 	}
-	if listed == nil {
-		listed = s.toolsPrint(before, c)
+	if len(c.everyListener()) == 0 {
+		return // What its client knows of its tools is compared at a change that somebody hears.
 	}
-	if mark := s.toolsPrint(now, c); !slices.Equal(mark, listed) {
+	if listed == (toolsMark{}) {
+		listed = s.toolsMark(before, c)
+	}
+	if mark := s.toolsMark(now, c); mark != listed {
 		c.setListed(mark)
 		c.tell(note{method: toolsChanged})
 	}
-	prompts, resources := s.listsDiffer(before, now)
+	prompts, resources := s.listsDifferFor(c, before, now)
 	if prompts {
 		c.tell(note{method: promptsChanged})
 	}
@@ -104,13 +107,8 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 	}
 }
 
-// toolsPrint tells one list of tools from another.
-func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) []byte {
-	return printOf(s.tools(catalog, c))
-}
-
 // setListed remembers what a client knows, or has been told, of its tools.
-func (c *chat) setListed(mark []byte) {
+func (c *chat) setListed(mark toolsMark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listed = mark

@@ -121,13 +121,13 @@ func (s *Server) room(ctx context.Context, c *chat) Room {
 			ID: safetext.Line(p.ID), Name: safetext.Line(p.Name), Description: s.describe(p.Description),
 			Trust: gate.Trust(p.Trust).Words(), Attached: p.Attached,
 		}
+		problems := p.Problems
 		// Not only where there are files with tools: an entry document may have some.
 		if p.Attached && p.Valid && compiled < maxRoomPacks {
 			compiled++
-			_, rp.Problems = s.inspect(p)
-		} else {
-			rp.Problems = lines(p.Problems)
+			_, problems = s.inspect(p)
 		}
+		rp.Problems = lines(problems)
 		r.Packs = append(r.Packs, rp)
 	}
 	return r

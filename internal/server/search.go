@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"hash/maphash"
 	"strings"
 	"sync"
 	"weak"
@@ -21,14 +22,17 @@ const maxLoaded = 200
 const maxNaming = 32 << 20
 
 // A finder finds packs by words. What it goes by is made in the first quiet
-// moment, or with a query before that, and made anew when there is another
-// Catalog: of packs whether attached or not, since every chat has its own of
-// those. The zero value is ready.
+// moment, or with a query before that: of packs whether attached or not, since every
+// chat has its own of those. With another Catalog, only the packs of which it would
+// say something else are put into it anew. The zero value is ready.
 type finder struct {
 	mu    sync.Mutex
-	of    weak.Pointer[packs.Catalog] // which Catalog the rest was made from; it may be gone
-	index *search.Index               // nil: not made yet, or not of the names there are now
+	of    weak.Pointer[packs.Catalog] // which Catalog the rest is right for; it may be gone
+	stale bool                        // other names of tools are known than the rest was made with
+	index *search.Index               // nil: not made yet
 	ids   []string                    // of the packs, in the index's order
+	marks []uint64                    // what of each the index was made of, digested
+	seed  maphash.Seed                // of marks
 }
 
 // best returns the packs that a query is about, the best first, at most limit.
@@ -54,18 +58,19 @@ func (s *Server) searched(ctx context.Context) (*search.Index, []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := s.opts.Library.Catalog(ctx)
-	if of := weak.Make(now); f.index == nil || f.of != of {
-		f.of = of
-		f.index, f.ids = s.indexOf(now)
+	if of := weak.Make(now); f.index == nil || f.of != of || f.stale {
+		f.of, f.stale = of, false
+		f.take(s.searchable(now))
 	}
 	return f.index, f.ids
 }
 
-func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
-	var docs []search.Document
-	var ids []string
+// searchable is what is searched, by id, and the ids.
+func (s *Server) searchable(catalog *packs.Catalog) (docs []search.Document, ids []string) {
 	loads := len(catalog.Attached()) <= maxLoaded
-	for _, p := range catalog.All() {
+	all := catalog.All()
+	docs, ids = make([]search.Document, 0, len(all)), make([]string, 0, len(all))
+	for _, p := range all {
 		if !isFindable(p) {
 			continue
 		}
@@ -74,7 +79,57 @@ func (s *Server) indexOf(catalog *packs.Catalog) (*search.Index, []string) {
 		})
 		ids = append(ids, p.ID)
 	}
-	return search.New(docs), ids
+	return docs, ids
+}
+
+// take makes the index one of these documents, with as much of the one before as is
+// still right. The caller holds mu.
+func (f *finder) take(docs []search.Document, ids []string) {
+	if f.index == nil {
+		f.seed = maphash.MakeSeed()
+	}
+	marks := make([]uint64, len(docs))
+	old := make([]int, len(docs)) // :: document → what it was in the index, or -1
+	was, kept := 0, 0
+	for i := range docs {
+		marks[i] = markOfDocument(f.seed, &docs[i])
+		for was < len(f.ids) && compareFolded(f.ids[was], ids[i]) < 0 {
+			was++
+		}
+		if old[i] = -1; was < len(f.ids) && f.ids[was] == ids[i] && f.marks[was] == marks[i] {
+			old[i] = was
+			kept++
+		}
+	}
+	switch {
+	case f.index == nil || kept < len(docs)/2:
+		f.index = search.New(docs)
+	case kept < len(docs) || kept < len(f.ids):
+		f.index = f.index.Changed(old, func(i int) search.Document { return docs[i] })
+	}
+	f.ids, f.marks = ids, marks
+}
+
+// compareFolded compares ids as a Catalog sorts them.
+func compareFolded(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }
+
+// markOfDocument tells one document from another.
+func markOfDocument(seed maphash.Seed, d *search.Document) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	text := func(s string) {
+		h.WriteString(s)
+		h.WriteByte(0xff) // which is in no text
+	}
+	text(d.Name)
+	text(d.Description)
+	for _, list := range [][]string{d.Tags, d.Tools} {
+		for _, s := range list {
+			text(s)
+		}
+		h.WriteByte(0xff)
+	}
+	return h.Sum64()
 }
 
 // isFindable reports whether some chat may find a pack.
@@ -123,7 +178,7 @@ func (s *Server) ready(ctx context.Context, max int) {
 	for next < len(all) && ctx.Err() == nil {
 		if s.files.Name(ctx, findable, max) {
 			s.finder.mu.Lock()
-			s.finder.index = nil
+			s.finder.stale = true
 			s.finder.mu.Unlock()
 		}
 	}

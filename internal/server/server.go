@@ -169,6 +169,7 @@ type Server struct {
 	homes    []string // the user's home folder, as it is spelled and without links; empty: not known
 
 	finder finder // of packs, by words
+	common common // of chats
 
 	mu      sync.Mutex
 	chats   []*chat         // those that have not ended

@@ -14,14 +14,23 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 const toolList = basePrefix + "list"
 
-// listPage is how many packs one page has. At 1,024 characters of description
-// each, a page stays below what clients pass on whole.
-const listPage = 20
+// Bounds of a page. What a pack says of itself, and what is wrong with it, is cut,
+// so that a page has a bound, whatever packs there are. A person sees all of it:
+// packs-mcp show.
+const (
+	listPage        = 20  // packs
+	maxNotValid     = 20  // packs
+	maxListProblems = 3   // of a pack
+	maxListLine     = 200 // characters of a problem, and of a name
+	maxListTags     = 10  // of a pack
+	maxListTag      = 50  // characters
+)
 
 type listParams struct {
 	Query  string `json:"query"`
@@ -31,8 +40,8 @@ type listParams struct {
 type listResult struct {
 	Packs      []listedPack `json:"packs"`
 	NextCursor string       `json:"next_cursor,omitempty"`
-	// NotValid are attached packs that cannot be used as they are now. They are on
-	// the first page, maxNotValid at most.
+	// NotValid are attached packs that cannot be used as they are now: on the first
+	// page, and of a query those whose id or name it has a word of.
 	NotValid []notValidPack `json:"not_valid,omitempty"`
 	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing
 }
@@ -41,8 +50,6 @@ type notValidPack struct {
 	PackID   string   `json:"pack_id"`
 	Problems []string `json:"problems"`
 }
-
-const maxNotValid = 20
 
 type listedPack struct {
 	PackID       string   `json:"pack_id"`
@@ -100,7 +107,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 				out = s.list(c, after)
 			}
 			if p.Cursor == "" {
-				out.NotValid = s.notValid(c)
+				out.NotValid = s.notValid(c, query)
 			}
 			return out, nil
 		},
@@ -136,10 +143,12 @@ func (s *Server) list(c *call, after string) listResult {
 }
 
 // notValid says of attached packs why they are not among the others: somebody who
-// used one a moment ago looks for it here. A pack that may be one for persons only,
-// since that cannot be read, is there when the chat has tools of it already.
-func (s *Server) notValid(c *call) []notValidPack {
+// used one a moment ago looks for it here. With a query, which may be empty, it is
+// about those that the query names. A pack that may be one for persons only, since
+// that cannot be read, is there when the chat has tools of it already.
+func (s *Server) notValid(c *call, query string) []notValidPack {
 	var all []notValidPack
+	names := search.Names(query)
 	for _, p := range c.catalog.All() {
 		if len(all) == maxNotValid {
 			break
@@ -150,7 +159,10 @@ func (s *Server) notValid(c *call) []notValidPack {
 		if p.Frontmatter.IsZero() && !p.Loose && len(c.chat.enabledNames(p.ID)) == 0 {
 			continue
 		}
-		all = append(all, notValidPack{PackID: safetext.Line(p.ID), Problems: lines(p.Problems)})
+		if query != "" && !names(p.ID+" "+p.Name) {
+			continue
+		}
+		all = append(all, notValidPack{PackID: safetext.Line(p.ID), Problems: fewLines(p.ID, p.Problems)})
 	}
 	return all
 }
@@ -158,28 +170,51 @@ func (s *Server) notValid(c *call) []notValidPack {
 func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
-		PackID: p.ID, Name: safetext.Line(p.Name), Description: s.describe(p.Description),
+		PackID: p.ID, Name: shorten(safetext.Line(p.Name), maxListLine), Description: s.describe(p.Description),
 		HasToolsJSON: hasTools, Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
-		Problems: problems,
+		Problems: fewLines(p.ID, problems),
 	}
-	for _, t := range p.Tags() {
-		l.Tags = append(l.Tags, safetext.Line(t))
+	tags := p.Tags()
+	for _, t := range tags[:min(len(tags), maxListTags)] {
+		l.Tags = append(l.Tags, shorten(safetext.Line(t), maxListTag))
 	}
 	return l
 }
 
+// fewLines are the first of a pack's problems as a model gets them, those that make
+// something unusable before the others, and how many there are beside them.
+func fewLines(id string, problems []diag.Diagnostic) []string {
+	worst := slices.Clone(problems)
+	slices.SortStableFunc(worst, func(a, b diag.Diagnostic) int { return rank(a) - rank(b) })
+	few := lines(worst[:min(len(worst), maxListProblems)])
+	for i := range few {
+		few[i] = shorten(few[i], maxListLine)
+	}
+	if more := len(problems) - len(few); more > 0 {
+		few = append(few, fmt.Sprintf("and %d more: packs-mcp show %s", more, safetext.Line(id)))
+	}
+	return few
+}
+
+func rank(d diag.Diagnostic) int {
+	if d.Severity == diag.Error {
+		return 0
+	}
+	return 1
+}
+
 // inspect reports whether a pack has a tool that can be enabled, and what is wrong
-// with it and with its tools, in lines that are safe to show.
-func (s *Server) inspect(p *packs.Pack) (hasTools bool, problems []string) {
+// with it and with its tools.
+func (s *Server) inspect(p *packs.Pack) (hasTools bool, problems []diag.Diagnostic) {
 	hasTools, more, err := s.files.Look(p)
-	problems = append(lines(p.Problems), lines(more)...)
+	problems = slices.Concat(p.Problems, more)
 	if err != nil {
-		problems = append(problems, safetext.Line(err.Error()))
+		problems = append(problems, diag.Diagnostic{Code: packs.CodeToolsUnreadable, Severity: diag.Error, Message: err.Error()})
 	}
 	return hasTools, problems
 }
 
-// lines are diagnostics as they are shown.
+// lines are diagnostics as they are shown, safely.
 func lines(problems []diag.Diagnostic) []string {
 	var all []string
 	for _, d := range problems {

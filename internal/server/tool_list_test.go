@@ -155,7 +155,8 @@ func TestListToolNames(t *testing.T) {
 	declare := func(name string) string {
 		return fmt.Sprintf(`[{"name": %q, "description": "D.", "command": ["true"]}]`, name)
 	}
-	w := newWorld(t, tree.String()+pack("zfar", "Something.")+"-- zfar/tools.json --\n"+declare("open_ticket")+"\n")
+	w := newWorld(t, tree.String()+pack("zfar", "Something.")+"-- zfar/tools.json --\n"+declare("open_ticket")+"\n"+
+		pack("zmark", "Else.")+"## Tools\n### find_zebra\nD.\n#### Command\n```\ntrue\n```\n")
 	w.initialize()
 	query := func(words string, want ...string) {
 		t.Helper()
@@ -166,6 +167,7 @@ func TestListToolNames(t *testing.T) {
 	query("ticket")
 	w.srv.Ready(t.Context())
 	query("ticket", "zfar")
+	query("zebra", "zmark")
 	w.put("zfar/tools.json", declare("close_incidents"), 0o644)
 	w.refresh()
 	w.srv.Ready(t.Context())

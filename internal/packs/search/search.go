@@ -146,29 +146,52 @@ func (b *builder) index(docs int) *Index {
 		byWord[*at] = p.posting
 		*at++
 	}
-	x := &Index{words: make([]string, len(order)), starts: make([]uint32, len(order)+1), docs: docs}
-	packed := make([]byte, 0, 2*len(b.pairs))
+	p := newPacker(len(order), 2*len(b.pairs))
+	for r, id := range order {
+		p.add(b.words[id], byWord[first[r]:first[r+1]])
+	}
+	return p.index(docs)
+}
+
+// A packer puts an Index together.
+type packer struct {
+	words    []string
+	starts   []uint32
+	text     int // bytes of all words
+	postings []byte
+}
+
+func newPacker(words, bytes int) *packer {
+	return &packer{words: make([]string, 0, words), starts: make([]uint32, 1, words+1), postings: make([]byte, 0, bytes)}
+}
+
+// add takes the next word, and where it stands.
+func (p *packer) add(word string, postings []uint32) {
+	p.words = append(p.words, word)
+	p.text += len(word)
+	p.postings = binary.AppendUvarint(p.postings, uint64(len(postings)))
+	before := uint32(0)
+	for _, posting := range postings {
+		doc := posting >> fieldBits
+		p.postings = binary.AppendUvarint(p.postings, uint64((doc-before)<<fieldBits|posting&(1<<fieldBits-1)))
+		before = doc
+	}
+	p.starts = append(p.starts, uint32(len(p.postings)))
+}
+
+func (p *packer) index(docs int) *Index {
 	// All words in one piece: each on its own would keep a page of what is thrown
 	// away in memory.
-	var text strings.Builder
-	for _, id := range order {
-		text.WriteString(b.words[id])
+	text := make([]byte, 0, p.text)
+	for _, w := range p.words {
+		text = append(text, w...)
 	}
-	all := strings.Clone(text.String())
-	for r, id := range order {
-		x.words[r], all = all[:len(b.words[id])], all[len(b.words[id]):]
-		of := byWord[first[r]:first[r+1]]
-		packed = binary.AppendUvarint(packed, uint64(len(of)))
-		before := uint32(0)
-		for _, p := range of {
-			doc := p >> fieldBits
-			packed = binary.AppendUvarint(packed, uint64((doc-before)<<fieldBits|p&(1<<fieldBits-1)))
-			before = doc
-		}
-		x.starts[r+1] = uint32(len(packed))
+	all := string(text)
+	for i, w := range p.words {
+		p.words[i], all = all[:len(w)], all[len(w):]
 	}
-	x.postings = slices.Clone(packed) // without what is left over
-	return x
+	// Without what is left over.
+	return &Index{words: slices.Clone(p.words), starts: slices.Clone(p.starts), postings: slices.Clone(p.postings), docs: docs}
 }
 
 // How much a match counts.
@@ -199,12 +222,7 @@ func weight(fields uint32) float64 {
 // equals, those that were given first. A query without a word finds nothing. Of a
 // document that keep, unless it is nil, is false for, nothing is returned.
 func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
-	var asked []string
-	for w := range words(cut(query, maxQueryText)) {
-		if !slices.Contains(asked, w) && len(asked) < maxQuery {
-			asked = append(asked, w)
-		}
-	}
+	asked := wordsOf(query)
 	if len(asked) == 0 || x.docs == 0 || limit <= 0 {
 		return nil
 	}
@@ -249,6 +267,40 @@ func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 		}
 	}
 	return top(total, count, limit, keep)
+}
+
+// wordsOf are the words of a query that count.
+func wordsOf(query string) []string {
+	var asked []string
+	for w := range words(cut(query, maxQueryText)) {
+		if !slices.Contains(asked, w) && len(asked) < maxQuery {
+			asked = append(asked, w)
+		}
+	}
+	return asked
+}
+
+// Names returns what reports whether a text, which counts as a [Document]'s name,
+// has a word that begins as one of the query's does, without a letter wrong. It is
+// for the few texts that are in no Index.
+func Names(query string) func(text string) bool {
+	asked := wordsOf(query)
+	return func(text string) bool {
+		for w := range words(cut(text, maxName)) {
+			for _, a := range asked {
+				if w == a || begins(w, a) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}
+
+// begins reports whether a word begins with what was asked for: one letter is a
+// word, and no beginning.
+func begins(word, asked string) bool {
+	return strings.HasPrefix(word, asked) && (!isASCII(asked) || len(asked) > 1)
 }
 
 // top returns the best documents.

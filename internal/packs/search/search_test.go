@@ -243,3 +243,26 @@ func TestLongQueries(t *testing.T) {
 
 // words15 are as many words that are near to none.
 const words15 = "qqqa qqqb qqqc qqqd qqqe qqqf qqqg qqqh qqqi qqqj qqqk qqql qqqm qqqn qqqo "
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		query, text string
+		want        bool
+	}{
+		{"billing", "acme/billing", true},
+		{"BILL", "acme/billing", true},
+		{"other acme", "acme/billing", true},
+		{"illing", "acme/billing", false}, // not a beginning
+		{"biling", "acme/billing", false}, // a letter wrong
+		{"a", "acme/billing", false},      // a letter is a word
+		{"a", "plan a", true},
+		{"翻", "文書を翻訳", true},
+		{"", "acme/billing", false},
+		{"?!", "acme/billing", false},
+		{"needle", strings.Repeat("x ", maxName) + "needle", false},
+	} {
+		if got := Names(c.query)(c.text); got != c.want {
+			t.Errorf("Names(%q)(%q) = %v, want %v", c.query, c.text, got, c.want)
+		}
+	}
+}

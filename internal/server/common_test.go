@@ -1,0 +1,110 @@
+package server
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+)
+
+// countedGate counts how often somebody asks what the rules forbid: each list of packs
+// does so for each of them.
+type countedGate struct {
+	Decider
+	asked atomic.Int32
+}
+
+func (g *countedGate) Forbids(kind gate.Kind, pack string) bool {
+	g.asked.Add(1)
+	return g.Decider.Forbids(kind, pack)
+}
+
+// An edit costs no more with many chats than with one, and all of them hear of it, as
+// they do when some have something of their own.
+func TestManyChatsCostWhatOneDoes(t *testing.T) {
+	const many = 50
+	w := newWorld(t, triage+shelf)
+	counted := &countedGate{Decider: w.srv.opts.Gate}
+	w.srv.opts.Gate = counted
+	heard := make(map[int][]string) // :: chat → what it heard since it was looked at
+	start := func(i int) *chat {
+		return hearing(t, w, func(n note) { heard[i] = append(heard[i], n.method) })
+	}
+	texts := 0
+	edit := func() (cost int32) {
+		t.Helper()
+		texts++
+		w.put("triage/SKILL.md", "---\nname: triage\ndescription: Triage."+string(rune('a'+texts))+"\n---\n", 0o644)
+		counted.asked.Store(0)
+		w.refresh()
+		cost = counted.asked.Load()
+		for i, got := range heard {
+			if !slices.Equal(got, everyList) {
+				t.Errorf("chat %d heard %q, want each list once", i, got)
+			}
+		}
+		return cost
+	}
+	steady := func() int32 { // what there was before an edit is known by then
+		edit()
+		clear(heard)
+		cost := edit()
+		clear(heard)
+		return cost
+	}
+	differ := func(c *chat) { // has something of its own
+		if err := w.srv.SetAttached(t.Context(), c.id, "notes", false); err != nil {
+			t.Fatal(err)
+		}
+		clear(heard)
+	}
+	differ(start(0))
+	own := steady()
+	start(1)
+	one := steady() - own
+	if own == 0 || one == 0 {
+		t.Fatalf("an edit asked %d times for a chat with something of its own, and %d times for another; want some times", own, one)
+	}
+	for i := range many {
+		start(2 + i)
+	}
+	if all := steady(); all != own+one {
+		t.Errorf("with %d chats an edit asked %d times, want %d as with one, and %d for the one that has something of its own", many+2, all, one, own)
+	}
+	const owners = 5
+	for i := range owners {
+		differ(start(2 + many + i))
+	}
+	if all := steady(); all != one+(1+owners)*own {
+		t.Errorf("with %d chats that have something of their own, an edit asked %d times, want %d and %d for each", 1+owners, all, one, own)
+	}
+	edit()
+	if len(heard) != many+2+owners {
+		t.Errorf("%d chats heard of the edit, want all %d", len(heard), many+2+owners)
+	}
+}
+
+// With nobody to tell, nothing is done; and what somebody had before is what the next
+// change is compared with.
+func TestChatThatNobodyHears(t *testing.T) {
+	w := newWorld(t, triage)
+	var heard []string
+	c := hearing(t, w, func(n note) { heard = append(heard, n.method) })
+	c.setListed(w.srv.toolsMark(w.srv.catalog(t.Context(), c), c))
+	listeners := c.everyListener()
+	c.unlisten(listeners[0])
+	counted := &countedGate{Decider: w.srv.opts.Gate}
+	w.srv.opts.Gate = counted
+	w.put("triage/SKILL.md", "---\nname: triage\ndescription: Other.\n---\n", 0o644)
+	w.refresh()
+	if n := counted.asked.Load(); n != 0 {
+		t.Errorf("for a chat that nobody hears, the rules were asked %d times, want never", n)
+	}
+	c.listen(listeners[0])
+	w.put("triage/SKILL.md", "---\nname: triage\ndescription: Other.\nargument-hint: more\n---\n", 0o644)
+	w.refresh()
+	if want := []string{toolsChanged, promptsChanged}; !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q: the tools are others than those it has", heard, want)
+	}
+}
