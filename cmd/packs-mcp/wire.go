@@ -359,7 +359,7 @@ func (s *service) watch(logger *slog.Logger) {
 	s.watcher = watch.Start(s.library, watch.Options{
 		Changed: s.server.Refresh,
 		Idle: func(ctx context.Context) {
-			s.saveIndex(logger)
+			s.saveIndex(ctx, logger)
 			s.server.Ready(ctx)
 			// Looking again takes several times the memory that the packs keep.
 			debug.FreeOSMemory()
@@ -369,8 +369,8 @@ func (s *service) watch(logger *slog.Logger) {
 }
 
 // saveIndex keeps what was read for the next start.
-func (s *service) saveIndex(logger *slog.Logger) {
-	if err := s.library.SaveIndex(); err != nil {
+func (s *service) saveIndex(ctx context.Context, logger *slog.Logger) {
+	if _, err := s.library.SaveIndex(ctx); err != nil {
 		logger.Info("the index of packs was not written, so the next start takes longer", "err", err)
 	}
 }
@@ -379,7 +379,7 @@ func (s *service) saveIndex(logger *slog.Logger) {
 func (s *service) unwatch(logger *slog.Logger) {
 	if s.watcher != nil {
 		s.watcher.Close()
-		s.saveIndex(logger)
+		s.saveIndex(context.Background(), logger)
 	}
 }
 

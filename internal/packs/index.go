@@ -71,16 +71,12 @@ func (x Index) key(root string, l Limits) string {
 // load returns what is kept of a root; nil, and why, when it is nothing.
 func (x Index) load(dir string, l Limits) (*memo, error) {
 	file := x.file(dir)
-	if _, err := file.Stat(); err != nil { // nobody else can have written it
+	f, info, err := file.Open() // nobody else can have written it
+	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(file.Path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the index of packs: %w", err)
-	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIndex {
+	if info.Size() > maxIndex {
 		return nil, errIndex
 	}
 	m, err := decodeIndex(f, info.Size(), x.key(dir, l), dir)
@@ -93,24 +89,33 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 	return m, err
 }
 
-// save replaces what is kept of a root.
-func (x Index) save(m *memo, l Limits) error {
+// save replaces what is kept of a root, unless another does so just now: done is
+// false then, as it is after an error.
+func (x Index) save(m *memo, l Limits) (done bool, err error) {
 	file := x.file(m.dir)
-	data := encodeIndex(m, x.key(m.dir, l))
-	if len(data) > maxIndex {
-		return fmt.Errorf("writing the index of packs: it would have %d bytes, and the limit is %d", len(data), maxIndex)
-	}
-	return file.Lock(func() error { return file.Write(data) })
+	done, err = file.TryLock(func() error {
+		data := encodeIndex(m, x.key(m.dir, l))
+		if len(data) > maxIndex {
+			return fmt.Errorf("writing the index of packs: it would have %d bytes, and the limit is %d", len(data), maxIndex)
+		}
+		return file.Write(data)
+	})
+	return done && err == nil, err
 }
 
-// sweep removes what is kept of roots that nobody scanned for a long time.
+// sweep removes what is kept of roots that nobody scanned for a long time, and
+// what killed programs left half-written as long ago.
 func (x Index) sweep(now time.Time) {
 	files, err := os.ReadDir(x.Dir) // and not by a pattern, which the user's path may be
 	if err != nil {
 		return
 	}
 	for _, f := range files {
-		if ours, err := filepath.Match("packs-*.index*", f.Name()); err != nil || !ours {
+		name := f.Name()
+		if of, ok := private.Unfinished(name); ok {
+			name = of
+		}
+		if ours, err := filepath.Match("packs-*.index*", name); err != nil || !ours {
 			continue
 		}
 		if info, err := f.Info(); err == nil && now.Sub(info.ModTime()) > indexLife {

@@ -80,7 +80,7 @@ func benchmarkScan(b *testing.B, n int) {
 		})
 		var lib *packs.Library
 		measure("cold", func() error { lib, err = packs.NewLibrary(b.Context(), opts, nil); return err })
-		measure("save", lib.SaveIndex)
+		measure("save", func() error { _, err := lib.SaveIndex(b.Context()); return err })
 		lib = nil
 		runtime.GC()
 		measure("warm", func() error { lib, err = packs.NewLibrary(b.Context(), opts, nil); return err })
