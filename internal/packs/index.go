@@ -34,10 +34,10 @@ import (
 //
 // The folder and its files are the user's alone: where others may write, nothing
 // is read and nothing is written. A file is replaced whole, so that a killed
-// program leaves the one before; a file that is damaged, of another version or
-// of another root counts as none; and when one cannot be written, the next start
-// reads everything. Several programs may use one Index at once: whatever one of
-// them wrote is right for all.
+// program leaves the one before; a file that is damaged, as a power failure may
+// leave it, of another version or of another root counts as none; and when one
+// cannot be written, the next start reads everything. Several programs may use one
+// Index at once: whatever one of them wrote is right for all.
 type Index struct {
 	Dir string // made when it is not there
 	// Version names the program, to the build: frontmatter is read as it reads it.
@@ -60,6 +60,7 @@ func (x Index) file(dir string) private.File {
 	return private.File{
 		Path: filepath.Join(x.Dir, "packs-"+hex.EncodeToString(sum[:8])+".index"), What: "the index of packs", Max: maxIndex,
 		Guarded: true, // who can put another in its place says what packs are described as
+		Remade:  true, // it has a checksum, and edits wait while it is written
 	}
 }
 

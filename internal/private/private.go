@@ -49,6 +49,10 @@ type File struct {
 	// Guarded refuses the file also when other users may write to its folder:
 	// they could put another in its place.
 	Guarded bool
+	// Remade says that the file can be made anew, and that who reads it finds out
+	// whether it is whole: Write does not wait for the disk, and a power failure may
+	// leave anything in the file.
+	Remade bool
 	// Now is the clock that stamps are made with; nil is time.Now.
 	Now func() time.Time
 }
@@ -244,7 +248,8 @@ func (f *File) acquire(wait time.Duration) (*flock.Flock, error) {
 
 // Write puts data in the place of the file, whole or not at all, and mode 0600.
 // It is called inside of [File.Lock]. When only the last step fails, of making
-// it survive a power failure, the error is not nil and the new content is there.
+// it survive a power failure, the error is not nil and the new content is there. See
+// Remade for a file that need not.
 func (f *File) Write(data []byte) error {
 	if err := f.replace(data); err != nil {
 		return fmt.Errorf("writing %s: %w", f.What, err)
@@ -273,13 +278,15 @@ func (f *File) replace(data []byte) (err error) {
 	if _, err := file.Write(data); err != nil {
 		return err
 	}
-	if err := file.Sync(); err != nil {
-		return err
+	if !f.Remade {
+		if err := file.Sync(); err != nil {
+			return err
+		}
 	}
 	if err := file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(next, f.Path); err != nil {
+	if err := os.Rename(next, f.Path); err != nil || f.Remade {
 		return err
 	}
 	return f.Sync()

@@ -33,7 +33,8 @@ func TestFile(t *testing.T) {
 	if _, _, err := f.Read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Read of nothing = %v, want fs.ErrNotExist", err)
 	}
-	for _, data := range []string{"one", "", "a longer one"} {
+	for i, data := range []string{"one", "", "a longer one", "another"} {
+		f.Remade = i%2 == 1
 		write(t, f, data)
 		if got, _, err := f.Read(); err != nil || string(got) != data {
 			t.Errorf("Read = %q, %v, want %q", got, err, data)
