@@ -79,7 +79,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	defer s.unwatch(logger)
+	defer s.unwatch()
 	if cfg.HTTP.Addr != "" {
 		return a.serveHTTP(ctx, cfg, logger, s, who, made)
 	}

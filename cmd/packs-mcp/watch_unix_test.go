@@ -121,6 +121,55 @@ func TestServeFollowsEdits(t *testing.T) {
 	}
 }
 
+// A server ends though another process, which may be stopped, has the lock of its
+// index: it leaves that to the other, and says nothing of it. What it read is then
+// kept by the next one that ends.
+func TestServeEndsWhileAnotherHasTheIndex(t *testing.T) {
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "one", "exit 0\n")
+	edited := func(name string) (said string) {
+		t.Helper()
+		k := newTalk(t, env, "--packs", packs, "--attach", "all")
+		plantPack(t, packs, name, "exit 0\n")
+		k.until("notifications/tools/list_changed")
+		return k.end()
+	}
+	edited("two")
+	kept, err := filepath.Glob(filepath.Join(dir, "state", "index", "packs-*.index"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v, %v is kept, want one file for the one folder", kept, err)
+	}
+	look := func() os.FileInfo {
+		t.Helper()
+		info, err := os.Stat(kept[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	before := look()
+	lock, err := os.Open(kept[0] + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if said := edited("three"); strings.Contains(said, "the index of packs") {
+		t.Errorf("the server said %s", said)
+	}
+	if !os.SameFile(before, look()) {
+		t.Error("the index was written by who did not have its lock")
+	}
+	lock.Close()
+	edited("four")
+	if os.SameFile(before, look()) {
+		t.Error("the index was not written when its lock was free again")
+	}
+}
+
 // Folders that nobody named are found when they come, and before that there is not
 // a word about them. What a command detaches, a client hears of without asking.
 func TestServeFindsFoldersThatCome(t *testing.T) {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
-	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
@@ -177,8 +174,8 @@ type service struct {
 	require sandbox.Level
 	runner  *sandbox.Runner // the gate's; nil until it is there
 	traces  *telemetry.Traces
-	counter *counter       // nil when the person is asked here and nowhere else
-	watcher *watch.Watcher // of the folders of packs; nil until it watches them
+	counter *counter // nil when the person is asked here and nowhere else
+	keeper  *keeper  // of the folders of packs; nil until it watches them
 }
 
 // start wires a service together. Whoever calls it closes it. With here, the
@@ -324,25 +321,6 @@ func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// muchMemory is from how many bytes of the heap on it pays to give back what is
-// not used before the first answer: of some thousand packs.
-const muchMemory = 16 << 20
-
-// giveBackMuch returns what is not used to the system, if there may be much of it:
-// reading packs takes several times the memory that they keep.
-func giveBackMuch() {
-	// Not runtime.ReadMemStats, which stops everything for half a millisecond.
-	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
-	metrics.Read(held)
-	var sum uint64
-	for _, s := range held {
-		sum += s.Value.Uint64()
-	}
-	if sum >= muchMemory {
-		debug.FreeOSMemory()
-	}
-}
-
 // warm compiles the first tools there are: the schema behind them is compiled
 // once, and takes longer than all the rest of the first answer.
 func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
@@ -351,35 +329,6 @@ func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
 		if len(p.ToolFiles) > 0 && files.HasTools(p) {
 			return
 		}
-	}
-}
-
-// watch has the server see what people do to the folders of packs.
-func (s *service) watch(logger *slog.Logger) {
-	s.watcher = watch.Start(s.library, watch.Options{
-		Changed: s.server.Refresh,
-		Idle: func(ctx context.Context) {
-			s.saveIndex(logger)
-			s.server.Ready(ctx)
-			// Looking again takes several times the memory that the packs keep.
-			debug.FreeOSMemory()
-		},
-		Logger: logger,
-	})
-}
-
-// saveIndex keeps what was read for the next start.
-func (s *service) saveIndex(logger *slog.Logger) {
-	if err := s.library.SaveIndex(); err != nil {
-		logger.Info("the index of packs was not written, so the next start takes longer", "err", err)
-	}
-}
-
-// unwatch ends what watch began. A server that was never idle keeps what it read now.
-func (s *service) unwatch(logger *slog.Logger) {
-	if s.watcher != nil {
-		s.watcher.Close()
-		s.saveIndex(logger)
 	}
 }
 

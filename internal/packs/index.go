@@ -34,10 +34,10 @@ import (
 //
 // The folder and its files are the user's alone: where others may write, nothing
 // is read and nothing is written. A file is replaced whole, so that a killed
-// program leaves the one before; a file that is damaged, of another version or
-// of another root counts as none; and when one cannot be written, the next start
-// reads everything. Several programs may use one Index at once: whatever one of
-// them wrote is right for all.
+// program leaves the one before; a file that is damaged, as a power failure may
+// leave it, of another version or of another root counts as none; and when one
+// cannot be written, the next start reads everything. Several programs may use one
+// Index at once: whatever one of them wrote is right for all.
 type Index struct {
 	Dir string // made when it is not there
 	// Version names the program, to the build: frontmatter is read as it reads it.
@@ -60,6 +60,7 @@ func (x Index) file(dir string) private.File {
 	return private.File{
 		Path: filepath.Join(x.Dir, "packs-"+hex.EncodeToString(sum[:8])+".index"), What: "the index of packs", Max: maxIndex,
 		Guarded: true, // who can put another in its place says what packs are described as
+		Remade:  true, // it has a checksum, and edits wait while it is written
 	}
 }
 
@@ -71,16 +72,12 @@ func (x Index) key(root string, l Limits) string {
 // load returns what is kept of a root; nil, and why, when it is nothing.
 func (x Index) load(dir string, l Limits) (*memo, error) {
 	file := x.file(dir)
-	if _, err := file.Stat(); err != nil { // nobody else can have written it
+	f, info, err := file.Open() // nobody else can have written it
+	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(file.Path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the index of packs: %w", err)
-	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIndex {
+	if info.Size() > maxIndex {
 		return nil, errIndex
 	}
 	m, err := decodeIndex(f, info.Size(), x.key(dir, l), dir)
@@ -93,24 +90,33 @@ func (x Index) load(dir string, l Limits) (*memo, error) {
 	return m, err
 }
 
-// save replaces what is kept of a root.
-func (x Index) save(m *memo, l Limits) error {
+// save replaces what is kept of a root, unless another does so just now: done is
+// false then, as it is after an error.
+func (x Index) save(m *memo, l Limits) (done bool, err error) {
 	file := x.file(m.dir)
-	data := encodeIndex(m, x.key(m.dir, l))
-	if len(data) > maxIndex {
-		return fmt.Errorf("writing the index of packs: it would have %d bytes, and the limit is %d", len(data), maxIndex)
-	}
-	return file.Lock(func() error { return file.Write(data) })
+	done, err = file.TryLock(func() error {
+		data := encodeIndex(m, x.key(m.dir, l))
+		if len(data) > maxIndex {
+			return fmt.Errorf("writing the index of packs: it would have %d bytes, and the limit is %d", len(data), maxIndex)
+		}
+		return file.Write(data)
+	})
+	return done && err == nil, err
 }
 
-// sweep removes what is kept of roots that nobody scanned for a long time.
+// sweep removes what is kept of roots that nobody scanned for a long time, and
+// what killed programs left half-written as long ago.
 func (x Index) sweep(now time.Time) {
 	files, err := os.ReadDir(x.Dir) // and not by a pattern, which the user's path may be
 	if err != nil {
 		return
 	}
 	for _, f := range files {
-		if ours, err := filepath.Match("packs-*.index*", f.Name()); err != nil || !ours {
+		name := f.Name()
+		if of, ok := private.Unfinished(name); ok {
+			name = of
+		}
+		if ours, err := filepath.Match("packs-*.index*", name); err != nil || !ours {
 			continue
 		}
 		if info, err := f.Info(); err == nil && now.Sub(info.ModTime()) > indexLife {

@@ -173,7 +173,7 @@ func TestIndexOfOthers(t *testing.T) {
 			write(t, filepath.Join(dir, "a", "SKILL.md"), "---\nname: a\ndescription: new\n---\n")
 			must(t, got.Rescan(t.Context()))
 			var refusal *private.RefusedError
-			if err := got.SaveIndex(); errors.As(err, &refusal) != tc.refused || err != nil && !tc.refused {
+			if _, err := got.SaveIndex(t.Context()); errors.As(err, &refusal) != tc.refused || err != nil && !tc.refused {
 				t.Errorf("SaveIndex = %v, want it refused: %v", err, tc.refused)
 			}
 		})
@@ -229,12 +229,14 @@ func TestPoisonedIndex(t *testing.T) {
 		lies.dir = m.dir
 		return lies
 	}
-	must(t, x.save(poisoned(), honest.opts.Limits))
+	_, err := x.save(poisoned(), honest.opts.Limits)
+	must(t, err)
 	if _, err := x.load(dir, honest.opts.Limits); !errors.Is(err, errIndex) {
 		t.Errorf("an index with tools from elsewhere: %v, want %v", err, errIndex)
 	}
 	a.tools = nil
-	must(t, x.save(poisoned(), honest.opts.Limits))
+	_, err = x.save(poisoned(), honest.opts.Limits)
+	must(t, err)
 
 	l := library(t, dir, x)
 	if l.reads() != 0 {
@@ -291,7 +293,7 @@ func TestIndexWithTheClockSetBack(t *testing.T) {
 		t.Errorf("(-without +with):\n%s", diff)
 	}
 	// What is in the future, as it seems, is not remembered.
-	if err := l.SaveIndex(); err != nil {
+	if _, err := l.SaveIndex(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if again := library(t, dir, x); again.reads() == 0 {

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ import (
 // A process of these tests is this test binary, started again with what it is to
 // do in its environment.
 const (
-	processDoes  = "PACKS_MCP_TEST_INDEX" // "write", "full" or "starve"
+	processDoes  = "PACKS_MCP_TEST_INDEX" // "write", "full", "lock" or "starve"
 	processRoot  = "PACKS_MCP_TEST_ROOT"
 	processIndex = "PACKS_MCP_TEST_INDEX_DIR"
 )
@@ -75,6 +76,13 @@ func TestIndexProcess(t *testing.T) {
 			default:
 			}
 		}
+	case "lock":
+		file := x.file(dir)
+		must(t, file.Lock(func() error {
+			fmt.Println("locked")
+			<-ended
+			return nil
+		}))
 	case "starve":
 		starve(t, dir)
 		<-ended
@@ -90,7 +98,7 @@ func TestIndexProcess(t *testing.T) {
 			now.Cur = uint64(room)
 			must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &now))
 			l.unsaved[0] = true
-			err := l.SaveIndex()
+			_, err := l.SaveIndex(t.Context())
 			fmt.Printf("room for %d: %v\n", room, err != nil)
 			must(t, l.Rescan(t.Context()))
 		}
@@ -135,6 +143,38 @@ func TestIndexOnAFullDisk(t *testing.T) {
 	}
 	if l := library(t, dir, x); l.reads() != 0 {
 		t.Errorf("%d were read: the index before does not count any more", l.reads())
+	}
+}
+
+// While another process has the lock, however long, nothing is written, nothing is
+// waited for, and nothing is left behind that waits. The next one writes it.
+func TestSaveIndexWhileAnotherHasTheLock(t *testing.T) {
+	dir, x := writeTree(t, someTree), indexIn(t)
+	needStamps(t, dir)
+	l := library(t, dir, x)
+	cmd, in, out := startProcess(t, "lock", l.memos[0].dir, x)
+	if line, err := out.ReadString('\n'); err != nil || line != "locked\n" {
+		t.Fatalf("the process said %q, and then %v", line, err)
+	}
+	for range 3 {
+		if wrote, err := l.SaveIndex(t.Context()); wrote || err != nil {
+			t.Errorf("SaveIndex = %v, %v, want that it leaves it to the other", wrote, err)
+		}
+	}
+	all := make([]byte, 1<<20)
+	if all = all[:runtime.Stack(all, true)]; strings.Contains(string(all), "flock.") {
+		t.Errorf("somebody still waits for the lock:\n%s", all)
+	}
+	if n := indexFiles(t, x); n != 0 {
+		t.Errorf("%d files were written", n)
+	}
+	must(t, in.Close())
+	_, _ = io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the process ended with %v", err)
+	}
+	if wrote, err := l.SaveIndex(t.Context()); !wrote || err != nil {
+		t.Errorf("SaveIndex afterwards = %v, %v, want that it writes", wrote, err)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestIndexThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "x")
 	l := library(t, dir, Index{Dir: filepath.Join(file, "index"), Version: "1"})
-	if err := l.SaveIndex(); err == nil {
+	if _, err := l.SaveIndex(t.Context()); err == nil {
 		t.Error("SaveIndex into a file = nil, want an error")
 	}
 	if n := len(l.Catalog(t.Context()).All()); n != 5 {
@@ -149,7 +149,7 @@ func TestIndexOfSeveral(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if err := l.SaveIndex(); err != nil {
+				if _, err := l.SaveIndex(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}

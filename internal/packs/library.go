@@ -31,8 +31,10 @@ type Library struct {
 	scanning sync.Mutex // held for a whole scan
 	memos    []*memo    // what the last scan remembers, one for each root; guarded by scanning
 	unsaved  []bool     // of each: since it was last saved, something was read; guarded by scanning
-	swept    bool       // guarded by scanning
 	missed   bool       // what the next Refresh is told is not all there is to look at; guarded by scanning
+
+	saving sync.Mutex // held for a whole SaveIndex
+	swept  bool       // guarded by saving
 
 	mu      sync.Mutex
 	stamp   stamp    // of the store's file, when catalog was made
@@ -95,29 +97,58 @@ func (l *Library) remembered(root string) *memo {
 }
 
 // SaveIndex writes the roots in which something was read since they were last
-// written to [Options.Index], for the next start. Whoever serves calls it when
-// there is nothing better to do; when it fails, the next start takes longer.
-func (l *Library) SaveIndex() error {
-	l.scanning.Lock()
-	defer l.scanning.Unlock()
-	if l.opts.Index.Dir == "" || !slices.Contains(l.unsaved, true) {
-		return nil
+// written to [Options.Index], for the next start, and reports whether it wrote any.
+// Whoever serves calls it when there is nothing better to do; when it fails, the
+// next start takes longer. It waits for nobody who writes the same, in another
+// process, and nobody who scans waits for it. A root that was not written, since ctx
+// ended, another process had the lock or there was an error, is the next one's work.
+func (l *Library) SaveIndex(ctx context.Context) (wrote bool, err error) {
+	if l.opts.Index.Dir == "" {
+		return false, nil
 	}
+	l.saving.Lock()
+	defer l.saving.Unlock()
 	var errs []error
-	for i, m := range l.memos {
-		if !l.unsaved[i] {
+	tried := false
+	for i := range l.opts.Roots {
+		m := l.takeUnsaved(i)
+		if m == nil {
 			continue
 		}
-		l.unsaved[i] = false // also when it fails: the same would happen again
-		if m.tree != "" && m.lasts {
-			errs = append(errs, l.opts.Index.save(m, l.opts.Limits))
+		done, err := false, ctx.Err()
+		if err == nil {
+			tried = true
+			done, err = l.opts.Index.save(m, l.opts.Limits)
+		}
+		wrote = wrote || done
+		errs = append(errs, err)
+		if !done {
+			l.scanning.Lock()
+			l.unsaved[i] = true
+			l.scanning.Unlock()
+		}
+		if ctx.Err() != nil {
+			return wrote, errors.Join(errs...)
 		}
 	}
-	if !l.swept {
+	if tried && !l.swept {
 		l.swept = true
 		l.opts.Index.sweep(time.Now())
 	}
-	return errors.Join(errs...)
+	return wrote, errors.Join(errs...)
+}
+
+// takeUnsaved returns what is to be written of a root, and counts it as written; nil
+// for nothing.
+func (l *Library) takeUnsaved(i int) *memo {
+	l.scanning.Lock()
+	defer l.scanning.Unlock()
+	m, unsaved := l.memos[i], l.unsaved[i]
+	l.unsaved[i] = false
+	if !unsaved || m.tree == "" || !m.lasts {
+		return nil
+	}
+	return m // which never changes
 }
 
 // Catalog returns the packs as they are now. The only things it looks at are

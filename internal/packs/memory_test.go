@@ -51,7 +51,7 @@ func keeps(t *testing.T, dir string, x Index) int64 {
 		}
 	}
 	bytes := heap() - before
-	must(t, l.SaveIndex())
+	save(t, l)
 	runtime.KeepAlive(l)
 	return bytes
 }

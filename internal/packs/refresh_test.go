@@ -128,7 +128,7 @@ func indexIn(t *testing.T) Index {
 
 func save(t *testing.T, l *Library) {
 	t.Helper()
-	if err := l.SaveIndex(); err != nil {
+	if _, err := l.SaveIndex(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package packs
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -29,8 +30,11 @@ func TestSaveIndexWritesWhatIsNew(t *testing.T) {
 		if err := os.RemoveAll(x.Dir); err != nil {
 			t.Fatal(err)
 		}
-		save(t, l)
-		return indexFiles(t, x) > 0
+		wrote, err := l.SaveIndex(t.Context())
+		if is := indexFiles(t, x) > 0; err != nil || wrote != is {
+			t.Fatalf("SaveIndex = %v, %v, and that there is a file is %v", wrote, err, is)
+		}
+		return wrote
 	}
 	if !saves() {
 		t.Error("the first SaveIndex wrote nothing")
@@ -53,18 +57,53 @@ func TestSaveIndexWritesWhatIsNew(t *testing.T) {
 	}
 }
 
-// When it could not be saved, it is not tried again before something else was read.
+// When it could not be saved, the next one tries again.
 func TestSaveIndexThatFails(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "x")
-	l := library(t, dir, Index{Dir: filepath.Join(file, "index"), Version: "1"})
-	if err := l.SaveIndex(); err == nil {
-		t.Error("SaveIndex into a file = nil, want an error")
+	x := Index{Dir: filepath.Join(file, "index"), Version: "1"}
+	l := library(t, dir, x)
+	for range 2 {
+		if wrote, err := l.SaveIndex(t.Context()); wrote || err == nil {
+			t.Errorf("SaveIndex into a file = %v, %v, want an error", wrote, err)
+		}
 	}
-	if err := l.SaveIndex(); err != nil {
-		t.Errorf("SaveIndex with nothing new = %v, want that it does nothing", err)
+	must(t, os.Remove(file))
+	if wrote, err := l.SaveIndex(t.Context()); !wrote || err != nil {
+		t.Errorf("SaveIndex after an error = %v, %v, want that it writes", wrote, err)
+	}
+	if n := indexFiles(t, x); n != 1 {
+		t.Errorf("%d files are in the index, want one", n)
+	}
+}
+
+// Of several roots, those are left for the next time that nobody came to before ctx
+// ended, and an error of one is none of the others.
+func TestSaveIndexOfSomeRoots(t *testing.T) {
+	roots := []string{writeTree(t, "-- a/SKILL.md --\nPACK a\n"), writeTree(t, "-- b/SKILL.md --\nPACK b\n"), writeTree(t, "-- c/SKILL.md --\nPACK c\n")}
+	needStamps(t, roots[0])
+	x := indexIn(t)
+	l, err := NewLibrary(t.Context(), Options{
+		Roots: []Root{{Dir: roots[0]}, {Dir: roots[1]}, {Dir: roots[2]}}, Index: x,
+		clock: func() time.Time { return time.Now().Add(later) },
+	}, nil)
+	must(t, err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if wrote, err := l.SaveIndex(ended); wrote || !errors.Is(err, context.Canceled) || indexFiles(t, x) != 0 {
+		t.Errorf("SaveIndex when ctx ended = %v, %v, with %d files, want none", wrote, err, indexFiles(t, x))
+	}
+	// Nothing takes the place of a folder.
+	bad := filepath.Join(x.file(l.memos[1].dir).Path, "x")
+	must(t, os.MkdirAll(bad, 0o700))
+	if wrote, err := l.SaveIndex(t.Context()); !wrote || err == nil || indexFiles(t, x) != 3 {
+		t.Errorf("SaveIndex = %v, %v, with %d files, want an error and two files beside the folder", wrote, err, indexFiles(t, x))
+	}
+	must(t, os.RemoveAll(filepath.Dir(bad)))
+	if wrote, err := l.SaveIndex(t.Context()); !wrote || err != nil || indexFiles(t, x) != 3 {
+		t.Errorf("SaveIndex = %v, %v, with %d files, want the third", wrote, err, indexFiles(t, x))
 	}
 }
 
@@ -139,6 +178,34 @@ func TestSaveIndexSweeps(t *testing.T) {
 	save(t, l)
 	if _, err := os.Stat(old); err != nil {
 		t.Errorf("the second time: %v, want that nobody looks again", err)
+	}
+}
+
+// What a killed program left half-written is cleared away, too, when it is old.
+func TestSaveIndexSweepsWhatIsUnfinished(t *testing.T) {
+	dir, x := writeTree(t, someTree), indexIn(t)
+	needStamps(t, dir)
+	name := func(base string) string { return filepath.Join(x.Dir, "."+base+".new") }
+	l := library(t, dir, x)
+	// It is written under that name: with a folder there, it cannot be.
+	own := name(filepath.Base(x.file(l.memos[0].dir).Path))
+	must(t, os.MkdirAll(filepath.Join(own, "x"), 0o700))
+	if _, err := l.SaveIndex(t.Context()); err == nil {
+		t.Fatal("SaveIndex with a folder in the place of what it writes = nil: that has another name")
+	}
+	must(t, os.RemoveAll(own))
+	old, young, other := name("packs-0123456789abcdef.index"), name("packs-0123456789abcdee.index"), name("other")
+	for _, path := range []string{old, young, other} {
+		write(t, path, "x")
+		if long := time.Now().Add(-2 * indexLife); path != young {
+			must(t, os.Chtimes(path, long, long))
+		}
+	}
+	save(t, library(t, dir, x))
+	for path, want := range map[string]bool{old: false, young: true, other: true} {
+		if _, err := os.Lstat(path); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", filepath.Base(path), err, want)
+		}
 	}
 }
 

@@ -160,7 +160,8 @@ func TestUnreadDocumentsAreReadInTheEnd(t *testing.T) {
 					err = l.Rescan(t.Context())
 				} else {
 					before := len(l.Catalog(t.Context()).All()) - unread(l.Catalog(t.Context()))
-					must(t, l.SaveIndex())
+					_, err := l.SaveIndex(t.Context())
+					must(t, err)
 					if l, err = NewLibrary(t.Context(), opts, nil); err == nil && len(l.Catalog(t.Context()).All())-unread(l.Catalog(t.Context())) < before {
 						t.Error("what was read is not in the index")
 					}

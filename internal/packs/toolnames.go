@@ -12,10 +12,14 @@ import (
 // maxNamed is the largest file, in bytes, that is read for names alone.
 const maxNamed = 256 << 10
 
+// minNamed is how many bytes a pack counts for, at least, when its files are read for
+// names: to open them takes as long as to read so many.
+const minNamed = 4 << 10
+
 // Name reads the names of the tools that packs declare, in files and in entry
 // documents, for [ToolFiles.Names], unless they were read since these changed. It
-// compiles nothing. When it has read more than max
-// bytes, or ctx ends, it leaves the rest out. It reports whether it read something.
+// compiles nothing. When it has read more than max bytes, of each pack minNamed at
+// least, or ctx ends, it leaves the rest out. It reports whether it read something.
 func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bool {
 	type span struct {
 		pack     *Pack
@@ -31,8 +35,9 @@ func (f *ToolFiles) Name(ctx context.Context, packs iter.Seq[*Pack], max int) bo
 		if f.isNamed(p) {
 			continue
 		}
-		from := len(text)
+		from, least := len(text), left-minNamed
 		text = f.appendNames(text, p, &left)
+		left = min(left, least)
 		read = append(read, span{p, from, len(text)})
 	}
 	// In one piece: each on its own would keep a page of what is thrown away in

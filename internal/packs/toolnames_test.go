@@ -90,3 +90,25 @@ func TestToolNames(t *testing.T) {
 		t.Errorf("names of the document = %q, want other_name", got)
 	}
 }
+
+// However small the files are, no more packs are read at a time than take a moment.
+func TestToolNamesOfSmallFiles(t *testing.T) {
+	var tree strings.Builder
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		tree.WriteString("-- " + name + "/SKILL.md --\n---\nname: " + name + "\ndescription: d\n---\n-- " + name + "/tools.json --\n[" + jsonTool("one") + "]\n")
+	}
+	all := scan(t, Options{Roots: []Root{{Dir: writeTree(t, tree.String()), AttachAll: true, Trust: TrustUser}}}).All()
+	f := NewToolFiles(tools.Limits{}, "")
+	for _, want := range []int{3, 5} {
+		f.Name(t.Context(), slices.Values(all), 3*minNamed)
+		named := 0
+		for _, p := range all {
+			if len(f.Names(p)) > 0 {
+				named++
+			}
+		}
+		if named != want {
+			t.Errorf("the names of %d packs are read, want %d", named, want)
+		}
+	}
+}

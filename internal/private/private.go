@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -48,6 +49,10 @@ type File struct {
 	// Guarded refuses the file also when other users may write to its folder:
 	// they could put another in its place.
 	Guarded bool
+	// Remade says that the file can be made anew, and that who reads it finds out
+	// whether it is whole: Write does not wait for the disk, and a power failure may
+	// leave anything in the file.
+	Remade bool
 	// Now is the clock that stamps are made with; nil is time.Now.
 	Now func() time.Time
 }
@@ -78,23 +83,11 @@ func (f *File) Stat() (Stamp, error) {
 // Its errors are those of [File.Stat], and a [*RefusedError] for a file that is
 // too large.
 func (f *File) Read() ([]byte, Stamp, error) {
-	// Before it is opened, so that no device or pipe ever is.
-	if _, err := f.Stat(); err != nil {
-		return nil, Stamp{}, err
-	}
-	file, err := os.OpenFile(f.Path, os.O_RDONLY|openFlags, 0)
+	file, info, err := f.Open()
 	if err != nil {
-		return nil, Stamp{}, fmt.Errorf("reading %s: %w", f.What, err)
+		return nil, Stamp{}, err
 	}
 	defer file.Close()
-	// Again, for the file that is open and not for what had its name before.
-	info, err := file.Stat()
-	if err != nil {
-		return nil, Stamp{}, fmt.Errorf("reading %s: %w", f.What, err)
-	}
-	if err := f.check(info); err != nil {
-		return nil, Stamp{}, err
-	}
 	data, err := io.ReadAll(io.LimitReader(file, int64(f.Max)+1))
 	if err != nil {
 		return nil, Stamp{}, fmt.Errorf("reading %s: %w", f.What, err)
@@ -103,6 +96,36 @@ func (f *File) Read() ([]byte, Stamp, error) {
 		return nil, Stamp{}, f.Refuse("it is larger than %d bytes", f.Max)
 	}
 	return data, f.stamp(info), nil
+}
+
+// Open opens the file for reading, whatever its size, and says how it looked just
+// after. Its errors are those of [File.Stat].
+func (f *File) Open() (*os.File, fs.FileInfo, error) {
+	// Before it is opened, so that no device or pipe ever is, but by accident.
+	if _, err := f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	return f.open()
+}
+
+// open does so for what has the name by now, and waits for none of it.
+func (f *File) open() (*os.File, fs.FileInfo, error) {
+	file, err := os.OpenFile(f.Path, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", f.What, err)
+	}
+	// Again, for the file that is open and not for what had its name before.
+	info, err := file.Stat()
+	if err != nil {
+		err = fmt.Errorf("reading %s: %w", f.What, err)
+	} else {
+		err = f.check(info)
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
 }
 
 func (f *File) check(info fs.FileInfo) error {
@@ -144,13 +167,10 @@ func (f *File) checkFolder() error {
 	return &RefusedError{What: f.What, Path: dir, Reason: reason}
 }
 
-// Lock calls do while no other process does the same for this file. It makes
-// the file's folder first.
+// Lock calls do while no other process does the same for this file, and waits for
+// one that does. It makes the file's folder first.
 func (f *File) Lock(do func() error) error {
-	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
-		return fmt.Errorf("writing %s: %w", f.What, err)
-	}
-	if err := f.checkFolder(); err != nil {
+	if err := f.makeFolder(); err != nil {
 		return err
 	}
 	lock, err := f.acquire(lockWait)
@@ -161,13 +181,44 @@ func (f *File) Lock(do func() error) error {
 	return do()
 }
 
+// TryLock is Lock that waits for nobody: when another has the lock, it does not
+// call do, and done is false.
+func (f *File) TryLock(do func() error) (done bool, err error) {
+	if err := f.makeFolder(); err != nil {
+		return false, err
+	}
+	lock := f.lock()
+	taken, err := lock.TryLock()
+	for errors.Is(err, syscall.EINTR) { // see acquire
+		taken, err = lock.TryLock()
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing %s: taking the lock %q: %w", f.What, lock.Path(), err)
+	}
+	if !taken {
+		return false, nil
+	}
+	defer lock.Unlock()
+	return true, do()
+}
+
+func (f *File) makeFolder() error {
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+		return fmt.Errorf("writing %s: %w", f.What, err)
+	}
+	return f.checkFolder()
+}
+
+// lock is the file's, not taken. The flags keep a link or a pipe in its place from
+// being followed or waited for.
+func (f *File) lock() *flock.Flock {
+	return flock.New(f.Path+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags))
+}
+
 // acquire waits in the kernel: whoever only looked at times would seldom see a
 // lock free that another process takes again and again.
 func (f *File) acquire(wait time.Duration) (*flock.Flock, error) {
-	path := f.Path + ".lock"
-	// The flags keep a link or a pipe in the lock's place from being followed or
-	// waited for.
-	lock := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags))
+	lock := f.lock()
 	result := make(chan error, 1)
 	go func() {
 		err := lock.Lock()
@@ -181,7 +232,7 @@ func (f *File) acquire(wait time.Duration) (*flock.Flock, error) {
 	select {
 	case err := <-result:
 		if err != nil {
-			return nil, fmt.Errorf("taking the lock %q: %w", path, err)
+			return nil, fmt.Errorf("taking the lock %q: %w", lock.Path(), err)
 		}
 		return lock, nil
 	case <-timeout.C:
@@ -191,13 +242,14 @@ func (f *File) acquire(wait time.Duration) (*flock.Flock, error) {
 				lock.Unlock()
 			}
 		}()
-		return nil, fmt.Errorf("another program has had the lock %q for %v", path, wait)
+		return nil, fmt.Errorf("another program has had the lock %q for %v", lock.Path(), wait)
 	}
 }
 
 // Write puts data in the place of the file, whole or not at all, and mode 0600.
 // It is called inside of [File.Lock]. When only the last step fails, of making
-// it survive a power failure, the error is not nil and the new content is there.
+// it survive a power failure, the error is not nil and the new content is there. See
+// Remade for a file that need not.
 func (f *File) Write(data []byte) error {
 	if err := f.replace(data); err != nil {
 		return fmt.Errorf("writing %s: %w", f.What, err)
@@ -209,7 +261,7 @@ func (f *File) replace(data []byte) (err error) {
 	// One name, since there is one writer: what a killed one left is cleared
 	// away by the next.
 	dir := filepath.Dir(f.Path)
-	next := filepath.Join(dir, "."+filepath.Base(f.Path)+".new")
+	next := filepath.Join(dir, nextBegin+filepath.Base(f.Path)+nextEnd)
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -226,16 +278,29 @@ func (f *File) replace(data []byte) (err error) {
 	if _, err := file.Write(data); err != nil {
 		return err
 	}
-	if err := file.Sync(); err != nil {
-		return err
+	if !f.Remade {
+		if err := file.Sync(); err != nil {
+			return err
+		}
 	}
 	if err := file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(next, f.Path); err != nil {
+	if err := os.Rename(next, f.Path); err != nil || f.Remade {
 		return err
 	}
 	return f.Sync()
+}
+
+// The name of what is being written is that of the file between these.
+const nextBegin, nextEnd = ".", ".new"
+
+// Unfinished returns the name of the file of which one with this name is the next
+// content, that nobody finished if it is old.
+func Unfinished(name string) (of string, ok bool) {
+	of, begins := strings.CutPrefix(name, nextBegin)
+	of, ends := strings.CutSuffix(of, nextEnd)
+	return of, begins && ends
 }
 
 // Sync makes what was renamed in the file's folder survive a power failure.

@@ -33,7 +33,8 @@ func TestFile(t *testing.T) {
 	if _, _, err := f.Read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Read of nothing = %v, want fs.ErrNotExist", err)
 	}
-	for _, data := range []string{"one", "", "a longer one"} {
+	for i, data := range []string{"one", "", "a longer one", "another"} {
+		f.Remade = i%2 == 1
 		write(t, f, data)
 		if got, _, err := f.Read(); err != nil || string(got) != data {
 			t.Errorf("Read = %q, %v, want %q", got, err, data)
@@ -98,6 +99,58 @@ func TestLockIsTaken(t *testing.T) {
 	}
 	if err := again.Unlock(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Who only tries waits for nobody, and leaves nothing behind that does.
+func TestTryLock(t *testing.T) {
+	f := file(t)
+	try := func() (called, done bool, err error) {
+		done, err = f.TryLock(func() error { called = true; return nil })
+		return called, done, err
+	}
+	first, err := f.acquire(time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if called, done, err := try(); called || done || err != nil {
+		t.Errorf("TryLock of a taken lock = %v, %v, and called is %v, want that nothing is done", done, err, called)
+	}
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it is given back
+		if called, done, err := try(); !called || !done || err != nil {
+			t.Errorf("TryLock of a free lock = %v, %v, and called is %v, want that it is done", done, err, called)
+		}
+	}
+	sentinel := errors.New("no")
+	if _, err := f.TryLock(func() error { return sentinel }); !errors.Is(err, sentinel) {
+		t.Errorf("TryLock = %v, want %v", err, sentinel)
+	}
+}
+
+// A pipe that is put in the file's place after it was looked at is not waited for.
+func TestOpenOfAPipe(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("windows: pipes of Unix")
+	}
+	f := file(t)
+	if err := mkfifo(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := f.open()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.As(err, new(*RefusedError)) {
+			t.Errorf("open = %v, want refused", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("open waits at a pipe")
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 // has read these, the files' own.
 const maxLoaded = 200
 
-// maxNaming is how many bytes of files with tools are read for their names at a
-// time: those of some ten thousand packs.
-const maxNaming = 32 << 20
+// maxNaming is how many bytes of files with tools are read for their names in a
+// step: those of some hundred packs, for which nobody waits long.
+const maxNaming = 1 << 20
 
 // A finder finds packs by words. What it goes by is made in the first quiet
 // moment, or with a query before that: of packs whether attached or not, since every
@@ -33,6 +33,9 @@ type finder struct {
 	ids   []string                    // of the packs, in the index's order
 	marks []uint64                    // what of each the index was made of, digested
 	seed  maphash.Seed                // of marks
+
+	namedOf weak.Pointer[packs.Catalog] // whose packs' tools have their names read
+	named   int                         // so many of all its packs
 }
 
 // best returns the packs that a query is about, the best first, at most limit.
@@ -160,29 +163,37 @@ func (s *Server) toolNames(p *packs.Pack, load bool) []string {
 	return names
 }
 
-// Ready makes what the next query goes by, and reads the names of tools for it:
-// it is for whoever has nothing better to do. When ctx ends, it leaves off.
-func (s *Server) Ready(ctx context.Context) { s.ready(ctx, maxNaming) }
+// Ready makes what the next query goes by, and reads the names of tools for it, one
+// step at a time: it reports whether it did something, and then there may be more to
+// do. It is for whoever has nothing better to do, and can have from one moment to the
+// next. When ctx ends, it leaves off.
+func (s *Server) Ready(ctx context.Context) (did bool) { return s.ready(ctx, maxNaming) }
 
-// ready is Ready that reads so many bytes at a time.
-func (s *Server) ready(ctx context.Context, max int) {
-	all := s.opts.Library.Catalog(ctx).All()
-	next := 0 // of all: the first whose names are not read
-	findable := func(yield func(*packs.Pack) bool) {
+// ready is Ready that reads so many bytes in a step.
+func (s *Server) ready(ctx context.Context, max int) (did bool) {
+	now := s.opts.Library.Catalog(ctx)
+	all := now.All()
+	f := &s.finder
+	f.mu.Lock()
+	if of := weak.Make(now); f.namedOf != of {
+		f.namedOf, f.named = of, 0
+	}
+	next, before := f.named, f.index
+	f.mu.Unlock()
+	did = s.files.Name(ctx, func(yield func(*packs.Pack) bool) {
 		for ; next < len(all); next++ {
 			if isFindable(all[next]) && !yield(all[next]) {
 				return // it was not taken
 			}
 		}
+	}, max)
+	f.mu.Lock()
+	f.named = next
+	f.stale = f.stale || did
+	f.mu.Unlock()
+	if next < len(all) || ctx.Err() != nil {
+		return did
 	}
-	for next < len(all) && ctx.Err() == nil {
-		if s.files.Name(ctx, findable, max) {
-			s.finder.mu.Lock()
-			s.finder.stale = true
-			s.finder.mu.Unlock()
-		}
-	}
-	if ctx.Err() == nil {
-		s.searched(ctx)
-	}
+	made, _ := s.searched(ctx)
+	return did || made != before
 }

@@ -308,8 +308,8 @@ func attachOnly(ids ...string) option {
 	return func(s *setup) { s.packs.Roots[0].AttachAll, s.packs.Roots[0].Attach = false, ids }
 }
 
-// Names of tools are read in as many rounds as they take, until nobody needs them
-// any more.
+// Names of tools are read in as many steps as they take, until nobody needs them
+// any more, and the index is made in the last.
 func TestReadyReadsAll(t *testing.T) {
 	var tree strings.Builder
 	for i := range maxLoaded + 1 {
@@ -325,11 +325,19 @@ func TestReadyReadsAll(t *testing.T) {
 		return n
 	}
 	ctx := &endsAfter{Context: t.Context(), left: 50}
-	w.srv.ready(ctx, 1)
+	for w.srv.ready(ctx, 1) {
+	}
 	if n := named(); n == 0 || n > 50 || w.srv.finder.index != nil {
 		t.Errorf("the names of %d packs were read, and there is an index: %v; want some, and none", n, w.srv.finder.index != nil)
 	}
-	w.srv.ready(t.Context(), 1)
+	for before := named(); before < maxLoaded; before++ {
+		if did := w.srv.ready(t.Context(), 1); !did || named() != before+1 || w.srv.finder.index != nil {
+			t.Fatalf("a step reads the names of %d packs, and there is an index: %v; want one, and none", named()-before, w.srv.finder.index != nil)
+		}
+	}
+	if !w.srv.ready(t.Context(), 1) || w.srv.ready(t.Context(), 1) {
+		t.Error("the last step does nothing, or the one after it something")
+	}
 	if n := named(); n != maxLoaded+1 || w.srv.finder.index == nil {
 		t.Errorf("the names of %d packs were read, and there is an index: %v; want all, and one", n, w.srv.finder.index != nil)
 	}

@@ -80,7 +80,7 @@ func benchmarkScan(b *testing.B, n int) {
 		})
 		var lib *packs.Library
 		measure("cold", func() error { lib, err = packs.NewLibrary(b.Context(), opts, nil); return err })
-		measure("save", lib.SaveIndex)
+		measure("save", func() error { _, err := lib.SaveIndex(b.Context()); return err })
 		lib = nil
 		runtime.GC()
 		measure("warm", func() error { lib, err = packs.NewLibrary(b.Context(), opts, nil); return err })
@@ -152,7 +152,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 	changed, idle := make(chan struct{}, 1_000), make(chan struct{}, 1_000)
 	w := watch.Start(lib, watch.Options{
-		Changed: func(context.Context) { changed <- struct{}{} }, Idle: func(context.Context) { idle <- struct{}{} }, IdleAfter: 500 * time.Millisecond,
+		Changed: func(context.Context) { changed <- struct{}{} }, Idle: func(context.Context) bool { idle <- struct{}{}; return false }, IdleAfter: 500 * time.Millisecond,
 	})
 	defer w.Close()
 	<-idle

@@ -132,9 +132,7 @@ func (n *notified) wait(ctx context.Context) (_ news, ok bool) {
 			n.all = true
 			return n.take(), true
 		case <-n.ticker.C:
-			n.file = n.file || n.files.changed()
-			n.all = n.all || n.rootsMoved() || n.anyRemote() && !time.Now().Before(n.next)
-			if n.all || n.file {
+			if n.tick(); n.all || n.file {
 				return n.take(), true
 			}
 		case ev, open := <-n.watcher.Events:
@@ -149,6 +147,43 @@ func (n *notified) wait(ctx context.Context) (_ news, ok bool) {
 			n.failed(err)
 		}
 	}
+}
+
+// tick looks at what there may be no events of.
+func (n *notified) tick() {
+	n.file = n.file || n.files.changed()
+	n.all = n.all || n.rootsMoved() || n.anyRemote() && !time.Now().Before(n.next)
+}
+
+// maxWaiting is how many events are looked at, to see whether one is waiting that
+// concerns a pack: more than come in a moment.
+const maxWaiting = 10_000
+
+func (n *notified) waiting() bool {
+	for range maxWaiting {
+		if n.all || n.file || len(n.touched) > 0 {
+			return true
+		}
+		select {
+		case <-n.recheck.C:
+			n.all = true
+		case <-n.ticker.C:
+			n.tick()
+		case ev, open := <-n.watcher.Events:
+			if !open {
+				return false
+			}
+			n.note(ev)
+		case err, open := <-n.watcher.Errors:
+			if !open {
+				return false
+			}
+			n.failed(err)
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // restAfter is how long nothing is looked at after a look that took so long, so

@@ -12,6 +12,8 @@ type poller struct {
 	timer  *time.Timer
 	ticker *time.Ticker // of looks at the files
 	files  files
+	due    bool // a look at everything is
+	file   bool // one of the files is another
 }
 
 func newPoller(o Options) *poller {
@@ -20,17 +22,38 @@ func newPoller(o Options) *poller {
 
 func (p *poller) wait(ctx context.Context) (_ news, ok bool) {
 	for {
+		switch {
+		case p.due:
+			seen := news{file: p.files.changed() || p.file}
+			p.due, p.file = false, false
+			return seen, true
+		case p.file:
+			p.file = false
+			return news{dirs: []string{}, file: true}, true
+		}
 		select {
 		case <-ctx.Done():
 			return news{}, false
 		case <-p.timer.C:
-			return news{file: p.files.changed()}, true
+			p.due = true
 		case <-p.ticker.C:
-			if p.files.changed() {
-				return news{dirs: []string{}, file: true}, true
-			}
+			p.file = p.files.changed()
 		}
 	}
+}
+
+func (p *poller) waiting() bool {
+	select {
+	case <-p.timer.C:
+		p.due = true
+	default:
+	}
+	select {
+	case <-p.ticker.C:
+		p.file = p.files.changed() || p.file
+	default:
+	}
+	return p.due || p.file
 }
 
 func (p *poller) follow(_ context.Context, lib Library, took time.Duration) (fresh []string, err error) {

@@ -41,9 +41,12 @@ type Options struct {
 	Changed func(context.Context)
 	// Idle is called when nothing happened for IdleAfter since the last look that
 	// an event, or the start, was the reason of, and when something happened all the
-	// time for a minute. It is the time for work that can wait. Like Changed, it runs
-	// on the watcher's goroutine, and Close ends its context and waits for it.
-	Idle      func(context.Context)
+	// time for a minute. It is the time for work that can wait, of which it does one
+	// step, and reports whether there are more. Between two steps, what happened
+	// meanwhile is looked at; then the next waits as the first did. So no edit waits
+	// for more than one step. Like Changed, it runs on the watcher's goroutine, and
+	// Close ends its context and waits for it.
+	Idle      func(context.Context) (more bool)
 	IdleAfter time.Duration // 5 s
 
 	// Poll looks again and again also where events are to be had.
@@ -75,7 +78,7 @@ func (o Options) withDefaults() Options {
 		o.Changed = func(context.Context) {}
 	}
 	if o.Idle == nil {
-		o.Idle = func(context.Context) {}
+		o.Idle = func(context.Context) bool { return false }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -93,6 +96,9 @@ type eye interface {
 	// wait returns when something may have changed. When ctx ends first, ok is
 	// false, and nothing is lost: the next wait goes on.
 	wait(ctx context.Context) (_ news, ok bool)
+	// waiting reports whether something is there by now that the next wait returns,
+	// without waiting for more of it than belongs together.
+	waiting() bool
 	// follow makes the directories that the library has by now those that are
 	// watched, and returns those that were not before: what happened in them
 	// meanwhile was not seen. The first time it returns none, though that is so of
@@ -154,19 +160,27 @@ func (w *Watcher) run(ctx context.Context) {
 	now := time.Now()
 	last := now.Add(w.opts.mostBusy)                 // when to be idle whatever happens
 	idle := earlier(now.Add(w.opts.IdleAfter), last) // when to be idle; zero when it was
+	more := false                                    // it is, and did a step of some
 	for ctx.Err() == nil {
-		seen, ok := wait(ctx, e, idle)
+		until := idle
+		if more && e.waiting() {
+			until = time.Time{}
+		}
+		seen, ok := wait(ctx, e, until)
 		if !ok {
-			if ctx.Err() == nil {
+			if ctx.Err() != nil {
+				return
+			}
+			if more = w.opts.Idle(ctx); !more {
 				idle = time.Time{}
-				w.opts.Idle(ctx)
 			}
 			continue
 		}
+		more = false
 		took, changed := w.look(ctx, seen)
-		var more bool
-		e, more = w.follow(ctx, e, took)
-		if seen.dirs != nil || changed || more {
+		var found bool
+		e, found = w.follow(ctx, e, took)
+		if seen.dirs != nil || changed || found {
 			now := time.Now()
 			if idle.IsZero() {
 				last = now.Add(w.opts.mostBusy)

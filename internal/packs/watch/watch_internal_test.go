@@ -49,7 +49,8 @@ func (*blind) wait(ctx context.Context) (news, bool) { <-ctx.Done(); return news
 func (*blind) follow(context.Context, Library, time.Duration) ([]string, error) {
 	return nil, &syscallError{syscall.ENOSPC}
 }
-func (b *blind) close() { b.closed = true }
+func (*blind) waiting() bool { return false }
+func (b *blind) close()      { b.closed = true }
 
 type syscallError struct{ error }
 
@@ -339,7 +340,12 @@ func TestCloseAtAnything(t *testing.T) {
 		},
 		"nothing": func(lib *fake, o *Options, until until) {
 			o.IdleAfter = time.Millisecond
-			o.Idle = func(context.Context) { ended, end := context.WithCancel(context.Background()); end(); until(ended) }
+			o.Idle = func(context.Context) bool {
+				ended, end := context.WithCancel(context.Background())
+				end()
+				until(ended)
+				return false
+			}
 		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -541,14 +547,192 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// Idle comes though something happens all the time.
+// What happens during a step of what can wait is looked at before the next one.
+func TestNothingWaitsForMoreThanAStep(t *testing.T) {
+	var did []string
+	lib := &fake{dirs: only(), refresh: func(_ context.Context, dirs []string) (bool, error) {
+		if dirs != nil {
+			did = append(did, "look")
+		}
+		return false, nil
+	}}
+	e := make(scripted, 10)
+	ended := make(chan struct{})
+	steps := 0
+	w := start(lib, Options{IdleAfter: time.Millisecond, Idle: func(context.Context) (more bool) {
+		did = append(did, "step")
+		switch steps++; steps {
+		case 2, 4:
+			e <- news{dirs: []string{"x"}}
+		case 5:
+			close(ended)
+			return false
+		}
+		return true
+	}}, func(Options) (eye, error) { return e, nil })
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("the steps do not go on")
+	}
+	w.Close()
+	if want := []string{"step", "step", "look", "step", "step", "look", "step"}; !slices.Equal(did, want) {
+		t.Errorf("it did %q, want %q", did, want)
+	}
+}
+
+// A scripted eye sees what is put into it, and nothing when it has no time to.
+type scripted chan news
+
+func (e scripted) wait(ctx context.Context) (news, bool) {
+	if ctx.Err() != nil {
+		return news{}, false
+	}
+	select {
+	case seen := <-e:
+		return seen, true
+	case <-ctx.Done():
+		return news{}, false
+	}
+}
+func (scripted) follow(context.Context, Library, time.Duration) ([]string, error) { return nil, nil }
+func (e scripted) waiting() bool                                                  { return len(e) > 0 }
+func (scripted) close()                                                           {}
+
+// Whether something waits is found out without waiting, and none of it is lost.
+func TestWaiting(t *testing.T) {
+	top := t.TempDir()
+	dir, file := filepath.Join(top, "packs"), filepath.Join(top, "attached.json")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lib := &fake{roots: []string{dir}, files: []string{file}, dirs: only(dir)}
+	touch := func(path string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := func(n *notified, all ...fsnotify.Event) {
+		ch := make(chan fsnotify.Event, len(all)+1)
+		for _, ev := range all {
+			ch <- ev
+		}
+		n.watcher.Events = ch
+	}
+	entry := fsnotify.Event{Name: filepath.Join(dir, "SKILL.md"), Op: fsnotify.Write}
+	for name, tc := range map[string]struct {
+		put  func(n *notified)
+		want bool
+	}{
+		"nothing":                      {func(n *notified) { events(n) }, false},
+		"an edit":                      {func(n *notified) { events(n, entry) }, true},
+		"what concerns nobody":         {func(n *notified) { events(n, fsnotify.Event{Name: filepath.Join(top, "x"), Op: fsnotify.Write}) }, false},
+		"an edit behind it":            {func(n *notified) { events(n, fsnotify.Event{Name: filepath.Join(top, "x"), Op: fsnotify.Write}, entry) }, true},
+		"an edit that was noted":       {func(n *notified) { events(n); n.note(entry) }, true},
+		"events that were lost":        {func(n *notified) { events(n); n.watcher.Errors = failing(fsnotify.ErrEventOverflow) }, true},
+		"a look at everything":         {func(n *notified) { events(n); n.recheck = past() }, true},
+		"a file, without an event":     {func(n *notified) { events(n); touch(file); n.ticker = ticked() }, true},
+		"no file, and it is looked at": {func(n *notified) { events(n); n.ticker = ticked() }, false},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			_ = os.Remove(file)
+			n := withEvents(t, Options{Recheck: time.Hour, Quiet: time.Nanosecond})
+			defer n.close()
+			n.ticker.Stop()
+			if _, err := n.follow(t.Context(), lib, 0); err != nil {
+				t.Fatal(err)
+			}
+			own, errs := n.watcher.Events, n.watcher.Errors
+			defer func() { n.watcher.Events, n.watcher.Errors = own, errs }()
+			tc.put(n)
+			for range 2 {
+				if got := n.waiting(); got != tc.want {
+					t.Fatalf("waiting = %v, want %v", got, tc.want)
+				}
+			}
+			if !tc.want {
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if seen, ok := n.wait(ctx); !ok {
+				t.Errorf("wait = %v, %v, want what was waiting", seen, ok)
+			}
+		})
+	}
+	t.Run("poll", func(t *testing.T) {
+		_ = os.Remove(file)
+		p := newPoller(Options{Every: time.Hour})
+		defer p.close()
+		_, _ = p.follow(t.Context(), lib, 0)
+		if p.waiting() {
+			t.Error("something waits, and nothing happened")
+		}
+		touch(file)
+		p.ticker = ticked()
+		if !p.waiting() {
+			t.Fatal("a file that came does not wait")
+		}
+		if seen, ok := p.wait(t.Context()); !ok || !seen.file || seen.dirs == nil {
+			t.Errorf("wait = %v, %v, want the file", seen, ok)
+		}
+		p.timer = past()
+		if !p.waiting() {
+			t.Fatal("a look at everything does not wait")
+		}
+		if seen, ok := p.wait(t.Context()); !ok || seen.file || seen.dirs != nil || p.waiting() {
+			t.Errorf("wait = %v, %v, want everything, and nothing after it", seen, ok)
+		}
+	})
+}
+
+// failing is an error that came.
+func failing(err error) chan error {
+	ch := make(chan error, 1)
+	ch <- err
+	return ch
+}
+
+// past is a timer that has run out.
+func past() *time.Timer {
+	ch := make(chan time.Time, 1)
+	ch <- time.Now()
+	t := time.NewTimer(time.Hour)
+	t.C = ch
+	return t
+}
+
+// ticked is a ticker that has ticked.
+func ticked() *time.Ticker {
+	ch := make(chan time.Time, 1)
+	ch <- time.Now()
+	t := time.NewTicker(time.Hour)
+	t.C = ch
+	return t
+}
+
+// Idle comes though something happens all the time, and so do its steps, with looks
+// between them.
 func TestBusyWithoutEnd(t *testing.T) {
 	dir := t.TempDir()
 	idle := make(chan struct{}, 100)
-	lib := &fake{dirs: only(dir), refresh: func(context.Context, []string) (bool, error) { return true, nil }}
-	w := start(lib, Options{Idle: func(context.Context) { idle <- struct{}{} }, mostBusy: time.Millisecond, IdleAfter: time.Hour}, func(Options) (eye, error) { return busy{}, nil })
+	looks, steps := 0, 0
+	lib := &fake{dirs: only(dir), refresh: func(context.Context, []string) (bool, error) { looks++; return true, nil }}
+	w := start(lib, Options{Idle: func(context.Context) (more bool) {
+		if looks == 0 {
+			t.Error("two steps, and no look between them")
+		}
+		looks = 0
+		select {
+		case idle <- struct{}{}:
+		default:
+		}
+		steps++
+		return steps%3 != 0
+	}, mostBusy: time.Millisecond, IdleAfter: time.Hour}, func(Options) (eye, error) { return busy{}, nil })
 	defer w.Close()
-	for range 2 {
+	for range 7 {
 		select {
 		case <-idle:
 		case <-time.After(patience):
@@ -567,6 +751,7 @@ func (busy) wait(ctx context.Context) (news, bool) {
 	return news{dirs: []string{"x"}}, true
 }
 func (busy) follow(context.Context, Library, time.Duration) ([]string, error) { return nil, nil }
+func (busy) waiting() bool                                                    { return true }
 func (busy) close()                                                           {}
 
 // What a look at new directories finds is watched too, though no event told of it.

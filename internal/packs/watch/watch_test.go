@@ -269,7 +269,7 @@ func followLibrary(t *testing.T, lib *packs.Library, opts watch.Options) *follow
 		default:
 		}
 	}
-	opts.Idle = func(context.Context) { f.idle <- struct{}{} }
+	opts.Idle = func(context.Context) bool { f.idle <- struct{}{}; return false }
 	f.watcher = watch.Start(lib, opts)
 	t.Cleanup(f.watcher.Close)
 	return f
@@ -422,7 +422,7 @@ func TestGoroutines(t *testing.T) {
 		p.must(err)
 		counted := &countedLibrary{Library: lib}
 		idle := make(chan struct{}, 100)
-		opts.Idle = func(context.Context) { idle <- struct{}{} }
+		opts.Idle = func(context.Context) bool { idle <- struct{}{}; return false }
 		if kind == "poll" { // what was written just now is read again and again
 			opts.Changed, opts.Idle = func(context.Context) { idle <- struct{}{} }, nil
 		}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
+)
+
+// saveEvery is the least time between two times that the index of packs is written
+// while a server runs. It is several megabytes for some thousand packs, whoever
+// edits one of them all day does so all day, and one that is some minutes old costs
+// the next start only what changed since. At its end, a server writes it anyway.
+const saveEvery = 10 * time.Minute
+
+// saveWait is how long a server that ends begins to write the index of another
+// folder of packs: its client may kill it if it takes long.
+const saveWait = 2 * time.Second
+
+// A keeper has a server see what people do to the folders of packs, and does what
+// can wait when nothing happens there.
+type keeper struct {
+	library indexed
+	ready   func(context.Context) (did bool) // makes what queries go by: see [server.Server.Ready]
+	logger  *slog.Logger
+	watcher *watch.Watcher
+	saved   time.Time // when the index was written, or could not be; zero: not yet
+}
+
+// indexed is a [packs.Library], as far as its index goes.
+type indexed interface {
+	SaveIndex(ctx context.Context) (wrote bool, err error)
+}
+
+// watch begins to follow.
+func (s *service) watch(logger *slog.Logger) {
+	s.keeper = &keeper{library: s.library, ready: s.server.Ready, logger: logger}
+	s.keeper.watcher = watch.Start(s.library, watch.Options{Changed: s.server.Refresh, Idle: s.keeper.idle, Logger: logger})
+}
+
+// unwatch ends what watch began. What was not written since it was read is written
+// now.
+func (s *service) unwatch() {
+	if s.keeper == nil {
+		return
+	}
+	s.keeper.watcher.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), saveWait)
+	defer cancel()
+	s.keeper.save(ctx)
+}
+
+// idle does the next step of what can wait: an edit that comes meanwhile waits for
+// this one only.
+func (k *keeper) idle(ctx context.Context) (more bool) {
+	if k.saved.IsZero() || time.Since(k.saved) >= saveEvery {
+		if k.save(ctx) {
+			k.saved = time.Now()
+			return true
+		}
+	}
+	if k.ready(ctx) {
+		return true
+	}
+	// Looking again takes several times the memory that the packs keep.
+	debug.FreeOSMemory()
+	return false
+}
+
+// save keeps what was read for the next start. It reports whether there was
+// something to write.
+func (k *keeper) save(ctx context.Context) bool {
+	wrote, err := k.library.SaveIndex(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) { // the watcher is closed, and unwatch goes on
+		k.logger.Info("the index of packs was not written, so the next start takes longer", "err", err)
+	}
+	return wrote || err != nil
+}
