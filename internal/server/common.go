@@ -24,18 +24,13 @@ func markOf(list []mcp.Tool, base int) toolsMark {
 	return m
 }
 
-// toolsMark is the mark of a chat's tools with a Catalog.
+// toolsMark is the mark of a chat's tools with a Catalog. Where a chat has tools of its
+// own, the whole list is of one look at the files of packs; see [Server.fill].
 func (s *Server) toolsMark(catalog *packs.Catalog, c *chat) toolsMark {
-	var m toolsMark
-	if c.hasOwn() {
-		m.base = string(printOf(s.tools(catalog, nil)))
-	} else {
-		m.base = s.common.base(s, catalog)
+	if c.hasOwn() || c.hasEnabled() {
+		return markOf(s.tools(catalog, c), len(s.base))
 	}
-	if own := s.packTools(catalog, s.files.Once(), c); len(own) > 0 {
-		m.own = string(printOf(own))
-	}
-	return m
+	return toolsMark{base: s.common.base(s, catalog)}
 }
 
 // listsDifferFor is listsDiffer for a chat.
@@ -52,6 +47,13 @@ func (c *chat) hasOwn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.own.Attached)+len(c.own.Detached) > 0
+}
+
+// hasEnabled reports whether the chat enabled tools, which may be gone by now.
+func (c *chat) hasEnabled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.enabled) > 0
 }
 
 // common is what all chats that have attached nothing of their own have in common:
