@@ -86,6 +86,15 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	}
 	defer dir.Close()
 	sources := f.read(dir, p)
+	if lacks(sources, p.ToolFiles) {
+		// A folder that another one took the place of loses its files one by one, and
+		// that is not what the pack is.
+		now, err := p.OpenDir()
+		if err != nil {
+			return nil, nil, err
+		}
+		now.Close()
+	}
 	if len(sources) == 0 {
 		return nil, nil, nil
 	}
@@ -101,6 +110,13 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	f.known[p.Dir] = compiled{sum: sum, set: set, problems: problems}
 	f.mu.Unlock()
 	return set, problems, nil
+}
+
+// lacks reports whether a file is not there that was.
+func lacks(sources []source, files []string) bool {
+	return slices.ContainsFunc(files, func(name string) bool {
+		return !slices.ContainsFunc(sources, func(s source) bool { return s.name == name })
+	})
 }
 
 // Forget drops what Load and Name found of packs that are not in the Catalog. It looks
