@@ -18,6 +18,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck v1.9.0
 AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 
 FUZZTIME ?= 30s
+FUZZPARTS ?= 1
 
 .PHONY: build test check ci bench bench-micro bench-sandbox soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
@@ -29,8 +30,9 @@ build:
 # many tests wait for processes, and for time limits. Those of PLAIN are without the
 # race detector, which would take its time and find next to nothing: lint and tools
 # compute, with one goroutine at a time but for one test, and the others have the
-# program do everything in processes of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/audit ./test/churn ./test/plant ./test/sandbox
+# program, or a runner that internal/sandbox tests with it, do everything in processes
+# of its own, built as it is shipped.
+PLAIN := ./internal/packs/lint ./internal/packs/tools ./internal/sandbox/attack ./test/approvals ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/sandbox
 test:
 	race=$$(scripts/race.sh) && go test -p 3 $(if $(V),-v) $(PLAIN) && \
 	go test $$race $(if $(V),-v) -run '^TestCheckIsStable$$' ./internal/packs/tools && \
@@ -125,7 +127,7 @@ cross:
 	@$(AS_BUILT) scripts/cross.sh
 
 fuzz:
-	@scripts/fuzz.sh $(FUZZTIME)
+	@scripts/fuzz.sh $(FUZZTIME) $(FUZZPARTS)
 
 e2e: build
 	@scripts/e2e.sh bin/packs-mcp

@@ -1,9 +1,11 @@
 #!/bin/sh
-# fuzz.sh [TIME]
+# fuzz.sh [TIME [PARTS]]
 #
 # Runs every fuzz target of the repository for TIME (30s), two for each core at
-# once, with one worker each: a check that takes minutes is a check not run. A failing input stays in the package's
-# testdata/fuzz, where "go test" finds it from then on.
+# once, with one worker each: a check that takes minutes is a check not run. Of
+# PARTS, only one part of the targets is run, and another one for another commit. A
+# failing input stays in the package's testdata/fuzz, where "go test" finds it from
+# then on.
 set -eu
 . scripts/lib.sh
 
@@ -32,6 +34,13 @@ targets=$(find . -name '*_test.go' -not -path '*/.*/*' -not -path '*/node_module
 if [ -z "$targets" ]; then
 	echo "no fuzz targets"
 	exit 0
+fi
+parts=${2:-1}
+if [ "$parts" -gt 1 ]; then
+	commit=$(git rev-parse HEAD 2>/dev/null) || commit=0000
+	part=$((0x$(printf '%.4s' "$commit") % parts))
+	targets=$(printf '%s\n' "$targets" | awk -v parts="$parts" -v part="$part" 'NR % parts == part')
+	echo "part $part of $parts, by the commit:"
 fi
 jobs=$((2 * $(cores)))
 echo "$(printf '%s\n' "$targets" | wc -l | tr -d ' ') fuzz targets, $time each, $jobs at once"
