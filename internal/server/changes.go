@@ -91,11 +91,11 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 	if len(c.everyListener()) == 0 {
 		return // What its client knows of its tools is compared at a change that somebody hears.
 	}
-	if listed == (toolsMark{}) {
-		listed = s.toolsMark(before, c)
+	if listed == "" {
+		listed = s.toolsPrint(before, c)
 	}
-	if mark := s.toolsMark(now, c); mark != listed {
-		c.setListed(mark)
+	if print := s.toolsPrint(now, c); print != listed {
+		c.setListed(print)
 		c.tell(note{method: toolsChanged})
 	}
 	prompts, resources := s.listsDifferFor(c, before, now)
@@ -108,10 +108,10 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 }
 
 // setListed remembers what a client knows, or has been told, of its tools.
-func (c *chat) setListed(mark toolsMark) {
+func (c *chat) setListed(print string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listed = mark
+	c.listed = print
 }
 
 // printOf digests a list as it goes to a client; nil when it cannot.

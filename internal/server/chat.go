@@ -37,7 +37,7 @@ type chat struct {
 	enabled     map[string]*enabledPack // :: pack id → its enabled tools
 	listeners   []listener
 	seen        *packs.Catalog  // of the last call; see [Server.follow]
-	listed      toolsMark       // which tools the client knows of; zero: it never asked
+	listed      string          // which tools the client knows of, see toolsPrint; empty: it never asked
 	watched     map[string]look // :: URI of a resource that somebody subscribed to → how it was
 	subscribers map[string]int  // :: such a URI → how many clients did
 	listens     int             // streams of 2026-07-28 that are open for news

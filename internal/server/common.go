@@ -4,33 +4,16 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// A toolsMark tells one list of tools from another. The zero value is of none.
-type toolsMark struct {
-	base string // of the tools that are always there, whose descriptions name packs
-	own  string // of those of enabled packs; empty: there are none
-}
-
-// markOf is the mark of a list that begins with so many base tools.
-func markOf(list []mcp.Tool, base int) toolsMark {
-	m := toolsMark{base: string(printOf(list[:base]))}
-	if len(list) > base {
-		m.own = string(printOf(list[base:]))
-	}
-	return m
-}
-
-// toolsMark is the mark of a chat's tools with a Catalog. Where a chat has tools of its
-// own, the whole list is of one look at the files of packs; see [Server.fill].
-func (s *Server) toolsMark(catalog *packs.Catalog, c *chat) toolsMark {
+// toolsPrint tells one list of a chat's tools from another. Where the chat has tools
+// of its own, the whole list is of one look at the files of packs; see [Server.fill].
+func (s *Server) toolsPrint(catalog *packs.Catalog, c *chat) string {
 	if c.hasOwn() || c.hasEnabled() {
-		return markOf(s.tools(catalog, c), len(s.base))
+		return string(printOf(s.tools(catalog, c)))
 	}
-	return toolsMark{base: s.common.base(s, catalog)}
+	return s.common.tools(s, catalog)
 }
 
 // listsDifferFor is listsDiffer for a chat.
@@ -62,29 +45,29 @@ func (c *chat) hasEnabled() bool {
 // value is ready.
 type common struct {
 	mu                 sync.Mutex
-	marks              [2]commonMark // the newer one first
+	prints             [2]commonPrint // the newer one first
 	before, now        weak.Pointer[packs.Catalog]
 	prompts, resources bool // what listsDiffer says of those two
 }
 
-type commonMark struct {
-	of   weak.Pointer[packs.Catalog]
-	base string // see toolsMark
+type commonPrint struct {
+	of    weak.Pointer[packs.Catalog]
+	tools string // see toolsPrint
 }
 
-// base is the mark of the base tools with a Catalog: of its packs' files as they are,
-// or as they were when somebody asked first.
-func (m *common) base(s *Server, catalog *packs.Catalog) string {
+// tools is the print of the tools of a chat that enabled none: of the packs' files as
+// they are, or as they were when somebody asked first about this Catalog.
+func (m *common) tools(s *Server, catalog *packs.Catalog) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := weak.Make(catalog)
-	for _, have := range m.marks {
+	for _, have := range m.prints {
 		if have.of == of {
-			return have.base
+			return have.tools
 		}
 	}
-	m.marks[0], m.marks[1] = commonMark{of, string(printOf(s.tools(catalog, nil)))}, m.marks[0]
-	return m.marks[0].base
+	m.prints[0], m.prints[1] = commonPrint{of, string(printOf(s.tools(catalog, nil)))}, m.prints[0]
+	return m.prints[0].tools
 }
 
 func (m *common) listsDiffer(s *Server, before, now *packs.Catalog) (prompts, resources bool) {

@@ -91,7 +91,7 @@ func TestChatThatNobodyHears(t *testing.T) {
 	w := newWorld(t, triage)
 	var heard []string
 	c := hearing(t, w, func(n note) { heard = append(heard, n.method) })
-	c.setListed(w.srv.toolsMark(w.srv.catalog(t.Context(), c), c))
+	c.setListed(w.srv.toolsPrint(w.srv.catalog(t.Context(), c), c))
 	listeners := c.everyListener()
 	c.unlisten(listeners[0])
 	counted := &countedGate{Decider: w.srv.opts.Gate}

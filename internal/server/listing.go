@@ -44,7 +44,7 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	out := s.fill(all, catalog, c)
 	if c != nil {
 		c.saw(catalog)
-		c.setListed(markOf(out, len(all)))
+		c.setListed(string(printOf(out)))
 	}
 	return out
 }

@@ -258,7 +258,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	}
 	c.mu.Unlock()
 	if changed {
-		c.setListed(s.toolsMark(cl.catalog, c))
+		c.setListed(s.toolsPrint(cl.catalog, c))
 		c.tell(note{method: toolsChanged})
 	}
 	return out

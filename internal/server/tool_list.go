@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -277,113 +275,6 @@ func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
 		return nil, failf(codeNotAttached, "The pack is meant for another mode; the user can change it with mode: in the configuration.", "pack %q is not offered in this mode", p.ID)
 	}
 	return p, nil
-}
-
-// facts fills in what a person is told of a pack.
-func (s *Server) facts(ctx context.Context, p *packs.Pack) (gate.Pack, error) {
-	facts, _, err := s.factsAndTree(ctx, p)
-	return facts, err
-}
-
-// factsAndTree is facts, and what was digested for them.
-func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *packfs.Tree, error) {
-	if err := s.keepsOut(p.ID, p.Dir); err != nil {
-		return gate.Pack{}, nil, err
-	}
-	dir, err := p.OpenDir()
-	if err != nil {
-		return gate.Pack{}, nil, err
-	}
-	defer dir.Close()
-	tree, err := dir.DigestKeeping(ctx, s.digests, p.Entry, maxKept)
-	if err != nil {
-		return gate.Pack{}, nil, err
-	}
-	if !p.IsAsFound(dir, tree) {
-		return gate.Pack{}, nil, &outdatedError{p}
-	}
-	facts := gate.Pack{
-		ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description,
-		Loose: p.Loose, Files: s.trees.files(tree),
-	}
-	if !p.AttachedSince.IsZero() {
-		facts.Attached = p.AttachedSince.Format(time.RFC3339Nano)
-	}
-	return facts, tree, nil
-}
-
-// maxKept is the largest entry document, in bytes, that is kept while a call is made,
-// and not read again.
-const maxKept = 256 << 10
-
-// An outdatedError is a pack that says something else of itself by now than in the
-// Catalog of the call.
-type outdatedError struct{ pack *packs.Pack }
-
-func (e *outdatedError) Error() string {
-	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.pack.ID)
-}
-
-// maxVerified is the largest file, in bytes, whose pages are checked against
-// the digest one by one. Reading all of a larger file for each page would cost
-// more than the page; the whole pack is digested once more after it instead.
-const maxVerified = 8 << 20
-
-// page reads a page of a pack's file and makes sure that it belongs to the
-// bytes that were digested: the file may have been another in between, and be
-// back. Links are followed as they were digested.
-func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, length int64) (*packfs.Page, error) {
-	limits := packfs.Limits{Page: s.limits.ReadPage, PageMax: s.limits.ReadPageMax, File: s.limits.ReadFile}
-	clean, err := packfs.Clean(path)
-	if err != nil {
-		return nil, err
-	}
-	if data, ok := tree.Kept(clean); ok {
-		return packfs.PageOf(clean, data, offset, length, limits)
-	}
-	f, ok := tree.Resolve(clean)
-	if !ok || f.Size > maxVerified {
-		return dir.Read(path, offset, length, limits)
-	}
-	page, err := dir.ReadVerified(f.Path, offset, length, limits, f.Digest)
-	if err != nil {
-		return nil, err
-	}
-	page.Path = clean
-	return page, nil
-}
-
-// sameAs makes sure that what was just read is what was approved, and that the pack
-// is still attached: digesting it may have taken a while. The bytes are right where
-// all of them were compared with what was digested for the request that the permit is
-// for; the pack is not digested again for that. A person's answer is no reason to:
-// after one, all of a call is read anew (see [Server.askAndCheck]).
-func (s *Server) sameAs(ctx context.Context, c *call, p *packs.Pack, permit *gate.Permit, compared bool) error {
-	if s.isStillAttached(ctx, c, p) {
-		if compared {
-			return nil
-		}
-		if now, err := s.facts(ctx, p); err == nil && now.Digest == permit.Digest() {
-			return nil
-		}
-	}
-	return changed(permit, p.ID)
-}
-
-// isStillAttached reports whether a pack of the call's Catalog is attached as it was.
-func (s *Server) isStillAttached(ctx context.Context, c *call, p *packs.Pack) bool {
-	catalog := s.catalog(ctx, c.chat)
-	if catalog == c.catalog {
-		return true
-	}
-	now := catalog.ByID(p.ID)
-	return now != nil && now.Attached && now.Dir == p.Dir && now.AttachedSince.Equal(p.AttachedSince)
-}
-
-// changed takes a permit back, on the record.
-func changed(permit *gate.Permit, packID string) error {
-	return permit.Withhold(fmt.Sprintf("pack %q, or something else about the call, changed after it was allowed", packID),
-		"Call again; the user will be asked about it as it is now.")
 }
 
 func readOnly(title string) mcp.ToolAnnotation {
