@@ -85,6 +85,7 @@ soak-watch:
 # while servers built with the race detector do; and processes that write the index
 # are killed 200 times.
 soak-churn:
+	@mkdir -p .cache
 	race=$$(scripts/race.sh) && go build $$race -o .cache/packs-mcp-race ./cmd/packs-mcp
 	PACKS_MCP_BIN=$(CURDIR)/.cache/packs-mcp-race PACKS_MCP_CHURN=1m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn
 	PACKS_MCP_CHURN=5m go test -count=1 -timeout 30m -run '^TestChurn$$' -v ./test/churn

@@ -16,8 +16,8 @@ import (
 // the next start only what changed since. At its end, a server writes it anyway.
 const saveEvery = 10 * time.Minute
 
-// saveWait is how long a server that ends begins to write the index of another
-// folder of packs: its client may kill it if it takes long.
+// saveWait is for how long a server that ends goes on to the index of the next folder
+// of packs: its client may kill it if it takes long.
 const saveWait = 2 * time.Second
 
 // A keeper has a server see what people do to the folders of packs, and does what

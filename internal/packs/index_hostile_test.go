@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
@@ -115,6 +117,24 @@ func treeOf(top *node, below ...*node) *memo {
 	}
 	w.end(at)
 	return &memo{tree: string(w.b), docs: w.docs}
+}
+
+// A node that ends before what it should have is none, though its length says so.
+func TestNodeThatIsCutOff(t *testing.T) {
+	whole := treeOf(&node{name: "top", entries: entriesOf(nil), tools: &listing{names: []string{"a.tool.json"}}, docs: []record{{
+		name: "SKILL.md", doc: (&frontmatter.Document{Name: "a"}).Summary(nil), problems: []diag.Diagnostic{{Code: "code", Message: "message", Line: 1, Column: 300}},
+	}}})
+	if !whole.isWhole() {
+		t.Fatal("a whole tree is none")
+	}
+	const size = len("\x03top") // where the node says how many bytes are behind
+	fields := whole.tree[size+4:]
+	for n := range len(fields) {
+		tree := binary.LittleEndian.AppendUint32([]byte(whole.tree[:size]), uint32(n))
+		if m := (&memo{tree: string(append(tree, fields[:n]...)), docs: whole.docs}); m.isWhole() {
+			t.Errorf("a node of %d bytes of %d counts as whole", n, len(fields))
+		}
+	}
 }
 
 // A folder, or a file, that is not the user's alone is not used: nothing is read

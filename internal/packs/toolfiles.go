@@ -85,6 +85,11 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 		return nil, nil, err
 	}
 	defer dir.Close()
+	return f.load(dir, p)
+}
+
+// load is Load of a pack whose folder is open.
+func (f *ToolFiles) load(dir *packfs.Dir, p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 	sources := f.read(dir, p)
 	if lacks(sources, p.ToolFiles) {
 		// A folder that another one took the place of loses its files one by one, and

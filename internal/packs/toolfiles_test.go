@@ -1,6 +1,7 @@
 package packs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -181,6 +183,25 @@ func TestToolFilesCache(t *testing.T) {
 	}
 	if set, _, err := f.Load(p); err == nil || f.HasTools(p) {
 		t.Errorf("Load = %v, nil, want an error for a pack that is gone", set)
+	}
+}
+
+// A folder that another one took the place of loses its files one by one while they
+// are read: it is no pack without tools. One whose file is gone is.
+func TestToolFilesOfAFolderPutAside(t *testing.T) {
+	p := only(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
+	f := NewToolFiles(tools.Limits{}, "")
+	dir, err := p.OpenDir()
+	must(t, err)
+	defer dir.Close()
+	must(t, os.Remove(filepath.Join(p.Dir, "b.tool.json")))
+	if set, problems, err := f.load(dir, p); set != nil || len(problems) > 0 || err != nil {
+		t.Errorf("load = %v, %v, %v of a pack whose file is gone, want nothing", set, problems, err)
+	}
+	must(t, os.Rename(p.Dir, p.Dir+"-aside"))
+	must(t, os.Mkdir(p.Dir, 0o755))
+	if set, _, err := f.load(dir, p); !errors.Is(err, packfs.ErrReplaced) {
+		t.Errorf("load = %v, %v of a folder that was put aside, want %v", set, err, packfs.ErrReplaced)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -292,4 +293,30 @@ description: A.
 		return
 	}
 	t.Error("the tool is not listed")
+}
+
+// A list that has a pack's tools does not say that the pack has none, or the other way
+// round: what it says in two places is of one look at the files, whatever becomes of
+// them in between.
+func TestListIsOfOneLook(t *testing.T) {
+	w := newWorld(t, triage)
+	w.answer = decide("chat")
+	w.initialize()
+	w.enable("triage")
+	c := w.srv.everyChat()[0]
+	base := w.srv.base[toolList]
+	described := base.description
+	base.description = func(s *Server, catalog *packs.Catalog, once *packs.ToolsOnce) string {
+		text := described(s, catalog, once)
+		if err := os.Remove(filepath.Join(w.root, "triage", "tools.json")); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, tool := range w.srv.tools(w.srv.catalog(t.Context(), c), c) {
+		if tool.Name == "triage__greet" {
+			return
+		}
+	}
+	t.Error("the list says that the pack has tools, and has none of them")
 }

@@ -218,9 +218,10 @@ func weight(fields uint32) float64 {
 }
 
 // Search returns the documents that the query is about, the best first, at most
-// limit. Of a query, its first 16 words within 4 KiB count. Those that have more of its words come before those that have fewer; of
-// equals, those that were given first. A query without a word finds nothing. Of a
-// document that keep, unless it is nil, is false for, nothing is returned.
+// limit. Of a query, its first 16 words within 4 KiB count. Those that have more of
+// its words come before those that have fewer; of equals, those that were given first.
+// A query without a word finds nothing. Of a document that keep, unless it is nil, is
+// false for, nothing is returned.
 func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
 	asked := wordsOf(query)
 	if len(asked) == 0 || x.docs == 0 || limit <= 0 {

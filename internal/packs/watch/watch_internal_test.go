@@ -694,21 +694,24 @@ func failing(err error) chan error {
 	return ch
 }
 
-// past is a timer that has run out.
-func past() *time.Timer {
+// due is what the channel of a timer has when its time has come.
+func due() <-chan time.Time {
 	ch := make(chan time.Time, 1)
 	ch <- time.Now()
+	return ch
+}
+
+// past is a timer that has run out.
+func past() *time.Timer {
 	t := time.NewTimer(time.Hour)
-	t.C = ch
+	t.C = due()
 	return t
 }
 
 // ticked is a ticker that has ticked.
 func ticked() *time.Ticker {
-	ch := make(chan time.Time, 1)
-	ch <- time.Now()
 	t := time.NewTicker(time.Hour)
-	t.C = ch
+	t.C = due()
 	return t
 }
 
