@@ -94,8 +94,8 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 	if listed == "" {
 		listed = s.toolsPrint(before, c)
 	}
-	if print := s.toolsPrint(now, c); print != listed {
-		c.setListed(print)
+	if tools := s.toolsPrint(now, c); tools != listed {
+		c.setListed(tools)
 		c.tell(note{method: toolsChanged})
 	}
 	prompts, resources := s.listsDifferFor(c, before, now)
@@ -108,10 +108,10 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 }
 
 // setListed remembers what a client knows, or has been told, of its tools.
-func (c *chat) setListed(print string) {
+func (c *chat) setListed(tools string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listed = print
+	c.listed = tools
 }
 
 // printOf digests a list as it goes to a client; nil when it cannot.
