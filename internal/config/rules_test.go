@@ -124,7 +124,7 @@ func TestDocumentedRules(t *testing.T) {
 	}
 	_, block, ok := strings.Cut(string(text), "```yaml\nrules:\n")
 	block, _, _ = strings.Cut(block, "```")
-	if c, _, err := load(t, "rules:\n"+block, nil); !ok || err != nil || len(c.Rules) != 7 {
-		t.Errorf("Load(%q) = %v, want the seven rules", block, err)
+	if c, _, err := load(t, "rules:\n"+block, nil); !ok || err != nil || len(c.Rules) != 9 {
+		t.Errorf("Load(%q) = %v, want the nine rules", block, err)
 	}
 }
