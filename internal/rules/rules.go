@@ -81,8 +81,9 @@ type Rule struct {
 	Argv []string
 	// Env, Cwd and Stdin say what a run may have besides its argv. An allowance
 	// covers a run that has more than its argv only as far as they name it, unless
-	// it names one tool of one pack and no argv: that is the tool as declared. A
-	// denial or question that has them is about such runs only.
+	// it has no argv and is about one tool of one pack, or about every run: that
+	// is the tool, or are all tools, as declared. A denial or question that has
+	// them is about such runs only.
 	//
 	// Env are patterns of the variables that the tool sets. An allowance has to
 	// match all of them, a denial or question one.

@@ -163,7 +163,9 @@ func TestDecideSettings(t *testing.T) {
 		{"a pattern of tools", Rule{Effect: Allow, Tool: "acme/deploy/comp*"}, all, 0, "env: [CC, B]; cwd: pack_root; stdin: true"},
 		{"a pattern of packs", Rule{Effect: Allow, Tool: "acme/*/compile"}, all, 0, "env: [CC, B]; cwd: pack_root; stdin: true"},
 		{"a tool of any pack", Rule{Effect: Allow, Tool: "compile"}, all, 0, "env: [CC, B]; cwd: pack_root; stdin: true"},
-		{"every run", Rule{Effect: Allow, Kinds: []string{"run"}}, all, 0, "env: [CC, B]; cwd: pack_root; stdin: true"},
+		{"every run", Rule{Effect: Allow, Kinds: []string{"run"}}, all, Allow, ""},
+		{"every tool", Rule{Effect: Allow, Tool: "*"}, all, Allow, ""},
+		{"every run with some variables", Rule{Effect: Allow, Kinds: []string{"run"}, Env: []string{"B", "CC"}}, all, 0, "cwd: pack_root; stdin: true"},
 		{"every run with everything", Rule{Effect: Allow, Kinds: []string{"run"}, Env: []string{"*"}, Cwd: "*", Stdin: true}, all, Allow, ""},
 
 		{"a denial looks at none of it", by(Deny, func(*Rule) {}), all, Deny, ""},

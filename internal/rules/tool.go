@@ -120,14 +120,17 @@ func (r Rule) NamesTool() bool {
 	return tool != "" && !everything(tool)
 }
 
-// asDeclared reports whether r means one tool of one pack with all that it
-// declares.
+// asDeclared reports whether r means its calls with all that they have: it is
+// about one tool of one pack, or about every run, and bounds none by its argv.
 func (r *Rule) asDeclared() bool {
+	if r.Argv != nil || r.Env != nil || r.Cwd != "" || r.Stdin {
+		return false
+	}
 	pack, tool := SplitTool(r.Tool)
 	if pack == "" {
 		pack = r.Pack
 	}
-	return r.Argv == nil && r.Env == nil && r.Cwd == "" && !r.Stdin && exact(pack) && exact(tool)
+	return !r.NamesTool() || exact(pack) && exact(tool)
 }
 
 // dashless is a name or a pattern without letter case, and with "_" for "-"
