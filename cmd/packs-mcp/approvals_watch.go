@@ -392,7 +392,7 @@ func keysOf(call approvals.Call) []key {
 			switch {
 			case ch.Lasts:
 				k.label = "[r]un from now on"
-			case call.Kind != string(gate.KindRun):
+			case !gate.Kind(call.Kind).Starts():
 				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
 			}
 		case string(gate.Chat):

@@ -24,7 +24,7 @@ func TestSignalOverHTTP(t *testing.T) {
 	dir, env := home(t)
 	packs, work, config := filepath.Join(dir, "packs"), filepath.Join(dir, "work"), filepath.Join(dir, "rules.yaml")
 	plantPack(t, packs, "hold", "exec 9> alive; while :; do sleep 0.05; done\n")
-	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: run}}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: exec}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	alive := vigilOver(t, filepath.Join(work, "alive"))

@@ -81,7 +81,7 @@ type Entry struct {
 	Call   string    `json:"call,omitempty"`   // one call; ties a decision to its run
 	Run    string    `json:"run,omitempty"`    // one run; ties run.start to run.end
 
-	Kind       string          `json:"kind,omitempty"` // open, read, enable, run
+	Kind       string          `json:"kind,omitempty"` // open, read, enable, run, exec …, as in rules
 	Tool       string          `json:"tool,omitempty"`
 	Pack       string          `json:"pack,omitempty"`        // pack id
 	PackDigest string          `json:"pack_digest,omitempty"` // of the pack's files

@@ -63,14 +63,18 @@ rules:
     allow: {pack: acme/*, kind: [open, read]}
   - ask: {tool: "*_prod", kind: run}
   - allow: {argv: [~/bin/x, -n, 5, 1.0, true, 2020-01-01]}
+  - allow: {tool: acme/cc/*, argv: [cc, "**"], env: [CC, "C_*"], cwd: ~/src, stdin: true}
+    match: [{pack: acme/cc, tool: t, argv: [cc], env: [C_X], cwd: ~/src, stdin: true}]
+    not_match: [{argv: [cc], env: [X]}, {argv: [cc], cwd: project}, {kind: exec}]
 sandbox:
   require: full
   timeout_max: 10m
   grants:
     - {pack: "acme/*", env: [GITHUB_TOKEN, LD_PRELOAD], read: [~/.config/gh, /srv//data/], home: true}
     - pack: "*"
-      tool: exec_best_effort
+      kind: exec
       write: [~/.cache/gh]
+    - {tool: acme/*/open_*, kind: [run], home: true}
 context: {url: "https://example.com", number: 5, flag: true}
 limits: &l
   read_page: 20000
@@ -106,10 +110,15 @@ log: {level: debug, format: json}
 		{Effect: rules.Allow, Pack: "acme/*", Kinds: []string{"open", "read"}, Where: "config.yaml:22"},
 		{Effect: rules.Ask, Tool: "*_prod", Kinds: []string{"run"}, Where: "config.yaml:24"},
 		{Effect: rules.Allow, Argv: []string{"/home/ann/bin/x", "-n", "5", "1.0", "true", "2020-01-01"}, Where: "config.yaml:25"},
+		{
+			Effect: rules.Allow, Tool: "acme/cc/*", Argv: []string{"cc", "**"}, Env: []string{"CC", "C_*"}, Cwd: "/home/ann/src", Stdin: true,
+			Where: "config.yaml:26",
+		},
 	}
 	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Grant{
 		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
-		{Pack: "*", Tool: "exec_best_effort", Write: []string{"/home/ann/.cache/gh"}},
+		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
+		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true},
 	}}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10

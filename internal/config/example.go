@@ -39,7 +39,9 @@ approval:
 #     match: [[git, push, -f]]                  # examples, tried when this file is read
 #     not_match: [[git, status]]
 #   - ask: {pack: "acme/*", tool: deploy_prod}  # patterns, as in sandbox.grants
-#   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run, attach
+#   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run, exec, attach
+#   - allow: {kind: exec, argv: [git, status]}  # run: a pack's tool; exec: a command of the model's own
+#   - allow: {argv: [make, test], env: [CC], cwd: project, stdin: true}   # and what else it may have
 rules: []
 
 sandbox:
@@ -47,7 +49,8 @@ sandbox:
   timeout_max: 300s         # a tool's own timeout is cut to this
   # What tools get of your own, beyond pack, workspace and project. Every question about a run shows it:
   #   - pack: acme/deploy               # a pack's id, or a pattern: "acme/*", "*"
-  #     tool: "*"                       # a tool's name, or a pattern; exec_best_effort for commands
+  #     kind: run                       # run: tools; exec: commands of the model's own; or [run, exec]
+  #     tool: "*"                       # a tool's name, or a pattern; a run's only
   #     env: [GITHUB_TOKEN]             # variables, with the value that this program was started with
   #     read: [~/.config/gh]            # files and folders; your whole home folder is refused
   #     write: [~/.cache/gh]            # folders

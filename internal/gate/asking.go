@@ -51,7 +51,7 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	}
 	was, changed := c.was(stored)
 	c.changed = changed
-	text, err := render(&c.req, c.box, sinceWords(was), changed)
+	text, err := render(&c.req, c.box, sinceWords(was), changed, c.short)
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
 	}
@@ -199,7 +199,8 @@ func (c *check) answered(stale error) (*Permit, error) {
 		}
 		return nil, invalid(denied)
 	}
-	c.always = c.rule().Effect == rules.Ask
+	verdict := c.rule()
+	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	d := c.answer.decision(c.choices(), c.req.Fields)
 	if d.Decision == Deny && !d.explicit && c.elsewhere() {
 		// It may have been the client on its own. A person can still allow the
@@ -322,7 +323,7 @@ func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
 func (c *check) newPermit() *Permit {
 	// A copy: what is done with the request from here on changes nothing.
 	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone()}
-	if p.req.Kind == KindRun {
+	if p.req.Kind.Starts() {
 		p.run = newRunID()
 	}
 	return p

@@ -63,7 +63,7 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	for _, l := range c.Program.Links {
 		s.add("the program's link", l.Path, l.Target)
 	}
-	s.add("folder", c.Dir)
+	s.add("folder", c.Dir, fmt.Sprint(r.UsualDir))
 	s.add("workspace", c.Workspace)
 	s.add("join", fmt.Sprint(c.Join))
 	s.add("may read", p.ReadOnly...)

@@ -53,7 +53,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{factProgram, []string{c.Program.Path, c.Program.Resolved, c.Program.Digest, c.Program.Name, c.Program.Shim}},
 		{factInterpreter, []string{c.Program.Interpreter, c.Program.InterpreterDigest}},
 		{"installation", slices.Concat(c.Program.Needs, links(c.Program.Links))},
-		{"folder", r.masked(c.Dir, c.Workspace)},
+		{"folder", append(r.masked(c.Dir, c.Workspace), fmt.Sprint(run.UsualDir))},
 		{"output", []string{fmt.Sprint(c.Join)}},
 		{"may read", r.masked(p.ReadOnly...)},
 		{"may change", r.masked(p.Writable...)},

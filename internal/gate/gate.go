@@ -262,7 +262,7 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 // tooWeak says why the request cannot be confined as it has to be; nil when it
 // can.
 func (c *check) tooWeak() *WeakSandboxError {
-	if c.req.Kind != KindRun {
+	if !c.req.Kind.Starts() {
 		return nil
 	}
 	have := c.box.Level
@@ -307,6 +307,7 @@ type check struct {
 	would  *Grant // see like
 	grant  string // id of the grant that the decision rests on or makes
 	ruled  string // where the rule is written that the decision rests on
+	short  string // which rule nearly allows it, and what it lacks; see falls
 	// changed says what differs from what was allowed before.
 	changed []string
 }
@@ -334,7 +335,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		return nil, nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
 			"Do not try it in another way. Tell the user what you wanted to do and why.", "")
 	}
-	c.always = verdict.Effect == rules.Ask
+	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	stored, refused := c.loadGrants()
 	if refused != nil {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
@@ -357,6 +358,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	d, channel, reason := c.already(verdict, stored)
 	switch {
 	case d != Deny && (left == nil || c.queue.withdraw(left, "an answer to another call covers it")):
+		c.short = ""
 		permit, err := c.permit(d, channel, reason)
 		return permit, nil, err
 	case left != nil:

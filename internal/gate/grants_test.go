@@ -234,7 +234,7 @@ var toolDifferences = []difference{
 		p.Path, p.Resolved, p.Digest = "/tmp/greet.sh", "/tmp/greet.sh", "ff"
 	}, "the program was /packs/triage/scripts/greet.sh, is /tmp/greet.sh", false},
 	{"another tool", func(r *Request) { r.Run.Tool = "close" }, "", false},
-	{"no tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "", "" }, "", false},
+	{"no tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindExec, "", "" }, "", false},
 }
 
 var execDifferences = []difference{

@@ -266,6 +266,7 @@ func toolRun() Request {
 				},
 				Args: []string{"Ada"}, Dir: "/desk/chat", Env: []string{"HOME=/desk/chat", "MODE=kind"}, Workspace: "/desk/chat",
 			},
+			UsualDir: true,
 			Policy: sandbox.Policy{
 				ReadOnly: []string{"/packs/triage"}, Writable: []string{"/desk/chat"}, Limits: sandbox.DefaultLimits(),
 			},
@@ -305,7 +306,7 @@ func grantedRun() Request {
 // execRun is a command that the model wrote.
 func execRun() Request {
 	r := toolRun()
-	r.Method = "capability_packs_exec_best_effort"
+	r.Kind, r.Method = KindExec, "capability_packs_exec_best_effort"
 	r.Arguments = json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`)
 	r.Logged = r.Arguments
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil

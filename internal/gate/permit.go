@@ -111,7 +111,7 @@ var ErrSpent = errors.New("this permit was used")
 // cannot be written nothing starts, and when the second cannot be written the
 // result is withheld.
 func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
-	if p.req.Kind != KindRun {
+	if !p.req.Kind.Starts() {
 		return nil, &DeniedError{Reason: "this approval is not for a run"}
 	}
 	if len(p.req.Fields) > 0 {

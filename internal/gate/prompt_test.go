@@ -306,7 +306,7 @@ func TestDifferentCallsLookDifferent(t *testing.T) {
 		for _, stdin := range []string{"", `{"a":"b"}`, `"{\"a\":\"b\"}"`, `{"a":"p\u0430y"}`, "{\"a\":\"p\u0430y\"}", "{", `{"a":1,"a":2}`, "x\n"} {
 			text, err := render(new(with(execRun(), func(r *Request) {
 				r.Run.Command.Args, r.Run.Command.Stdin = args, []byte(stdin)
-			})), sandbox.Report{}, "", nil)
+			})), sandbox.Report{}, "", nil, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -382,7 +382,7 @@ func FuzzPrompt(f *testing.F) {
 				was, req := of(), with(req, func(r *Request) { r.Fields = []Field{{Name: about, Title: value}} })
 				was.Pack.Files, req.Pack.Files = []File{{value, "a"}}, []File{{value, "b"}, {tool, "c"}}
 				before, now := was.grant(level), req.grant(level)
-				text, err := render(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now))
+				text, err := render(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now), "")
 				if err != nil {
 					continue
 				}

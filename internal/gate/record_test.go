@@ -471,7 +471,7 @@ func TestLongArguments(t *testing.T) {
 		}
 	}
 
-	b := newBench(t, ruled(rules.Rule{Effect: rules.Allow, Kinds: []string{"run"}, Tool: "greet", Where: "c:1"}))
+	b := newBench(t, ruled(rules.Rule{Effect: rules.Allow, Tool: "triage/greet", Where: "c:1"}))
 	argv := []string{strings.Repeat("A", maxLogged)}
 	permit, _, err := b.Check(t.Context(), with(toolRun(), func(r *Request) { args(r); r.Run.Logged = argv }), nil)
 	if err != nil {

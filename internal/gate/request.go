@@ -22,13 +22,19 @@ const (
 	KindRead Kind = "read"
 	// KindEnable makes the tools of one pack callable.
 	KindEnable Kind = "enable"
-	// KindRun starts a program.
+	// KindRun starts the program of a tool that a pack declares.
 	KindRun Kind = "run"
+	// KindExec starts a program that the model named itself. It is a kind of its
+	// own, so that no tool's name can be taken for it.
+	KindExec Kind = "exec"
 	// KindAttach makes one pack exist in a chat, and KindDetach takes it away
 	// again. Neither is a model's to call for; see [Caller].Act.
 	KindAttach Kind = "attach"
 	KindDetach Kind = "detach"
 )
+
+// Starts reports whether a request of the kind starts a program.
+func (k Kind) Starts() bool { return k == KindRun || k == KindExec }
 
 // A Trust says where a pack comes from, as the person is told. The zero value
 // is the least trusted.
@@ -120,22 +126,25 @@ type Request struct {
 	Fields []Field
 	// AlwaysAsk offers only "once" and "deny", as a pack can demand.
 	AlwaysAsk bool
-	// Run is what a request of KindRun would start.
+	// Run is what a request of KindRun or KindExec would start.
 	Run *Run
 }
 
 // A Run is one program as it would be started.
 type Run struct {
-	// Tool is the declared name of the pack's tool; empty when the model wrote
-	// the command itself (exec_best_effort). A grant for a tool covers any
-	// valid arguments; without a tool it covers this exact argv and folder.
+	// Tool is the declared name of the pack's tool, for KindRun; empty for
+	// KindExec. A grant for a tool covers any valid arguments; without a tool it
+	// covers this exact argv and folder.
 	Tool string
 	// Definition is the digest of the tool's whole declaration.
 	Definition string
 	// About is the tool's own description; shown as a quotation only.
 	About   string
 	Command sandbox.Command
-	Policy  sandbox.Policy
+	// UsualDir says that Command.Dir is where a tool of its format, or a command,
+	// runs when it names no folder.
+	UsualDir bool
+	Policy   sandbox.Policy
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
@@ -176,7 +185,7 @@ type Missing struct {
 func (r *Request) invalid() string {
 	const incomplete = "the request is incomplete"
 	switch r.Kind {
-	case KindList, KindOpen, KindRead, KindEnable, KindRun, KindAttach, KindDetach:
+	case KindList, KindOpen, KindRead, KindEnable, KindRun, KindExec, KindAttach, KindDetach:
 	default:
 		return fmt.Sprintf("the kind %q is unknown", r.Kind)
 	}
@@ -186,7 +195,9 @@ func (r *Request) invalid() string {
 		return "the call belongs to no chat"
 	case r.Caller.Act && !chosen && r.Kind != KindOpen, chosen && !r.Caller.Act:
 		return fmt.Sprintf("a call of the kind %q cannot come about in this way", r.Kind)
-	case (r.Kind == KindRun) != (r.Run != nil):
+	case r.Kind.Starts() != (r.Run != nil):
+		return incomplete
+	case r.Run != nil && (r.Kind == KindRun) != (r.Run.Tool != ""):
 		return incomplete
 	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead && r.Kind != KindDetach):
 		return incomplete

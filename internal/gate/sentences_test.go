@@ -97,7 +97,7 @@ func TestForThisChat(t *testing.T) {
 			{"another value of a variable", func(r *Request) { r.Run.Command.Env[1] = "MODE=rude" }, allows},
 			{"another tool", func(r *Request) { r.Run.Tool = "close" }, asks},
 			{"a changed definition (RP-02)", func(r *Request) { r.Run.Definition = "00" }, asks},
-			{"the same program without the tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "", "" }, asks},
+			{"the same program without the tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindExec, "", "" }, asks},
 		}))
 	})
 	t.Run("exec", func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestForThisChat(t *testing.T) {
 			{"argv in another order", func(r *Request) { slices.Reverse(r.Run.Command.Args) }, asks},
 			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, asks},
 			{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, asks},
-			{"a tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "git", "00" }, asks},
+			{"a tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindRun, "git", "00" }, asks},
 		}))
 	})
 	t.Run("open", func(t *testing.T) {

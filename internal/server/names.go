@@ -41,6 +41,10 @@ func (s *Server) exposed(plain string) string {
 func packToolName(packID, tool string, taken func(folded string) bool) string {
 	pack := packID[strings.LastIndexByte(packID, '/')+1:]
 	name := pack + "__" + tool
+	// A client may draw the two underscores together.
+	if strings.HasPrefix(strings.ReplaceAll(foldName(name), "_", ""), strings.ReplaceAll(basePrefix, "_", "")) {
+		name = "pack_" + name
+	}
 	if len(name) <= maxName && !taken(foldName(name)) {
 		return name
 	}

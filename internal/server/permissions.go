@@ -21,10 +21,10 @@ type permissions struct {
 	env     []string // granted variables as K=V
 }
 
-// permissions finds out what a tool may touch: its pack, the workspace, the
+// permissions finds out what a run may touch: its pack, the workspace, the
 // folder it runs in, which it may change unless it says that it only reads, and
 // what the user grants it.
-func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tools.Policy) (*permissions, error) {
+func (s *Server) permissions(c *call, pack *packs.Pack, kind gate.Kind, tool, dir string, p tools.Policy) (*permissions, error) {
 	if holdsHome(s.homes, pack.Dir) {
 		return nil, failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
 			"the folder of pack %q holds the user's whole home folder, so no program may read it", pack.ID)
@@ -54,7 +54,7 @@ func (s *Server) permissions(c *call, pack *packs.Pack, tool, dir string, p tool
 			m.policy.Writable = append(m.policy.Writable, dir)
 		}
 	}
-	s.grant(m, pack, tool)
+	s.grant(m, pack, kind, tool)
 	m.policy.Protected = s.protected(c, m, pack)
 	return m, nil
 }

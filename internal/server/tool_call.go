@@ -80,7 +80,11 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(c, pack, tool.Name, dir, tool.Policy)
+	usual, err := s.folder(c, pack, tool.Command.UsualCwd)
+	if err != nil {
+		return nil, err
+	}
+	may, err := s.permissions(c, pack, gate.KindRun, tool.Name, dir, tool.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +106,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, UsualDir: dir == usual, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
@@ -114,10 +118,15 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	if err != nil {
 		return nil, err
 	}
-	if id, declared, ok := c.chat.find(name); ok && id == pack.ID {
-		name = declared
-	}
 	tool := set.Lookup(name)
+	if id, declared, ok := c.chat.find(name); ok && id == pack.ID {
+		listed := set.Lookup(declared)
+		if tool != nil && tool != listed {
+			return nil, failf(codeInvalidArguments, "Give the name of the one as it is declared, or of the other as it is listed.",
+				"%q is the declared name of one tool of pack %q and the listed name of another, %q", name, pack.ID, declared)
+		}
+		tool = listed
+	}
 	if tool == nil {
 		e := failf(codeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
 		for _, t := range set.Tools {

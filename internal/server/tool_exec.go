@@ -11,10 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// execName is what a grant calls commands that the model writes itself.
-const execName = "exec_best_effort"
-
-const toolExec = basePrefix + execName
+const toolExec = basePrefix + "exec_best_effort"
 
 type execParams struct {
 	PackID    string   `json:"pack_id"`
@@ -79,7 +76,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(c, pack, execName, dir, tools.Policy{})
+	may, err := s.permissions(c, pack, gate.KindExec, "", dir, tools.Policy{})
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +90,11 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	}
 	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: append(may.secrets(), s.secrets...)}
 	return r.action(gate.Request{
-		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
+		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
-			Command: command, Inputs: inputs, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, UsualDir: dir == c.in().workspace, Inputs: inputs, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Logged: loggedArgs(command.Args, r.secrets),
 		},
 	}), nil

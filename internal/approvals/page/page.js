@@ -7,7 +7,7 @@
   const SETTLE = 500;
   const RETRIES = [500, 1000, 2000, 4000];
   const KEYS = {r: 'once', c: 'chat', a: 'always', d: 'deny'};
-  const VERBS = {run: 'Run', open: 'Open', read: 'Read', enable: 'Enable'};
+  const VERBS = {run: 'Run', exec: 'Run', open: 'Open', read: 'Read', enable: 'Enable'};
   const DECISIONS = {
     once: 'allowed once', chat: 'allowed for the chat', always: 'allowed always',
     deny: 'denied', pending: 'returned without an answer',
