@@ -190,6 +190,39 @@ func TestFilter(t *testing.T) {
 		{"ask a terminal", Filter{}, unix.SYS_IOCTL, []uint64{0, unix.TCGETS}, allowed},
 		{"own limits", Filter{}, unix.SYS_PRLIMIT64, []uint64{0}, allowed},
 		{"limits of others", Filter{}, unix.SYS_PRLIMIT64, []uint64{4711}, "EPERM"},
+		{"ask for the limit of core files", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 0, 1}, allowed},
+		{"set the limit of core files", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 8}, "done"},
+		{"the same from a high address", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 1 << 32}, "done"},
+		{"the same with the old call", Filter{}, unix.SYS_SETRLIMIT, []uint64{unix.RLIMIT_CORE, 8}, "done"},
+		{"set another limit", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_NOFILE, 8}, allowed},
+
+		{"private memory", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS}, allowed},
+		{"shared memory", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_SHARED | unix.MAP_ANONYMOUS}, "asked"},
+		{"shared memory, validated", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_SHARED_VALIDATE, 3}, "asked"},
+		{"memory like a stack", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_GROWSDOWN}, "ENOMEM"},
+		{"huge pages", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_SHARED | unix.MAP_HUGETLB}, "ENOMEM"},
+		{"memory as a file", Filter{}, unix.SYS_MEMFD_CREATE, nil, "ENOSYS"},
+		{"System V memory", Filter{}, unix.SYS_SHMGET, []uint64{0, 4096, 0o600}, "asked"},
+		{"System V memory of huge pages", Filter{}, unix.SYS_SHMGET, []uint64{0, 4096, 0o4600}, "ENOMEM"},
+		{"alone: System V memory", Filter{Alone: true}, unix.SYS_SHMGET, []uint64{0, 4096, 0o600}, "EPERM"},
+		{"alone: inotify", Filter{Alone: true}, unix.SYS_INOTIFY_INIT1, nil, "ENOSYS"},
+		{"inotify", Filter{}, unix.SYS_INOTIFY_INIT1, nil, allowed},
+
+		{"a lease", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETLEASE, 1}, "EPERM"},
+		{"notices of a folder", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_NOTIFY, 1}, "EPERM"},
+		{"a lock", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETLK, 1}, allowed},
+		{"copy a descriptor", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_DUPFD_CLOEXEC, 1}, allowed},
+		{"what came later", Filter{}, unix.SYS_FCNTL, []uint64{3, 1041, 1}, "EINVAL"},
+		{"a large pipe", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETPIPE_SZ, 1 << 20}, "EPERM"},
+		{"a usual pipe", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETPIPE_SZ, 64 << 10}, allowed},
+		{"own a file", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETOWN, 1}, allowed},
+		{"no scope: own a file", Filter{Alone: true, NoScope: true}, unix.SYS_FCNTL, []uint64{3, unix.F_SETOWN, 1}, "EPERM"},
+		{"own a file (ioctl)", Filter{}, unix.SYS_IOCTL, []uint64{3, 0x8901}, "EPERM"},
+
+		{"a set-ID file without a name", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o2755}, "EPERM"},
+		{"a file without a name", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o755}, allowed},
+		{"a folder, with what is no mode", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_DIRECTORY, 0o7777}, allowed},
+		{"an access control list", Filter{}, unix.SYS_SETXATTR, nil, "ENOTSUP"},
 
 		{"none: inet", Filter{}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, "EPERM"},
 		{"none: unix", Filter{}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
@@ -240,6 +273,7 @@ func decide(t *testing.T, code []unix.SockFilter, arch, nr uint32, args []uint64
 	data := map[uint32]uint32{offNr: nr, offArch: arch}
 	for i, a := range args {
 		data[offArgs+8*uint32(i)] = uint32(a)
+		data[offArgs+8*uint32(i)+4] = uint32(a >> 32)
 	}
 	var acc uint32
 	for pc := 0; pc < len(code); {
@@ -273,6 +307,10 @@ func decide(t *testing.T, code []unix.SockFilter, arch, nr uint32, args []uint64
 				return "allowed"
 			case retKill:
 				return "killed"
+			case retAsk:
+				return "asked"
+			case retDone:
+				return "done"
 			}
 			return unix.ErrnoName(unix.Errno(in.K & unix.SECCOMP_RET_DATA))
 		default:
