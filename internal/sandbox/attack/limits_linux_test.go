@@ -181,7 +181,7 @@ func TestResourceLimits(t *testing.T) {
 			}
 		}
 		delete(got, "nproc")
-		want := map[string]uint64{"core": 0, "cpu": 7, "data": 300 << 20, "nofile": 77, "fsize": 1 << 20}
+		want := map[string]uint64{"core": 1, "cpu": 7, "data": 300 << 20, "nofile": 77, "fsize": 1 << 20}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("limits differ (-want +got):\n%s", diff)
 		}

@@ -38,11 +38,9 @@ type sharedMemory struct {
 	next time.Time // when looking at what is there may be done again
 }
 
-// How often, and for how many mappings, sharedMemory looks at what is there.
-const (
-	lookEvery   = 100 * time.Millisecond
-	mostSettled = 4096
-)
+// mostSettled is how many mappings are remembered before sharedMemory looks at
+// what is there.
+const mostSettled = 4096
 
 // share reports whether a thread may make a shared mapping of that size.
 func (m *sharedMemory) share(thread uint32, size uint64) bool {
@@ -101,7 +99,12 @@ func (m *sharedMemory) look() {
 		}
 	}
 	n, ok := m.alive()
-	m.next = time.Now().Add(max(lookEvery, 10*time.Since(now)))
+	took := time.Since(now)
+	defer func() {
+		if m.total > m.limit/2 { // it was of little use, and must not be all that is done
+			m.next = time.Now().Add(10 * took)
+		}
+	}()
 	if !ok {
 		return
 	}

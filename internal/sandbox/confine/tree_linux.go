@@ -61,9 +61,7 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	for i, b := range j.Binds {
 		p.bind(b, made, covered(j.Binds[:i], b.Path))
 	}
-	if uid == 0 {
-		p.maskProc(made)
-	}
+	p.maskProc(made, uid)
 	p.call("make the root read-only", unix.SYS_MOUNT_SETATTR, slotRoot, "", unix.AT_EMPTY_PATH,
 		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
 
@@ -123,14 +121,15 @@ func (p *plan) proc() {
 		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
 }
 
-// maskProc hides files of /proc that root owns and nobody else reads, or that
-// are about more than the run. A mount that knows no devices makes opening one
-// fail.
-func (p *plan) maskProc(made map[string]bool) {
-	for _, name := range []string{
-		"kpageflags", "kpagecount", "kpagecgroup", "slabinfo", "vmallocinfo", "keys", "key-users", "kcore", "kallsyms", "kmsg",
-		"timer_list", "sched_debug", "iomem", "ioports", "pagetypeinfo", "allocinfo", "vmcore", "mtrr", "page_owner",
-	} {
+// maskProc hides the user's keys, which are in no namespace, and from root what
+// only root may read. A mount that knows no devices makes opening one fail.
+func (p *plan) maskProc(made map[string]bool, uid int) {
+	names := []string{"keys", "key-users"}
+	if uid == 0 {
+		names = append(names, "kpageflags", "kpagecount", "kpagecgroup", "slabinfo", "vmallocinfo", "kcore", "kallsyms", "kmsg",
+			"timer_list", "sched_debug", "iomem", "ioports", "pagetypeinfo", "allocinfo", "vmcore", "mtrr", "page_owner")
+	}
+	for _, name := range names {
 		if at := "/proc/" + name; exists(at) {
 			p.bind(Bind{Path: at, From: "/dev/null", File: true}, made, true)
 		}
