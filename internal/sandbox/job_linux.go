@@ -64,7 +64,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	}
 	if os.Getuid() == 0 {
 		// The kernel's own limit on processes is not for root.
-		j.Group = "packs-mcp-" + rand.Text()
+		j.Group = confine.GroupName + rand.Text()
 	}
 	switch {
 	case policy.Network == NetworkNone:

@@ -265,10 +265,12 @@ func (s *confiner) try(ctx context.Context, network Network, checks []string) er
 	}
 	tmp := s.tempDir()
 	if tmp == "" {
-		if tmp, err = os.MkdirTemp("", "packs-run-"); err != nil {
+		folder, err := newTemp("")
+		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(tmp)
+		tmp = folder.path
+		defer func() { _ = folder.remove() }()
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
