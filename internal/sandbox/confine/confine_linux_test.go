@@ -24,7 +24,7 @@ func example() *Job {
 		Links:    []Link{{"/bin", "usr/bin"}},
 		TmpSize:  1 << 40,
 		Landlock: Ruleset{FS: 1, Net: 2, Scoped: 3, Rules: []Rule{{"/usr", 13, ID{}}, {"/w", 1<<16 - 1, ID{5, 6}}}},
-		Filter:   Filter{Network: NetworkHostX, Alone: true, NoScope: true, Keep: []int64{1, -7}},
+		Filter:   Filter{Network: NetworkInternet, Alone: true, NoScope: true, Keep: []int64{1, -7}},
 		Limits:   Limits{1, 2, 3, 4, 5},
 		Group:    "g",
 	}
@@ -230,19 +230,19 @@ func TestFilter(t *testing.T) {
 		{"none: a pair", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, allowed},
 		{"none: a pair that can send elsewhere", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, "EPERM"},
 		{"none: a pair of TIPC", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC, unix.SOCK_STREAM}, "EPERM"},
-		{"own: inet", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
-		{"own: inet6", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}, allowed},
-		{"own: unix", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allowed},
-		{"own: raw", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW}, "EPERM"},
-		{"own: SOCK_PACKET", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_PACKET}, "EPERM"},
-		{"own: routes", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allowed},
-		{"own: netfilter", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, "EPERM"},
-		{"host: packet", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_PACKET, unix.SOCK_RAW}, "EPERM"},
-		{"host: vsock", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, "EPERM"},
-		{"host: alg", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, "EPERM"},
-		{"host: unix", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allowed},
-		{"host, no mounts: unix", Filter{Network: NetworkHostX}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
-		{"host, no mounts: inet", Filter{Network: NetworkHostX}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
+		{"local, own: inet", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
+		{"local, own: inet6", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}, allowed},
+		{"local, own: unix", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allowed},
+		{"local, own: raw", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW}, "EPERM"},
+		{"local, own: SOCK_PACKET", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_PACKET}, "EPERM"},
+		{"local, own: routes", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allowed},
+		{"local, own: netfilter", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, "EPERM"},
+		{"local: packet", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_PACKET, unix.SOCK_RAW}, "EPERM"},
+		{"local: vsock", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, "EPERM"},
+		{"local: alg", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, "EPERM"},
+		{"local: unix", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allowed},
+		{"Internet: unix", Filter{Network: NetworkInternet}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
+		{"Internet: inet", Filter{Network: NetworkInternet}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
 
 		{"alone: another's scheduler", Filter{Alone: true}, unix.SYS_SCHED_SETSCHEDULER, []uint64{4711}, "EPERM"},
 		{"alone: own scheduler", Filter{Alone: true}, unix.SYS_SCHED_SETSCHEDULER, []uint64{0}, allowed},
@@ -260,7 +260,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %+v decides %q, want %q", tt.name, tt.filter, got, tt.want)
 		}
 	}
-	for _, f := range []Filter{{}, {Network: NetworkOwn}, {Network: NetworkHostX, Alone: true, NoScope: true, Keep: []int64{1, 2}}} {
+	for _, f := range []Filter{{}, {Network: NetworkLocal}, {Network: NetworkInternet, Alone: true, NoScope: true, Keep: []int64{1, 2}}} {
 		if got := decide(t, f.program(), unix.AUDIT_ARCH_I386, unix.SYS_READ, nil); got != "killed" {
 			t.Errorf("%+v decides %q about another architecture's call, want it killed", f, got)
 		}

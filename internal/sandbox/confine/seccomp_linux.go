@@ -321,7 +321,7 @@ func (f Filter) sockets(w *filterWriter) {
 		w.oneOf(retAllow, unix.NETLINK_ROUTE)
 		w.ret(retPerm)
 		internet := []uint32{unix.AF_INET, unix.AF_INET6}
-		if f.Network != NetworkHostX {
+		if f.Network == NetworkLocal {
 			internet = append(internet, unix.AF_UNIX)
 		}
 		for _, family := range internet {
