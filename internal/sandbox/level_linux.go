@@ -198,6 +198,9 @@ func candidates(Options) []candidate {
 		"what the user's other programs share in /dev/shm can be reached",
 		"no network of its own: loopback is not available",
 	}
+	if os.Getuid() == 0 {
+		alone = append(alone, "as root: how the machine's memory is used can be read in /proc")
+	}
 	if abi < 6 {
 		alone = append(alone, "signals to the user's other processes are not all held back, and a program that tries can outlive its run")
 	}

@@ -3,9 +3,19 @@
 package confine
 
 import (
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+)
+
+// What a run may have of the user's inotify instances and watches, which are one
+// number for all of the user's programs. Where the kernel counts for the run
+// alone, they are those that it has at one time; where the broker does, those
+// that it ever makes.
+const (
+	maxInotifyInstances = 16
+	maxInotifyWatches   = 8192
 )
 
 // A broker answers what the program's filter asks. It decides by numbers that
@@ -14,6 +24,8 @@ type broker struct {
 	fd      int32 // to poll; -1: nothing will be asked any more
 	started bool  // fd gives questions, and not the descriptor of them
 	memory  *sharedMemory
+
+	instances, watches int // of inotify, that were made
 }
 
 // newBroker returns a broker that is told through a socket where questions come
@@ -79,8 +91,17 @@ func (b *broker) decide(q *question) unix.Errno {
 		queueSize     = 2 << 20 // bytes that a message queue may take, with the kernel's own for each message
 		semaphoreSize = 128     // bytes of one
 	)
+	if slices.Contains(inotifyInits(), int(q.nr)) {
+		if b.instances++; b.instances > maxInotifyInstances {
+			return unix.EMFILE
+		}
+		return 0
+	}
 	ok := false
 	switch q.nr {
+	case unix.SYS_INOTIFY_ADD_WATCH:
+		b.watches++
+		ok = b.watches <= maxInotifyWatches
 	case unix.SYS_MMAP:
 		ok = b.memory.share(q.pid, q.args[1])
 	case unix.SYS_SHMGET:

@@ -19,4 +19,4 @@ func modeCallsHere() []modeCall {
 	}
 }
 
-func noticesHere() []int { return []int{unix.SYS_INOTIFY_INIT} }
+func inotifyInitsHere() []int { return []int{unix.SYS_INOTIFY_INIT} }

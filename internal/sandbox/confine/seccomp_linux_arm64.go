@@ -9,4 +9,4 @@ func refusedHere() []int { return nil }
 
 func modeCallsHere() []modeCall { return nil }
 
-func noticesHere() []int { return nil }
+func inotifyInitsHere() []int { return nil }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -108,7 +109,9 @@ func (p *plan) tmpfs(at string, size int64, mode string, attrs int) {
 func (p *plan) proc() {
 	p.call("make /proc", unix.SYS_FSOPEN, "proc", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
 	p.place("/proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
-	for _, kv := range [][2]string{{"max_inotify_instances", "16"}, {"max_inotify_watches", "8192"}} {
+	for _, kv := range [][2]string{
+		{"max_inotify_instances", strconv.Itoa(maxInotifyInstances)}, {"max_inotify_watches", strconv.Itoa(maxInotifyWatches)},
+	} {
 		what := "limit " + kv[0]
 		first := len(p.steps)
 		p.call(what, unix.SYS_OPENAT, slotTree, "sys/user/"+kv[0], unix.O_WRONLY|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
