@@ -69,6 +69,7 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	s.add("may read", p.ReadOnly...)
 	s.add("may write", p.Writable...)
 	s.add("may write except", p.Protected...)
+	s.add("private", p.Private...)
 	for _, l := range p.Links {
 		s.add("link", l.Path, l.Target)
 	}

@@ -58,6 +58,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"may read", r.masked(p.ReadOnly...)},
 		{"may change", r.masked(p.Writable...)},
 		{"may not change", r.masked(p.Protected...)},
+		{"private", r.masked(p.Private...)},
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
 		{factInputs, inputs(run.Inputs)},

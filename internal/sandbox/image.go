@@ -120,8 +120,10 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 		}
 		readable = append(readable, path)
 	}
+	p.Private = slices.Clone(p.Private)
 	for _, i := range im {
 		readable = append(readable, i.From)
+		p.Private = append(p.Private, i.From)
 	}
 	p.ReadOnly = readable
 

@@ -195,6 +195,10 @@ type Policy struct {
 	// taken away again. See [Result.Protected].
 	Protected []string
 
+	// Private are those of ReadOnly and Writable that are made for runs, so that no
+	// other program of the user's listens on a socket in them. See [Network].
+	Private []string
+
 	// Links are symbolic links that a run may follow to what is in ReadOnly and
 	// Writable, where the level shows it a file system of its own.
 	Links []Link
@@ -225,7 +229,7 @@ func (p *Policy) check() error {
 	for _, f := range []struct {
 		what  string
 		paths []string
-	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"protected", p.Protected}} {
+	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"protected", p.Protected}, {"private", p.Private}} {
 		for _, path := range f.paths {
 			switch {
 			case !filepath.IsAbs(path):

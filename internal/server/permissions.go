@@ -42,6 +42,9 @@ func (s *Server) permissions(c *call, pack *packs.Pack, kind gate.Kind, tool, di
 	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
 	limits.CPU = cmp.Or(s.cpu, limits.Timeout)
 	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.in().workspace}, Limits: limits}}
+	if c.in().ownFolder {
+		m.policy.Private = []string{c.in().workspace}
+	}
 	// An unknown word is no network, the zero value.
 	m.policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
 
