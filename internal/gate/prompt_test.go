@@ -366,7 +366,11 @@ func FuzzPrompt(f *testing.F) {
 			}
 			r.Run.About = about
 			c := &r.Run.Command
-			c.Program.Name, c.Program.Path, c.Program.Resolved, c.Program.Interpreter = tool, "/"+tool, "/"+about, value
+			c.Program.Name, c.Program.Path, c.Program.Resolved = tool, "/"+tool, "/"+about
+			c.Program.Interpreters = []sandbox.Interpreter{
+				{Name: value, Path: value, Resolved: about, Args: []string{args, about}, IsEnv: true},
+				{Name: about, Path: about, Resolved: value, Args: []string{value}, Env: []string{"LANG=" + about}, OnPath: true},
+			}
 			c.Program.Shim, c.Program.Needs = about, []string{value, about}
 			r.Run.Granted = Granted{
 				Env: []string{tool}, Unset: []string{about}, Folders: []string{value}, Home: value, LeftOut: []Missing{{value, about}},

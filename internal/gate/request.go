@@ -253,6 +253,11 @@ func (r Request) clone() Request {
 		run.Policy.Protected = slices.Clone(run.Policy.Protected)
 		run.Policy.Links = slices.Clone(run.Policy.Links)
 		run.Policy.Images = slices.Clone(run.Policy.Images)
+		run.Command.Program.Interpreters = slices.Clone(run.Command.Program.Interpreters)
+		for n := range run.Command.Program.Interpreters {
+			i := &run.Command.Program.Interpreters[n]
+			i.Args, i.Env = slices.Clone(i.Args), slices.Clone(i.Env)
+		}
 		run.Command.Program.Needs = slices.Clone(run.Command.Program.Needs)
 		run.Command.Program.Links = slices.Clone(run.Command.Program.Links)
 		run.Granted.Env = slices.Clone(run.Granted.Env)
