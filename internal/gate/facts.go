@@ -19,6 +19,7 @@ const (
 	factEnviron     = "environment"
 	factArgs        = "arguments"
 	factInputs      = "files of the arguments"
+	factReads       = "files in the folders it can read"
 )
 
 // maxFiles is how many files of a pack a grant remembers, so that it can name
@@ -61,6 +62,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
 		{factInputs, inputs(run.Inputs)},
+		{factReads, r.masked(inputs(run.Reads)...)},
 		{"project", []string{run.Project}},
 		{"granted variables", run.Granted.Env},
 		{"granted variables without a value", run.Granted.Unset},
@@ -366,6 +368,8 @@ func factChange(fact string, then, now []string) []string {
 		return []string{fmt.Sprintf("%s was %s, is %s", fact, value(then), value(now))}
 	case factInputs:
 		return []string{"a file that the arguments name changed"}
+	case factReads:
+		return []string{"files in the folders that it can read changed"}
 	case "limits", "input":
 		return []string{"the " + fact + " changed"}
 	case "output":

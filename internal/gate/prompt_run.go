@@ -46,6 +46,9 @@ func (p *prompt) run(req *Request, box sandbox.Report) {
 		p.fact("limits", fmt.Sprintf("%d processes, %s of memory each", limits.Processes, size(limits.Memory)))
 	}
 	p.fact("stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
+	if r.OnceOnly != "" {
+		p.fact("only once", safetext.Line(r.OnceOnly))
+	}
 	if r.ReadOnly {
 		p.fact("pack says", "it changes nothing")
 	}

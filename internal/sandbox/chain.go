@@ -205,11 +205,7 @@ func shifting(path string) string {
 	if runtime.GOOS == "windows" {
 		return ""
 	}
-	stops, links := trail(path)
-	for _, l := range links {
-		stops = append(stops, l.Path)
-	}
-	if slices.ContainsFunc(stops, func(stop string) bool { return insideAny([]string{"/proc"}, stop) }) {
+	if slices.ContainsFunc(Places(path), func(stop string) bool { return insideAny([]string{"/proc"}, stop) }) {
 		return "leads through /proc, which is different for each process; name the file itself"
 	}
 	return ""
