@@ -118,6 +118,16 @@ func TestPrompts(t *testing.T) {
 				LeftOut: []Missing{{What: "/z\x9b31m", Why: "is\nnot there"}},
 			}
 		}, sandbox.LevelFull},
+		{"chain", execRun, func(r *Request) {
+			p := &r.Run.Command.Program
+			p.Path, p.Resolved, p.Name = "/home/ada/bin/report", "/home/ada/bin/report", "/home/ada/bin/report"
+			p.Interpreters = []sandbox.Interpreter{
+				{Name: "/usr/bin/env", Path: "/usr/bin/env", Resolved: "/usr/bin/env", Args: []string{"-S LANG=C lang -u"}, IsEnv: true},
+				{Name: "lang", Path: "/home/ada/bin/lang", Resolved: "/home/ada/src/lang.sh", Args: []string{"-u"}, Env: []string{"LANG=C"}, OnPath: true},
+				{Name: "/bin/sh", Path: "/bin/sh", Resolved: "/bin/sh"},
+			}
+			r.Run.OnceOnly = `it can read "/home/ada/src", which holds more than 512 files and folders`
+		}, sandbox.LevelFull},
 		{"hostile_items", execRun, func(r *Request) {
 			// Tries to look like a second argument, and like another fact.
 			r.Run.Command.Args = []string{`a` + strings.Repeat(" ", 41) + `2: "harmless"` + strings.Repeat(" ", 60) + "sandbox    full"}

@@ -87,7 +87,7 @@ type Pack struct {
 }
 
 // A Request is one call, described by facts. Everything in it except Logged,
-// Pack's Files, Run's Reads and Caller's Client, Call and CanAsk is bound by the approval:
+// Pack's Files, Run's Reads and OnceOnly, and Caller's Client, Call and CanAsk is bound by the approval:
 // when any of it differs the next time, it is another question.
 type Request struct {
 	Caller Caller

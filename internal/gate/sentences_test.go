@@ -126,6 +126,9 @@ func TestForThisChat(t *testing.T) {
 			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, asks},
 			{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, asks},
 			{"a tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "git", "00" }, asks},
+			{"another file that an argument names", func(r *Request) { r.Run.Inputs = []File{{"/desk/chat/x", "sha256:00"}} }, asks},
+			{"another file in a folder that it can read", func(r *Request) { r.Run.Reads = []File{{"/desk/chat", "sha256:00"}} }, asks},
+			{"more to read than can be bound", func(r *Request) { r.Run.OnceOnly = "it can read too much" }, asks},
 		}))
 	})
 	t.Run("open", func(t *testing.T) {
