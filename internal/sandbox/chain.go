@@ -313,10 +313,10 @@ func (c *Command) checkSearch() error {
 }
 
 // search returns the path at which execvp(3) finds name, or "" when it finds none
-// or would look in a folder that is not an absolute path.
+// or would look in a folder that is another one for the run.
 func search(path, name string) string {
 	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
+		if !filepath.IsAbs(dir) || shifting(dir) != "" || insideAny([]string{"/proc"}, filepath.Clean(dir)) {
 			return ""
 		}
 		// A file that cannot be started is passed over by execvp, as by Lookup.

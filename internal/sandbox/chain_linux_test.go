@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -311,5 +312,44 @@ func TestChainOfRandomLines(t *testing.T) {
 	t.Logf("%d of %d lines were followed", followed, tried)
 	if followed < enough/10 {
 		t.Errorf("%d of %d lines were followed, which says too little", followed, tried)
+	}
+}
+
+// A run whose PATH has another program under the name that env(1) looks for is
+// not started.
+func TestChainOnAnotherPath(t *testing.T) {
+	w := newChainWorld(t)
+	grow(t, w.dir, map[string]string{"first/lang*": "#!/bin/sh\n", "data/lang": "no program"})
+	p, err := Lookup(w.script(t, "#!/usr/bin/env lang\n"), w.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(w.dir, name) }
+	for path, ok := range map[string]bool{
+		at("bin"):                         true,
+		"/usr/bin:" + at("bin"):           true,
+		at("data") + ":" + at("bin"):      true, // env(1) passes over what it cannot start
+		at("gone") + ":" + at("bin"):      true,
+		at("first") + ":" + at("bin"):     false,
+		at("link") + ":" + at("bin"):      false,
+		"":                                false,
+		":" + at("bin"):                   false, // the working folder
+		"bin:" + at("bin"):                false,
+		"/usr/bin:/bin":                   false,
+		at("bin/../bin") + ":/usr/bin":    true,
+		at("bin") + ":" + at("first"):     true,
+		at("bin") + ":.":                  true,
+		"/proc/self/cwd/bin:" + at("bin"): false,
+	} {
+		c := Command{Program: p, Dir: w.dir, Env: []string{"PATH=/usr/bin", "PATH=" + path}}
+		if err := c.checkSearch(); (err == nil) != ok {
+			t.Errorf("checkSearch with the PATH %q = %v, want success %v", path, err, ok)
+		}
+	}
+	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
+	defer r.Close()
+	_, err = r.Run(t.Context(), Policy{Writable: []string{w.dir}}, Command{Program: p, Dir: w.dir, Env: []string{"PATH=" + at("first") + ":" + at("bin")}})
+	if _, ok := errors.AsType[*CommandError](err); !ok {
+		t.Errorf("Run = %v, want a *CommandError", err)
 	}
 }
