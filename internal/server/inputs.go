@@ -180,9 +180,7 @@ func (f *inputFinder) suffixes(text string) error {
 		if !filepath.IsAbs(path) {
 			path = f.dir + string(filepath.Separator) + name // not joined: a ".." behind a link is another folder
 		}
-		if another := otherProcess(path); another != "" {
-			return failf(codePathDenied, "Write the path of the file itself.", "%q means another file to each process", another)
-		}
+		path = f.throughProc(path)
 		if _, err := os.Lstat(path); err != nil {
 			continue
 		}
@@ -193,16 +191,27 @@ func (f *inputFinder) suffixes(text string) error {
 	return nil
 }
 
-// otherProcess returns path when it leads through /proc to the files of a process,
-// which are others for the program than for who approves it; else "".
-func otherProcess(path string) string {
-	parts := strings.Split(filepath.ToSlash(filepath.Clean(path)), "/")
-	if len(parts) > 3 && parts[1] == "proc" && slices.ContainsFunc(parts[3:], func(part string) bool {
-		return slices.Contains([]string{"cwd", "root", "exe", "fd", "map_files"}, part)
-	}) {
-		return path
+// throughProc returns what a path means to the program, as far as it leads through
+// the folders that /proc has of a process: its working folder and the top. What
+// else is in /proc cannot be told beforehand.
+func (f *inputFinder) throughProc(path string) string {
+	for range 8 {
+		rest, ok := strings.CutPrefix(path, "/proc/")
+		if !ok {
+			return path
+		}
+		f.only("its arguments lead through /proc, which is different for each process")
+		parts := strings.SplitN(rest, "/", 3) // the process, its folder, and what is in it
+		switch {
+		case len(parts) == 3 && parts[1] == "cwd":
+			path = f.dir + "/" + parts[2]
+		case len(parts) == 3 && parts[1] == "root":
+			path = "/" + parts[2]
+		default:
+			return path
+		}
 	}
-	return ""
+	return path
 }
 
 // add binds what is at path. whole: it is what an argument says, and not only

@@ -64,6 +64,7 @@ func TestLastingAnswers(t *testing.T) {
 		{about: "a large folder", args: []string{"-c", "true", "-COUT/large"}, large: "OUT/large", asks: true},
 		{about: "a large folder around a file", args: []string{"-c", "true", "OUT/large/1"}, large: "OUT/large", asks: true},
 		{about: "a large workspace", args: []string{"-c", "true"}, large: "WS/large", asks: true},
+		{about: "through /proc", args: []string{"-c", "true", "/proc/self/cwd/r.sh"}, asks: true},
 		{about: "the top", args: []string{"-c", "true", "-C/"}, asks: true},
 
 		{about: "ls, anything changes", command: "ls", args: []string{"-a"}, change: "WS/new", offered: true},

@@ -97,7 +97,7 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 		}
 		if ok {
 			inv.Env = append(inv.Env, name+"="+value.text)
-			if t.Command.Env[name].fixed() {
+			if value.text != "" && t.Command.Env[name].fixed() {
 				inv.Fixed = append(inv.Fixed, value.text)
 			}
 		}
