@@ -19,7 +19,7 @@ const (
 	factEnviron     = "environment"
 	factArgs        = "arguments"
 	factInputs      = "files of the arguments"
-	factReads       = "files in the folders it can read"
+	factReads       = "files that it can read"
 )
 
 // maxFiles is how many files of a pack a grant remembers, so that it can name
@@ -369,7 +369,7 @@ func factChange(fact string, then, now []string) []string {
 	case factInputs:
 		return []string{"a file that the arguments name changed"}
 	case factReads:
-		return []string{"files in the folders that it can read changed"}
+		return []string{"files that it can read changed"}
 	case "limits", "input":
 		return []string{"the " + fact + " changed"}
 	case "output":

@@ -143,8 +143,9 @@ type Run struct {
 	// the model's own name, such as a script: what the command does is up to them.
 	Inputs []File
 	// Reads are the folders that a command of the model's own can read besides its
-	// pack and the system's, each with a digest of everything in it: an answer for
-	// more than this call holds while none of them changes. An answer for this call
+	// pack and the system's, each with a digest of everything in it, or the files
+	// that a tool's declaration names: an answer for more than this call holds while
+	// none of them changes. An answer for this call
 	// alone is not bound to them, since runs of one chat write to one workspace.
 	Reads []File
 	// OnceOnly says why an answer for more than this call would cover what nobody

@@ -106,7 +106,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, Inputs: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
