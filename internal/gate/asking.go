@@ -243,6 +243,13 @@ func (c *check) answered(stale error) (*Permit, error) {
 		permit, err := c.held(other)
 		return permit, err
 	}
+	if d.Decision != Once && digestOf(e.req.facts(e.box.Level)) != c.like().Digest {
+		// The person was asked about other files than those that are there now.
+		d.Decision = Once
+		answer := *c.answer
+		answer.Note = withNote("what the answer would be bound to changed while it was asked for, so it holds once", answer.Note)
+		c.answer = &answer
+	}
 	return c.allow(d.Decision, d.values)
 }
 
@@ -314,6 +321,7 @@ func withNote(reason, note string) string {
 // that worked, allows the call.
 func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
 	p := c.newPermit()
+	p.byGrant = channel == ChannelGrant
 	if err := c.record(d, channel, reason, p.run); err != nil {
 		return nil, err
 	}

@@ -378,6 +378,9 @@ func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, chan
 		c.ruled = verdict.Rule.Where
 		return Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
 	}
+	if !c.req.lasting() {
+		return Deny, "", ""
+	}
 	if d, grant, ok := c.granted(stored); ok {
 		c.grant, c.changed = grant.ID, nil
 		return d, ChannelGrant, "allowed before, on " + day(grant.Since)

@@ -262,7 +262,7 @@ func toolRun() Request {
 			Command: sandbox.Command{
 				Program: sandbox.Program{
 					Name: "./scripts/greet.sh", Path: "/packs/triage/scripts/greet.sh", Resolved: "/packs/triage/scripts/greet.sh",
-					Digest: strings.Repeat("01", 32), Interpreter: "/bin/sh", InterpreterDigest: strings.Repeat("02", 32),
+					Digest: strings.Repeat("01", 32), Interpreters: []sandbox.Interpreter{{Name: "/bin/sh", Path: "/bin/sh", Resolved: "/bin/sh", Digest: strings.Repeat("02", 32)}},
 				},
 				Args: []string{"Ada"}, Dir: "/desk/chat", Env: []string{"HOME=/desk/chat", "MODE=kind"}, Workspace: "/desk/chat",
 			},
@@ -356,3 +356,8 @@ func with(r Request, change func(*Request)) Request {
 }
 
 var errDisk = errors.New("disk full")
+
+// runBy makes the request's program a script that another program runs.
+func runBy(r *Request, path, digest string) {
+	r.Run.Command.Program.Interpreters = []sandbox.Interpreter{{Name: path, Path: path, Resolved: path, Digest: digest}}
+}

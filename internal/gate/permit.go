@@ -26,6 +26,8 @@ type Permit struct {
 	req  Request
 	run  string
 	used atomic.Bool
+	// byGrant: an earlier answer allowed it, with everything that is bound to that.
+	byGrant bool
 	// values are what the person filled in.
 	values map[string]string
 }
@@ -88,6 +90,9 @@ func (p *Permit) Covers(req Request) bool {
 	level := p.box.Level
 	if req.Run != nil {
 		level = p.gate.Sandbox(context.Background()).Level
+	}
+	if p.byGrant && digestOf(req.facts(level)) != digestOf(p.req.facts(p.box.Level)) {
+		return false
 	}
 	return req.callDigest(level) == p.req.callDigest(p.box.Level)
 }

@@ -132,7 +132,7 @@ func (c *check) firstRunOnly() bool {
 // data anywhere is asked about in each.
 func (c *check) rememberable() bool {
 	r := &c.req
-	if r.onceOnly() || r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull {
+	if !r.lasting() || r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull {
 		return false
 	}
 	// What is kept as text has to come back as it was.
@@ -153,7 +153,7 @@ func (c *check) choices() []Choice {
 		once.Title, once.Lasts = "Run, and from now on unasked while nothing about it changes (it says that it only reads)", true
 	}
 	deny := Choice{Value: denyWord, Title: "Deny"}
-	if r.onceOnly() || c.always || r.Kind == KindAttach { // which lasts until it is detached
+	if !r.lasting() || c.always || r.Kind == KindAttach { // which lasts until it is detached
 		return []Choice{once, deny}
 	}
 	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), r.until())}}

@@ -510,3 +510,50 @@ func twice(n int) json.RawMessage {
 	key := `"` + strings.Repeat("A", n) + `":1`
 	return json.RawMessage("{" + key + "," + key + "}")
 }
+
+// A folder whose files are bound to an answer may change while a call that was
+// allowed by itself waits for its place, but not while an earlier answer is all
+// that allows it.
+func TestCoversWhatItReads(t *testing.T) {
+	reads := func(digest string) Request {
+		return with(execRun(), func(r *Request) { r.Run.Reads = []File{{"/desk/chat", digest}} })
+	}
+	for d, covers := range map[Decision]bool{Once: true, Chat: false} {
+		b := newBench(t)
+		permit := b.approve(reads("one"), d)
+		if d != Once {
+			var err error
+			if permit, _, err = b.Check(t.Context(), reads("one"), nil); err != nil || permit == nil {
+				t.Fatalf("Check after %q = %v, %v, want a permit", d, permit, err)
+			}
+		}
+		if !permit.Covers(reads("one")) {
+			t.Errorf("after %q, Covers of the same = false", d)
+		}
+		if got := permit.Covers(reads("two")); got != covers {
+			t.Errorf("after %q, Covers of a folder that changed = %v, want %v", d, got, covers)
+		}
+	}
+
+	// An answer is bound to what was asked about, and not to what is there when it comes.
+	b := newBench(t)
+	q := b.ask(reads("one"))
+	if permit, _, err := b.Check(t.Context(), reads("two"), accept(q.State, string(Chat))); err != nil || permit == nil {
+		t.Fatalf("Check of the answer = %v, %v, want a permit", permit, err)
+	}
+	for _, digest := range []string{"one", "two"} {
+		if got := b.outcome(reads(digest)); got != asks {
+			t.Errorf("after an answer for the chat about another folder, a call with %q: %s, want %s", digest, got, asks)
+		}
+	}
+}
+
+// A rule of the user's allows a run that an answer could allow only once.
+func TestRuleAllowsOnceOnly(t *testing.T) {
+	b := newBench(t, func(o *Options) {
+		o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"run"}, Where: "config.yaml:1"}}
+	})
+	if got := b.outcome(with(execRun(), func(r *Request) { r.Run.OnceOnly = "it can read too much" })); got != allows {
+		t.Errorf("with a rule that allows it, the call: %s, want %s", got, allows)
+	}
+}

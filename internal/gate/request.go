@@ -93,7 +93,7 @@ type Pack struct {
 }
 
 // A Request is one call, described by facts. Everything in it except Logged,
-// Pack's Files and Caller's Client, Call and CanAsk is bound by the approval:
+// Pack's Files, Run's Reads and OnceOnly, and Caller's Client, Call and CanAsk is bound by the approval:
 // when any of it differs the next time, it is another question.
 type Request struct {
 	Caller Caller
@@ -151,6 +151,17 @@ type Run struct {
 	// Inputs are the files outside of the pack that the arguments of a command of
 	// the model's own name, such as a script: what the command does is up to them.
 	Inputs []File
+	// Reads are the folders that a command of the model's own can read besides its
+	// pack and the system's, each with a digest of everything in it, or the files
+	// that a tool's declaration names: an answer for more than this call holds while
+	// none of them changes. An answer for this call
+	// alone is not bound to them, since runs of one chat write to one workspace.
+	Reads []File
+	// OnceOnly says why an answer for more than this call would cover what nobody
+	// looked at, such as the files of a large folder; empty when it would not. Then
+	// only "once" and "deny" are offered, and earlier answers do not count. A rule
+	// of the user's that allows the run still does.
+	OnceOnly string
 	// Project is the user's project, when Policy has it or a part of it; empty
 	// otherwise.
 	Project string
@@ -245,6 +256,9 @@ func (r *Request) sameCall(other *Request) bool {
 // like of it. Values that the person fills in are for one call.
 func (r *Request) onceOnly() bool { return r.AlwaysAsk || !r.Pack.trusted() || len(r.Fields) > 0 }
 
+// lasting reports whether an answer may hold for more than this call.
+func (r *Request) lasting() bool { return !r.onceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
+
 // trusted reports whether a person vouched for the pack. A word that is not
 // known is no trust.
 func (p *Pack) trusted() bool { return p.Trust == TrustBundled || p.Trust == TrustUser }
@@ -255,7 +269,7 @@ func (r Request) clone() Request {
 	r.Arguments, r.Logged = slices.Clone(r.Arguments), slices.Clone(r.Logged)
 	if r.Run != nil {
 		run := *r.Run
-		run.Env, run.Inputs = slices.Clone(run.Env), slices.Clone(run.Inputs)
+		run.Env, run.Inputs, run.Reads = slices.Clone(run.Env), slices.Clone(run.Inputs), slices.Clone(run.Reads)
 		run.Command.Args = slices.Clone(run.Command.Args)
 		run.Command.Env = slices.Clone(run.Command.Env)
 		run.Command.Stdin = slices.Clone(run.Command.Stdin)
@@ -264,6 +278,11 @@ func (r Request) clone() Request {
 		run.Policy.Protected = slices.Clone(run.Policy.Protected)
 		run.Policy.Links = slices.Clone(run.Policy.Links)
 		run.Policy.Images = slices.Clone(run.Policy.Images)
+		run.Command.Program.Interpreters = slices.Clone(run.Command.Program.Interpreters)
+		for n := range run.Command.Program.Interpreters {
+			i := &run.Command.Program.Interpreters[n]
+			i.Args, i.Env = slices.Clone(i.Args), slices.Clone(i.Env)
+		}
 		run.Command.Program.Needs = slices.Clone(run.Command.Program.Needs)
 		run.Command.Program.Links = slices.Clone(run.Command.Program.Links)
 		run.Granted.Env = slices.Clone(run.Granted.Env)

@@ -102,6 +102,9 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err := im.files(c).check(); err != nil {
 		return nil, err
 	}
+	if err := c.checkSearch(); err != nil {
+		return nil, err
+	}
 	p.Limits = p.Limits.WithDefaults()
 
 	var ws *workspace

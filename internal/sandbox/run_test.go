@@ -417,8 +417,8 @@ func TestRunChanged(t *testing.T) {
 		}
 		script(t, filepath.Join(dir, "interp"), "#!/bin/sh\nexit 1\n")
 		_, err = New(Options{Skip: skipped()}).Run(t.Context(), Policy{}, Command{Program: p, Dir: ws})
-		if ce, ok := errors.AsType[*ChangedError](err); !ok || ce.Path != p.Interpreter {
-			t.Errorf("Run = %v, want a ChangedError about %q", err, p.Interpreter)
+		if ce, ok := errors.AsType[*ChangedError](err); !ok || ce.Path != p.Interpreters[0].Path {
+			t.Errorf("Run = %v, want a ChangedError about %q", err, p.Interpreters[0].Path)
 		}
 	})
 }

@@ -197,7 +197,11 @@ func explainTools(err error) *toolError {
 
 func explainSandbox(err error) *toolError {
 	if e, ok := errors.AsType[*sandbox.NotFoundError](err); ok {
-		t := failf(codeProgramNotFound, "Tell the user which program is missing; they can install it, or put it on PATH.", "%v", e)
+		hint := "Tell the user which program is missing; they can install it, or put it on PATH."
+		if e.NeededBy != "" {
+			hint = "Tell the user: the first line of the script names a program that is missing or cannot be followed; they can install it, or correct the line."
+		}
+		t := failf(codeProgramNotFound, hint, "%v", e)
 		t.Near = e.Near
 		return t
 	}

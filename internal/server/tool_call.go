@@ -92,6 +92,10 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
+	inputs, err := s.toolInputs(c, pack, may, &command, inv)
+	if err != nil {
+		return nil, err
+	}
 	command.Join = tool.Output.Merged
 	if tool.Command.SkillEnv {
 		command.Env = sandbox.MergeEnv(command.Env, s.skillEnv(pack))
@@ -106,7 +110,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, UsualDir: dir == usual, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
@@ -246,6 +250,12 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 	})
 	if err != nil {
 		return sandbox.Command{}, err
+	}
+	owner := s.owner(c, pack)
+	for _, path := range programFiles(program) {
+		if err := owner.refuse(path); err != nil {
+			return sandbox.Command{}, err
+		}
 	}
 	home := cmp.Or(may.granted.Home, c.in().workspace)
 	base := sandbox.BaseEnv(s.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude})

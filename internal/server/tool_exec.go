@@ -84,7 +84,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := s.inputs(pack, &command)
+	inputs, err := s.ownInputs(c, pack, may, &command)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
-			Command: command, UsualDir: dir == c.in().workspace, Inputs: inputs, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, UsualDir: dir == c.in().workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Logged: loggedArgs(command.Args, r.secrets),
 		},
 	}), nil

@@ -19,6 +19,7 @@ type Invocation struct {
 	Program string   // as in [Command.Program]
 	Args    []string // without the program
 	Env     []string // NAME=value, sorted; only what the tool declares
+	Fixed   []string // those of Args, and values of Env, that no parameter has a part in
 	Cwd     string   // CwdWorkspace, CwdPackRoot, CwdProject, or a path that a placeholder gave and the caller must confine
 	Stdin   []byte   // nil: empty
 	Values  Values   // what was filled in: the arguments of the call, fixed values and what came from the context
@@ -82,6 +83,9 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 			return nil, err
 		}
 		inv.Args = append(inv.Args, args...)
+		if a.fixed() {
+			inv.Fixed = append(inv.Fixed, args...)
+		}
 		if lit, ok := a.Literal(); ok && lit == "--" {
 			afterDashes = true
 		}
@@ -93,6 +97,9 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 		}
 		if ok {
 			inv.Env = append(inv.Env, name+"="+value.text)
+			if value.text != "" && t.Command.Env[name].fixed() {
+				inv.Fixed = append(inv.Fixed, value.text)
+			}
 		}
 	}
 	cwd, err := x.cwd(t.Command.Cwd)

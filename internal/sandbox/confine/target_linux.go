@@ -116,7 +116,7 @@ func (p *plan) program(j *Job) {
 	p.start(j)
 }
 
-// start executes the program, if it and its interpreter are still the files
+// start executes the program, if it and its interpreters are still the files
 // whose bytes were looked at.
 //
 // A program that is neither a script nor the system's is executed by the
@@ -133,7 +133,7 @@ func (p *plan) start(j *Job) {
 		}
 		what := StepProgram
 		if i > 0 {
-			what = StepInterpreter
+			what = StepInterpreter + f.Path
 		}
 		p.call(StepStart, unix.SYS_STATX, fdCWD, f.Path, 0, stateMask, unsafe.Pointer(&p.stat))
 		p.same(what, f.State)
