@@ -19,8 +19,12 @@
 
   const TRUST = {bundled: 'comes with packs-mcp', user: 'yours', untrusted: 'not trusted: from a project or from elsewhere'};
 
-  // Kept here, since what is stored is cleared when another tab signs in.
-  const packsKey = localStorage.getItem('packs-key') || '';
+  // Kept here, since what is stored is cleared when another tab signs in; for a
+  // reload it is put back.
+  const packsKey = sessionStorage.getItem('packs-key') || '';
+  addEventListener('pagehide', () => {
+    if (packsKey && !sessionStorage.getItem('packs-key')) sessionStorage.setItem('packs-key', packsKey);
+  });
   const $ = (id) => document.getElementById(id);
   const cards = new Map(); // code → card
   let skew = 0; // the server's clock minus ours, ms
@@ -447,7 +451,6 @@
     pending: (q) => showPending(q.pending),
     history: (h) => { history = h; showRooms(); },
     rooms: (r) => { rooms = r; showRooms(); },
-    withdrawn: () => 'This page has ended, since another program’s worker answered for its address in this browser. Answer in a terminal: packs-mcp approvals',
     superseded: () => 'This page is open in newer tabs. Reload it to use it here.',
   };
 
