@@ -77,11 +77,13 @@ type Library interface {
 }
 
 // A Decider is the gate: it decides about a call, keeps the questions that are
-// open, refuses the answer to a call that cannot be made, says what lists need not
-// offer, and forgets a chat that ended.
+// open, refuses the answer to a call that cannot be made, records calls that were
+// refused before they came to it, says what lists need not offer, and forgets a chat
+// that ended.
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *gate.Answer, string) error
+	Refused(gate.Refusal)
 	// Answered is what was decided about a question on another channel than the
 	// client; nil when nothing was yet.
 	Answered(*gate.Question) *gate.Answer
