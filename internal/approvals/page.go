@@ -61,9 +61,10 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 			Code     string            `json:"code"`
 			Decision string            `json:"decision"`
 			Values   map[string]string `json:"values"`
+			Gone     bool              `json:"client_gone"`
 		}
 		if readJSON(w, r, &in) {
-			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values}, gate.ChannelPage)
+			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values, Gone: in.Gone}, gate.ChannelPage)
 		}
 	case "POST /attach":
 		d.attach(w, r)

@@ -97,7 +97,7 @@ func forWorker(r *http.Request) bool {
 
 // decide passes a decision on and says what became of it.
 func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
-	v := gate.Verdict{Values: in.Values, Channel: channel, Note: safetext.Line(in.Note)}
+	v := gate.Verdict{Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone}
 	switch in.Decision {
 	case gate.Deny.String():
 		v.Decision = gate.Deny
@@ -125,7 +125,7 @@ func codeStatus(p gate.CodeProblem) int {
 	switch p {
 	case gate.CodeUnknown:
 		return http.StatusNotFound
-	case gate.CodeAnswered:
+	case gate.CodeAnswered, gate.CodeGone:
 		return http.StatusConflict
 	case gate.CodeExpired, gate.CodeWithdrawn:
 		return http.StatusGone

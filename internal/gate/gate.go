@@ -211,6 +211,11 @@ func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
 	return g.runner.Probe(context.WithoutCancel(ctx))
 }
 
+// Abandon says that the client of a chat is gone, while calls of it go on. An open
+// question of such a call allows nothing unless the person says that it is to run
+// all the same; the chat's other questions end.
+func (g *Gate) Abandon(chat string) { g.queue.abandon(chat) }
+
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
 	g.states.forget(chat)

@@ -166,7 +166,7 @@
 
   function updateCard(card, call) {
     card.call = call;
-    const shape = JSON.stringify([call.title, call.text, call.choices, call.fields, call.answered, call.client, call.person]);
+    const shape = JSON.stringify([call.title, call.text, call.choices, call.fields, call.answered, call.client, call.person, call.client_gone]);
     if (shape !== card.shape) {
       const again = card.shape !== '';
       card.shape = shape;
@@ -220,6 +220,11 @@
       button.addEventListener('click', (e) => { if (e.isTrusted) decide(card, choice.value); });
       group.append(el('div', {className: 'choice'}, button, el('span', {}, choice.title === name ? '' : choice.title)));
     }
+    card.anyway = null;
+    if (call.client_gone && !call.answered) {
+      card.anyway = el('input', {type: 'checkbox', id: `${id}-anyway`});
+      parts.push(el('div', {className: 'field'}, card.anyway, el('label', {htmlFor: card.anyway.id}, 'The client is gone. Run it anyway.')));
+    }
     // Below the buttons: these come and go.
     parts.push(group, card.note, card.problem);
     card.node.replaceChildren(...parts);
@@ -249,7 +254,13 @@
     if (card.busy || !ready(card.node) || !card.node.isConnected) return;
     if (!live) return complain(card, 'The page is not connected to the server, so nothing was decided.');
     const values = {};
+    const anyway = Boolean(card.anyway && card.anyway.checked);
     if (value !== 'deny') {
+      if (card.anyway && !anyway) {
+        complain(card, 'The client is gone. Choose “Run it anyway” first, or deny the call.');
+        card.anyway.focus();
+        return;
+      }
       for (const input of card.inputs) {
         if (input.value.trim() === '') {
           complain(card, `Fill in “${input.labels[0].textContent}” first, or deny the call.`);
@@ -264,7 +275,7 @@
     card.node.classList.add('sent');
     if (!card.problem.hidden) complain(card, '');
     try {
-      const done = await send('/decide', {code, decision: value, values});
+      const done = await send('/decide', {code, decision: value, values, client_gone: anyway});
       const what = value === 'deny' ? 'Denied' : 'Allowed';
       say(`${what}: ${title}` + (done.held && value !== 'deny' ? ' The client has to make the call again.' : ''));
     } catch (err) {
