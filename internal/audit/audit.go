@@ -107,6 +107,10 @@ type Entry struct {
 	Dir           string   `json:"dir,omitempty"`
 	Sandbox       string   `json:"sandbox,omitempty"` // full, partial, none
 	Network       string   `json:"network,omitempty"` // none, loopback, full
+	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, beside the system's
+	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
+	Closed        []string `json:"closed,omitempty"`  // of run.start: what is read-only in these
+	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
 
 	ExitCode    *int     `json:"exit_code,omitempty"`
 	Signal      string   `json:"signal,omitempty"`
@@ -118,12 +122,25 @@ type Entry struct {
 	MaxRSS      int64    `json:"max_rss,omitempty"`   // bytes of the largest process
 	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
 	Protected   []string `json:"protected,omitempty"` // what nothing may change and did, with what was done about it
+	Refused     []string `json:"refused,omitempty"`   // of run.end: errors of the system that the program wrote about, each with the path it named
 	Error       string   `json:"error,omitempty"`
 
 	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event
 
 	Prev string `json:"prev"`
 	Hash string `json:"hash,omitempty"`
+}
+
+// Limits are those of a run.
+type Limits struct {
+	TimeoutMS  int64 `json:"timeout_ms"`
+	CPUMS      int64 `json:"cpu_ms"`
+	Memory     int64 `json:"memory"` // bytes, of each process
+	Processes  int   `json:"processes"`
+	OpenFiles  int   `json:"open_files"`
+	FileSize   int64 `json:"file_size"` // bytes
+	Workspace  int64 `json:"workspace"` // bytes
+	OutputSize int64 `json:"output_total"`
 }
 
 // Recovery says in which state a recovered event found the log.
