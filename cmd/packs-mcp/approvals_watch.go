@@ -218,6 +218,17 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 func (c *console) decide(ctx context.Context, w *waiting, value string) error {
 	d := approvals.Decision{Code: w.Code, Decision: value}
 	if value != gate.Deny.String() {
+		if w.Gone {
+			text, err := c.answer(ctx, w, "The client is gone; run anyway? Type yes: ")
+			if err != nil {
+				return err
+			}
+			if !strings.EqualFold(strings.TrimSpace(text), "yes") {
+				c.say("Nothing was decided.")
+				return errNext // and the call comes again
+			}
+			d.Gone = true
+		}
 		for _, f := range w.Fields {
 			text, err := c.answer(ctx, w, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
 			if err != nil {

@@ -355,6 +355,9 @@ func (s *service) close() error {
 	if s.runner != nil {
 		s.runner.Close()
 	}
+	if s.gate != nil {
+		s.gate.Close()
+	}
 	err = errors.Join(err, s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
 	s.traces.Close() // last: it waits for others
 	return err

@@ -5,8 +5,10 @@
 // changed, dropped, repeated or moved, and lines that were cut off the end.
 // The log is not secret and not signed: whoever can write the file can also
 // write a whole new chain. The mode 0600 is what keeps others away, and
-// [Report].Hash, noted elsewhere, is what pins a log down. Package audit does
-// not redact; what must not be in the log must not be in the [Entry].
+// [Report].Hash, noted elsewhere, is what pins a log down. A log takes what looks
+// like an access token or a private key out of every text of an entry; see package
+// tokens. It redacts nothing else: what must not be in the log must not be in the
+// [Entry].
 //
 // # How to check a line by hand
 //
@@ -49,6 +51,7 @@ const (
 	EventServerStart Event = "server.start" // a server began to serve
 	EventServerStop  Event = "server.stop"  // a server ended in order
 	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
+	EventRefusal     Event = "refusal"      // a call was refused before anybody was asked: Code, Reason; or Count of them were
 	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
 	EventAttach      Event = "attach"       // a pack was attached
@@ -93,6 +96,8 @@ type Entry struct {
 	Channel  string   `json:"channel,omitempty"`  // who was asked, and how
 	Reason   string   `json:"reason,omitempty"`   // in words
 	Grant    string   `json:"grant,omitempty"`    // id of the grant that allowed the call, that the answer made, or that was revoked
+	Code     string   `json:"code,omitempty"`     // of a refusal: the error that the caller got
+	Count    int      `json:"count,omitempty"`    // of a refusal: how many calls the line is about, when it is not one
 	Rule     string   `json:"rule,omitempty"`     // where the rule is written that decided, as in "config.yaml:12"
 	Changed  []string `json:"changed,omitempty"`  // why an earlier grant did not count: what changed since, one fact each
 
@@ -102,6 +107,10 @@ type Entry struct {
 	Dir           string   `json:"dir,omitempty"`
 	Sandbox       string   `json:"sandbox,omitempty"` // full, partial, none
 	Network       string   `json:"network,omitempty"` // none, loopback, full
+	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, beside the system's
+	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
+	Closed        []string `json:"closed,omitempty"`  // of run.start: what is read-only in these
+	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
 
 	ExitCode    *int     `json:"exit_code,omitempty"`
 	Signal      string   `json:"signal,omitempty"`
@@ -113,12 +122,25 @@ type Entry struct {
 	MaxRSS      int64    `json:"max_rss,omitempty"`   // bytes of the largest process
 	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
 	Protected   []string `json:"protected,omitempty"` // what nothing may change and did, with what was done about it
+	Refused     []string `json:"refused,omitempty"`   // of run.end: errors of the system that the program wrote about, each with the path it named
 	Error       string   `json:"error,omitempty"`
 
 	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event
 
 	Prev string `json:"prev"`
 	Hash string `json:"hash,omitempty"`
+}
+
+// Limits are those of a run.
+type Limits struct {
+	TimeoutMS  int64 `json:"timeout_ms"`
+	CPUMS      int64 `json:"cpu_ms"`
+	Memory     int64 `json:"memory"` // bytes, of each process
+	Processes  int   `json:"processes"`
+	OpenFiles  int   `json:"open_files"`
+	FileSize   int64 `json:"file_size"` // bytes
+	Workspace  int64 `json:"workspace"` // bytes
+	OutputSize int64 `json:"output_total"`
 }
 
 // Recovery says in which state a recovered event found the log.

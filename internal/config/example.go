@@ -98,7 +98,7 @@ http:                       # serving over HTTP instead of standard input and ou
 audit:
   path: ""                  # empty: audit.jsonl among this program's files
   max_size: 64MiB           # then the file is renamed and a new one begun; 0: never
-  full_arguments: false     # true: write arguments as they are, instead of redacted
+  full_arguments: false     # true: write arguments as they are, but for known tokens, instead of redacted
 
 log:
   level: info               # debug, info, warn or error

@@ -147,6 +147,8 @@ type Gate struct {
 	queue   *queue
 	people  int // persons who have an equal part of what is kept; at least 1
 
+	refusals refusals
+
 	deciding sync.Mutex // held by Decide, and by an answer that takes a decision back
 
 	mu    sync.Mutex
@@ -197,7 +199,8 @@ func New(o Options) (*Gate, error) {
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		states: st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,
+		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
+		states:   st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,
 	}, nil
 }
 
@@ -208,10 +211,16 @@ func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
 	return g.runner.Probe(context.WithoutCancel(ctx))
 }
 
+// Abandon says that the client of a chat is gone, while calls of it go on. An open
+// question of such a call allows nothing unless the person says that it is to run
+// all the same; the chat's other questions end.
+func (g *Gate) Abandon(chat string) { g.queue.abandon(chat) }
+
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
 	g.states.forget(chat)
 	g.queue.forget(chat)
+	g.refusals.forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.chats, chat)

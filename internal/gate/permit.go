@@ -30,7 +30,12 @@ type Permit struct {
 	byGrant bool
 	// values are what the person filled in.
 	values map[string]string
+	hide   func(string) string // see Hide
 }
+
+// Hide has secret values taken out of what the log keeps of the program's output.
+// It is called before Run.
+func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -140,7 +145,9 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	command.RunID = p.run
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
 
-	if err := g.append(p.runEntry(audit.EventRunStart)); err != nil {
+	start := p.runEntry(audit.EventRunStart)
+	p.reach(&start)
+	if err := g.append(start); err != nil {
 		return nil, err
 	}
 	result, err := g.start(ctx, policy, command)
@@ -155,6 +162,12 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		end.CPUMS, end.MaxRSS = result.Usage.CPU.Milliseconds(), result.Usage.MaxRSS
 		for _, a := range result.Artifacts {
 			end.Artifacts = append(end.Artifacts, a.Path)
+		}
+		for _, c := range result.Complaints() {
+			if p.hide != nil {
+				c = p.hide(c)
+			}
+			end.Refused = append(end.Refused, c)
 		}
 		for _, c := range result.Protected {
 			end.Protected = append(end.Protected, c.Path+": "+c.Done)
@@ -224,6 +237,21 @@ func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox
 		}
 	}()
 	return g.runner.Run(ctx, policy, command)
+}
+
+// maxReach is how many folders of a kind a line about a run names.
+const maxReach = 100
+
+// reach notes what the run may touch: what it is refused is explained by that.
+func (p *Permit) reach(e *audit.Entry) {
+	policy := p.req.Run.Policy
+	first := func(all []string) []string { return slices.Clone(all[:min(len(all), maxReach)]) }
+	e.Reads, e.Writes, e.Closed = first(policy.ReadOnly), first(policy.Writable), first(policy.Protected)
+	l := policy.Limits
+	e.Limits = &audit.Limits{
+		TimeoutMS: l.Timeout.Milliseconds(), CPUMS: l.CPU.Milliseconds(), Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
+		FileSize: l.FileSize, Workspace: l.Workspace, OutputSize: l.OutputTotal,
+	}
 }
 
 // runEntry is the common part of the two lines about a run.

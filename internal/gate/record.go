@@ -81,6 +81,7 @@ func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	err := write(e)
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args, e.Argv, e.Artifacts, e.Protected, e.Changed = nil, nil, nil, nil, nil
+		e.Reads, e.Writes, e.Closed, e.Refused = nil, nil, nil, nil
 		err = write(e)
 	}
 	return err

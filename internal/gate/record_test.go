@@ -261,11 +261,12 @@ func TestRunLines(t *testing.T) {
 	}
 	b.runner.result = &sandbox.Result{
 		ExitCode: -1, Signal: "SIGKILL", Cause: sandbox.CauseTimeout, Duration: 1500 * time.Millisecond, Level: sandbox.LevelPartial,
-		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3},
+		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3, Head: []byte("hello\ncat: /keys/hunter2: Permission denied\n")},
 		Artifacts: []sandbox.Artifact{{Path: "out/made.txt", Size: 5}},
 		Usage:     sandbox.Usage{CPU: 1200 * time.Millisecond, MaxRSS: 5 << 20},
 		Protected: []sandbox.ProtectedChange{{Path: "/desk/chat/.envrc", Done: "taken away"}},
 	}
+	permit.Hide(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
 	if _, err := permit.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -289,6 +290,11 @@ func TestRunLines(t *testing.T) {
 	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
 	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500
 	end.StdoutBytes, end.StderrBytes, end.Artifacts = 7, 3, []string{"out/made.txt"}
+	start.Reads, start.Writes = []string{"/packs/triage"}, []string{"/desk/chat"}
+	start.Limits = &audit.Limits{
+		TimeoutMS: 30_000, CPUMS: 30_000, Memory: 2 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Workspace: 1 << 30, OutputSize: 64 << 20,
+	}
+	end.Refused = []string{"EACCES use /keys/[redacted]"}
 	end.CPUMS, end.MaxRSS, end.Protected = 1200, 5<<20, []string{"/desk/chat/.envrc: taken away"}
 	if diff := cmp.Diff([]audit.Entry{decision, start, end}, b.log.all()); diff != "" {
 		t.Errorf("lines differ (-want +got):\n%s", diff)

@@ -78,6 +78,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	}
 	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
+		s.refusedEarly(ctx, tool.name, req.Params.RawArguments, err)
 		return fails(s.explain(err, id)), nil
 	}
 	out, question, err := s.decide(ctx, c, unaskedAnswer(req.Params.MultiRoundTripParams))
@@ -106,6 +107,9 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 			if invalid := wrongAnswer(s.refuse(c, answer)); invalid != nil {
 				return nil, nil, invalid
 			}
+		}
+		if answer == nil {
+			s.refused(c.caller, c.tool.name, c.args, err)
 		}
 		if errors.Is(err, packfs.ErrReplaced) {
 			s.lookAt(ctx) // a pack that was put there anew, as git does, is a pack again
@@ -220,24 +224,28 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 		return nil, err
 	}
 	s.follow(ctx, ch)
-	info := sess.GetClientInfo()
-	client := s.clientName(info.Name, info.Version)
-	s.named(ch, client)
-	modern := mcpserver.IsModernRequest(ctx)
+	caller := s.caller(ctx, id, ch, sess)
+	s.named(ch, caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
-		catalog: s.catalog(ctx, ch),
-		caller: gate.Caller{
-			Chat: ch.id, ChatEnd: ch.ends, Call: id,
-			Client: client, Person: ch.person, Origin: ch.origin,
-			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
-		},
+		catalog: s.catalog(ctx, ch), caller: caller,
 	}
 	if err := s.withoutTokens(c); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// caller is who makes a call of a chat.
+func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *session) gate.Caller {
+	info := sess.GetClientInfo()
+	modern := mcpserver.IsModernRequest(ctx)
+	return gate.Caller{
+		Chat: ch.id, ChatEnd: ch.ends, Call: id,
+		Client: s.clientName(info.Name, info.Version), Person: ch.person, Origin: ch.origin,
+		CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
+	}
 }
 
 // rawArguments returns the arguments as the client wrote them, but for the space

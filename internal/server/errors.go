@@ -82,6 +82,16 @@ func internalMessage(reference string) string {
 // becomes an internal error with a reference, and the cause goes to the log,
 // once, with the whole chain.
 func (s *Server) explain(err error, callID string) *toolError {
+	if e := known(err); e != nil {
+		return e
+	}
+	s.logger.Error("a call failed", "call", callID, "err", err)
+	return &toolError{Code: codeInternalError, Message: internalMessage(callID), Reference: callID}
+}
+
+// known is what a model may know of an error; nil for an error that is not known
+// here.
+func known(err error) *toolError {
 	if e, ok := errors.AsType[*toolError](err); ok {
 		return e
 	}
@@ -93,8 +103,7 @@ func (s *Server) explain(err error, callID string) *toolError {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errCancelled) || errors.Is(err, errEnded) {
 		return failf(codeCancelled, "", "the call was cancelled")
 	}
-	s.logger.Error("a call failed", "call", callID, "err", err)
-	return &toolError{Code: codeInternalError, Message: internalMessage(callID), Reference: callID}
+	return nil
 }
 
 func explainGate(err error) *toolError {

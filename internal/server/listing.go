@@ -196,7 +196,9 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 		spoken = s.exposed(toolCall) // nobody has listed the other
 	}
 	if !ok {
-		return // the library answers that there is no such tool
+		// The library answers that there is no such tool.
+		s.refusedEarly(ctx, string(mcp.MethodToolsCall), req.Params.RawArguments, failf(codeNotFound, "", "there is no tool %q", shorten(name, maxHint)))
+		return
 	}
 	args, err := rawArguments(*req)
 	if err != nil {

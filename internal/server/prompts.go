@@ -148,7 +148,7 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 		known = argWords
 		method.prepare = (*Server).prepareInvocation
 		if promptOf(r.catalog, p.Name) == nil {
-			return nil, noPrompt(p.Name)
+			return nil, s.refusedRequest(ctx, r, codeNotFound, p.Name, noPrompt(p.Name))
 		}
 	}
 	for name := range p.Arguments {

@@ -120,6 +120,7 @@ func (r *run) action(req gate.Request) *action {
 		}
 		defer done()
 		stop = r.server.telling(ctx, r.call, "the program has been running")
+		permit.Hide(newLogRedactor(r.secrets).text)
 		result, err := permit.Run(ctx)
 		stop()
 		if err != nil {

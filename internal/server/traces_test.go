@@ -143,12 +143,14 @@ tools/call triage__greet packs_mcp.pack.id=triage packs_mcp.pack.tool=greet pack
 `},
 		{"arguments that do not fit", "once", func() { w.fails("invalid_arguments", "triage__greet", map[string]any{"who": 1}) }, `
 tools/call triage__greet error.type=tool_error packs_mcp.error.code=invalid_arguments ERROR invalid_arguments
+  audit packs_mcp.audit.event=refusal
 `},
 		{"a tool that there is not", "once", func() { w.request("tools/call", map[string]any{"name": "nothing"}) }, `
 tools/call error.type=-32602 ERROR 
 `},
 		{"a guess", "once", func() { w.fails("not_found", "triage__nothing", map[string]any{}) }, `
 tools/call capability_packs_call_tool error.type=tool_error packs_mcp.error.code=not_found ERROR not_found
+  audit packs_mcp.audit.event=refusal
 `},
 		{"a list", "once", func() { w.listed() }, "\ntools/list\n"},
 		{"metadata", "once", func() { w.ok("capability_packs_list", nil) }, `
