@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -52,8 +53,9 @@ its program wrote about. A program can write what it likes, and need not write a
 // A refusedRun is what is known of a run, and what it was refused.
 type refusedRun struct {
 	Run      string        `json:"run"`
+	Kind     string        `json:"kind"` // run or exec
 	Pack     string        `json:"pack"`
-	Tool     string        `json:"tool"`
+	Tool     string        `json:"tool,omitempty"` // the declared name, of a run
 	Sandbox  string        `json:"sandbox"`
 	Network  string        `json:"network"`
 	Ended    string        `json:"ended"`
@@ -154,12 +156,9 @@ type explainer struct {
 }
 
 func (x *explainer) explain() refusedRun {
-	_, tool, declared := strings.Cut(x.end.Tool, "/")
-	if !declared {
-		tool = "exec_best_effort"
-	}
+	_, tool, _ := strings.Cut(x.end.Tool, "/") // METHOD/TOOL
 	r := refusedRun{
-		Run: x.end.Run, Pack: x.end.Pack, Tool: tool, Sandbox: cmp.Or(x.end.Sandbox, x.start.Sandbox), Network: cmp.Or(x.end.Network, x.start.Network),
+		Run: x.end.Run, Kind: x.end.Kind, Pack: x.end.Pack, Tool: tool, Sandbox: cmp.Or(x.end.Sandbox, x.start.Sandbox), Network: cmp.Or(x.end.Network, x.start.Network),
 		Ended: ending(x.end), Reads: append([]string{}, x.start.Reads...), Writes: append([]string{}, x.start.Writes...), Limits: x.start.Limits, Findings: []refusal{},
 	}
 	add := func(f refusal, ok bool) {
@@ -250,7 +249,7 @@ func (x *explainer) network() refusal {
 	switch {
 	case x.end.Sandbox == sandbox.LevelNone.String(), had == sandbox.NetworkFull.String():
 		f.Why = "The run had the whole network, so this was not the sandbox."
-	case !strings.Contains(x.end.Tool, "/"):
+	case x.end.Kind == string(gate.KindExec):
 		f.Why += " A command of the model's own gets no other; a tool that the pack declares can ask for one."
 	default:
 		f.Allow, f.Where = "policy:\n  network: full", inTool
@@ -283,8 +282,12 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	if verb == "change" {
 		key, folder = "write", filepath.Dir(full)
 	}
+	of := "tool: " + yamlText(tool)
+	if x.end.Kind == string(gate.KindExec) {
+		of = "kind: exec"
+	}
 	allow := func() {
-		f.Allow = fmt.Sprintf("sandbox:\n  grants:\n    - pack: %s\n      tool: %s\n      %s: [%s]", yamlText(x.end.Pack), yamlText(tool), key, yamlText(folder))
+		f.Allow = fmt.Sprintf("sandbox:\n  grants:\n    - pack: %s\n      %s\n      %s: [%s]", yamlText(x.end.Pack), of, key, yamlText(folder))
 		f.Where = inConfig
 	}
 	switch {
@@ -362,7 +365,7 @@ func bytesText(n int64) string {
 // printRefused prints what is known in words.
 func printRefused(w io.Writer, r refusedRun) {
 	line := func(format string, args ...any) { fmt.Fprintln(w, safetext.Line(fmt.Sprintf(format, args...))) }
-	line("%s: %s of %s, %s", r.Run, r.Tool, r.Pack, r.Ended)
+	line("%s: %s of %s, %s", r.Run, cmp.Or(r.Tool, r.Kind), r.Pack, r.Ended)
 	line("  sandbox %s, network %s", cmp.Or(r.Sandbox, "unknown"), cmp.Or(r.Network, "unknown"))
 	for _, list := range []struct {
 		name string
