@@ -34,6 +34,7 @@ const (
 	codeToolListTooLarge   = "tool_list_too_large"
 	codeProgramNotFound    = "program_not_found"
 	codePermissionDenied   = "permission_denied"
+	codeCommandFailed      = "command_failed"
 	codeTimeout            = "timeout"
 	codeOutputLimit        = "output_limit"
 	codeCancelled          = "cancelled"
