@@ -160,6 +160,7 @@ func (s *Server) expand(c *call, tool *tools.Tool, values tools.Values) (*tools.
 	if again != nil {
 		return nil, nil, err // no text will do; the caller can give a parameter
 	}
+	c.missing = missing
 	return inv, fields, nil
 }
 
