@@ -172,37 +172,43 @@ func readable(schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// rename is a before-call hook of the library: it turns the other spelling of
-// a base tool's name into the listed one, and a call of a pack's tool into
-// call_tool, so that both take the same road.
+// rename is a before-call hook of the library: it turns another spelling of a base
+// tool's name into the listed one, and a call of a pack's tool, under any of its
+// names, into call_tool, so that all take the same road.
 func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	if len(req.Params.RawArguments) > 0 {
 		req.Params.Arguments = nil // the same once more, decoded; a waiting call would hold both
 	}
 	name := req.Params.Name
-	if plain := plainName(name); s.base[plain] != nil {
-		req.Params.Name = s.exposed(plain)
-		spans.From(ctx).Tool(req.Params.Name)
-		return
-	}
 	c, _, ok := chatOf(ctx)
 	if !ok {
 		return
 	}
-	packID, tool, ok := c.find(name)
+	ref, listed := c.listedAs(name)
 	spoken := name
-	if !ok {
-		packID, tool, ok = s.guess(ctx, name)
+	if !listed {
+		if plain := s.baseNamed(name); plain != "" {
+			req.Params.Name = s.exposed(plain)
+			spans.From(ctx).Tool(req.Params.Name)
+			return
+		}
 		spoken = s.exposed(toolCall) // nobody has listed the other
-	}
-	if !ok {
-		return // the library answers that there is no such tool
+		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
+		case 0:
+			if ref.pack, ref.tool, ok = s.guess(ctx, name); !ok {
+				return // the library answers that there is no such tool
+			}
+		case 1:
+			ref = found[0]
+		default:
+			ref = toolRef{tool: name} // which call_tool refuses
+		}
 	}
 	args, err := rawArguments(*req)
 	if err != nil {
 		return
 	}
-	params := callToolParams{PackID: packID, Tool: tool, Arguments: args}
+	params := callToolParams{PackID: ref.pack, Tool: ref.tool, Arguments: args}
 	if m := req.Params.Meta; m != nil {
 		params.Workspace, _ = m.AdditionalFields[workspaceKey].(string)
 	}

@@ -50,8 +50,15 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err := c.decode(&p); err != nil {
 		return nil, err
 	}
-	if err := c.requireText("pack_id", p.PackID, "tool", p.Tool); err != nil {
+	if err := c.requireText("tool", p.Tool); err != nil {
 		return nil, err
+	}
+	if p.PackID == "" {
+		ref, err := oneTool(p.Tool, s.toolsNamed(c.catalog, c.chat, p.Tool))
+		if err != nil {
+			return nil, err
+		}
+		p.PackID, p.Tool = ref.pack, ref.tool
 	}
 	if err := s.runsIn(c, p.Workspace); err != nil {
 		return nil, err
@@ -114,15 +121,19 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	if err != nil {
 		return nil, err
 	}
-	if id, declared, ok := c.chat.find(name); ok && id == pack.ID {
-		name = declared
+	if ref, ok := c.chat.listedAs(name); ok && ref.pack == pack.ID {
+		name = ref.tool
 	}
 	tool := set.Lookup(name)
 	if tool == nil {
-		e := failf(codeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
-		for _, t := range set.Tools {
-			e.Near = append(e.Near, t.Name)
+		meant := slices.DeleteFunc(s.toolsNamed(c.catalog, c.chat, name), func(ref toolRef) bool { return ref.pack != pack.ID })
+		if len(meant) == 1 {
+			tool = set.Lookup(meant[0].tool)
 		}
+	}
+	if tool == nil {
+		e := failf(codeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
+		e.Near = nearTools(name, set)
 		return nil, e
 	}
 	if tool.Command == nil {

@@ -184,9 +184,7 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 		t := set.Lookup(name)
 		if t == nil {
 			e := failf(codeInvalidArguments, "Name tools as the pack declares them, or leave tools out for all.", "the pack has no tool %q", name)
-			for _, t := range set.Tools {
-				e.Near = append(e.Near, t.Name)
-			}
+			e.Near = nearTools(name, set)
 			return nil, e
 		}
 		if !slices.Contains(chosen, t) {

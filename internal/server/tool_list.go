@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -248,8 +249,23 @@ func offered(c *packs.Catalog) []*packs.Pack {
 // isOffered reports whether an attached pack is there for models.
 func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
 
-// pack finds an attached pack for a call, or says what to do instead.
+// packAt is the id in a URI of a pack, or of its entry document; any other text is
+// returned as it is.
+func packAt(catalog *packs.Catalog, text string) string {
+	u, ok := parseURI(strings.TrimRight(text, "/"))
+	if !ok || u.scheme == schemeWorkspace {
+		return text
+	}
+	if p, err := catalog.Lookup(path.Dir(u.path)); err == nil && p.Entry == path.Base(u.path) {
+		return p.ID
+	}
+	return u.path
+}
+
+// pack finds an attached pack for a call by its id, its name or its URI, or says
+// what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
+	id = packAt(c.catalog, id)
 	p, err := c.catalog.LookupAttached(id)
 	if err != nil {
 		// A pack that is there and not attached is worth saying to somebody who
