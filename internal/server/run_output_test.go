@@ -1,6 +1,7 @@
 package server
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -205,5 +206,43 @@ func TestParsedNumbersAreRedacted(t *testing.T) {
 	got = w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "p", "command": "echo", "args": []string{"[7,", "12345678901]"}})
 	if diff := cmp.Diff([]any{7.0, "[redacted]"}, got["parsed"]); diff != "" {
 		t.Errorf("parsed: -want +got\n%s", diff)
+	}
+}
+
+// What a model passed comes back as it is, unless it is declared secret or is a
+// secret of the environment. The log has neither.
+func TestNamesDoNotRedactResults(t *testing.T) {
+	needShell(t)
+	const tree = `
+-- p/SKILL.md --
+---
+name: p
+description: Prints.
+---
+-- p/tools.json --
+{"tools": [{"name": "echo", "description": "d", "inputSchema": {"type": "object", "properties": {
+  "token": {"type": "string"}, "password": {"type": "string"}, "other": {"type": "string"},
+  "only": {"type": "string", "writeOnly": true}, "phrase": {"type": "string", "format": "password"}, "own": {"type": "string", "secret": true}}},
+  "command": {"program": "echo", "args": ["{{token}}", "{{password}}", "{{only}}", "{{phrase}}", "{{own}}", "{{other}}"]}}]}
+`
+	w := newWorld(t, tree, func(s *setup) { s.server.Environ = append(s.server.Environ, "BANK_SECRET=of-the-environment") })
+	w.answer = decide("once")
+	w.initialize()
+	w.enable("p")
+	got := w.ok("p__echo", map[string]any{
+		"token": "main-branch", "password": "correct horse", "only": "declared-1", "phrase": "declared-2", "own": "declared-3", "other": "of-the-environment",
+	})
+	if want := "main-branch correct horse [redacted] [redacted] [redacted] [redacted]\n"; got["stdout"] != want {
+		t.Errorf("stdout = %q, want %q", got["stdout"], want)
+	}
+	w.close()
+	log, err := os.ReadFile(w.audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"main-branch", "correct horse", "declared-1", "declared-2", "declared-3", "of-the-environment"} {
+		if strings.Contains(string(log), secret) {
+			t.Errorf("the log has %q", secret)
+		}
 	}
 }
