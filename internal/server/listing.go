@@ -77,16 +77,10 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 // packTools are the tools of a chat's enabled packs, by name. A pack that was
 // detached, or whose tools are not valid now, has none until it is back.
 func (s *Server) packTools(catalog *packs.Catalog, once *packs.ToolsOnce, c *chat) []mcp.Tool {
-	c.mu.Lock()
-	enabled := make(map[string]map[string]string, len(c.enabled))
-	for id, p := range c.enabled {
-		enabled[id] = maps.Clone(p.names)
-	}
-	c.mu.Unlock()
 	var out []mcp.Tool
-	for id, names := range enabled {
-		pack, err := s.pack(&call{catalog: catalog}, id)
-		if err != nil {
+	for id, names := range s.inUse(catalog, c, once.Offered) {
+		pack := catalog.ByID(id)
+		if pack == nil {
 			continue
 		}
 		set := once.Offered(pack)

@@ -141,7 +141,7 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	if tool.Command == nil {
 		return nil, failf(codeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
 	}
-	if !c.chat.isEnabled(pack.ID, tool.Name) {
+	if !s.isEnabled(c, pack.ID, tool.Name) {
 		return nil, failf(codeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
 	}
 	return tool, nil

@@ -155,7 +155,7 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !isOffered(p) || s.hides(p) {
 			continue
 		}
-		if p.Frontmatter.IsZero() && !p.Loose && len(c.chat.enabledNames(p.ID)) == 0 {
+		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.knowsTools(p.ID) {
 			continue
 		}
 		if query != "" && !names(p.ID+" "+p.Name) {
@@ -170,7 +170,7 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
 		PackID: p.ID, Name: shorten(safetext.Line(p.Name), maxListLine), Description: s.describe(p.Description),
-		HasToolsJSON: hasTools, Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
 	tags := p.Tags()

@@ -150,7 +150,7 @@ func (s *Server) qualified(catalog *packs.Catalog, c *chat, name string) (found 
 func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found []toolRef) {
 	all := s.listedPacks(catalog)
 	if len(all) > maxLoaded {
-		all = slices.DeleteFunc(all, func(p *packs.Pack) bool { return len(c.enabledNames(p.ID)) == 0 })
+		all = slices.DeleteFunc(all, func(p *packs.Pack) bool { return !c.knowsTools(p.ID) })
 	}
 	enabled := false
 	for _, p := range all {
@@ -158,7 +158,7 @@ func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found
 		if !ok || !s.isForModels(p) {
 			continue
 		}
-		on := c.isEnabled(p.ID, ref.tool)
+		on := s.isEnabled(&call{catalog: catalog, chat: c}, p.ID, ref.tool)
 		switch {
 		case on && !enabled:
 			enabled, found = true, []toolRef{ref}
@@ -193,8 +193,8 @@ func (s *Server) refTo(c *chat, p *packs.Pack, name string) (toolRef, bool) {
 func (c *chat) nameOf(packID, tool string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.enabled[packID]; p != nil {
-		return p.names[tool]
+	if p := c.enabled[packID]; p != nil && p.tools[tool] != nil {
+		return p.tools[tool].listed
 	}
 	return ""
 }
