@@ -107,9 +107,13 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 		title = t.Name
 	}
 	of := " (tool of the capability pack " + pack.ID + ")"
+	about := s.describeLines(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of)-1)))
+	if strings.Contains(about, "\n") {
+		of = "\n\n" + of[1:] // and not in the last example
+	}
 	return mcp.Tool{
 		Name: listed, Title: title,
-		Description:     s.describe(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of))) + of),
+		Description:     shorten(about+of, s.limits.Description),
 		RawInputSchema:  readable(t.PortableSchema()),
 		RawOutputSchema: json.RawMessage(envelopeSchema),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},

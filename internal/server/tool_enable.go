@@ -361,7 +361,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		}
 		out.Tools = append(out.Tools, enabledTool{
 			Name: n.listed, Tool: t.Name,
-			Description: s.describe(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
+			Description: s.describeLines(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
 		})
 	}
 	c.mu.Unlock()
