@@ -57,6 +57,10 @@ type listedPack struct {
 	HasToolsJSON bool     `json:"has_tools_json"`
 	Source       string   `json:"source"`
 	Tags         []string `json:"tags,omitempty"`
+	Version      string   `json:"version,omitempty"`
+	License      string   `json:"license,omitempty"`
+	Compatible   string   `json:"compatibility,omitempty"`
+	AllowedTools string   `json:"allowed_tools,omitempty"`
 	Enabled      []string `json:"enabled,omitempty"`
 	Problems     []string `json:"problems,omitempty"`
 }
@@ -74,7 +78,8 @@ func listTool() *baseTool {
 			`"cursor":{"type":"string","description":"next_cursor of the page before"}},"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"packs":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
-			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
+			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},` +
+			`"version":{"type":"string"},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"string"},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
 			`"next_cursor":{"type":"string"},"hint":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + errorProperty + `}}`,
@@ -173,6 +178,9 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
+	m := p.Metadata()
+	line := func(text string) string { return shorten(safetext.Line(text), maxListLine) }
+	l.Version, l.License, l.Compatible, l.AllowedTools = line(m.Version), line(m.License), line(m.Compatibility), line(m.AllowedTools)
 	tags := p.Tags()
 	for _, t := range tags[:min(len(tags), maxListTags)] {
 		l.Tags = append(l.Tags, shorten(safetext.Line(t), maxListTag))
