@@ -54,6 +54,7 @@ compat: [stakpak, claude]
 mode: Work
 project: ../project
 tool_names: dotted
+expose: skills
 approval: {policy: first-run, channels: [terminal, page], prompts: ask, wait: 1m30s, pending: 1h}
 rules:
   - deny: {argv: [git, push, "**"]}
@@ -99,7 +100,7 @@ log: {level: debug, format: json}
 	want.Compat = []string{"stakpak", "claude"}
 	want.Mode = "Work"
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
-	want.ToolNames = Dotted
+	want.ToolNames, want.Expose = Dotted, ExposeSkills
 	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, PromptsAsk, 90 * time.Second, time.Hour}
 	want.Rules = []rules.Rule{
 		{Effect: rules.Deny, Argv: []string{"git", "push", "**"}, Where: "config.yaml:19"},
@@ -173,7 +174,7 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, approval, sandbox, limits, http, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, expose, approval, sandbox, limits, http, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
@@ -463,7 +464,7 @@ func TestSizes(t *testing.T) {
 func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	values := map[string]string{
 		"project": "/p", "audit.path": "/p", "http.tls_cert": "/p", "http.tls_key": "/p", "http.addr": ":0", "http.token": "s3cret-s3cret-s3cret",
-		"http.public_url": "https://packs.example", "http.issuer": "https://login.example",
+		"expose": "skills", "http.public_url": "https://packs.example", "http.issuer": "https://login.example",
 	}
 	for _, k := range keys() {
 		value := values[k.path]

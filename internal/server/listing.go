@@ -68,6 +68,9 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 		}
 		out = append(out, t)
 	}
+	for _, t := range s.skillTools(catalog, c) {
+		out = append(out, s.listedSkill(t))
+	}
 	if c != nil {
 		out = append(out, s.packTools(catalog, once, c)...)
 	}
@@ -189,6 +192,13 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			req.Params.Name = s.exposed(plain)
 			spans.From(ctx).Tool(req.Params.Name)
 			return
+		}
+		if args, err := rawArguments(*req); err == nil {
+			if filled, ok := s.skillCall(s.catalog(ctx, c), c, name, args); ok {
+				req.Params.Name, req.Params.RawArguments, req.Params.Arguments = s.exposed(toolOpenDocs), filled, nil
+				spans.From(ctx).Tool(name)
+				return
+			}
 		}
 		spoken = s.exposed(toolCall) // nobody has listed the other
 		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {

@@ -338,6 +338,11 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	c := cl.chat
 	now := s.enabledNow(cl)[pack.ID]
+	skills := make(map[string]bool)
+	for _, t := range s.skillTools(cl.catalog, c) {
+		skills[foldName(t.name)] = true
+	}
+	taken := func(folded string) bool { return skills[folded] || c.taken(folded) }
 	c.mu.Lock()
 	changed := false
 	p := c.enabled[pack.ID]
@@ -351,7 +356,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 		}
 		n := p.tools[t.Name]
 		if n == nil {
-			n = &enabledName{listed: packToolName(pack.ID, t.Name, c.taken)}
+			n = &enabledName{listed: packToolName(pack.ID, t.Name, taken)}
 			// In the map at once: the next name must differ from this one.
 			p.tools[t.Name], c.enabled[pack.ID] = n, p
 		}
