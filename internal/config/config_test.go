@@ -54,7 +54,6 @@ compat: [stakpak, claude]
 mode: Work
 project: ../project
 tool_names: dotted
-expose: skills
 approval: {policy: first-run, channels: [terminal, page], prompts: ask, wait: 1m30s, pending: 1h}
 rules:
   - deny: {argv: [git, push, "**"]}
@@ -83,6 +82,7 @@ limits: &l
 http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
+expose: skills
 `, nil)
 	if err != nil {
 		t.Fatalf("Load() = %v, want no error", err)
