@@ -151,7 +151,7 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 	defer func() { deciding.End(err != nil && !errors.Is(err, gate.ErrDenied)) }()
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok && denied.Unasked && c.missing != nil {
-		return nil, nil, nil, c.missing // which the caller may know, while approval has to wait
+		return nil, nil, nil, c.missing // the caller can mend this without a person
 	}
 	if invalid := wrongAnswer(err); invalid != nil {
 		return nil, nil, nil, invalid

@@ -116,7 +116,7 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	}
 	return mcp.Tool{
 		Name: listed, Title: title,
-		Description:     shorten(about+of, s.limits.Description),
+		Description:     shorten(strings.TrimSpace(about+of), s.limits.Description),
 		RawInputSchema:  readable(t.PortableSchema()),
 		RawOutputSchema: json.RawMessage(envelopeSchema),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},

@@ -51,7 +51,7 @@ func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 // skillInput is portable: one text, which may be left out.
 const skillInput = `{"type":"object","properties":{"arguments":{"type":"string","description":"what to apply the skill to"}},"additionalProperties":false}`
 
-// listed is how a client sees the tool.
+// listedSkill is how a client sees the tool.
 func (s *Server) listedSkill(t skillTool) mcp.Tool {
 	title := shorten(safetext.Line(t.pack.Name), maxListLine)
 	return mcp.Tool{
