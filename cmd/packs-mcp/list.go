@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +25,11 @@ type listedPack struct {
 	Name         string      `json:"name"`
 	Description  string      `json:"description"`
 	Tags         []string    `json:"tags"`
+	Version      string      `json:"version,omitempty"`
+	License      string      `json:"license,omitempty"`
+	Compatible   string      `json:"compatibility,omitempty"`
+	AllowedTools string      `json:"allowed_tools,omitempty"`
+	Modes        []string    `json:"modes,omitempty"`
 	Source       string      `json:"source"`
 	Path         string      `json:"path"`
 	Trust        packs.Trust `json:"trust"`
@@ -31,6 +37,8 @@ type listedPack struct {
 	Valid        bool        `json:"valid"`
 	HasToolsJSON bool        `json:"has_tools_json"`
 	ShadowedBy   string      `json:"shadowed_by,omitempty"`
+	// HiddenInMode is the configured mode, when the pack is for others.
+	HiddenInMode string `json:"hidden_in_mode,omitempty"`
 	// Forbidden says that a rule denies everything about the pack.
 	Forbidden bool              `json:"forbidden,omitempty"`
 	Problems  []diag.Diagnostic `json:"problems"`
@@ -111,7 +119,7 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	case len(catalog.All()) == 0:
 		fmt.Fprintln(a.stderr, "No packs. Name a folder of packs with --packs DIR, or put packs into "+cfg.Paths.Packs)
 	case !all && rest > 0:
-		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
+		fmt.Fprintf(a.stderr, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
 	return nil
 }
@@ -126,7 +134,7 @@ func describeAll(cfg *config.Config, found []*packs.Pack, all bool) []listedPack
 		if forbidden && !all {
 			continue
 		}
-		l := describe(p, files)
+		l := describe(p, files, cfg.Mode)
 		l.Forbidden = forbidden
 		listed = append(listed, l)
 	}
@@ -162,13 +170,18 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 
 // describe says everything about a pack that a person or a program may want to
 // know before it is opened.
-func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
+func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
 	_, problems, err := files.Load(p)
+	m := p.Metadata()
 	l := listedPack{
+		Version: m.Version, License: m.License, Compatible: m.Compatibility, AllowedTools: m.AllowedTools, Modes: p.Modes(),
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
 		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached, Valid: p.Valid,
 		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
 		Problems: append(slices.Clone(p.Problems), problems...),
+	}
+	if !p.Offered {
+		l.HiddenInMode = cmp.Or(mode, "Global")
 	}
 	if err != nil {
 		l.Problems = append(l.Problems, diag.Diagnostic{
@@ -195,6 +208,8 @@ func printPack(w io.Writer, l listedPack, all bool) {
 		state = " (not attached)"
 	case l.Forbidden:
 		state = " (forbidden by a rule)"
+	case l.HiddenInMode != "":
+		state = fmt.Sprintf(" (for %s, and the mode is %s)", modesLine(l.Modes), safetext.Line(l.HiddenInMode))
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
 	if all {
@@ -204,6 +219,18 @@ func printPack(w io.Writer, l listedPack, all bool) {
 			printProblem(w, d)
 		}
 	}
+}
+
+// modesLine names modes: "mode Dev", "the modes Dev and Meeting".
+func modesLine(modes []string) string {
+	named := make([]string, len(modes))
+	for i, m := range modes {
+		named[i] = safetext.Line(m)
+	}
+	if len(named) == 1 {
+		return "the mode " + named[0]
+	}
+	return "the modes " + strings.Join(named, ", ")
 }
 
 func printProblem(w io.Writer, d diag.Diagnostic) {
@@ -271,7 +298,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		Files  int         `json:"files"`
 		Bytes  int64       `json:"bytes"`
 		Tools  []shownTool `json:"tools"`
-	}{listedPack: describe(p, files), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
+	}{listedPack: describe(p, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
 	if set, _, err := files.Load(p); err == nil && set != nil {
 		for _, t := range set.Tools {
 			out.Tools = append(out.Tools, shownTool{
@@ -299,9 +326,22 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if len(out.Tags) > 0 {
 		fmt.Fprintf(w, "tags\t%s\n", safetext.Line(strings.Join(out.Tags, ", ")))
 	}
+	for _, line := range [...]struct{ name, text string }{
+		{"version", out.Version}, {"license", out.License}, {"compatibility", out.Compatible},
+		{"allowed-tools", out.AllowedTools}, {"modes", strings.Join(out.Modes, ", ")},
+	} {
+		if line.text == "" {
+			continue
+		}
+		note := ""
+		if line.name == "allowed-tools" {
+			note = " (grants nothing)"
+		}
+		fmt.Fprintf(w, "%s\t%s%s\n", line.name, safetext.Line(line.text), note)
+	}
 	fmt.Fprintf(w, "folder\t%s\n", safetext.Line(out.Path))
 	fmt.Fprintf(w, "entry\t%s\n", safetext.Line(out.Entry))
-	state := stateOf(p)
+	state := stateOf(p, out.HiddenInMode)
 	if out.Forbidden {
 		state += "; a rule forbids everything about it"
 	}
@@ -328,7 +368,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	return nil
 }
 
-func stateOf(p *packs.Pack) string {
+func stateOf(p *packs.Pack, mode string) string {
 	switch {
 	case !p.Valid:
 		return "invalid"
@@ -337,7 +377,7 @@ func stateOf(p *packs.Pack) string {
 	case !p.Attached:
 		return "not attached; attach it with: packs-mcp attach " + p.ID
 	case !p.Offered:
-		return "attached, but not offered in this mode"
+		return fmt.Sprintf("attached, but not offered: it is for %s, and the mode is %s", modesLine(p.Modes()), safetext.Line(mode))
 	default:
 		return "attached"
 	}

@@ -86,6 +86,7 @@ limits: &l
 http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
+expose: skills
 `, nil)
 	if err != nil {
 		t.Fatalf("Load() = %v, want no error", err)
@@ -103,7 +104,7 @@ log: {level: debug, format: json}
 	want.Compat = []string{"stakpak", "claude"}
 	want.Mode = "Work"
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
-	want.ToolNames = Dotted
+	want.ToolNames, want.Expose = Dotted, ExposeSkills
 	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, PromptsAsk, 90 * time.Second, time.Hour}
 	want.Rules = []rules.Rule{
 		{Effect: rules.Deny, Argv: []string{"git", "push", "**"}, Where: "config.yaml:19"},
@@ -182,7 +183,7 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, approval, sandbox, limits, http, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, expose, approval, sandbox, limits, http, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
@@ -472,7 +473,7 @@ func TestSizes(t *testing.T) {
 func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	values := map[string]string{
 		"project": "/p", "audit.path": "/p", "http.tls_cert": "/p", "http.tls_key": "/p", "http.addr": ":0", "http.token": "s3cret-s3cret-s3cret",
-		"http.public_url": "https://packs.example", "http.issuer": "https://login.example",
+		"expose": "skills", "http.public_url": "https://packs.example", "http.issuer": "https://login.example",
 	}
 	for _, k := range keys() {
 		value := values[k.path]

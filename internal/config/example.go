@@ -26,6 +26,7 @@ compat: []
 mode: Global              # packs and tools that name other modes are not offered
 project: ""               # empty: the git root of the working folder, if any; none with several http.tokens
 tool_names: underscore    # underscore or dotted; some clients refuse a server whose names have dots
+expose: tools             # skills: each attached pack is a tool, too, SKILL(arguments), as open_docs is
 
 approval:
   policy: every-call        # every call asks; first-run: read-only tools once, others at every run

@@ -15,7 +15,11 @@ const (
 )
 
 // near returns at most three of ids that somebody who wrote id may have meant.
-func near(id string, ids []string) []string {
+func near(id string, ids []string) []string { return Near(id, ids, 3) }
+
+// Near returns at most so many of ids, of packs or of tools, that somebody who
+// wrote id in lower case may have meant, the nearest first.
+func Near(id string, ids []string, most int) []string {
 	type candidate struct {
 		id       string
 		distance int
@@ -39,7 +43,7 @@ func near(id string, ids []string) []string {
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var best []string
-	for _, f := range found[:min(3, len(found))] {
+	for _, f := range found[:min(most, len(found))] {
 		best = append(best, f.id)
 	}
 	return best

@@ -273,8 +273,8 @@ type Command struct {
 	// it, output that does not fit is not kept.
 	RunID string
 
-	// Join gives the program one pipe for standard output and standard error.
-	// The Result's Merged then has the exact order in which it wrote, which two
-	// pipes cannot tell, and Stdout and Stderr stay empty.
+	// Join is for output that is shown as one text: what does not fit
+	// Limits.OutputMerged is kept in one file with both streams, instead of one
+	// file for each.
 	Join bool
 }

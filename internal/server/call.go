@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -47,8 +48,11 @@ type call struct {
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
 	filled map[string]string
-	told   int    // pieces of progress that the client was told
-	space  *space // the workspace that it is about; nil: the chat's first
+	// missing is what the tool needs to know of the context, for where nobody can be
+	// asked for it; nil: nothing.
+	missing *tools.MissingContextError
+	told    int    // pieces of progress that the client was told
+	space   *space // the workspace that it is about; nil: the chat's first
 }
 
 // An action is a call that was understood: what a person is asked about it,
@@ -150,6 +154,9 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 	deciding := spans.From(ctx).Gate()
 	defer func() { deciding.End(err != nil && !errors.Is(err, gate.ErrDenied)) }()
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
+	if denied, ok := errors.AsType[*gate.DeniedError](err); ok && denied.Unasked && c.missing != nil {
+		return nil, nil, nil, c.missing // the caller can mend this without a person
+	}
 	if invalid := wrongAnswer(err); invalid != nil {
 		return nil, nil, nil, invalid
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -34,6 +35,7 @@ const (
 	codeToolListTooLarge   = "tool_list_too_large"
 	codeProgramNotFound    = "program_not_found"
 	codePermissionDenied   = "permission_denied"
+	codeCommandFailed      = "command_failed"
 	codeTimeout            = "timeout"
 	codeOutputLimit        = "output_limit"
 	codeCancelled          = "cancelled"
@@ -196,12 +198,26 @@ func explainTools(err error) *toolError {
 		return failf(codeInvalidArguments, "Correct the arguments and call again.", "%v", e)
 	}
 	if e, ok := errors.AsType[*tools.MissingContextError](err); ok {
-		return failf(codeMissingContext, "Ask the user for it and pass it as an argument, or ask them to set it under context: in the configuration.", "%v", e)
+		return failf(codeMissingContext, contextHint(e), "%v", e)
 	}
 	if errors.Is(err, tools.ErrDeclaredOnly) {
 		return failf(codeNotExecutable, "Read the pack's documents for how it is meant to be used.", "the tool is declared without a command")
 	}
 	return nil
+}
+
+// contextHint says how the context can be given that a tool needs: by the
+// parameters that take it, or by the user's configuration.
+func contextHint(e *tools.MissingContextError) string {
+	set := fmt.Sprintf("ask them to set %s under context: in the configuration.", strings.Join(e.Names, ", "))
+	if len(e.Params) == 0 {
+		return "Tell the user, and " + set
+	}
+	named := make([]string, len(e.Params))
+	for i, p := range e.Params {
+		named[i] = strconv.Quote(safetext.Line(p))
+	}
+	return fmt.Sprintf("Ask the user for it and pass it as %s, or %s", strings.Join(named, ", "), set)
 }
 
 func explainSandbox(err error) *toolError {

@@ -56,6 +56,10 @@ func (s *Server) permissions(c *call, pack *packs.Pack, kind gate.Kind, tool, di
 		} else {
 			m.policy.Writable = append(m.policy.Writable, dir)
 		}
+		// Of a worktree or a submodule, git reads more than the folder.
+		if outer := outerGit(dir); outer != "" && !within(outer, dir) && !s.holdsPrivate(outer) && !holdsHome(s.homes, outer) {
+			m.policy.ReadOnly = append(m.policy.ReadOnly, outer)
+		}
 	}
 	s.grant(m, pack, kind, tool)
 	m.policy.Protected = s.protected(c, m, pack)

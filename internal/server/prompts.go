@@ -212,7 +212,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
-			return userMessage(s.describe(pack.Description), invocation(pack.Folder(), body, words)), nil
+			return userMessage(s.describe(pack.Description), invocationPart{}.fill(pack.Folder(), body, words)), nil
 		},
 	}, nil
 }
@@ -225,7 +225,7 @@ func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	page, err := s.bodyPage(dir, pack, tree, s.limits.ReadPageMax)
+	page, err := s.bodyPage(dir, pack, tree, 0, s.limits.ReadPageMax)
 	if err != nil {
 		return "", err
 	}

@@ -141,6 +141,8 @@ type Options struct {
 	Context map[string]string
 	// Dotted gives the base tools names with a dot. Calls under either name work.
 	Dotted bool
+	// Skills gives each attached pack a tool of its own, SKILL(arguments).
+	Skills bool
 	// Wait is how long a call waits for a person's answer; 0 is 45 seconds.
 	Wait time.Duration
 	// Unseen is called, by many at a time, when a question is open that the client

@@ -81,6 +81,9 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 		return nil, err
 	}
 	command, err := s.command(c, pack, &tools.Invocation{Program: p.Command, Args: p.Args}, dir, may)
+	if hint := s.misspelled(c, pack, &p, err); hint != nil {
+		return nil, hint
+	}
 	if err != nil {
 		return nil, err
 	}

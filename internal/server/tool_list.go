@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -56,6 +57,10 @@ type listedPack struct {
 	HasToolsJSON bool     `json:"has_tools_json"`
 	Source       string   `json:"source"`
 	Tags         []string `json:"tags,omitempty"`
+	Version      string   `json:"version,omitempty"`
+	License      string   `json:"license,omitempty"`
+	Compatible   string   `json:"compatibility,omitempty"`
+	AllowedTools string   `json:"allowed_tools,omitempty"`
 	Enabled      []string `json:"enabled,omitempty"`
 	Problems     []string `json:"problems,omitempty"`
 }
@@ -73,7 +78,8 @@ func listTool() *baseTool {
 			`"cursor":{"type":"string","description":"next_cursor of the page before"}},"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"packs":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
-			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
+			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},` +
+			`"version":{"type":"string"},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"string"},"enabled":{"type":"array","items":{"type":"string"}},` +
 			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
 			`"next_cursor":{"type":"string"},"hint":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + errorProperty + `}}`,
@@ -154,7 +160,7 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !isOffered(p) || s.hides(p) {
 			continue
 		}
-		if p.Frontmatter.IsZero() && !p.Loose && len(c.chat.enabledNames(p.ID)) == 0 {
+		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.knowsTools(p.ID) {
 			continue
 		}
 		if query != "" && !names(p.ID+" "+p.Name) {
@@ -169,9 +175,12 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
 		PackID: p.ID, Name: shorten(safetext.Line(p.Name), maxListLine), Description: s.describe(p.Description),
-		HasToolsJSON: hasTools, Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
+	m := p.Metadata()
+	line := func(text string) string { return shorten(safetext.Line(text), maxListLine) }
+	l.Version, l.License, l.Compatible, l.AllowedTools = line(m.Version), line(m.License), line(m.Compatibility), line(m.AllowedTools)
 	tags := p.Tags()
 	for _, t := range tags[:min(len(tags), maxListTags)] {
 		l.Tags = append(l.Tags, shorten(safetext.Line(t), maxListTag))
@@ -248,8 +257,23 @@ func offered(c *packs.Catalog) []*packs.Pack {
 // isOffered reports whether an attached pack is there for models.
 func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
 
-// pack finds an attached pack for a call, or says what to do instead.
+// packAt is the id in a URI of a pack, or of its entry document; any other text is
+// returned as it is.
+func packAt(catalog *packs.Catalog, text string) string {
+	u, ok := parseURI(strings.TrimRight(text, "/"))
+	if !ok || u.scheme == schemeWorkspace {
+		return text
+	}
+	if p, err := catalog.Lookup(path.Dir(u.path)); err == nil && p.Entry == path.Base(u.path) {
+		return p.ID
+	}
+	return u.path
+}
+
+// pack finds an attached pack for a call by its id, its name or its URI, or says
+// what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
+	id = packAt(c.catalog, id)
 	p, err := c.catalog.LookupAttached(id)
 	if err != nil {
 		// A pack that is there and not attached is worth saying to somebody who

@@ -355,3 +355,32 @@ func (c *endsAfter) Err() error {
 	}
 	return nil
 }
+
+// What a document says of itself besides is in the list, escaped and cut.
+func TestListMetadata(t *testing.T) {
+	w := newWorld(t, `
+-- full/SKILL.md --
+---
+name: full
+description: d
+version: "1.0"
+license: "1.0"
+compatibility: "`+strings.Repeat("x", 300)+`"
+allowed-tools: "Read\x1b[2J"
+---
+-- none/SKILL.md --
+---
+name: none
+description: d
+---
+`)
+	w.initialize()
+	listed := objects(w.ok("capability_packs_list", nil)["packs"])
+	for key, want := range map[string]string{
+		"version": "1.0", "license": "1.0", "compatibility": strings.Repeat("x", 199) + "…", "allowed_tools": `Read\x1b[2J`,
+	} {
+		if listed[0][key] != want || listed[1][key] != nil {
+			t.Errorf("%s = %v and %v, want %q and none", key, listed[0][key], listed[1][key], want)
+		}
+	}
+}

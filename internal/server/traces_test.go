@@ -129,7 +129,7 @@ tools/call triage__greet packs_mcp.pack.id=triage packs_mcp.pack.tool=greet pack
   audit packs_mcp.audit.event=run.end
 `},
 		{"a run that fails", "once", func() { w.tool("broken__fail", map[string]any{}) }, `
-tools/call broken__fail packs_mcp.pack.id=broken packs_mcp.pack.tool=fail packs_mcp.decision=once packs_mcp.channel=elicitation error.type=tool_error ERROR 
+tools/call broken__fail packs_mcp.pack.id=broken packs_mcp.pack.tool=fail packs_mcp.decision=once packs_mcp.channel=elicitation error.type=tool_error packs_mcp.error.code=command_failed ERROR command_failed
   gate packs_mcp.decision=once packs_mcp.channel=elicitation` + waits + `
   audit packs_mcp.audit.event=decision
   run process.exit.code=3 (the run has its place) ERROR 

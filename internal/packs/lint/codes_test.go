@@ -313,7 +313,7 @@ func converted(t *testing.T, text string) []diag.Diagnostic {
 	if s == nil {
 		t.Fatal(problems)
 	}
-	_, said := convert.Write(l, s, convert.Markdown)
+	_, said := convert.Write(l, s, convert.Markdown, convert.Options{})
 	return append(problems, said...)
 }
 

@@ -186,7 +186,7 @@ func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
 	encode := urls && len(a.pieces) > 0 && a.pieces[0].form == literal && isURL(a.pieces[0].extra)
 	var b strings.Builder
 	var dash string
-	placeholders, values := 0, 0
+	placeholders, values, numbers := 0, 0, 0
 	for _, p := range a.pieces {
 		if p.form == literal {
 			b.WriteString(p.extra)
@@ -199,8 +199,11 @@ func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
 			if strings.IndexByte(s, 0) >= 0 {
 				return filled{}, false, &NULError{p.name}
 			}
-			if b.Len() == 0 && dash == "" && dashes(value) && !x.mayDash(p.name) {
+			if b.Len() == 0 && dash == "" && (dashes(value) || strings.HasPrefix(s, "-")) && !x.mayDash(p.name) {
 				dash = p.name
+			}
+			if _, ok := value.(json.Number); ok {
+				numbers++
 			}
 		} else if p.form != fallback {
 			continue
@@ -213,6 +216,9 @@ func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
 	}
 	if placeholders > 0 && values == 0 {
 		return filled{}, false, nil
+	}
+	if numbers == values {
+		dash = "" // no text of a caller's goes on after the digits
 	}
 	return filled{b.String(), dash}, true, nil
 }
@@ -262,12 +268,17 @@ func (x *expander) mayDash(name string) bool {
 	return p != nil && p.allowDash
 }
 
-// dashes reports whether v, or an element of it, begins with "-".
+// dashes reports whether v, or an element of it, is a text that begins with "-".
+// A number is no option.
 func dashes(v any) bool {
-	if l, ok := v.([]any); ok {
-		return slices.ContainsFunc(l, dashes)
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, dashes)
+	case json.Number:
+		return false
+	default:
+		return strings.HasPrefix(render(v), "-")
 	}
-	return strings.HasPrefix(render(v), "-")
 }
 
 // render writes a value as the text of an argument.
