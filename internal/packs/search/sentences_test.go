@@ -149,7 +149,7 @@ func TestSentences(t *testing.T) {
 		x := New(c.docs)
 		for _, s := range c.sentences {
 			var got []string
-			for _, h := range x.Search(s.says, 3, nil) {
+			for _, h := range x.Search(s.says, 3, Filter{}) {
 				id, _, _ := strings.Cut(c.docs[h.Index].Name, " ")
 				got = append(got, path.Base(id))
 			}
@@ -224,9 +224,13 @@ func among(docs []Document, n int) []Document {
 	noun := func() string { return nouns[r.IntN(len(nouns))] }
 	thing := func() string { return things[r.IntN(len(things))] }
 	phrases := []func() string{
-		func() string { return fmt.Sprintf("Use when the user wants to %s a %s or asks how to %s %ss.", verb(), noun(), verb(), noun()) },
+		func() string {
+			return fmt.Sprintf("Use when the user wants to %s a %s or asks how to %s %ss.", verb(), noun(), verb(), noun())
+		},
 		func() string { return fmt.Sprintf("Helps with %ss and %ss in a %s.", noun(), noun(), noun()) },
-		func() string { return fmt.Sprintf("A guide to the %s of the %s, for teams that %s it.", noun(), noun(), verb()) },
+		func() string {
+			return fmt.Sprintf("A guide to the %s of the %s, for teams that %s it.", noun(), noun(), verb())
+		},
 		func() string { return fmt.Sprintf("%ss are made from a %s with this %s.", noun(), noun(), noun()) },
 		func() string { return fmt.Sprintf("Do not use it to %s %ss.", verb(), noun()) },
 	}
