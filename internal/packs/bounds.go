@@ -11,7 +11,7 @@ import (
 
 // Bounds of the walk through one root.
 const (
-	maxDepth = 6
+	maxDepth = 16 // of nearly all real packs; directories of the root are 1 deep
 	maxDirs  = 200_000
 	// maxPackDirs is how many directories below one pack are looked at, so that
 	// no pack takes the room of all others. Real ones have some dozen.
@@ -98,7 +98,7 @@ func (s *scanner) mayFollow(p place) bool {
 	}
 	if s.follows++; s.follows > s.bounds.links {
 		if s.follows == s.bounds.links+1 {
-			s.report(diag.Warning, CodeTooManyDirs, s.root.Dir, fmt.Sprintf("the folder holds more than %d links, and the rest of them were not followed", s.bounds.links), hint)
+			s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("%s holds more than %d links, and those from here on were not followed", s.root.Dir, s.bounds.links), hint)
 		}
 		return false
 	}

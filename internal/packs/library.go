@@ -257,7 +257,7 @@ func (l *Library) Dirs() iter.Seq[string] {
 func (l *Library) Concerns(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.anyFile || isDocument(name) || isToolFile(name)
+	return l.anyFile || isDocument(name) || isToolFile(name) || isManifest(name)
 }
 
 // Roots returns the directories of the roots as they were given, those that are

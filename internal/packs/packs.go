@@ -28,6 +28,7 @@ const (
 	CodeRootMissing      = "root-missing"       // warning: a root is not there
 	CodeRootUnreadable   = "root-unreadable"    // warning: a root, or a directory below it, cannot be read
 	CodeTooManyDirs      = "root-too-large"     // warning: not every directory was looked at
+	CodeTooDeep          = "root-too-deep"      // warning: directories that lie too deep were not looked at
 	CodeLinkOutside      = "link-outside"       // warning: a symlink leads out of the root and is not followed
 	CodeNoPack           = "no-pack"            // error: the directory a person named holds no pack; says what is missing
 	CodeEntryUnreadable  = "entry-unreadable"   // error: the entry document cannot be read

@@ -88,7 +88,9 @@ type scanner struct {
 	steps     int             // that documents took to read
 	linkSteps int             // of them, that those took which are links
 	unread    bool            // there were none for a document
-	full      bool            // as many as bounds has were reached
+	fullAt    *place          // the first directory for which there was no room; nil: there was for all
+	deep      int             // directories that hold others which are too deep
+	deepAt    place           // the first of them
 	visited   map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
 	links     []place         // symlinks met on the way, which may lead to directories
 	follows   int             // how many symlinks were followed, or are in links
@@ -138,6 +140,7 @@ type place struct {
 	actual string // the same, symlinks resolved (of a link: all but the last)
 	depth  int
 	inPack bool  // below a pack
+	aside  bool  // in a folder of a plugin that is for other things than packs
 	room   *room // nil outside of packs
 }
 
@@ -222,8 +225,11 @@ func (s *scanner) scan() error {
 			}
 		}
 	}
-	if s.full {
-		s.report(diag.Warning, CodeTooManyDirs, s.root.Dir, fmt.Sprintf("the folder holds more than %d directories, and the rest was left out", s.bounds.dirs), "name the folders that hold packs instead of one above them")
+	if s.fullAt != nil {
+		s.reportDir(*s.fullAt, CodeTooManyDirs, fmt.Sprintf("%s holds more than %d directories, and those from here on were not looked at", s.root.Dir, s.bounds.dirs), "name the folders that hold packs instead of one above them")
+	}
+	if s.deep > 0 {
+		s.reportDir(s.deepAt, CodeTooDeep, fmt.Sprintf("%s, %d folders below %s, and what is in them was not looked at; this is the first", holders(s.deep), maxDepth, s.root.Dir), "name a folder further down as a folder of packs, or move its packs up")
 	}
 	if s.unread {
 		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, "some documents in the folder were not read yet, since others took too long",
@@ -237,6 +243,21 @@ func (s *scanner) scan() error {
 		s.report(diag.Error, CodeNoPack, s.root.Dir, message, "write a SKILL.md that begins with a line ---, name:, description: and a line ---")
 	}
 	return nil
+}
+
+// isFull takes the first directory for which there was no room.
+func (s *scanner) isFull(p place) {
+	if s.fullAt == nil {
+		s.fullAt = &p
+	}
+}
+
+// holders is n folders that hold others, at the beginning of a sentence.
+func holders(n int) string {
+	if n == 1 {
+		return "a folder holds others"
+	}
+	return fmt.Sprintf("%d folders hold others", n)
 }
 
 // inside reports whether a path with symlinks resolved is dir or below it.
@@ -307,6 +328,10 @@ func (s *scanner) walk(v *visit) error {
 		if err := s.below(v, p); err != nil {
 			return err
 		}
+	} else if v.now.entries.holdDirs() {
+		if s.deep++; s.deep == 1 {
+			s.deepAt = p
+		}
 	}
 	s.out.end(at)
 	return nil
@@ -314,12 +339,15 @@ func (s *scanner) walk(v *visit) error {
 
 // below walks the directories in the one of v, whose place is p.
 func (s *scanner) below(v *visit, p place) error {
+	isPlugin := v.now.entries.haveManifest()
 	for e := range v.now.entries.all() {
 		if !e.IsDir() && e.mode&fs.ModeSymlink == 0 || skipped(e.name) {
 			continue
 		}
+		full := v.path(e.name)
+		below := p.below(e.name, full)
 		if s.dirs++; s.dirs > s.bounds.dirs {
-			s.full = true
+			s.isFull(below)
 			return nil
 		}
 		if p.room != nil {
@@ -330,8 +358,7 @@ func (s *scanner) below(v *visit, p place) error {
 				return nil
 			}
 		}
-		full := v.path(e.name)
-		below := p.below(e.name, full)
+		below.aside = p.aside || isPlugin && ofPlugin(e.name)
 		if e.mode&fs.ModeSymlink != 0 {
 			if s.mayFollow(p) {
 				s.links = append(s.links, below)
@@ -386,6 +413,22 @@ func (s *scanner) follow(top *visit, l place) error {
 		s.linked[rel] = begin
 	}
 	return nil
+}
+
+// ofPlugin reports whether a folder beside the manifest of a plugin is for other
+// things than packs. Its documents have frontmatter as packs have.
+func ofPlugin(name string) bool {
+	switch name {
+	case "agents", "commands", "output-styles", "hooks":
+		return true
+	}
+	return false
+}
+
+// isManifest reports whether a file or folder of that name says that it is in a
+// plugin of another program, such as .claude-plugin.
+func isManifest(name string) bool {
+	return name == "plugin.json" || strings.HasPrefix(name, ".") && strings.HasSuffix(name, "-plugin")
 }
 
 // skipped reports whether no pack is looked for in a directory of that name.
