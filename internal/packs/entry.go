@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -226,7 +227,7 @@ func (s *scanner) read(v *visit, name string) record {
 		}
 		head, info, err := dir.ReadHeadInfo(name, headLen, s.head)
 		if err == nil && info.Size() > int64(len(head)) {
-			if _, state := frontmatter.Find(head); state == frontmatter.Unclosed {
+			if _, state := frontmatter.Find(charset.Text(head)); state == frontmatter.Unclosed {
 				head, info, err = dir.ReadHeadInfo(name, s.origin.limits.Frontmatter+markerSlack, nil)
 			}
 		}
@@ -248,7 +249,7 @@ func (s *scanner) read(v *visit, name string) record {
 			if needsTools(v.place, name) {
 				all, err := dir.ReadAll(name, s.origin.limits.EntryDoc)
 				s.note(err)
-				r.tools = err == nil && tools.MentionsCommand(all)
+				r.tools = err == nil && tools.MentionsCommand(charset.Text(all))
 			}
 		}
 		return r, info

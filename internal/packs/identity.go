@@ -32,6 +32,16 @@ func ValidName(name string) bool {
 	return true
 }
 
+// NameFor returns the valid name that is nearest to that of a folder; empty when no
+// pack may be called so, or nothing of it is left.
+func NameFor(folder string) string {
+	name := slug(folder)
+	if reservedWord(name) != "" {
+		return ""
+	}
+	return name
+}
+
 // slug makes a valid name of text, or "" when no letter or digit of it has a
 // form in ASCII.
 func slug(text string) string {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -228,11 +229,13 @@ func (p *Pack) BodyOffset(dir *packfs.Dir, tree *packfs.Tree) (int64, error) {
 	if limit := p.limits.EntryDoc; size > limit {
 		return 0, &packfs.PathError{Path: p.Entry, Reason: &packfs.TooLargeError{Size: size, Limit: limit}}
 	}
-	block, state := frontmatter.Find(head)
+	set := charset.Of(head)
+	text := set.Decode(head)
+	block, state := frontmatter.Find(text)
 	if state != frontmatter.Closed {
 		return 0, nil
 	}
-	return int64(block.Body), nil
+	return int64(set.Size(text[:block.Body])), nil
 }
 
 // head is as much of the entry document as may have frontmatter, at least, and how

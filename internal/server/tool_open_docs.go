@@ -7,6 +7,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -33,6 +34,7 @@ type document struct {
 	Content    string `json:"content"`
 	Truncated  bool   `json:"truncated,omitempty"`
 	NextOffset int64  `json:"next_offset,omitempty"`
+	Note       string `json:"note,omitempty"` // what is odd about the document
 }
 
 func openDocsTool() *baseTool {
@@ -52,7 +54,7 @@ func openDocsTool() *baseTool {
 }
 
 const documentSchema = `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},` +
-	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"}},"required":["path","content"]}`
+	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},"note":{"type":"string"}},"required":["path","content"]}`
 
 func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) {
 	var p openDocsParams
@@ -110,15 +112,16 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (out openDocsRes
 		return out, err
 	}
 	out.EntryDoc, out.compared = documentOf(page), page.Verified
-	invisible := safetext.Inspect(page.Data)
+	invisible := safetext.Inspect([]byte(out.EntryDoc.Content))
 	for _, name := range pack.Docs() {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
 		if err != nil {
 			return out, err
 		}
-		out.AdditionalDocs = append(out.AdditionalDocs, documentOf(page))
+		doc := documentOf(page)
+		out.AdditionalDocs = append(out.AdditionalDocs, doc)
 		out.compared = out.compared && page.Verified
-		invisible = invisible.Plus(safetext.Inspect(page.Data))
+		invisible = invisible.Plus(safetext.Inspect([]byte(doc.Content)))
 	}
 	if invisible.Total() > 0 {
 		out.hidden = invisible.String()
@@ -144,7 +147,16 @@ func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, 
 }
 
 func documentOf(p *packfs.Page) document {
-	return document{Path: p.Path, Content: string(p.Data), Truncated: p.Truncated, NextOffset: p.NextOffset}
+	text, _ := p.Text()
+	return document{Path: p.Path, Content: string(text), Truncated: p.Truncated, NextOffset: p.NextOffset, Note: noteOf(p)}
+}
+
+// noteOf says what is odd about a page; empty for nothing.
+func noteOf(p *packfs.Page) string {
+	if p.Charset == charset.UTF8 {
+		return ""
+	}
+	return "The file is " + string(p.Charset) + "; this is its text. Offsets count its bytes."
 }
 
 // hiddenIn says how many invisible characters a text has; empty for none.

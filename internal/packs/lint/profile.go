@@ -36,7 +36,7 @@ func (s *subject) take(from source, d diag.Diagnostic) {
 		if !entry && (from != fromHead || slices.Contains(texts, d.Code) && s.doc != nil) {
 			return
 		}
-		errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate)
+		errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeCharset)
 	case SkillMD:
 		if !entry && from != fromHead && from != fromMarkdown {
 			return

@@ -13,6 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -66,6 +67,12 @@ func (s *subject) texts(ctx context.Context) error {
 		src, err := s.dir.ReadAll(name, maxDocument)
 		if err != nil {
 			continue // whoever needs the file says so
+		}
+		if set := charset.Of(src); isDocument && set != charset.UTF8 {
+			src = set.Decode(src)
+			if name != s.pack.Entry { // of which the frontmatter's reader said so
+				s.warn(text{file: name, line: 1}, tools.CodeNotUTF8, 0, fmt.Sprintf("the document is %s, not UTF-8, and is read as that", set), "save the file as UTF-8")
+			}
 		}
 		switch {
 		case isTools:
