@@ -24,20 +24,22 @@ const saveWait = 2 * time.Second
 // can wait when nothing happens there.
 type keeper struct {
 	library indexed
+	changed func(context.Context)            // tells everybody of what was read; see [server.Server.Refresh]
 	ready   func(context.Context) (did bool) // makes what queries go by: see [server.Server.Ready]
 	logger  *slog.Logger
 	watcher *watch.Watcher
 	saved   time.Time // when the index was written, or could not be; zero: not yet
 }
 
-// indexed is a [packs.Library], as far as its index goes.
+// indexed is a [packs.Library], as far as work that can wait goes.
 type indexed interface {
+	ReadOn(ctx context.Context) (changed, more bool, err error)
 	SaveIndex(ctx context.Context) (wrote bool, err error)
 }
 
 // watch begins to follow.
 func (s *service) watch(logger *slog.Logger) {
-	s.keeper = &keeper{library: s.library, ready: s.server.Ready, logger: logger}
+	s.keeper = &keeper{library: s.library, changed: s.server.Refresh, ready: s.server.Ready, logger: logger}
 	s.keeper.watcher = watch.Start(s.library, watch.Options{Changed: s.server.Refresh, Idle: s.keeper.idle, Logger: logger})
 }
 
@@ -56,6 +58,16 @@ func (s *service) unwatch() {
 // idle does the next step of what can wait: an edit that comes meanwhile waits for
 // this one only.
 func (k *keeper) idle(ctx context.Context) (more bool) {
+	changed, more, err := k.library.ReadOn(ctx)
+	if err != nil && ctx.Err() == nil {
+		k.logger.Warn("documents that were not read yet could not be read; it is tried again", "err", err)
+	}
+	if changed {
+		k.changed(ctx)
+	}
+	if more {
+		return true
+	}
 	if k.saved.IsZero() || time.Since(k.saved) >= saveEvery {
 		if k.save(ctx) {
 			k.saved = time.Now()

@@ -34,6 +34,8 @@ type listedPack struct {
 	// Forbidden says that a rule denies everything about the pack.
 	Forbidden bool              `json:"forbidden,omitempty"`
 	Problems  []diag.Diagnostic `json:"problems"`
+
+	unread bool
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -80,9 +82,9 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		return err
 	}
 	catalog := lib.Catalog(ctx)
-	found, problems := catalog.Attached(), catalog.Problems()
-	if all {
-		found = catalog.All()
+	found, problems := catalog.All(), catalog.Problems()
+	if !all {
+		found = slices.DeleteFunc(found, func(p *packs.Pack) bool { return !isListed(p) })
 	}
 	if source == sourceRemote {
 		found, problems = nil, nil // every root is a folder of this machine
@@ -114,6 +116,12 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
 	return nil
+}
+
+// isListed reports whether a pack is listed without --all: a model sees it, or will as
+// soon as it is read.
+func isListed(p *packs.Pack) bool {
+	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
 }
 
 // describeAll describes packs, and only with all those that a rule forbids
@@ -168,7 +176,7 @@ func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
 		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached, Valid: p.Valid,
 		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
-		Problems: append(slices.Clone(p.Problems), problems...),
+		Problems: append(slices.Clone(p.Problems), problems...), unread: p.IsUnread(),
 	}
 	if err != nil {
 		l.Problems = append(l.Problems, diag.Diagnostic{
@@ -186,6 +194,8 @@ func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
 func printPack(w io.Writer, l listedPack, all bool) {
 	state := ""
 	switch {
+	case l.unread:
+		state = " (not read yet)"
 	case !all:
 	case !l.Valid:
 		state = " (invalid)"
@@ -330,6 +340,8 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 
 func stateOf(p *packs.Pack) string {
 	switch {
+	case p.IsUnread():
+		return "not read yet, since other packs of its folder are slow to read"
 	case !p.Valid:
 		return "invalid"
 	case p.ShadowedBy != "":

@@ -3,6 +3,7 @@ package packs
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
@@ -46,6 +47,12 @@ func (b bounds) withDefaults() bounds {
 		cmp.Or(b.links, maxLinks), cmp.Or(b.packLinks, maxPackLinks), cmp.Or(b.entries, maxEntries),
 		cmp.Or(b.steps, maxSteps), cmp.Or(b.packSteps, maxPackSteps),
 	}
+}
+
+// patient are bounds without one of time.
+func (b bounds) patient() bounds {
+	b.steps, b.packSteps = math.MaxInt/2, math.MaxInt/2
+	return b
 }
 
 // room is how many more directories, and symlinks, the pack may have below it, and

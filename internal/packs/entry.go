@@ -254,6 +254,8 @@ func (s *scanner) read(v *visit, name string) record {
 		}
 		return r, info
 	})
-	s.unread = s.unread || isUnread(d.problems)
+	if isUnread(d.problems) {
+		s.unread++
+	}
 	return d
 }

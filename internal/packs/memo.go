@@ -33,6 +33,7 @@ type memo struct {
 	lasts  bool // the stamps in it count for another process, too
 	reads  int  // directories and documents that were read for it
 	steps  int  // that the documents took
+	unread int  // documents for which there were none
 }
 
 // maxTree is how many bytes a tree may have, so that what is in it can be counted

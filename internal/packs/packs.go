@@ -133,6 +133,7 @@ type Options struct {
 	Attached attach.Set // what a person attached and detached
 	Attach   []string   // ids, whole and in any letter case, attached whatever Attached says; "all" for every pack
 	Limits   Limits
+	Patient  bool         // every document is read, however long that takes; of [Scan] only
 	Logger   *slog.Logger // nil: no log
 	Index    Index        // of a Library only; the zero value keeps nothing on disk
 
@@ -183,6 +184,10 @@ type Origin struct {
 	limits Limits
 	loader *tools.Loader // of loose tools
 }
+
+// IsUnread reports whether there was no time yet to read the entry document; see
+// [Library.ReadOn].
+func (p *Pack) IsUnread() bool { return isUnread(p.Problems) }
 
 // Tags are those of the frontmatter.
 func (p *Pack) Tags() []string { return p.Frontmatter.Tags() }

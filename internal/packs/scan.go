@@ -51,6 +51,9 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	for i := range opts.Roots {
 		root := &opts.Roots[i]
 		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: make(map[string]bool), touched: touched}
+		if opts.Patient {
+			s.bounds = s.bounds.patient()
+		}
 		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits, loader: opts.loader}
 		if before != nil {
 			s.before = before[i]
@@ -87,7 +90,7 @@ type scanner struct {
 	reads     int             // directories and documents that were opened
 	steps     int             // that documents took to read
 	linkSteps int             // of them, that those took which are links
-	unread    bool            // there were none for a document
+	unread    int             // documents for which there were none
 	fullAt    *place          // the first directory for which there was no room; nil: there was for all
 	deep      int             // directories that hold others which are too deep
 	deepAt    place           // the first of them
@@ -111,9 +114,9 @@ type scanner struct {
 
 // remember returns what to remember for the next scan, and nothing else of s.
 func (s *scanner) remember() *memo {
-	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
+	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, unread: s.unread, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
 	if len(s.out.b) > maxTree {
-		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, always: true}
+		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, unread: s.unread, always: true}
 	}
 	if string(s.out.b) == s.old.tree {
 		m.tree = s.old.tree
@@ -231,9 +234,9 @@ func (s *scanner) scan() error {
 	if s.deep > 0 {
 		s.reportDir(s.deepAt, CodeTooDeep, fmt.Sprintf("%s, %d folders below %s, and what is in them was not looked at; this is the first", holders(s.deep), maxDepth, s.root.Dir), "name a folder further down as a folder of packs, or move its packs up")
 	}
-	if s.unread {
-		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, "some documents in the folder were not read yet, since others took too long",
-			"they are read when the packs are looked at again; put packs that are slow to read into a folder of packs of their own")
+	if s.unread > 0 {
+		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, fmt.Sprintf("%d documents in the folder were not read yet, since others took too long", s.unread),
+			"a server reads them as soon as it has nothing else to do; put packs that are slow to read into a folder of packs of their own")
 	}
 	if s.root.Named && len(s.found) == 0 {
 		message := "no pack here: neither this directory nor one below it has a SKILL.md, or another document with name and description in its frontmatter"

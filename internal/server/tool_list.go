@@ -42,7 +42,7 @@ type listResult struct {
 	// NotValid are attached packs that cannot be used as they are now: on the first
 	// page, and of a query those whose id or name it has a word of.
 	NotValid []notValidPack `json:"not_valid,omitempty"`
-	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing
+	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing, or not all packs were read yet
 }
 
 type notValidPack struct {
@@ -110,6 +110,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 			}
 			if p.Cursor == "" {
 				out.NotValid = s.notValid(c, query)
+				out.Hint = strings.TrimSpace(out.Hint + " " + unreadHint(c.catalog))
 			}
 			return out, nil
 		},
@@ -130,6 +131,24 @@ func (s *Server) matching(ctx context.Context, c *call, query string) listResult
 		out.Hint = "No attached pack has any of these words in its id, name, tags, tools or description. Try other words or their beginnings, or leave the query out to see all packs."
 	}
 	return out
+}
+
+// unreadHint says how many attached packs were not read yet; empty for none. Which
+// they are is not said: some may be for persons only.
+func unreadHint(catalog *packs.Catalog) string {
+	n := 0
+	for _, p := range catalog.All() {
+		if p.Attached && p.IsUnread() {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 more pack was not read yet. List again in a minute."
+	}
+	return fmt.Sprintf("%d more packs were not read yet. List again in a minute.", n)
 }
 
 // list lists all packs by id, from the one after an id on.
