@@ -209,7 +209,7 @@ func printPack(w io.Writer, l listedPack, all bool) {
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
 	if all {
 		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
-		for _, d := range l.Problems {
+		for _, d := range foldInfos(l.Problems) {
 			fmt.Fprint(w, "    ")
 			printProblem(w, d)
 		}
@@ -332,7 +332,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	for _, d := range out.Problems {
+	for _, d := range foldInfos(out.Problems) {
 		printProblem(a.stdout, d)
 	}
 	return nil

@@ -110,7 +110,7 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 		}
 	} else {
 		for _, r := range results {
-			for _, d := range r.Problems {
+			for _, d := range foldInfos(r.Problems) {
 				printFinding(a.stdout, d)
 			}
 		}
@@ -203,6 +203,33 @@ func expand(arg string) ([]string, error) {
 	return matches, nil
 }
 
+// foldInfos returns problems in their order, with one info for all that have the same
+// code and file.
+func foldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
+	type kind struct{ code, file string }
+	count := make(map[kind]int)
+	for _, d := range problems {
+		if d.Severity == diag.Info {
+			count[kind{d.Code, d.File}]++
+		}
+	}
+	var folded []diag.Diagnostic
+	for _, d := range problems {
+		if d.Severity == diag.Info {
+			n := count[kind{d.Code, d.File}]
+			if n == 0 {
+				continue // told with the first
+			}
+			count[kind{d.Code, d.File}] = 0
+			if n > 1 {
+				d.Message += fmt.Sprintf(" (and %d more like it)", n-1)
+			}
+		}
+		folded = append(folded, d)
+	}
+	return folded
+}
+
 // printFinding prints a problem the way editors look for places.
 func printFinding(w io.Writer, d diag.Diagnostic) {
 	note := ""
@@ -231,13 +258,5 @@ func tally(results []validatedPack) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d checked, %d valid; %s, %s", len(results), valid, count(wrong, "error"), count(warnings, "warning"))
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d checked, %d valid; %s, %s", len(results), valid, diag.Count(wrong, "error"), diag.Count(warnings, "warning"))
 }

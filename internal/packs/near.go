@@ -14,6 +14,10 @@ const (
 	maxNearLetters = 64  // of each, between what is the same in both
 )
 
+// Near returns at most three of names that somebody who wrote name may have meant,
+// the nearest first. Letter case does not matter.
+func Near(name string, names []string) []string { return near(strings.ToLower(name), names) }
+
 // near returns at most three of ids that somebody who wrote id may have meant.
 func near(id string, ids []string) []string {
 	type candidate struct {

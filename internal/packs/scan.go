@@ -235,7 +235,7 @@ func (s *scanner) scan() error {
 		s.reportDir(s.deepAt, CodeTooDeep, fmt.Sprintf("%s, %d folders below %s, and what is in them was not looked at; this is the first", holders(s.deep), maxDepth, s.root.Dir), "name a folder further down as a folder of packs, or move its packs up")
 	}
 	if s.unread > 0 {
-		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, fmt.Sprintf("%d documents in the folder were not read yet, since others took too long", s.unread),
+		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, diag.Count(s.unread, "document")+" of the folder could not be read yet, since others took too long",
 			"a server reads them as soon as it has nothing else to do; put packs that are slow to read into a folder of packs of their own")
 	}
 	if s.root.Named && len(s.found) == 0 {

@@ -298,7 +298,7 @@ func expandTabs(lines []line) ([]line, []repair) {
 	if count == 0 {
 		return lines, nil
 	}
-	return fixed, []repair{{first, fmt.Sprintf("%d lines are indented with tabs, which are read as two spaces each", count), "indent with spaces"}}
+	return fixed, []repair{{first, "tabs indent " + diag.Count(count, "line") + ", and each is read as two spaces", "indent with spaces"}}
 }
 
 var surrogates = sync.OnceValue(func() *regexp.Regexp {
