@@ -39,8 +39,14 @@ type indexed interface {
 
 // watch begins to follow.
 func (s *service) watch(logger *slog.Logger) {
-	s.keeper = &keeper{library: s.library, changed: s.server.Refresh, ready: s.server.Ready, logger: logger}
-	s.keeper.watcher = watch.Start(s.library, watch.Options{Changed: s.server.Refresh, Idle: s.keeper.idle, Logger: logger})
+	s.keeper = &keeper{library: s.library, changed: s.changed, ready: s.server.Ready, logger: logger}
+	s.keeper.watcher = watch.Start(s.library, watch.Options{Changed: s.changed, Idle: s.keeper.idle, Logger: logger})
+}
+
+// changed tells clients, and the log, of what is different about the packs.
+func (s *service) changed(ctx context.Context) {
+	s.reporter.report(s.library.Catalog(ctx))
+	s.server.Refresh(ctx)
 }
 
 // unwatch ends what watch began. What was not written since it was read is written

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -111,7 +114,7 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	}
 	switch rest := len(catalog.All()) - len(listed); {
 	case len(catalog.All()) == 0:
-		fmt.Fprintln(a.stderr, "No packs. Name a folder of packs with --packs DIR, or put packs into "+cfg.Paths.Packs)
+		a.sayNoPacks(cfg)
 	case !all && rest > 0:
 		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
@@ -122,6 +125,46 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 // soon as it is read.
 func isListed(p *packs.Pack) bool {
 	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
+}
+
+// broken returns the errors of a pack that a model sees: those of its tools.
+func (l *listedPack) broken() []diag.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(l.Problems), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
+}
+
+// sayNoPacks says where packs were looked for, and what was not looked at there.
+func (a *app) sayNoPacks(cfg *config.Config) {
+	fmt.Fprintln(a.stderr, "No packs. Looked in:")
+	for _, r := range a.roots(cfg, a.packsFolder(cfg)) {
+		fmt.Fprintf(a.stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
+	}
+	fmt.Fprintln(a.stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
+}
+
+// whatIsIn says why no pack was found in a folder.
+func whatIsIn(dir string) string {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is not there"
+	case err != nil:
+		return "it cannot be read"
+	}
+	var skipped []string
+	for _, e := range entries {
+		if packs.IsSkipped(e.Name()) && e.IsDir() {
+			skipped = append(skipped, safetext.Line(e.Name()))
+		}
+	}
+	text := "no SKILL.md, and no other document that makes a pack"
+	const most = 5
+	switch more := len(skipped) - most; {
+	case more > 0:
+		text += fmt.Sprintf("; skipped: %s and %d more", strings.Join(skipped[:most], ", "), more)
+	case len(skipped) > 0:
+		text += "; skipped: " + strings.Join(skipped, ", ")
+	}
+	return text
 }
 
 // describeAll describes packs, and only with all those that a rule forbids
@@ -149,7 +192,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 	}
 	var names, counts []string
 	for _, name := range config.CompatNames() {
-		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.compatRoots([]string{name}, project(cfg))})
+		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.compatRoots([]string{name}, a.packsFolder(cfg))})
 		if err != nil {
 			return ""
 		}
@@ -174,7 +217,7 @@ func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
 	_, problems, err := files.Load(p)
 	l := listedPack{
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
-		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached, Valid: p.Valid,
+		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
 		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
 		Problems: append(slices.Clone(p.Problems), problems...), unread: p.IsUnread(),
 	}
@@ -207,6 +250,12 @@ func printPack(w io.Writer, l listedPack, all bool) {
 		state = " (forbidden by a rule)"
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
+	if !all && !l.unread {
+		for _, d := range l.broken() {
+			fmt.Fprint(w, "    ")
+			printProblem(w, d)
+		}
+	}
 	if all {
 		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
 		for _, d := range foldInfos(l.Problems) {

@@ -434,7 +434,9 @@ func isManifest(name string) bool {
 	return name == "plugin.json" || strings.HasPrefix(name, ".") && strings.HasSuffix(name, "-plugin")
 }
 
-// skipped reports whether no pack is looked for in a directory of that name.
+// IsSkipped reports whether no pack is looked for in a directory of that name.
+func IsSkipped(name string) bool { return skipped(name) }
+
 func skipped(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
 
 // causeOf returns the innermost words of err: the path is said beside them.

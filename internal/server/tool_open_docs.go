@@ -115,6 +115,10 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (out openDocsRes
 	invisible := safetext.Inspect([]byte(out.EntryDoc.Content))
 	for _, name := range pack.Docs() {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
+		if isMissing(err) {
+			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is no file of the pack that can be read."})
+			continue
+		}
 		if err != nil {
 			return out, err
 		}
