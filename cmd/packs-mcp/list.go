@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -94,13 +95,16 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	}
 	listed := describeAll(cfg, found, all)
 	if asJSON {
-		return printJSON(a.stdout, struct {
-			Packs    []listedPack      `json:"packs"`
-			Problems []diag.Diagnostic `json:"problems,omitempty"`
-		}{listed, problems})
+		var more any
+		if len(problems) > 0 {
+			more = problems
+		}
+		return printJSONList(a.stdout, "packs", listed, "problems", more)
 	}
-	for _, l := range listed {
+	shown := 0
+	for l := range listed {
 		printPack(a.stdout, l, all)
+		shown++
 	}
 	if source == sourceRemote {
 		fmt.Fprintln(a.stderr, "No packs from elsewhere; this version serves folders of this machine.")
@@ -112,7 +116,7 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if note := a.compatNote(ctx, cfg); note != "" {
 		defer fmt.Fprintln(a.stderr, note)
 	}
-	switch rest := len(catalog.All()) - len(listed); {
+	switch rest := len(catalog.All()) - shown; {
 	case len(catalog.All()) == 0:
 		a.sayNoPacks(cfg)
 	case !all && rest > 0:
@@ -167,21 +171,28 @@ func whatIsIn(dir string) string {
 	return text
 }
 
-// describeAll describes packs, and only with all those that a rule forbids
+// describeAll describes packs one by one, and only with all those that a rule forbids
 // altogether, which no model is told of.
-func describeAll(cfg *config.Config, found []*packs.Pack, all bool) []listedPack {
-	files := toolFiles(cfg)
-	listed := make([]listedPack, 0, len(found))
-	for _, p := range found {
-		forbidden := rules.Forbids(cfg.Rules, "", p.ID)
-		if forbidden && !all {
-			continue
+func describeAll(cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
+	return func(yield func(listedPack) bool) {
+		// Compiled tools are kept; of so many packs, not all at once.
+		const most = 1_000
+		var files *packs.ToolFiles
+		for i, p := range found {
+			if i%most == 0 {
+				files = toolFiles(cfg)
+			}
+			forbidden := rules.Forbids(cfg.Rules, "", p.ID)
+			if forbidden && !all {
+				continue
+			}
+			l := describe(p, files)
+			l.Forbidden = forbidden
+			if !yield(l) {
+				return
+			}
 		}
-		l := describe(p, files)
-		l.Forbidden = forbidden
-		listed = append(listed, l)
 	}
-	return listed
 }
 
 // compatNote says in one line that folders of other programs hold packs, when
