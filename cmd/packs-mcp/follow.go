@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
 
@@ -40,7 +41,19 @@ type indexed interface {
 // watch begins to follow.
 func (s *service) watch(logger *slog.Logger) {
 	s.keeper = &keeper{library: s.library, changed: s.changed, ready: s.server.Ready, logger: logger}
-	s.keeper.watcher = watch.Start(s.library, watch.Options{Changed: s.changed, Idle: s.keeper.idle, Logger: logger})
+	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{Changed: s.changed, Idle: s.keeper.idle, Logger: logger})
+}
+
+// thrifty is a library that gives memory back after it has looked at everything, which
+// takes several times what the packs keep, and happens every half a minute.
+type thrifty struct{ *packs.Library }
+
+func (t thrifty) Refresh(ctx context.Context, dirs []string) (changed bool, err error) {
+	changed, err = t.Library.Refresh(ctx, dirs)
+	if dirs == nil {
+		giveBackMuch()
+	}
+	return changed, err
 }
 
 // changed tells clients, and the log, of what is different about the packs.

@@ -100,14 +100,14 @@ var (
 
 // hostKeys are keys that other programs define for packs, commands and agents. They
 // are no mistake, wherever the pack is used.
-var hostKeys = strings.Fields(`agent alwaysApply applyTo arguments background category color context disable-model-invocation disallowed-tools
+const hostKeys = `agent alwaysApply applyTo arguments background category color context disable-model-invocation disallowed-tools
 	disallowedTools effort globs hooks homepage icon id isolation keywords maxTurns mcpServers memory mode model paths permissionMode repository
-	shell skills title tools triggers type user-invocable when_to_use`) // never modified
+	shell skills title tools triggers type user-invocable when_to_use`
 
 // knownKeys are the keys that some specification has, or that are honoured
 // because many packs have them.
 func knownKeys() []string {
-	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint"}, hostKeys)
+	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint"}, strings.Fields(hostKeys))
 }
 
 // unknownKeys reports the keys of the frontmatter that are not in known.

@@ -293,7 +293,7 @@ func forbidden(r rule, pattern string) rule {
 	return r
 }
 
-// find is pattern.FindStringIndex(plain), where lower is plain with ASCII letters
+// find is the first match of the pattern in plain that nothing excuses, where lower is plain with ASCII letters
 // in lower case. It tries only where a match can begin: the package regexp takes
 // many times as long to find that out.
 func (r *rule) find(plain, lower string) []int {
@@ -319,10 +319,16 @@ func (r *rule) find(plain, lower string) []int {
 		}
 	}
 	slices.Sort(candidates)
+	done := 0 // where the last match that is excused ends
 	for _, at := range candidates {
-		if m := r.here.FindStringIndex(plain[at:]); m != nil && !r.excuses(plain, at, at+m[1]) {
+		m := r.here.FindStringIndex(plain[at:])
+		if m == nil || at < done {
+			continue
+		}
+		if !r.excuses(plain, at, at+m[1]) {
 			return []int{at, at + m[1]}
 		}
+		done = at + m[1]
 	}
 	return nil
 }

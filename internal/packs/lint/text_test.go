@@ -182,7 +182,12 @@ func TestFindIsThePattern(t *testing.T) {
 		}
 		text := b.String()
 		for _, rule := range rules() {
-			want := rule.pattern.FindStringIndex(text)
+			all := rule.pattern.FindAllStringIndex(text, -1)
+			all = slices.DeleteFunc(all, func(m []int) bool { return rule.excuses(text, m[0], m[1]) })
+			var want []int
+			if len(all) > 0 {
+				want = all[0]
+			}
 			if got := rule.find(text, lowered(text)); !slices.Equal(got, want) {
 				t.Fatalf("%q: %v, want %v", text, got, want)
 			}
