@@ -232,7 +232,7 @@ func reserved(p *Pack) string {
 	case strings.Contains(name, "__"):
 		return fmt.Sprintf("the name %q holds two underscores in a row, which part a pack from its tool in the names of tools", name)
 	}
-	for _, s := range []string{name, path.Base(p.ID)} {
+	for _, s := range []string{path.Base(name), path.Base(p.ID)} {
 		if why := reservedWord(s); why != "" && !strings.EqualFold(s, workspaceID) {
 			return why
 		}
