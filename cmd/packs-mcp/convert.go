@@ -109,7 +109,7 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 	case files == nil:
 		return errSaid
 	case strict && lost > 0:
-		return withHint(fmt.Errorf("nothing is written: %s cannot say %s", to, count(lost, "thing")), "leave --strict out to write the rest")
+		return withHint(fmt.Errorf("nothing is written: %s cannot say %s", to, diag.Count(lost, "thing")), "leave --strict out to write the rest")
 	}
 	return a.place(output, files, force)
 }

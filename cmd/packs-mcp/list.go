@@ -3,8 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -42,6 +46,8 @@ type listedPack struct {
 	// Forbidden says that a rule denies everything about the pack.
 	Forbidden bool              `json:"forbidden,omitempty"`
 	Problems  []diag.Diagnostic `json:"problems"`
+
+	unread bool
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -88,22 +94,25 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		return err
 	}
 	catalog := lib.Catalog(ctx)
-	found, problems := catalog.Attached(), catalog.Problems()
-	if all {
-		found = catalog.All()
+	found, problems := catalog.All(), catalog.Problems()
+	if !all {
+		found = slices.DeleteFunc(found, func(p *packs.Pack) bool { return !isListed(p) })
 	}
 	if source == sourceRemote {
 		found, problems = nil, nil // every root is a folder of this machine
 	}
 	listed := describeAll(cfg, found, all)
 	if asJSON {
-		return printJSON(a.stdout, struct {
-			Packs    []listedPack      `json:"packs"`
-			Problems []diag.Diagnostic `json:"problems,omitempty"`
-		}{listed, problems})
+		var more any
+		if len(problems) > 0 {
+			more = problems
+		}
+		return printJSONList(a.stdout, "packs", listed, "problems", more)
 	}
-	for _, l := range listed {
+	shown := 0
+	for l := range listed {
 		printPack(a.stdout, l, all)
+		shown++
 	}
 	if source == sourceRemote {
 		fmt.Fprintln(a.stderr, "No packs from elsewhere; this version serves folders of this machine.")
@@ -115,30 +124,83 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if note := a.compatNote(ctx, cfg); note != "" {
 		defer fmt.Fprintln(a.stderr, note)
 	}
-	switch rest := len(catalog.All()) - len(listed); {
+	switch rest := len(catalog.All()) - shown; {
 	case len(catalog.All()) == 0:
-		fmt.Fprintln(a.stderr, "No packs. Name a folder of packs with --packs DIR, or put packs into "+cfg.Paths.Packs)
+		a.sayNoPacks(cfg)
 	case !all && rest > 0:
 		fmt.Fprintf(a.stderr, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
 	return nil
 }
 
-// describeAll describes packs, and only with all those that a rule forbids
-// altogether, which no model is told of.
-func describeAll(cfg *config.Config, found []*packs.Pack, all bool) []listedPack {
-	files := toolFiles(cfg)
-	listed := make([]listedPack, 0, len(found))
-	for _, p := range found {
-		forbidden := rules.Forbids(cfg.Rules, "", p.ID)
-		if forbidden && !all {
-			continue
-		}
-		l := describe(p, files, cfg.Mode)
-		l.Forbidden = forbidden
-		listed = append(listed, l)
+// isListed reports whether a pack is listed without --all: a model sees it, or will as
+// soon as it is read.
+func isListed(p *packs.Pack) bool {
+	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
+}
+
+// broken returns the errors of a pack that a model sees: those of its tools.
+func (l *listedPack) broken() []diag.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(l.Problems), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
+}
+
+// sayNoPacks says where packs were looked for, and what was not looked at there.
+func (a *app) sayNoPacks(cfg *config.Config) {
+	fmt.Fprintln(a.stderr, "No packs. Looked in:")
+	for _, r := range a.roots(cfg, a.packsFolder(cfg)) {
+		fmt.Fprintf(a.stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
 	}
-	return listed
+	fmt.Fprintln(a.stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
+}
+
+// whatIsIn says why no pack was found in a folder.
+func whatIsIn(dir string) string {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is not there"
+	case err != nil:
+		return "it cannot be read"
+	}
+	var skipped []string
+	for _, e := range entries {
+		if packs.IsSkipped(e.Name()) && e.IsDir() {
+			skipped = append(skipped, safetext.Line(e.Name()))
+		}
+	}
+	text := "no SKILL.md, and no other document that makes a pack"
+	const most = 5
+	switch more := len(skipped) - most; {
+	case more > 0:
+		text += fmt.Sprintf("; skipped: %s and %d more", strings.Join(skipped[:most], ", "), more)
+	case len(skipped) > 0:
+		text += "; skipped: " + strings.Join(skipped, ", ")
+	}
+	return text
+}
+
+// describeAll describes packs one by one, and only with all those that a rule forbids
+// altogether, which no model is told of.
+func describeAll(cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
+	return func(yield func(listedPack) bool) {
+		// Compiled tools are kept; of so many packs, not all at once.
+		const most = 1_000
+		var files *packs.ToolFiles
+		for i, p := range found {
+			if i%most == 0 {
+				files = toolFiles(cfg)
+			}
+			forbidden := rules.Forbids(cfg.Rules, "", p.ID)
+			if forbidden && !all {
+				continue
+			}
+			l := describe(p, files, cfg.Mode)
+			l.Forbidden = forbidden
+			if !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // compatNote says in one line that folders of other programs hold packs, when
@@ -149,7 +211,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 	}
 	var names, counts []string
 	for _, name := range config.CompatNames() {
-		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.compatRoots([]string{name}, project(cfg))})
+		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.compatRoots([]string{name}, a.packsFolder(cfg))})
 		if err != nil {
 			return ""
 		}
@@ -176,9 +238,9 @@ func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
 	l := listedPack{
 		Version: m.Version, License: m.License, Compatible: m.Compatibility, AllowedTools: m.AllowedTools, Modes: p.Modes(),
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
-		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached, Valid: p.Valid,
+		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
 		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
-		Problems: append(slices.Clone(p.Problems), problems...),
+		Problems: append(slices.Clone(p.Problems), problems...), unread: p.IsUnread(),
 	}
 	if !p.Offered {
 		l.HiddenInMode = cmp.Or(mode, "Global")
@@ -199,6 +261,8 @@ func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
 func printPack(w io.Writer, l listedPack, all bool) {
 	state := ""
 	switch {
+	case l.unread:
+		state = " (not read yet)"
 	case !all:
 	case !l.Valid:
 		state = " (invalid)"
@@ -212,9 +276,15 @@ func printPack(w io.Writer, l listedPack, all bool) {
 		state = fmt.Sprintf(" (for %s, and the mode is %s)", modesLine(l.Modes), safetext.Line(l.HiddenInMode))
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
+	if !all && !l.unread {
+		for _, d := range l.broken() {
+			fmt.Fprint(w, "    ")
+			printProblem(w, d)
+		}
+	}
 	if all {
 		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
-		for _, d := range l.Problems {
+		for _, d := range foldInfos(l.Problems) {
 			fmt.Fprint(w, "    ")
 			printProblem(w, d)
 		}
@@ -362,7 +432,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	for _, d := range out.Problems {
+	for _, d := range foldInfos(out.Problems) {
 		printProblem(a.stdout, d)
 	}
 	return nil
@@ -370,6 +440,8 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 
 func stateOf(p *packs.Pack, mode string) string {
 	switch {
+	case p.IsUnread():
+		return "not read yet, since other packs of its folder are slow to read"
 	case !p.Valid:
 		return "invalid"
 	case p.ShadowedBy != "":

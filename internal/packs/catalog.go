@@ -238,7 +238,7 @@ func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
 		}
 	}
 	switch {
-	case len(matches) == 0 || lower == "workspace":
+	case len(matches) == 0 || lower == workspaceID:
 		return nil, &NotFoundError{id, near(lower, ids)}
 	case len(matches) > 1:
 		e := &AmbiguousError{ID: id}

@@ -14,12 +14,16 @@ const (
 	maxNearLetters = 64  // of each, between what is the same in both
 )
 
-// near returns at most three of ids that somebody who wrote id may have meant.
-func near(id string, ids []string) []string { return Near(id, ids, 3) }
+// enoughNear is how many names a message suggests.
+const enoughNear = 3
 
-// Near returns at most so many of ids, of packs or of tools, that somebody who
-// wrote id in lower case may have meant, the nearest first.
-func Near(id string, ids []string, most int) []string {
+// near is [Near] with as many names as a message suggests.
+func near(id string, ids []string) []string { return Near(id, ids, enoughNear) }
+
+// Near returns at most so many of names that somebody who wrote name may have
+// meant, the nearest first. Letter case does not matter.
+func Near(name string, names []string, most int) []string {
+	id := strings.ToLower(name)
 	type candidate struct {
 		id       string
 		distance int
@@ -31,7 +35,7 @@ func Near(id string, ids []string, most int) []string {
 	base := path.Base(id)
 	enough := max(1, len(base)/3)
 	ofBase, ofID := newRuler(base, enough), newRuler(id, enough)
-	for _, other := range ids {
+	for _, other := range names {
 		lower := strings.ToLower(other)
 		d := min(ofBase.distance(lower[strings.LastIndexByte(lower, '/')+1:]), ofID.distance(lower))
 		if len(base) >= 3 && strings.Contains(lower, base) {

@@ -232,7 +232,8 @@ func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 	if page.Truncated {
 		return "", failf(codeTooLarge, "Open it with "+s.exposed(toolOpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
 	}
-	return strings.ToValidUTF8(string(page.Data), "\ufffd"), nil
+	text, _ := page.Text()
+	return strings.ToValidUTF8(string(text), "\ufffd"), nil
 }
 
 // userMessage is a prompt of one message of the user's.

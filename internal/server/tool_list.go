@@ -29,6 +29,7 @@ const (
 	maxListLine     = 200 // characters of a problem, and of a name
 	maxListTags     = 10  // of a pack
 	maxListTag      = 50  // characters
+	maxListCopies   = 10  // of a pack that a query is about
 )
 
 type listParams struct {
@@ -42,7 +43,7 @@ type listResult struct {
 	// NotValid are attached packs that cannot be used as they are now: on the first
 	// page, and of a query those whose id or name it has a word of.
 	NotValid []notValidPack `json:"not_valid,omitempty"`
-	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing
+	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing, or not all packs were read yet
 }
 
 type notValidPack struct {
@@ -63,6 +64,9 @@ type listedPack struct {
 	AllowedTools string   `json:"allowed_tools,omitempty"`
 	Enabled      []string `json:"enabled,omitempty"`
 	Problems     []string `json:"problems,omitempty"`
+	// SameAs are other packs that a query is about and that say the same of
+	// themselves: one entry is enough for all of them.
+	SameAs []string `json:"same_as,omitempty"`
 }
 
 func listTool() *baseTool {
@@ -74,13 +78,13 @@ func listTool() *baseTool {
 			return text + s.metadataBlock(s.listedPacks(catalog), once, maxInstructions-weight(text))
 		},
 		input: `{"type":"object","properties":{` +
-			`"query":{"type":"string","description":"words, or their beginnings, of an id, name, tag, tool or description: gives the 20 packs that fit best, the best first"},` +
+			`"query":{"type":"string","description":"what the pack should be about, or words of its id, name, tags, tools or description: gives the 20 packs that fit best, the best first"},` +
 			`"cursor":{"type":"string","description":"next_cursor of the page before"}},"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"packs":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
 			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},` +
 			`"version":{"type":"string"},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"string"},"enabled":{"type":"array","items":{"type":"string"}},` +
-			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
+			`"problems":{"type":"array","items":{"type":"string"}},"same_as":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
 			`"next_cursor":{"type":"string"},"hint":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + errorProperty + `}}`,
 		annotations: readOnly("List capability packs"),
@@ -112,6 +116,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 			}
 			if p.Cursor == "" {
 				out.NotValid = s.notValid(c, query)
+				out.Hint = strings.TrimSpace(out.Hint + " " + unreadHint(c.catalog))
 			}
 			return out, nil
 		},
@@ -121,13 +126,35 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 // matching lists the packs that a query is about, the best first.
 func (s *Server) matching(ctx context.Context, c *call, query string) listResult {
 	out := listResult{Packs: []listedPack{}}
-	for _, p := range s.best(ctx, c.catalog, query, listPage) {
-		out.Packs = append(out.Packs, s.listed(c, p))
+	for _, m := range s.best(ctx, c.catalog, query, listPage) {
+		l := s.listed(c, m.pack)
+		for _, p := range m.copies[:min(len(m.copies), maxListCopies)] {
+			l.SameAs = append(l.SameAs, p.ID)
+		}
+		out.Packs = append(out.Packs, l)
 	}
 	if len(out.Packs) == 0 {
 		out.Hint = "No attached pack has any of these words in its id, name, tags, tools or description. Try other words or their beginnings, or leave the query out to see all packs."
 	}
 	return out
+}
+
+// unreadHint says how many attached packs were not read yet; empty for none. Which
+// they are is not said: some may be for persons only.
+func unreadHint(catalog *packs.Catalog) string {
+	n := 0
+	for _, p := range catalog.All() {
+		if p.Attached && p.IsUnread() {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 more pack was not read yet. List again in a minute."
+	}
+	return fmt.Sprintf("%d more packs were not read yet. List again in a minute.", n)
 }
 
 // list lists all packs by id, from the one after an id on.

@@ -209,7 +209,7 @@ func nearTools(name string, set *tools.Set) []string {
 	for i, t := range set.Tools {
 		all[i] = t.Name
 	}
-	if near := packs.Near(strings.ToLower(name), all, maxNearTools); len(near) > 0 {
+	if near := packs.Near(name, all, maxNearTools); len(near) > 0 {
 		return near
 	}
 	return all[:min(len(all), maxNearTools)]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -37,6 +38,7 @@ type document struct {
 	Content    string `json:"content"`
 	Truncated  bool   `json:"truncated,omitempty"`
 	NextOffset int64  `json:"next_offset,omitempty"`
+	Note       string `json:"note,omitempty"` // what is odd about the document
 }
 
 func openDocsTool() *baseTool {
@@ -57,7 +59,7 @@ func openDocsTool() *baseTool {
 }
 
 const documentSchema = `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},` +
-	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"}},"required":["path","content"]}`
+	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},"note":{"type":"string"}},"required":["path","content"]}`
 
 func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) {
 	var p openDocsParams
@@ -129,19 +131,24 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParam
 		}
 	}
 	out.Folder, out.EntryDoc = pack.Folder(), documentOf(page)
-	invisible := safetext.Inspect(page.Data)
+	invisible := safetext.Inspect([]byte(out.EntryDoc.Content))
 	additional := pack.Docs()
 	if p.Offset > 0 {
 		additional = nil
 	}
 	for _, name := range additional {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
+		if isMissing(err) {
+			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is no file of the pack that can be read."})
+			continue
+		}
 		if err != nil {
 			return out, err
 		}
-		out.AdditionalDocs = append(out.AdditionalDocs, documentOf(page))
+		doc := documentOf(page)
+		out.AdditionalDocs = append(out.AdditionalDocs, doc)
 		out.compared = out.compared && page.Verified
-		invisible = invisible.Plus(safetext.Inspect(page.Data))
+		invisible = invisible.Plus(safetext.Inspect([]byte(doc.Content)))
 	}
 	if invisible.Total() > 0 {
 		out.hidden = invisible.String()
@@ -170,7 +177,16 @@ func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, 
 }
 
 func documentOf(p *packfs.Page) document {
-	return document{Path: p.Path, Content: string(p.Data), Truncated: p.Truncated, NextOffset: p.NextOffset}
+	text, _ := p.Text()
+	return document{Path: p.Path, Content: string(text), Truncated: p.Truncated, NextOffset: p.NextOffset, Note: noteOf(p)}
+}
+
+// noteOf says what is odd about a page; empty for nothing.
+func noteOf(p *packfs.Page) string {
+	if p.Charset == charset.UTF8 {
+		return ""
+	}
+	return "The file is " + string(p.Charset) + "; this is its text. Offsets count its bytes."
 }
 
 // hiddenIn says how many invisible characters a text has; empty for none.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -92,6 +93,12 @@ func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic)
 	case ToolsJSON:
 		set, problems = l.ParseToolsJSON(file, src)
 	default:
+		if set := charset.Of(src); set != charset.UTF8 {
+			return nil, []diag.Diagnostic{{
+				Code: tools.CodeNotUTF8, Severity: diag.Error, File: file,
+				Message: fmt.Sprintf("the document is %s, not UTF-8", set), Hint: "save the file as UTF-8",
+			}}
+		}
 		doc, found := frontmatter.Parse(file, src)
 		if doc == nil {
 			return nil, found
