@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -22,6 +23,8 @@ const (
 	retAsk    = unix.SECCOMP_RET_USER_NOTIF // the supervisor decides; see broker
 	retDone   = unix.SECCOMP_RET_ERRNO      // nothing happens, and the program hears that it worked
 	retPerm   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	retNoSpc  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)
+	retMFile  = unix.SECCOMP_RET_ERRNO | uint32(unix.EMFILE)
 	retNoSys  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	retNoMem  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOMEM)
 	retInval  = unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)
@@ -80,8 +83,16 @@ func (w *filterWriter) anyBit(v, mask uint32) {
 func (p *plan) seccomp(f Filter) {
 	code := f.program()
 	p.keep = append(p.keep, code)
-	p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(),
-		unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})).out = uint8(slotFrom)
+	program := unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})
+	if f.NoListener {
+		p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
+		return
+	}
+	p.call(StepListen, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(), program).out = uint8(slotFrom)
+	// Linux 5.0 to 5.4 cannot let a call go on. Nobody has asked yet, so a kernel
+	// that can finds no question.
+	p.call(StepListen, unix.SYS_IOCTL, slotFrom, unix.SECCOMP_IOCTL_NOTIF_SEND,
+		unsafe.Pointer(&answer{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})).ignore[0] = uintptr(unix.ENOENT)
 	p.pass("send the filter's questions to the supervisor", fdQuestions, slotFrom)
 }
 
@@ -166,16 +177,40 @@ func (f Filter) program() []unix.SockFilter {
 	return w.code
 }
 
+// ask returns the verdict on a call that the supervisor decides about. Where it
+// cannot be asked, that is a refusal.
+func (f Filter) ask(refusal uint32) uint32 {
+	if f.NoListener {
+		return refusal
+	}
+	return retAsk
+}
+
 // memory keeps memory within bounds that the kernel's limit on a process's data
 // does not see. What is shared is counted by the supervisor, which sees what the
 // filter sees: sizes, but not what a descriptor stands for, which may be
 // /dev/zero.
+//
+// Where the supervisor cannot be asked, the filter bounds each mapping without a
+// file. Files are shared freely, since there no program can open /dev/zero to
+// write, without which a mapping of it takes no memory.
 func (f Filter) memory(w *filterWriter) {
 	w.when(unix.SYS_MMAP, func(w *filterWriter) {
 		w.load(arg(3))
 		// What grows down is taken for a stack. Huge pages are set aside for somebody.
 		w.anyBit(retNoMem, unix.MAP_GROWSDOWN|unix.MAP_HUGETLB)
-		w.anyBit(retAsk, unix.MAP_SHARED) // a bit of MAP_SHARED_VALIDATE, too
+		if !f.NoListener {
+			w.anyBit(retAsk, unix.MAP_SHARED) // a bit of MAP_SHARED_VALIDATE, too
+			w.ret(retAllow)
+			return
+		}
+		if f.Piece > 0 {
+			for _, bit := range []uint32{unix.MAP_SHARED, unix.MAP_ANONYMOUS} {
+				w.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 1, 0, bit)
+				w.ret(retAllow)
+			}
+			w.atMost(1, f.Piece, retNoMem)
+		}
 		w.ret(retAllow)
 	})
 	if f.Alone {
@@ -185,10 +220,21 @@ func (f Filter) memory(w *filterWriter) {
 		const shmHugeTLB = 0o4000
 		w.load(arg(2))
 		w.anyBit(retNoMem, shmHugeTLB)
-		w.ret(retAsk)
+		w.ret(f.ask(retNoSpc))
 	})
-	w.refuse(unix.SYS_MSGGET, retAsk)
-	w.refuse(unix.SYS_SEMGET, retAsk)
+	w.refuse(unix.SYS_MSGGET, f.ask(retNoSpc))
+	w.refuse(unix.SYS_SEMGET, f.ask(retNoSpc))
+}
+
+// atMost returns v when an argument of 64 bits is larger than most.
+func (w *filterWriter) atMost(n uint32, most int64, v uint32) {
+	low := uint32(min(most, math.MaxUint32))
+	w.load(arg(n) + 4)
+	w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, 0)
+	w.ret(v)
+	w.load(arg(n))
+	w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, low)
+	w.ret(v)
 }
 
 // limits keeps the program to limits of its own. Those of other processes of the
@@ -367,9 +413,10 @@ func (f Filter) others(w *filterWriter) {
 	w.refuse(unix.SYS_PROCESS_MRELEASE, retPerm)
 	// Without a user namespace, which has limits of its own, the supervisor counts
 	// what the program takes of the user's.
-	for _, nr := range append(inotifyInits(), unix.SYS_INOTIFY_ADD_WATCH) {
-		w.refuse(nr, retAsk)
+	for _, nr := range inotifyInits() {
+		w.refuse(nr, f.ask(retMFile))
 	}
+	w.refuse(unix.SYS_INOTIFY_ADD_WATCH, f.ask(retNoSpc))
 	if !f.NoScope {
 		return
 	}
