@@ -153,11 +153,26 @@ func (f Filter) program() []unix.SockFilter {
 			setVerity   = 0x40806685 // FS_IOC_ENABLE_VERITY makes a file read-only for good
 			setPolicy   = 0x800c6613 // FS_IOC_SET_ENCRYPTION_POLICY
 			setVersion  = 0x40087602 // FS_IOC_SETVERSION
+			setVersion4 = 0x40086604 // EXT4_IOC_SETVERSION
 			addCryptKey = 0xc0506617 // FS_IOC_ADD_ENCRYPTION_KEY
+			delCryptKey = 0xc0406618 // FS_IOC_REMOVE_ENCRYPTION_KEY closes the user's encrypted files
+
+			// File systems' own calls that make and remove subvolumes: they take a
+			// folder that is open to read, and pass Landlock by. Others take clones of
+			// a file's blocks by numbers that look like Btrfs's.
+			kind        = 0xff00
+			btrfs       = 0x9400
+			bcachefs    = 0xbc00
+			clone       = 0x40049409 // FICLONE
+			cloneRange  = 0x4020940d // FICLONERANGE
+			dedupeRange = 0xc0189436 // FIDEDUPERANGE
 		)
 		w.load(arg(1))
 		w.oneOf(retPerm, unix.TIOCSTI, tiocLinux, unix.TIOCSETD, fioSetOwn, siocSPGrp,
-			setFlags, setXAttr, setVerity, setPolicy, setVersion, addCryptKey)
+			setFlags, setXAttr, setVerity, setPolicy, setVersion, setVersion4, addCryptKey, delCryptKey)
+		w.oneOf(retAllow, clone, cloneRange, dedupeRange)
+		w.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, kind)
+		w.oneOf(retPerm, btrfs, bcachefs)
 		w.ret(retAllow)
 	})
 	w.when(unix.SYS_PERSONALITY, func(w *filterWriter) {
@@ -166,6 +181,15 @@ func (f Filter) program() []unix.SockFilter {
 		w.oneOf(retAllow, 0, 0x0040000, 0x0020000, 0x0060000, 0xffffffff)
 		w.ret(retPerm)
 	})
+	w.when(unix.SYS_PRCTL, func(w *filterWriter) {
+		w.load(arg(0))
+		// Where a process's memory begins and ends is the kernel's to say. Stacks of
+		// return addresses are memory that no limit counts.
+		w.oneOf(retPerm, unix.PR_SET_MM)
+		w.oneOf(retInval, unix.PR_SET_SHADOW_STACK_STATUS)
+		w.ret(retAllow)
+	})
+	w.shadowStack()
 	w.setID()
 	w.limits()
 	f.fcntl(&w)
