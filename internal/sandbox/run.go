@@ -397,6 +397,17 @@ func newOutput(c *Command, limits Limits, ws *workspace) *runOutput {
 	return out
 }
 
+// MakeTemp makes a folder of this process's own in the system's folder for
+// temporary files, and returns what removes it. Should this process be killed,
+// the next start of a server removes it, but not on Windows.
+func MakeTemp() (path string, remove func() error, err error) {
+	folder, err := newTemp("")
+	if err != nil {
+		return "", nil, err
+	}
+	return folder.path, folder.remove, nil
+}
+
 // sweep removes what servers that were killed have left.
 func (r *Runner) sweep() {
 	parents := []string{""}

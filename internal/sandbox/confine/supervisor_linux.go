@@ -52,7 +52,7 @@ func (s *supervisor) watchInit() {
 	if count {
 		timeout = int(countEvery / time.Millisecond)
 	}
-	heard := false
+	heard, counted := false, time.Now()
 	for {
 		fds[brokerAt].Fd = s.broker.fd
 		if _, err := unix.Poll(fds, timeout); err != nil && err != unix.EINTR {
@@ -64,8 +64,10 @@ func (s *supervisor) watchInit() {
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
 		}
-		if count && !s.killing && !s.hasRoom() {
-			s.tooMany()
+		if count && !s.killing && time.Since(counted) >= countEvery {
+			if counted = time.Now(); !s.hasRoom() {
+				s.tooMany()
+			}
 		}
 		if fds[reportsAt].Revents == 0 {
 			continue
