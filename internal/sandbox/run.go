@@ -72,7 +72,7 @@ func New(o Options) *Runner {
 //
 // A program that was started gives a Result and no error, however it ended.
 // Any error means that nothing was started: a [*CommandError], a
-// [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError], ctx's
+// [*NotFoundError], a [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError], ctx's
 // own error when it was done before, or one of preparing the run.
 //
 // When ctx is done, the timeout passes or the output is too much, everything
@@ -102,7 +102,7 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err := im.files(c).check(); err != nil {
 		return nil, err
 	}
-	if err := c.checkSearch(); err != nil {
+	if err := c.CheckSearch(); err != nil {
 		return nil, err
 	}
 	p.Limits = p.Limits.WithDefaults()

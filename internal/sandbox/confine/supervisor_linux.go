@@ -233,6 +233,26 @@ func (s *supervisor) watchProgram() {
 		}
 	}
 	s.killAll()
+	if fds[reportsAt].Fd >= 0 {
+		s.lastWord()
+	}
+}
+
+// lastWord takes in what the child said after the pipe was looked at: that the
+// program could not be started, before it ended. It does not wait.
+func (s *supervisor) lastWord() {
+	fds := []unix.PollFd{{Fd: int32(s.reports), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		var rec record
+		if err == nil && n > 0 && readRecord(s.reports, &rec) {
+			s.note(&rec)
+		}
+		return
+	}
 }
 
 // reap buries the dead, and reports whether there are no children at all.
