@@ -60,6 +60,8 @@ func (*jobStarter) tempDir() string { return "" }
 
 func (*jobStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (*jobStarter) overlays(string) string { return noNamespaces }
+
 // close has nothing to give back: each run has a job and a token of its own.
 func (*jobStarter) close() {}
 

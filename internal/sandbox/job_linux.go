@@ -55,7 +55,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	j := &confine.Job{
 		Path: l.argv[0], Args: l.argv[1:], Env: l.env,
 		Namespaces: s.namespaces, HostNet: policy.Network == NetworkFull, Loopback: policy.Network == NetworkLoopback,
-		TmpSize: limits.Workspace,
+		TmpSize: limits.Workspace, Layer: confine.Room{Bytes: limits.Layer, Names: int64(limits.LayerNames)},
 		Limits: confine.Limits{
 			CPU: int64((limits.CPU + time.Second - 1) / time.Second), Data: limits.Memory,
 			Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,
@@ -75,7 +75,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	default:
 		j.Filter.Network = confine.NetworkHostX
 	}
-	if j.Filter.Network != confine.NetworkNone && s.landlock < 9 && len(policy.ReadOnly)+len(policy.Writable) > 2 {
+	if j.Filter.Network != confine.NetworkNone && s.landlock < 9 && len(policy.ReadOnly)+len(policy.Writable)+len(policy.Layers) > 2 {
 		// A folder besides pack and workspace may have sockets of the user's other
 		// programs, to which no other mechanism closes the way.
 		j.Filter.Network = confine.NetworkHostX
@@ -98,6 +98,11 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	}
 	for _, path := range policy.Writable {
 		t.add(path, true, false)
+	}
+	if l.layers != nil {
+		for _, one := range l.layers.all {
+			t.layer(one)
+		}
 	}
 	for _, i := range l.images {
 		t.show(i)
@@ -240,6 +245,24 @@ func (t *view) show(i Image) {
 	t.allow(i.At, access)
 }
 
+// layer makes what is at a layered folder changeable, without the folder being
+// changed.
+func (t *view) layer(l *layer) {
+	t.add(l.Folder, true, false)
+	i := slices.IndexFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == l.Folder })
+	if i < 0 {
+		return // it is not there any more, or a link by now; the working folder would not be found
+	}
+	b := &t.job.Binds[i]
+	switch l.Kind {
+	case LayerOverlay:
+		b.Layered = true
+		t.identify(l.Folder, confineID(l.info))
+	case LayerClone, LayerCopy:
+		b.From = l.from
+	}
+}
+
 func (t *view) link(path, target string) {
 	t.job.Links = append(t.job.Links, confine.Link{Path: path, Target: target})
 }
@@ -314,10 +337,18 @@ func (t *view) identify(path string, id confine.ID) {
 		}
 	}
 	for i := range t.job.Landlock.Rules {
-		if t.job.Landlock.Rules[i].Path == path {
+		// What a layer shows of a folder is another one, by its numbers.
+		if t.job.Landlock.Rules[i].Path == path && !t.layered(path) {
 			t.job.Landlock.Rules[i].ID = id
 		}
 	}
+}
+
+// layered reports whether path is in a layered folder.
+func (t *view) layered(path string) bool {
+	return slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool {
+		return b.Layered && insideAny([]string{b.Path}, path)
+	})
 }
 
 // finish puts everything in order, and leaves out what the kernel does not know

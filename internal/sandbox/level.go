@@ -18,6 +18,10 @@ type starter interface {
 	// paths.
 	shows(p *Policy, c *Command, im images) bool
 
+	// overlays says why a folder cannot be seen by a run through a layer that
+	// takes what the run writes; empty: it can.
+	overlays(dir string) string
+
 	// start starts the program of l. Its error means that nothing was started,
 	// and is one that [Runner.Run] documents. It keeps none of l's files.
 	start(l *launch) (process, error)
@@ -32,6 +36,7 @@ type launch struct {
 	policy                Policy // with its limits filled in
 	command               *Command
 	images                images
+	layers                *layers
 	checked               []checkedFile // that were verified
 	argv, env             []string      // both whole, argv[0] is the program's path
 	tmp                   string        // what TMPDIR is
@@ -77,6 +82,10 @@ type Report struct {
 	// Loopback says that Level can give a run a network of its own with nothing
 	// but the run's processes on it.
 	Loopback bool
+
+	// Overlay says why no run can be given a folder of the user's through a layer
+	// in memory, where Layers are copies at best; empty: it can.
+	Overlay string
 }
 
 // A Trial is what became of trying one level by running a program under it.

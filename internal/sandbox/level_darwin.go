@@ -34,6 +34,8 @@ func (*seatbeltStarter) tempDir() string { return "" }
 
 func (*seatbeltStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (*seatbeltStarter) overlays(string) string { return noNamespaces }
+
 func (*seatbeltStarter) close() {}
 
 func (s *seatbeltStarter) start(l *launch) (process, error) {

@@ -25,6 +25,10 @@ type confiner struct {
 	namespaces bool
 	landlock   int // the kernel's ABI; 0: not used
 
+	// overlay says why there are no layers in memory; empty: there are. It is set
+	// by the probe.
+	overlay string
+
 	etc    publicRules
 	spares spares
 }
@@ -67,6 +71,7 @@ func (s *confiner) start(l *launch) (process, error) {
 	p := &confined{helper: h, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
 	go func() {
 		p.report, _ = h.answer() // whatever is wrong with it, nobody knows how the run ended
+		l.layers.give(h.layers)
 		close(p.done)
 	}()
 	return p, nil
@@ -245,7 +250,44 @@ func try(ctx context.Context, s starter) error {
 	if c.landlock > 0 {
 		checks = append(checks, confine.CheckLandlock)
 	}
-	return c.try(ctx, NetworkNone, checks)
+	return c.try(ctx, Policy{}, nil, checks)
+}
+
+// tryOverlay runs this program under s in a folder with a layer, which it writes
+// to. It returns why that cannot be done; empty: it can.
+func tryOverlay(ctx context.Context, s starter) string {
+	c, ok := s.(*confiner)
+	if !ok || !c.namespaces {
+		return noNamespaces
+	}
+	if err := c.tryOverlay(ctx); err != nil {
+		c.overlay = "no overlay in memory: " + err.Error()
+	}
+	return c.overlay
+}
+
+func (s *confiner) tryOverlay(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "packs-run-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	if err := confine.PrepareLayer(dir); err != nil {
+		return err
+	}
+	policy := Policy{Layers: []Layer{{Folder: dir, Kind: LayerOverlay}}}
+	l, err := openLayers(policy.Layers)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if err := s.try(ctx, policy, l, []string{confine.CheckLayer, dir}); err != nil {
+		return err
+	}
+	return confine.InspectLayer(dir, l.all[0].dir)
 }
 
 // tryLoopback runs this program under s with a network of its own, which it
@@ -255,10 +297,10 @@ func tryLoopback(ctx context.Context, s starter) error {
 	if !ok {
 		return nil
 	}
-	return c.try(ctx, NetworkLoopback, []string{confine.CheckLoopback})
+	return c.try(ctx, Policy{Network: NetworkLoopback}, nil, []string{confine.CheckLoopback})
 }
 
-func (s *confiner) try(ctx context.Context, network Network, checks []string) error {
+func (s *confiner) try(ctx context.Context, policy Policy, layers *layers, checks []string) error {
 	exe, err := filepath.EvalSymlinks("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -275,8 +317,10 @@ func (s *confiner) try(ctx context.Context, network Network, checks []string) er
 		return err
 	}
 	defer r.Close()
+	policy.ReadOnly, policy.Limits = append(policy.ReadOnly, exe), DefaultLimits()
 	p, err := s.start(&launch{
-		policy:  Policy{ReadOnly: []string{exe}, Network: network, Limits: DefaultLimits()},
+		policy:  policy,
+		layers:  layers,
 		command: &Command{Program: Program{Name: "packs-mcp", Path: exe, Resolved: exe}, Dir: "/"},
 		argv:    append([]string{exe, confine.CheckArg}, checks...),
 		env:     []string{"TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, tmp: tmp, stdout: w, stderr: w,

@@ -124,12 +124,17 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		defer r.removeTemp(tmp)
 	}
 
+	over, err := openLayers(p.Layers)
+	if err != nil {
+		return nil, err
+	}
+	defer over.close()
 	guarded, err := r.guards.guard(&p)
 	if err != nil {
 		return nil, err
 	}
 	defer guarded.release()
-	res, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, tmp: tmp}, ws)
+	res, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp}, ws)
 	changes := guarded.settle(ws, c.RunID)
 	if err != nil {
 		return nil, err

@@ -120,6 +120,9 @@ type Limits struct {
 	FileSize  int64 // bytes of one file; a larger one in the workspace is no artifact
 	Workspace int64 // bytes of all files in the workspace after the run
 
+	Layer      int64 // bytes of what the run changes in all Layers together
+	LayerNames int   // files, folders and links of the same
+
 	Output       int   // bytes kept in memory of each stream, half from its head and half from its tail
 	OutputMerged int   // the same for the two streams taken together
 	OutputTotal  int64 // bytes of both streams; with more, the program is killed
@@ -135,6 +138,8 @@ func DefaultLimits() Limits {
 		OpenFiles:    1024,
 		FileSize:     256 << 20,
 		Workspace:    1 << 30,
+		Layer:        512 << 20,
+		LayerNames:   100_000,
 		Output:       16 << 10,
 		OutputMerged: 4 << 10,
 		OutputTotal:  64 << 20,
@@ -152,6 +157,8 @@ func (l Limits) WithDefaults() Limits {
 	l.OpenFiles = orDefault(l.OpenFiles, d.OpenFiles)
 	l.FileSize = orDefault(l.FileSize, d.FileSize)
 	l.Workspace = orDefault(l.Workspace, d.Workspace)
+	l.Layer = orDefault(l.Layer, d.Layer)
+	l.LayerNames = orDefault(l.LayerNames, d.LayerNames)
 	l.Output = orDefault(l.Output, d.Output)
 	l.OutputMerged = orDefault(l.OutputMerged, d.OutputMerged)
 	l.OutputTotal = orDefault(l.OutputTotal, d.OutputTotal)
@@ -173,7 +180,7 @@ func (l Limits) check() error {
 	}{
 		{"timeout", int64(l.Timeout)}, {"cpu", int64(l.CPU)}, {"memory", l.Memory},
 		{"processes", int64(l.Processes)}, {"open_files", int64(l.OpenFiles)},
-		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"output", int64(l.Output)},
+		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"layer", l.Layer}, {"layer_names", int64(l.LayerNames)}, {"output", int64(l.Output)},
 		{"output_markdown", int64(l.OutputMerged)}, {"output_total", l.OutputTotal},
 	} {
 		if f.value < 0 {
@@ -188,6 +195,12 @@ func (l Limits) check() error {
 type Policy struct {
 	ReadOnly []string // absolute folders and files the run may read besides the system's and the program's own
 	Writable []string // absolute folders the run may also change; they win over ReadOnly
+
+	// Layers are folders of the user's that the run may change, without ever
+	// writing to them: see [Runner.Layers], which gives what to put here. None is
+	// in another. When one cannot be had any more as it is here, nothing is
+	// started.
+	Layers []Layer
 
 	// Protected are absolute paths below Writable folders, of files and folders
 	// that other programs trust and run. What is there is read-only, or put
@@ -238,6 +251,11 @@ func (p *Policy) check() error {
 	for _, l := range p.Links {
 		if !filepath.IsAbs(l.Path) || strings.ContainsRune(l.Path, 0) || strings.ContainsRune(l.Target, 0) || l.Target == "" {
 			return &CommandError{Problem: fmt.Sprintf("link %q to %q is not one from an absolute path", l.Path, l.Target)}
+		}
+	}
+	for _, l := range p.Layers {
+		if !filepath.IsAbs(l.Folder) || filepath.Clean(l.Folder) != l.Folder || strings.ContainsRune(l.Folder, 0) {
+			return &CommandError{Problem: fmt.Sprintf("layered folder %q is not absolute and clean", l.Folder)}
 		}
 	}
 	return p.Limits.check()

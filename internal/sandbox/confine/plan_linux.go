@@ -28,6 +28,7 @@ const (
 	doParent          // put the descriptor of slot from[0] into rule arg[0]
 	doExpect          // fail unless the folder that was just looked at has the id of arg[0] and arg[1]
 	doSame            // fail unless the file that was just looked at has the state state[arg[0]]
+	doResult          // fail unless the last result, arg[0], is arg[1]
 )
 
 const slots = 8
@@ -42,6 +43,8 @@ type plan struct {
 	stat  unix.Statx_t // that doExpect and doSame look at
 	state []State
 	slot  [slots]uintptr
+
+	uppers int // layers that are made, while the plan is
 
 	keep []any // what the arguments point to
 }
@@ -144,6 +147,11 @@ func (p *plan) run() (failed int, errno uintptr) {
 		case doParent:
 			p.rules[s.arg[0]].parent = int32(s.arg[1])
 			continue
+		case doResult:
+			if s.arg[0] != s.arg[1] {
+				return i, uintptr(unix.EPIPE)
+			}
+			continue
 		case doExpect:
 			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != uint64(s.arg[0]) || p.stat.Ino != uint64(s.arg[1]) {
 				return i, uintptr(unix.ESTALE)
@@ -152,7 +160,7 @@ func (p *plan) run() (failed int, errno uintptr) {
 		}
 		if s.kind == doSame {
 			want := &p.state[s.arg[0]]
-			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != want.Dev || p.stat.Ino != want.Ino || p.stat.Size != want.Size ||
+			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != want.Dev && want.Dev != 0 || p.stat.Ino != want.Ino || p.stat.Size != want.Size ||
 				uint64(p.stat.Ctime.Sec) != want.Seconds || uint64(p.stat.Ctime.Nsec) != want.Nanoseconds {
 				return i, uintptr(unix.ESTALE)
 			}
