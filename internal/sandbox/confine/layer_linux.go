@@ -5,7 +5,7 @@ package confine
 import (
 	"encoding/binary"
 	"fmt"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -57,7 +57,8 @@ func (p *plan) layer(j *Job, b Bind) {
 	p.uppers++
 
 	p.keepAs("keep "+b.Path, slotFrom, fdLower)
-	if rel, err := filepath.Rel(b.Path, j.Dir); err == nil && filepath.IsLocal(rel) && j.DirID != (ID{}) {
+	if j.DirID != (ID{}) && covered([]Bind{b}, j.Dir) {
+		rel := relative("/" + strings.TrimPrefix(strings.TrimPrefix(j.Dir, b.Path), "/"))
 		p.call(StepFolder, unix.SYS_OPENAT2, fdLower, rel,
 			p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotFrom)
 		p.expect("the working folder "+Replaced, slotFrom, j.DirID)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"path"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,24 +23,24 @@ const (
 // PrepareLayer fills the folder dir for a trial of layers.
 func PrepareLayer(dir string) error {
 	return errors.Join(
-		os.WriteFile(filepath.Join(dir, trialFile), []byte(trialBefore), 0o600),
-		os.WriteFile(filepath.Join(dir, trialGone), nil, 0o600),
-		os.Mkdir(filepath.Join(dir, trialFolder), 0o700),
-		os.WriteFile(filepath.Join(dir, trialFolder, trialFile), nil, 0o600),
+		os.WriteFile(path.Join(dir, trialFile), []byte(trialBefore), 0o600),
+		os.WriteFile(path.Join(dir, trialGone), nil, 0o600),
+		os.Mkdir(path.Join(dir, trialFolder), 0o700),
+		os.WriteFile(path.Join(dir, trialFolder, trialFile), nil, 0o600),
 	)
 }
 
 // changeLayer is what the program of a trial does in the folder.
 func changeLayer(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, trialFile), os.O_WRONLY|os.O_TRUNC, 0)
+	f, err := os.OpenFile(path.Join(dir, trialFile), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteString(trialAfter)
 	return errors.Join(err, f.Close(),
-		os.Remove(filepath.Join(dir, trialGone)),
-		os.RemoveAll(filepath.Join(dir, trialFolder)),
-		os.Mkdir(filepath.Join(dir, trialFolder), 0o700),
+		os.Remove(path.Join(dir, trialGone)),
+		os.RemoveAll(path.Join(dir, trialFolder)),
+		os.Mkdir(path.Join(dir, trialFolder), 0o700),
 	)
 }
 
@@ -50,8 +50,8 @@ func InspectLayer(dir string, layer *os.File) error {
 	if layer == nil {
 		return errors.New("no layer came")
 	}
-	for name, want := range map[string]string{trialFile: trialBefore, trialGone: "", filepath.Join(trialFolder, trialFile): ""} {
-		got, err := os.ReadFile(filepath.Join(dir, name))
+	for name, want := range map[string]string{trialFile: trialBefore, trialGone: "", path.Join(trialFolder, trialFile): ""} {
+		got, err := os.ReadFile(path.Join(dir, name))
 		if err != nil || string(got) != want {
 			return fmt.Errorf("the folder below a layer was changed (%s)", name)
 		}
