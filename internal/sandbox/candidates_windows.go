@@ -60,6 +60,8 @@ func (*jobStarter) tempDir() string { return "" }
 
 func (*jobStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (*jobStarter) places() bool { return false }
+
 func (*jobStarter) overlays(string) string { return noNamespaces }
 
 // close has nothing to give back: each run has a job and a token of its own.
@@ -242,6 +244,9 @@ func hint(r *Report) string {
 	}
 	return ""
 }
+
+// tryOverlay has nothing to try: no level mounts anything here.
+func tryOverlay(context.Context, starter) string { return noNamespaces }
 
 // tryLoopback has nothing to try: no level has such a network here.
 func tryLoopback(context.Context, starter) error { return nil }

@@ -140,7 +140,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 			Path: path, State: stateOf(f.stamp), System: err == nil && insideAny(systemDirs(), resolved) && !l.images.covers(path),
 		})
 	}
-	if c.WorkspaceID != nil {
+	if c.WorkspaceID != nil && !l.images.covers(c.Workspace) {
 		t.identify(c.Workspace, confineID(c.WorkspaceID))
 	}
 	t.finish()
@@ -232,13 +232,16 @@ func (t *view) add(path string, writable, optional bool) {
 
 // show puts an image in its place, after everything that it is in. Without
 // mounts, its From is among what the run may read.
-func (t *view) show(i Image) {
+func (t *view) show(i image) {
 	if !t.confined.namespaces {
 		return
 	}
 	file := isFile(i.From)
-	t.job.Binds = append(t.job.Binds, confine.Bind{Path: i.At, From: i.From, File: file})
+	t.job.Binds = append(t.job.Binds, confine.Bind{Path: i.At, From: i.From, File: file, Writable: i.writable})
 	access := uint64(accessRead)
+	if i.writable {
+		access = accessWrite
+	}
 	if file {
 		access &= accessFile
 	}
@@ -246,21 +249,19 @@ func (t *view) show(i Image) {
 }
 
 // layer makes what is at a layered folder changeable, without the folder being
-// changed.
+// changed. The other kinds are images, or read-only.
 func (t *view) layer(l *layer) {
+	if l.Kind != LayerOverlay {
+		return
+	}
 	t.add(l.Folder, true, false)
 	i := slices.IndexFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == l.Folder })
 	if i < 0 {
-		return // it is not there any more, or a link by now; the working folder would not be found
+		t.missing = l.Folder // a link by now, or gone
+		return
 	}
-	b := &t.job.Binds[i]
-	switch l.Kind {
-	case LayerOverlay:
-		b.Layered = true
-		t.identify(l.Folder, confineID(l.info))
-	case LayerClone, LayerCopy:
-		b.From = l.from
-	}
+	t.job.Binds[i].Layered = true
+	t.identify(l.Folder, confineID(l.info))
 }
 
 func (t *view) link(path, target string) {

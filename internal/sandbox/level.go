@@ -18,6 +18,10 @@ type starter interface {
 	// paths.
 	shows(p *Policy, c *Command, im images) bool
 
+	// places reports whether the starter puts the launch's images in their places,
+	// rather than being given other paths.
+	places() bool
+
 	// overlays says why a folder cannot be seen by a run through a layer that
 	// takes what the run writes; empty: it can.
 	overlays(dir string) string
@@ -66,6 +70,7 @@ type ending struct {
 	signal string // "SIGKILL" and so on, or empty
 	cause  Cause  // that the level knows of; CauseExit otherwise
 	usage  Usage
+	lost   bool  // nobody knows whether the program ended by itself
 	err    error // the program was not started after all, or nobody knows how it ended
 }
 

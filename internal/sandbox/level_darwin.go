@@ -34,6 +34,8 @@ func (*seatbeltStarter) tempDir() string { return "" }
 
 func (*seatbeltStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (*seatbeltStarter) places() bool { return false }
+
 func (*seatbeltStarter) overlays(string) string { return noNamespaces }
 
 func (*seatbeltStarter) close() {}
@@ -322,6 +324,9 @@ func hint(r *Report) string {
 	}
 	return ""
 }
+
+// tryOverlay has nothing to try: no level mounts anything here.
+func tryOverlay(context.Context, starter) string { return noNamespaces }
 
 // tryLoopback has nothing to try: no level has such a network here.
 func tryLoopback(context.Context, starter) error { return nil }

@@ -44,6 +44,8 @@ func (s *confiner) shows(p *Policy, c *Command, im images) bool {
 	return s.namespaces && !im.live(p, c)
 }
 
+func (s *confiner) places() bool { return s.namespaces }
+
 func (s *confiner) close() {
 	s.spares.close()
 	if !s.namespaces {
@@ -142,7 +144,7 @@ func (p *confined) reap() ending {
 			killOrphans()
 		}
 		p.helper.tidy()
-		return ending{code: -1, signal: "SIGKILL"}
+		return ending{code: -1, signal: "SIGKILL", lost: true}
 	}
 	if p.report.Failed {
 		return ending{code: -1, err: p.failure()}
@@ -279,15 +281,21 @@ func (s *confiner) tryOverlay(ctx context.Context) error {
 		return err
 	}
 	policy := Policy{Layers: []Layer{{Folder: dir, Kind: LayerOverlay}}}
-	l, err := openLayers(policy.Layers)
+	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	one := &layer{Layer: policy.Layers[0], info: info}
+	l := &layers{all: []*layer{one}}
+	defer func() {
+		if one.dir != nil {
+			_ = one.dir.Close()
+		}
+	}()
 	if err := s.try(ctx, policy, l, []string{confine.CheckLayer, dir}); err != nil {
 		return err
 	}
-	return confine.InspectLayer(dir, l.all[0].dir)
+	return confine.InspectLayer(dir, one.dir)
 }
 
 // tryLoopback runs this program under s with a network of its own, which it

@@ -17,6 +17,8 @@ func (plainStarter) tempDir() string { return "" }
 
 func (plainStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (plainStarter) places() bool { return false }
+
 func (plainStarter) overlays(string) string { return noNamespaces }
 
 func (plainStarter) close() {}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // A Cause says why a run was ended, or failed, other than by the program.
@@ -19,6 +21,29 @@ const (
 	CauseFileSizeLimit  Cause = "file_size_limit" // wrote a file beyond Limits.FileSize
 	CauseProcessLimit   Cause = "process_limit"   // more processes than Limits.Processes, where the system itself cannot refuse them
 )
+
+// words says the cause for people, as what a run was ended by.
+func (c Cause) words() string {
+	switch c {
+	case CauseExit:
+		return ""
+	case CauseTimeout:
+		return "the time limit"
+	case CauseOutputLimit:
+		return "the limit on output"
+	case CauseCancelled:
+		return "the call being cancelled"
+	case CauseWorkspaceLimit:
+		return "the limit on the workspace"
+	case CauseCPULimit:
+		return "the limit on processor time"
+	case CauseFileSizeLimit:
+		return "the limit on the size of a file"
+	case CauseProcessLimit:
+		return "the limit on processes"
+	}
+	return string(c)
+}
 
 // A Result is what came of a program that was started.
 type Result struct {
@@ -38,6 +63,12 @@ type Result struct {
 	Skipped       []SkippedArtifact // new or changed things that are not artifacts, by path
 	MoreArtifacts int               // how many more of both there were than are listed
 	Incomplete    bool              // the workspace has more entries than were looked at
+
+	// Changes are what came of the changes in the Policy's Layers: one set for each
+	// folder that has any. ChangesProblem says why sets are missing; then their
+	// folders are as they were before, and what the run did to them is lost.
+	Changes        []*changes.Set
+	ChangesProblem string
 
 	// Protected are the paths of Policy.Protected, or below one, that changed or
 	// appeared during the run, with what was done about it.

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // Options are those of a [Runner]. The zero value is ready.
@@ -28,6 +30,15 @@ type Options struct {
 	// child that left its process group holds the other end; 0 stands for 250
 	// milliseconds.
 	Drain time.Duration
+
+	// Changes keeps what runs changed in their Layers; nil: every layered folder is
+	// read-only.
+	Changes *changes.Store
+
+	// CopyDir is the existing folder for copies that runs get of layered folders;
+	// best on the file system of the user's projects. Empty: the system's temporary
+	// folder.
+	CopyDir string
 
 	TempDir  string       // existing parent of the runs' temporary folders; empty: the system's
 	Lookuper *Lookuper    // shares its digests, so that a check before a start is quick; nil: one of its own
@@ -91,12 +102,10 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	level, s := LevelNone, starter(nil)
-	if im != nil {
-		if level, s = r.best(ctx); !s.shows(&p, &c, im) {
-			if p, c, err = im.rename(p, c); err != nil {
-				return nil, err
-			}
+	level, s := r.best(ctx)
+	if im != nil && !s.shows(&p, &c, im) {
+		if p, c, err = im.rename(p, c); err != nil {
+			return nil, err
 		}
 	}
 	if err := im.files(c).check(); err != nil {
@@ -113,9 +122,6 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		defer root.Close()
 		ws = &workspace{root: root, before: scan(root)}
 	}
-	if s == nil {
-		level, s = r.best(ctx)
-	}
 	tmp := s.tempDir()
 	if tmp == "" {
 		if tmp, err = os.MkdirTemp(r.o.TempDir, "packs-run-"); err != nil {
@@ -124,29 +130,33 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		defer r.removeTemp(tmp)
 	}
 
-	over, err := openLayers(p.Layers)
+	over, err := r.openLayers(ctx, s, &p, &c)
 	if err != nil {
 		return nil, err
 	}
-	defer over.close()
+	defer r.closeLayers(over)
+	if p, c, im, err = over.place(s, p, c, im); err != nil {
+		return nil, err
+	}
 	guarded, err := r.guards.guard(&p)
 	if err != nil {
 		return nil, err
 	}
 	defer guarded.release()
-	res, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp}, ws)
-	changes := guarded.settle(ws, c.RunID)
+	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp}, ws)
+	undone := guarded.settle(ws, c.RunID)
 	if err != nil {
 		return nil, err
 	}
-	res.Level, res.Protected = level, changes
+	res.Level, res.Protected = level, undone
+	over.finish(ctx, &p, res, lost)
 	if ws != nil {
 		ws.report(res, p.Limits)
 	}
 	return res, nil
 }
 
-func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (*Result, error) {
+func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (_ *Result, lost bool, _ error) {
 	c, limits := l.command, l.policy.Limits
 	tempNames := []string{"TMPDIR=" + l.tmp}
 	if runtime.GOOS == "windows" {
@@ -155,29 +165,29 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	l.argv = append([]string{c.Program.Path}, c.Args...)
 	l.env = MergeEnv(c.Env, tempNames)
 	if err := checkSpace(l.argv, l.env); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	pipes, err := openPipes(l, c)
 	if err != nil {
-		return nil, fmt.Errorf("making pipes for the run: %w", err)
+		return nil, false, fmt.Errorf("making pipes for the run: %w", err)
 	}
 	defer pipes.close()
 
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
+		return nil, false, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
 	}
 	here := l.images.files(*c)
 	if l.checked, err = r.o.Lookuper.verify(here.Program); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := here.checkDirID(); err != nil { // looking at the workspace may have taken its time
-		return nil, err
+		return nil, false, err
 	}
 	keepDescriptors()
 	res := &Result{Started: time.Now()}
 	proc, err := s.start(l)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	pipes.closeChildEnds()
 
@@ -235,7 +245,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	<-feeder
 
 	if ended.err != nil {
-		return nil, ended.err
+		return nil, false, ended.err
 	}
 	if out.exceeded && res.Cause == CauseExit {
 		res.Cause = CauseOutputLimit
@@ -245,7 +255,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	}
 	res.ExitCode, res.Signal, res.Usage = ended.code, ended.signal, ended.usage
 	res.Stdout, res.Stderr, res.Merged = out.stdout.capture(), out.stderr.capture(), out.merged.capture()
-	return res, nil
+	return res, ended.lost, nil
 }
 
 // maxDrains is how many times as long as usual output is read that is there, when

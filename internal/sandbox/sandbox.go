@@ -218,6 +218,9 @@ type Policy struct {
 
 	Network Network
 	Limits  Limits
+
+	Review   bool // no change in a layer is applied before a person has seen it
+	GitWrite bool // commits in a layer are applied, as git's data
 }
 
 // An Image says that what a run finds at the absolute folder or file At is what
@@ -286,6 +289,10 @@ type Command struct {
 	// RunID names the files of kept output: 1 to 64 of [A-Za-z0-9_-]. Without
 	// it, output that does not fit is not kept.
 	RunID string
+
+	// Pack and Tool are what the run is of. They are kept with what it changed, and
+	// shown, and mean nothing here.
+	Pack, Tool string
 
 	// Join gives the program one pipe for standard output and standard error.
 	// The Result's Merged then has the exact order in which it wrote, which two
