@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
@@ -218,7 +219,11 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		s.traces = telemetry.Start(a.environ, versionName(), logger)
 	}
 	programs := new(sandbox.Lookuper)
-	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger})
+	kept, err := a.changes(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger, Changes: kept})
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
@@ -251,7 +256,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
 			Run: sandbox.Limits{
 				Timeout: l.Timeout, CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
-				FileSize: l.FileSize, Workspace: l.Workspace,
+				FileSize: l.FileSize, Workspace: l.Workspace, Layer: l.Layer, LayerNames: l.LayerNames,
 				Output: int(l.Output), OutputMerged: 2 * int(l.OutputMarkdown), OutputTotal: l.OutputTotal,
 			},
 		},
@@ -262,6 +267,16 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	return s, s.log.AppendLazy(audit.Entry{
 		Event: audit.EventServerStart, Reason: "packs-mcp " + versionName() + " on " + runtime.GOOS,
 	})
+}
+
+// changes opens the store of what runs changed in the user's folders. What would
+// change the questions that are asked stays as it is, whatever its name.
+func (a *app) changes(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*changes.Store, error) {
+	protected := append(own(cfg), cfg.Audit.Path)
+	for _, root := range a.roots(cfg, project(cfg)) {
+		protected = append(protected, root.Dir)
+	}
+	return changes.Open(ctx, changes.Options{Dir: filepath.Join(cfg.Paths.State, "changes"), Own: protected, Logger: logger})
 }
 
 // people is how many persons the server asks.

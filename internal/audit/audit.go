@@ -51,6 +51,7 @@ const (
 	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
 	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
+	EventChanges     Event = "changes"      // what became of a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error
 	EventAttach      Event = "attach"       // a pack was attached
 	EventDetach      Event = "detach"       // a pack was detached
 	EventRevoke      Event = "revoke"       // a grant was taken back: Grant, Channel
@@ -112,8 +113,14 @@ type Entry struct {
 	CPUMS       int64    `json:"cpu_ms,omitempty"`    // processor time
 	MaxRSS      int64    `json:"max_rss,omitempty"`   // bytes of the largest process
 	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
-	Protected   []string `json:"protected,omitempty"` // what nothing may change and did, with what was done about it
-	Error       string   `json:"error,omitempty"`
+
+	// Of a changes event: paths in the folder Dir, the last two with reasons.
+	Set     string   `json:"set,omitempty"` // id of the change set
+	Applied []string `json:"applied,omitempty"`
+	Held    []string `json:"held,omitempty"` // wait for a person
+	Refused []string `json:"refused,omitempty"`
+
+	Error string `json:"error,omitempty"`
 
 	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event
 

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // HM-01: every denial leaves exactly one line, with its reason, in a real log
@@ -264,7 +265,11 @@ func TestRunLines(t *testing.T) {
 		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3},
 		Artifacts: []sandbox.Artifact{{Path: "out/made.txt", Size: 5}},
 		Usage:     sandbox.Usage{CPU: 1200 * time.Millisecond, MaxRSS: 5 << 20},
-		Protected: []sandbox.ProtectedChange{{Path: "/desk/chat/.envrc", Done: "taken away"}},
+		Changes: []*changes.Set{{ID: "c1", Folder: "/site", Changes: []changes.Change{
+			{Path: "made.txt", State: changes.Applied},
+			{Path: ".envrc", State: changes.Held, Reason: "its name is protected"},
+			{Path: "fifo", State: changes.Refused, Reason: "it is a FIFO"},
+		}}},
 	}
 	if _, err := permit.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -289,8 +294,11 @@ func TestRunLines(t *testing.T) {
 	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
 	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500
 	end.StdoutBytes, end.StderrBytes, end.Artifacts = 7, 3, []string{"out/made.txt"}
-	end.CPUMS, end.MaxRSS, end.Protected = 1200, 5<<20, []string{"/desk/chat/.envrc: taken away"}
-	if diff := cmp.Diff([]audit.Entry{decision, start, end}, b.log.all()); diff != "" {
+	end.CPUMS, end.MaxRSS = 1200, 5<<20
+	made := common
+	made.Event, made.Dir, made.Set = audit.EventChanges, "/site", "c1"
+	made.Applied, made.Held, made.Refused = []string{"made.txt"}, []string{".envrc: its name is protected"}, []string{"fifo: it is a FIFO"}
+	if diff := cmp.Diff([]audit.Entry{decision, start, end, made}, b.log.all()); diff != "" {
 		t.Errorf("lines differ (-want +got):\n%s", diff)
 	}
 }

@@ -85,13 +85,13 @@ func (s *jobStarter) start(l *launch) (process, error) {
 	if err != nil {
 		return fail("making a job object", err)
 	}
-	release, err := s.labels.take(l.policy.Writable, l.policy.Protected)
+	release, err := s.labels.take(l.policy.Writable)
 	if err != nil {
 		j.close()
 		return fail("labelling the run's folders", err)
 	}
 	// The temporary folder is removed after the run, with its label.
-	if err = s.labels.lower(l.tmp, nil); err != nil {
+	if err = s.labels.lower(l.tmp); err != nil {
 		err = &ConfineError{Level: LevelPartial, Step: "labelling the run's temporary folder", Err: err}
 	}
 	var handle windows.Handle

@@ -119,7 +119,6 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	if !s.namespaces {
 		j.Env = t.withoutHidden(l.env)
 	}
-	t.protect(policy.Writable, policy.Protected)
 	if l.images.covers(c.Dir) {
 		j.Dir = c.Dir // in the image, where it was looked at, no link leads there
 	} else {
@@ -295,36 +294,6 @@ func (t *view) withoutHidden(env []string) []string {
 		}
 	}
 	return env
-}
-
-// protect makes existing protected paths read-only, where there are mounts to
-// do that with. The folders on the way to them become mounts as well, so that
-// none can be renamed, and others put in its place.
-func (t *view) protect(writable, protected []string) {
-	for _, path := range protected {
-		stops, links := trail(path)
-		if len(stops) == 0 || len(links) > 0 || t.images.covers(path) {
-			continue // what is not there, or is a link, is looked after when the run is over
-		}
-		for _, root := range writable {
-			rel, err := filepath.Rel(root, path)
-			if err != nil || !filepath.IsLocal(rel) || rel == "." {
-				continue
-			}
-			at := root
-			parts := strings.Split(rel, "/")
-			for i, part := range parts {
-				at = filepath.Join(at, part)
-				info, err := os.Lstat(at)
-				if err != nil || slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == at }) {
-					continue
-				}
-				t.job.Binds = append(t.job.Binds, confine.Bind{
-					Path: at, File: !info.IsDir(), Optional: true, Writable: i < len(parts)-1,
-				})
-			}
-		}
-	}
 }
 
 // identify says which folder must be at a path.

@@ -127,10 +127,6 @@ func (s *seatbeltStarter) rules(l *launch, self string) (seatbelt.Rules, error) 
 			r.Names = appendNew(r.Names, filepath.Join(dir, filepath.Base(link.Path)))
 		}
 	}
-	var err error
-	if r.Protected, err = seatbelt.RealProtected(l.policy.Protected, seatbelt.RealPath); err != nil {
-		return r, &ConfineError{Level: LevelFull, Step: "finding what is protected", Err: err}
-	}
 	return r, nil
 }
 
@@ -280,7 +276,7 @@ func (s *seatbeltStarter) try(ctx context.Context) error {
 	defer r.Close()
 	limits := DefaultLimits()
 	p, err := s.start(&launch{
-		policy:  Policy{ReadOnly: []string{scene.Pack}, Writable: []string{scene.Inside}, Protected: []string{filepath.Dir(scene.Protected)}, Limits: limits},
+		policy:  Policy{ReadOnly: []string{scene.Pack}, Writable: []string{scene.Inside}, Limits: limits},
 		command: &Command{Program: Program{Name: "packs-mcp", Path: self, Resolved: self}, Dir: "/"},
 		argv:    append([]string{self, confine.CheckArg}, scene.Args()...),
 		env:     []string{"TMPDIR=" + scene.Inside}, tmp: scene.Inside, stdout: w, stderr: w,

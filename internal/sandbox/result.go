@@ -69,17 +69,6 @@ type Result struct {
 	// folders are as they were before, and what the run did to them is lost.
 	Changes        []*changes.Set
 	ChangesProblem string
-
-	// Protected are the paths of Policy.Protected, or below one, that changed or
-	// appeared during the run, with what was done about it.
-	Protected []ProtectedChange
-}
-
-// A ProtectedChange is something protected that changed during a run. Somebody
-// else, an editor perhaps, may be the one who changed it.
-type ProtectedChange struct {
-	Path string // absolute
-	Done string // for people: "put back; the changed file is in .packs-mcp/r1.protected/1"
 }
 
 // Usage is what the program and those of its children that it waited for used.

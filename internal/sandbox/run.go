@@ -59,8 +59,6 @@ type Runner struct {
 	probing sync.Mutex
 	report  *Report // guarded by probing; nil: not probed yet
 	starter starter // of report.Level; guarded by probing
-
-	guards guards // of the protected paths of the runs that are under way
 }
 
 // New returns a Runner.
@@ -138,17 +136,11 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if p, c, im, err = over.place(s, p, c, im); err != nil {
 		return nil, err
 	}
-	guarded, err := r.guards.guard(&p)
-	if err != nil {
-		return nil, err
-	}
-	defer guarded.release()
 	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp}, ws)
-	undone := guarded.settle(ws, c.RunID)
 	if err != nil {
 		return nil, err
 	}
-	res.Level, res.Protected = level, undone
+	res.Level = level
 	over.finish(ctx, &p, res, lost)
 	if ws != nil {
 		ws.report(res, p.Limits)

@@ -202,12 +202,6 @@ type Policy struct {
 	// started.
 	Layers []Layer
 
-	// Protected are absolute paths below Writable folders, of files and folders
-	// that other programs trust and run. What is there is read-only, or put
-	// back after the run where the level cannot do that; what was not there is
-	// taken away again. See [Result.Protected].
-	Protected []string
-
 	// Links are symbolic links that a run may follow to what is in ReadOnly and
 	// Writable, where the level shows it a file system of its own.
 	Links []Link
@@ -241,7 +235,7 @@ func (p *Policy) check() error {
 	for _, f := range []struct {
 		what  string
 		paths []string
-	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"protected", p.Protected}} {
+	}{{"readable", p.ReadOnly}, {"writable", p.Writable}} {
 		for _, path := range f.paths {
 			switch {
 			case !filepath.IsAbs(path):

@@ -191,7 +191,7 @@ func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions
 	if dir == "" {
 		dir = ch.workspace
 	}
-	m, err := w.srv.permissions(c, pack, tool, dir, p)
+	m, err := w.srv.permissions(t.Context(), c, pack, tool, dir, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -560,3 +560,5 @@ func TestConfinedRuns(t *testing.T) {
 		})
 	}
 }
+
+func (*boxer) Layers(context.Context, []string) []sandbox.Layer { return nil }

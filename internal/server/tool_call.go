@@ -80,7 +80,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(c, pack, tool.Name, dir, tool.Policy)
+	may, err := s.permissions(ctx, c, pack, tool.Name, dir, tool.Policy)
 	if err != nil {
 		return nil, err
 	}

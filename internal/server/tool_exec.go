@@ -79,7 +79,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(c, pack, execName, dir, tools.Policy{})
+	may, err := s.permissions(ctx, c, pack, execName, dir, tools.Policy{})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+)
+
+// A changeSet is what a model gets of a run's changes in one folder.
+type changeSet struct {
+	Set     string       `json:"set"`
+	Folder  string       `json:"folder"`
+	Applied []string     `json:"applied,omitempty"` // paths in Folder
+	Held    []heldChange `json:"held,omitempty"`    // wait for the user
+	Refused []heldChange `json:"refused,omitempty"` // never applied
+	More    int          `json:"more,omitempty"`    // how many are not listed
+}
+
+type heldChange struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+const heldSchema = `{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"reason":{"type":"string"}},"required":["path","reason"]}}`
+
+const changesSchema = `{"type":"array","items":{"type":"object","properties":{"set":{"type":"string"},"folder":{"type":"string"},` +
+	`"applied":{"type":"array","items":{"type":"string"}},"held":` + heldSchema + `,"refused":` + heldSchema + `,"more":{"type":"integer"}},"required":["set","folder"]}}`
+
+// maxChanges is how many changes of each state a result lists, of one folder.
+const maxChanges = 50
+
+// addChanges adds what became of what the run changed.
+func (e *runEnvelope) addChanges(res *sandbox.Result) {
+	for _, set := range res.Changes {
+		of := changeSet{Set: set.ID, Folder: safetext.Line(set.Folder)}
+		for _, c := range set.Changes {
+			path := safetext.Line(c.Path)
+			held := heldChange{Path: path, Reason: safetext.Line(c.Reason)}
+			switch {
+			case c.State == changes.Applied && len(of.Applied) < maxChanges:
+				of.Applied = append(of.Applied, path)
+			case c.State == changes.Held && len(of.Held) < maxChanges:
+				of.Held = append(of.Held, held)
+			case c.State == changes.Refused && len(of.Refused) < maxChanges:
+				of.Refused = append(of.Refused, held)
+			default:
+				of.More++
+			}
+		}
+		e.Changes = append(e.Changes, of)
+		if n := set.Count(changes.Held); n > 0 {
+			e.Notes = append(e.Notes, fmt.Sprintf(
+				"%s in %s wait for the user and are not there yet; the user sees them with: packs-mcp changes show %s", counted(n, "change"), safetext.Quote(set.Folder), set.ID))
+		}
+		if n := set.Count(changes.Refused); n > 0 {
+			e.Notes = append(e.Notes, fmt.Sprintf("%s in %s were refused, and are lost", counted(n, "change"), safetext.Quote(set.Folder)))
+		}
+	}
+	if res.ChangesProblem != "" {
+		e.Notes = append(e.Notes, "changes of the run were not applied, and are lost: "+safetext.Line(res.ChangesProblem))
+	}
+}
+
+// counted is a number with its word.
+func counted(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// tell writes to the server's log what a person has to know of the run's changes,
+// whatever the model makes of it.
+func (r *run) tell(id string, res *sandbox.Result) {
+	for _, set := range res.Changes {
+		if held, refused := set.Count(changes.Held), set.Count(changes.Refused); held+refused > 0 {
+			r.server.logger.Warn("changes of a run were not applied", "run", id, "pack", r.pack.ID, "dir", set.Folder,
+				"set", set.ID, "held", held, "refused", refused, "hint", "packs-mcp changes show "+set.ID)
+		}
+	}
+	if res.ChangesProblem != "" {
+		r.server.logger.Error("changes of a run are lost", "run", id, "pack", r.pack.ID, "err", res.ChangesProblem)
+	}
+}
