@@ -20,7 +20,7 @@ type Set struct {
 	// as Expired for as long again.
 	Expires time.Time `json:"expires"`
 	Expired bool      `json:"expired,omitempty"`
-	// Changes are in the order of their paths.
+	// Changes are in the order in which they are carried out.
 	Changes []Change `json:"changes"`
 	// UndoLost says why the set cannot be undone, or not wholly; empty: it can,
 	// if anything was applied.
@@ -75,6 +75,7 @@ const (
 	WhySetID     Why = "set-id"
 	WhyLinkOut   Why = "link-out" // a link that leads out of the folder
 	WhyName      Why = "name"     // control characters, or too deep
+	WhyRoom      Why = "room"     // the store has no room for its content
 	WhyLayer     Why = "layer"    // the layer says of it what is never so
 )
 
