@@ -174,6 +174,7 @@ type service struct {
 	name    string // of this process, in the audit log
 	require sandbox.Level
 	runner  *sandbox.Runner // the gate's; nil until it is there
+	copies  *copies.Store   // the gate's
 	traces  *telemetry.Traces
 	counter *counter // nil when the person is asked here and nowhere else
 	keeper  *keeper  // of the folders of packs; nil until it watches them
@@ -218,6 +219,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if !here {
 		s.traces = telemetry.Start(a.environ, versionName(), logger)
 	}
+	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{})
 	programs := new(sandbox.Lookuper)
 	kept, err := a.changes(ctx, cfg, logger)
 	if err != nil {
@@ -227,7 +229,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
-		Copies: copies.Open(cfg.Paths.Copies, copies.Options{}), Grants: grantStore(cfg).Among(people(cfg, who)),
+		Copies: s.copies, Grants: grantStore(cfg).Among(people(cfg, who)),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here {
@@ -318,9 +320,13 @@ func secretFiles(cfg *config.Config) []string {
 	return all
 }
 
-// reportSandbox finds out how programs are confined here, and logs it.
+// reportSandbox finds out how programs are confined here, and logs it. What
+// killed servers have left of their runs is removed on the way.
 func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 	box := s.gate.Sandbox(ctx)
+	if err := s.copies.Sweep(ctx); err != nil {
+		logger.Warn("what is left of private copies is not all removed", "err", err)
+	}
 	var means, gaps []string
 	for _, t := range box.Trials {
 		if t.Level == box.Level && t.Problem == "" {

@@ -59,6 +59,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"may change", r.masked(p.Writable...)},
 		{"may change in a layer", layers(p.Layers)},
 		{"changes", changeRules(&p)},
+		{"private", r.masked(p.Private...)},
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
 		{factInputs, inputs(run.Inputs)},

@@ -126,12 +126,14 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 		}
 		readable = append(readable, path)
 	}
+	p.Private = slices.Clone(p.Private)
 	for _, i := range im {
 		if i.writable {
 			writable = append(writable, i.From)
 		} else {
 			readable = append(readable, i.From)
 		}
+		p.Private = append(p.Private, i.From)
 	}
 	p.ReadOnly, p.Writable = readable, slices.Concat(p.Writable, writable)
 

@@ -64,21 +64,14 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	}
 	if os.Getuid() == 0 {
 		// The kernel's own limit on processes is not for root.
-		j.Group = "packs-mcp-" + rand.Text()
+		j.Group = confine.GroupName + rand.Text()
 	}
 	switch {
 	case policy.Network == NetworkNone:
-	case policy.Network == NetworkLoopback:
-		j.Filter.Network = confine.NetworkOwn
-	case s.namespaces && s.landlock >= 6:
-		j.Filter.Network = confine.NetworkHost
+	case !s.opensSockets(l):
+		j.Filter.Network = confine.NetworkInternet
 	default:
-		j.Filter.Network = confine.NetworkHostX
-	}
-	if j.Filter.Network != confine.NetworkNone && s.landlock < 9 && len(policy.ReadOnly)+len(policy.Writable)+len(policy.Layers) > 2 {
-		// A folder besides pack and workspace may have sockets of the user's other
-		// programs, to which no other mechanism closes the way.
-		j.Filter.Network = confine.NetworkHostX
+		j.Filter.Network = confine.NetworkLocal
 	}
 	if j.Filter.Alone && j.Filter.NoScope {
 		j.Filter.Keep = []int64{int64(os.Getpid()), int64(unix.Getpgrp()), int64(os.Getppid())}
@@ -144,6 +137,31 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	}
 	t.finish()
 	return j, nil
+}
+
+// opensSockets reports whether a run may use unix sockets that have names. It
+// must not reach those of other programs. Landlock sees to that from ABI 9 on;
+// before, it may when other programs have none in what the run sees. A program's
+// own installation counts, and so does whatever the user's projects are.
+func (s *confiner) opensSockets(l *launch) bool {
+	if !s.namespaces || s.landlock < 6 && l.policy.Network == NetworkFull { // abstract names are the network's
+		return false
+	}
+	if s.landlock >= 9 {
+		return true
+	}
+	for _, path := range slices.Concat(l.command.Program.Needs, l.policy.ReadOnly, l.policy.Writable, layered(l.policy.Layers)) {
+		if !l.images.covers(path) && !slices.Contains(l.policy.Private, path) && !inSystem(path) && !isFile(path) {
+			return false
+		}
+	}
+	return true
+}
+
+// inSystem reports whether a path leads to a folder of the system's.
+func inSystem(path string) bool {
+	resolved, err := filepath.EvalSymlinks(path)
+	return err == nil && insideAny(systemDirs(), resolved)
 }
 
 // A view collects what a run can reach.

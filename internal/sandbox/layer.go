@@ -101,7 +101,8 @@ type layer struct {
 
 	dir  *os.File      // what the run changed: with LayerOverlay, once it was started
 	copy *changes.Copy // with LayerClone and LayerCopy: what was copied
-	from string        // and where to
+	from string        // and where to, without symbolic links
+	temp *tempFolder   // the same folder
 }
 
 // openLayers waits for the run's turn in its folders and makes what layers take
@@ -169,15 +170,15 @@ func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer
 
 // copyLayer makes the copy that a run gets in the place of a folder.
 func (r *Runner) copyLayer(ctx context.Context, l *layers, one *layer, limits Limits) error {
-	dir, err := os.MkdirTemp(r.o.CopyDir, "packs-run-")
+	temp, err := newTemp(r.o.CopyDir)
 	if err != nil {
 		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
 	}
-	if one.from, err = filepath.EvalSymlinks(dir); err != nil {
-		one.from = dir
+	one.temp = temp
+	if one.from, err = filepath.EvalSymlinks(temp.path); err != nil {
 		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
 	}
-	if one.dir, err = os.Open(dir); err != nil {
+	if one.dir, err = os.Open(one.from); err != nil {
 		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
 	}
 	most := changes.CopyLimits{Bytes: maxCopiedBytes, Names: maxCopied}
@@ -280,8 +281,10 @@ func (r *Runner) closeLayers(l *layers) {
 		if one.dir != nil {
 			_ = one.dir.Close()
 		}
-		if one.from != "" {
-			r.removeTemp(one.from)
+		if one.temp != nil {
+			if err := one.temp.remove(); err != nil {
+				r.o.Logger.Warn("a run's copy of a folder is left", "dir", one.temp.path, "err", err)
+			}
 		}
 	}
 	if l.turn != nil {

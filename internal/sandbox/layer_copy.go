@@ -77,11 +77,12 @@ func clones(dir, parent string) bool {
 
 // clonesIn tries to clone a file in the folder.
 func clonesIn(parent string) bool {
-	dir, err := os.MkdirTemp(parent, "packs-run-")
+	temp, err := newTemp(parent)
 	if err != nil {
 		return false
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = temp.remove() }()
+	dir := temp.path
 	from := filepath.Join(dir, "a")
 	if err := os.WriteFile(from, make([]byte, 4096), 0o600); err != nil {
 		return false

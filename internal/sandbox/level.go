@@ -106,14 +106,15 @@ type Trial struct {
 func (r *Runner) Level() Level { return r.Probe(context.Background()).Level }
 
 // Probe finds out which levels work here, by really running something under
-// each that [Options.Skip] leaves, best first. It does so once; later calls
-// return the same Report.
+// each that [Options.Skip] leaves, best first, and removes what earlier servers
+// left that were killed. It does so once; later calls return the same Report.
 func (r *Runner) Probe(ctx context.Context) Report {
 	r.probing.Lock()
 	defer r.probing.Unlock()
 	if r.report == nil {
 		// What is found is kept, and must not depend on who is in a hurry.
 		ctx := context.WithoutCancel(ctx)
+		r.sweep()
 		r.report, r.starter = r.probe(ctx)
 	}
 	return *r.report

@@ -205,6 +205,9 @@ func candidates(Options) []candidate {
 		"what the user's other programs share in /dev/shm can be reached",
 		"no network of its own: loopback is not available",
 	}
+	if os.Getuid() == 0 {
+		alone = append(alone, "as root: how the machine's memory is used can be read in /proc")
+	}
 	if abi < 6 {
 		alone = append(alone, "signals to the user's other processes are not all held back, and a program that tries can outlive its run")
 	}
@@ -269,12 +272,13 @@ func tryOverlay(ctx context.Context, s starter) string {
 }
 
 func (s *confiner) tryOverlay(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "packs-run-")
+	temp, err := newTemp("")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	defer func() { _ = temp.remove() }()
+	dir, err := filepath.EvalSymlinks(temp.path)
+	if err != nil {
 		return err
 	}
 	if err := confine.PrepareLayer(dir); err != nil {
@@ -315,10 +319,12 @@ func (s *confiner) try(ctx context.Context, policy Policy, layers *layers, check
 	}
 	tmp := s.tempDir()
 	if tmp == "" {
-		if tmp, err = os.MkdirTemp("", "packs-run-"); err != nil {
+		folder, err := newTemp("")
+		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(tmp)
+		tmp = folder.path
+		defer func() { _ = folder.remove() }()
 	}
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,10 +123,16 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	}
 	tmp := s.tempDir()
 	if tmp == "" {
-		if tmp, err = os.MkdirTemp(r.o.TempDir, "packs-run-"); err != nil {
+		folder, err := newTemp(r.o.TempDir)
+		if err != nil {
 			return nil, fmt.Errorf("making a temporary folder for the run: %w", err)
 		}
-		defer r.removeTemp(tmp)
+		tmp = folder.path
+		defer func() {
+			if err := folder.remove(); err != nil {
+				r.o.Logger.Warn("a run's temporary folder is left", "dir", tmp, "err", err)
+			}
+		}()
 	}
 
 	over, err := r.openLayers(ctx, s, &p, &c)
@@ -401,12 +408,28 @@ func newOutput(c *Command, limits Limits, ws *workspace) *runOutput {
 	return out
 }
 
-// removeTemp removes a run's temporary folder, also when the program took our
-// rights to parts of it away.
-func (r *Runner) removeTemp(dir string) {
+// sweep removes what servers that were killed have left.
+func (r *Runner) sweep() {
+	parents := []string{""}
+	for _, dir := range []string{r.o.TempDir, r.o.CopyDir} {
+		if dir != "" && !slices.Contains(parents, dir) {
+			parents = append(parents, dir)
+		}
+	}
+	for _, parent := range parents {
+		if err := sweepTemp(parent); err != nil {
+			r.o.Logger.Warn("what an earlier server left is not all removed", "err", err)
+		}
+	}
+	sweepSystem()
+}
+
+// removeFolder removes a folder, also when a program took our rights to parts of
+// it away.
+func removeFolder(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {
-		return
+		return nil
 	}
 	if info, lerr := os.Lstat(dir); lerr == nil && info.IsDir() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
@@ -417,7 +440,5 @@ func (r *Runner) removeTemp(dir string) {
 		})
 		err = os.RemoveAll(dir)
 	}
-	if err != nil {
-		r.o.Logger.Warn("a run's temporary folder is left", "dir", dir, "err", err)
-	}
+	return err
 }

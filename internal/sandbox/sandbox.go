@@ -202,6 +202,10 @@ type Policy struct {
 	// started.
 	Layers []Layer
 
+	// Private are those of ReadOnly and Writable that are made for runs, so that no
+	// other program of the user's listens on a socket in them. See [Network].
+	Private []string
+
 	// Links are symbolic links that a run may follow to what is in ReadOnly and
 	// Writable, where the level shows it a file system of its own.
 	Links []Link
@@ -235,7 +239,7 @@ func (p *Policy) check() error {
 	for _, f := range []struct {
 		what  string
 		paths []string
-	}{{"readable", p.ReadOnly}, {"writable", p.Writable}} {
+	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"private", p.Private}} {
 		for _, path := range f.paths {
 			switch {
 			case !filepath.IsAbs(path):

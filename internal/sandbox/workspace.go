@@ -153,6 +153,8 @@ func unfit(st stamp, limits Limits) string {
 		return "is a folder that cannot be read"
 	case !st.mode.IsRegular():
 		return "is not a regular file"
+	case st.mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+		return "runs with the rights of its owner or group (set-ID)"
 	case st.links > 1:
 		return "has more than one name (hard links)"
 	case st.size > limits.FileSize:

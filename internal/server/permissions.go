@@ -46,6 +46,7 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, too
 	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
 	if c.in().ownFolder {
 		m.policy.Writable = []string{c.in().workspace} // made for this chat, and nobody else's
+		m.policy.Private = m.policy.Writable
 	} else {
 		m.changes = []string{c.in().workspace}
 	}

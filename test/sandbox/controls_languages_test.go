@@ -6,6 +6,14 @@ func python(name, script, prints string) control {
 	return control{name: "python " + name, programs: []string{"python3"}, args: []string{"-c", script}, prints: prints}
 }
 
+// systemPython runs the system's own Python: unix sockets with names are not for
+// a program that is installed in the home folder, where others may be.
+func systemPython(name, script, prints string) control {
+	c := python(name, script, prints)
+	c.programs = []string{"/usr/bin/python3"}
+	return c
+}
+
 func pythonControls() []control {
 	return []control{
 		python("multiprocessing process and pipe", `

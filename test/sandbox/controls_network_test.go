@@ -36,13 +36,13 @@ print(opener.open(f"http://127.0.0.1:{s.server_port}/page").read().decode())
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(("127.0.0.1", 0)); u.sendto(b"udp", u.getsockname()); print(u.recv(10).decode())
 print(socket.getaddrinfo("localhost", 80, socket.AF_INET)[0][4][0])
 `, "served\nudp\n127.0.0.1"),
-		python("loopback multiprocessing manager", `
+		systemPython("loopback multiprocessing manager", `
 import multiprocessing as mp
 if __name__ == "__main__":
     with mp.Manager() as m: d = m.dict(a=1); print(d["a"])
 `, "1"),
 		{
-			name: "loopback multiprocessing forkserver", programs: []string{"python3"}, args: []string{"main.py"}, prints: "42",
+			name: "loopback multiprocessing forkserver", programs: []string{"/usr/bin/python3"}, args: []string{"main.py"}, prints: "42",
 			workspace: map[string]string{"main.py": `
 import multiprocessing as mp
 def work(c): c.send(42)

@@ -337,5 +337,7 @@ func (p *place) command(t testing.TB, name string, args, env []string) sandbox.C
 // policy is what the server lets a tool touch, with the folders that are
 // granted.
 func (p *place) policy(granted ...string) sandbox.Policy {
-	return sandbox.Policy{ReadOnly: []string{p.pack}, Writable: append([]string{p.workspace}, granted...)}
+	return sandbox.Policy{
+		ReadOnly: []string{p.pack}, Writable: append([]string{p.workspace}, granted...), Private: []string{p.pack, p.workspace},
+	}
 }

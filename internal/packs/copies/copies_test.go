@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -354,7 +355,12 @@ func TestLeftOver(t *testing.T) {
 	pack, other := tree(t, map[string]string{"a": "1"}), tree(t, map[string]string{"a": "2"})
 	_, release := mustCopy(t, s, pack, digest(t, pack))
 	release()
-	for name, age := range map[string]time.Duration{"making-OLD": 2 * time.Hour, "making-NEW": time.Minute, hexOf(digest(t, pack)) + ".ONCE": 0} {
+	making := flock.New(filepath.Join(dir, "making-NOW"+lockEnd))
+	if err := making.RLock(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = making.Close() })
+	for name, age := range map[string]time.Duration{"making-OLD": 2 * time.Hour, "making-NEW": time.Minute, "making-NOW": 0, hexOf(digest(t, pack)) + ".ONCE": 0} {
 		sub := filepath.Join(dir, name, treeName)
 		if err := errors.Join(os.MkdirAll(sub, 0o700), os.WriteFile(filepath.Join(sub, "a"), nil, 0o400), os.Chmod(sub, 0o500)); err != nil {
 			t.Fatal(err)
@@ -367,9 +373,12 @@ func TestLeftOver(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "somebody's"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := Open(dir, Options{}).Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	_, release = mustCopy(t, s, other, digest(t, other))
 	release()
-	want := []string{hexOf(digest(t, pack)), hexOf(digest(t, other)), "making-NEW", "somebody's"}
+	want := []string{hexOf(digest(t, pack)), hexOf(digest(t, other)), "making-NOW", "somebody's"}
 	if diff := cmp.Diff(want, names(t, dir), cmp.Transformer("sorted", sorted)); diff != "" {
 		t.Errorf("in the folder (-want +got):\n%s", diff)
 	}

@@ -33,10 +33,6 @@ const (
 	lockEnd  = ".lock"
 )
 
-// maxMaking is how long something may be in the making. What is older was left
-// by a process that ended.
-const maxMaking = time.Hour
-
 // lockWait is how long until a lock is tried again, and lockMax when nobody
 // waits any longer: it is held for moments.
 const (
@@ -161,6 +157,15 @@ func (s *Store) drop(ctx context.Context, root *os.Root, name string) error {
 // make makes a copy of the pack and takes it into use.
 func (s *Store) make(ctx context.Context, root *os.Root, pack *packfs.Dir, name, digest string) (h *held, err error) {
 	temp := making + rand.Text()
+	// Others take it for left over when nobody has it locked.
+	inMaking, err := s.take(root, temp)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = inMaking.lock.Close()
+		_ = root.Remove(temp + lockEnd)
+	}()
 	if err := root.Mkdir(temp, 0o700); err != nil {
 		return nil, &packfs.WriteError{Path: temp, Err: err}
 	}
@@ -267,9 +272,7 @@ func (s *Store) surplus(root *os.Root) (gone []string) {
 			continue
 		}
 		if strings.HasPrefix(name, making) {
-			if time.Since(info.ModTime()) > maxMaking {
-				gone = append(gone, name)
-			}
+			s.unused(root, name, func() { gone = append(gone, name) })
 			continue
 		}
 		base, once, _ := strings.Cut(name, ".")
@@ -297,6 +300,28 @@ func (s *Store) surplus(root *os.Root) (gone []string) {
 		}
 	}
 	return gone
+}
+
+// Sweep removes what processes that ended have left, and what is more than the
+// Store keeps. A folder that is not there yet is not made.
+func (s *Store) Sweep(ctx context.Context) error {
+	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	root, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var gone []string
+	err = s.alone(ctx, root, func() error {
+		gone = s.surplus(root)
+		return nil
+	})
+	for _, name := range gone {
+		remove(root, name)
+	}
+	return err
 }
 
 // sizeOf is how many bytes a copy says it has; without a word, as many as there

@@ -28,6 +28,7 @@ type Row struct {
 	Probe   []string // the operation and its arguments, with names in braces for what the test makes
 	Network sandbox.Network
 	Want    Want
+	Root    string // the outcome at partial for root, where Landlock alone does not do for root; empty: as Want says
 
 	// Changes says that the operation, when nothing stops it, changes something
 	// of the user's that the test looks at. When it is refused, nothing of the
@@ -76,6 +77,7 @@ func Sections() []Section {
 		{"Network: full", "The Internet, and this machine's own ports. Local sockets stay closed.", openRows()},
 		{"Other processes", "\"It\" is another process of yours, as the server or your shell.", processRows()},
 		{"The kernel", "", kernelRows()},
+		{"Memory, and what all of the user's programs share", "The limit on memory is as by default, 2 GiB.", limitRows()},
 		{"What stays possible", "These work on purpose. That a program may run what it wrote means that looking at a pack's files does not tell all that will run.", allowedRows()},
 	}
 }

@@ -53,7 +53,11 @@ func markdown(sections []attack.Section) string {
 		}
 		b.WriteString("| A program tries to … | `full` | `partial` | `partial`, without Landlock |\n|---|---|---|---|\n")
 		for _, row := range s.Rows {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Does, cell(row.Want.Full), cell(row.Want.Landlock), cell(row.Want.Namespaces))
+			alone := cell(row.Want.Landlock)
+			if row.Root != "" && row.Root != row.Want.Landlock {
+				alone += "; root: " + cell(row.Root)
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Does, cell(row.Want.Full), alone, cell(row.Want.Namespaces))
 		}
 	}
 	b.WriteString("\n")

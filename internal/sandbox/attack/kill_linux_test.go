@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -311,4 +312,139 @@ func (v variant) endServer(t *testing.T, exe, how string, sig unix.Signal) time.
 		t.Errorf("the server ends with %v: %s", err, complaints.String())
 	}
 	return awaitNone(t, w.base, time.Now()).Sub(ended)
+}
+
+// leftKills is how many servers TestLeftovers kills at each level.
+const leftKills = 30
+
+// 9.14: after many servers were killed while they ran something, the next start
+// leaves nothing of theirs, and nothing of a living server's is missing.
+func TestLeftovers(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range append(confined(t), unconfined(t)) {
+		t.Run(v.name, func(t *testing.T) {
+			w := newWorld(t)
+			ready := fifo(t, w.dir("ws/ready"))
+			alive := v.startServer(t, exe, w, ready)
+			awaitFIFO(ready)
+			var servers []*exec.Cmd
+			for range leftKills {
+				servers = append(servers, v.startServer(t, exe, w, ready))
+				awaitFIFO(ready)
+			}
+			for _, server := range servers { // only now: each start would remove what the one before left
+				_ = server.Process.Kill()
+				_ = server.Wait()
+			}
+			planted := plant(t, w)
+			before := tempFolders(t, w.base)
+			if v.level != sandbox.LevelFull && len(before) <= leftKills {
+				t.Fatalf("%d killed servers left %q: nothing is tested", leftKills, before)
+			}
+			if level := newRunner(v.level, w.base).Level(); level != v.level {
+				t.Fatalf("Level() = %s, want %s", level, v.level)
+			}
+			want := 1 // the living server's
+			if v.level == sandbox.LevelFull {
+				want = 0
+			}
+			left := slices.DeleteFunc(tempFolders(t, w.base), func(name string) bool { return slices.Contains(planted, name) })
+			if len(left) != want {
+				t.Errorf("after the next start there are %q, want %d", left, want)
+			}
+			for _, name := range planted {
+				if _, err := os.Lstat(w.dir(name)); err != nil {
+					t.Errorf("what was planted as %q is gone: %v", name, err)
+				}
+			}
+			if text, err := os.ReadFile(w.dir("outside/file")); string(text) != "somebody's" {
+				t.Errorf("a file behind a planted link is %q, %v", text, err)
+			}
+			_ = alive.Process.Kill()
+			_ = alive.Wait()
+			awaitNone(t, w.base, time.Now())
+			if left := groupsLeft(t); len(left) > 0 {
+				newRunner(v.level, w.base).Level()
+				if left = slices.DeleteFunc(groupsLeft(t), func(dir string) bool { return !slices.Contains(left, dir) || inUse(dir) }); len(left) > 0 {
+					t.Errorf("control groups are left: %q", left)
+				}
+			}
+		})
+	}
+}
+
+// startServer starts a server that runs a program that stays.
+func (v variant) startServer(t *testing.T, exe string, w *world, ready string) *exec.Cmd {
+	t.Helper()
+	server := exec.Command(exe, w.base, "stray", "plain", ready)
+	server.Env = append(os.Environ(), serverVar+"="+v.level.String(), probeVar+"="+probe(t), "GORACE=atexit_sleep_ms=0")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	return server
+}
+
+// plant puts things where runs' temporary folders are that are none.
+func plant(t *testing.T, w *world) (names []string) {
+	t.Helper()
+	for name, plant := range map[string]func(string) error{
+		"packs-run-1": func(path string) error { return os.Symlink(w.dir("outside"), path) },
+		"packs-run-2": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"packs-run-x": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		if err := plant(w.dir(name)); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if os.Getuid() == 0 { // another user's
+		if err := errors.Join(os.Mkdir(w.dir("packs-run-3"), 0o700), os.Chown(w.dir("packs-run-3"), 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, "packs-run-3")
+	}
+	return names
+}
+
+// tempFolders returns what is in a folder under the name of a run's temporary
+// folder.
+func tempFolders(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "packs-run-") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// groupsLeft returns the control groups of runs.
+func groupsLeft(t *testing.T) []string {
+	t.Helper()
+	groups, _ := filepath.Glob("/sys/fs/cgroup/packs-mcp-*")
+	more, _ := filepath.Glob("/sys/fs/cgroup/*/packs-mcp-*")
+	return append(groups, more...)
+}
+
+// inUse reports whether somebody has a control group locked, as another test's
+// server may, or it has gone.
+func inUse(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
 }

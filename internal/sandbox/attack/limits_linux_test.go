@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,27 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
+// 9.8: what a run's processes share is bounded by the same number, all of it
+// together, and what they gave back may be had again.
+func TestSharedMemoryLimit(t *testing.T) {
+	const limit = 256
+	each(t, func(t *testing.T, v variant, w *world) {
+		limits := sandbox.Limits{Memory: limit << 20}
+		for _, op := range []string{"share-anon", "share-part", "share-zero", "share-each"} {
+			r := replyOf(v.run(t, w, limits, op, "512"), nil)
+			if r.Outcome != "ENOMEM" {
+				t.Errorf("%s of 512 MiB with a limit of %d = %s %s, want ENOMEM", op, limit, r.Outcome, r.Detail)
+			}
+			if got, err := strconv.Atoi(r.Detail); r.Detail != "" && (err != nil || got > limit || got < limit/2) {
+				t.Errorf("%s with a limit of %d MiB got %q MiB", op, limit, r.Detail)
+			}
+		}
+		if r := replyOf(v.run(t, w, limits, "share-again", "2048"), nil); r.Outcome != "ok" {
+			t.Errorf("64 MiB again and again = %s %s, want ok", r.Outcome, r.Detail)
+		}
+	})
+}
+
 // PK-10: a fork bomb stops at the limit, or is killed for it, and nothing of it
 // is left.
 func TestForkBomb(t *testing.T) {
@@ -181,7 +203,7 @@ func TestResourceLimits(t *testing.T) {
 			}
 		}
 		delete(got, "nproc")
-		want := map[string]uint64{"core": 0, "cpu": 7, "data": 300 << 20, "nofile": 77, "fsize": 1 << 20}
+		want := map[string]uint64{"core": 1, "cpu": 7, "data": 300 << 20, "nofile": 77, "fsize": 1 << 20}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("limits differ (-want +got):\n%s", diff)
 		}

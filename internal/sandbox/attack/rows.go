@@ -19,7 +19,7 @@ func fileRows() []Row {
 		{Case: "FS-06", Does: "change the key's mode", Probe: []string{"chmod", "{secret}"}, Want: metadata("ENOENT"), Changes: true},
 		{Case: "FS-06", Does: "change the key's owner", Probe: []string{"chown", "{secret}"}, Want: metadata("ENOENT"), Changes: true},
 		{Case: "FS-06", Does: "change the key's times", Probe: []string{"utimes", "{secret}"}, Want: metadata("ENOENT"), Changes: true},
-		{Case: "FS-06", Does: "change the key's extended attributes", Probe: []string{"setxattr", "{secret}"}, Want: metadata("ENOENT"), Changes: true},
+		{Case: "FS-06", Does: "change the key's extended attributes", Probe: []string{"setxattr", "{secret}"}, Want: everywhere("ENOTSUP", "ok"), Changes: true},
 		{Case: "FS-06", Does: "write to the key", Probe: []string{"write", "{secret}"}, Want: hidden(), Changes: true},
 		{Case: "FS-06", Does: "truncate the key", Probe: []string{"truncate", "{secret}"}, Want: hidden(), Changes: true},
 		{Case: "FS-06", Does: "remove the key", Probe: []string{"unlink", "{secret}"}, Want: hidden(), Changes: true},
@@ -47,9 +47,18 @@ func fileRows() []Row {
 		{Case: "FS-06", Does: "change its mode through an open file", Probe: []string{"fchmod", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
 		{Case: "FS-06", Does: "change the owner of a file of the pack", Probe: []string{"chown", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
 		{Case: "FS-06", Does: "change the times of a file of the pack", Probe: []string{"utimes", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
-		{Case: "FS-06", Does: "change the extended attributes of a file of the pack", Probe: []string{"setxattr", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
+		{Case: "FS-06", Does: "change the extended attributes of a file of the pack", Probe: []string{"setxattr", "{pack}/data.txt"}, Want: everywhere("ENOTSUP", "ok"), Changes: true},
 		{Case: "FS-06", Does: "let a file of its own run with your rights, whoever starts it (setuid)", Probe: []string{"chmod-setuid", "{ws}/file"}, Want: everywhere("EPERM", "ok")},
 		{Case: "FS-06", Does: "create such a file", Probe: []string{"create-setuid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
+		{Case: "9.9", Does: "create a folder whose files are a group's (setgid)", Probe: []string{"mkdir-setgid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
+		{Case: "9.9", Does: "make such a file with mknod", Probe: []string{"mknod-setuid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
+		{Case: "9.9", Does: "make such a file without a name, and name it (O_TMPFILE, linkat)", Probe: []string{"tmpfile-setid", "{ws}"}, Want: everywhere("EPERM", "ok")},
+		{Case: "9.9", Does: "make such a file with openat2, whose mode no filter sees", Probe: []string{"openat2-setid", "{ws}/new"}, Want: everywhere("ENOSYS", "ok")},
+		{Case: "9.9", Does: "give others rights to a file of its own (access control list)", Probe: []string{"set-acl", "{ws}/file"}, Want: everywhere("ENOTSUP", "ok")},
+		{Case: "9.9", Does: "the same through an open file", Probe: []string{"fset-acl", "{ws}/file"}, Want: everywhere("ENOTSUP", "ok")},
+		{Case: "9.9", Does: "give a file of its own capabilities", Probe: []string{"set-caps", "{ws}/file"}, Want: everywhere("ENOTSUP", "ok")},
+		{Case: "9.12", Does: "hold up whoever writes to a file of the pack (lease)", Probe: []string{"lease", "{pack}/data.txt"}, Want: everywhere("EPERM", "ok")},
+		{Case: "9.12", Does: "be told what happens in a folder (F_NOTIFY)", Probe: []string{"dnotify", "{pack}"}, Want: everywhere("EPERM", "ok")},
 		{Case: "FS-06", Does: "open a file in /etc to write", Probe: []string{"open-write", "/etc/hostname"}, Want: Want{"EROFS|EACCES", "EACCES", "EROFS|EACCES", "ok"}},
 		{Case: "FS-06", Does: "open a program of the system to write", Probe: []string{"open-write", "/usr/bin/env"}, Want: Want{"EROFS|EACCES", "EACCES", "EROFS|EACCES", "ok"}},
 		{Case: "FS-06", Does: "open a setting of the kernel to write", Probe: []string{"open-write", "/proc/sys/kernel/core_pattern"}, Want: Want{"EROFS|EACCES", "EACCES", "EROFS|EACCES", "ok"}},
@@ -102,6 +111,8 @@ func loopbackRows() []Row {
 		{Case: "NW-15", Does: "connect to a TCP port of this machine", Network: network, Probe: []string{"tcp-connect", "{tcp}"}, Want: own("ECONNREFUSED"), Changes: true},
 		{Case: "NW-15", Does: "send a UDP datagram that reaches nobody on this machine", Network: network, Probe: []string{"udp-send", "{udp}"}, Want: own("ok"), Changes: true},
 		{Case: "NW-15", Does: "connect to a unix socket outside", Network: network, Probe: []string{"unix-connect", "{unix}"}, Want: own("ENOENT|EPERM"), Changes: true},
+		{Case: "9.10", Does: "connect to a unix socket of another program's in the workspace", Network: network, Probe: []string{"unix-connect", "{unix-ws}"}, Want: own("EPERM|EACCES"), Changes: true},
+		{Case: "9.10", Does: "connect to one in the pack", Network: network, Probe: []string{"unix-connect", "{unix-pack}"}, Want: own("EPERM|EACCES"), Changes: true},
 		{Case: "NW-15", Does: "connect to an abstract unix socket", Network: network, Probe: []string{"unix-connect", "{abstract}"}, Want: own("ECONNREFUSED|EPERM"), Changes: true},
 		{Case: "NW-15", Does: "send to a unix datagram socket from a pair", Network: network, Probe: []string{"dgram-pair", "{dgram}"}, Want: own("EPERM|ENOENT"), Changes: true},
 		{Case: "NW-15", Does: "change a network interface", Network: network, Probe: []string{"lo-up"}, Want: own("EPERM")},
@@ -221,7 +232,47 @@ func kernelRows() []Row {
 		row("open a file by its number", "EFAULT|EBADF", "open-by-handle"),
 		row("take a descriptor", "EBADF", "pidfd-getfd"),
 		row("become another user", "ok", "become"),
+		{Case: "FS-06", Does: "run a program that is only in memory", Probe: []string{"exec-mem", ""}, Want: everywhere("ENOSYS", "ok")},
+		row("write what is kept for security modules (lsm_set_self_attr)", "EFAULT|EINVAL|EOPNOTSUPP|ENOSYS", "lsm-set"),
 		uid, sti, linux, x32, i386,
+	}
+}
+
+func limitRows() []Row {
+	const more = "4096" // MiB, twice the limit on memory
+	row := func(does string, want Want, probe ...string) Row {
+		return Row{Case: "9.8", Does: does, Probe: probe, Want: want}
+	}
+	noMemory, gone := everywhere("ENOMEM", "ok"), everywhere("ENOSYS", "ok")
+	ipc := Want{"ENOSPC", "EPERM", "ENOSPC", "ok"}
+	secret := Want{"EACCES|ENOENT", "EACCES|ENOENT", "EACCES|ENOENT", "ok"}
+	proc := func(does, name string) Row {
+		return Row{Case: "9.12", Does: does, Probe: []string{"read", "/proc/" + name}, Want: secret, Root: "ok"}
+	}
+	keys := proc("list the user's keys (/proc/keys)", "keys")
+	keys.Want = metadata("EACCES")
+	return []Row{
+		row("have more memory than the limit by sharing it", noMemory, "share-anon", more),
+		row("have it in pieces of which it gives back all but a page", noMemory, "share-part", more),
+		row("have a piece in each of many processes", noMemory, "share-each", more),
+		row("have it from /dev/zero", noMemory, "share-zero", more),
+		row("have it as a file without a name (memfd)", gone, "memfd"),
+		row("have it as a secret one (memfd_secret)", everywhere("ENOSYS", "ok|ENOSYS"), "memfd-secret"),
+		row("have it as a stack (MAP_GROWSDOWN)", noMemory, "grows-down"),
+		row("have it as a stack of return addresses", everywhere("ENOSYS", "ok|EOPNOTSUPP"), "shadow-stack"),
+		row("have it in huge pages", noMemory, "huge-pages"),
+		row("raise the limit on its stack", everywhere("EPERM", "ok"), "stack"),
+		row("have it as shared memory (System V)", ipc, "shm-new", more),
+		row("have it in message queues (System V)", ipc, "queues", "1100"),
+		row("use up the user's quota for pipes", everywhere("EPERM", "ok"), "pipe-size"),
+		{Case: "9.12", Does: "use up the user's inotify instances", Probe: []string{"inotify-many", "20"}, Want: everywhere("EMFILE", "ok")},
+		{Case: "9.12", Does: "use up the machine's asynchronous requests", Probe: []string{"io-setup"}, Want: gone},
+		{Case: "9.12", Does: "have its memory given to what collects core files", Probe: []string{"core-limit"}, Want: everywhere("stays off", "ok")},
+		proc("learn how the machine's memory is used (/proc/kpageflags)", "kpageflags"),
+		proc("count who uses it (/proc/kpagecount)", "kpagecount"),
+		proc("read how the kernel uses its own (/proc/slabinfo)", "slabinfo"),
+		proc("read where it is (/proc/vmallocinfo)", "vmallocinfo"),
+		keys,
 	}
 }
 
@@ -237,8 +288,8 @@ func allowedRows() []Row {
 		{Case: "HM-03", Does: "talk to its own processes over a pair of sockets", Probe: []string{"unix-pair"}, Want: allowed()},
 		{Case: "HM-03", Does: "list the system's programs", Probe: []string{"list", "/usr/bin"}, Want: allowed()},
 		{Case: "HM-03", Does: "read settings in /etc", Probe: []string{"read", "/etc/passwd"}, Want: allowed()},
-		{Case: "HM-03", Does: "use asynchronous files", Probe: []string{"io-setup"}, Want: allowed()},
+		{Case: "HM-03", Does: "share a file with its own processes", Probe: []string{"shared-a-file", "{pack}/data.txt"}, Want: allowed()},
+		{Case: "HM-03", Does: "share memory with them again and again, less than the limit at a time", Probe: []string{"share-again", "8192"}, Want: allowed()},
 		{Case: "FS-06", Does: "run a program that it wrote itself", Probe: []string{"exec", "{ws}/program"}, Want: allowed()},
-		{Case: "FS-06", Does: "run a program that is only in memory", Probe: []string{"exec-mem", ""}, Want: allowed()},
 	}
 }

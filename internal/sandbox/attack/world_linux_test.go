@@ -140,6 +140,10 @@ func (w *world) make(t *testing.T, name string) string {
 		path := w.dir("outside/s")
 		must(unix.Listen(w.socket(t, name, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: path}), 8))
 		return path
+	case "unix-ws", "unix-pack":
+		path := w.dir(strings.TrimPrefix(name, "unix-") + "/s")
+		must(unix.Listen(w.socket(t, name, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: path}), 8))
+		return path
 	case "dgram":
 		path := w.dir("outside/d")
 		w.socket(t, name, unix.AF_UNIX, unix.SOCK_DGRAM, &unix.SockaddrUnix{Name: path})

@@ -103,7 +103,7 @@ func (f *family) fork() (pid int, err error) {
 	if program == 0 {
 		goto program
 	}
-	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdin, fdStderr, 0)
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, fdStdin, fdQuestions, 0)
 	f.poll[0].Fd, f.poll[0].Events = fdOrders, unix.POLLIN
 	f.poll[1].Fd, f.poll[1].Events = int32(fd), unix.POLLIN
 	for {

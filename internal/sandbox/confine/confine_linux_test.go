@@ -24,7 +24,7 @@ func example() *Job {
 		Links:    []Link{{"/bin", "usr/bin"}},
 		TmpSize:  1 << 40,
 		Landlock: Ruleset{FS: 1, Net: 2, Scoped: 3, Rules: []Rule{{"/usr", 13, ID{}}, {"/w", 1<<16 - 1, ID{5, 6}}}},
-		Filter:   Filter{Network: NetworkHostX, Alone: true, NoScope: true, Keep: []int64{1, -7}},
+		Filter:   Filter{Network: NetworkInternet, Alone: true, NoScope: true, Keep: []int64{1, -7}},
 		Limits:   Limits{1, 2, 3, 4, 5},
 		Group:    "g",
 	}
@@ -190,6 +190,39 @@ func TestFilter(t *testing.T) {
 		{"ask a terminal", Filter{}, unix.SYS_IOCTL, []uint64{0, unix.TCGETS}, allowed},
 		{"own limits", Filter{}, unix.SYS_PRLIMIT64, []uint64{0}, allowed},
 		{"limits of others", Filter{}, unix.SYS_PRLIMIT64, []uint64{4711}, "EPERM"},
+		{"ask for the limit of core files", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 0, 1}, allowed},
+		{"set the limit of core files", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 8}, "done"},
+		{"the same from a high address", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_CORE, 1 << 32}, "done"},
+		{"the same with the old call", Filter{}, unix.SYS_SETRLIMIT, []uint64{unix.RLIMIT_CORE, 8}, "done"},
+		{"set another limit", Filter{}, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_NOFILE, 8}, allowed},
+
+		{"private memory", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS}, allowed},
+		{"shared memory", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_SHARED | unix.MAP_ANONYMOUS}, "asked"},
+		{"shared memory, validated", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_SHARED_VALIDATE, 3}, "asked"},
+		{"memory like a stack", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_GROWSDOWN}, "ENOMEM"},
+		{"huge pages", Filter{}, unix.SYS_MMAP, []uint64{0, 4096, 3, unix.MAP_SHARED | unix.MAP_HUGETLB}, "ENOMEM"},
+		{"memory as a file", Filter{}, unix.SYS_MEMFD_CREATE, nil, "ENOSYS"},
+		{"System V memory", Filter{}, unix.SYS_SHMGET, []uint64{0, 4096, 0o600}, "asked"},
+		{"System V memory of huge pages", Filter{}, unix.SYS_SHMGET, []uint64{0, 4096, 0o4600}, "ENOMEM"},
+		{"alone: System V memory", Filter{Alone: true}, unix.SYS_SHMGET, []uint64{0, 4096, 0o600}, "EPERM"},
+		{"alone: inotify", Filter{Alone: true}, unix.SYS_INOTIFY_INIT1, nil, "asked"},
+		{"inotify", Filter{}, unix.SYS_INOTIFY_INIT1, nil, allowed},
+
+		{"a lease", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETLEASE, 1}, "EPERM"},
+		{"notices of a folder", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_NOTIFY, 1}, "EPERM"},
+		{"a lock", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETLK, 1}, allowed},
+		{"copy a descriptor", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_DUPFD_CLOEXEC, 1}, allowed},
+		{"what came later", Filter{}, unix.SYS_FCNTL, []uint64{3, 1041, 1}, "EINVAL"},
+		{"a large pipe", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETPIPE_SZ, 1 << 20}, "EPERM"},
+		{"a usual pipe", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETPIPE_SZ, 64 << 10}, allowed},
+		{"own a file", Filter{}, unix.SYS_FCNTL, []uint64{3, unix.F_SETOWN, 1}, allowed},
+		{"no scope: own a file", Filter{Alone: true, NoScope: true}, unix.SYS_FCNTL, []uint64{3, unix.F_SETOWN, 1}, "EPERM"},
+		{"own a file (ioctl)", Filter{}, unix.SYS_IOCTL, []uint64{3, 0x8901}, "EPERM"},
+
+		{"a set-ID file without a name", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o2755}, "EPERM"},
+		{"a file without a name", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o755}, allowed},
+		{"a folder, with what is no mode", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_DIRECTORY, 0o7777}, allowed},
+		{"an access control list", Filter{}, unix.SYS_SETXATTR, nil, "ENOTSUP"},
 
 		{"none: inet", Filter{}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, "EPERM"},
 		{"none: unix", Filter{}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
@@ -197,19 +230,19 @@ func TestFilter(t *testing.T) {
 		{"none: a pair", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, allowed},
 		{"none: a pair that can send elsewhere", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, "EPERM"},
 		{"none: a pair of TIPC", Filter{}, unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC, unix.SOCK_STREAM}, "EPERM"},
-		{"own: inet", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
-		{"own: inet6", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}, allowed},
-		{"own: unix", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allowed},
-		{"own: raw", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW}, "EPERM"},
-		{"own: SOCK_PACKET", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_PACKET}, "EPERM"},
-		{"own: routes", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allowed},
-		{"own: netfilter", Filter{Network: NetworkOwn}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, "EPERM"},
-		{"host: packet", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_PACKET, unix.SOCK_RAW}, "EPERM"},
-		{"host: vsock", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, "EPERM"},
-		{"host: alg", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, "EPERM"},
-		{"host: unix", Filter{Network: NetworkHost}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allowed},
-		{"host, no mounts: unix", Filter{Network: NetworkHostX}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
-		{"host, no mounts: inet", Filter{Network: NetworkHostX}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
+		{"local, own: inet", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
+		{"local, own: inet6", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}, allowed},
+		{"local, own: unix", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allowed},
+		{"local, own: raw", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW}, "EPERM"},
+		{"local, own: SOCK_PACKET", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_PACKET}, "EPERM"},
+		{"local, own: routes", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allowed},
+		{"local, own: netfilter", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, "EPERM"},
+		{"local: packet", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_PACKET, unix.SOCK_RAW}, "EPERM"},
+		{"local: vsock", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, "EPERM"},
+		{"local: alg", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, "EPERM"},
+		{"local: unix", Filter{Network: NetworkLocal}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allowed},
+		{"Internet: unix", Filter{Network: NetworkInternet}, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, "EPERM"},
+		{"Internet: inet", Filter{Network: NetworkInternet}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, allowed},
 
 		{"alone: another's scheduler", Filter{Alone: true}, unix.SYS_SCHED_SETSCHEDULER, []uint64{4711}, "EPERM"},
 		{"alone: own scheduler", Filter{Alone: true}, unix.SYS_SCHED_SETSCHEDULER, []uint64{0}, allowed},
@@ -227,7 +260,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %+v decides %q, want %q", tt.name, tt.filter, got, tt.want)
 		}
 	}
-	for _, f := range []Filter{{}, {Network: NetworkOwn}, {Network: NetworkHostX, Alone: true, NoScope: true, Keep: []int64{1, 2}}} {
+	for _, f := range []Filter{{}, {Network: NetworkLocal}, {Network: NetworkInternet, Alone: true, NoScope: true, Keep: []int64{1, 2}}} {
 		if got := decide(t, f.program(), unix.AUDIT_ARCH_I386, unix.SYS_READ, nil); got != "killed" {
 			t.Errorf("%+v decides %q about another architecture's call, want it killed", f, got)
 		}
@@ -240,6 +273,7 @@ func decide(t *testing.T, code []unix.SockFilter, arch, nr uint32, args []uint64
 	data := map[uint32]uint32{offNr: nr, offArch: arch}
 	for i, a := range args {
 		data[offArgs+8*uint32(i)] = uint32(a)
+		data[offArgs+8*uint32(i)+4] = uint32(a >> 32)
 	}
 	var acc uint32
 	for pc := 0; pc < len(code); {
@@ -273,6 +307,10 @@ func decide(t *testing.T, code []unix.SockFilter, arch, nr uint32, args []uint64
 				return "allowed"
 			case retKill:
 				return "killed"
+			case retAsk:
+				return "asked"
+			case retDone:
+				return "done"
 			}
 			return unix.ErrnoName(unix.Errno(in.K & unix.SECCOMP_RET_DATA))
 		default:

@@ -97,7 +97,11 @@ func carryOut(job *Job, stdio []int) *Report {
 	if err != nil {
 		return failure("make pipes for the program", err)
 	}
-	for _, fd := range []*int{&stdio[0], &stdio[1], &stdio[2], &report[1], &orders[0]} {
+	questions, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return failure("make a socket for the filter's questions", err)
+	}
+	for _, fd := range []*int{&stdio[0], &stdio[1], &stdio[2], &report[1], &orders[0], &questions[1]} {
 		if err := moveAway(fd); err != nil {
 			return failure("move descriptors out of the way", err)
 		}
@@ -114,7 +118,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		}
 	}
 	uid, gid := os.Getuid(), os.Getgid()
-	moves := []move{{report[1], fdReport}, {stdio[0], fdStdin}, {stdio[1], fdStdout}, {stdio[2], fdStderr}}
+	moves := []move{{report[1], fdReport}, {stdio[0], fdStdin}, {stdio[1], fdStdout}, {stdio[2], fdStderr}, {questions[1], fdQuestions}}
 	if job.Namespaces {
 		f.ns = true
 		f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWUTS
@@ -163,10 +167,13 @@ func carryOut(job *Job, stdio []int) *Report {
 	// Only now: who cannot be dumped does not own his files in /proc, and the
 	// child needs one of them to map its user.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	for _, fd := range append(stdio, report[1], orders[0]) {
+	for _, fd := range append(stdio, report[1], orders[0], questions[1]) {
 		_ = unix.Close(fd)
 	}
-	s := &supervisor{family: f, job: job, pid: pid, orders: orders[1], reports: report[0], group: group}
+	s := &supervisor{
+		family: f, job: job, pid: pid, orders: orders[1], reports: report[0], group: group,
+		broker: newBroker(questions[0], &sharedMemory{limit: job.Limits.Data, alive: func() (int, bool) { return sharedAlive(pid, job.Namespaces) }}),
+	}
 	return s.watch()
 }
 

@@ -98,10 +98,9 @@ type Rule struct {
 type Network uint64
 
 const (
-	NetworkNone  Network = iota // none of any family, but for connected pairs
-	NetworkOwn                  // in a network namespace of its own: Internet, local, and netlink's routes
-	NetworkHost                 // the same in the host's network
-	NetworkHostX                // the same, without local sockets, since somebody else's are in reach
+	NetworkNone     Network = iota // none of any family, but for connected pairs
+	NetworkInternet                // of the Internet, and netlink's routes
+	NetworkLocal                   // the same, and unix sockets
 )
 
 // A Filter is what seccomp refuses beside what it always refuses.

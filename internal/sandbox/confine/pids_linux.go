@@ -14,8 +14,12 @@ import (
 )
 
 // A pidsGroup is a control group that bounds how many processes and threads it
-// has. Root's own number of processes has no limit otherwise.
-type pidsGroup struct{ dir string }
+// has. Root's own number of processes has no limit otherwise. Its folder is
+// locked as long as somebody sees to it.
+type pidsGroup struct {
+	dir  string
+	lock int
+}
 
 // newPidsGroup makes a group of at most limit members, where this process may
 // do so and the system counts them; otherwise it returns nil.
@@ -24,9 +28,13 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 		if !countsPids(base) {
 			continue
 		}
-		g := &pidsGroup{path.Join(base, name)}
+		g := &pidsGroup{dir: path.Join(base, name)}
 		if os.Mkdir(g.dir, 0o700) != nil {
 			continue
+		}
+		var ok bool
+		if g.lock, ok = lockGroup(g.dir); !ok {
+			continue // a server that starts just now removes it
 		}
 		if g.limit(limit) == nil {
 			return g
@@ -34,6 +42,41 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 		g.remove()
 	}
 	return nil
+}
+
+// lockGroup locks a group's folder, if nobody else has.
+func lockGroup(dir string) (fd int, ok bool) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, false
+	}
+	var at, have unix.Stat_t
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil || unix.Fstat(fd, &have) != nil ||
+		unix.Lstat(dir, &at) != nil || at.Ino != have.Ino || at.Dev != have.Dev {
+		_ = unix.Close(fd)
+		return -1, false
+	}
+	return fd, true
+}
+
+// GroupName is how the name of a job's group begins.
+const GroupName = "packs-mcp-"
+
+// SweepGroups removes the groups that nobody sees to. One with members stays.
+func SweepGroups() {
+	for _, base := range groupBases() {
+		names, _ := readNames(base)
+		for _, name := range names {
+			if !strings.HasPrefix(name, GroupName) {
+				continue
+			}
+			dir := path.Join(base, name)
+			if fd, ok := lockGroup(dir); ok {
+				_ = os.Remove(dir)
+				_ = unix.Close(fd)
+			}
+		}
+	}
 }
 
 // countsPids reports whether the groups in a group are counted: in version 2 it
@@ -84,4 +127,7 @@ func (g *pidsGroup) limit(most int64) error {
 func (g *pidsGroup) members() string { return path.Join(g.dir, "cgroup.procs") }
 
 // remove is called when no member is left.
-func (g *pidsGroup) remove() { removeGroup(g.dir) }
+func (g *pidsGroup) remove() {
+	removeGroup(g.dir)
+	_ = unix.Close(g.lock)
+}

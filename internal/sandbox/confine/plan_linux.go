@@ -29,6 +29,7 @@ const (
 	doExpect          // fail unless the folder that was just looked at has the id of arg[0] and arg[1]
 	doSame            // fail unless the file that was just looked at has the state state[arg[0]]
 	doResult          // fail unless the last result, arg[0], is arg[1]
+	doPass            // put the descriptor of slot from[0] into the message that is sent next
 )
 
 const slots = 8
@@ -43,6 +44,7 @@ type plan struct {
 	stat  unix.Statx_t // that doExpect and doSame look at
 	state []State
 	slot  [slots]uintptr
+	sent  *int32 // where a message has the descriptor that it sends
 
 	uppers int // layers that are made, while the plan is
 
@@ -124,6 +126,22 @@ func (p *plan) same(what string, state State) {
 	s.kind, s.arg[0] = doSame, uintptr(len(p.state)-1)
 }
 
+// pass adds sending the descriptor of a slot through a socket. A plan has one
+// such step.
+func (p *plan) pass(what string, to int, fd ref) {
+	control := unix.UnixRights(0)
+	data := []byte{0}
+	iov := &unix.Iovec{Base: &data[0]}
+	iov.SetLen(len(data))
+	msg := &unix.Msghdr{Iov: iov, Iovlen: 1, Control: &control[0]}
+	msg.SetControllen(len(control))
+	p.keep = append(p.keep, control, data, iov)
+	p.sent = (*int32)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
+	s := p.call(what, 0)
+	s.kind, s.from[0] = doPass, uint8(fd)
+	p.call(what, unix.SYS_SENDMSG, to, unsafe.Pointer(msg), 0)
+}
+
 // stateMask is what of a file same looks at.
 const stateMask = unix.STATX_INO | unix.STATX_SIZE | unix.STATX_CTIME
 
@@ -151,6 +169,9 @@ func (p *plan) run() (failed int, errno uintptr) {
 			if s.arg[0] != s.arg[1] {
 				return i, uintptr(unix.EPIPE)
 			}
+			continue
+		case doPass:
+			*p.sent = int32(s.arg[0])
 			continue
 		case doExpect:
 			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != uint64(s.arg[0]) || p.stat.Ino != uint64(s.arg[1]) {

@@ -18,10 +18,15 @@ const (
 )
 
 const (
-	retAllow = unix.SECCOMP_RET_ALLOW
-	retPerm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
-	retKill  = unix.SECCOMP_RET_KILL_PROCESS
+	retAllow  = unix.SECCOMP_RET_ALLOW
+	retAsk    = unix.SECCOMP_RET_USER_NOTIF // the supervisor decides; see broker
+	retDone   = unix.SECCOMP_RET_ERRNO      // nothing happens, and the program hears that it worked
+	retPerm   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	retNoSys  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retNoMem  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOMEM)
+	retInval  = unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)
+	retNoAttr = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
+	retKill   = unix.SECCOMP_RET_KILL_PROCESS
 )
 
 // newNamespaces are the flags of clone(2) and unshare(2) that make namespaces.
@@ -70,12 +75,26 @@ func (w *filterWriter) anyBit(v, mask uint32) {
 	w.ret(v)
 }
 
-// seccomp installs the filter.
+// seccomp installs the filter, and sends the descriptor of its questions to the
+// supervisor. No more filters with questions can be installed after it.
 func (p *plan) seccomp(f Filter) {
 	code := f.program()
 	p.keep = append(p.keep, code)
-	p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
-		unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}))
+	p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(),
+		unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})).out = uint8(slotFrom)
+	p.pass("send the filter's questions to the supervisor", fdQuestions, slotFrom)
+}
+
+// listenerFlags returns the flags of a filter that asks. From Linux 5.19 on, a
+// question that the supervisor has received is not taken back by a signal.
+func listenerFlags() uintptr {
+	const ask = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+	// Without a filter, the kernel looks at the flags and gets no further.
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, ask|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0)
+	if errno == unix.EFAULT {
+		return ask | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	}
+	return ask
 }
 
 // program returns the filter's instructions.
@@ -98,6 +117,13 @@ func (f Filter) program() []unix.SockFilter {
 	for _, nr := range refused() {
 		w.refuse(nr, retPerm)
 	}
+	for _, nr := range missing() {
+		w.refuse(nr, retNoSys)
+	}
+	for _, nr := range attributes() {
+		w.refuse(nr, retNoAttr)
+	}
+	f.memory(&w)
 	for _, nr := range []int{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		w.when(nr, func(w *filterWriter) {
 			w.load(arg(0))
@@ -106,9 +132,21 @@ func (f Filter) program() []unix.SockFilter {
 		})
 	}
 	w.when(unix.SYS_IOCTL, func(w *filterWriter) {
-		const tiocLinux = 0x541c
+		const (
+			tiocLinux = 0x541c
+			fioSetOwn = 0x8901 // as F_SETOWN
+			siocSPGrp = 0x8902 // the same
+			// They take a file's name or an open descriptor, and no right to write:
+			setFlags    = 0x40086602 // FS_IOC_SETFLAGS
+			setXAttr    = 0x401c5820 // FS_IOC_FSSETXATTR, which sets whose quota a file counts for
+			setVerity   = 0x40806685 // FS_IOC_ENABLE_VERITY makes a file read-only for good
+			setPolicy   = 0x800c6613 // FS_IOC_SET_ENCRYPTION_POLICY
+			setVersion  = 0x40087602 // FS_IOC_SETVERSION
+			addCryptKey = 0xc0506617 // FS_IOC_ADD_ENCRYPTION_KEY
+		)
 		w.load(arg(1))
-		w.oneOf(retPerm, unix.TIOCSTI, tiocLinux, unix.TIOCSETD)
+		w.oneOf(retPerm, unix.TIOCSTI, tiocLinux, unix.TIOCSETD, fioSetOwn, siocSPGrp,
+			setFlags, setXAttr, setVerity, setPolicy, setVersion, addCryptKey)
 		w.ret(retAllow)
 	})
 	w.when(unix.SYS_PERSONALITY, func(w *filterWriter) {
@@ -118,15 +156,93 @@ func (f Filter) program() []unix.SockFilter {
 		w.ret(retPerm)
 	})
 	w.setID()
-	// Limits of other processes of the same user: a processor time of one
-	// second would kill the server.
-	w.when(unix.SYS_PRLIMIT64, onlySelf)
+	w.limits()
+	f.fcntl(&w)
 	f.sockets(&w)
 	if f.Alone {
 		f.others(&w)
 	}
 	w.ret(retAllow)
 	return w.code
+}
+
+// memory keeps memory within bounds that the kernel's limit on a process's data
+// does not see. What is shared is counted by the supervisor, which sees what the
+// filter sees: sizes, but not what a descriptor stands for, which may be
+// /dev/zero.
+func (f Filter) memory(w *filterWriter) {
+	w.when(unix.SYS_MMAP, func(w *filterWriter) {
+		w.load(arg(3))
+		// What grows down is taken for a stack. Huge pages are set aside for somebody.
+		w.anyBit(retNoMem, unix.MAP_GROWSDOWN|unix.MAP_HUGETLB)
+		w.anyBit(retAsk, unix.MAP_SHARED) // a bit of MAP_SHARED_VALIDATE, too
+		w.ret(retAllow)
+	})
+	if f.Alone {
+		return // the rest is refused
+	}
+	w.when(unix.SYS_SHMGET, func(w *filterWriter) {
+		const shmHugeTLB = 0o4000
+		w.load(arg(2))
+		w.anyBit(retNoMem, shmHugeTLB)
+		w.ret(retAsk)
+	})
+	w.refuse(unix.SYS_MSGGET, retAsk)
+	w.refuse(unix.SYS_SEMGET, retAsk)
+}
+
+// limits keeps the program to limits of its own. Those of other processes of the
+// same user are not its to set: a processor time of one second would kill the
+// server. Core files stay off in a way that a limit of 0 does not have (see
+// plan.limits), so a program that sets one is told that it did.
+func (w *filterWriter) limits() {
+	w.when(unix.SYS_PRLIMIT64, func(w *filterWriter) {
+		w.load(arg(0))
+		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, 0)
+		w.ret(retPerm)
+		w.load(arg(1))
+		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, unix.RLIMIT_CORE)
+		w.ret(retAllow)
+		// A pointer is not nil when any of its halves is not.
+		for _, half := range []uint32{0, 4} {
+			w.load(arg(2) + half)
+			w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, 0)
+			w.ret(retDone)
+		}
+		w.ret(retAllow)
+	})
+	w.when(unix.SYS_SETRLIMIT, func(w *filterWriter) {
+		w.load(arg(0))
+		w.oneOf(retDone, unix.RLIMIT_CORE)
+		w.ret(retAllow)
+	})
+}
+
+// fcntl refuses what makes other programs wait or be told: a lease on a file
+// stops whoever opens it, and it takes no right to write.
+func (f Filter) fcntl(w *filterWriter) {
+	w.when(unix.SYS_FCNTL, func(w *filterWriter) {
+		const (
+			setDeleg     = 1040      // F_SETDELEG
+			lastKnown    = setDeleg  // of those that are Linux's own
+			usualPipe    = 64 << 10  // bytes; all of a user's pipes share a quota
+			unknownAbove = lastKnown // whatever came later
+		)
+		w.load(arg(1))
+		w.oneOf(retPerm, unix.F_SETLEASE, unix.F_NOTIFY, setDeleg)
+		if f.Alone && f.NoScope {
+			// Who owns a file gets a signal when there is something to read.
+			w.oneOf(retPerm, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)
+		}
+		w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, unknownAbove)
+		w.ret(retInval)
+		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, unix.F_SETPIPE_SZ)
+		w.ret(retAllow)
+		w.load(arg(2))
+		w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, usualPipe)
+		w.ret(retPerm)
+		w.ret(retAllow)
+	})
 }
 
 // setID keeps the program from leaving files behind that give its user's rights
@@ -138,7 +254,7 @@ func (w *filterWriter) setID() {
 		w.when(c.nr, func(w *filterWriter) {
 			if c.creates > 0 {
 				w.load(arg(c.creates))
-				w.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 1, 0, unix.O_CREAT)
+				w.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 1, 0, unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY)
 				w.ret(retAllow)
 			}
 			w.load(arg(c.mode))
@@ -150,7 +266,7 @@ func (w *filterWriter) setID() {
 }
 
 // A modeCall is a system call that takes a mode. Where creates is not 0, it
-// does so only when that argument has O_CREAT.
+// does so only when that argument has O_CREAT or what O_TMPFILE has.
 type modeCall struct {
 	nr            int
 	mode, creates uint32 // arguments
@@ -173,6 +289,7 @@ func extraFlag(nr int) uint32 {
 	return 0
 }
 
+// onlySelf refuses a call about another process than the calling one.
 func onlySelf(w *filterWriter) {
 	w.load(arg(0))
 	w.oneOf(retAllow, 0)
@@ -204,7 +321,7 @@ func (f Filter) sockets(w *filterWriter) {
 		w.oneOf(retAllow, unix.NETLINK_ROUTE)
 		w.ret(retPerm)
 		internet := []uint32{unix.AF_INET, unix.AF_INET6}
-		if f.Network != NetworkHostX {
+		if f.Network == NetworkLocal {
 			internet = append(internet, unix.AF_UNIX)
 		}
 		for _, family := range internet {
@@ -249,6 +366,11 @@ func (f Filter) others(w *filterWriter) {
 		w.refuse(nr, retPerm)
 	}
 	w.refuse(unix.SYS_PROCESS_MRELEASE, retPerm)
+	// Without a user namespace, which has limits of its own, the supervisor counts
+	// what the program takes of the user's.
+	for _, nr := range append(inotifyInits(), unix.SYS_INOTIFY_ADD_WATCH) {
+		w.refuse(nr, retAsk)
+	}
 	if !f.NoScope {
 		return
 	}
@@ -265,12 +387,6 @@ func (f Filter) others(w *filterWriter) {
 		})
 	}
 	w.refuse(unix.SYS_PIDFD_SEND_SIGNAL, retNoSys)
-	w.when(unix.SYS_FCNTL, func(w *filterWriter) {
-		// Who owns a file gets a signal when there is something to read.
-		w.load(arg(1))
-		w.oneOf(retPerm, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)
-		w.ret(retAllow)
-	})
 }
 
 // refused are the system calls that nothing we want to run needs, and that
@@ -294,9 +410,34 @@ func refused() []int {
 		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
 		unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
 		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
-		unix.SYS_NFSSERVCTL,
+		unix.SYS_NFSSERVCTL, unix.SYS_LSM_SET_SELF_ATTR,
 	}, refusedHere()...)
 }
+
+// missing are the system calls that the kernel seems not to have. Programs do
+// without.
+func missing() []int {
+	return []int{
+		// memory that nothing bounds
+		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MAP_SHADOW_STACK,
+		unix.SYS_IO_SETUP, // the whole machine has one number of requests
+		unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT,
+	}
+}
+
+// attributes are the system calls that change extended attributes: access
+// control lists, capabilities, and what other programs keep there. Their names
+// are out of a filter's reach. Programs take it for a file system that has none.
+func attributes() []int {
+	return []int{
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
+		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
+		unix.SYS_FILE_SETATTR,
+	}
+}
+
+// inotifyInits are the system calls that make an inotify instance.
+func inotifyInits() []int { return append([]int{unix.SYS_INOTIFY_INIT1}, inotifyInitsHere()...) }
 
 // lastJudged is the highest system call that was looked at for refused.
 const lastJudged = unix.SYS_FILE_SETATTR

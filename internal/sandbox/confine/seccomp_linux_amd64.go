@@ -18,3 +18,5 @@ func modeCallsHere() []modeCall {
 		{nr: unix.SYS_OPEN, mode: 2, creates: 1},
 	}
 }
+
+func inotifyInitsHere() []int { return []int{unix.SYS_INOTIFY_INIT} }

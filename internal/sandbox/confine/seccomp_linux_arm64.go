@@ -8,3 +8,5 @@ const auditArch = unix.AUDIT_ARCH_AARCH64
 func refusedHere() []int { return nil }
 
 func modeCallsHere() []modeCall { return nil }
+
+func inotifyInitsHere() []int { return nil }

@@ -20,6 +20,7 @@ type supervisor struct {
 	orders  int        // to the init
 	reports int        // from the children
 	group   *pidsGroup // counts processes; nil: we do
+	broker  *broker    // answers what the filter asks
 
 	report  Report
 	killing bool // everything is to end now
@@ -44,8 +45,8 @@ func (s *supervisor) watch() *Report {
 // watchInit waits for the init of a PID namespace, with which everything in the
 // namespace ends.
 func (s *supervisor) watchInit() {
-	const lifelineAt, reportsAt = 0, 1
-	fds := []unix.PollFd{{Fd: lifeline, Events: unix.POLLIN}, {Fd: int32(s.reports), Events: unix.POLLIN}}
+	const lifelineAt, reportsAt, brokerAt = 0, 1, 2
+	fds := []unix.PollFd{{Fd: lifeline, Events: unix.POLLIN}, {Fd: int32(s.reports), Events: unix.POLLIN}, {Events: unix.POLLIN}}
 	timeout := -1
 	count := s.job.Limits.Processes > 0 && os.Getuid() == 0 && s.group == nil
 	if count {
@@ -53,8 +54,12 @@ func (s *supervisor) watchInit() {
 	}
 	heard := false
 	for {
+		fds[brokerAt].Fd = s.broker.fd
 		if _, err := unix.Poll(fds, timeout); err != nil && err != unix.EINTR {
 			break
+		}
+		if fds[brokerAt].Revents != 0 {
+			s.broker.attend(fds[brokerAt].Revents)
 		}
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
@@ -178,19 +183,24 @@ func (s *supervisor) hasRoom() bool {
 // watchProgram waits for the program, and then kills what it has left: all of
 // its descendants are ours, since their orphans fall to us.
 func (s *supervisor) watchProgram() {
-	const lifelineAt, reportsAt, programAt = 0, 1, 2
+	const lifelineAt, reportsAt, programAt, brokerAt = 0, 1, 2, 3
 	fds := []unix.PollFd{
 		{Fd: lifeline, Events: unix.POLLIN},
 		{Fd: int32(s.reports), Events: unix.POLLIN},
 		{Fd: -1, Events: unix.POLLIN},
+		{Events: unix.POLLIN},
 	}
 	if pidfd, err := unix.PidfdOpen(s.pid, 0); err == nil {
 		fds[programAt].Fd = int32(pidfd)
 	}
 	pause, counted := countEvery, time.Now()
 	for !s.reaped && !s.killing {
+		fds[brokerAt].Fd = s.broker.fd
 		if _, err := unix.Poll(fds, int(pause/time.Millisecond)); err != nil && err != unix.EINTR {
 			break
+		}
+		if fds[brokerAt].Revents != 0 {
+			s.broker.attend(fds[brokerAt].Revents)
 		}
 		if fds[reportsAt].Revents != 0 {
 			var rec record

@@ -20,11 +20,12 @@ const (
 	fdStdin
 	fdStdout
 	fdStderr
-	fdServer // the lifeline, until the descriptors of the layers are sent
-	fdLayers // the file system of the layers
-	fdLower  // the folder that is being layered
-	fdWork   // its work folder
-	fdUpper  // where its changes go; MaxLayers of them
+	fdQuestions // takes the descriptor of what the filter asks
+	fdServer    // the lifeline, until the descriptors of the layers are sent
+	fdLayers    // the file system of the layers
+	fdLower     // the folder that is being layered
+	fdWork      // its work folder
+	fdUpper     // where its changes go; MaxLayers of them
 
 	fdFirstFree = fdUpper + MaxLayers
 )
@@ -168,7 +169,9 @@ func (p *plan) limits(j *Job) {
 	set := func(name string, resource int, soft, hard int64) {
 		p.call("limit "+name, unix.SYS_PRLIMIT64, 0, resource, unsafe.Pointer(&unix.Rlimit{Cur: uint64(soft), Max: uint64(hard)}), 0)
 	}
-	set("core files", unix.RLIMIT_CORE, 0, 0)
+	// A limit of 0 does not stop a program of the system's that takes cores
+	// (core_pattern with "|"); one byte does, and is too little for a file.
+	set("core files", unix.RLIMIT_CORE, 1, 1)
 	set("message queues", unix.RLIMIT_MSGQUEUE, 0, 0)
 	l := j.Limits
 	processes := int64(0)
@@ -189,6 +192,7 @@ func (p *plan) limits(j *Job) {
 	}{
 		{"processor time", unix.RLIMIT_CPU, l.CPU, respite},
 		{"memory", unix.RLIMIT_DATA, l.Data, 0},
+		{"stack", unix.RLIMIT_STACK, stackLimit(l.Data), 0},
 		{"open files", unix.RLIMIT_NOFILE, l.Files, 0},
 		{"file size", unix.RLIMIT_FSIZE, l.FileSize, 0},
 		{"processes", unix.RLIMIT_NPROC, processes, 0},
@@ -198,12 +202,27 @@ func (p *plan) limits(j *Job) {
 		}
 		soft, hard := r.value, r.value+r.respite
 		// The user's own limits may be lower, and nobody may raise them.
-		if own := (unix.Rlimit{}); unix.Getrlimit(r.resource, &own) == nil && own.Max < uint64(hard) {
+		own := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+		if unix.Getrlimit(r.resource, &own) == nil && own.Max < uint64(hard) {
 			hard = int64(own.Max)
 			soft = min(soft, hard)
 		}
+		if r.resource == unix.RLIMIT_STACK && own.Cur < uint64(soft) {
+			soft = int64(own.Cur) // a thread's stack has this size
+		}
 		set(r.name, r.resource, soft, hard)
 	}
+}
+
+// stackLimit returns the bytes that the stack of a process may grow to, which
+// the limit on its data does not count: a tenth of that, and always enough for
+// ordinary programs.
+func stackLimit(data int64) int64 {
+	const least, most = 8 << 20, 64 << 20
+	if data <= 0 {
+		return 0
+	}
+	return min(max(data/10, least), most)
 }
 
 // sacrifice makes the program the first to go when memory runs out: what it

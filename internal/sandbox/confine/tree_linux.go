@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -70,6 +71,7 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 		p.handOver()
 	}
 	p.proc()
+	p.maskProc(made, uid)
 	p.call("make the root read-only", unix.SYS_MOUNT_SETATTR, slotRoot, "", unix.AT_EMPTY_PATH,
 		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
 
@@ -115,11 +117,44 @@ func (p *plan) openTmpfs(what string, settings [][2]string) {
 	}
 }
 
-// proc mounts the processes of the new PID namespace.
+// proc mounts the processes of the new PID namespace, and takes the chance to
+// bound what the run takes of the user's inotify instances and watches, which
+// are one number for all of the user's programs.
 func (p *plan) proc() {
 	p.call("make /proc", unix.SYS_FSOPEN, "proc", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
-	p.place("/proc", readOnly|unix.MOUNT_ATTR_NOEXEC)
+	p.place("/proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	for _, kv := range [][2]string{
+		{"max_inotify_instances", strconv.Itoa(maxInotifyInstances)}, {"max_inotify_watches", strconv.Itoa(maxInotifyWatches)},
+	} {
+		what := "limit " + kv[0]
+		first := len(p.steps)
+		p.call(what, unix.SYS_OPENAT, slotTree, "sys/user/"+kv[0], unix.O_WRONLY|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
+		p.call(what, unix.SYS_WRITE, slotFrom, kv[1], len(kv[1]))
+		p.call(what, unix.SYS_CLOSE, slotFrom)
+		s := &p.steps[first] // a kernel without inotify has no such limit
+		s.ignore[0], s.skip = uintptr(unix.ENOENT), len(p.steps)-first-1
+	}
+	p.call("make /proc read-only", unix.SYS_MOUNT_SETATTR, slotTree, "", unix.AT_EMPTY_PATH,
+		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
 }
+
+// maskProc hides the user's keys, which are in no namespace, and from root what
+// only root may read. A mount that knows no devices makes opening one fail.
+func (p *plan) maskProc(made map[string]bool, uid int) {
+	names := []string{"keys", "key-users"}
+	if uid == 0 {
+		names = append(names, "kpageflags", "kpagecount", "kpagecgroup", "slabinfo", "vmallocinfo", "kcore", "kallsyms", "kmsg",
+			"timer_list", "sched_debug", "iomem", "ioports", "pagetypeinfo", "allocinfo", "vmcore", "mtrr", "page_owner")
+	}
+	for _, name := range names {
+		if at := "/proc/" + name; exists(at) {
+			p.bind(nil, Bind{Path: at, From: "/dev/null", File: true}, made, true)
+		}
+	}
+}
+
+// exists reports whether there is something at a path.
+func exists(name string) bool { return unix.Access(name, unix.F_OK) == nil }
 
 // terminals mounts an empty set of pseudo terminals, for programs that run
 // others in one. None of them is a terminal of the user's.

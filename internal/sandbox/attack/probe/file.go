@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -40,6 +41,18 @@ func fileOps() map[string]op {
 			_, err := unix.Open(p, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, unix.S_ISUID|0o755)
 			return err
 		}),
+		"mknod-setuid":  one(func(p string) error { return unix.Mknod(p, unix.S_IFREG|unix.S_ISUID|0o755, 0) }),
+		"mkdir-setgid":  one(func(p string) error { return unix.Mkdir(p, unix.S_ISGID|0o755) }),
+		"tmpfile-setid": one(func(p string) error { return tmpfile(p, unix.S_ISGID|0o755) }),
+		"openat2-setid": one(func(p string) error {
+			_, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_WRONLY | unix.O_CREAT, Mode: unix.S_ISUID | 0o755})
+			return err
+		}),
+		"set-acl":    one(func(p string) error { return unix.Setxattr(p, "system.posix_acl_access", accessList(), 0) }),
+		"set-caps":   one(func(p string) error { return unix.Setxattr(p, "security.capability", fileCapability(), 0) }),
+		"fset-acl":   one(setThrough),
+		"lease":      one(func(p string) error { return control(p, unix.O_RDONLY, unix.F_SETLEASE, unix.F_RDLCK) }),
+		"dnotify":    one(func(p string) error { return control(p, unix.O_RDONLY|unix.O_DIRECTORY, unix.F_NOTIFY, 1) }),
 		"fchmod":     one(fchmod),
 		"chown":      one(func(p string) error { return unix.Chown(p, os.Getuid(), os.Getgid()) }),
 		"utimes":     one(func(p string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, p, make([]unix.Timespec, 2), noFollow) }),
@@ -131,6 +144,53 @@ func fchmod(path string) error {
 		return err
 	}
 	return unix.Fchmod(fd, 0o755)
+}
+
+// tmpfile makes a file without a name, and gives it one.
+func tmpfile(folder string, mode uint32) error {
+	fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_RDWR, mode)
+	if err != nil {
+		return err
+	}
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, folder+"/named", unix.AT_SYMLINK_FOLLOW)
+}
+
+// accessList gives somebody else rights to a file (acl(5), as Linux keeps it).
+func accessList() []byte {
+	list := []byte{2, 0, 0, 0}
+	for _, e := range [][3]uint32{{1, 6, ^uint32(0)}, {2, 6, 4711}, {4, 4, ^uint32(0)}, {16, 6, ^uint32(0)}, {32, 0, ^uint32(0)}} {
+		list = binary.LittleEndian.AppendUint16(list, uint16(e[0]))
+		list = binary.LittleEndian.AppendUint16(list, uint16(e[1]))
+		list = binary.LittleEndian.AppendUint32(list, e[2])
+	}
+	return list
+}
+
+// fileCapability is CAP_NET_RAW for whoever runs the file (struct vfs_cap_data).
+func fileCapability() []byte {
+	var caps []byte
+	for _, v := range []uint32{0x02000001, 1 << unix.CAP_NET_RAW, 0, 0, 0} {
+		caps = binary.LittleEndian.AppendUint32(caps, v)
+	}
+	return caps
+}
+
+func setThrough(path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Fsetxattr(fd, "system.posix_acl_access", accessList(), 0)
+}
+
+// control opens a file and calls fcntl.
+func control(path string, flags, cmd, arg int) error {
+	fd, err := unix.Open(path, flags, 0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.FcntlInt(uintptr(fd), cmd, arg)
+	return err
 }
 
 // byHandle opens a file by its number, without walking the path to it. Another

@@ -59,6 +59,7 @@ func kernelOps() map[string]op {
 		"pidfd-getfd":    sys(unix.SYS_PIDFD_GETFD, nowhere, 0, 0),
 		"open-by-handle": sys(unix.SYS_OPEN_BY_HANDLE_AT, nowhere, null, 0),
 		"io-setup":       plain(ioSetup),
+		"lsm-set":        sys(unix.SYS_LSM_SET_SELF_ATTR, 0, null, 0),
 		"x32":            plain(x32),
 		"i386":           plain(i386),
 		"tiocsti":        func([]string) (string, error) { return "", terminal(unix.TIOCSTI) },
@@ -143,8 +144,7 @@ func terminal(request uintptr) error {
 	return errno(e)
 }
 
-// ioSetup is the older interface to asynchronous files: harmless, and here to
-// show that not everything fails.
+// ioSetup is the older interface to asynchronous files.
 func ioSetup() error {
 	var ctx uintptr
 	_, _, e := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&ctx)), 0)

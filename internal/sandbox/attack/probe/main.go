@@ -50,7 +50,7 @@ func main() {
 		os.Exit(do(args))
 	}
 	all := map[string]op{}
-	for _, part := range []map[string]op{networkOps(), fileOps(), processOps(), kernelOps(), selfOps()} {
+	for _, part := range []map[string]op{networkOps(), fileOps(), processOps(), kernelOps(), memoryOps(), selfOps()} {
 		maps.Copy(all, part)
 	}
 	do, ok := all[name]

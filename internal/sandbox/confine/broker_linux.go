@@ -1,0 +1,139 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a run may have of the user's inotify instances and watches, which are one
+// number for all of the user's programs. Where the kernel counts for the run
+// alone, they are those that it has at one time; where the broker does, those
+// that it ever makes.
+const (
+	maxInotifyInstances = 16
+	maxInotifyWatches   = 8192
+)
+
+// A broker answers what the program's filter asks. It decides by numbers that
+// came in registers, which nobody changes while a call waits.
+type broker struct {
+	fd      int32 // to poll; -1: nothing will be asked any more
+	started bool  // fd gives questions, and not the descriptor of them
+	memory  *sharedMemory
+
+	instances, watches int // of inotify, that were made
+}
+
+// newBroker returns a broker that is told through a socket where questions come
+// from.
+func newBroker(socket int, memory *sharedMemory) *broker {
+	return &broker{fd: int32(socket), memory: memory}
+}
+
+// A question is struct seccomp_notif.
+type question struct {
+	id    uint64
+	pid   uint32 // of the thread
+	flags uint32
+	nr    int32
+	arch  uint32
+	ip    uint64
+	args  [6]uint64
+}
+
+// An answer is struct seccomp_notif_resp.
+type answer struct {
+	id    uint64
+	val   int64
+	errno int32
+	flags uint32
+}
+
+// attend does what a poll says is to be done.
+func (b *broker) attend(events int16) {
+	switch {
+	case !b.started:
+		fd := receiveDescriptor(int(b.fd))
+		_ = unix.Close(int(b.fd))
+		b.fd, b.started = int32(fd), true
+		if fd >= 0 {
+			// From Linux 6.6 on, the program goes on where the answer was given.
+			_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+		}
+	case events&unix.POLLIN != 0:
+		b.reply()
+	default: // nothing has the filter any more
+		_ = unix.Close(int(b.fd))
+		b.fd = -1
+	}
+}
+
+// reply answers one question. A thread that was killed meanwhile asks no more.
+func (b *broker) reply() {
+	var q question
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(b.fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&q))); errno != 0 {
+		return
+	}
+	a := answer{id: q.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	if errno := b.decide(&q); errno != 0 {
+		a.flags, a.errno = 0, -int32(errno)
+	}
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(b.fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
+}
+
+// decide returns why a call fails; 0: it does not.
+func (b *broker) decide(q *question) unix.Errno {
+	const (
+		queueSize     = 2 << 20 // bytes that a message queue may take, with the kernel's own for each message
+		semaphoreSize = 128     // bytes of one
+	)
+	if slices.Contains(inotifyInits(), int(q.nr)) {
+		if b.instances++; b.instances > maxInotifyInstances {
+			return unix.EMFILE
+		}
+		return 0
+	}
+	ok := false
+	switch q.nr {
+	case unix.SYS_INOTIFY_ADD_WATCH:
+		b.watches++
+		ok = b.watches <= maxInotifyWatches
+	case unix.SYS_MMAP:
+		ok = b.memory.share(q.pid, q.args[1])
+	case unix.SYS_SHMGET:
+		ok = b.memory.keep(q.args[1])
+	case unix.SYS_MSGGET:
+		ok = b.memory.keep(queueSize)
+	case unix.SYS_SEMGET:
+		ok = q.args[1] < 1<<16 && b.memory.keep(q.args[1]*semaphoreSize)
+	}
+	if ok {
+		return 0
+	}
+	if q.nr == unix.SYS_MMAP {
+		return unix.ENOMEM
+	}
+	return unix.ENOSPC
+}
+
+// receiveDescriptor returns the descriptor that is in a message, or -1.
+func receiveDescriptor(socket int) int {
+	control := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(socket, make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return -1
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(messages) != 1 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1
+	}
+	return fds[0]
+}

@@ -1,0 +1,103 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const page = 4096
+
+// self is a thread that is there as long as the test is, and gone one that is not.
+func self() uint32 { return uint32(os.Getpid()) }
+
+const gone = 1 << 30
+
+// What is there counts with the sizes of the largest pieces that were asked for.
+func TestSharedMemory(t *testing.T) {
+	there := 0
+	m := &sharedMemory{limit: 10 * page, alive: func() (int, bool) { return there, true }}
+	share := func(thread uint32, pages uint64, want bool) {
+		t.Helper()
+		m.next = time.Time{}
+		if got := m.share(thread, pages*page); got != want {
+			t.Errorf("share of %d pages with %d of 10 = %v, want %v", pages, m.total/page, got, want)
+		}
+	}
+	share(self(), 11, false)
+	share(self(), 1<<40, false)
+	share(gone, 1, true)
+	share(gone+1, 6, true)
+	share(gone+2, 3, true)
+	there = 3
+	share(self(), 1, false)
+	there = 1 // the largest may be what is left
+	share(self(), 5, false)
+	share(self(), 4, true)
+	there = 0 // this thread's own may not have been made yet
+	share(gone+3, 7, false)
+	share(gone+3, 6, true)
+	if m.keep(0) { // even what is empty takes a page
+		t.Error("keep with nothing left = true, want false")
+	}
+	share(self(), 10, true)
+}
+
+// When it cannot be known what is there, nothing is forgiven.
+func TestSharedMemoryUnsure(t *testing.T) {
+	m := &sharedMemory{limit: 2 * page, alive: func() (int, bool) { return 0, false }}
+	if !m.share(gone, 2*page) || m.share(gone, 1) {
+		t.Error("share went beyond the limit though nobody could look")
+	}
+	if m.keep(1) {
+		t.Error("keep went beyond the limit though nobody could look")
+	}
+}
+
+// A program that maps very much and very often is not remembered without end.
+func TestSharedMemoryManyMappings(t *testing.T) {
+	m := &sharedMemory{limit: 1 << 40, alive: func() (int, bool) { return 0, true }}
+	for n := range 3 * mostSettled {
+		if m.next = (time.Time{}); !m.share(self(), page) {
+			t.Fatalf("mapping %d is refused", n)
+		}
+	}
+	if len(m.settled) > mostSettled {
+		t.Errorf("%d mappings are remembered, want at most %d", len(m.settled), mostSettled)
+	}
+}
+
+// The pieces of a child are seen, and those of this process are not.
+func TestSharedAlive(t *testing.T) {
+	if _, err := unix.Mmap(-1, 0, page, unix.PROT_READ, unix.MAP_SHARED|unix.MAP_ANONYMOUS); err != nil {
+		t.Fatal(err)
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	cmd := exec.Command(python, "-c", "import mmap; a = mmap.mmap(-1, 8192); b = mmap.mmap(-1, 4096); print('ready', flush=True); input()")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = in.Close(), cmd.Wait() })
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := sharedAlive(0, false); n != 2 || !ok {
+		t.Errorf("sharedAlive() = %d, %v, want 2, true", n, ok)
+	}
+}
