@@ -299,12 +299,22 @@ func (s *Store) expect(f *folder, from *record, was, o *op, seen, free bool) err
 			return errors.New("it is not what the run found any more: look at the change, and apply it as shown")
 		}
 	}
+	if o.Was = now; now != nil && !o.Git {
+		dir, name := split(o.Path)
+		d, err := f.dir.Walk(dir)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if err := o.found(d, name, now); err != nil {
+			return err
+		}
+	}
 	return o.expecting(now)
 }
 
 // expecting makes the op one for what is there now.
 func (o *op) expecting(now *tree.Meta) error {
-	o.Was = now
 	switch {
 	case now == nil && (o.Kind == KindRemove || o.Kind == KindRmdir):
 	case now == nil && o.Kind == KindReplace:
