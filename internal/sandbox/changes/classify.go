@@ -110,7 +110,7 @@ func (c *classifier) blocks(o *op) {
 
 // refused says what is never applied.
 func (c *classifier) refused(o *op) (Why, string) {
-	if r := safetext.Inspect([]byte(o.Path)); r.Control+r.Bidi > 0 {
+	if r := safetext.Inspect([]byte(o.Path)); r.Control+r.Bidi > 0 || strings.ContainsAny(o.Path, "\n\t\r") {
 		return WhyName, "its name has control characters"
 	}
 	if o.Kind == KindSymlink {
@@ -126,7 +126,7 @@ func (c *classifier) refused(o *op) (Why, string) {
 func (c *classifier) leads(o *op) (to, why string) {
 	const out = "its link leads out of the folder"
 	target := strings.ReplaceAll(o.Link, `\`, "/") // on another system a separator
-	if r := safetext.Inspect([]byte(target)); r.Control+r.Bidi > 0 || target == "" {
+	if r := safetext.Inspect([]byte(target)); r.Control+r.Bidi > 0 || target == "" || strings.ContainsAny(target, "\n\t\r") {
 		return "", "its link has control characters"
 	}
 	at := path.Dir(o.Path)

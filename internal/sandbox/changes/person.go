@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -218,6 +219,9 @@ func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
 		folder, name = ".", "."
 	}
 	d, err := dir.Walk(folder)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil, nil // a file or a link is where the folder would be
+	}
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
@@ -249,12 +253,15 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 			}
 		}
 		r.From = from.ID
+		free := map[string]bool{} // :: path → an op before removes what is there
 		for _, was := range selected(from, Held, paths) {
 			o := *was
 			o.State, o.Why, o.Reason, o.HasNew, o.Staged, o.Now = Applied, "", "", false, 0, nil
 			o.open = func() (*os.File, error) { return s.content(from, newName, was) }
-			if err := s.expect(f, from, was, &o, token != ""); err != nil {
+			if err := s.expect(f, from, was, &o, token != "", free[o.Path]); err != nil {
 				o.State, o.Why, o.Reason = Refused, was.Why, err.Error()
+			} else if o.Kind == KindRemove || o.Kind == KindRmdir {
+				free[o.Path] = true
 			}
 			r.Ops = append(r.Ops, o)
 			if o.Git {
@@ -265,8 +272,9 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 	})
 }
 
-// expect decides what an op that a person applies may find.
-func (s *Store) expect(f *folder, from *record, was, o *op, seen bool) error {
+// expect decides what an op that a person applies may find. free says that what
+// is at its path now is removed first.
+func (s *Store) expect(f *folder, from *record, was, o *op, seen, free bool) error {
 	if o.regular() && !was.HasNew {
 		return errors.New("its content is gone")
 	}
@@ -279,6 +287,9 @@ func (s *Store) expect(f *folder, from *record, was, o *op, seen bool) error {
 	if err != nil {
 		return err
 	}
+	if free {
+		now = nil
+	}
 	if !seen {
 		switch {
 		case was.Why == WhyConflict:
@@ -288,12 +299,22 @@ func (s *Store) expect(f *folder, from *record, was, o *op, seen bool) error {
 			return errors.New("it is not what the run found any more: look at the change, and apply it as shown")
 		}
 	}
+	if o.Was = now; now != nil && !o.Git {
+		dir, name := split(o.Path)
+		d, err := f.dir.Walk(dir)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if err := o.found(d, name, now); err != nil {
+			return err
+		}
+	}
 	return o.expecting(now)
 }
 
 // expecting makes the op one for what is there now.
 func (o *op) expecting(now *tree.Meta) error {
-	o.Was = now
 	switch {
 	case now == nil && (o.Kind == KindRemove || o.Kind == KindRmdir):
 	case now == nil && o.Kind == KindReplace:
@@ -416,16 +437,19 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 	return s.again(ctx, id, Applied, func(f *folder, from, r *record) error {
 		r.Undoes = from.ID
 		list := selected(from, Applied, nil)
+		free := map[string]bool{} // :: path → an op before removes what is there
 		for _, was := range slices.Backward(list) {
 			if was.Git && was.Internal && (was.Kind == KindMkdir || was.Kind == KindCreate) && path.Base(was.Path) != "index" {
 				continue // objects stay: nothing names them
 			}
-			o, err := s.inverse(f, from, was)
+			o, err := s.inverse(f, from, was, free[was.Path])
 			if err != nil {
 				o.State, o.Why, o.Reason = Held, WhyConflict, err.Error()
 				if !o.makes() || o.regular() && !was.HasOld {
 					o.State = Refused
 				}
+			} else if o.Kind == KindRemove || o.Kind == KindRmdir {
+				free[o.Path] = true
 			}
 			r.Ops = append(r.Ops, *o)
 			if o.Git {
@@ -440,7 +464,8 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 }
 
 // inverse returns the op that takes another back, and why that cannot be done.
-func (s *Store) inverse(f *folder, from *record, was *op) (*op, error) {
+// free says that what is at its path now is removed first.
+func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error) {
 	o := &op{
 		Change: Change{Path: was.Path, State: Applied, Old: was.New}, Git: was.Git, Internal: was.Internal,
 		Attrs: was.WasAttrs, WasAttrs: was.Attrs, WasLink: was.Link,
@@ -481,7 +506,7 @@ func (s *Store) inverse(f *folder, from *record, was *op) (*op, error) {
 	}
 	gone := was.Kind == KindRemove || was.Kind == KindRmdir
 	switch {
-	case gone && now == nil:
+	case gone && (now == nil || free):
 		o.Was = nil
 		return o, nil
 	case gone:

@@ -393,38 +393,50 @@ func (r *reading) opener(at string) func() (*os.File, error) {
 	}
 }
 
-// old notes what the user has at the name. A file that cannot be read is noted
-// without its digest.
+// old notes what the user has at the name.
 func (r *reading) old(n *pair, o *op) error {
-	switch {
-	case n.low == nil:
-		return nil
-	case n.low.IsLink():
-		target, err := n.place.low.Readlink(n.name)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		o.WasLink = target
-		return err
-	case !n.low.IsFile():
+	if n.low == nil {
 		return nil
 	}
-	f, err := n.place.low.Read(n.name)
+	if err := o.found(n.place.low, n.name, n.low); err != nil {
+		return err
+	}
+	if n.base != nil && n.base.digest != "" && o.Old != n.base.digest {
+		o.Why, o.Reason = WhyConflict, changedMeanwhile
+	}
+	return nil
+}
+
+// found notes what a name has that the op changes. A file that cannot be read is
+// noted without its digest.
+func (o *op) found(d *tree.Dir, name string, m *tree.Meta) error {
+	o.Old, o.WasLink, o.WasAttrs = "", "", nil
+	switch {
+	case m.IsLink():
+		target, err := d.Readlink(name)
+		o.WasLink = target
+		return ignoreMissing(err)
+	case m.IsDir():
+		sub, err := d.Sub(name)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		defer sub.Close()
+		o.WasAttrs, err = tree.ReadAttrs(sub.File())
+		return err
+	case !m.IsFile():
+		return nil
+	}
+	f, err := d.Read(name)
 	if err != nil {
 		return nil //nolint:nilerr // it is gone or closed to us: the op says so when it is carried out
 	}
 	defer f.Close()
-	if o.WasAttrs, err = tree.ReadAttrs(f); err != nil {
+	if o.WasAttrs, err = tree.ReadAttrs(f); err != nil || m.Size > m.Blocks+maxHole {
 		return err
 	}
-	if n.low.Size > n.low.Blocks+maxHole {
-		return nil
-	}
-	if o.Old, err = tree.Digest(f, n.low.Size); err != nil { // it changed while it was read
+	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
 		o.Old = ""
-	}
-	if n.base != nil && n.base.digest != "" && o.Old != n.base.digest {
-		o.Why, o.Reason = WhyConflict, changedMeanwhile
 	}
 	return nil
 }
