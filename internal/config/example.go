@@ -52,7 +52,7 @@ sandbox:
   #     read: [~/.config/gh]            # files and folders; your whole home folder is refused
   #     write: [~/.cache/gh]            # folders
   #     home: false                     # true: HOME is your own, with only what is granted in it
-  #     git: write                      # commits that it makes are applied; its other changes in .git wait for you
+  #     git: write                      # the commits that it makes are applied; the rest of .git waits
   grants: []
 
 # Values for tools that ask for them, by name:

@@ -23,10 +23,10 @@ type heldChange struct {
 	Reason string `json:"reason"`
 }
 
-const heldSchema = `{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"reason":{"type":"string"}},"required":["path","reason"]}}`
-
+// changesSchema says no more than a model needs before there are any: every list
+// of tools has it three times.
 const changesSchema = `{"type":"array","items":{"type":"object","properties":{"set":{"type":"string"},"folder":{"type":"string"},` +
-	`"applied":{"type":"array","items":{"type":"string"}},"held":` + heldSchema + `,"refused":` + heldSchema + `,"more":{"type":"integer"}},"required":["set","folder"]}}`
+	`"applied":{"type":"array","items":{"type":"string"}},"held":{"type":"array"},"refused":{"type":"array"},"more":{"type":"integer"}}}}`
 
 // maxChanges is how many changes of each state a result lists, of one folder.
 const maxChanges = 50
@@ -50,25 +50,20 @@ func (e *runEnvelope) addChanges(res *sandbox.Result) {
 			}
 		}
 		e.Changes = append(e.Changes, of)
-		if n := set.Count(changes.Held); n > 0 {
-			e.Notes = append(e.Notes, fmt.Sprintf(
-				"%s in %s wait for the user and are not there yet; the user sees them with: packs-mcp changes show %s", counted(n, "change"), safetext.Quote(set.Folder), set.ID))
+		if n := set.Count(changes.Held); n == 1 {
+			e.Notes = append(e.Notes, fmt.Sprintf("1 change in %s waits for the user and is not there yet; the user sees it with: packs-mcp changes show %s",
+				safetext.Quote(set.Folder), set.ID))
+		} else if n > 1 {
+			e.Notes = append(e.Notes, fmt.Sprintf("%d changes in %s wait for the user and are not there yet; the user sees them with: packs-mcp changes show %s",
+				n, safetext.Quote(set.Folder), set.ID))
 		}
 		if n := set.Count(changes.Refused); n > 0 {
-			e.Notes = append(e.Notes, fmt.Sprintf("%s in %s were refused, and are lost", counted(n, "change"), safetext.Quote(set.Folder)))
+			e.Notes = append(e.Notes, fmt.Sprintf("refused in %s, and lost: %d of the run's changes", safetext.Quote(set.Folder), n))
 		}
 	}
 	if res.ChangesProblem != "" {
 		e.Notes = append(e.Notes, "changes of the run were not applied, and are lost: "+safetext.Line(res.ChangesProblem))
 	}
-}
-
-// counted is a number with its word.
-func counted(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // tell writes to the server's log what a person has to know of the run's changes,
