@@ -225,7 +225,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger, Changes: kept})
+	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger, Changes: kept, CopyDir: copyDir(cfg)})
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
@@ -279,6 +279,17 @@ func (a *app) changes(ctx context.Context, cfg *config.Config, logger *slog.Logg
 		protected = append(protected, root.Dir)
 	}
 	return changes.Open(ctx, changes.Options{Dir: filepath.Join(cfg.Paths.State, "changes"), Own: protected, Logger: logger})
+}
+
+// copyDir is where runs find copies of folders that can have no other layer: in
+// the user's cache, since files clone only within one file system. Empty when it
+// cannot be made: the system's temporary folder is good enough.
+func copyDir(cfg *config.Config) string {
+	dir := filepath.Join(filepath.Dir(cfg.Paths.Copies), "layers")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
 }
 
 // people is how many persons the server asks.
