@@ -225,7 +225,10 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger, Changes: kept, CopyDir: copyDir(cfg)})
+	s.runner = sandbox.New(sandbox.Options{
+		Lookuper: programs, Logger: logger, Changes: kept, CopyDir: copyDir(cfg),
+		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
+	})
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
@@ -291,6 +294,9 @@ func copyDir(cfg *config.Config) string {
 	}
 	return dir
 }
+
+// logReserve is how much of the audit log's disk runs leave free.
+const logReserve = 64 << 20
 
 // people is how many persons the server asks.
 func people(cfg *config.Config, who []server.Credential) int {

@@ -121,6 +121,8 @@ type jobProcess struct {
 	killed  bool
 }
 
+func (p *jobProcess) hidden() int64 { return 0 }
+
 func (p *jobProcess) ended() <-chan struct{} { return p.exited }
 
 // terminate kills at once: Windows has no signal that asks.

@@ -44,6 +44,7 @@ type launch struct {
 	checked               []checkedFile // that were verified
 	argv, env             []string      // both whole, argv[0] is the program's path
 	tmp                   string        // what TMPDIR is
+	tmpOnDisk             bool          // and nothing bounds it but we
 	stdin, stdout, stderr *os.File      // the program's own ends; a nil stdin is at its end
 }
 
@@ -58,6 +59,11 @@ type process interface {
 
 	// kill ends everything; ended closes soon after.
 	kill()
+
+	// hidden is how many bytes the run has in files without a name, as far as that
+	// can be seen. Unlike the other methods it may be called at any time, by
+	// another goroutine.
+	hidden() int64
 
 	// reap is called when ended is closed. It kills what is left, waits until
 	// that is gone, and gives back everything that the process held.

@@ -160,6 +160,8 @@ type seatbeltProcess struct {
 	launch *launch
 }
 
+func (p *seatbeltProcess) hidden() int64 { return 0 }
+
 func (p *seatbeltProcess) ended() <-chan struct{} { return p.Ended() }
 func (p *seatbeltProcess) terminate()             { p.Terminate() }
 func (p *seatbeltProcess) kill()                  { p.Kill() }

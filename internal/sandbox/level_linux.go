@@ -115,6 +115,7 @@ type confined struct {
 }
 
 func (p *confined) ended() <-chan struct{} { return p.done }
+func (p *confined) hidden() int64          { return hiddenBelow(p.helper.cmd.Process.Pid, false) }
 func (p *confined) terminate()             { p.order(confine.OrderTerminate) }
 
 // obeyTime bounds how long a helper that is to kill everything takes. When it

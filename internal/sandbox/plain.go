@@ -47,6 +47,7 @@ type plainProcess struct {
 
 func (p *plainProcess) ended() <-chan struct{} { return p.exited }
 func (p *plainProcess) terminate()             { terminateGroup(p.cmd) }
+func (p *plainProcess) hidden() int64          { return hiddenBelow(p.cmd.Process.Pid, true) }
 func (p *plainProcess) kill()                  { killGroup(p.cmd) }
 
 func (p *plainProcess) reap() ending {

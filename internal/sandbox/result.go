@@ -16,7 +16,8 @@ const (
 	CauseTimeout        Cause = "timeout"         // longer than Limits.Timeout
 	CauseOutputLimit    Cause = "output_limit"    // more output than Limits.OutputTotal
 	CauseCancelled      Cause = "cancelled"       // the context of the run was done
-	CauseWorkspaceLimit Cause = "workspace_limit" // ended by itself, and left more than Limits.Workspace behind
+	CauseWorkspaceLimit Cause = "workspace_limit" // held more on disk than Limits.Workspace, or than Limits.Layer in a copy
+	CauseDiskFull       Cause = "disk_full"       // the disk of the audit log was about to be full
 	CauseCPULimit       Cause = "cpu_limit"       // more processor time than Limits.CPU
 	CauseFileSizeLimit  Cause = "file_size_limit" // wrote a file beyond Limits.FileSize
 	CauseProcessLimit   Cause = "process_limit"   // more processes than Limits.Processes, where the system itself cannot refuse them
@@ -35,6 +36,8 @@ func (c Cause) words() string {
 		return "the call being cancelled"
 	case CauseWorkspaceLimit:
 		return "the limit on the workspace"
+	case CauseDiskFull:
+		return "the disk of the audit log being almost full"
 	case CauseCPULimit:
 		return "the limit on processor time"
 	case CauseFileSizeLimit:

@@ -41,6 +41,13 @@ type Options struct {
 	// folder.
 	CopyDir string
 
+	// ReserveDir is a folder on the disk of the audit log, and Reserve how many
+	// bytes of that disk stay free: with less, nothing is started, and runs are
+	// ended, so that no run keeps the next call from being recorded. Empty or 0: no
+	// reserve.
+	ReserveDir string
+	Reserve    int64
+
 	TempDir  string       // existing parent of the runs' temporary folders; empty: the system's
 	Lookuper *Lookuper    // shares its digests, so that a check before a start is quick; nil: one of its own
 	Logger   *slog.Logger // what went wrong beside a run; nil: nobody is told
@@ -143,7 +150,7 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if p, c, im, err = over.place(s, p, c, im); err != nil {
 		return nil, err
 	}
-	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp}, ws)
+	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp, tmpOnDisk: s.tempDir() == ""}, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +189,12 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	if err := here.checkDirID(); err != nil { // looking at the workspace may have taken its time
 		return nil, false, err
 	}
+	if !r.reserveLeft() {
+		return nil, false, &CommandError{Problem: fmt.Sprintf(
+			"the disk of the audit log has less than %d MiB free, which are kept for the log", r.o.Reserve>>20)}
+	}
+	bounds := l.bounds(ws)
+	defer closeBounds(bounds)
 	keepDescriptors()
 	res := &Result{Started: time.Now()}
 	proc, err := s.start(l)
@@ -208,6 +221,9 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 			grace, end = time.After(d), at
 		}
 	}
+	stopWatching := make(chan struct{})
+	watched := r.watchBounds(stopWatching, bounds, proc.hidden)
+	full := watched
 	done, over := ctx.Done(), out.over
 	for running := true; running; {
 		select {
@@ -215,6 +231,10 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 			running = false
 		case <-timeout.C:
 			stop(CauseTimeout, r.o.Grace)
+		case why, ok := <-full:
+			if full = nil; ok {
+				stop(why, r.o.Grace)
+			}
 		case <-done:
 			done = nil
 			if errors.Is(context.Cause(ctx), ErrShutdown) {
@@ -233,6 +253,9 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 		}
 	}
 	res.Duration = time.Since(res.Started)
+	close(stopWatching)
+	for range watched { // until nobody looks at what is about to be gone
+	}
 
 	// When nothing of the run is left, nobody prints any more, and the readers
 	// come to an end, unless somebody got away.
@@ -251,6 +274,9 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	}
 	if res.Cause == CauseExit {
 		res.Cause = ended.cause
+	}
+	if res.Cause == CauseExit {
+		res.Cause = overBounds(bounds, 0)
 	}
 	res.ExitCode, res.Signal, res.Usage = ended.code, ended.signal, ended.usage
 	res.Stdout, res.Stderr, res.Merged = out.stdout.capture(), out.stderr.capture(), out.merged.capture()

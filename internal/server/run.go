@@ -221,7 +221,9 @@ func (r *run) cause(res *sandbox.Result, limits sandbox.Limits) *toolError {
 		return failf(codeProcessLimit, "Tell the user; the limit is limits.processes in the configuration.",
 			"the program started more than %d processes and was stopped%s", limits.Processes, bySignal(res))
 	case sandbox.CauseWorkspaceLimit:
-		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the workspace holds more than %d bytes", limits.Workspace)
+		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
+	case sandbox.CauseDiskFull:
+		return failf(codeWorkspaceLimit, "Tell the user to make room on the disk.", "the disk of the audit log was about to be full, and the program was stopped")
 	}
 	return nil
 }
