@@ -687,18 +687,26 @@ func (x *execution) meta(o *op, made bool) (err error) {
 func (s *Store) collect(f *folder, stage *tree.Dir, r *record) error {
 	for i := range r.Ops {
 		o := &r.Ops[i]
-		if stage == nil {
-			break
-		}
 		switch {
 		case o.State == Held && o.regular():
-			if m, err := stage.Lstat(o.Slot); err == nil && m.Ino == o.Staged && m.IsFile() {
+			if s.has(r, newName, o) {
+				o.HasNew = true
+			} else if stage == nil {
+				break
+			} else if m, err := stage.Lstat(o.Slot); err == nil && m.Ino == o.Staged && m.IsFile() {
 				if err := s.keep(stage, o.Slot, &m, r, newName, o.Slot); err != nil {
 					return err
 				}
 				o.HasNew = true
 			}
 		case o.State == Applied && o.Was != nil && o.Was.IsFile() && o.Kind != KindMeta:
+			if s.has(r, oldName, o) {
+				o.HasOld = true
+				break
+			}
+			if stage == nil {
+				break
+			}
 			from := o.Slot
 			if _, err := stage.Lstat(aside(o)); err == nil {
 				from = aside(o)
@@ -720,6 +728,20 @@ func (s *Store) collect(f *folder, stage *tree.Dir, r *record) error {
 		return err
 	}
 	return s.tell(r)
+}
+
+// has reports whether the content was moved to the store before a program was
+// killed that did not come to note it, and counts it.
+func (s *Store) has(r *record, kind string, o *op) bool {
+	if kind == newName && o.HasNew {
+		return true
+	}
+	info, err := os.Lstat(filepath.Join(s.dir(r.ID), kind, o.Slot))
+	if err != nil {
+		return false
+	}
+	r.Bytes += info.Size()
+	return true
 }
 
 // keep moves a file from the stage into one of the set's folders.

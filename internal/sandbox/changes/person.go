@@ -474,6 +474,9 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 	if was.Was != nil {
 		o.Meta, o.Mode, o.Size = *was.Was, fs.FileMode(was.Was.Perm&0o777), was.Was.Size
 	}
+	if was.Was != nil && was.Was.IsFile() && was.Was.Perm&(tree.SetUID|tree.SetGID) != 0 {
+		o.Note = "its set-ID bits are not given back"
+	}
 	switch {
 	case was.Kind == KindMeta:
 		o.Kind, o.Attrs = KindMeta, was.WasAttrs

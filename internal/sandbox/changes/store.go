@@ -137,9 +137,9 @@ func (s *Store) record(run Run, f *folder) *record {
 
 // newID returns a name for a set that sorts by its time.
 func newID(now time.Time) string {
-	var b [5]byte
+	var b [3]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:])
+	return now.UTC().Format("20060102-150405.000000") + "-" + hex.EncodeToString(b[:])
 }
 
 // unfinished returns the sets that are not settled.

@@ -131,7 +131,7 @@ func (d *Dir) Walk(path string) (*Dir, error) {
 	if path == "" {
 		path = "."
 	}
-	if !fs.ValidPath(path) {
+	if !Valid(path) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
 	}
 	how := unix.OpenHow{

@@ -145,7 +145,7 @@ func (d *Dir) Walk(path string) (*Dir, error) {
 	if err != nil || path == "" || path == "." {
 		return at, err
 	}
-	if !fs.ValidPath(path) {
+	if !Valid(path) {
 		_ = at.Close()
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
 	}
