@@ -190,7 +190,11 @@ func (s *Store) stage(ctx context.Context, f *folder, r *record) error {
 		var err error
 		switch {
 		case o.State == Applied:
-			err = o.stage(stage)
+			if err = o.stage(stage); err == nil && o.isIndex() && o.regular() {
+				if err = o.copyTo(kept, nil); err == nil {
+					o.HasNew = true
+				}
+			}
 		case o.State == Held && o.regular() && !o.HasNew:
 			if err = o.copyTo(kept, nil); err == nil {
 				o.HasNew = true

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -439,7 +438,7 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 		list := selected(from, Applied, nil)
 		free := map[string]bool{} // :: path → an op before removes what is there
 		for _, was := range slices.Backward(list) {
-			if was.Git && was.Internal && (was.Kind == KindMkdir || was.Kind == KindCreate) && path.Base(was.Path) != "index" {
+			if was.Git && was.Internal && !was.isIndex() {
 				continue // objects stay: nothing names them
 			}
 			o, err := s.inverse(f, from, was, free[was.Path])
@@ -492,12 +491,9 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 		if o.Kind, o.New = KindReplace, was.Old; was.Kind == KindRemove {
 			o.Kind = KindCreate
 		}
-		if was.Git {
+		if was.Kind == KindGit {
 			o.Kind, o.New = KindGit, ""
 			o.Link, o.Old = was.Old, was.Link
-			if was.Internal {
-				o.Kind = KindReplace
-			}
 		}
 		if !was.HasOld {
 			return o, errors.New("what was there before was not kept")
@@ -516,6 +512,7 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 		return o, errors.New("something has its name since")
 	case now == nil:
 		return o, errors.New("it was removed since")
+	case was.isIndex() && s.refreshed(f, from, was):
 	case was.Now == nil || !s.unchanged(f, now, was.Now, was.New, was.Link, o.Path):
 		return o, errors.New("it was changed since")
 	}
