@@ -240,3 +240,19 @@ func states(set *Set) map[string]string {
 	}
 	return m
 }
+
+func mountTmpfs(t testing.TB, at, opts string) string {
+	t.Helper()
+	if err := unix.Mount("tmpfs", at, "tmpfs", 0, opts); err != nil {
+		missing(t, "overlay", "a tmpfs cannot be mounted: "+err.Error())
+	}
+	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+	return at
+}
+
+func setxattr(t testing.TB, at, name, value string) {
+	t.Helper()
+	if err := unix.Setxattr(at, name, []byte(value), 0); err != nil {
+		t.Fatal(err)
+	}
+}
