@@ -689,6 +689,7 @@ func (x *execution) meta(o *op, made bool) (err error) {
 // the set can be undone, and new content that is held after all. It can be
 // repeated.
 func (s *Store) collect(f *folder, stage *tree.Dir, r *record) error {
+	used := s.used()
 	for i := range r.Ops {
 		o := &r.Ops[i]
 		switch {
@@ -719,7 +720,7 @@ func (s *Store) collect(f *folder, stage *tree.Dir, r *record) error {
 			if err != nil || !m.IsFile() {
 				break
 			}
-			if s.used()+r.Bytes+m.Blocks > s.maxBytes {
+			if used+r.Bytes+m.Blocks > s.maxBytes {
 				r.UndoLost = "there is no room for what was there before"
 			} else if err := s.keep(stage, from, &m, r, oldName, o.Slot); err != nil {
 				r.UndoLost = "what was there before could not be kept: " + reason(err)
