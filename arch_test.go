@@ -47,7 +47,7 @@ func theMap() []row {
 		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},
-		{dir: "internal/sandbox", exec: true, run: true, init: true},
+		{dir: "internal/sandbox", may: []string{"internal/safetext"}, exec: true, run: true, init: true},
 		{dir: "internal/audit"},
 		{dir: "internal/config", may: []string{"internal/rules"}},
 		{dir: "internal/browser", exec: true},

@@ -36,6 +36,7 @@ func TestApplyAndUndo(t *testing.T) {
 			do(t, os.MkdirAll(at("deep/er"), 0o750))
 			do(t, os.WriteFile(at("deep/er/file"), []byte("x"), 0o640))
 			do(t, os.Chmod(at("deep"), 0o555))
+			t.Cleanup(func() { _ = os.Chmod(at("deep"), 0o755) })
 			do(t, os.Remove(at("link")))
 			do(t, os.Symlink("c/e/f", at("link")))
 			do(t, os.Remove(at("swap")))
@@ -66,6 +67,7 @@ func TestApplyAndUndo(t *testing.T) {
 				t.Errorf("%d of %d undone: %v", n, len(undo.Changes), undo.Changes)
 			}
 			same(t, "the folder after undo", before, look(t, dir))
+			t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "deep"), 0o755) })
 			redo, err := s.Undo(t.Context(), undo.ID)
 			do(t, err)
 			if n := redo.Count(Applied); n != len(redo.Changes) {

@@ -437,6 +437,15 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 		r.Undoes = from.ID
 		list := selected(from, Applied, nil)
 		free := map[string]bool{} // :: path → an op before removes what is there
+		for _, was := range list {
+			o, err := opened(f, was)
+			if err != nil {
+				return err
+			}
+			if o != nil {
+				r.Ops = append(r.Ops, *o)
+			}
+		}
 		for _, was := range slices.Backward(list) {
 			if was.Git && was.Internal && !was.isIndex() {
 				continue // objects stay: nothing names them
@@ -460,6 +469,24 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 		}
 		return nil
 	})
+}
+
+// opened returns the op that makes a folder writable which is to be removed, so
+// that what is in it can be; nil: it is, or is not the one of the set.
+func opened(f *folder, was *op) (*op, error) {
+	if was.Kind != KindMkdir || was.Now == nil || was.Now.Perm&0o700 == 0o700 {
+		return nil, nil
+	}
+	now, err := lstat(f.dir, was.Path)
+	if err != nil || now == nil || !now.Moved(was.Now) {
+		return nil, err
+	}
+	meta := *now
+	meta.Perm |= 0o700
+	return &op{
+		Change: Change{Path: was.Path, Kind: KindMeta, State: Applied}, Internal: true,
+		Was: now, WasAttrs: was.Attrs, Meta: meta, Attrs: was.Attrs,
+	}, nil
 }
 
 // inverse returns the op that takes another back, and why that cannot be done.

@@ -99,6 +99,9 @@ func (g *gardener) step() {
 	case 9:
 		if p := g.existing(); !isLink(p) {
 			if mode := []os.FileMode{0o600, 0o644, 0o755, 0o500 | os.ModeSticky, 0o755 | os.ModeSetuid}[g.rnd.IntN(5)]; g.setID || mode&os.ModeSetuid == 0 {
+				if info, err := os.Lstat(p); err == nil && info.IsDir() {
+					mode |= 0o700 // so that those who are not root can look into it
+				}
 				_ = os.Chmod(p, mode)
 			}
 		}
