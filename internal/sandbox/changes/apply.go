@@ -466,6 +466,9 @@ func (x *execution) create(d *tree.Dir, name string, o *op) error {
 			return nil
 		}
 	}
+	if err := x.stage.Inherit(o.Slot, d); err != nil {
+		return err
+	}
 	err = x.stage.Move(o.Slot, d, name)
 	if errors.Is(err, fs.ErrExist) {
 		return conflictError("something has its name by now")

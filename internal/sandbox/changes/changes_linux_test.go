@@ -77,3 +77,36 @@ func TestApplyAndUndo(t *testing.T) {
 		})
 	}
 }
+
+// Owners are never taken over; a file that takes the place of another keeps
+// that one's, and what is new in a folder with the set-group-ID bit gets its
+// group.
+func TestOwners(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("root: only root can give files away")
+	}
+	for _, format := range formats() {
+		s, dir := openStore(t, nil), t.TempDir()
+		plant(t, dir, map[string]string{"theirs": "1", "shared/": ""})
+		do(t, os.Chown(filepath.Join(dir, "theirs"), 1234, 1235))
+		do(t, os.Chown(filepath.Join(dir, "shared"), 0, 1236))
+		do(t, os.Chmod(filepath.Join(dir, "shared"), 0o775|os.ModeSetgid))
+		w := begin(t, s, format, Folder{Path: dir})
+		plant(t, w.at, map[string]string{"theirs": "2", "shared/d/f": "2", "mine": "2"})
+		do(t, os.Chown(filepath.Join(w.at, "mine"), 4321, 4321))
+		do(t, os.Chmod(filepath.Join(w.at, "shared"), 0o750|os.ModeSetgid))
+		w.finish(Ending{})
+		for p, want := range map[string][2]uint32{"theirs": {1234, 1235}, "shared/d": {0, 1236}, "mine": {0, 0}} {
+			var st unix.Stat_t
+			do(t, unix.Stat(filepath.Join(dir, p), &st))
+			if st.Uid != want[0] || st.Gid != want[1] {
+				t.Errorf("%s: %q belongs to %d:%d, want %v", format, p, st.Uid, st.Gid, want)
+			}
+		}
+		info, err := os.Stat(filepath.Join(dir, "shared"))
+		do(t, err)
+		if info.Mode().Perm() != 0o750 || info.Mode()&os.ModeSetgid == 0 {
+			t.Errorf("%s: shared has the mode %v", format, info.Mode())
+		}
+	}
+}

@@ -298,6 +298,10 @@ func SetPerm(f *os.File, perm uint32) error {
 	return f.Chmod(mode)
 }
 
+// Inherit does nothing here: folders hand their group down by themselves, or
+// there are none.
+func (d *Dir) Inherit(string, *Dir) error { return nil }
+
 // Clone cannot be done here.
 func Clone(_, _ *os.File) error { return ErrNoClone }
 
