@@ -257,3 +257,12 @@ func setxattr(t testing.TB, at, name, value string) {
 		t.Fatal(err)
 	}
 }
+
+func mustTree(t testing.TB, f *os.File) *tree.Dir {
+	t.Helper()
+	d, err := tree.From(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
