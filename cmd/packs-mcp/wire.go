@@ -221,7 +221,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{})
 	programs := new(sandbox.Lookuper)
-	kept, err := a.changes(ctx, cfg, logger)
+	kept, err := a.keepChanges(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -274,9 +274,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	})
 }
 
-// changes opens the store of what runs changed in the user's folders. What would
+// keepChanges opens the store of what runs changed in the user's folders. What would
 // change the questions that are asked stays as it is, whatever its name.
-func (a *app) changes(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*changes.Store, error) {
+func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*changes.Store, error) {
 	protected := append(own(cfg), cfg.Audit.Path)
 	for _, root := range a.roots(cfg, project(cfg)) {
 		protected = append(protected, root.Dir)

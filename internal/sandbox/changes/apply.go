@@ -190,7 +190,11 @@ func (s *Store) stage(ctx context.Context, f *folder, r *record) error {
 		var err error
 		switch {
 		case o.State == Applied:
-			err = o.stage(stage)
+			if err = o.stage(stage); err == nil && o.isIndex() && o.regular() {
+				if err = o.copyTo(kept, nil); err == nil {
+					o.HasNew = true
+				}
+			}
 		case o.State == Held && o.regular() && !o.HasNew:
 			if err = o.copyTo(kept, nil); err == nil {
 				o.HasNew = true
@@ -462,6 +466,9 @@ func (x *execution) create(d *tree.Dir, name string, o *op) error {
 			return nil
 		}
 	}
+	if err := x.stage.Inherit(o.Slot, d); err != nil {
+		return err
+	}
 	err = x.stage.Move(o.Slot, d, name)
 	if errors.Is(err, fs.ErrExist) {
 		return conflictError("something has its name by now")
@@ -685,20 +692,29 @@ func (x *execution) meta(o *op, made bool) (err error) {
 // the set can be undone, and new content that is held after all. It can be
 // repeated.
 func (s *Store) collect(f *folder, stage *tree.Dir, r *record) error {
+	used := s.used()
 	for i := range r.Ops {
 		o := &r.Ops[i]
-		if stage == nil {
-			break
-		}
 		switch {
 		case o.State == Held && o.regular():
-			if m, err := stage.Lstat(o.Slot); err == nil && m.Ino == o.Staged && m.IsFile() {
+			if s.has(r, newName, o) {
+				o.HasNew = true
+			} else if stage == nil {
+				break
+			} else if m, err := stage.Lstat(o.Slot); err == nil && m.Ino == o.Staged && m.IsFile() {
 				if err := s.keep(stage, o.Slot, &m, r, newName, o.Slot); err != nil {
 					return err
 				}
 				o.HasNew = true
 			}
 		case o.State == Applied && o.Was != nil && o.Was.IsFile() && o.Kind != KindMeta:
+			if s.has(r, oldName, o) {
+				o.HasOld = true
+				break
+			}
+			if stage == nil {
+				break
+			}
 			from := o.Slot
 			if _, err := stage.Lstat(aside(o)); err == nil {
 				from = aside(o)
@@ -707,7 +723,7 @@ func (s *Store) collect(f *folder, stage *tree.Dir, r *record) error {
 			if err != nil || !m.IsFile() {
 				break
 			}
-			if s.used()+r.Bytes+m.Blocks > s.maxBytes {
+			if used+r.Bytes+m.Blocks > s.maxBytes {
 				r.UndoLost = "there is no room for what was there before"
 			} else if err := s.keep(stage, from, &m, r, oldName, o.Slot); err != nil {
 				r.UndoLost = "what was there before could not be kept: " + reason(err)
@@ -720,6 +736,20 @@ func (s *Store) collect(f *folder, stage *tree.Dir, r *record) error {
 		return err
 	}
 	return s.tell(r)
+}
+
+// has reports whether the content was moved to the store before a program was
+// killed that did not come to note it, and counts it.
+func (s *Store) has(r *record, kind string, o *op) bool {
+	if kind == newName && o.HasNew {
+		return true
+	}
+	info, err := os.Lstat(filepath.Join(s.dir(r.ID), kind, o.Slot))
+	if err != nil {
+		return false
+	}
+	r.Bytes += info.Size()
+	return true
 }
 
 // keep moves a file from the stage into one of the set's folders.

@@ -36,6 +36,7 @@ func TestApplyAndUndo(t *testing.T) {
 			do(t, os.MkdirAll(at("deep/er"), 0o750))
 			do(t, os.WriteFile(at("deep/er/file"), []byte("x"), 0o640))
 			do(t, os.Chmod(at("deep"), 0o555))
+			t.Cleanup(func() { _ = os.Chmod(at("deep"), 0o755) })
 			do(t, os.Remove(at("link")))
 			do(t, os.Symlink("c/e/f", at("link")))
 			do(t, os.Remove(at("swap")))
@@ -66,6 +67,7 @@ func TestApplyAndUndo(t *testing.T) {
 				t.Errorf("%d of %d undone: %v", n, len(undo.Changes), undo.Changes)
 			}
 			same(t, "the folder after undo", before, look(t, dir))
+			t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "deep"), 0o755) })
 			redo, err := s.Undo(t.Context(), undo.ID)
 			do(t, err)
 			if n := redo.Count(Applied); n != len(redo.Changes) {
@@ -73,5 +75,38 @@ func TestApplyAndUndo(t *testing.T) {
 			}
 			same(t, "the folder after undoing undo", want, look(t, dir))
 		})
+	}
+}
+
+// Owners are never taken over; a file that takes the place of another keeps
+// that one's, and what is new in a folder with the set-group-ID bit gets its
+// group.
+func TestOwners(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("root: only root can give files away")
+	}
+	for _, format := range formats() {
+		s, dir := openStore(t, nil), t.TempDir()
+		plant(t, dir, map[string]string{"theirs": "1", "shared/": ""})
+		do(t, os.Chown(filepath.Join(dir, "theirs"), 1234, 1235))
+		do(t, os.Chown(filepath.Join(dir, "shared"), 0, 1236))
+		do(t, os.Chmod(filepath.Join(dir, "shared"), 0o775|os.ModeSetgid))
+		w := begin(t, s, format, Folder{Path: dir})
+		plant(t, w.at, map[string]string{"theirs": "2", "shared/d/f": "2", "mine": "2"})
+		do(t, os.Chown(filepath.Join(w.at, "mine"), 4321, 4321))
+		do(t, os.Chmod(filepath.Join(w.at, "shared"), 0o750|os.ModeSetgid))
+		w.finish(Ending{})
+		for p, want := range map[string][2]uint32{"theirs": {1234, 1235}, "shared/d": {0, 1236}, "mine": {0, 0}} {
+			var st unix.Stat_t
+			do(t, unix.Stat(filepath.Join(dir, p), &st))
+			if st.Uid != want[0] || st.Gid != want[1] {
+				t.Errorf("%s: %q belongs to %d:%d, want %v", format, p, st.Uid, st.Gid, want)
+			}
+		}
+		info, err := os.Stat(filepath.Join(dir, "shared"))
+		do(t, err)
+		if info.Mode().Perm() != 0o750 || info.Mode()&os.ModeSetgid == 0 {
+			t.Errorf("%s: shared has the mode %v", format, info.Mode())
+		}
 	}
 }

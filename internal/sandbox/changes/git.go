@@ -398,6 +398,17 @@ func (x *execution) revert(o *op) error {
 	return x.stage.Swap(o.Slot, d, name)
 }
 
+// isIndex reports whether the op replaces the index for commits that came back.
+func (o *op) isIndex() bool { return o.Git && o.Internal && path.Base(o.Path) == "index" }
+
+// refreshed reports whether the user's index still says what a set made it say:
+// git writes it anew whenever it looks at files.
+func (s *Store) refreshed(f *folder, from *record, o *op) bool {
+	made, err1 := readAll(func() (*os.File, error) { return s.content(from, newName, o) })
+	now, err2 := readAll(func() (*os.File, error) { return (view{f.dir}).Open(o.Path) })
+	return err1 == nil && err2 == nil && gitdata.SameIndex(made, now)
+}
+
 // gitPath reports whether the path names a git folder or something in one.
 func gitPath(at string) bool {
 	return slices.ContainsFunc(strings.Split(at, "/"), protect.IsDotGit)

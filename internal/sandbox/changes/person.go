@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -438,8 +437,17 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 		r.Undoes = from.ID
 		list := selected(from, Applied, nil)
 		free := map[string]bool{} // :: path → an op before removes what is there
+		for _, was := range list {
+			o, err := opened(f, was)
+			if err != nil {
+				return err
+			}
+			if o != nil {
+				r.Ops = append(r.Ops, *o)
+			}
+		}
 		for _, was := range slices.Backward(list) {
-			if was.Git && was.Internal && (was.Kind == KindMkdir || was.Kind == KindCreate) && path.Base(was.Path) != "index" {
+			if was.Git && was.Internal && !was.isIndex() {
 				continue // objects stay: nothing names them
 			}
 			o, err := s.inverse(f, from, was, free[was.Path])
@@ -463,6 +471,24 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 	})
 }
 
+// opened returns the op that makes a folder writable which is to be removed, so
+// that what is in it can be; nil: it is, or is not the one of the set.
+func opened(f *folder, was *op) (*op, error) {
+	if was.Kind != KindMkdir || was.Now == nil || was.Now.Perm&0o700 == 0o700 {
+		return nil, nil
+	}
+	now, err := lstat(f.dir, was.Path)
+	if err != nil || now == nil || !now.Moved(was.Now) {
+		return nil, err
+	}
+	meta := *now
+	meta.Perm |= 0o700
+	return &op{
+		Change: Change{Path: was.Path, Kind: KindMeta, State: Applied}, Internal: true,
+		Was: now, WasAttrs: was.Attrs, Meta: meta, Attrs: was.Attrs,
+	}, nil
+}
+
 // inverse returns the op that takes another back, and why that cannot be done.
 // free says that what is at its path now is removed first.
 func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error) {
@@ -473,6 +499,9 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 	}
 	if was.Was != nil {
 		o.Meta, o.Mode, o.Size = *was.Was, fs.FileMode(was.Was.Perm&0o777), was.Was.Size
+	}
+	if was.Was != nil && was.Was.IsFile() && was.Was.Perm&(tree.SetUID|tree.SetGID) != 0 {
+		o.Note = "its set-ID bits are not given back"
 	}
 	switch {
 	case was.Kind == KindMeta:
@@ -489,12 +518,9 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 		if o.Kind, o.New = KindReplace, was.Old; was.Kind == KindRemove {
 			o.Kind = KindCreate
 		}
-		if was.Git {
+		if was.Kind == KindGit {
 			o.Kind, o.New = KindGit, ""
 			o.Link, o.Old = was.Old, was.Link
-			if was.Internal {
-				o.Kind = KindReplace
-			}
 		}
 		if !was.HasOld {
 			return o, errors.New("what was there before was not kept")
@@ -513,6 +539,7 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 		return o, errors.New("something has its name since")
 	case now == nil:
 		return o, errors.New("it was removed since")
+	case was.isIndex() && s.refreshed(f, from, was):
 	case was.Now == nil || !s.unchanged(f, now, was.Now, was.New, was.Link, o.Path):
 		return o, errors.New("it was changed since")
 	}

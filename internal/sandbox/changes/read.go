@@ -231,17 +231,14 @@ func (r *reading) dir(n *pair) error {
 		// files that are older than the run.
 		next.moved = true
 	}
-	if err := r.below(next); err != nil {
-		return err
-	}
 	was, err := tree.ReadAttrs(low.File())
 	if err != nil {
 		return err
 	}
-	const counts = 0o1777
+	const counts, write = 0o1777, 0o200
 	if n.low.Perm&counts == n.up.Perm&counts && was.Equal(attrs) ||
 		n.base != nil && n.base.copy.Perm&counts == n.up.Perm&counts && n.base.copy.Ctime == n.up.Ctime {
-		return nil
+		return r.below(next)
 	}
 	o.Kind, o.Path, o.Was, o.WasAttrs = KindMeta, n.at, n.low, was
 	if why := r.conflict(n); why != "" {
@@ -249,8 +246,12 @@ func (r *reading) dir(n *pair) error {
 	} else if m := r.folder.marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
 		o.Why, o.Reason = WhyConflict, changedMeanwhile
 	}
+	if n.low.Perm&write == 0 && n.up.Perm&write != 0 { // what is done in it needs that
+		r.ops = append(r.ops, o)
+		return r.below(next)
+	}
 	r.dirs = append(r.dirs, o)
-	return nil
+	return r.below(next)
 }
 
 // baseIfGone keeps what a copy had at the name when the user has nothing there.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -147,7 +146,7 @@ func decode(data []byte) (*record, error) {
 				*s.to = string(s.raw)
 			}
 		}
-		if !fs.ValidPath(o.Path) && o.Kind != KindMeta || o.Slot != strconv.Itoa(i) {
+		if !tree.Valid(o.Path) || o.Slot != strconv.Itoa(i) {
 			return nil, fmt.Errorf("its change %d is not one", i)
 		}
 	}

@@ -104,8 +104,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		}
 		if err != nil {
 			s.log.Warn("a change set could not be finished", "set", r.ID, "dir", r.Folder, "err", err)
+			if s.now().After(r.Expires.Add(s.maxAge)) { // its folder is gone for good
+				_ = os.RemoveAll(s.dir(r.ID))
+			}
 		}
 	}
+	s.holder(nil) // removes the cards of dead processes
 	s.expire()
 	return s, nil
 }
@@ -137,9 +141,9 @@ func (s *Store) record(run Run, f *folder) *record {
 
 // newID returns a name for a set that sorts by its time.
 func newID(now time.Time) string {
-	var b [5]byte
+	var b [3]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:])
+	return now.UTC().Format("20060102-150405.000000") + "-" + hex.EncodeToString(b[:])
 }
 
 // unfinished returns the sets that are not settled.
@@ -249,13 +253,19 @@ func (s *Store) expire() {
 		}
 		return nil
 	})
-	// A set that was never begun has a folder and no record that says so.
+	// A program that was killed before it noted that a set is open had staged
+	// nothing of it.
 	entries, _ := os.ReadDir(s.sets)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > s.maxAge {
-			if _, err := os.Lstat(filepath.Join(s.sets, e.Name(), recordName)); errors.Is(err, fs.ErrNotExist) {
-				_ = os.RemoveAll(filepath.Join(s.sets, e.Name()))
-			}
+		info, err := e.Info()
+		if err != nil || now.Sub(info.ModTime()) <= s.maxAge {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(s.open, e.Name())); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if r, err := s.load(e.Name()); errors.Is(err, fs.ErrNotExist) || err == nil && r.Phase == staging {
+			_ = os.RemoveAll(s.dir(e.Name()))
 		}
 	}
 }

@@ -80,6 +80,7 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.Close())
+			t = nil
 		}
 	}()
 	var paths []string
@@ -196,7 +197,10 @@ type Ending struct {
 //
 // An error means that for at least one layer nothing was applied and nothing is
 // kept: its folder is as it was. The sets of other layers are returned beside
-// it.
+// it. When a set is committed and the system fails after that, the set is
+// returned as well, and the next turn in its folder finishes it.
+//
+// ctx must outlive the run: what is not committed when it ends is lost.
 func (t *Turn) Finish(ctx context.Context, end Ending, layers ...Layer) ([]*Set, error) {
 	var sets []*Set
 	var failed []error

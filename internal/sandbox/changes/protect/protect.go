@@ -167,12 +167,10 @@ func ignorable(r rune) bool {
 // IsDotGit reports whether some file system, or git itself, takes the name for
 // ".git".
 func IsDotGit(name string) bool {
-	switch Fold(strings.ReplaceAll(name, `\`, "")) {
-	case ".git", "git~1":
-		return true
-	}
-	if i := strings.IndexByte(name, '\\'); i >= 0 { // a separator, for Windows
-		return IsDotGit(name[:i]) || IsDotGit(name[i+1:])
+	for part := range strings.SplitSeq(name, `\`) { // a separator, for Windows
+		if folded := Fold(part); folded == ".git" || folded == "git~1" {
+			return true
+		}
 	}
 	return false
 }

@@ -80,6 +80,17 @@ func (m *Meta) SameAs(info fs.FileInfo) bool {
 	return m.Dev == o.Dev && m.Ino == o.Ino
 }
 
+// Valid reports whether path is one below a folder: names between slashes, or
+// "." alone. The names need not be UTF-8.
+func Valid(path string) bool {
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" || name == ".." || name == "." && path != "." || strings.IndexByte(name, 0) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Attrs are extended attributes and access control lists, by the system's
 // names.
 type Attrs map[string][]byte

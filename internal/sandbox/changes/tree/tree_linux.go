@@ -131,7 +131,7 @@ func (d *Dir) Walk(path string) (*Dir, error) {
 	if path == "" {
 		path = "."
 	}
-	if !fs.ValidPath(path) {
+	if !Valid(path) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
 	}
 	how := unix.OpenHow{
@@ -403,9 +403,47 @@ func WriteAttrs(f *os.File, want Attrs) (lost bool, err error) {
 	return lost, nil
 }
 
-// SetPerm sets permissions and the sticky bit of an open file or folder.
+// SetPerm sets permissions and the sticky bit of an open file or folder. The
+// set-group-ID bit of a folder, with which it hands its group down, stays.
 func SetPerm(f *os.File, perm uint32) error {
-	return again("chmod", f.Name(), func() error { return unix.Fchmod(int(f.Fd()), perm&0o1777) })
+	m, err := StatFile(f)
+	if err != nil {
+		return err
+	}
+	perm &= 0o1777
+	if m.IsDir() {
+		perm |= m.Perm & SetGID
+	}
+	return again("chmod", f.Name(), func() error { return unix.Fchmod(int(f.Fd()), perm) })
+}
+
+// Inherit gives what has the name what it would have had it been made in the
+// folder: its group, and for a folder the set-group-ID bit, if the folder has
+// that bit.
+func (d *Dir) Inherit(name string, folder *Dir) error {
+	parent, err := folder.Stat()
+	if err != nil || parent.Perm&SetGID == 0 {
+		return err
+	}
+	m, err := d.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if m.GID != parent.GID {
+		err := again("chown", name, func() error {
+			return unix.Fchownat(d.fd(), name, -1, int(parent.GID), unix.AT_SYMLINK_NOFOLLOW)
+		})
+		if errors.Is(err, unix.EPERM) { // it is not a group of ours
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if m.IsDir() {
+		return d.Chmod(name, m.Perm|SetGID)
+	}
+	return nil
 }
 
 // Clone makes the empty file to share the blocks of from. Its error matches

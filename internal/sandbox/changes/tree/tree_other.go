@@ -145,7 +145,7 @@ func (d *Dir) Walk(path string) (*Dir, error) {
 	if err != nil || path == "" || path == "." {
 		return at, err
 	}
-	if !fs.ValidPath(path) {
+	if !Valid(path) {
 		_ = at.Close()
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
 	}
@@ -297,6 +297,10 @@ func SetPerm(f *os.File, perm uint32) error {
 	}
 	return f.Chmod(mode)
 }
+
+// Inherit does nothing here: folders hand their group down by themselves, or
+// there are none.
+func (d *Dir) Inherit(string, *Dir) error { return nil }
 
 // Clone cannot be done here.
 func Clone(_, _ *os.File) error { return ErrNoClone }
