@@ -178,6 +178,7 @@ func oddFiles(outside string) int {
 	must(os.WriteFile("bad\xff\xfeutf8", []byte("x"), 0o600))
 	must(os.WriteFile(strings.Repeat("n", 255), nil, 0o600))
 	must(unix.Mkfifo("fifo", 0o600))
+	must(unix.Chmod(create("setid"), unix.S_ISUID|0o700))
 	must(os.Symlink(outside, "link"))
 	must(os.Symlink("plain", "inlink"))
 	must(os.Symlink("/", "rootlink"))

@@ -212,6 +212,10 @@ func candidates(Options) []candidate {
 	if abi < 6 {
 		alone = append(alone, "signals to the user's other processes are not all held back, and a program that tries can outlive its run")
 	}
+	var sockets []string
+	if abi < 9 {
+		sockets = []string{"unix sockets that services of the system keep in /usr, /etc or /opt can be reached by a run with a network"}
+	}
 	if abi == 0 {
 		missing := errors.New("the kernel has no Landlock, or it is switched off")
 		if os.Getuid() == 0 {
@@ -221,11 +225,11 @@ func candidates(Options) []candidate {
 		return []candidate{
 			{level: LevelFull, err: missing},
 			{level: LevelPartial, starter: &confiner{level: LevelPartial, namespaces: true}, network: true, alone: true, means: []string{spaces, "seccomp"},
-				gaps: []string{"no Landlock: the mounts alone keep the program to its folders"}},
+				gaps: append(sockets, "no Landlock: the mounts alone keep the program to its folders")},
 		}
 	}
 	return []candidate{
-		{level: LevelFull, starter: &confiner{level: LevelFull, namespaces: true, landlock: abi}, network: true, alone: true, means: []string{spaces, landlock, "seccomp"}},
+		{level: LevelFull, starter: &confiner{level: LevelFull, namespaces: true, landlock: abi}, network: true, alone: true, means: []string{spaces, landlock, "seccomp"}, gaps: sockets},
 		{level: LevelPartial, starter: &confiner{level: LevelPartial, landlock: abi}, network: true, means: []string{landlock, "seccomp", "a supervisor"}, gaps: alone},
 	}
 }

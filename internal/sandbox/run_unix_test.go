@@ -338,6 +338,7 @@ func TestRunOddArtifacts(t *testing.T) { // FS-04, FS-05
 		"inlink":   "is a symbolic link",
 		"link":     "is a symbolic link",
 		"rootlink": "is a symbolic link",
+		"setid":    "runs with the rights of its owner or group (set-ID)",
 		"socket":   "is a socket",
 		"sparse":   "is larger than 268435456 bytes",
 		"secret":   "cannot be read: permission denied",

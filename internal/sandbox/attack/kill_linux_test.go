@@ -438,9 +438,12 @@ func groupsLeft(t *testing.T) []string {
 	return append(groups, more...)
 }
 
-// inUse reports whether somebody has a control group locked, as another test's
-// server may, or it has gone.
+// inUse reports whether a control group has members or somebody has it locked,
+// as another test's server may, or it has gone.
 func inUse(dir string) bool {
+	if members, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err != nil || len(members) > 0 {
+		return true
+	}
 	f, err := os.Open(dir)
 	if err != nil {
 		return true

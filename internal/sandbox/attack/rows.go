@@ -234,6 +234,8 @@ func kernelRows() []Row {
 		row("become another user", "ok", "become"),
 		{Case: "FS-06", Does: "run a program that is only in memory", Probe: []string{"exec-mem", ""}, Want: everywhere("ENOSYS", "ok")},
 		row("write what is kept for security modules (lsm_set_self_attr)", "EFAULT|EINVAL|EOPNOTSUPP|ENOSYS", "lsm-set"),
+		{Case: "PK-17", Does: "list mounts by their numbers (listmount)", Probe: []string{"listmount"}, Want: everywhere("ENOSYS", "EFAULT|ENOSYS")},
+		{Case: "PK-17", Does: "look at one (statmount)", Probe: []string{"statmount"}, Want: everywhere("ENOSYS", "EFAULT|ENOSYS")},
 		uid, sti, linux, x32, i386,
 	}
 }

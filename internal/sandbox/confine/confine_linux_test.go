@@ -222,6 +222,11 @@ func TestFilter(t *testing.T) {
 		{"a set-ID file without a name", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o2755}, "EPERM"},
 		{"a file without a name", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_TMPFILE | unix.O_RDWR, 0o755}, allowed},
 		{"a folder, with what is no mode", Filter{}, unix.SYS_OPENAT, []uint64{0, 0, unix.O_DIRECTORY, 0o7777}, allowed},
+		{"an attribute, as of Linux 6.13", Filter{}, unix.SYS_SETXATTRAT, nil, "ENOTSUP"},
+		{"taking an attribute away", Filter{}, unix.SYS_FREMOVEXATTR, nil, "ENOTSUP"},
+		{"what a file system keeps of a file", Filter{}, unix.SYS_FILE_SETATTR, nil, "ENOTSUP"},
+		{"the same (ioctl)", Filter{}, unix.SYS_IOCTL, []uint64{3, 0x40086602}, "EPERM"},
+		{"make a file read-only for good", Filter{}, unix.SYS_IOCTL, []uint64{3, 0x40806685}, "EPERM"},
 		{"an access control list", Filter{}, unix.SYS_SETXATTR, nil, "ENOTSUP"},
 
 		{"none: inet", Filter{}, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, "EPERM"},

@@ -223,10 +223,9 @@ func (w *filterWriter) limits() {
 func (f Filter) fcntl(w *filterWriter) {
 	w.when(unix.SYS_FCNTL, func(w *filterWriter) {
 		const (
-			setDeleg     = 1040      // F_SETDELEG
-			lastKnown    = setDeleg  // of those that are Linux's own
-			usualPipe    = 64 << 10  // bytes; all of a user's pipes share a quota
-			unknownAbove = lastKnown // whatever came later
+			setDeleg  = 1040     // F_SETDELEG, a lease of a folder too
+			lastKnown = setDeleg // nobody has judged what came after this
+			usualPipe = 64 << 10 // bytes; all of a user's pipes share a quota
 		)
 		w.load(arg(1))
 		w.oneOf(retPerm, unix.F_SETLEASE, unix.F_NOTIFY, setDeleg)
@@ -234,7 +233,7 @@ func (f Filter) fcntl(w *filterWriter) {
 			// Who owns a file gets a signal when there is something to read.
 			w.oneOf(retPerm, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG)
 		}
-		w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, unknownAbove)
+		w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, lastKnown)
 		w.ret(retInval)
 		w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, unix.F_SETPIPE_SZ)
 		w.ret(retAllow)

@@ -59,6 +59,8 @@ func kernelOps() map[string]op {
 		"pidfd-getfd":    sys(unix.SYS_PIDFD_GETFD, nowhere, 0, 0),
 		"open-by-handle": sys(unix.SYS_OPEN_BY_HANDLE_AT, nowhere, null, 0),
 		"io-setup":       plain(ioSetup),
+		"statmount":      sys(unix.SYS_STATMOUNT, null, 0, 0),
+		"listmount":      sys(unix.SYS_LISTMOUNT, null, 0, 0),
 		"lsm-set":        sys(unix.SYS_LSM_SET_SELF_ATTR, 0, null, 0),
 		"x32":            plain(x32),
 		"i386":           plain(i386),
