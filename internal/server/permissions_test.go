@@ -494,7 +494,7 @@ func TestConfinedRuns(t *testing.T) {
 			))
 			got := w.ok("deploy__sh", map[string]any{"script": `
 				cat ~/.config/gh/hosts.yml
-				echo x > `+h.in("cache", "y")+` && echo wrote
+				echo x > ` + h.in("cache", "y") + ` && echo wrote
 				cat ~/.ssh/id_rsa || echo no key
 				(echo x > ~/.config/gh/z) || echo no write
 				(echo x > "$PACKS_PACK_DIR/z") || echo no pack
