@@ -50,9 +50,9 @@ type checkedSandbox struct {
 	Level           sandbox.Level `json:"level"`
 	Required        string        `json:"required,omitempty"`
 	Met             bool          `json:"met"`
-	Layers          string        `json:"layers"`           // how runs change a project: "overlay", or why by copies alone
 	NetworkEnforced bool          `json:"network_enforced"` // runs are kept to the network they were approved with
 	Trials          []trial       `json:"trials"`
+	Layers          string        `json:"layers"` // how runs change a project: "overlay", or why by copies alone
 	Hint            string        `json:"hint,omitempty"`
 }
 
