@@ -176,7 +176,7 @@ func (s *Store) stage(ctx context.Context, f *folder, r *record) error {
 		}
 		defer stage.Close()
 	}
-	if err := f.takeLocks(r); err != nil {
+	if err := f.takeLocks(r, stage); err != nil {
 		return err
 	}
 	if err := s.makeRoom(r); err != nil {

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,7 +132,7 @@ func (c *classifier) leads(o *op) (to, why string) {
 	}
 	at := path.Dir(o.Path)
 	if path.IsAbs(target) || len(target) > 1 && target[1] == ':' {
-		rest, ok := strings.CutPrefix(path.Clean(target), c.folder.path+"/")
+		rest, ok := strings.CutPrefix(target, filepath.ToSlash(c.folder.path)+"/")
 		if !ok {
 			return "", out
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -296,13 +297,13 @@ func (r *reading) gitOps(imp *gitdata.Import, g *GitFolder) (ops []op, why strin
 
 // takeLocks takes git's own locks for the ops on git's data. Where git is at
 // work, these ops are held.
-func (f *folder) takeLocks(r *record) error {
+func (f *folder) takeLocks(r *record, stage *tree.Dir) error {
 	if !slices.ContainsFunc(r.Ops, func(o op) bool { return o.Git && o.State == Applied }) {
 		r.Locks = nil
 		return nil
 	}
 	for i, at := range r.Locks {
-		err := f.takeLock(at, r.ID)
+		err := f.takeLock(at, r.ID, stage, "lock-"+strconv.Itoa(i))
 		if errors.Is(err, fs.ErrExist) {
 			for _, taken := range r.Locks[:i] {
 				if err := f.unlock(taken, r.ID); err != nil {
@@ -320,19 +321,24 @@ func (f *folder) takeLocks(r *record) error {
 	return nil
 }
 
-func (f *folder) takeLock(at, id string) error {
+// takeLock makes a lock file that says whose it is from the first moment, so
+// that one of a killed program is told from one of git's.
+func (f *folder) takeLock(at, id string, stage *tree.Dir, slot string) error {
 	dir, name := split(at)
 	d, err := f.dir.Walk(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	file, err := d.Create(name)
+	file, err := stage.Create(slot)
 	if err != nil {
 		return err
 	}
 	_, err = file.WriteString(lockText(id))
-	return errors.Join(err, file.Close())
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return stage.Move(slot, d, name)
 }
 
 func holdGit(r *record, why Why, reason string) {

@@ -94,6 +94,11 @@ func TestHostile(t *testing.T) {
 		}},
 		{"links", map[string]string{"CLAUDE.md": "x", "user@": "/tmp"}, write(map[string]string{"l@": "CLAUDE.md", "in@": "ok", "ok": "", "via@": "user/x", "d/up@": "../ok", "h@": ".git/hooks"}),
 			map[string]string{"l": "symlink held protected", "via": "symlink refused link-out", "h": "symlink held protected"}},
+		{"links with dots after a link", map[string]string{"user@": "/tmp"}, func(t *testing.T, at string) {
+			real, err := filepath.EvalSymlinks(strings.TrimSuffix(at, "/"))
+			do(t, err)
+			plant(t, at, map[string]string{"rel@": "user/../x", "abs@": real + "/user/../x"})
+		}, map[string]string{"rel": "symlink refused link-out", "abs": "symlink refused link-out"}},
 		{"a protected file is removed with its folder", map[string]string{"d/CLAUDE.md": "x", "d/e/f": "x"}, func(t *testing.T, at string) {
 			do(t, os.RemoveAll(filepath.Join(at, "d")))
 			plant(t, at, map[string]string{"d": "now a file"})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -75,12 +76,10 @@ func key(m tree.Meta, dir string) string {
 }
 
 // A lock is what a turn holds. What dies with a process is freed with it.
-type lock struct {
-	held []*flock.Flock
-	card *flock.Flock // of the file that says who holds it
-}
+type lock struct{ held []*flock.Flock }
 
-// A card is on disk while a turn lasts, for those who wait.
+// A card is what a turn writes into the files that it has locked
+// exclusively, for those who wait. It means nothing once the lock is free.
 type card struct {
 	Holder
 	Wants []want `json:"wants"`
@@ -107,10 +106,7 @@ func (s *Store) acquire(ctx context.Context, c card, wait bool, waiting func(Hol
 		}
 		l.held = append(l.held, f)
 	}
-	if err := s.sign(l, c); err != nil {
-		l.release()
-		return nil, err
-	}
+	s.sign(c)
 	return l, nil
 }
 
@@ -163,58 +159,65 @@ func (s *Store) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 	}
 }
 
-// sign writes the card.
-func (s *Store) sign(l *lock, c card) error {
+// sign writes the card. It only informs: where locks keep others from reading,
+// nobody is told.
+func (s *Store) sign(c card) {
 	data, err := json.Marshal(c)
 	if err != nil {
-		return err
+		return
 	}
-	l.card = s.lockFile(newID(s.now()) + ".card")
-	if ok, err := l.card.TryLock(); err != nil || !ok {
-		return errors.Join(errors.New("signing the turn"), err)
+	for _, w := range c.Wants {
+		if !w.Exclusive {
+			continue
+		}
+		// Over the old card, since emptying the file first takes milliseconds. What is
+		// left of a longer one comes after the first JSON value, and is not read.
+		if f, err := os.OpenFile(filepath.Join(s.turns, w.Key), os.O_WRONLY, 0); err == nil {
+			_, _ = f.Write(append(data, '\n'))
+			_ = f.Close()
+		}
 	}
-	// The card only informs, and where locks keep others from reading it does not
-	// even do that.
-	_ = os.WriteFile(l.card.Path(), data, 0o600)
-	return nil
 }
 
 func (l *lock) release() {
-	if l.card != nil {
-		_ = os.Remove(l.card.Path())
-		_ = l.card.Close()
-	}
 	for _, f := range slices.Backward(l.held) {
 		_ = f.Close()
 	}
-	l.held, l.card = nil, nil
+	l.held = nil
 }
 
 // holder returns who has one of the locks, as far as that can be told.
 func (s *Store) holder(wants []want) Holder {
-	names, _ := filepath.Glob(filepath.Join(s.turns, "*.card"))
-	for _, name := range names {
-		f := flock.New(name, flock.SetFlag(os.O_RDWR))
-		if ok, err := f.TryLock(); err != nil || ok { // its process is dead
-			if ok {
-				_ = os.Remove(name)
-			}
-			_ = f.Close()
-			continue
-		}
+	entries, _ := os.ReadDir(s.turns)
+	for _, e := range entries {
+		f := s.lockFile(e.Name())
+		free, err := f.TryRLock()
 		_ = f.Close()
-		data, err := os.ReadFile(name)
-		var c card
-		if err != nil || json.Unmarshal(data, &c) != nil {
+		if free || err != nil { // nobody has it exclusively
 			continue
 		}
-		for _, a := range c.Wants {
-			for _, b := range wants {
-				if a.Key == b.Key && (a.Exclusive || b.Exclusive) {
-					return c.Holder
-				}
-			}
+		file, err := os.Open(filepath.Join(s.turns, e.Name()))
+		if err != nil {
+			continue
+		}
+		var c card
+		err = json.NewDecoder(io.LimitReader(file, 1<<20)).Decode(&c)
+		_ = file.Close()
+		if err == nil && c.blocks(wants) {
+			return c.Holder
 		}
 	}
 	return Holder{}
+}
+
+// blocks reports whether the card's turn keeps another from taking its locks.
+func (c *card) blocks(wants []want) bool {
+	for _, a := range c.Wants {
+		for _, b := range wants {
+			if a.Key == b.Key && (a.Exclusive || b.Exclusive) {
+				return true
+			}
+		}
+	}
+	return false
 }

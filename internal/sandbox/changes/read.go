@@ -235,6 +235,7 @@ func (r *reading) dir(n *pair) error {
 	if err != nil {
 		return err
 	}
+	was.Split()
 	const counts, write = 0o1777, 0o200
 	if n.low.Perm&counts == n.up.Perm&counts && was.Equal(attrs) ||
 		n.base != nil && n.base.copy.Perm&counts == n.up.Perm&counts && n.base.copy.Ctime == n.up.Ctime {
@@ -298,8 +299,9 @@ func (r *reading) open(n *pair) (*os.File, error) {
 
 func (r *reading) attrs(f *os.File) (attrs tree.Attrs, overlay map[string]string, err error) {
 	attrs, err = tree.ReadAttrs(f)
-	if err == nil && r.copy == nil {
-		overlay = attrs.Split()
+	overlay = attrs.Split() // in a copy, the run made them: they mean nothing, and are not applied
+	if r.copy != nil {
+		overlay = nil
 	}
 	return attrs, overlay, err
 }
@@ -424,6 +426,7 @@ func (o *op) found(d *tree.Dir, name string, m *tree.Meta) error {
 		}
 		defer sub.Close()
 		o.WasAttrs, err = tree.ReadAttrs(sub.File())
+		o.WasAttrs.Split()
 		return err
 	case !m.IsFile():
 		return nil
@@ -433,7 +436,8 @@ func (o *op) found(d *tree.Dir, name string, m *tree.Meta) error {
 		return nil //nolint:nilerr // it is gone or closed to us: the op says so when it is carried out
 	}
 	defer f.Close()
-	if o.WasAttrs, err = tree.ReadAttrs(f); err != nil || m.Size > m.Blocks+maxHole {
+	o.WasAttrs, err = tree.ReadAttrs(f)
+	if o.WasAttrs.Split(); err != nil || m.Size > m.Blocks+maxHole {
 		return err
 	}
 	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
@@ -511,5 +515,6 @@ func (r *reading) removed(n *pair) error {
 	if err != nil {
 		return err
 	}
+	attrs.Split()
 	return r.add(n, op{Change: Change{Kind: KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs})
 }

@@ -109,7 +109,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 			}
 		}
 	}
-	s.holder(nil) // removes the cards of dead processes
 	s.expire()
 	return s, nil
 }

@@ -69,6 +69,9 @@ type folder struct {
 // left unfinished in them, and marks the moment: what the user changes from
 // now on wins over the run.
 //
+// A run takes all of its folders at once: two turns, one after the other, could
+// wait for each other.
+//
 // waiting, if it is not nil, is called once with a holder when the turn is not
 // free. When ctx ends first, the error is ctx's cause, wrapped with the holder.
 func (s *Store) Begin(ctx context.Context, run Run, waiting func(Holder), folders ...Folder) (*Turn, error) {

@@ -373,7 +373,8 @@ func keptAttr(name string) bool {
 	return strings.HasPrefix(name, "user.") || name == "system.posix_acl_access" || name == "system.posix_acl_default"
 }
 
-// WriteAttrs gives an open file or folder exactly these attributes. lost
+// WriteAttrs gives an open file or folder exactly these attributes, except an
+// overlay's own, which are neither written nor removed. lost
 // reports whether the file system does not take some of them.
 func WriteAttrs(f *os.File, want Attrs) (lost bool, err error) {
 	have, err := ReadAttrs(f)
@@ -390,7 +391,7 @@ func WriteAttrs(f *os.File, want Attrs) (lost bool, err error) {
 		}
 	}
 	for name, value := range want {
-		if v, ok := have[name]; ok && string(v) == string(value) {
+		if v, ok := have[name]; ok && string(v) == string(value) || strings.HasPrefix(name, overlayAttr) {
 			continue
 		}
 		err := again("setxattr", f.Name(), func() error { return unix.Fsetxattr(int(f.Fd()), name, value, 0) })
