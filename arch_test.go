@@ -49,7 +49,7 @@ func theMap() []row {
 		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},
 		{dir: "internal/sandbox/changes", may: []string{"internal/safetext"}},
 		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes"}, exec: true, run: true, init: true},
-		{dir: "internal/audit"},
+		{dir: "internal/audit", may: []string{"internal/tokens"}},
 		{dir: "internal/config", may: []string{"internal/rules"}},
 		{dir: "internal/browser", exec: true},
 		// Spans are said by one and sent by the other, and the rest knows neither how
@@ -59,6 +59,7 @@ func theMap() []row {
 		{dir: "internal/private"},
 		{dir: "internal/rules"},
 		{dir: "internal/safetext"},
+		{dir: "internal/tokens"},
 		{dir: "schemas"},
 		{dir: "examples"},
 		{dir: "test", may: []string{"*"}, free: true},

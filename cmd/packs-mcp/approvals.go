@@ -328,6 +328,7 @@ type listedCall struct {
 	Waits    time.Time          `json:"waits,omitzero"`
 	Expires  time.Time          `json:"expires"`
 	Note     string             `json:"note"`
+	Gone     bool               `json:"client_gone"`
 	Answered string             `json:"answered"`
 }
 
@@ -335,7 +336,7 @@ func listedOf(w waiting) listedCall {
 	return listedCall{
 		Code: w.Code, Server: w.server.Name, PID: w.server.PID, Project: w.server.Project,
 		Chat: w.Chat, Client: w.Client, Person: w.Person, Kind: w.Kind, Pack: w.Pack, Title: w.Title, Text: w.Text,
-		Choices: w.Choices, Fields: w.Fields, Asked: w.Asked, Waits: w.Waits, Expires: w.Expires, Note: w.Note, Answered: w.Answered,
+		Choices: w.Choices, Fields: w.Fields, Asked: w.Asked, Waits: w.Waits, Expires: w.Expires, Note: w.Note, Gone: w.Gone, Answered: w.Answered,
 	}
 }
 

@@ -21,6 +21,7 @@ type approval struct {
 	decision string   // the value of a choice
 	set      []string // NAME=VALUE
 	yes      bool     // without being asked again
+	gone     bool     // though its client is gone
 }
 
 func (a *app) approveCommand() *cobra.Command {
@@ -31,7 +32,10 @@ func (a *app) approveCommand() *cobra.Command {
 		Long: `Allow a call that waits, by the code that its client was given. In a terminal the call is
 shown in full first, and you are asked to confirm. Without a terminal it is allowed at once,
 but for this one time only: --for chat and --for always are refused there. The audit log says
-that no terminal was there. The code works once.`,
+that no terminal was there. The code works once.
+
+When the client's connection has ended while the call waits, nobody may take the result: the
+call is allowed with --client-gone only.`,
 		Example: `  packs-mcp approvals approve K7QM-2F9X
   packs-mcp approvals approve K7QM-2F9X --for chat
   packs-mcp approvals approve K7QM-2F9X --set url=https://example.com/status`,
@@ -41,6 +45,7 @@ that no terminal was there. The code works once.`,
 	}
 	cmd.Flags().StringVar(&how.decision, "for", how.decision, "once (this exact call), chat (the like of it, until the chat ends) or always (until anything about it changes); in a terminal only, but for once")
 	cmd.Flags().StringArrayVar(&how.set, "set", nil, "a value that the tool needs, as `NAME=VALUE` (repeatable)")
+	cmd.Flags().BoolVar(&how.gone, "client-gone", false, "run it though its client is gone")
 	cmd.Flags().BoolVar(&how.yes, "yes", false, "do not ask to confirm")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(allowances(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -136,6 +141,8 @@ func explained(err error) error {
 		return withHint(err, "the first answer counts, and a code works once")
 	case gate.CodeExpired, gate.CodeWithdrawn:
 		return withHint(err, "nothing was done; if you still want it, ask for it again in your client")
+	case gate.CodeGone:
+		return withHint(err, "to run it anyway, add --client-gone; it still waits")
 	case gate.CodeInvalid:
 		return withHint(err, "nothing was done; the call still waits")
 	default:
@@ -163,7 +170,7 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 	if err != nil {
 		return err
 	}
-	d := approvals.Decision{Code: w.Code, Decision: how.decision, Values: values, Note: a.noTerminal()}
+	d := approvals.Decision{Code: w.Code, Decision: how.decision, Values: values, Note: a.noTerminal(), Gone: how.gone}
 	switch w.Answered {
 	case "":
 	case gate.Deny.String():
@@ -171,6 +178,10 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 	default:
 		return withHint(fmt.Errorf("the call %s is allowed already (%s), and was not made again yet", w.Code, w.Answered),
 			"ask your client to make it again; to take it back: packs-mcp approvals deny %s", w.Code)
+	}
+	if w.Gone && !how.gone {
+		return withHint(fmt.Errorf("the client of the call %s is gone, so nobody may take the result; nothing was decided", w.Code),
+			"to run it anyway: packs-mcp approvals approve %s --client-gone", w.Code)
 	}
 	choice, ok := offered(w.Call, how.decision)
 	if !ok {

@@ -218,6 +218,17 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 func (c *console) decide(ctx context.Context, w *waiting, value string) error {
 	d := approvals.Decision{Code: w.Code, Decision: value}
 	if value != gate.Deny.String() {
+		if w.Gone {
+			text, err := c.answer(ctx, w, "The client is gone; run anyway? Type yes: ")
+			if err != nil {
+				return err
+			}
+			if !strings.EqualFold(strings.TrimSpace(text), "yes") {
+				c.say("Nothing was decided.")
+				return errNext // and the call comes again
+			}
+			d.Gone = true
+		}
 		for _, f := range w.Fields {
 			text, err := c.answer(ctx, w, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
 			if err != nil {
@@ -392,7 +403,7 @@ func keysOf(call approvals.Call) []key {
 			switch {
 			case ch.Lasts:
 				k.label = "[r]un from now on"
-			case call.Kind != string(gate.KindRun):
+			case !gate.Kind(call.Kind).Starts():
 				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
 			}
 		case string(gate.Chat):

@@ -157,6 +157,9 @@ func summary(e audit.Entry) string {
 	if e.Tool != "" {
 		add("(%s)", e.Tool)
 	}
+	if e.Event == audit.EventRefusal {
+		add("→ %s", cmp.Or(e.Code, "refused"))
+	}
 	if e.Decision != "" {
 		add("→ %s", e.Decision)
 	}

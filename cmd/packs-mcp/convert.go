@@ -21,36 +21,44 @@ const maxConverted = 8 << 20 // 8 MiB
 
 func (a *app) convertCommand() *cobra.Command {
 	var to, output string
-	var force, strict bool
+	var force, strict, split bool
 	cmd := &cobra.Command{
-		Use:   "convert FILE --to FORMAT --output DIR",
+		Use:   "convert FILE [--to FORMAT] --output DIR",
 		Short: "Declare tools in another format",
 		Long: `Write the tools of a SKILL.md, a *.tool.json or a tools.json in another format:
 
-  markdown    NAME/SKILL.md, one for tools with the same policy
-  tool-pack   NAME.tool.json, one a tool
+  markdown    NAME/SKILL.md; with --split, one for each policy that its tools have
+  tool-pack   NAME.tool.json, one a tool; of a SKILL.md without --to
   tools-json  tools.json
 
 What is written is read again and compared. Whatever the new format cannot say is printed,
-tool by tool; with --strict nothing is written then. Scripts are not copied.`,
-		Example: `  packs-mcp convert skills/summarize/SKILL.md --to tool-pack --output tools
+in one line a kind; with --strict nothing is written then. Scripts are not copied.`,
+		Example: `  packs-mcp convert skills/summarize/SKILL.md --output tools
   packs-mcp convert summarize.tool.json --to tools-json --output my-pack --strict`,
 		Args: misuse(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if to == "" || output == "" {
-				return &usageError{err: errors.New("--to and --output are needed"), hint: "see: packs-mcp convert --help"}
+			if output == "" {
+				return &usageError{err: errors.New("--output is needed"), hint: "name the folder to write into: --output DIR"}
 			}
-			format, err := convert.ParseFormat(to)
+			from := convert.FormatOf(args[0])
+			format, err := convert.Target(from), error(nil)
+			switch {
+			case to != "":
+				format, err = convert.ParseFormat(to)
+			case format == "" && from != "":
+				err = errors.New("--to is needed: this file can become several formats")
+			}
 			if err != nil {
-				return &usageError{err: err, hint: "see: packs-mcp convert --help"}
+				return &usageError{err: err, hint: "name one: --to markdown, tool-pack or tools-json"}
 			}
-			return a.convert(args[0], format, output, force, strict)
+			return a.convert(args[0], format, output, convert.Options{Split: split}, force, strict)
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the `FORMAT`: markdown, tool-pack or tools-json")
+	cmd.Flags().StringVar(&to, "to", "", "the `FORMAT`: markdown, tool-pack or tools-json; tool-pack when FILE is a SKILL.md")
 	cmd.Flags().StringVar(&output, "output", "", "the `DIR` to write into")
 	cmd.Flags().BoolVar(&force, "force", false, "write over files that are there")
 	cmd.Flags().BoolVar(&strict, "strict", false, "write nothing when something would get lost")
+	cmd.Flags().BoolVar(&split, "split", false, "write several packs where one SKILL.md cannot say the policies of all tools")
 	var formats []string
 	for _, f := range convert.Formats() {
 		formats = append(formats, string(f))
@@ -60,7 +68,7 @@ tool by tool; with --strict nothing is written then. Scripts are not copied.`,
 	return cmd
 }
 
-func (a *app) convert(file string, to convert.Format, output string, force, strict bool) error {
+func (a *app) convert(file string, to convert.Format, output string, o convert.Options, force, strict bool) error {
 	if convert.FormatOf(file) == "" {
 		return &usageError{err: fmt.Errorf("%q is in no format that is known", file), hint: "name a SKILL.md, a tools.json or a NAME.tool.json"}
 	}
@@ -89,7 +97,7 @@ func (a *app) convert(file string, to convert.Format, output string, force, stri
 		}
 		return withHint(fmt.Errorf("%q declares no tool", file), "a tool in Markdown is a heading ### tool_name with #### Command and a fenced block")
 	}
-	files, problems := convert.Write(loader, source, to)
+	files, problems := convert.Write(loader, source, to, o)
 	lost := 0
 	for _, d := range problems {
 		printFinding(a.stderr, d)
@@ -101,7 +109,7 @@ func (a *app) convert(file string, to convert.Format, output string, force, stri
 	case files == nil:
 		return errSaid
 	case strict && lost > 0:
-		return withHint(fmt.Errorf("nothing is written: %s cannot say %s", to, count(lost, "thing")), "leave --strict out to write the rest")
+		return withHint(fmt.Errorf("nothing is written: %s cannot say %s", to, diag.Count(lost, "thing")), "leave --strict out to write the rest")
 	}
 	return a.place(output, files, force)
 }

@@ -271,7 +271,7 @@ func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog
 		Found: len(catalog.All()), Attached: len(catalog.Attached()), Roots: []checkedRoot{},
 		Problems: append([]diag.Diagnostic{}, catalog.Problems()...),
 	}
-	for _, r := range a.roots(cfg, project(cfg)) {
+	for _, r := range a.roots(cfg, a.packsFolder(cfg)) {
 		_, err := os.Stat(r.Dir)
 		if r.Optional && errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -186,7 +187,7 @@ func (p doctorPrinter) approval(a *checkedApproval) {
 		p.item("", 0, "under a client that cannot ask, nothing is approved: add page or terminal to approval.channels")
 	}
 	if a.Rules > 0 {
-		p.item("", 0, "%s of yours in the configuration go before all this", count(a.Rules, "rule"))
+		p.item("", 0, "%s of yours in the configuration go before all this", diag.Count(a.Rules, "rule"))
 	}
 }
 
@@ -219,12 +220,12 @@ func (p doctorPrinter) packs(c *checkedPacks) {
 	if len(c.Roots) == 0 {
 		p.section("packs", "none; name a folder of packs with --packs DIR")
 	} else {
-		p.section("packs", "%s found, %d attached", count(c.Found, "pack"), c.Attached)
+		p.section("packs", "%s found, %d attached", diag.Count(c.Found, "pack"), c.Attached)
 	}
 	for _, r := range c.Roots {
 		state := "not there"
 		if r.Exists {
-			state = count(r.Found, "pack")
+			state = diag.Count(r.Found, "pack")
 			for _, n := range []struct {
 				count int
 				what  string
@@ -251,7 +252,7 @@ func (p doctorPrinter) audit(a *checkedAudit) {
 	case a.Writable && !a.Exists:
 		state = "can be made"
 	case a.Writable && a.Verified:
-		state = fmt.Sprintf("can be written; its %s are as they were written", count(a.Entries, "line"))
+		state = fmt.Sprintf("can be written; its %s are as they were written", diag.Count(a.Entries, "line"))
 		if a.Entries == 1 {
 			state = "can be written; its 1 line is as it was written"
 		}

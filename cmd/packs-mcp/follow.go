@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
 
@@ -24,21 +25,41 @@ const saveWait = 2 * time.Second
 // can wait when nothing happens there.
 type keeper struct {
 	library indexed
+	changed func(context.Context)            // tells everybody of what was read; see [server.Server.Refresh]
 	ready   func(context.Context) (did bool) // makes what queries go by: see [server.Server.Ready]
 	logger  *slog.Logger
 	watcher *watch.Watcher
 	saved   time.Time // when the index was written, or could not be; zero: not yet
 }
 
-// indexed is a [packs.Library], as far as its index goes.
+// indexed is a [packs.Library], as far as work that can wait goes.
 type indexed interface {
+	ReadOn(ctx context.Context) (changed, more bool, err error)
 	SaveIndex(ctx context.Context) (wrote bool, err error)
 }
 
 // watch begins to follow.
 func (s *service) watch(logger *slog.Logger) {
-	s.keeper = &keeper{library: s.library, ready: s.server.Ready, logger: logger}
-	s.keeper.watcher = watch.Start(s.library, watch.Options{Changed: s.server.Refresh, Idle: s.keeper.idle, Logger: logger})
+	s.keeper = &keeper{library: s.library, changed: s.changed, ready: s.server.Ready, logger: logger}
+	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{Changed: s.changed, Idle: s.keeper.idle, Logger: logger})
+}
+
+// thrifty is a library that gives memory back after it has looked at everything, which
+// takes several times what the packs keep, and happens every half a minute.
+type thrifty struct{ *packs.Library }
+
+func (t thrifty) Refresh(ctx context.Context, dirs []string) (changed bool, err error) {
+	changed, err = t.Library.Refresh(ctx, dirs)
+	if dirs == nil {
+		giveBackMuch()
+	}
+	return changed, err
+}
+
+// changed tells clients, and the log, of what is different about the packs.
+func (s *service) changed(ctx context.Context) {
+	s.reporter.report(s.library.Catalog(ctx))
+	s.server.Refresh(ctx)
 }
 
 // unwatch ends what watch began. What was not written since it was read is written
@@ -56,6 +77,16 @@ func (s *service) unwatch() {
 // idle does the next step of what can wait: an edit that comes meanwhile waits for
 // this one only.
 func (k *keeper) idle(ctx context.Context) (more bool) {
+	changed, more, err := k.library.ReadOn(ctx)
+	if err != nil && ctx.Err() == nil {
+		k.logger.Warn("documents that were not read yet could not be read; it is tried again", "err", err)
+	}
+	if changed {
+		k.changed(ctx)
+	}
+	if more {
+		return true
+	}
 	if k.saved.IsZero() || time.Since(k.saved) >= saveEvery {
 		if k.save(ctx) {
 			k.saved = time.Now()

@@ -15,11 +15,22 @@ type scriptedIndex struct {
 	wrote bool
 	err   error
 	did   *[]string
+
+	unread int // steps that there are to read
 }
 
 func (x *scriptedIndex) SaveIndex(context.Context) (bool, error) {
 	*x.did = append(*x.did, "save")
 	return x.wrote, x.err
+}
+
+func (x *scriptedIndex) ReadOn(context.Context) (changed, more bool, err error) {
+	if x.unread == 0 {
+		return false, false, nil
+	}
+	*x.did = append(*x.did, "read")
+	x.unread--
+	return true, x.unread > 0, nil
 }
 
 // What can wait is done step by step, and the index is written at most every so
@@ -29,7 +40,7 @@ func TestIdleGoesInSteps(t *testing.T) {
 	var did []string
 	index := &scriptedIndex{did: &did}
 	readies := 0 // steps that there are
-	k := &keeper{library: index, logger: slog.New(slog.NewTextHandler(io.Discard, nil)), ready: func(context.Context) bool {
+	k := &keeper{library: index, changed: func(context.Context) { did = append(did, "tell") }, logger: slog.New(slog.NewTextHandler(io.Discard, nil)), ready: func(context.Context) bool {
 		did = append(did, "ready")
 		readies--
 		return readies >= 0
@@ -47,6 +58,7 @@ func TestIdleGoesInSteps(t *testing.T) {
 		{"late enough", func() { k.saved = k.saved.Add(-time.Minute) }, 0, []string{"save", "|", "ready", "|"}},
 		{"an error", func() { k.saved = k.saved.Add(-saveEvery); index.wrote, index.err = false, errors.New("full") }, 0, []string{"save", "|", "ready", "|"}},
 		{"again, soon after an error", func() {}, 0, []string{"ready", "|"}},
+		{"documents that are not read", func() { index.unread = 3 }, 1, []string{"read", "tell", "|", "read", "tell", "|", "read", "tell", "ready", "|", "ready", "|"}},
 	} {
 		did, readies = nil, step.readies
 		step.do()

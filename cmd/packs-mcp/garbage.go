@@ -22,8 +22,9 @@ const starting = time.Second
 // collectLater has garbage collections wait, while the program starts, until the
 // heap has some room: the smallest of them takes as long as a sixth of a start, and
 // most starts then need none. A heap that outgrows the room is collected as it
-// always is, so that the memory of a program with much to do is what it would be.
-// What a user wants, in GOGC, stands.
+// always is, so that the memory of a program with much to do is what it would be; a
+// large one is collected more often, see growthOfLarge. What a user wants, in GOGC,
+// stands.
 func collectLater(gogc string, began time.Time) {
 	if gogc == "" {
 		afterCollection(began, debug.SetGCPercent(percent))
@@ -31,18 +32,19 @@ func collectLater(gogc string, began time.Time) {
 }
 
 // afterCollection sets how far the heap may grow after the next collection, and
-// those after it, until the start is over and it is what is usual.
+// those after it: with more room until the start is over, and with less when the
+// heap is large.
 func afterCollection(began time.Time, usual int) {
 	// It is found to be gone by the next collection.
 	next := new([64]byte)
 	runtime.AddCleanup(next, func(began time.Time) {
-		if time.Since(began) > starting {
-			debug.SetGCPercent(usual)
-			return
-		}
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(live)
-		debug.SetGCPercent(growth(live[0].Value.Uint64(), usual))
+		now := growthOfLarge(live[0].Value.Uint64(), usual)
+		if time.Since(began) <= starting {
+			now = growth(live[0].Value.Uint64(), now)
+		}
+		debug.SetGCPercent(now)
 		afterCollection(began, usual)
 	}, began)
 }
@@ -55,6 +57,23 @@ func growth(live uint64, usual int) int {
 		return usual
 	}
 	return max(usual, min(percent, int(100*(room-live)/max(live, 1))))
+}
+
+// A heap of many thousands of packs hardly changes, and looking at them again makes as
+// much garbage as there is room for: it may grow by spare bytes, or by leastGrowth
+// percent when that is more.
+const (
+	spare       = 32 << 20
+	leastGrowth = 25
+)
+
+// growthOfLarge is by how many percent a heap of so many bytes may grow: by what is
+// usual, unless it is large.
+func growthOfLarge(live uint64, usual int) int {
+	if live <= spare {
+		return usual
+	}
+	return min(usual, max(leastGrowth, int(100*spare/live)))
 }
 
 // muchMemory is from how many bytes of the heap on it pays to give back what is

@@ -29,6 +29,23 @@ func TestGrowthOfTheHeap(t *testing.T) {
 	}
 }
 
+func TestGrowthOfALargeHeap(t *testing.T) {
+	for _, test := range []struct {
+		live        uint64
+		usual, want int
+	}{
+		{live: 1 << 20, usual: 100, want: 100},
+		{live: 32 << 20, usual: 100, want: 100},
+		{live: 64 << 20, usual: 100, want: 50},
+		{live: 1 << 30, usual: 100, want: 25},
+		{live: 1 << 30, usual: 10, want: 10},
+	} {
+		if got := growthOfLarge(test.live, test.usual); got != test.want {
+			t.Errorf("growthOfLarge(%d, %d) = %d, want %d", test.live, test.usual, got, test.want)
+		}
+	}
+}
+
 func TestCollectionsWaitAtTheStart(t *testing.T) {
 	own := debug.SetGCPercent(123)
 	defer debug.SetGCPercent(own)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -151,8 +150,11 @@ func grantTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 // grantSubject says what a grant is about, in few words.
 func grantSubject(kind gate.Kind, pack, tool string) string {
-	if kind == gate.KindRun {
-		return fmt.Sprintf("%s %s of %s", kind, cmp.Or(tool, "a command"), pack)
+	switch kind {
+	case gate.KindRun:
+		return fmt.Sprintf("run %s of %s", tool, pack)
+	case gate.KindExec:
+		return fmt.Sprintf("exec a command for %s", pack)
 	}
 	return fmt.Sprintf("%s %s", kind, pack)
 }

@@ -109,7 +109,7 @@ func someGrants() []gate.Grant {
 	}
 	void := grant("BBBB2222", "triage", gate.KindRun, "ticket")
 	void.Void = &gate.Void{At: at.AddDate(0, 1, 0), Changes: []string{"the script scripts/ticket.py changed"}}
-	command := grant("BBCC3333", "acme/billing", gate.KindRun, "")
+	command := grant("BBCC3333", "acme/billing", gate.KindExec, "")
 	command.Argv, command.Person = []string{"/usr/bin/git", "log -1"}, "anna"
 	command.Policy = "first-run"
 	return []gate.Grant{grant("AAAA1111", "triage", gate.KindOpen, ""), void, command}
@@ -132,7 +132,7 @@ BBBB2222  since ` + local("2025-01-02 03:04:05") + `  run ticket of triage
     pack in  /packs/triage
     void     since ` + local("2025-02-02 03:04:05") + `; it allows nothing, and the next call asks
              the script scripts/ticket.py changed
-BBCC3333  since ` + local("2025-01-02 03:04:05") + `  run a command of acme/billing
+BBCC3333  since ` + local("2025-01-02 03:04:05") + `  exec a command for acme/billing
     allows   Always: what BBCC3333 says
     runs     "/usr/bin/git" "log -1"
     pack in  /packs/acme/billing
@@ -159,7 +159,7 @@ BBCC3333  since ` + local("2025-01-02 03:04:05") + `  run a command of acme/bill
     {
       "id": "BBCC3333",
       "since": "2025-01-02T03:04:05Z",
-      "kind": "run",
+      "kind": "exec",
       "pack": "acme/billing",
       "dir": "/packs/acme/billing",
       "argv": [
@@ -213,9 +213,9 @@ func TestRevoke(t *testing.T) {
 	}{
 		{[]string{"AAAA1111"}, 0, "revoked AAAA1111 (open triage)\n", "BBBB2222 BBCC3333", 1},
 		{[]string{"a"}, 0, "revoked AAAA1111 (open triage)\n", "BBBB2222 BBCC3333", 1},
-		{[]string{"BBC", "BBCC3333", "AAAA"}, 0, "revoked BBCC3333 (run a command of acme/billing)\nrevoked AAAA1111 (open triage)\n", "BBBB2222", 2},
+		{[]string{"BBC", "BBCC3333", "AAAA"}, 0, "revoked BBCC3333 (exec a command for acme/billing)\nrevoked AAAA1111 (open triage)\n", "BBBB2222", 2},
 		{[]string{"--pack", "TRIAGE"}, 0, "revoked AAAA1111 (open triage)\nrevoked BBBB2222 (run ticket of triage)\n", "BBCC3333", 2},
-		{[]string{"--all"}, 0, "revoked AAAA1111 (open triage)\nrevoked BBBB2222 (run ticket of triage)\nrevoked BBCC3333 (run a command of acme/billing)\n", "", 3},
+		{[]string{"--all"}, 0, "revoked AAAA1111 (open triage)\nrevoked BBBB2222 (run ticket of triage)\nrevoked BBCC3333 (exec a command for acme/billing)\n", "", 3},
 
 		{[]string{"bb"}, 1, "packs-mcp: error: \"bb\" means 2 grants\npacks-mcp: hint: give more of the ID: BBBB2222, BBCC3333\n", "AAAA1111 BBBB2222 BBCC3333", 0},
 		{[]string{"AAAA1111", "x"}, 1, "packs-mcp: error: no grant \"x\"\n" + lists, "AAAA1111 BBBB2222 BBCC3333", 0},

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"unicode/utf16"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -19,14 +21,56 @@ func printJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
 func printJSONLine(w io.Writer, v any) error { return writeJSON(w, v, "") }
 
 func writeJSON(w io.Writer, v any, indent string) error {
+	text, err := encodeJSON(v, "", indent)
+	if err == nil {
+		_, err = w.Write(append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("printing JSON: %w", err)
+	}
+	return nil
+}
+
+// encodeJSON returns v without a newline at the end, with prefix before all lines but
+// the first.
+func encodeJSON(v any, prefix, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
+	enc.SetIndent(prefix, indent)
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("printing JSON: %w", err)
+		return nil, err
 	}
-	if _, err := w.Write(visible(b.Bytes())); err != nil {
+	return visible(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// printJSONList is printJSON of an object with a list called name, which is never all
+// in memory, and with a second member, unless that is nil.
+func printJSONList[T any](w io.Writer, name string, list iter.Seq[T], then string, value any) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "{\n  %q: [", name)
+	end := "]"
+	for v := range list {
+		text, err := encodeJSON(v, "    ", "  ")
+		if err != nil {
+			return fmt.Errorf("printing JSON: %w", err)
+		}
+		if end != "]" {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(out, "\n    %s", text)
+		end = "\n  ]"
+	}
+	out.WriteString(end)
+	if value != nil {
+		text, err := encodeJSON(value, "  ", "  ")
+		if err != nil {
+			return fmt.Errorf("printing JSON: %w", err)
+		}
+		fmt.Fprintf(out, ",\n  %q: %s", then, text)
+	}
+	out.WriteString("\n}\n")
+	if err := out.Flush(); err != nil { // which has the first error of all
 		return fmt.Errorf("printing JSON: %w", err)
 	}
 	return nil

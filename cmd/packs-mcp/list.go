@@ -1,9 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -24,6 +29,11 @@ type listedPack struct {
 	Name         string      `json:"name"`
 	Description  string      `json:"description"`
 	Tags         []string    `json:"tags"`
+	Version      string      `json:"version,omitempty"`
+	License      string      `json:"license,omitempty"`
+	Compatible   string      `json:"compatibility,omitempty"`
+	AllowedTools string      `json:"allowed_tools,omitempty"`
+	Modes        []string    `json:"modes,omitempty"`
 	Source       string      `json:"source"`
 	Path         string      `json:"path"`
 	Trust        packs.Trust `json:"trust"`
@@ -31,9 +41,13 @@ type listedPack struct {
 	Valid        bool        `json:"valid"`
 	HasToolsJSON bool        `json:"has_tools_json"`
 	ShadowedBy   string      `json:"shadowed_by,omitempty"`
+	// HiddenInMode is the configured mode, when the pack is for others.
+	HiddenInMode string `json:"hidden_in_mode,omitempty"`
 	// Forbidden says that a rule denies everything about the pack.
 	Forbidden bool              `json:"forbidden,omitempty"`
 	Problems  []diag.Diagnostic `json:"problems"`
+
+	unread bool
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -80,22 +94,25 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 		return err
 	}
 	catalog := lib.Catalog(ctx)
-	found, problems := catalog.Attached(), catalog.Problems()
-	if all {
-		found = catalog.All()
+	found, problems := catalog.All(), catalog.Problems()
+	if !all {
+		found = slices.DeleteFunc(found, func(p *packs.Pack) bool { return !isListed(p) })
 	}
 	if source == sourceRemote {
 		found, problems = nil, nil // every root is a folder of this machine
 	}
 	listed := describeAll(cfg, found, all)
 	if asJSON {
-		return printJSON(a.stdout, struct {
-			Packs    []listedPack      `json:"packs"`
-			Problems []diag.Diagnostic `json:"problems,omitempty"`
-		}{listed, problems})
+		var more any
+		if len(problems) > 0 {
+			more = problems
+		}
+		return printJSONList(a.stdout, "packs", listed, "problems", more)
 	}
-	for _, l := range listed {
+	shown := 0
+	for l := range listed {
 		printPack(a.stdout, l, all)
+		shown++
 	}
 	if source == sourceRemote {
 		fmt.Fprintln(a.stderr, "No packs from elsewhere; this version serves folders of this machine.")
@@ -107,30 +124,83 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if note := a.compatNote(ctx, cfg); note != "" {
 		defer fmt.Fprintln(a.stderr, note)
 	}
-	switch rest := len(catalog.All()) - len(listed); {
+	switch rest := len(catalog.All()) - shown; {
 	case len(catalog.All()) == 0:
-		fmt.Fprintln(a.stderr, "No packs. Name a folder of packs with --packs DIR, or put packs into "+cfg.Paths.Packs)
+		a.sayNoPacks(cfg)
 	case !all && rest > 0:
-		fmt.Fprintf(a.stderr, "%d more are not attached, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
+		fmt.Fprintf(a.stderr, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
 	}
 	return nil
 }
 
-// describeAll describes packs, and only with all those that a rule forbids
-// altogether, which no model is told of.
-func describeAll(cfg *config.Config, found []*packs.Pack, all bool) []listedPack {
-	files := toolFiles(cfg)
-	listed := make([]listedPack, 0, len(found))
-	for _, p := range found {
-		forbidden := rules.Forbids(cfg.Rules, "", p.ID)
-		if forbidden && !all {
-			continue
-		}
-		l := describe(p, files)
-		l.Forbidden = forbidden
-		listed = append(listed, l)
+// isListed reports whether a pack is listed without --all: a model sees it, or will as
+// soon as it is read.
+func isListed(p *packs.Pack) bool {
+	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
+}
+
+// broken returns the errors of a pack that a model sees: those of its tools.
+func (l *listedPack) broken() []diag.Diagnostic {
+	return slices.DeleteFunc(slices.Clone(l.Problems), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
+}
+
+// sayNoPacks says where packs were looked for, and what was not looked at there.
+func (a *app) sayNoPacks(cfg *config.Config) {
+	fmt.Fprintln(a.stderr, "No packs. Looked in:")
+	for _, r := range a.roots(cfg, a.packsFolder(cfg)) {
+		fmt.Fprintf(a.stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
 	}
-	return listed
+	fmt.Fprintln(a.stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
+}
+
+// whatIsIn says why no pack was found in a folder.
+func whatIsIn(dir string) string {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is not there"
+	case err != nil:
+		return "it cannot be read"
+	}
+	var skipped []string
+	for _, e := range entries {
+		if packs.IsSkipped(e.Name()) && e.IsDir() {
+			skipped = append(skipped, safetext.Line(e.Name()))
+		}
+	}
+	text := "no SKILL.md, and no other document that makes a pack"
+	const most = 5
+	switch more := len(skipped) - most; {
+	case more > 0:
+		text += fmt.Sprintf("; skipped: %s and %d more", strings.Join(skipped[:most], ", "), more)
+	case len(skipped) > 0:
+		text += "; skipped: " + strings.Join(skipped, ", ")
+	}
+	return text
+}
+
+// describeAll describes packs one by one, and only with all those that a rule forbids
+// altogether, which no model is told of.
+func describeAll(cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
+	return func(yield func(listedPack) bool) {
+		// Compiled tools are kept; of so many packs, not all at once.
+		const most = 1_000
+		var files *packs.ToolFiles
+		for i, p := range found {
+			if i%most == 0 {
+				files = toolFiles(cfg)
+			}
+			forbidden := rules.Forbids(cfg.Rules, "", p.ID)
+			if forbidden && !all {
+				continue
+			}
+			l := describe(p, files, cfg.Mode)
+			l.Forbidden = forbidden
+			if !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // compatNote says in one line that folders of other programs hold packs, when
@@ -141,7 +211,7 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 	}
 	var names, counts []string
 	for _, name := range config.CompatNames() {
-		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.compatRoots([]string{name}, project(cfg))})
+		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.compatRoots([]string{name}, a.packsFolder(cfg))})
 		if err != nil {
 			return ""
 		}
@@ -162,13 +232,18 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 
 // describe says everything about a pack that a person or a program may want to
 // know before it is opened.
-func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
+func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
 	_, problems, err := files.Load(p)
+	m := p.Metadata()
 	l := listedPack{
+		Version: m.Version, License: m.License, Compatible: m.Compatibility, AllowedTools: m.AllowedTools, Modes: p.Modes(),
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
-		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached, Valid: p.Valid,
+		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
 		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
-		Problems: append(slices.Clone(p.Problems), problems...),
+		Problems: append(slices.Clone(p.Problems), problems...), unread: p.IsUnread(),
+	}
+	if !p.Offered {
+		l.HiddenInMode = cmp.Or(mode, "Global")
 	}
 	if err != nil {
 		l.Problems = append(l.Problems, diag.Diagnostic{
@@ -186,6 +261,8 @@ func describe(p *packs.Pack, files *packs.ToolFiles) listedPack {
 func printPack(w io.Writer, l listedPack, all bool) {
 	state := ""
 	switch {
+	case l.unread:
+		state = " (not read yet)"
 	case !all:
 	case !l.Valid:
 		state = " (invalid)"
@@ -195,15 +272,35 @@ func printPack(w io.Writer, l listedPack, all bool) {
 		state = " (not attached)"
 	case l.Forbidden:
 		state = " (forbidden by a rule)"
+	case l.HiddenInMode != "":
+		state = fmt.Sprintf(" (for %s, and the mode is %s)", modesLine(l.Modes), safetext.Line(l.HiddenInMode))
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
-	if all {
-		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
-		for _, d := range l.Problems {
+	if !all && !l.unread {
+		for _, d := range l.broken() {
 			fmt.Fprint(w, "    ")
 			printProblem(w, d)
 		}
 	}
+	if all {
+		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
+		for _, d := range foldInfos(l.Problems) {
+			fmt.Fprint(w, "    ")
+			printProblem(w, d)
+		}
+	}
+}
+
+// modesLine names modes: "mode Dev", "the modes Dev and Meeting".
+func modesLine(modes []string) string {
+	named := make([]string, len(modes))
+	for i, m := range modes {
+		named[i] = safetext.Line(m)
+	}
+	if len(named) == 1 {
+		return "the mode " + named[0]
+	}
+	return "the modes " + strings.Join(named, ", ")
 }
 
 func printProblem(w io.Writer, d diag.Diagnostic) {
@@ -271,7 +368,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		Files  int         `json:"files"`
 		Bytes  int64       `json:"bytes"`
 		Tools  []shownTool `json:"tools"`
-	}{listedPack: describe(p, files), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
+	}{listedPack: describe(p, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
 	if set, _, err := files.Load(p); err == nil && set != nil {
 		for _, t := range set.Tools {
 			out.Tools = append(out.Tools, shownTool{
@@ -299,9 +396,22 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if len(out.Tags) > 0 {
 		fmt.Fprintf(w, "tags\t%s\n", safetext.Line(strings.Join(out.Tags, ", ")))
 	}
+	for _, line := range [...]struct{ name, text string }{
+		{"version", out.Version}, {"license", out.License}, {"compatibility", out.Compatible},
+		{"allowed-tools", out.AllowedTools}, {"modes", strings.Join(out.Modes, ", ")},
+	} {
+		if line.text == "" {
+			continue
+		}
+		note := ""
+		if line.name == "allowed-tools" {
+			note = " (grants nothing)"
+		}
+		fmt.Fprintf(w, "%s\t%s%s\n", line.name, safetext.Line(line.text), note)
+	}
 	fmt.Fprintf(w, "folder\t%s\n", safetext.Line(out.Path))
 	fmt.Fprintf(w, "entry\t%s\n", safetext.Line(out.Entry))
-	state := stateOf(p)
+	state := stateOf(p, out.HiddenInMode)
 	if out.Forbidden {
 		state += "; a rule forbids everything about it"
 	}
@@ -322,14 +432,16 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	for _, d := range out.Problems {
+	for _, d := range foldInfos(out.Problems) {
 		printProblem(a.stdout, d)
 	}
 	return nil
 }
 
-func stateOf(p *packs.Pack) string {
+func stateOf(p *packs.Pack, mode string) string {
 	switch {
+	case p.IsUnread():
+		return "not read yet, since other packs of its folder are slow to read"
 	case !p.Valid:
 		return "invalid"
 	case p.ShadowedBy != "":
@@ -337,7 +449,7 @@ func stateOf(p *packs.Pack) string {
 	case !p.Attached:
 		return "not attached; attach it with: packs-mcp attach " + p.ID
 	case !p.Offered:
-		return "attached, but not offered in this mode"
+		return fmt.Sprintf("attached, but not offered: it is for %s, and the mode is %s", modesLine(p.Modes()), safetext.Line(mode))
 	default:
 		return "attached"
 	}

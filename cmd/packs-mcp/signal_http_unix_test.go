@@ -24,7 +24,7 @@ func TestSignalOverHTTP(t *testing.T) {
 	dir, env := home(t)
 	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "rules.yaml")
 	plantPack(t, packs, "hold", holdAlive)
-	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: run}}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: exec}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	alive := vigilOver(t, filepath.Join(dir, "state", "workspaces"))

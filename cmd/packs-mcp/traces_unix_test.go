@@ -93,7 +93,7 @@ func TestTracesOverStdio(t *testing.T) {
 	packs := filepath.Join(dir, "packs")
 	plantPack(t, packs, "walk", "env\necho it went "+argument+"\n")
 	config := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(config, []byte("rules:\n  - allow: {pack: walk, kind: [enable, run]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("rules:\n  - allow: {pack: walk, kind: [enable, exec]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	serve := exec.Command("packs-mcp", "serve", "--config", config, "--packs", packs, "--attach", "all")

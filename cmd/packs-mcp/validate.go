@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/lint"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -29,7 +32,7 @@ type validatedPack struct {
 func (a *app) validateCommand() *cobra.Command {
 	var profile string
 	var opts lint.Options
-	var asJSON bool
+	var asJSON, fix bool
 	cmd := &cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Say everything that is wrong with packs",
@@ -44,6 +47,9 @@ A profile holds packs to the letter of one specification instead:
   capability-pack  an entry document and tools.json
   skillkit         skillkit v0.1
 
+With --fix, a name that is missing is written into the document: that of its folder. Nothing
+else is changed.
+
 The configuration plays no part, so that a pack is as valid here as anywhere. The exit
 status is 0 when everything is valid, 1 when something is not, and 2 for misuse.`,
 		Example: `  packs-mcp validate ./my-pack
@@ -55,11 +61,12 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 			if opts.Profile, err = lint.ParseProfile(profile); err != nil {
 				return &usageError{err: err, hint: "leave --profile out to check everything there is to check"}
 			}
-			return a.validate(cmd.Context(), args, opts, asJSON)
+			return a.validate(cmd.Context(), args, opts, fix, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&profile, "profile", "", "hold packs to one specification: agent-skills, skill-md, tool-pack, capability-pack or skillkit")
 	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "count warnings as errors, and keys that nobody knows too")
+	cmd.Flags().BoolVar(&fix, "fix", false, "write the folder's name into documents that have none")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	var profiles []string
 	for _, p := range lint.Profiles() {
@@ -69,7 +76,7 @@ status is 0 when everything is valid, 1 when something is not, and 2 for misuse.
 	return cmd
 }
 
-func (a *app) validate(ctx context.Context, args []string, opts lint.Options, asJSON bool) error {
+func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fix, asJSON bool) error {
 	checker := lint.New(opts)
 	results := []validatedPack{}
 	seen := map[string]bool{}
@@ -80,6 +87,9 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, as
 		}
 		for _, path := range paths {
 			report, err := checker.Check(ctx, path)
+			if err == nil && fix && a.addNames(report) {
+				report, err = checker.Check(ctx, path)
+			}
 			if err != nil {
 				return err
 			}
@@ -100,7 +110,7 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, as
 		}
 	} else {
 		for _, r := range results {
-			for _, d := range r.Problems {
+			for _, d := range foldInfos(r.Problems) {
 				printFinding(a.stdout, d)
 			}
 		}
@@ -112,6 +122,63 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, as
 		}
 	}
 	return nil
+}
+
+// addNames writes the names of folders into the documents that lack one, and reports
+// whether there were any. What cannot be written stays a problem of the report.
+func (a *app) addNames(report lint.Report) (fixed bool) {
+	for _, r := range report.Packs {
+		for _, d := range r.Problems {
+			if d.Code != frontmatter.CodeNameMissing {
+				continue
+			}
+			name, err := addName(d.File)
+			if err != nil {
+				fmt.Fprintf(a.stderr, "not fixed: %s: %s\n", safetext.Line(d.File), safetext.Line(err.Error()))
+				continue
+			}
+			fmt.Fprintf(a.stderr, "fixed: %s: name: %s\n", safetext.Line(d.File), name)
+			fixed = true
+		}
+	}
+	return fixed
+}
+
+// addName writes the name of its folder into a document that lacks one. The file is
+// replaced whole, and keeps its permissions.
+func addName(file string) (name string, err error) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", errors.New("it is a link, or no plain file; fix the file that it leads to")
+	}
+	name = packs.NameFor(filepath.Base(filepath.Dir(path)))
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	text, ok := lint.AddName(src, name)
+	if !ok {
+		return "", errors.New("it is not clear what to write, or where; add a line name: to the frontmatter")
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".packs-mcp-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return name, nil
 }
 
 // expand returns the paths that an argument stands for: those that match, when
@@ -134,6 +201,33 @@ func expand(arg string) ([]string, error) {
 		return []string{arg}, nil // there is no such path, which is said like that
 	}
 	return matches, nil
+}
+
+// foldInfos returns problems in their order, with one info for all that have the same
+// code and file.
+func foldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
+	type kind struct{ code, file string }
+	count := make(map[kind]int)
+	for _, d := range problems {
+		if d.Severity == diag.Info {
+			count[kind{d.Code, d.File}]++
+		}
+	}
+	var folded []diag.Diagnostic
+	for _, d := range problems {
+		if d.Severity == diag.Info {
+			n := count[kind{d.Code, d.File}]
+			if n == 0 {
+				continue // told with the first
+			}
+			count[kind{d.Code, d.File}] = 0
+			if n > 1 {
+				d.Message += fmt.Sprintf(" (and %d more like it)", n-1)
+			}
+		}
+		folded = append(folded, d)
+	}
+	return folded
 }
 
 // printFinding prints a problem the way editors look for places.
@@ -164,13 +258,5 @@ func tally(results []validatedPack) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d checked, %d valid; %s, %s", len(results), valid, count(wrong, "error"), count(warnings, "warning"))
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d checked, %d valid; %s, %s", len(results), valid, diag.Count(wrong, "error"), diag.Count(warnings, "warning"))
 }

@@ -86,6 +86,45 @@ func projectHere(cfg *config.Config) string {
 	}
 }
 
+// packsFolder is the folder whose own packs are found: the project, or, where there is
+// none, the nearest folder from the working folder up that has a folder of packs in
+// it. That makes it no project: no tool gets at it.
+func (a *app) packsFolder(cfg *config.Config) string {
+	if dir := project(cfg); dir != "" || severalPeople(cfg) {
+		return dir
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		parent := filepath.Dir(dir)
+		if parent == dir || dir == cfg.Paths.Home {
+			return ""
+		}
+		for _, root := range a.ownRoots(cfg.Compat, dir) {
+			if info, err := os.Stat(root.Dir); err == nil && info.IsDir() {
+				return dir
+			}
+		}
+		dir = parent
+	}
+}
+
+// ownRoots are the folders of packs that a project has, those of other programs
+// included.
+func (a *app) ownRoots(compat []string, project string) []packs.Root {
+	own := []packs.Root{{
+		Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted, Inside: project, Optional: true,
+	}}
+	for _, r := range a.compatRoots(compat, project) {
+		if r.Inside != "" {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
 // roots are the folders that hold packs, in order of priority: those that were
 // named, the project's own, the user's own, and those of other programs that
 // the configuration lists.
@@ -106,9 +145,7 @@ func (a *app) roots(cfg *config.Config, project string) []packs.Root {
 	}
 	// These are looked at without being named, so that nobody misses them.
 	if project != "" {
-		all = append(all, packs.Root{
-			Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted, Inside: project, Optional: true,
-		})
+		all = append(all, a.ownRoots(nil, project)...)
 	}
 	all = append(all, packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser, Optional: true})
 	return append(all, a.compatRoots(cfg.Compat, project)...)
@@ -136,7 +173,7 @@ func store(cfg *config.Config) *attach.Store {
 // library finds the packs. extra roots come first.
 func (a *app) library(ctx context.Context, cfg *config.Config, logger *slog.Logger, extra ...packs.Root) (*packs.Library, error) {
 	return packs.NewLibrary(ctx, packs.Options{
-		Roots:  append(extra, a.roots(cfg, project(cfg))...),
+		Roots:  append(extra, a.roots(cfg, a.packsFolder(cfg))...),
 		Mode:   cfg.Mode,
 		Attach: a.flags.attach,
 		Limits: packs.Limits{
@@ -167,17 +204,18 @@ func toolFiles(cfg *config.Config) *packs.ToolFiles {
 
 // A service is a server with everything it needs, ready to serve.
 type service struct {
-	server  *server.Server
-	gate    *gate.Gate
-	library *packs.Library
-	log     *audit.Log
-	name    string // of this process, in the audit log
-	require sandbox.Level
-	runner  *sandbox.Runner // the gate's; nil until it is there
-	copies  *copies.Store   // the gate's
-	traces  *telemetry.Traces
-	counter *counter // nil when the person is asked here and nowhere else
-	keeper  *keeper  // of the folders of packs; nil until it watches them
+	server   *server.Server
+	gate     *gate.Gate
+	library  *packs.Library
+	reporter *reporter // of what is wrong with the packs
+	log      *audit.Log
+	name     string // of this process, in the audit log
+	require  sandbox.Level
+	runner   *sandbox.Runner // the gate's; nil until it is there
+	copies   *copies.Store   // the gate's
+	traces   *telemetry.Traces
+	counter  *counter // nil when the person is asked here and nowhere else
+	keeper   *keeper  // of the folders of packs; nil until it watches them
 }
 
 // start wires a service together. Whoever calls it closes it. With here, the
@@ -209,9 +247,8 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			err = errors.Join(err, s.log.Close())
 		}
 	}()
-	for _, p := range s.library.Catalog(ctx).Problems() {
-		logger.Warn(p.String(), "hint", p.Hint)
-	}
+	s.reporter = &reporter{logger: logger, attach: a.flags.attach}
+	s.reporter.report(s.library.Catalog(ctx))
 	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {
 		return nil, err
@@ -255,7 +292,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.server, err = server.New(server.Options{
 		Version: versionName(), Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.flags.workspace, Project: project(cfg),
-		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), Private: secretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Wait: cfg.Approval.Wait, Unseen: unseen, Spans: s.traces.Tracer(),
+		Dir: dir, Environ: a.environ, Grants: grants(cfg), Own: own(cfg), Private: secretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Wait: cfg.Approval.Wait, Unseen: unseen, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -386,6 +423,9 @@ func (s *service) close() error {
 	}
 	if s.runner != nil {
 		s.runner.Close()
+	}
+	if s.gate != nil {
+		s.gate.Close()
 	}
 	err = errors.Join(err, s.log.Append(audit.Entry{Event: audit.EventServerStop}), s.log.Close())
 	s.traces.Close() // last: it waits for others

@@ -93,9 +93,15 @@ func (d *Desk) take(id string) (ticket, bool) {
 func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	t, ok := d.take(id)
 	if !ok {
+		d.stranger(w)
 		refusePage(w, "This address was used already, or is too old. Open the file from the page.")
 		return
 	}
+	leave := d.place(w, r)
+	if leave == nil {
+		return
+	}
+	defer leave()
 	f, a, err := d.o.Rooms.OpenArtifact(t.chat, t.path)
 	if err != nil {
 		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))

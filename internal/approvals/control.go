@@ -13,6 +13,7 @@ import (
 func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{"Origin", "Sec-Fetch-Site", "Cookie"} {
 		if _, there := r.Header[name]; there {
+			d.stranger(w)
 			fail(w, http.StatusForbidden, problemForbidden, "this is not for browsers")
 			return
 		}
@@ -20,10 +21,15 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	given, _ := only(r, "Authorization")
 	key, ok := strings.CutPrefix(given, "Bearer ")
 	if !ok || !same(key, d.key) {
+		d.stranger(w)
 		fail(w, http.StatusForbidden, problemForbidden, "the key is missing or wrong")
 		return
 	}
-	keepConn(r)
+	leave := d.place(w, r)
+	if leave == nil {
+		return
+	}
+	defer leave()
 	if !d.o.Terminal && r.URL.Path != controlOpen {
 		fail(w, http.StatusForbidden, problemPageOnly, "this server takes answers on its page only: its configuration leaves the terminal out of approval.channels")
 		return
@@ -55,7 +61,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 func (d *Desk) open(w http.ResponseWriter) {
 	file, err := d.writeEntry()
 	switch {
-	case errors.Is(err, errNoPage), errors.Is(err, errWithdrawn):
+	case errors.Is(err, errNoPage):
 		fail(w, http.StatusNotFound, problemInvalid, err.Error())
 	case err != nil:
 		d.o.Logger.Error("the file that opens the approval page could not be made", "err", err)

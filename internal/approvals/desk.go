@@ -64,18 +64,20 @@ type Options struct {
 
 // The limits of a desk. The people who use one are a person and his scripts.
 const (
-	maxConns    = 128      // connections at a time
-	maxRequests = 64       // requests under way, streams included
-	maxEntering = 8        // of browsers that are not signed in yet, beside these
-	maxStreams  = 16       // streams of events
-	maxPages    = 4        // streams of pages; browsers have six connections for one address
-	maxHeader   = 16 << 10 // bytes
-	maxRequest  = 64 << 10 // bytes of a body
-	stallTime   = 10 * time.Second
-	beatTime    = 15 * time.Second       // between signs of life on a stream
-	restTime    = 100 * time.Millisecond // between two looks at what a stream shows
-	closeTime   = 300 * time.Millisecond // for requests that are under way at the end
-	secretBytes = 32
+	maxStrangers = 256      // connections on which no key was shown
+	maxFromOne   = 192      // of these, from one remote address
+	maxConns     = 128      // connections on which a key was shown
+	maxRequests  = 64       // requests with a key under way, streams included
+	maxStreams   = 16       // streams of events
+	maxPages     = 4        // streams of pages; browsers have six connections for one address
+	maxHeader    = 16 << 10 // bytes
+	maxRequest   = 64 << 10 // bytes of a body
+	headerTime   = 5 * time.Second
+	stallTime    = 10 * time.Second
+	beatTime     = 15 * time.Second       // between signs of life on a stream
+	restTime     = 100 * time.Millisecond // between two looks at what a stream shows
+	closeTime    = 300 * time.Millisecond // for requests that are under way at the end
+	secretBytes  = 32
 )
 
 // A Desk shows the calls of one server on the approval page and to terminals,
@@ -96,14 +98,13 @@ type Desk struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup // of everything that runs for the desk
 
-	entries   entries // the one-time files
-	tickets   tickets
-	withdrawn atomic.Bool // the page has ended for this process
+	entries entries // the one-time files
+	tickets tickets
+	refused atomic.Int64 // requests without a key
 
 	mu       sync.Mutex
 	closed   bool
-	busy     int             // requests under way
-	entering int             // requests under way that sign a browser in
+	busy     int             // requests with a key under way
 	streams  int             // of these, streams of events
 	pages    []chan struct{} // of these, pages, oldest first; closed by whoever takes one out
 	opened   bool            // OpenOnce was called
@@ -143,16 +144,19 @@ func Open(o Options) (*Desk, error) {
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.http = &http.Server{
 		Handler:           http.HandlerFunc(d.serve),
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		ConnContext:       withConn,
+		// Its handler of "OPTIONS *" would read a body.
+		DisableGeneralOptionsHandler: true,
 	}
 	d.wg.Go(func() {
-		if err := d.http.Serve(limited(l, maxConns)); !errors.Is(err, http.ErrServerClosed) {
+		bounded := &strangerListener{Listener: l, most: maxStrangers, each: maxFromOne, mostKeys: maxConns}
+		if err := d.http.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 			d.o.Logger.Error("the approval page and the terminal are no longer served", "err", err)
 		}
 	})
@@ -194,6 +198,9 @@ func (d *Desk) Close() error {
 		errs = append(errs, d.http.Close())
 	}
 	d.wg.Wait()
+	if n := d.refused.Load(); n > 0 {
+		d.o.Logger.Debug("requests to the approval page were refused: they had no key", "count", n)
+	}
 	return errors.Join(append(errs, d.folder.Close())...)
 }
 
@@ -236,49 +243,36 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// begin counts a request, and returns what to call at its end; nil when there
-// are too many. The body of a request that signs a browser in is read before
-// anything is known of who sent it: those have places of their own, so that they
-// keep nobody out but each other.
-func (d *Desk) begin(r *http.Request) (end func()) {
+// begin counts a request, and returns what to call at its end; nil when the desk
+// is closed.
+func (d *Desk) begin() (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n, most := &d.busy, maxRequests
-	if r.URL.Path == enterPath {
-		n, most = &d.entering, maxEntering
-	}
-	if d.closed || *n >= most {
+	if d.closed {
 		return nil
 	}
-	*n++
 	d.wg.Add(1)
+	return d.wg.Done
+}
+
+// place takes a place among the requests with a key, and returns what gives it
+// back. When all are taken it has answered, and returns nil. Requests without a
+// key take none: they are answered from their headers alone.
+func (d *Desk) place(w http.ResponseWriter, r *http.Request) (leave func()) {
+	keepConn(r)
+	d.mu.Lock()
+	full := d.busy >= maxRequests
+	if !full {
+		d.busy++
+	}
+	d.mu.Unlock()
+	if full {
+		fail(w, http.StatusServiceUnavailable, problemInternal, "too many requests at once; try again in a moment")
+		return nil
+	}
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		*n--
-		d.wg.Done()
+		d.busy--
 	}
-}
-
-// errWithdrawn is for people.
-var errWithdrawn = errors.New("the page of this server has ended, since another program's worker answered for its address in a browser; answer in a terminal: packs-mcp approvals")
-
-// withdraw ends the page for this process: its secrets are void, and the files
-// that lead to it are gone. The terminal stays.
-func (d *Desk) withdraw() {
-	if d.withdrawn.Swap(true) {
-		return
-	}
-	d.mu.Lock()
-	for _, done := range d.pages {
-		close(done)
-	}
-	d.pages = nil
-	d.mu.Unlock()
-	if err := d.dropEntries(); err != nil {
-		d.o.Logger.Warn("files that lead to the approval page could not be removed", "err", err)
-	}
-	d.o.Logger.Error("the approval page has ended: a browser asked for the script of a service worker, and it has none; "+
-		"a program that had this address before has put one into the browser, where it can answer in your place",
-		"address", d.address, "hint", "answer in a terminal: packs-mcp approvals; look at what was decided: packs-mcp audit show; clear the browser's data of that address")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -386,7 +387,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	few := limited(l, 2)
+	few := &strangerListener{Listener: l, most: 3, each: 2, mostKeys: 2}
 	accepted := make(chan net.Conn)
 	go func() {
 		defer close(accepted)
@@ -398,46 +399,68 @@ func TestConnectionsAreLimited(t *testing.T) {
 			accepted <- c
 		}
 	}()
-	dial := func() net.Conn {
+	dial := func(from string) (there, here net.Conn) {
 		t.Helper()
-		c, err := net.Dial("tcp", l.Addr().String())
+		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", l.Addr().String())
 		if err != nil {
-			t.Fatal(err)
+			t.Skipf("from %s: %v; not all systems have all of 127.0.0.0/8", from, err)
 		}
 		t.Cleanup(func() { c.Close() })
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		return c
+		return c, <-accepted
+	}
+	ended := func(c net.Conn) bool {
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		_, err := c.Read(make([]byte, 1))
+		return !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	check := func(when string, open, closed []net.Conn) {
+		t.Helper()
+		for i, c := range open {
+			if ended(c) {
+				t.Errorf("%s: connection %d has ended", when, i)
+			}
+		}
+		for i, c := range closed {
+			if !ended(c) {
+				t.Errorf("%s: connection %d is still there", when, i)
+			}
+		}
 	}
 	known := func(c net.Conn) {
 		keepConn(httptest.NewRequestWithContext(withConn(t.Context(), c), "GET", "/", nil))
 	}
-	dial()
-	first := <-accepted
-	known(first)
-	idle := dial()
-	<-accepted
-	dial()
-	third := <-accepted
-	if _, err := idle.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the connection of somebody unknown is still there: %v", err)
+	page, here := dial("127.0.0.1")
+	known(here)
+	a1, _ := dial("127.0.0.1")
+	a2, _ := dial("127.0.0.1")
+	b1, _ := dial("127.0.0.2")
+	check("room for all", []net.Conn{page, a1, a2, b1}, nil)
+	b2, _ := dial("127.0.0.2")
+	check("too many in all", []net.Conn{page, a2, b1, b2}, []net.Conn{a1})
+	b3, _ := dial("127.0.0.2")
+	check("too many from one address", []net.Conn{page, a2, b2, b3}, []net.Conn{b1})
+	var last []net.Conn
+	for i := range 20 {
+		c, _ := dial(fmt.Sprintf("127.0.1.%d", i+1))
+		last = append(last, c)
 	}
-	known(third)
-	dial()
-	select {
-	case <-accepted:
-		t.Error("a connection was taken while two are open that have shown a key")
-	case <-time.After(20 * time.Millisecond):
-	}
-	first.Close()
-	first.Close() // gives its place back once
-	last := <-accepted
-	known(last)
-	dial()
+	check("many addresses", append([]net.Conn{page}, last[17:]...), append([]net.Conn{a2, b2, b3}, last[:17]...))
+	second, here2 := dial("127.0.0.1")
+	known(here2)
+	third, here3 := dial("127.0.0.1")
+	known(here3) // one too many: stays a stranger
 	few.mu.Lock()
-	if n := len(few.open); n != 2 {
-		t.Errorf("%d connections are open, want 2", n)
+	if few.keys != 2 || len(few.strangers) != 3 {
+		t.Errorf("%d connections with a key and %d without, want 2 and 3", few.keys, len(few.strangers))
 	}
 	few.mu.Unlock()
+	here.Close()
+	here.Close() // gives its place back once
+	known(here3)
+	for i := range 4 {
+		dial(fmt.Sprintf("127.0.2.%d", i+1))
+	}
+	check("with a key", []net.Conn{second, third}, []net.Conn{page})
 	if err := few.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
 	}
@@ -446,38 +469,164 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
-// Whoever has no key keeps nobody out who has: not with connections that say
-// nothing, and not with requests that do not end.
-func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
-	d, _ := testDesk(t, nil)
-	page, _ := listen(t, d, asPage(d, "GET /events", ""))
-	found, err := Find(t.Context(), d.folder.path)
-	if err != nil || len(found.Servers) != 1 {
-		t.Fatalf("Find() = %+v, %v", found, err)
-	}
-	for i := range 200 {
-		c, err := net.Dial("tcp", d.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		switch i % 4 {
-		case 0:
-		case 1:
-			fmt.Fprint(c, "GET / HTTP/1.1\r\n")
-		default:
+// Clients without a key keep nobody out who has one, whatever they send, and
+// from wherever: neither the open page, nor a new request, nor a person who
+// signs in.
+func TestStrangersKeepNobodyOut(t *testing.T) {
+	for name, attack := range map[string]func(d *Desk, i int, c net.Conn){
+		"nothing":      func(*Desk, int, net.Conn) {},
+		"half a line":  func(_ *Desk, _ int, c net.Conn) { fmt.Fprint(c, "GET / HT") },
+		"half-closed":  func(_ *Desk, _ int, c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() },
+		"slow headers": func(_ *Desk, _ int, c net.Conn) { fmt.Fprint(c, "GET / HTTP/1.1\r\nX: 1\r\n") },
+		"slow entry": func(d *Desk, _ int, c net.Conn) {
 			fmt.Fprintf(c, "POST /enter HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntoken=", d.Address())
+		},
+		"slow entry at a place": func(d *Desk, _ int, c net.Conn) {
+			fmt.Fprintf(c, "POST /enter?%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntoken=", secret(), d.Address())
+		},
+		"slow decision": func(d *Desk, _ int, c net.Conn) {
+			fmt.Fprintf(c, "POST /decide HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", d.Address())
+		},
+		"slow control": func(d *Desk, _ int, c net.Conn) {
+			fmt.Fprintf(c, "POST /control/decide HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\n{", d.Address())
+		},
+		"chunks": func(d *Desk, _ int, c net.Conn) {
+			fmt.Fprintf(c, "POST /decide HTTP/1.1\r\nHost: %s\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n1\r\nx\r\n", d.Address())
+		},
+		"the cookie, and a slow body": func(d *Desk, _ int, c net.Conn) {
+			fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nCookie: %s=%s\r\nContent-Length: 100\r\n\r\n", d.Address(), d.cookieName(), d.cookie)
+		},
+		"OPTIONS *": func(d *Desk, _ int, c net.Conn) {
+			fmt.Fprintf(c, "OPTIONS * HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\n", d.Address())
+		},
+		"HTTP/2": func(_ *Desk, _ int, c net.Conn) {
+			fmt.Fprint(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+		},
+		"huge headers": func(_ *Desk, _ int, c net.Conn) {
+			go fmt.Fprint(c, "GET / HTTP/1.1\r\nX: ", strings.Repeat("x", 1<<20))
+		},
+		"pipelined": func(d *Desk, _ int, c net.Conn) {
+			go fmt.Fprint(c, strings.Repeat("GET / HTTP/1.1\r\nHost: "+d.Address()+"\r\n\r\n", 2000))
+		},
+		"workers": func(d *Desk, _ int, c net.Conn) {
+			fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nService-Worker: script\r\n\r\n", d.Address())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, q := testDesk(t, nil)
+			page, _ := listen(t, d, asPage(d, "GET /events", ""))
+			found, err := Find(t.Context(), d.folder.path)
+			if err != nil || len(found.Servers) != 1 {
+				t.Fatalf("Find() = %+v, %v", found, err)
+			}
+			_, token := entryFile(t, d)
+			for i := range 600 {
+				dialer := net.Dialer{}
+				if i%2 == 1 {
+					dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 9, byte(i>>8), byte(i))}
+				}
+				c, err := dialer.Dial("tcp", d.Address())
+				if err != nil && dialer.LocalAddr != nil {
+					c, err = net.Dial("tcp", d.Address()) // no such address on this system
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				attack(d, i, c)
+			}
+			begin := time.Now()
+			if calls, err := found.Servers[0].Pending(t.Context()); err != nil || len(calls) != 1 {
+				t.Errorf("Pending() = %v, %v", calls, err)
+			}
+			if res, body := enterWith(token).send(t, d); res.StatusCode != 200 {
+				t.Errorf("POST /enter = %d %s, want 200", res.StatusCode, body)
+			}
+			if res, body := asPage(d, "GET /", "").with("X-Packs-Key", "").send(t, d); res.StatusCode != 200 {
+				t.Errorf("GET / = %d %s, want 200", res.StatusCode, body)
+			}
+			if res, body := asPage(d, "POST /decide", decideOnce).send(t, d); res.StatusCode != 200 || len(q.verdicts()) != 1 {
+				t.Errorf("POST /decide = %d %s, want 200", res.StatusCode, body)
+			}
+			if took := time.Since(begin); took > headerTime {
+				t.Errorf("four requests took %v: as long as the others' deadline", took)
+			}
+			if event, _, err := page.next(); event != "hello" || err != nil {
+				t.Errorf("the open page got %s, %v", event, err)
+			}
+			q.set()
+			for {
+				event, data, err := page.next()
+				if err != nil {
+					t.Fatalf("the open page: %v", err)
+				}
+				if event == "pending" && strings.Contains(data, `"pending":[]`) {
+					break
+				}
+			}
+		})
+	}
+}
+
+// What a stranger sends behind the head of a request is not read: the answer
+// comes at once, and is the end of the connection.
+func TestStrangersBodiesAreNotRead(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	_, token := entryFile(t, d)
+	for _, r := range []request{
+		asPage(d, "POST /decide", "").with("X-Packs-Key", ""), asPage(d, "POST /decide", "").with("Cookie", ""),
+		asPage(d, "POST /nothing", "").with("Cookie", ""), asPage(d, "GET /", "").with("X-Packs-Key", ""),
+		asTerminal(d, "POST /control/decide", "").with("Authorization", ""), asTerminal(d, "POST /control/open", "").with("Cookie", "a=b"),
+		enterWith(token).as("POST /enter"), enterWith(token).with("Origin", "https://evil.example"), enterWith(token).with("Content-Type", "text/plain"),
+		enterWith(token).with("Host", "evil.example"), {line: "OPTIONS *"},
+	} {
+		r.body = ""
+		for _, length := range []string{"Content-Length", "Transfer-Encoding"} {
+			value := map[string]string{"Content-Length": "1000", "Transfer-Encoding": "chunked"}[length]
+			begin := time.Now()
+			res, body := r.with(length, value, "Connection", "").send(t, d) // sends no body
+			if took := time.Since(begin); res.StatusCode < 400 || !res.Close || took > enterTime {
+				t.Errorf("%s with %s = %d %s, close %v, after %v; want a refusal at once and the end of the connection", r.line, length, res.StatusCode, body, res.Close, took)
+			}
 		}
 	}
-	begin := time.Now()
-	if calls, err := found.Servers[0].Pending(t.Context()); err != nil || len(calls) != 1 {
-		t.Errorf("Pending() beside 200 idle connections = %v, %v", calls, err)
+	if res, body := enterWith(token).send(t, d); res.StatusCode != 200 {
+		t.Errorf("POST /enter afterwards = %d %s, want 200", res.StatusCode, body)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("Pending() beside 200 idle connections took %v", took)
+}
+
+// Each file that opens the page has a place of its own: a slow request at one
+// keeps nobody from another, and the place is free again after the deadline.
+func TestEachEntryHasItsPlace(t *testing.T) {
+	d, _ := testDesk(t, nil)
+	_, first := entryFile(t, d)
+	_, second := entryFile(t, d)
+	c, err := net.Dial("tcp", d.Address())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if event, _, err := page.next(); event != "hello" || err != nil {
-		t.Errorf("the open page got %s, %v", event, err)
+	defer c.Close()
+	fmt.Fprintf(c, "POST /enter?%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntoken=", first.place, d.Address())
+	for {
+		d.entries.mu.Lock()
+		reading := slices.ContainsFunc(slices.Collect(maps.Values(d.entries.all)), func(e entry) bool { return e.reading.Load() })
+		d.entries.mu.Unlock()
+		if reading {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if res, _ := enterWith(first).send(t, d); res.StatusCode != 403 {
+		t.Errorf("POST /enter at a place that is taken = %d, want 403", res.StatusCode)
+	}
+	if res, _ := enterWith(second).send(t, d); res.StatusCode != 200 {
+		t.Errorf("POST /enter at another place = %d, want 200", res.StatusCode)
+	}
+	if _, err := io.ReadAll(c); err != nil { // until the deadline
+		t.Fatal(err)
+	}
+	if res, _ := enterWith(first).send(t, d); res.StatusCode != 200 {
+		t.Errorf("POST /enter after the slow one = %d, want 200", res.StatusCode)
 	}
 }
 
@@ -574,15 +723,8 @@ func TestLimitsOfRequests(t *testing.T) {
 	}
 	d.mu.Lock()
 	d.busy -= maxRequests
-	d.entering += maxEntering
 	d.mu.Unlock()
-	if res, body := enterWith("x").send(t, d); res.StatusCode != 503 || !strings.Contains(body, "too many requests") {
-		t.Errorf("one entry too many = %d %s, want 503", res.StatusCode, body)
-	}
 	if res, _ := asTerminal(d, "GET /control/pending", "").send(t, d); res.StatusCode != 200 {
 		t.Errorf("GET /control/pending beside them = %d, want 200", res.StatusCode)
 	}
-	d.mu.Lock()
-	d.entering -= maxEntering
-	d.mu.Unlock()
 }

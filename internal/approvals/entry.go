@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,10 +22,11 @@ const (
 	maxEntries = 16
 	// entryPrefix begins their names.
 	entryPrefix = "open-"
-	// enterPath is where they lead, and enterTime how long the request may take:
-	// a browser has all of it at once.
+	// enterPath is where they lead, enterTime how long the body of the request may
+	// take, and maxEnter its bytes: a browser has all of it at once.
 	enterPath = "/enter"
 	enterTime = 2 * time.Second
+	maxEnter  = 4 << 10
 )
 
 // entries are the files that lead a browser to the page. Each works once.
@@ -34,36 +36,37 @@ type entries struct {
 }
 
 type entry struct {
-	name    string // of the file, in the run folder
+	name    string       // of the file, in the run folder
+	place   string       // the query of the address that the file leads to; see place
+	reading *atomic.Bool // a request's body is being read
 	expires time.Time
 	timer   *time.Timer // removes the file
 }
 
 // writeEntry writes a new file and returns its path. The token stands in the
-// file alone, which posts it: so it is in no address and in no process list.
+// file alone, which posts it: so it is in no address and in no process list. The
+// address has the entry's place, which lets nobody in: whoever knows it may send
+// a body.
 func (d *Desk) writeEntry() (file string, err error) {
 	if !d.o.Page {
 		return "", errNoPage
 	}
-	token := secret()
+	token, place := secret(), secret()
 	text, err := pageFiles.ReadFile("page/redirect.html")
 	if err != nil {
 		return "", err
 	}
 	content := strings.NewReplacer(
-		"{{action}}", html.EscapeString(d.origin+enterPath),
+		"{{action}}", html.EscapeString(d.origin+enterPath+"?"+place),
 		"{{token}}", html.EscapeString(token),
 	).Replace(string(text))
-	e := entry{name: entryPrefix + secret() + ".html", expires: d.o.Now().Add(entryTime)}
+	e := entry{name: entryPrefix + secret() + ".html", place: place, reading: new(atomic.Bool), expires: d.o.Now().Add(entryTime)}
 	digest := sha256.Sum256([]byte(token))
 
 	d.entries.mu.Lock()
 	defer d.entries.mu.Unlock()
 	if d.ctx.Err() != nil {
 		return "", errors.New("the server is ending")
-	}
-	if d.withdrawn.Load() {
-		return "", errWithdrawn
 	}
 	if len(d.entries.all) >= maxEntries {
 		return "", errors.New("too many files that open the page are waiting; use one of them, or try again in two minutes")
@@ -84,6 +87,21 @@ func (d *Desk) writeEntry() (file string, err error) {
 	}
 	d.entries.all[digest] = e
 	return filepath.Join(d.folder.path, e.name), nil
+}
+
+// place takes the one place that an entry has for a request under way, and
+// returns what gives it back; nil when there is no such entry, or a request has
+// it. So a body is read only from a client that has the file, and each file's
+// place is its own.
+func (e *entries) place(name string) (leave func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, one := range e.all {
+		if same(one.place, name) && one.reading.CompareAndSwap(false, true) {
+			return func() { one.reading.Store(false) }
+		}
+	}
+	return nil
 }
 
 // redeem reports whether the token is one that still works, and spends it.
@@ -136,13 +154,24 @@ func (d *Desk) dropEntries() error {
 // from a file, so this is the only request that need not come from the page.
 func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !fromFile(r) || !isType(r, "application/x-www-form-urlencoded") {
+		d.stranger(w)
 		refusePage(w, "")
 		return
 	}
+	const used = "This link was used already, or is too old."
+	leave := d.entries.place(r.URL.RawQuery)
+	if leave == nil {
+		d.stranger(w)
+		refusePage(w, used)
+		return
+	}
+	defer leave()
+	keepConn(r)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(enterTime))
-	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+	r.Body = http.MaxBytesReader(w, r.Body, maxEnter)
 	if r.ParseForm() != nil || len(r.PostForm["token"]) != 1 || !d.redeem(r.PostForm["token"][0]) {
-		refusePage(w, "This link was used already, or is too old.")
+		d.stranger(w)
+		refusePage(w, used)
 		return
 	}
 	text, err := pageFiles.ReadFile("page/enter.html")
@@ -159,7 +188,10 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'; "+
 		"img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
 	// What another program left in the browser for this address, a worker above
-	// all, would come between. It goes before the script below stores the key.
+	// all, would come between. It goes before the script below stores the key, and
+	// nothing can put a worker there again: every request for one is refused. One
+	// that keeps this answer from the browser, or passes the request on by itself,
+	// gets nothing; see [fromFile].
 	h.Set("Clear-Site-Data", `"cache", "storage"`)
 	http.SetCookie(w, &http.Cookie{
 		Name: d.cookieName(), Value: d.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 )
@@ -36,70 +37,89 @@ func strangeAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:0", b[0], b[1], b[2])
 }
 
-// A limitListener has a bounded number of connections. When there are too many,
-// the oldest one of somebody who has shown no key makes room; without such a
-// one, new ones wait.
-type limitListener struct {
+// A strangerListener bounds the connections of strangers: clients that have not
+// shown a key. The oldest makes room for the next one, first among those from the
+// same remote address, then among all. A client that sends its request at once is
+// answered long before its turn comes. Connections on which a key was shown are
+// not strangers, so nothing that a stranger does closes them.
+//
+// The address alone protects nobody: a program can connect from any address of
+// 127.0.0.0/8, and by default all of a machine's have the same one.
+type strangerListener struct {
 	net.Listener
-	most int
+	most     int // strangers
+	each     int // strangers from one remote address
+	mostKeys int // connections on which a key was shown; more stay strangers
 
-	mu      sync.Mutex
-	changed sync.Cond    // of the fields below
-	open    []*limitConn // oldest first
-	closed  bool
+	mu        sync.Mutex
+	strangers []*strangerConn // oldest first
+	keys      int             // connections on which a key was shown
+	closed    bool
 }
 
-// limited is l with at most so many connections.
-func limited(l net.Listener, most int) *limitListener {
-	few := &limitListener{Listener: l, most: most}
-	few.changed.L = &few.mu
-	return few
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+func (l *strangerListener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
+	c := &strangerConn{Conn: inner, of: l, from: addressOf(inner)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.open) >= l.most && !l.closed {
-		i := slices.IndexFunc(l.open, func(c *limitConn) bool { return !c.known })
-		if i < 0 {
-			l.changed.Wait()
-			continue
-		}
-		_ = l.open[i].Conn.Close()
-		l.open = slices.Delete(l.open, i, i+1)
-	}
 	if l.closed {
-		_ = c.Close()
+		_ = inner.Close()
 		return nil, net.ErrClosed
 	}
-	one := &limitConn{Conn: c, of: l}
-	l.open = append(l.open, one)
-	return one, nil
+	fromHere := 0
+	for _, have := range l.strangers {
+		if have.from == c.from {
+			fromHere++
+		}
+	}
+	switch {
+	case fromHere >= l.each:
+		l.drop(slices.IndexFunc(l.strangers, func(have *strangerConn) bool { return have.from == c.from }))
+	case len(l.strangers) >= l.most:
+		l.drop(0)
+	}
+	l.strangers = append(l.strangers, c)
+	return c, nil
 }
 
-func (l *limitListener) Close() error {
+// drop closes a stranger's connection. The caller holds mu.
+func (l *strangerListener) drop(i int) {
+	_ = l.strangers[i].Conn.Close()
+	l.strangers = slices.Delete(l.strangers, i, i+1)
+}
+
+func (l *strangerListener) Close() error {
 	l.mu.Lock()
 	l.closed = true
-	l.changed.Broadcast()
 	l.mu.Unlock()
 	return l.Listener.Close()
 }
 
-type limitConn struct {
-	net.Conn
-	of    *limitListener
-	known bool // of.mu guards it
+func addressOf(c net.Conn) netip.Addr {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
 }
 
-func (c *limitConn) Close() error {
+// A strangerConn is a connection of a [strangerListener].
+type strangerConn struct {
+	net.Conn
+	of   *strangerListener
+	from netip.Addr
+	key  bool // a key was shown on it; of.mu guards it
+}
+
+func (c *strangerConn) Close() error {
 	c.of.mu.Lock()
-	if i := slices.Index(c.of.open, c); i >= 0 {
-		c.of.open = slices.Delete(c.of.open, i, i+1)
-		c.of.changed.Broadcast()
+	if c.key {
+		c.key = false
+		c.of.keys--
+	} else if i := slices.Index(c.of.strangers, c); i >= 0 {
+		c.of.strangers = slices.Delete(c.of.strangers, i, i+1)
 	}
 	c.of.mu.Unlock()
 	return c.Conn.Close()
@@ -107,7 +127,7 @@ func (c *limitConn) Close() error {
 
 // CloseWrite is what net/http ends a connection with whose request it has not
 // read to the end: without it the answer could be lost.
-func (c *limitConn) CloseWrite() error {
+func (c *strangerConn) CloseWrite() error {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		return tcp.CloseWrite()
 	}
@@ -121,12 +141,18 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// keepConn says that whoever made the request has shown a key: the connection
-// makes room for nobody.
+// keepConn notes that a key was shown on the request's connection.
 func keepConn(r *http.Request) {
-	if c, ok := r.Context().Value(connKey{}).(*limitConn); ok {
-		c.of.mu.Lock()
-		defer c.of.mu.Unlock()
-		c.known = true
+	c, ok := r.Context().Value(connKey{}).(*strangerConn)
+	if !ok {
+		return
+	}
+	l := c.of
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.strangers, c); i >= 0 && l.keys < l.mostKeys {
+		l.strangers = slices.Delete(l.strangers, i, i+1)
+		c.key = true
+		l.keys++
 	}
 }

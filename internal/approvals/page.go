@@ -1,7 +1,6 @@
 package approvals
 
 import (
-	"cmp"
 	"embed"
 	"encoding/base64"
 	"errors"
@@ -34,7 +33,7 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 	route := r.Method + " " + r.URL.Path
 	ticket, isTicket := strings.CutPrefix(route, "GET /artifact/")
 	switch {
-	case !d.fromPage(r):
+	case !d.fromPage(r), r.ContentLength != 0 && !d.hasKey(r):
 		d.refuse(w, r)
 	case route == "GET /":
 		serveFile(w, "page/index.html")
@@ -44,20 +43,32 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 		d.artifact(w, r, ticket)
 	case !d.hasKey(r):
 		d.refuse(w, r)
-	case route == "GET /events":
+	default:
+		if leave := d.place(w, r); leave != nil {
+			defer leave()
+			d.pageWithKey(w, r, route)
+		}
+	}
+}
+
+// pageWithKey answers the requests of the page's own script.
+func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string) {
+	switch route {
+	case "GET /events":
 		d.events(w, r)
-	case route == "POST /decide":
+	case "POST /decide":
 		var in struct {
 			Code     string            `json:"code"`
 			Decision string            `json:"decision"`
 			Values   map[string]string `json:"values"`
+			Gone     bool              `json:"client_gone"`
 		}
 		if readJSON(w, r, &in) {
-			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values}, gate.ChannelPage)
+			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values, Gone: in.Gone}, gate.ChannelPage)
 		}
-	case route == "POST /attach":
+	case "POST /attach":
 		d.attach(w, r)
-	case route == "POST /artifact":
+	case "POST /artifact":
 		d.mintTicket(w, r)
 	default:
 		d.refuse(w, r)
@@ -92,24 +103,17 @@ func (d *Desk) hasKey(r *http.Request) bool {
 		return false
 	}
 	key, ok := only(r, keyHeader)
-	if !ok || !same(key, d.pageKey) {
-		return false
-	}
-	keepConn(r)
-	return true
+	return ok && same(key, d.pageKey)
 }
 
 // refuse says no in the form that the asker reads: a script or a person.
 func (d *Desk) refuse(w http.ResponseWriter, r *http.Request) {
-	why := ""
-	if d.withdrawn.Load() {
-		why = errWithdrawn.Error()
-	}
+	d.stranger(w)
 	if r.Method == http.MethodPost && r.URL.Path != enterPath || r.URL.Path == "/events" {
-		fail(w, http.StatusForbidden, problemForbidden, cmp.Or(why, notSignedIn))
+		fail(w, http.StatusForbidden, problemForbidden, notSignedIn)
 		return
 	}
-	refusePage(w, why)
+	refusePage(w, "")
 }
 
 const notSignedIn = "This page is not signed in. Run: packs-mcp approvals open"

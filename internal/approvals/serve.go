@@ -39,9 +39,10 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	end := d.begin(r)
+	end := d.begin()
 	if end == nil {
-		fail(w, http.StatusServiceUnavailable, problemInternal, "too many requests at once; try again in a moment")
+		d.stranger(w)
+		fail(w, http.StatusServiceUnavailable, problemInternal, "the server is ending")
 		return
 	}
 	defer end()
@@ -57,27 +58,35 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Host != d.address:
 		// A name that leads to 127.0.0.1 is somebody else's idea: DNS rebinding.
+		d.stranger(w)
 		if control {
 			fail(w, http.StatusForbidden, problemForbidden, "the Host header is not this server's address")
 			return
 		}
 		refusePage(w, "")
-	case d.o.Page && forWorker(r):
-		// Not one of ours, as we have none. A page of another site cannot send this
-		// to us: it would have to ask first, and what it asks with has not got it.
-		d.withdraw()
-		refusePage(w, errWithdrawn.Error())
+	case forWorker(r):
+		// The page has none, and no origin gets one from here: a worker could answer
+		// in the person's place. See [Desk.enter] for one that is there already.
+		d.stranger(w)
+		refusePage(w, "")
 	case control:
 		d.control(w, r)
 	case !d.o.Page:
+		d.stranger(w)
 		refusePage(w, "This server does not have the page: its configuration leaves it out. Run: packs-mcp approvals")
-	case d.withdrawn.Load():
-		d.refuse(w, r)
 	case r.URL.Path == enterPath:
 		d.enter(w, r)
 	default:
 		d.page(w, r)
 	}
+}
+
+// stranger is called before a request without a key is refused. Its connection
+// ends with the answer, and nothing more of it is read: no body, and no further
+// request.
+func (d *Desk) stranger(w http.ResponseWriter) {
+	d.refused.Add(1)
+	w.Header().Set("Connection", "close")
 }
 
 // forWorker reports whether a browser asks for the script of a service worker:
@@ -88,7 +97,7 @@ func forWorker(r *http.Request) bool {
 
 // decide passes a decision on and says what became of it.
 func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
-	v := gate.Verdict{Values: in.Values, Channel: channel, Note: safetext.Line(in.Note)}
+	v := gate.Verdict{Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone}
 	switch in.Decision {
 	case gate.Deny.String():
 		v.Decision = gate.Deny
@@ -116,7 +125,7 @@ func codeStatus(p gate.CodeProblem) int {
 	switch p {
 	case gate.CodeUnknown:
 		return http.StatusNotFound
-	case gate.CodeAnswered:
+	case gate.CodeAnswered, gate.CodeGone:
 		return http.StatusConflict
 	case gate.CodeExpired, gate.CodeWithdrawn:
 		return http.StatusGone

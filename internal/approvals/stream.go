@@ -80,11 +80,7 @@ func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseCon
 				return false
 			}
 		case <-done:
-			event := "superseded"
-			if d.withdrawn.Load() {
-				event = "withdrawn"
-			}
-			d.send(w, rc, []byte("event: "+event+"\ndata: {}\n\n"))
+			d.send(w, rc, []byte("event: superseded\ndata: {}\n\n"))
 			return false
 		case <-r.Context().Done():
 			return false
@@ -130,10 +126,6 @@ func (d *Desk) beginPage() (done chan struct{}) {
 		d.pages = slices.Delete(d.pages, 0, 1)
 	}
 	done = make(chan struct{})
-	if d.withdrawn.Load() {
-		close(done)
-		return done
-	}
 	d.pages = append(d.pages, done)
 	return done
 }

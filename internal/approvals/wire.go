@@ -48,7 +48,8 @@ type Call struct {
 	Waits    time.Time `json:"waits,omitzero"` // until when the call itself waits; absent: it has returned
 	Expires  time.Time `json:"expires"`
 	Note     string    `json:"note,omitempty"`
-	Answered string    `json:"answered,omitempty"` // once, chat or always: allowed, and not made again yet
+	Gone     bool      `json:"client_gone,omitempty"` // allowing it needs Decision.Gone
+	Answered string    `json:"answered,omitempty"`    // once, chat or always: allowed, and not made again yet
 }
 
 // A Choice is a [gate.Choice] as it is sent.
@@ -70,6 +71,7 @@ type Decision struct {
 	Decision string            `json:"decision"` // the value of a choice
 	Values   map[string]string `json:"values,omitempty"`
 	Note     string            `json:"note,omitempty"`
+	Gone     bool              `json:"client_gone,omitempty"` // it is to run though its client is gone
 }
 
 // Decided is the answer to a [Decision] that counted.
@@ -97,7 +99,7 @@ type Failure struct {
 func callOf(p gate.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
-		Title: p.Title, Text: p.Text, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Answered: string(p.Answered),
+		Title: p.Title, Text: p.Text, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
 	}
 	for _, ch := range p.Choices {
 		c.Choices = append(c.Choices, Choice(ch))

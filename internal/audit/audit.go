@@ -5,8 +5,10 @@
 // changed, dropped, repeated or moved, and lines that were cut off the end.
 // The log is not secret and not signed: whoever can write the file can also
 // write a whole new chain. The mode 0600 is what keeps others away, and
-// [Report].Hash, noted elsewhere, is what pins a log down. Package audit does
-// not redact; what must not be in the log must not be in the [Entry].
+// [Report].Hash, noted elsewhere, is what pins a log down. A log takes what looks
+// like an access token or a private key out of every text of an entry; see package
+// tokens. It redacts nothing else: what must not be in the log must not be in the
+// [Entry].
 //
 // # How to check a line by hand
 //
@@ -49,6 +51,7 @@ const (
 	EventServerStart Event = "server.start" // a server began to serve
 	EventServerStop  Event = "server.stop"  // a server ended in order
 	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
+	EventRefusal     Event = "refusal"      // a call was refused before anybody was asked: Code, Reason; or Count of them were
 	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
 	EventChanges     Event = "changes"      // what became of a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error
@@ -82,7 +85,7 @@ type Entry struct {
 	Call   string    `json:"call,omitempty"`   // one call; ties a decision to its run
 	Run    string    `json:"run,omitempty"`    // one run; ties run.start to run.end
 
-	Kind       string          `json:"kind,omitempty"` // open, read, enable, run
+	Kind       string          `json:"kind,omitempty"` // open, read, enable, run, exec …, as in rules
 	Tool       string          `json:"tool,omitempty"`
 	Pack       string          `json:"pack,omitempty"`        // pack id
 	PackDigest string          `json:"pack_digest,omitempty"` // of the pack's files
@@ -94,6 +97,8 @@ type Entry struct {
 	Channel  string   `json:"channel,omitempty"`  // who was asked, and how
 	Reason   string   `json:"reason,omitempty"`   // in words
 	Grant    string   `json:"grant,omitempty"`    // id of the grant that allowed the call, that the answer made, or that was revoked
+	Code     string   `json:"code,omitempty"`     // of a refusal: the error that the caller got
+	Count    int      `json:"count,omitempty"`    // of a refusal: how many calls the line is about, when it is not one
 	Rule     string   `json:"rule,omitempty"`     // where the rule is written that decided, as in "config.yaml:12"
 	Changed  []string `json:"changed,omitempty"`  // why an earlier grant did not count: what changed since, one fact each
 
@@ -103,6 +108,10 @@ type Entry struct {
 	Dir           string   `json:"dir,omitempty"`
 	Sandbox       string   `json:"sandbox,omitempty"` // full, partial, none
 	Network       string   `json:"network,omitempty"` // none, loopback, full
+	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, beside the system's
+	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
+	Closed        []string `json:"closed,omitempty"`  // of run.start: folders of Reads that it was to change, and could get no layer for
+	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
 
 	ExitCode    *int     `json:"exit_code,omitempty"`
 	Signal      string   `json:"signal,omitempty"`
@@ -114,10 +123,12 @@ type Entry struct {
 	MaxRSS      int64    `json:"max_rss,omitempty"`   // bytes of the largest process
 	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
 
-	// Of a changes event: paths in the folder Dir, the last two with reasons.
+	// Of a changes event: paths in the folder Dir, held and refused ones with reasons.
 	Set     string   `json:"set,omitempty"` // id of the change set
 	Applied []string `json:"applied,omitempty"`
 	Held    []string `json:"held,omitempty"` // wait for a person
+	// Refused are, of a changes event, what is never applied; of run.end, errors of
+	// the system that the program wrote about, each with the path it named.
 	Refused []string `json:"refused,omitempty"`
 
 	Error string `json:"error,omitempty"`
@@ -126,6 +137,18 @@ type Entry struct {
 
 	Prev string `json:"prev"`
 	Hash string `json:"hash,omitempty"`
+}
+
+// Limits are those of a run.
+type Limits struct {
+	TimeoutMS  int64 `json:"timeout_ms"`
+	CPUMS      int64 `json:"cpu_ms"`
+	Memory     int64 `json:"memory"` // bytes, of each process
+	Processes  int   `json:"processes"`
+	OpenFiles  int   `json:"open_files"`
+	FileSize   int64 `json:"file_size"` // bytes
+	Workspace  int64 `json:"workspace"` // bytes
+	OutputSize int64 `json:"output_total"`
 }
 
 // Recovery says in which state a recovered event found the log.

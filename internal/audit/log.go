@@ -195,6 +195,7 @@ func (l *Log) append(e *Entry, lazy bool) (written, error) {
 	case EventRecovered:
 		return written{}, fmt.Errorf("event %q is the log's own", e.Event)
 	}
+	*e = withoutTokens(*e)
 	release, err := l.acquire()
 	if err != nil {
 		return written{}, err

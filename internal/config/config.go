@@ -27,6 +27,7 @@ type Config struct {
 	Mode      string            // which packs and tools are offered
 	Project   string            // absolute; "": the git root of the working folder, if any
 	ToolNames string            // Underscore or Dotted
+	Expose    string            // ExposeTools or ExposeSkills
 	Approval  Approval          //
 	Rules     []rules.Rule      // of the file, in its order; all of them are checked
 	Sandbox   Sandbox           //
@@ -36,6 +37,12 @@ type Config struct {
 	Audit     Audit             //
 	Log       Log               //
 }
+
+// The values of Config.Expose.
+const (
+	ExposeTools  = "tools"  // the base tools, and what a chat enables
+	ExposeSkills = "skills" // also a tool for each attached pack, which opens it
+)
 
 // The values of Config.ToolNames.
 const (
@@ -187,6 +194,7 @@ func Default() *Config {
 	return &Config{
 		Mode:      "Global",
 		ToolNames: Underscore,
+		Expose:    ExposeTools,
 		Approval: Approval{
 			Policy:   PolicyEveryCall,
 			Channels: []string{ChannelElicitation, ChannelPage, ChannelTerminal},

@@ -63,14 +63,18 @@ rules:
     allow: {pack: acme/*, kind: [open, read]}
   - ask: {tool: "*_prod", kind: run}
   - allow: {argv: [~/bin/x, -n, 5, 1.0, true, 2020-01-01]}
+  - allow: {tool: acme/cc/*, argv: [cc, "**"], env: [CC, "C_*"], cwd: ~/src, stdin: true}
+    match: [{pack: acme/cc, tool: t, argv: [cc], env: [C_X], cwd: ~/src, stdin: true}]
+    not_match: [{argv: [cc], env: [X]}, {argv: [cc], cwd: project}, {kind: exec}]
 sandbox:
   require: full
   timeout_max: 10m
   grants:
     - {pack: "acme/*", env: [GITHUB_TOKEN, LD_PRELOAD], read: [~/.config/gh, /srv//data/], home: true}
     - pack: "*"
-      tool: exec_best_effort
+      kind: exec
       write: [~/.cache/gh]
+    - {tool: acme/*/open_*, kind: [run], home: true}
 context: {url: "https://example.com", number: 5, flag: true}
 limits: &l
   read_page: 20000
@@ -82,6 +86,7 @@ limits: &l
 http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
+expose: skills
 `, nil)
 	if err != nil {
 		t.Fatalf("Load() = %v, want no error", err)
@@ -99,17 +104,22 @@ log: {level: debug, format: json}
 	want.Compat = []string{"stakpak", "claude"}
 	want.Mode = "Work"
 	want.Project = filepath.Join(filepath.Dir(dir), "project")
-	want.ToolNames = Dotted
+	want.ToolNames, want.Expose = Dotted, ExposeSkills
 	want.Approval = Approval{PolicyFirstRun, []string{ChannelTerminal, ChannelPage}, PromptsAsk, 90 * time.Second, time.Hour}
 	want.Rules = []rules.Rule{
 		{Effect: rules.Deny, Argv: []string{"git", "push", "**"}, Where: "config.yaml:19"},
 		{Effect: rules.Allow, Pack: "acme/*", Kinds: []string{"open", "read"}, Where: "config.yaml:22"},
 		{Effect: rules.Ask, Tool: "*_prod", Kinds: []string{"run"}, Where: "config.yaml:24"},
 		{Effect: rules.Allow, Argv: []string{"/home/ann/bin/x", "-n", "5", "1.0", "true", "2020-01-01"}, Where: "config.yaml:25"},
+		{
+			Effect: rules.Allow, Tool: "acme/cc/*", Argv: []string{"cc", "**"}, Env: []string{"CC", "C_*"}, Cwd: "/home/ann/src", Stdin: true,
+			Where: "config.yaml:26",
+		},
 	}
 	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Grant{
 		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
-		{Pack: "*", Tool: "exec_best_effort", Write: []string{"/home/ann/.cache/gh"}},
+		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
+		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true},
 	}}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
@@ -173,7 +183,7 @@ func TestFileProblems(t *testing.T) {
 		{"unknown nested key", "approval:\n  wiat: 5s\n", `FILE:2:3: approval.wiat: unknown key; did you mean wait?`},
 		{"key of a section", "wait: 5s\n", `FILE:1:1: wait: unknown key; did you mean approval.wait?`},
 		{"far from any", "log: {colour: true}\n", `FILE:1:7: log.colour: unknown key; known here are level, format`},
-		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, approval, sandbox, limits, http, audit, log`},
+		{"strange key", "\"a\\u202eb\": 1\n", `FILE:1:1: "a\u202eb": unknown key; known here are packs, rules, context, compat, mode, project, tool_names, expose, approval, sandbox, limits, http, audit, log`},
 		{"key is a list", "[a]: 1\n", `FILE:1:1: a key is a list; want a word`},
 		{"duplicate", "mode: a\nlog: {}\nmode: b\n", `FILE:3:1: mode: is there twice; the first is in line 1`},
 		{"duplicate section", "log: {level: info}\nlog: {level: warn}\n", `FILE:2:1: log: is there twice; the first is in line 1`},
@@ -463,7 +473,7 @@ func TestSizes(t *testing.T) {
 func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	values := map[string]string{
 		"project": "/p", "audit.path": "/p", "http.tls_cert": "/p", "http.tls_key": "/p", "http.addr": ":0", "http.token": "s3cret-s3cret-s3cret",
-		"http.public_url": "https://packs.example", "http.issuer": "https://login.example",
+		"expose": "skills", "http.public_url": "https://packs.example", "http.issuer": "https://login.example",
 	}
 	for _, k := range keys() {
 		value := values[k.path]

@@ -26,6 +26,7 @@ compat: []
 mode: Global              # packs and tools that name other modes are not offered
 project: ""               # empty: the git root of the working folder, if any; none with several http.tokens
 tool_names: underscore    # underscore or dotted; some clients refuse a server whose names have dots
+expose: tools             # skills: each attached pack is a tool, too, SKILL(arguments), as open_docs is
 
 approval:
   policy: every-call        # every call asks; first-run: read-only tools once, others at every run
@@ -39,7 +40,9 @@ approval:
 #     match: [[git, push, -f]]                  # examples, tried when this file is read
 #     not_match: [[git, status]]
 #   - ask: {pack: "acme/*", tool: deploy_prod}  # patterns, as in sandbox.grants
-#   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run, attach
+#   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run, exec, attach
+#   - allow: {kind: exec, argv: [git, status]}  # run: a pack's tool; exec: a command of the model's own
+#   - allow: {argv: [make, test], env: [CC], cwd: project, stdin: true}   # and what else it may have
 rules: []
 
 sandbox:
@@ -47,7 +50,8 @@ sandbox:
   timeout_max: 300s         # a tool's own timeout is cut to this
   # What tools get of your own, beyond pack, workspace and project. Every question about a run shows it:
   #   - pack: acme/deploy               # a pack's id, or a pattern: "acme/*", "*"
-  #     tool: "*"                       # a tool's name, or a pattern; exec_best_effort for commands
+  #     kind: run                       # run: tools; exec: commands of the model's own; or [run, exec]
+  #     tool: "*"                       # a tool's name, or a pattern; a run's only
   #     env: [GITHUB_TOKEN]             # variables, with the value that this program was started with
   #     read: [~/.config/gh]            # files and folders; your whole home folder is refused
   #     write: [~/.cache/gh]            # folders
@@ -98,7 +102,7 @@ http:                       # serving over HTTP instead of standard input and ou
 audit:
   path: ""                  # empty: audit.jsonl among this program's files
   max_size: 64MiB           # then the file is renamed and a new one begun; 0: never
-  full_arguments: false     # true: write arguments as they are, instead of redacted
+  full_arguments: false     # true: write arguments as they are, but for known tokens, instead of redacted
 
 log:
   level: info               # debug, info, warn or error

@@ -1,12 +1,15 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	slashpath "path"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
 // A Grant opens something of the user's own to tools that would not get it
@@ -14,6 +17,9 @@ import (
 type Grant struct {
 	Pack string // pattern of pack ids, as path.Match has them; "*" alone is every pack
 	Tool string // pattern of tools' declared names; "*" alone is every tool
+	// Kinds are "run" for declared tools and "exec" for commands that the model
+	// writes itself, which have no Tool. Empty is run.
+	Kinds []string
 
 	Env   []string // names of variables that get the server's own value
 	Read  []string // absolute files and folders
@@ -40,20 +46,24 @@ func (f *fileReader) grants(v *yaml.Node, path string) {
 }
 
 func (f *fileReader) grant(item *yaml.Node, path string) Grant {
-	known := []string{"pack", "tool", "env", "read", "write", "home", "git"}
+	known := []string{"pack", "kind", "tool", "env", "read", "write", "home", "git"}
 	g := Grant{Tool: everything}
 	if value(item).Kind != yaml.MappingNode {
 		f.problem(at(item), path, "is "+what(item)+"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}")
 		return g
 	}
 	named, before := false, len(f.problems)
+	var tool *yaml.Node
 	f.mapping(item, path, func(k, v *yaml.Node, path string) {
 		switch value(k).Value {
 		case "pack":
 			named = true
 			f.pattern(v, path, `a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`, &g.Pack)
 		case "tool":
-			f.pattern(v, path, `a tool's name or a pattern of names, such as open_ticket or "*"`, &g.Tool)
+			tool = v
+			f.pattern(v, path, `a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`, &g.Tool)
+		case "kind":
+			f.grantedKinds(v, path, &g.Kinds)
 		case "env":
 			f.words(v, path, &g.Env, f.grantedEnv)
 		case "read":
@@ -76,13 +86,44 @@ func (f *fileReader) grant(item *yaml.Node, path string) Grant {
 			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, known, nil))
 		}
 	})
+	pack, _ := rules.SplitTool(g.Tool)
+	old, _ := errors.AsType[*rules.Error](rules.CheckTool(g.Tool, g.Pack, "kind: exec instead of tool"))
 	switch {
-	case !named:
+	case tool != nil && old != nil:
+		f.problem(at(tool), path+".tool", old.Problem)
+	case len(f.problems) > before && named:
+	case pack != "" && named:
+		f.problem(at(tool), path+".tool", "is "+show(g.Tool)+", which names the pack too; remove pack, or the part of tool before the last slash")
+	case tool != nil && slices.Contains(g.Kinds, "exec"):
+		f.problem(at(tool), path+".tool", "is for declared tools, and a command of the model's own is none; remove it, or make two grants")
+	case !named && pack == "":
 		f.problem(at(item), path, `has no pack; add pack: ID, or pack: "*" for every pack`)
 	case len(f.problems) == before && len(g.Env)+len(g.Read)+len(g.Write) == 0 && !g.Home && !g.Git:
 		f.problem(at(item), path, "grants nothing; add env, read, write, home: true or git: write, or remove it")
 	}
+	if pack != "" {
+		g.Pack, g.Tool = rules.SplitTool(g.Tool)
+	}
 	return g
+}
+
+// grantedKinds reads what a grant is for: declared tools, commands of the model's
+// own, or both.
+func (f *fileReader) grantedKinds(v *yaml.Node, path string, to *[]string) {
+	check := func(s string) (string, string) { return s, checkWord(s, []string{"run", "exec"}) }
+	if value(v).Kind == yaml.SequenceNode {
+		f.words(v, path, to, check)
+		if len(value(v).Content) == 0 {
+			f.problem(at(v), path, "is an empty list; name at least one, or remove it")
+		}
+		return
+	}
+	if s, ok := f.text(v, path); ok {
+		if _, wrong := check(s); wrong != "" {
+			f.problem(at(v), path, "is "+show(s)+"; "+wrong)
+		}
+		*to = []string{s}
+	}
 }
 
 // pattern stores text that path.Match takes.

@@ -57,6 +57,7 @@ func keys() []key {
 		text("mode", func(c *Config) *string { return &c.Mode }),
 		path("project", func(c *Config) *string { return &c.Project }),
 		word("tool_names", []string{Underscore, Dotted}, func(c *Config, w string) { c.ToolNames = w }),
+		word("expose", []string{ExposeTools, ExposeSkills}, func(c *Config, w string) { c.Expose = w }),
 
 		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun}, func(c *Config, w string) { c.Approval.Policy = w }),
 		channels(),

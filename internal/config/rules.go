@@ -15,9 +15,10 @@ import (
 // A selection is what a rule or an example says about calls, and where in the
 // file it says so.
 type selection struct {
-	pack, tool  string
-	kinds, argv []string
-	at          map[string]*yaml.Node // :: "pack", "kind", "tool", "argv", "argv[2]" → its value
+	pack, tool, cwd  string
+	kinds, argv, env []string
+	stdin            bool
+	at               map[string]*yaml.Node // :: "pack", "kind", "tool", "argv", "argv[2]" … → its value
 }
 
 // rules reads what the user decided beforehand, and runs the examples: a rule
@@ -70,7 +71,7 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 		f.problem(at(item), path, "decides nothing; add deny, ask or allow")
 		return r
 	}
-	r.Pack, r.Kinds, r.Tool, r.Argv = s.pack, s.kinds, s.tool, s.argv
+	r.Pack, r.Kinds, r.Tool, r.Argv, r.Env, r.Cwd, r.Stdin = s.pack, s.kinds, s.tool, s.argv, s.env, s.cwd, s.stdin
 	path += "." + r.Effect.String()
 	if f.refused(r.Check(), s, path) {
 		return r
@@ -119,7 +120,7 @@ func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 		case name == "pack":
 			s.pack = f.exampleName(v, path)
 		case name == "tool" && rule:
-			f.pattern(v, path, `a tool's name or a pattern of names, such as open_ticket or "*"; exec_best_effort for commands`, &s.tool)
+			f.pattern(v, path, `a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`, &s.tool)
 		case name == "tool":
 			s.tool = f.exampleName(v, path)
 		case name == "kind" && rule && value(v).Kind == yaml.SequenceNode:
@@ -136,15 +137,25 @@ func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 			}
 		case name == "argv":
 			s.argv = f.argv(v, path, s.at)
+		case name == "env":
+			s.env = []string{}
+			f.words(v, path, &s.env, func(s string) (string, string) { return s, "" })
+		case name == "cwd":
+			s.cwd = f.cwd(v, path)
+		case name == "stdin":
+			if n := value(v); n.Kind != yaml.ScalarNode || n.ShortTag() != tagBool || !strings.EqualFold(n.Value, "true") {
+				f.problem(at(v), path, "is "+what(v)+"; want true, or remove it")
+			}
+			s.stdin = true
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"pack", "kind", "tool", "argv"}, nil))
+			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"pack", "kind", "tool", "argv", "env", "cwd", "stdin"}, nil))
 		}
 	})
 	return s
 }
 
 func kind(s string) (word, wrong string) {
-	return s, checkWord(s, []string{"open", "read", "enable", "run", "attach"})
+	return s, checkWord(s, []string{"open", "read", "enable", "run", "exec", "attach"})
 }
 
 func (f *fileReader) exampleName(v *yaml.Node, path string) string {
@@ -153,6 +164,27 @@ func (f *fileReader) exampleName(v *yaml.Node, path string) string {
 		f.problem(at(v), path, "is empty; want a name")
 	}
 	return s
+}
+
+// cwd reads a folder, which may be in the user's home.
+func (f *fileReader) cwd(v *yaml.Node, path string) string {
+	s, ok := f.text(v, path)
+	if ok && strings.TrimSpace(s) == "" {
+		f.problem(at(v), path, "is empty; want workspace, pack_root, project or a folder")
+	}
+	return f.atHome(v, path, s)
+}
+
+// atHome is text in which the "~" of "~/" is the user's home.
+func (f *fileReader) atHome(v *yaml.Node, path, text string) string {
+	rest, ok := strings.CutPrefix(text, "~/")
+	if !ok {
+		return text
+	}
+	if f.base.home == "" {
+		f.problem(at(v), path, "the home folder is not known: write the path in full, or set "+homeName(f.base.goos))
+	}
+	return f.base.home + "/" + rest
 }
 
 // argv reads a program and its arguments. What looks like a number is one as it
@@ -173,10 +205,8 @@ func (f *fileReader) argv(v *yaml.Node, path string, nodes map[string]*yaml.Node
 			continue
 		}
 		text := n.Value
-		if rest, ok := strings.CutPrefix(text, "~/"); ok && i == 0 {
-			if text = f.base.home + "/" + rest; f.base.home == "" {
-				f.problem(at(item), path, "the home folder is not known: write the path in full, or set "+homeName(f.base.goos))
-			}
+		if i == 0 {
+			text = f.atHome(item, path, text)
 		}
 		argv = append(argv, text)
 	}
@@ -209,9 +239,9 @@ func (f *fileReader) example(item *yaml.Node, path string) (rules.Example, selec
 	case yaml.SequenceNode:
 		s.argv = f.argv(item, path, s.at)
 	default:
-		f.problem(at(item), path, "is "+what(item)+`; want an argv, such as [git, push], or a mapping of pack, kind, tool and argv`)
+		f.problem(at(item), path, "is "+what(item)+`; want an argv, such as [git, push], or a mapping of pack, kind, tool, argv, env, cwd and stdin`)
 	}
-	e := rules.Example{Pack: s.pack, Tool: s.tool, Argv: s.argv}
+	e := rules.Example{Pack: s.pack, Tool: s.tool, Argv: s.argv, Env: s.env, Cwd: s.cwd, Stdin: s.stdin}
 	if len(s.kinds) > 0 {
 		e.Kind = s.kinds[0]
 	}

@@ -22,19 +22,33 @@ func TestRuleProblems(t *testing.T) {
 		{"nothing selected", `[{deny: }]`, `FILE:2:13: rules[0].deny: has no value; write {} for every call`},
 		{"selectors no mapping", `[{deny: git}]`, `FILE:2:13: rules[0].deny: is "git"; want a mapping of keys to values`},
 		{"pack", `[{deny: {pack: "a["}}]`, `FILE:2:20: rules[0].deny.pack: is "a["; want a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`},
-		{"tool", `[{deny: {tool: ""}}]`, `FILE:2:20: rules[0].deny.tool: is ""; want a tool's name or a pattern of names, such as open_ticket or "*"; exec_best_effort for commands`},
-		{"kind", `[{deny: {kind: runs}}]`, `FILE:2:20: rules[0].deny.kind: is "runs"; want open, read, enable, run or attach`},
-		{"kind in a list", `[{deny: {kind: [run, list]}}]`, `FILE:2:26: rules[0].deny.kind[1]: is "list"; want open, read, enable, run or attach`},
+		{"tool", `[{deny: {tool: ""}}]`, `FILE:2:20: rules[0].deny.tool: is ""; want a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`},
+		{"kind", `[{deny: {kind: runs}}]`, `FILE:2:20: rules[0].deny.kind: is "runs"; want open, read, enable, run, exec or attach`},
+		{"kind in a list", `[{deny: {kind: [run, list]}}]`, `FILE:2:26: rules[0].deny.kind[1]: is "list"; want open, read, enable, run, exec or attach`},
 		{"kind twice", `[{deny: {kind: [run, run]}}]`, `FILE:2:26: rules[0].deny.kind[1]: is "run"; name it once`},
 		{"no kind", `[{deny: {kind: []}}]`, `FILE:2:20: rules[0].deny.kind: is an empty list; name at least one, or remove it`},
-		{"kind without argv", `[{deny: {kind: open, argv: [git]}}]`, `FILE:2:20: rules[0].deny.kind: is open; a rule with tool or argv is about runs: write run, or make two rules`},
-		{"kind without tool", `[{deny: {tool: x, kind: [run, enable]}}]`, `FILE:2:29: rules[0].deny.kind: is run and enable; a rule with tool or argv is about runs: write run, or make two rules`},
-		{"allow everything", `[{allow: {pack: a}}]`, `FILE:2:14: rules[0].allow: allows every kind of call; say which: kind: open, read, enable, run or attach, or a list of them`},
+		{"kind without argv", `[{deny: {kind: open, argv: [git]}}]`, `FILE:2:20: rules[0].deny.kind: is open; a rule with tool, argv, env, cwd or stdin is about runs: write run or exec, or make two rules`},
+		{"kind without tool", `[{deny: {tool: x, kind: [run, enable]}}]`, `FILE:2:29: rules[0].deny.kind: is run and enable; a rule with tool, argv, env, cwd or stdin is about runs: write run or exec, or make two rules`},
+		{"allow everything", `[{allow: {pack: a}}]`, `FILE:2:14: rules[0].allow: allows every kind of call; say which: kind: open, read, enable, run, exec or attach, or a list of them`},
 		{"argv text", `[{deny: {argv: git push}}]`, `FILE:2:20: rules[0].deny.argv: is "git push"; ` + argv},
 		{"argv one text", `[{deny: {argv: [git push]}}]`, `FILE:2:21: rules[0].deny.argv[0]: has a blank; write each argument as an element of its own, such as [git, push, "**"]`},
 		{"argv empty", `[{deny: {argv: []}}]`, `FILE:2:20: rules[0].deny.argv: is empty; write the program and its arguments, such as [git, push, "**"]`},
 		{"argv nothing", `[{deny: {argv: [git, ~]}}]`, `FILE:2:26: rules[0].deny.argv[1]: is empty; want text, in quotes`},
 		{"argv nested", `[{deny: {argv: [git, [push]]}}]`, `FILE:2:26: rules[0].deny.argv[1]: is a list; want text, in quotes`},
+		{"old spelling", `[{allow: {kind: run, tool: exec_best_effort, argv: [python3, "**"]}}]`,
+			`FILE:2:32: rules[0].allow.tool: is "exec_best_effort"; a command of the model's own is a kind of call, not a tool: write allow: {kind: exec, argv: [python3, "**"]}`},
+		{"old pattern", `[{deny: {pack: acme/x, tool: "exec_*"}}]`,
+			`FILE:2:34: rules[0].deny.tool: is "exec_*", which could mean commands of the model's own or declared tools: ` +
+				`write deny: {pack: acme/x, kind: exec} for the commands, or tool: "acme/x/exec_*", without pack, for the tools`},
+		{"env", `[{allow: {argv: [cc], env: [CC, "A B"]}}]`, `FILE:2:32: rules[0].allow.env: has "A B"; want names of variables, or patterns of names`},
+		{"no env", `[{allow: {argv: [cc], env: []}}]`, `FILE:2:32: rules[0].allow.env: is empty; name variables, or write "*" for any`},
+		{"cwd", `[{allow: {argv: [cc], cwd: src}}]`, `FILE:2:32: rules[0].allow.cwd: is src; want workspace, pack_root, project, an absolute folder, or "*" for any`},
+		{"no cwd", `[{allow: {argv: [cc], cwd: ""}}]`, `FILE:2:32: rules[0].allow.cwd: is empty; want workspace, pack_root, project or a folder`},
+		{"no stdin", `[{deny: {argv: [cc], stdin: false}}]`, `FILE:2:33: rules[0].deny.stdin: is "false"; want true, or remove it`},
+		{"match with env", `[{allow: {argv: [cc]}, match: [{argv: [cc], env: [CC]}]}]`,
+			`FILE:2:36: rules[0].match[0]: the rule does not match this call: the call has more than the rule names; to allow it, add env: [CC]`},
+		{"match of the model's own", `[{allow: {tool: lint}, match: [{kind: exec}]}]`,
+			`FILE:2:36: rules[0].match[0]: the rule does not match this call: kind is exec, not run`},
 		{"program", `[{allow: {argv: [bin/git]}}]`, `FILE:2:22: rules[0].allow.argv[0]: want a name without a slash, an absolute path, or one that begins with ./ for a program of the pack`},
 
 		{"match", `[{deny: {argv: [git, push, "**"]}, match: [[git, push], [git, -c, x, push]]}]`,
@@ -49,12 +63,12 @@ func TestRuleProblems(t *testing.T) {
 			"FILE:2:46: rules[0].not_match[0]: the rule matches this call: it is allow {argv: [git, \"*\"]}\n" +
 				`FILE:2:58: rules[0].not_match[1]: the rule matches this call: it is allow {argv: [git, "*"]}`},
 		{"match no list", `[{deny: {}, match: {}}]`, `FILE:2:24: rules[0].match: is a mapping; want a list`},
-		{"match one text", `[{deny: {}, match: [git push]}]`, `FILE:2:25: rules[0].match[0]: is "git push"; want an argv, such as [git, push], or a mapping of pack, kind, tool and argv`},
+		{"match one text", `[{deny: {}, match: [git push]}]`, `FILE:2:25: rules[0].match[0]: is "git push"; want an argv, such as [git, push], or a mapping of pack, kind, tool, argv, env, cwd and stdin`},
 		{"match empty argv", `[{deny: {}, match: [[]]}]`, `FILE:2:25: rules[0].match[0].argv: has no program; write its name first`},
-		{"match empty", `[{deny: {}, match: [{}]}]`, `FILE:2:25: rules[0].match[0]: says nothing; write an argv, such as [git, push], or a mapping of pack, kind, tool and argv`},
+		{"match empty", `[{deny: {}, match: [{}]}]`, `FILE:2:25: rules[0].match[0]: says nothing; write an argv, such as [git, push], or a mapping of pack, kind, tool, argv, env, cwd and stdin`},
 		{"match kinds", `[{deny: {}, match: [{kind: [open]}]}]`, `FILE:2:32: rules[0].match[0].kind: is a list; want text`},
-		{"match kind", `[{deny: {}, match: [{kind: opn}]}]`, `FILE:2:32: rules[0].match[0].kind: is "opn"; want open, read, enable, run or attach`},
-		{"match kind with argv", `[{deny: {}, match: [{kind: open, argv: [git]}]}]`, `FILE:2:32: rules[0].match[0].kind: is open; only a run has a tool and an argv`},
+		{"match kind", `[{deny: {}, match: [{kind: opn}]}]`, `FILE:2:32: rules[0].match[0].kind: is "opn"; want open, read, enable, run, exec or attach`},
+		{"match kind with argv", `[{deny: {}, match: [{kind: open, argv: [git]}]}]`, `FILE:2:32: rules[0].match[0].kind: is open; only run and exec have an argv, and run a tool, variables and input`},
 		{"match empty pack", `[{deny: {}, match: [{pack: " "}]}]`, `FILE:2:32: rules[0].match[0].pack: is empty; want a name`},
 		{"match unknown key", `[{deny: {}, match: [{pakc: a}]}]`, `FILE:2:26: rules[0].match[0].pakc: unknown key; did you mean pack?`},
 	} {
@@ -110,7 +124,7 @@ func TestDocumentedRules(t *testing.T) {
 	}
 	_, block, ok := strings.Cut(string(text), "```yaml\nrules:\n")
 	block, _, _ = strings.Cut(block, "```")
-	if c, _, err := load(t, "rules:\n"+block, nil); !ok || err != nil || len(c.Rules) != 7 {
-		t.Errorf("Load(%q) = %v, want the seven rules", block, err)
+	if c, _, err := load(t, "rules:\n"+block, nil); !ok || err != nil || len(c.Rules) != 9 {
+		t.Errorf("Load(%q) = %v, want the nine rules", block, err)
 	}
 }

@@ -51,7 +51,7 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	}
 	was, changed := c.was(stored)
 	c.changed = changed
-	text, err := render(&c.req, c.box, sinceWords(was), changed)
+	text, err := render(&c.req, c.box, sinceWords(was), changed, c.short)
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
 	}
@@ -199,7 +199,8 @@ func (c *check) answered(stale error) (*Permit, error) {
 		}
 		return nil, invalid(denied)
 	}
-	c.always = c.rule().Effect == rules.Ask
+	verdict := c.rule()
+	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	d := c.answer.decision(c.choices(), c.req.Fields)
 	if d.Decision == Deny && !d.explicit && c.elsewhere() {
 		// It may have been the client on its own. A person can still allow the
@@ -241,6 +242,13 @@ func (c *check) answered(stale error) (*Permit, error) {
 		// It is recorded and kept already.
 		permit, err := c.held(other)
 		return permit, err
+	}
+	if d.Decision != Once && digestOf(e.req.facts(e.box.Level)) != c.like().Digest {
+		// The person was asked about other files than those that are there now.
+		d.Decision = Once
+		answer := *c.answer
+		answer.Note = withNote("what the answer would be bound to changed while it was asked for, so it holds once", answer.Note)
+		c.answer = &answer
 	}
 	return c.allow(d.Decision, d.values)
 }
@@ -313,6 +321,7 @@ func withNote(reason, note string) string {
 // that worked, allows the call.
 func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
 	p := c.newPermit()
+	p.byGrant = channel == ChannelGrant
 	if err := c.record(d, channel, reason, p.run); err != nil {
 		return nil, err
 	}
@@ -322,7 +331,7 @@ func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
 func (c *check) newPermit() *Permit {
 	// A copy: what is done with the request from here on changes nothing.
 	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone()}
-	if p.req.Kind == KindRun {
+	if p.req.Kind.Starts() {
 		p.run = newRunID()
 	}
 	return p

@@ -61,13 +61,13 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	c, p := r.Command, r.Policy
 	s.add("tool", r.Tool, r.Definition)
 	s.add("read only", fmt.Sprint(r.ReadOnly))
-	s.add("program", c.Program.Name, c.Program.Path, c.Program.Resolved, c.Program.Digest,
-		c.Program.Interpreter, c.Program.InterpreterDigest, c.Program.Shim)
+	s.add("program", c.Program.Name, c.Program.Path, c.Program.Resolved, c.Program.Digest, c.Program.Shim)
+	s.add("interpreters", interpreters(c.Program.Interpreters)...)
 	s.add("the program needs", c.Program.Needs...)
 	for _, l := range c.Program.Links {
 		s.add("the program's link", l.Path, l.Target)
 	}
-	s.add("folder", c.Dir)
+	s.add("folder", c.Dir, fmt.Sprint(r.UsualDir))
 	s.add("workspace", c.Workspace)
 	s.add("join", fmt.Sprint(c.Join))
 	s.add("may read", p.ReadOnly...)

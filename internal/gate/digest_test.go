@@ -86,7 +86,9 @@ func TestEveryFieldIsBound(t *testing.T) {
 	for name, of := range map[string]func() Request{"tool": toolRun, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
 		free := free
 		if of().Run != nil {
-			free = append(slices.Clone(free), "Run.Logged")
+			// What runs of the same chat write is no reason to ask again about one of
+			// them; see Run.Reads. OnceOnly is about the answers that are offered.
+			free = append(slices.Clone(free), "Run.Reads", "Run.OnceOnly", "Run.Logged")
 		}
 		if diff := cmp.Diff(free, unbound(of, (*Request).callDigest)); diff != "" {
 			t.Errorf("%s: fields that an answer does not bind differ (-want +got):\n%s", name, diff)
@@ -97,7 +99,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 		"Caller.Chat", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Caller.ChatEnd", "Caller.Act", "Method",
 		"Pack.About", "Pack.Files", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
 	}
-	words := []string{"Run.About", "Run.Command.Pack", "Run.Command.RunID", "Run.Command.Tool", "Run.Env", "Run.Logged"}
+	words := []string{"Run.About", "Run.Command.Pack", "Run.Command.RunID", "Run.Command.Tool", "Run.Env", "Run.Logged", "Run.OnceOnly"} // no grant covers what is asked about once only
 	for _, c := range []struct {
 		name string
 		of   func() Request

@@ -23,7 +23,7 @@ func Example() {
 	request := func() gate.Request {
 		return gate.Request{
 			Caller:    gate.Caller{Chat: "stdio-1", Client: "Example 1.0", CanAsk: true, ChatEnd: "until this client closes"},
-			Kind:      gate.KindRun,
+			Kind:      gate.KindExec,
 			Method:    "capability_packs_exec_best_effort",
 			Pack:      gate.Pack{ID: "git-helper", Dir: "/packs/git-helper", Trust: gate.TrustUser, Digest: "sha256:1c5d3f4e90ab"},
 			Arguments: json.RawMessage(`{"pack_id":"git-helper","command":"git","args":["status"]}`),

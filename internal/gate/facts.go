@@ -19,6 +19,7 @@ const (
 	factEnviron     = "environment"
 	factArgs        = "arguments"
 	factInputs      = "files of the arguments"
+	factReads       = "files that it can read"
 )
 
 // maxFiles is how many files of a pack a grant remembers, so that it can name
@@ -51,9 +52,9 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"tool", []string{run.Tool}},
 		{factDefinition, []string{run.Definition, fmt.Sprint(run.ReadOnly)}},
 		{factProgram, []string{c.Program.Path, c.Program.Resolved, c.Program.Digest, c.Program.Name, c.Program.Shim}},
-		{factInterpreter, []string{c.Program.Interpreter, c.Program.InterpreterDigest}},
+		{factInterpreter, interpreters(c.Program.Interpreters)},
 		{"installation", slices.Concat(c.Program.Needs, links(c.Program.Links))},
-		{"folder", r.masked(c.Dir, c.Workspace)},
+		{"folder", append(r.masked(c.Dir, c.Workspace), fmt.Sprint(run.UsualDir))},
 		{"output", []string{fmt.Sprint(c.Join)}},
 		{"may read", r.masked(p.ReadOnly...)},
 		{"may change", r.masked(p.Writable...)},
@@ -63,6 +64,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
 		{factInputs, inputs(run.Inputs)},
+		{factReads, r.masked(inputs(run.Reads)...)},
 		{"project", []string{run.Project}},
 		{"granted variables", run.Granted.Env},
 		{"granted variables without a value", run.Granted.Unset},
@@ -133,6 +135,19 @@ func envNames(env []string) []string {
 		names[i], _, _ = strings.Cut(kv, "=")
 	}
 	return names
+}
+
+// interpreterValues is how many values interpreters has for each.
+const interpreterValues = 4
+
+// interpreters returns, for each program that runs a script, its path, where that
+// leads, its digest, and how it is started.
+func interpreters(all []sandbox.Interpreter) []string {
+	var out []string
+	for _, i := range all {
+		out = append(out, i.Path, i.Resolved, i.Digest, fmt.Sprintf("%q %q %q %t %t", i.Name, i.Args, i.Env, i.IsEnv, i.OnPath))
+	}
+	return out
 }
 
 func links(all []sandbox.Link) []string {
@@ -272,7 +287,12 @@ func (g *Grant) contentChanged(now *Grant) bool {
 		return true
 	}
 	then, is = g.fact(factInterpreter), now.fact(factInterpreter)
-	return len(then) > 1 && len(is) > 1 && then[0] == is[0] && then[1] != is[1]
+	for i := 0; i+interpreterValues <= min(len(then), len(is)); i += interpreterValues {
+		if then[i+1] == is[i+1] && then[i+2] != is[i+2] {
+			return true
+		}
+	}
+	return false
 }
 
 // maxChanges is how many changes a question names.
@@ -360,10 +380,7 @@ func factChange(fact string, then, now []string) []string {
 	case factProgram:
 		return programChange(then, now)
 	case factInterpreter:
-		if value(then) == value(now) {
-			return []string{"the bytes of the interpreter changed"}
-		}
-		return []string{fmt.Sprintf("the interpreter was %s, is %s", value(then), value(now))}
+		return interpreterChange(then, now)
 	case "attached":
 		return []string{"the pack was detached and attached again"}
 	case "folder":
@@ -375,6 +392,8 @@ func factChange(fact string, then, now []string) []string {
 		return []string{fmt.Sprintf("%s was %s, is %s", fact, value(then), value(now))}
 	case factInputs:
 		return []string{"a file that the arguments name changed"}
+	case factReads:
+		return []string{"files that it can read changed"}
 	case "limits", "input":
 		return []string{"the " + fact + " changed"}
 	case "output":
@@ -417,6 +436,33 @@ func programChange(then, now []string) []string {
 		}
 	}
 	return lines
+}
+
+// interpreterChange says how the programs that run a script differ.
+func interpreterChange(then, now []string) []string {
+	one := func(values []string, i int) []string { return values[i*interpreterValues : (i+1)*interpreterValues] }
+	n := min(len(then), len(now)) / interpreterValues
+	for i := range n {
+		was, is := one(then, i), one(now, i)
+		switch {
+		case slices.Equal(was, is):
+			continue
+		case was[0] != is[0]:
+			return []string{fmt.Sprintf("the interpreter was %s, is %s", name(was[0]), name(is[0]))}
+		case was[1] != is[1]:
+			return []string{fmt.Sprintf("the interpreter %s led to %s, leads to %s", name(is[0]), name(was[1]), name(is[1]))}
+		case was[2] != is[2]:
+			return []string{"the bytes of the interpreter changed"}
+		}
+		return []string{fmt.Sprintf("what the interpreter %s is given changed", name(is[0]))}
+	}
+	last := func(values []string) string {
+		if len(values) < interpreterValues {
+			return "none"
+		}
+		return name(one(values, len(values)/interpreterValues-1)[0])
+	}
+	return []string{fmt.Sprintf("the interpreter was %s, is %s", last(then), last(now))}
 }
 
 // orNone shows a name that may be empty.

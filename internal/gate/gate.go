@@ -149,6 +149,8 @@ type Gate struct {
 	queue   *queue
 	people  int // persons who have an equal part of what is kept; at least 1
 
+	refusals refusals
+
 	deciding sync.Mutex // held by Decide, and by an answer that takes a decision back
 
 	mu    sync.Mutex
@@ -199,7 +201,8 @@ func New(o Options) (*Gate, error) {
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
-		states: st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,
+		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
+		states:   st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,
 	}, nil
 }
 
@@ -216,10 +219,16 @@ func (g *Gate) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 	return g.runner.Layers(context.WithoutCancel(ctx), folders)
 }
 
+// Abandon says that the client of a chat is gone, while calls of it go on. An open
+// question of such a call allows nothing unless the person says that it is to run
+// all the same; the chat's other questions end.
+func (g *Gate) Abandon(chat string) { g.queue.abandon(chat) }
+
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
 	g.states.forget(chat)
 	g.queue.forget(chat)
+	g.refusals.forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.chats, chat)
@@ -270,7 +279,7 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 // tooWeak says why the request cannot be confined as it has to be; nil when it
 // can.
 func (c *check) tooWeak() *WeakSandboxError {
-	if c.req.Kind != KindRun {
+	if !c.req.Kind.Starts() {
 		return nil
 	}
 	have := c.box.Level
@@ -315,6 +324,7 @@ type check struct {
 	would  *Grant // see like
 	grant  string // id of the grant that the decision rests on or makes
 	ruled  string // where the rule is written that the decision rests on
+	short  string // which rule nearly allows it, and what it lacks; see falls
 	// changed says what differs from what was allowed before.
 	changed []string
 }
@@ -342,7 +352,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		return nil, nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
 			"Do not try it in another way. Tell the user what you wanted to do and why.", "")
 	}
-	c.always = verdict.Effect == rules.Ask
+	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	stored, refused := c.loadGrants()
 	if refused != nil {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
@@ -365,6 +375,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	d, channel, reason := c.already(verdict, stored)
 	switch {
 	case d != Deny && (left == nil || c.queue.withdraw(left, "an answer to another call covers it")):
+		c.short = ""
 		permit, err := c.permit(d, channel, reason)
 		return permit, nil, err
 	case left != nil:
@@ -383,6 +394,9 @@ func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, chan
 	if verdict.Effect == rules.Allow && c.allowable(verdict.Rule) {
 		c.ruled = verdict.Rule.Where
 		return Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
+	}
+	if !c.req.lasting() {
+		return Deny, "", ""
 	}
 	if d, grant, ok := c.granted(stored); ok {
 		c.grant, c.changed = grant.ID, nil

@@ -216,8 +216,8 @@ var runDifferences = []difference{
 	{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, `granted variables: now also "GITHUB_TOKEN"`, false},
 	{"a granted folder", func(r *Request) { r.Run.Granted.Folders = []string{"/srv"} }, `granted folders: now also "/srv"`, false},
 	{"other bytes of the program (RP-06)", func(r *Request) { r.Run.Command.Program.Digest = "ff" }, "the bytes of the program changed", true},
-	{"other bytes of the interpreter (RP-06)", func(r *Request) { r.Run.Command.Program.InterpreterDigest = "ff" }, "the bytes of the interpreter changed", true},
-	{"another interpreter", func(r *Request) { r.Run.Command.Program.Interpreter = "/bin/bash" }, "the interpreter was /bin/sh, is /bin/bash", false},
+	{"other bytes of the interpreter (RP-06)", func(r *Request) { runBy(r, "/bin/sh", "ff") }, "the bytes of the interpreter changed", true},
+	{"another interpreter", func(r *Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, "the interpreter was /bin/sh, is /bin/bash", false},
 	{"a link that leads elsewhere", func(r *Request) {
 		r.Run.Command.Program.Resolved, r.Run.Command.Program.Digest = "/tmp/x", "ff"
 	}, "the program led to ", false},
@@ -235,7 +235,7 @@ var toolDifferences = []difference{
 		p.Path, p.Resolved, p.Digest = "/tmp/greet.sh", "/tmp/greet.sh", "ff"
 	}, "the program was /packs/triage/scripts/greet.sh, is /tmp/greet.sh", false},
 	{"another tool", func(r *Request) { r.Run.Tool = "close" }, "", false},
-	{"no tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "", "" }, "", false},
+	{"no tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindExec, "", "" }, "", false},
 }
 
 var execDifferences = []difference{

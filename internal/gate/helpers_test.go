@@ -270,10 +270,11 @@ func toolRun() Request {
 			Command: sandbox.Command{
 				Program: sandbox.Program{
 					Name: "./scripts/greet.sh", Path: "/packs/triage/scripts/greet.sh", Resolved: "/packs/triage/scripts/greet.sh",
-					Digest: strings.Repeat("01", 32), Interpreter: "/bin/sh", InterpreterDigest: strings.Repeat("02", 32),
+					Digest: strings.Repeat("01", 32), Interpreters: []sandbox.Interpreter{{Name: "/bin/sh", Path: "/bin/sh", Resolved: "/bin/sh", Digest: strings.Repeat("02", 32)}},
 				},
 				Args: []string{"Ada"}, Dir: "/desk/chat", Env: []string{"HOME=/desk/chat", "MODE=kind"}, Workspace: "/desk/chat",
 			},
+			UsualDir: true,
 			Policy: sandbox.Policy{
 				ReadOnly: []string{"/packs/triage"}, Writable: []string{"/desk/chat"}, Limits: sandbox.DefaultLimits(),
 			},
@@ -314,7 +315,7 @@ func grantedRun() Request {
 // execRun is a command that the model wrote.
 func execRun() Request {
 	r := toolRun()
-	r.Method = "capability_packs_exec_best_effort"
+	r.Kind, r.Method = KindExec, "capability_packs_exec_best_effort"
 	r.Arguments = json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`)
 	r.Logged = r.Arguments
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
@@ -364,3 +365,8 @@ func with(r Request, change func(*Request)) Request {
 }
 
 var errDisk = errors.New("disk full")
+
+// runBy makes the request's program a script that another program runs.
+func runBy(r *Request, path, digest string) {
+	r.Run.Command.Program.Interpreters = []sandbox.Interpreter{{Name: path, Path: path, Resolved: path, Digest: digest}}
+}

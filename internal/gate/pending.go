@@ -40,6 +40,9 @@ type Pending struct {
 	// Note is what else there is to know, a sentence: that the client declined,
 	// or that the call was allowed already and has not come again yet.
 	Note string
+	// Gone says that the client's connection has ended while the call waits, so
+	// that nothing may take the result. Allowing it needs [Verdict].Gone.
+	Gone bool
 	// Answered is the decision that holds for the call when it is made again;
 	// [Deny], the zero value, when there is none.
 	Answered Decision
@@ -57,6 +60,8 @@ type Verdict struct {
 	Values   map[string]string // :: a field's name → what the person filled in
 	Channel  string            // ChannelPage or ChannelTerminal
 	Note     string            // how it was given, for the log; may be empty
+	// Gone says that the person allows the call though its client is gone.
+	Gone bool
 }
 
 // A Past is a decision that was made, for the history of a chat. All its texts
@@ -88,11 +93,12 @@ type CodeProblem string
 
 // The problems of a code.
 const (
-	CodeUnknown   CodeProblem = "unknown"   // no call of this server has it
-	CodeAnswered  CodeProblem = "answered"  // the call was decided about before
-	CodeExpired   CodeProblem = "expired"   // nobody answered in time
-	CodeWithdrawn CodeProblem = "withdrawn" // the call was cancelled, or its chat ended
-	CodeInvalid   CodeProblem = "invalid"   // the decision is none that was offered, or a field is missing
+	CodeUnknown   CodeProblem = "unknown"     // no call of this server has it
+	CodeAnswered  CodeProblem = "answered"    // the call was decided about before
+	CodeExpired   CodeProblem = "expired"     // nobody answered in time
+	CodeWithdrawn CodeProblem = "withdrawn"   // the call was cancelled, or its chat ended
+	CodeGone      CodeProblem = "client_gone" // the client is gone, and the decision does not say that it counts all the same
+	CodeInvalid   CodeProblem = "invalid"     // the decision is none that was offered, or a field is missing
 )
 
 func (e *CodeError) Error() string {

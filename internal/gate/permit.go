@@ -27,9 +27,16 @@ type Permit struct {
 	req  Request
 	run  string
 	used atomic.Bool
+	// byGrant: an earlier answer allowed it, with everything that is bound to that.
+	byGrant bool
 	// values are what the person filled in.
 	values map[string]string
+	hide   func(string) string // see Hide
 }
+
+// Hide has secret values taken out of what the log keeps of the program's output.
+// It is called before Run.
+func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -90,6 +97,9 @@ func (p *Permit) Covers(req Request) bool {
 	if req.Run != nil {
 		level = p.gate.Sandbox(context.Background()).Level
 	}
+	if p.byGrant && digestOf(req.facts(level)) != digestOf(p.req.facts(p.box.Level)) {
+		return false
+	}
 	return req.callDigest(level) == p.req.callDigest(p.box.Level)
 }
 
@@ -112,7 +122,7 @@ var ErrSpent = errors.New("this permit was used")
 // cannot be written nothing starts, and when the second cannot be written the
 // result is withheld.
 func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
-	if p.req.Kind != KindRun {
+	if !p.req.Kind.Starts() {
 		return nil, &DeniedError{Reason: "this approval is not for a run"}
 	}
 	if len(p.req.Fields) > 0 {
@@ -136,7 +146,9 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	command.RunID, command.Pack, command.Tool = p.run, p.req.Pack.ID, p.req.Run.Tool
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
 
-	if err := g.append(p.runEntry(audit.EventRunStart)); err != nil {
+	start := p.runEntry(audit.EventRunStart)
+	p.reach(&start)
+	if err := g.append(start); err != nil {
 		return nil, err
 	}
 	result, err := g.start(ctx, policy, command)
@@ -151,6 +163,12 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		end.CPUMS, end.MaxRSS = result.Usage.CPU.Milliseconds(), result.Usage.MaxRSS
 		for _, a := range result.Artifacts {
 			end.Artifacts = append(end.Artifacts, a.Path)
+		}
+		for _, c := range result.Complaints() {
+			if p.hide != nil {
+				c = p.hide(c)
+			}
+			end.Refused = append(end.Refused, c)
 		}
 	}
 	if err != nil {
@@ -263,6 +281,30 @@ func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox
 		}
 	}()
 	return g.runner.Run(ctx, policy, command)
+}
+
+// maxReach is how many folders of a kind a line about a run names.
+const maxReach = 100
+
+// reach notes what the run may touch: what it is refused is explained by that.
+func (p *Permit) reach(e *audit.Entry) {
+	policy := p.req.Run.Policy
+	first := func(all []string) []string { return slices.Clone(all[:min(len(all), maxReach)]) }
+	reads, writes := slices.Clone(policy.ReadOnly), slices.Clone(policy.Writable)
+	var closed []string
+	for _, l := range policy.Layers {
+		if l.Kind == sandbox.LayerReadOnly {
+			reads, closed = append(reads, l.Folder), append(closed, l.Folder)
+		} else {
+			writes = append(writes, l.Folder)
+		}
+	}
+	e.Reads, e.Writes, e.Closed = first(reads), first(writes), first(closed)
+	l := policy.Limits
+	e.Limits = &audit.Limits{
+		TimeoutMS: l.Timeout.Milliseconds(), CPUMS: l.CPU.Milliseconds(), Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
+		FileSize: l.FileSize, Workspace: l.Workspace, OutputSize: l.OutputTotal,
+	}
 }
 
 // runEntry is the common part of the two lines about a run.

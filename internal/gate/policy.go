@@ -3,9 +3,11 @@ package gate
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -56,17 +58,27 @@ func (c *check) rule() rules.Verdict {
 	if r.Run != nil {
 		p := r.Run.Command.Program
 		call.Tool = r.Run.Tool
-		if call.Tool == "" {
-			call.Tool = "exec_best_effort"
-		}
 		call.Program = []string{p.Name, p.Path, p.Resolved}
 		if p.Shim != "" {
 			call.Program = append(call.Program, p.Shim)
 		}
 		call.Bare = isBare(p)
 		call.Args = r.Run.Command.Args
+		call.Env = envNames(r.Run.Env)
+		call.Dir, call.Usual = r.Run.Command.Dir, r.Run.UsualDir
+		call.Folders = map[string]string{"workspace": r.Workspace, "pack_root": r.Pack.Dir, "project": r.Run.Project}
+		call.Stdin = len(r.Run.Command.Stdin) > 0
 	}
 	return rules.Decide(c.rules, call)
+}
+
+// falls says which rule would allow the request if it named more; empty when
+// there is none, or when it could not allow it all the same.
+func (c *check) falls(v rules.Verdict) string {
+	if v.Short == nil || c.req.onceOnly() || !c.allowable(v.Short.Rule) {
+		return ""
+	}
+	return safetext.Line(fmt.Sprintf("%s allows it only with %s", v.Short.Rule.Where, strings.Join(v.Short.Add, ", ")))
 }
 
 // Forbids reports whether a rule of the user's forbids every request of a kind
@@ -80,7 +92,7 @@ func (g *Gate) Forbids(kind Kind, pack string) bool {
 // allowable reports whether a rule may allow the request. What can send data
 // anywhere takes a rule that names the tool.
 func (c *check) allowable(r rules.Rule) bool {
-	return c.req.Run == nil || c.req.Run.Policy.Network != sandbox.NetworkFull || r.Tool != ""
+	return c.req.Run == nil || c.req.Run.Policy.Network != sandbox.NetworkFull || r.NamesTool()
 }
 
 // isBare reports whether a program was asked for by its name alone.
@@ -113,14 +125,14 @@ func (c *check) unasked() (reason string) {
 // runs of the tool until something about it changes.
 func (c *check) firstRunOnly() bool {
 	r := &c.req
-	return c.policy == PolicyFirstRun && !r.onceOnly() && !c.always && r.Kind == KindRun && r.Run.Tool != "" && r.Run.ReadOnly && c.rememberable()
+	return c.policy == PolicyFirstRun && !r.onceOnly() && !c.always && r.Kind == KindRun && r.Run.ReadOnly && c.rememberable()
 }
 
 // rememberable reports whether an answer may hold in every chat. What can send
 // data anywhere is asked about in each.
 func (c *check) rememberable() bool {
 	r := &c.req
-	if r.onceOnly() || r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull {
+	if !r.lasting() || r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull {
 		return false
 	}
 	// What is kept as text has to come back as it was.
@@ -134,14 +146,14 @@ func (c *check) rememberable() bool {
 func (c *check) choices() []Choice {
 	r := &c.req
 	once := Choice{Value: string(Once), Title: "Allow once: this exact call"}
-	if r.Kind == KindRun {
+	if r.Kind.Starts() {
 		once.Title = "Run once: this exact call"
 	}
 	if c.firstRunOnly() && c.store != nil {
 		once.Title, once.Lasts = "Run, and from now on unasked while nothing about it changes (it says that it only reads)", true
 	}
 	deny := Choice{Value: denyWord, Title: "Deny"}
-	if r.onceOnly() || c.always || r.Kind == KindAttach { // which lasts until it is detached
+	if !r.lasting() || c.always || r.Kind == KindAttach { // which lasts until it is detached
 		return []Choice{once, deny}
 	}
 	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), r.until())}}

@@ -192,7 +192,7 @@ func TestRules(t *testing.T) {
 		}
 		return r
 	}
-	tool := func(r *rules.Rule) { r.Tool = "greet" }
+	tool := func(r *rules.Rule) { r.Tool = "triage/greet" }
 	push := func(r *rules.Rule) { r.Argv = []string{"git", "push", "**"} }
 	git := func(r *rules.Rule) { r.Argv = []string{"git", "**"} }
 	command := func(args ...string) Request {
@@ -308,6 +308,7 @@ func TestRules(t *testing.T) {
 	})
 	t.Run("all names of a program", func(t *testing.T) {
 		req := with(toolRun(), func(r *Request) {
+			r.Run.Env = nil
 			r.Run.Command.Program = sandbox.Program{Name: "py", Path: "/usr/bin/py", Resolved: "/opt/python3.12", Digest: "x", Shim: "/shims/py3"}
 		})
 		for _, name := range []string{"py", "/usr/bin/py", "/opt/python3.12", "python3.12", "py3"} {

@@ -42,9 +42,8 @@ func (r *Request) scope() string {
 	case KindAttach:
 		return "attaching this pack"
 	case KindRun:
-		if r.Run.Tool != "" {
-			return "this tool with any valid arguments"
-		}
+		return "this tool with any valid arguments"
+	case KindExec:
 		return "this exact command in this folder"
 	default:
 		return "calls like this one"
@@ -72,11 +71,11 @@ func (r *Request) title() string {
 		return fmt.Sprintf("Attach pack %s?", pack)
 	case KindDetach:
 		return fmt.Sprintf("Detach pack %s?", pack)
-	case KindRun:
-		if r.Run == nil {
+	case KindRun, KindExec:
+		switch {
+		case r.Run == nil:
 			return fmt.Sprintf("Run something of pack %s?", pack) // refused; told in the history
-		}
-		if r.Run.Tool != "" {
+		case r.Kind == KindRun:
 			return fmt.Sprintf("Run tool %s of pack %s?", name(r.Run.Tool), pack)
 		}
 		return fmt.Sprintf("Run %s for pack %s?", r.Run.commandLine(), pack)
@@ -107,8 +106,8 @@ func (r *Run) commandLine() string {
 	c := r.Command
 	line := strings.Join(append([]string{c.Program.Name}, c.Args...), " ")
 	switch {
-	case !isPlain(c.Program.Name) || len(c.Program.Name) > maxInTitle:
-		return "a program"
+	case !isPlain(c.Program.Name) || len(c.Program.Name) > maxInTitle, strings.EqualFold(c.Program.Name, "tool"):
+		return "a program" // "Run tool x" is how the title of a pack's tool begins
 	case len(line) <= maxInTitle && !slices.ContainsFunc(c.Args, func(a string) bool { return !isPlain(a) }):
 		return line
 	default:
@@ -119,7 +118,8 @@ func (r *Run) commandLine() string {
 // render writes the whole question: facts, then the pack's own words, marked
 // as such. Every value that did not come from this program is escaped.
 // changed are the differences to what was allowed before, and since says when.
-func render(r *Request, box sandbox.Report, since string, changed []string) (string, error) {
+// rule says which rule nearly allows the call.
+func render(r *Request, box sandbox.Report, since string, changed []string, rule string) (string, error) {
 	var p prompt
 	p.line(r.asks(changed))
 	p.line("")
@@ -133,6 +133,9 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 		for _, c := range changed {
 			p.fact("", "- "+c)
 		}
+	}
+	if rule != "" {
+		p.fact("rule", rule)
 	}
 	for i, f := range r.Fields {
 		p.fact(first(i, "fill in"), safetext.Line(f.Title)+", shown as "+quoted(StandIn(f.Name)))
@@ -157,7 +160,7 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 			p.fact(first(i, "tools"), name(t))
 		}
 		p.fact("effect", "each of their calls is decided by itself")
-	case KindRun:
+	case KindRun, KindExec:
 		p.run(r, box)
 	}
 	if r.Caller.Act {
@@ -177,7 +180,7 @@ func render(r *Request, box sandbox.Report, since string, changed []string) (str
 	if r.Caller.Client != "" {
 		p.fact("asked by", "a client that calls itself "+safetext.Quote(r.Caller.Client))
 	}
-	if r.Kind == KindRun && r.Run.Tool != "" {
+	if r.Kind == KindRun {
 		p.quote("The pack says of this tool", r.Run.About)
 	} else {
 		p.quote("The pack says of itself", r.Pack.About)

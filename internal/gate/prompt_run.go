@@ -46,6 +46,9 @@ func (p *prompt) run(req *Request, box sandbox.Report) {
 		p.fact("limits", fmt.Sprintf("%d processes, %s of memory each", limits.Processes, size(limits.Memory)))
 	}
 	p.fact("stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
+	if r.OnceOnly != "" {
+		p.fact("only once", safetext.Line(r.OnceOnly))
+	}
 	if r.ReadOnly {
 		p.fact("pack says", "it changes nothing")
 	}
@@ -73,8 +76,28 @@ func (p *prompt) program(program sandbox.Program) {
 	if program.Resolved != "" && program.Resolved != program.Path {
 		p.fact("", "which is "+safetext.Quote(program.Resolved))
 	}
-	if program.Interpreter != "" {
-		p.fact("", "run by "+safetext.Quote(program.Interpreter))
+	finds := ""
+	for _, i := range program.Interpreters {
+		if i.IsEnv {
+			finds = i.Path // it is said with what it starts, the next one
+			continue
+		}
+		value := "run by " + safetext.Quote(i.Path)
+		if finds != "" {
+			value += ", started by " + safetext.Quote(finds)
+			finds = ""
+		}
+		p.fact("", value)
+		// Where links of the system's own lead is the system's own business.
+		if i.Resolved != i.Path && !(sandbox.IsSystem(i.Path) && sandbox.IsSystem(i.Resolved)) {
+			p.fact("", "which is "+safetext.Quote(i.Resolved))
+		}
+		for _, a := range i.Args {
+			p.fact("", "given "+quoted(a))
+		}
+		for _, kv := range i.Env {
+			p.fact("", "with the variable "+quoted(kv))
+		}
 	}
 	if program.Shim != "" {
 		p.fact("", "chosen by the shim "+safetext.Quote(program.Shim))

@@ -121,6 +121,16 @@ func TestPrompts(t *testing.T) {
 				LeftOut: []Missing{{What: "/z\x9b31m", Why: "is\nnot there"}},
 			}
 		}, sandbox.LevelFull},
+		{"chain", execRun, func(r *Request) {
+			p := &r.Run.Command.Program
+			p.Path, p.Resolved, p.Name = "/home/ada/bin/report", "/home/ada/bin/report", "/home/ada/bin/report"
+			p.Interpreters = []sandbox.Interpreter{
+				{Name: "/usr/bin/env", Path: "/usr/bin/env", Resolved: "/usr/bin/env", Args: []string{"-S LANG=C lang -u"}, IsEnv: true},
+				{Name: "lang", Path: "/home/ada/bin/lang", Resolved: "/home/ada/src/lang.sh", Args: []string{"-u"}, Env: []string{"LANG=C"}, OnPath: true},
+				{Name: "/bin/sh", Path: "/bin/sh", Resolved: "/bin/sh"},
+			}
+			r.Run.OnceOnly = `it can read "/home/ada/src", which holds more than 512 files and folders`
+		}, sandbox.LevelFull},
 		{"hostile_items", execRun, func(r *Request) {
 			// Tries to look like a second argument, and like another fact.
 			r.Run.Command.Args = []string{`a` + strings.Repeat(" ", 41) + `2: "harmless"` + strings.Repeat(" ", 60) + "sandbox    full"}
@@ -309,7 +319,7 @@ func TestDifferentCallsLookDifferent(t *testing.T) {
 		for _, stdin := range []string{"", `{"a":"b"}`, `"{\"a\":\"b\"}"`, `{"a":"p\u0430y"}`, "{\"a\":\"p\u0430y\"}", "{", `{"a":1,"a":2}`, "x\n"} {
 			text, err := render(new(with(execRun(), func(r *Request) {
 				r.Run.Command.Args, r.Run.Command.Stdin = args, []byte(stdin)
-			})), sandbox.Report{}, "", nil)
+			})), sandbox.Report{}, "", nil, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -369,7 +379,11 @@ func FuzzPrompt(f *testing.F) {
 			}
 			r.Run.About = about
 			c := &r.Run.Command
-			c.Program.Name, c.Program.Path, c.Program.Resolved, c.Program.Interpreter = tool, "/"+tool, "/"+about, value
+			c.Program.Name, c.Program.Path, c.Program.Resolved = tool, "/"+tool, "/"+about
+			c.Program.Interpreters = []sandbox.Interpreter{
+				{Name: value, Path: value, Resolved: about, Args: []string{args, about}, IsEnv: true},
+				{Name: about, Path: about, Resolved: value, Args: []string{value}, Env: []string{"LANG=" + about}, OnPath: true},
+			}
 			c.Program.Shim, c.Program.Needs = about, []string{value, about}
 			r.Run.Granted = Granted{
 				Env: []string{tool}, Unset: []string{about}, Folders: []string{value}, Home: value, LeftOut: []Missing{{value, about}},
@@ -385,7 +399,7 @@ func FuzzPrompt(f *testing.F) {
 				was, req := of(), with(req, func(r *Request) { r.Fields = []Field{{Name: about, Title: value}} })
 				was.Pack.Files, req.Pack.Files = []File{{value, "a"}}, []File{{value, "b"}, {tool, "c"}}
 				before, now := was.grant(level), req.grant(level)
-				text, err := render(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now))
+				text, err := render(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now), "")
 				if err != nil {
 					continue
 				}

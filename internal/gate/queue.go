@@ -73,6 +73,7 @@ type queue struct {
 	all     amount            // what entries take up
 	ended   []CodeError       // codes that came to an end, newest last
 	past    []Past            // newest last
+	gone    map[string]bool   // :: chat → its client's connection has ended, and its calls have not
 	changed chan struct{}     // closed at the next change
 }
 
@@ -81,7 +82,7 @@ func newQueue(now func() time.Time, spend func(nonce string), people int) *queue
 	most := amount{maxPending, maxText, maxKept}
 	return &queue{
 		now: now, spend: spend, most: most, share: most.part(people),
-		entries: make(map[string]*entry), changed: make(chan struct{}),
+		entries: make(map[string]*entry), gone: make(map[string]bool), changed: make(chan struct{}),
 	}
 }
 
@@ -204,12 +205,20 @@ func (q *queue) give(e *entry, nonce string, waits, expires time.Time) bool {
 	if e.holder == heldByClient {
 		e.shown.Note = noteCarried
 	}
+	e.mark(q.gone[e.chat])
 	q.change()
 	return true
 }
 
 // noteCarried is said of a question that the client shows by itself.
 const noteCarried = "The client shows this question, too."
+
+// mark marks a question as one whose client is gone, if a call waits for it.
+func (e *entry) mark(gone bool) {
+	if gone && e.holder == heldByCall {
+		e.shown.Gone, e.shown.Note = true, noteGone
+	}
+}
 
 // leave marks a question as one that nobody holds any more, unless it was
 // answered in this very moment. It returns the question as it is then shown, and
@@ -222,6 +231,7 @@ func (q *queue) leave(nonce, note string) (e *entry, shown Pending, answer *ruli
 	}
 	if e.ruling == nil {
 		e.holder, e.shown.Waits, e.shown.Note = heldByNobody, time.Time{}, note
+		e.shown.Gone = false // nothing starts by an answer
 		q.change()
 	}
 	return e, e.shown, e.ruling
@@ -264,9 +274,30 @@ func (q *queue) rulingOn(nonce string) *ruling {
 	return nil
 }
 
+// noteGone is said of a question whose client is gone.
+const noteGone = "The client is gone, so nobody may take the result, and its server ends within seconds."
+
+// abandon marks the questions of a chat whose client is gone, those that are still
+// to come among them, when a call waits for the answer. The others end.
+func (q *queue) abandon(chat string) {
+	defer q.lock()()
+	q.gone[chat] = true
+	for code, e := range q.entries {
+		switch {
+		case e.chat != chat:
+		case e.holder != heldByCall:
+			q.end(code, CodeWithdrawn, "its client closed")
+		default:
+			e.shown.Gone, e.shown.Note = true, noteGone
+			q.change()
+		}
+	}
+}
+
 // forget drops the questions of a chat that has ended.
 func (q *queue) forget(chat string) {
 	defer q.lock()()
+	delete(q.gone, chat)
 	for code, e := range q.entries {
 		if e.chat == chat {
 			q.end(code, CodeWithdrawn, "its client closed")
@@ -370,6 +401,9 @@ func (q *queue) rule(code string, v Verdict, lasts time.Duration) (e *entry, bef
 		return nil, nil, nil, Pending{}, problem
 	}
 	v.Values = maps.Clone(v.Values)
+	if e.shown.Gone && v.Decision != Deny {
+		v.Note = withNote("the client was gone, and it was chosen to run all the same", v.Note)
+	}
 	before, now = e.ruling, &ruling{Verdict: v, at: q.now()}
 	e.ruling, e.shown.Answered = now, v.Decision
 	if e.holder != heldByCall {
@@ -419,6 +453,9 @@ func (e *entry) refuses(v Verdict) *CodeError {
 	}
 	if v.Decision == Deny {
 		return nil
+	}
+	if e.shown.Gone && !v.Gone {
+		return &CodeError{Code: code, Problem: CodeGone, Detail: "its client is gone, so nobody may take the result; it is not allowed unless you say that it is to run all the same"}
 	}
 	if problem := missingValue(e.shown.Fields, v.Values); problem != "" {
 		return &CodeError{Code: code, Problem: CodeInvalid, Detail: problem}

@@ -14,7 +14,7 @@ import (
 // disk when it returns; what a grant, a rule or the nature of metadata allows is
 // written at once and on disk within a second, except runs and what a person did.
 func (c *check) record(d Decision, channel, reason, run string) error {
-	lazy := d != Deny && c.answer == nil && c.req.Kind != KindRun && !c.req.Caller.Act
+	lazy := d != Deny && c.answer == nil && !c.req.Kind.Starts() && !c.req.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
 }
 
@@ -28,7 +28,7 @@ const pendingWord = "pending"
 
 func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	e := c.entry(&c.req, c.box.Level, audit.EventDecision)
-	e.Decision, e.Channel, e.Reason, e.Run = decision, channel, reason, run
+	e.Decision, e.Channel, e.Reason, e.Run = decision, channel, withNote(reason, c.short), run
 	e.Grant, e.Rule, e.Changed = c.grant, c.ruled, c.changed
 	write := c.log.Append
 	if lazy {
@@ -82,6 +82,7 @@ func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args, e.Argv, e.Artifacts, e.Changed = nil, nil, nil, nil
 		e.Applied, e.Held, e.Refused = nil, nil, nil
+		e.Reads, e.Writes = nil, nil
 		err = write(e)
 	}
 	return err

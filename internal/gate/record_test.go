@@ -262,7 +262,7 @@ func TestRunLines(t *testing.T) {
 	}
 	b.runner.result = &sandbox.Result{
 		ExitCode: -1, Signal: "SIGKILL", Cause: sandbox.CauseTimeout, Duration: 1500 * time.Millisecond, Level: sandbox.LevelPartial,
-		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3},
+		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3, Head: []byte("hello\ncat: /keys/hunter2: Permission denied\n")},
 		Artifacts: []sandbox.Artifact{{Path: "out/made.txt", Size: 5}},
 		Usage:     sandbox.Usage{CPU: 1200 * time.Millisecond, MaxRSS: 5 << 20},
 		Changes: []*changes.Set{{ID: "c1", Folder: "/site", Changes: []changes.Change{
@@ -271,6 +271,7 @@ func TestRunLines(t *testing.T) {
 			{Path: "fifo", State: changes.Refused, Reason: "it is a FIFO"},
 		}}},
 	}
+	permit.Hide(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
 	if _, err := permit.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -294,6 +295,11 @@ func TestRunLines(t *testing.T) {
 	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
 	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500
 	end.StdoutBytes, end.StderrBytes, end.Artifacts = 7, 3, []string{"out/made.txt"}
+	start.Reads, start.Writes = []string{"/packs/triage"}, []string{"/desk/chat"}
+	start.Limits = &audit.Limits{
+		TimeoutMS: 30_000, CPUMS: 30_000, Memory: 2 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Workspace: 1 << 30, OutputSize: 64 << 20,
+	}
+	end.Refused = []string{"EACCES use /keys/[redacted]"}
 	end.CPUMS, end.MaxRSS = 1200, 5<<20
 	made := common
 	made.Event, made.Dir, made.Set = audit.EventChanges, "/site", "c1"
@@ -479,7 +485,7 @@ func TestLongArguments(t *testing.T) {
 		}
 	}
 
-	b := newBench(t, ruled(rules.Rule{Effect: rules.Allow, Kinds: []string{"run"}, Tool: "greet", Where: "c:1"}))
+	b := newBench(t, ruled(rules.Rule{Effect: rules.Allow, Tool: "triage/greet", Where: "c:1"}))
 	argv := []string{strings.Repeat("A", maxLogged)}
 	permit, _, err := b.Check(t.Context(), with(toolRun(), func(r *Request) { args(r); r.Run.Logged = argv }), nil)
 	if err != nil {
@@ -517,4 +523,51 @@ func TestLongArguments(t *testing.T) {
 func twice(n int) json.RawMessage {
 	key := `"` + strings.Repeat("A", n) + `":1`
 	return json.RawMessage("{" + key + "," + key + "}")
+}
+
+// A folder whose files are bound to an answer may change while a call that was
+// allowed by itself waits for its place, but not while an earlier answer is all
+// that allows it.
+func TestCoversWhatItReads(t *testing.T) {
+	reads := func(digest string) Request {
+		return with(execRun(), func(r *Request) { r.Run.Reads = []File{{"/desk/chat", digest}} })
+	}
+	for d, covers := range map[Decision]bool{Once: true, Chat: false} {
+		b := newBench(t)
+		permit := b.approve(reads("one"), d)
+		if d != Once {
+			var err error
+			if permit, _, err = b.Check(t.Context(), reads("one"), nil); err != nil || permit == nil {
+				t.Fatalf("Check after %q = %v, %v, want a permit", d, permit, err)
+			}
+		}
+		if !permit.Covers(reads("one")) {
+			t.Errorf("after %q, Covers of the same = false", d)
+		}
+		if got := permit.Covers(reads("two")); got != covers {
+			t.Errorf("after %q, Covers of a folder that changed = %v, want %v", d, got, covers)
+		}
+	}
+
+	// An answer is bound to what was asked about, and not to what is there when it comes.
+	b := newBench(t)
+	q := b.ask(reads("one"))
+	if permit, _, err := b.Check(t.Context(), reads("two"), accept(q.State, string(Chat))); err != nil || permit == nil {
+		t.Fatalf("Check of the answer = %v, %v, want a permit", permit, err)
+	}
+	for _, digest := range []string{"one", "two"} {
+		if got := b.outcome(reads(digest)); got != asks {
+			t.Errorf("after an answer for the chat about another folder, a call with %q: %s, want %s", digest, got, asks)
+		}
+	}
+}
+
+// A rule of the user's allows a run that an answer could allow only once.
+func TestRuleAllowsOnceOnly(t *testing.T) {
+	b := newBench(t, func(o *Options) {
+		o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"run"}, Where: "config.yaml:1"}}
+	})
+	if got := b.outcome(with(execRun(), func(r *Request) { r.Run.OnceOnly = "it can read too much" })); got != allows {
+		t.Errorf("with a rule that allows it, the call: %s, want %s", got, allows)
+	}
 }

@@ -22,13 +22,19 @@ const (
 	KindRead Kind = "read"
 	// KindEnable makes the tools of one pack callable.
 	KindEnable Kind = "enable"
-	// KindRun starts a program.
+	// KindRun starts the program of a tool that a pack declares.
 	KindRun Kind = "run"
+	// KindExec starts a program that the model named itself. It is a kind of its
+	// own, so that no tool's name can be taken for it.
+	KindExec Kind = "exec"
 	// KindAttach makes one pack exist in a chat, and KindDetach takes it away
 	// again. Neither is a model's to call for; see [Caller].Act.
 	KindAttach Kind = "attach"
 	KindDetach Kind = "detach"
 )
+
+// Starts reports whether a request of the kind starts a program.
+func (k Kind) Starts() bool { return k == KindRun || k == KindExec }
 
 // A Trust says where a pack comes from, as the person is told. The zero value
 // is the least trusted.
@@ -87,7 +93,7 @@ type Pack struct {
 }
 
 // A Request is one call, described by facts. Everything in it except Logged,
-// Pack's Files and Caller's Client, Call and CanAsk is bound by the approval:
+// Pack's Files, Run's Reads and OnceOnly, and Caller's Client, Call and CanAsk is bound by the approval:
 // when any of it differs the next time, it is another question.
 type Request struct {
 	Caller Caller
@@ -120,28 +126,42 @@ type Request struct {
 	Fields []Field
 	// AlwaysAsk offers only "once" and "deny", as a pack can demand.
 	AlwaysAsk bool
-	// Run is what a request of KindRun would start.
+	// Run is what a request of KindRun or KindExec would start.
 	Run *Run
 }
 
 // A Run is one program as it would be started.
 type Run struct {
-	// Tool is the declared name of the pack's tool; empty when the model wrote
-	// the command itself (exec_best_effort). A grant for a tool covers any
-	// valid arguments; without a tool it covers this exact argv and folder.
+	// Tool is the declared name of the pack's tool, for KindRun; empty for
+	// KindExec. A grant for a tool covers any valid arguments; without a tool it
+	// covers this exact argv and folder.
 	Tool string
 	// Definition is the digest of the tool's whole declaration.
 	Definition string
 	// About is the tool's own description; shown as a quotation only.
 	About   string
 	Command sandbox.Command
-	Policy  sandbox.Policy
+	// UsualDir says that Command.Dir is where a tool of its format, or a command,
+	// runs when it names no folder.
+	UsualDir bool
+	Policy   sandbox.Policy
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
 	// Inputs are the files outside of the pack that the arguments of a command of
 	// the model's own name, such as a script: what the command does is up to them.
 	Inputs []File
+	// Reads are the folders that a command of the model's own can read besides its
+	// pack and the system's, each with a digest of everything in it, or the files
+	// that a tool's declaration names: an answer for more than this call holds while
+	// none of them changes. An answer for this call
+	// alone is not bound to them, since runs of one chat write to one workspace.
+	Reads []File
+	// OnceOnly says why an answer for more than this call would cover what nobody
+	// looked at, such as the files of a large folder; empty when it would not. Then
+	// only "once" and "deny" are offered, and earlier answers do not count. A rule
+	// of the user's that allows the run still does.
+	OnceOnly string
 	// Project is the user's project, when Policy has it or a part of it; empty
 	// otherwise.
 	Project string
@@ -176,7 +196,7 @@ type Missing struct {
 func (r *Request) invalid() string {
 	const incomplete = "the request is incomplete"
 	switch r.Kind {
-	case KindList, KindOpen, KindRead, KindEnable, KindRun, KindAttach, KindDetach:
+	case KindList, KindOpen, KindRead, KindEnable, KindRun, KindExec, KindAttach, KindDetach:
 	default:
 		return fmt.Sprintf("the kind %q is unknown", r.Kind)
 	}
@@ -186,7 +206,9 @@ func (r *Request) invalid() string {
 		return "the call belongs to no chat"
 	case r.Caller.Act && !chosen && r.Kind != KindOpen, chosen && !r.Caller.Act:
 		return fmt.Sprintf("a call of the kind %q cannot come about in this way", r.Kind)
-	case (r.Kind == KindRun) != (r.Run != nil):
+	case r.Kind.Starts() != (r.Run != nil):
+		return incomplete
+	case r.Run != nil && (r.Kind == KindRun) != (r.Run.Tool != ""):
 		return incomplete
 	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead && r.Kind != KindDetach):
 		return incomplete
@@ -234,6 +256,9 @@ func (r *Request) sameCall(other *Request) bool {
 // like of it. Values that the person fills in are for one call.
 func (r *Request) onceOnly() bool { return r.AlwaysAsk || !r.Pack.trusted() || len(r.Fields) > 0 }
 
+// lasting reports whether an answer may hold for more than this call.
+func (r *Request) lasting() bool { return !r.onceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
+
 // trusted reports whether a person vouched for the pack. A word that is not
 // known is no trust.
 func (p *Pack) trusted() bool { return p.Trust == TrustBundled || p.Trust == TrustUser }
@@ -244,7 +269,7 @@ func (r Request) clone() Request {
 	r.Arguments, r.Logged = slices.Clone(r.Arguments), slices.Clone(r.Logged)
 	if r.Run != nil {
 		run := *r.Run
-		run.Env, run.Inputs = slices.Clone(run.Env), slices.Clone(run.Inputs)
+		run.Env, run.Inputs, run.Reads = slices.Clone(run.Env), slices.Clone(run.Inputs), slices.Clone(run.Reads)
 		run.Command.Args = slices.Clone(run.Command.Args)
 		run.Command.Env = slices.Clone(run.Command.Env)
 		run.Command.Stdin = slices.Clone(run.Command.Stdin)
@@ -253,6 +278,11 @@ func (r Request) clone() Request {
 		run.Policy.Layers = slices.Clone(run.Policy.Layers)
 		run.Policy.Links = slices.Clone(run.Policy.Links)
 		run.Policy.Images = slices.Clone(run.Policy.Images)
+		run.Command.Program.Interpreters = slices.Clone(run.Command.Program.Interpreters)
+		for n := range run.Command.Program.Interpreters {
+			i := &run.Command.Program.Interpreters[n]
+			i.Args, i.Env = slices.Clone(i.Args), slices.Clone(i.Env)
+		}
 		run.Command.Program.Needs = slices.Clone(run.Command.Program.Needs)
 		run.Command.Program.Links = slices.Clone(run.Command.Program.Links)
 		run.Granted.Env = slices.Clone(run.Granted.Env)

@@ -103,6 +103,7 @@ func (q *queue) add(e *entry) error {
 	for e.shown.Code == "" || q.entries[e.shown.Code] != nil {
 		e.shown.Code = newCode()
 	}
+	e.mark(q.gone[e.chat])
 	q.entries[e.shown.Code] = e
 	q.all = q.all.plus(e.size)
 	q.change()

@@ -82,8 +82,24 @@ var plan = []sentence{
 	{"another program of the same name (RP-06)", func(r *Request) { r.Run.Command.Program.Path = "/tmp/greet.sh" }, asks},
 	{"a link to another program", func(r *Request) { r.Run.Command.Program.Resolved = "/tmp/greet.sh" }, asks},
 	{"other bytes of the program (RP-06)", func(r *Request) { r.Run.Command.Program.Digest = "00" }, asks},
-	{"another interpreter", func(r *Request) { r.Run.Command.Program.Interpreter = "/bin/bash" }, asks},
-	{"other bytes of the interpreter", func(r *Request) { r.Run.Command.Program.InterpreterDigest = "00" }, asks},
+	{"another interpreter", func(r *Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, asks},
+	{"other bytes of the interpreter", func(r *Request) { runBy(r, "/bin/sh", "00") }, asks},
+	{"another interpreter of the interpreter", func(r *Request) {
+		p := &r.Run.Command.Program
+		p.Interpreters = append(slices.Clone(p.Interpreters), sandbox.Interpreter{Name: "/vm", Path: "/vm", Resolved: "/vm", Digest: "04"})
+	}, asks},
+	{"another argument of the interpreter", func(r *Request) {
+		runBy(r, "/bin/sh", strings.Repeat("02", 32))
+		r.Run.Command.Program.Interpreters[0].Args = []string{"-e"}
+	}, asks},
+	{"a variable that env(1) sets", func(r *Request) {
+		runBy(r, "/bin/sh", strings.Repeat("02", 32))
+		r.Run.Command.Program.Interpreters[0].Env = []string{"LANG=C"}
+	}, asks},
+	{"a link of the interpreter that leads elsewhere", func(r *Request) {
+		runBy(r, "/bin/sh", strings.Repeat("02", 32))
+		r.Run.Command.Program.Interpreters[0].Resolved = "/tmp/sh"
+	}, asks},
 }
 
 func TestForThisChat(t *testing.T) {
@@ -97,7 +113,7 @@ func TestForThisChat(t *testing.T) {
 			{"another value of a variable", func(r *Request) { r.Run.Command.Env[1] = "MODE=rude" }, allows},
 			{"another tool", func(r *Request) { r.Run.Tool = "close" }, asks},
 			{"a changed definition (RP-02)", func(r *Request) { r.Run.Definition = "00" }, asks},
-			{"the same program without the tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "", "" }, asks},
+			{"the same program without the tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindExec, "", "" }, asks},
 		}))
 	})
 	t.Run("exec", func(t *testing.T) {
@@ -109,7 +125,10 @@ func TestForThisChat(t *testing.T) {
 			{"argv in another order", func(r *Request) { slices.Reverse(r.Run.Command.Args) }, asks},
 			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, asks},
 			{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, asks},
-			{"a tool", func(r *Request) { r.Run.Tool, r.Run.Definition = "git", "00" }, asks},
+			{"a tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindRun, "git", "00" }, asks},
+			{"another file that an argument names", func(r *Request) { r.Run.Inputs = []File{{"/desk/chat/x", "sha256:00"}} }, asks},
+			{"another file in a folder that it can read", func(r *Request) { r.Run.Reads = []File{{"/desk/chat", "sha256:00"}} }, asks},
+			{"more to read than can be bound", func(r *Request) { r.Run.OnceOnly = "it can read too much" }, asks},
 		}))
 	})
 	t.Run("open", func(t *testing.T) {

@@ -3,6 +3,7 @@ package packs
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
@@ -11,7 +12,7 @@ import (
 
 // Bounds of the walk through one root.
 const (
-	maxDepth = 6
+	maxDepth = 16 // of nearly all real packs; directories of the root are 1 deep
 	maxDirs  = 200_000
 	// maxPackDirs is how many directories below one pack are looked at, so that
 	// no pack takes the room of all others. Real ones have some dozen.
@@ -46,6 +47,12 @@ func (b bounds) withDefaults() bounds {
 		cmp.Or(b.links, maxLinks), cmp.Or(b.packLinks, maxPackLinks), cmp.Or(b.entries, maxEntries),
 		cmp.Or(b.steps, maxSteps), cmp.Or(b.packSteps, maxPackSteps),
 	}
+}
+
+// patient are bounds without one of time.
+func (b bounds) patient() bounds {
+	b.steps, b.packSteps = math.MaxInt/2, math.MaxInt/2
+	return b
 }
 
 // room is how many more directories, and symlinks, the pack may have below it, and
@@ -98,7 +105,7 @@ func (s *scanner) mayFollow(p place) bool {
 	}
 	if s.follows++; s.follows > s.bounds.links {
 		if s.follows == s.bounds.links+1 {
-			s.report(diag.Warning, CodeTooManyDirs, s.root.Dir, fmt.Sprintf("the folder holds more than %d links, and the rest of them were not followed", s.bounds.links), hint)
+			s.reportDir(p, CodeTooManyDirs, fmt.Sprintf("%s holds more than %d links, and those from here on were not followed", s.root.Dir, s.bounds.links), hint)
 		}
 		return false
 	}

@@ -199,9 +199,9 @@ func clip(s string) string {
 }
 
 // Lookup returns the pack with this id among all, shadowed ones excepted: it
-// is for people, who may see every id. Letter case does not matter, and the
-// last segment is enough when it is unique. The error is a [*NotFoundError] or
-// an [*AmbiguousError].
+// is for people, who may see every id. Letter case does not matter. The last
+// segment is enough, and so is the name that the pack has in lists, when only one
+// pack has it. The error is a [*NotFoundError] or an [*AmbiguousError].
 func (c *Catalog) Lookup(id string) (*Pack, error) {
 	return c.lookup(id, func(p *Pack) bool { return p.ShadowedBy == "" })
 }
@@ -233,12 +233,12 @@ func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
 			continue
 		}
 		ids = append(ids, p.ID)
-		if lower != "" && lower == strings.ToLower(path.Base(p.ID)) {
+		if lower != "" && (lower == strings.ToLower(path.Base(p.ID)) || lower == strings.ToLower(p.Name)) {
 			matches = append(matches, p)
 		}
 	}
 	switch {
-	case len(matches) == 0 || lower == "workspace":
+	case len(matches) == 0 || lower == workspaceID:
 		return nil, &NotFoundError{id, near(lower, ids)}
 	case len(matches) > 1:
 		e := &AmbiguousError{ID: id}

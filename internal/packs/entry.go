@@ -9,9 +9,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 const (
@@ -43,15 +45,19 @@ func (s *scanner) pack(v *visit, last bool) bool {
 			})
 		}
 	} else {
-		if at.inPack {
-			// Packs have documents with frontmatter of their own: in a folder
-			// below one, only a SKILL.md or the configuration makes another.
+		if at.inPack || at.aside {
+			// Packs have documents with frontmatter of their own, and so have
+			// plugins: in a folder below one, only a SKILL.md or the
+			// configuration makes another.
 			return false
 		}
 		for _, name := range others {
 			d := s.read(v, name)
 			if v.vanished && !last {
 				return false
+			}
+			if needsTools(at, name) && !d.tools && len(v.toolFiles()) == 0 {
+				continue // notes, or a person's page about something: many have frontmatter
 			}
 			if !d.doc.IsZero() && !diag.HasErrors(d.problems) {
 				entry, doc, problems = name, d.doc, slices.Clone(d.problems)
@@ -205,6 +211,13 @@ func (s *scanner) entryOf(here entries, at string) (entry string, others []strin
 	return "", others
 }
 
+// needsTools reports whether a document makes a folder a pack only when there are
+// tools: any that is not called SKILL.md or README.md, further down than the root's
+// own folders, where a person has put packs and not somebody's notes.
+func needsTools(at place, name string) bool {
+	return at.depth > 1 && !strings.EqualFold(name, "SKILL.md") && name != "README.md"
+}
+
 // read reads the frontmatter of a document. The Document may be there next to
 // an error.
 func (s *scanner) read(v *visit, name string) record {
@@ -214,7 +227,7 @@ func (s *scanner) read(v *visit, name string) record {
 		}
 		head, info, err := dir.ReadHeadInfo(name, headLen, s.head)
 		if err == nil && info.Size() > int64(len(head)) {
-			if _, state := frontmatter.Find(head); state == frontmatter.Unclosed {
+			if _, state := frontmatter.Find(charset.Text(head)); state == frontmatter.Unclosed {
 				head, info, err = dir.ReadHeadInfo(name, s.origin.limits.Frontmatter+markerSlack, nil)
 			}
 		}
@@ -233,9 +246,16 @@ func (s *scanner) read(v *visit, name string) record {
 		r := record{problems: problems}
 		if doc != nil {
 			r.doc = doc.Summary(s.texts.bytes)
+			if needsTools(v.place, name) {
+				all, err := dir.ReadAll(name, s.origin.limits.EntryDoc)
+				s.note(err)
+				r.tools = err == nil && tools.MentionsCommand(charset.Text(all))
+			}
 		}
 		return r, info
 	})
-	s.unread = s.unread || isUnread(d.problems)
+	if isUnread(d.problems) {
+		s.unread++
+	}
 	return d
 }

@@ -97,7 +97,7 @@ func TestHostilePacks(t *testing.T) {
 		"very deep": {func(t *testing.T, dir string) {
 			file(t, dir+"/SKILL.md", doc)
 			must(t, os.MkdirAll(dir+strings.Repeat("/d", 300), 0o755))
-		}, []string{"m = m/SKILL.md"}, 2 + maxDepth},
+		}, []string{"m = m/SKILL.md", "! " + CodeTooDeep}, 2 + maxDepth},
 		"loops": {func(t *testing.T, dir string) {
 			file(t, dir+"/SKILL.md", doc)
 			file(t, dir+"/sub/x", "")

@@ -32,6 +32,16 @@ func ValidName(name string) bool {
 	return true
 }
 
+// NameFor returns the valid name that is nearest to that of a folder; empty when no
+// pack may be called so, or nothing of it is left.
+func NameFor(folder string) string {
+	name := slug(folder)
+	if reservedWord(name) != "" {
+		return ""
+	}
+	return name
+}
+
 // slug makes a valid name of text, or "" when no letter or digit of it has a
 // form in ASCII.
 func slug(text string) string {
@@ -61,13 +71,17 @@ func slug(text string) string {
 	return strings.TrimRight(s, "-")
 }
 
-// segment returns a directory's name as a segment of an id: as it is when it
-// consists of letters and digits of any script and of dots, underscores and
-// hyphens, otherwise a slug of it. Marks that combine are put together with
+// segment returns a directory's name as a segment of an id: in lower case, with one
+// underscore for several in a row, which part a pack from its tool, when it consists
+// of letters and digits of any script and of dots, underscores and hyphens; otherwise
+// a slug of it. Marks that combine are put together with
 // their letter where Unicode has one character for both, and count as neither
 // where not: stacked, they paint over what is around an id.
 func segment(name string) string {
-	if composed := norm.NFC.String(name); utf8.ValidString(name) && !strings.ContainsFunc(composed, notInSegment) {
+	if composed := norm.NFC.String(strings.ToLower(name)); utf8.ValidString(name) && !strings.ContainsFunc(composed, notInSegment) {
+		for strings.Contains(composed, "__") {
+			composed = strings.ReplaceAll(composed, "__", "_")
+		}
 		return composed
 	}
 	return cmp.Or(slug(name), "pack")
@@ -75,7 +89,7 @@ func segment(name string) string {
 
 // notPlain reports whether a character of a path may be another one in an id.
 func notPlain(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '/' || r == '.' || r == '_' || r == '-')
+	return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '/' || r == '.' || r == '-')
 }
 
 func notInSegment(r rune) bool {
@@ -98,7 +112,11 @@ func (p *Pack) dirName() string {
 	if p.Loose {
 		base = strings.TrimSuffix(base, toolPackSuffix)
 	}
-	return cmp.Or(slug(base), "pack")
+	name := cmp.Or(slug(base), "pack")
+	if reservedWord(name) != "" && (name != workspaceID || p.Loose || !strings.Contains(p.path, "/")) {
+		name += "-pack"
+	}
+	return name
 }
 
 // inParent returns the id of a pack called name beside p. The folders that
@@ -183,7 +201,11 @@ func assignIDs(found []*Pack) {
 	}
 	for _, p := range found {
 		if why := reserved(p); why != "" {
-			p.problem(diag.Error, CodeIDReserved, p.Frontmatter.NameLine(), why, "give the pack, or its directory, another name")
+			hint := "write another name: in this document"
+			if p.Loose {
+				hint = "give the tool in this file another name"
+			}
+			p.problem(diag.Error, CodeIDReserved, p.Frontmatter.NameLine(), why, hint)
 		}
 	}
 }
@@ -198,21 +220,38 @@ var toolNames = []string{ // never modified
 // separators are what some clients replace in the names of tools.
 var separators = strings.NewReplacer("-", "_", ".", "_")
 
-// reserved says why a pack cannot have its id or name, or returns "".
+// reserved says why a pack cannot have its name, or returns "". What folders give
+// an id is never reserved, see [segment] and [Pack.dirName].
 func reserved(p *Pack) string {
-	if strings.EqualFold(p.ID, "workspace") {
+	name := p.Frontmatter.Name()
+	switch {
+	case name == "":
+		return ""
+	case strings.EqualFold(p.ID, workspaceID):
 		return fmt.Sprintf("the id %q is reserved for the chat's own files", p.ID)
+	case strings.Contains(name, "__"):
+		return fmt.Sprintf("the name %q holds two underscores in a row, which part a pack from its tool in the names of tools", name)
 	}
-	for _, s := range []string{p.Name, p.ID} {
-		lower := strings.ToLower(s)
-		last := path.Base(lower)
-		switch {
-		case strings.Contains(lower, "__"):
-			return fmt.Sprintf("%q holds two underscores in a row, which part a pack from its tool in the names of tools", s)
-		case strings.HasPrefix(last, "capability_packs") || strings.HasPrefix(last, "capability.packs"),
-			strings.HasPrefix(last, "capability") && slices.Contains(toolNames, separators.Replace(last)):
-			return fmt.Sprintf("%q is named like a tool of this program", s)
+	for _, s := range []string{path.Base(name), path.Base(p.ID)} {
+		if why := reservedWord(s); why != "" && !strings.EqualFold(s, workspaceID) {
+			return why
 		}
+	}
+	return ""
+}
+
+// workspaceID is what the chat's own files go by.
+const workspaceID = "workspace"
+
+// reservedWord says why nothing may be called so; "": it may.
+func reservedWord(name string) string {
+	lower := strings.ToLower(name)
+	switch {
+	case lower == workspaceID:
+		return fmt.Sprintf("%q is reserved for the chat's own files", name)
+	case strings.HasPrefix(lower, "capability_packs") || strings.HasPrefix(lower, "capability.packs"),
+		strings.HasPrefix(lower, "capability") && slices.Contains(toolNames, separators.Replace(lower)):
+		return fmt.Sprintf("%q is named like a tool of this program", name)
 	}
 	return ""
 }

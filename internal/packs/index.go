@@ -45,7 +45,7 @@ type Index struct {
 }
 
 const (
-	indexMagic = "packs-mcp index 2\n"
+	indexMagic = "packs-mcp index 3\n"
 	maxIndex   = 256 << 20 // bytes of one file
 	// indexLife is how long an index of a root that is never scanned is left.
 	indexLife = 30 * 24 * time.Hour

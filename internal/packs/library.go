@@ -31,6 +31,7 @@ type Library struct {
 	scanning sync.Mutex // held for a whole scan
 	memos    []*memo    // what the last scan remembers, one for each root; guarded by scanning
 	unsaved  []bool     // of each: since it was last saved, something was read; guarded by scanning
+	stuck    int        // how many documents are left of which another look reads none; guarded by scanning
 	missed   bool       // what the next Refresh is told is not all there is to look at; guarded by scanning
 
 	saving sync.Mutex // held for a whole SaveIndex
@@ -227,8 +228,40 @@ func (l *Library) Refresh(ctx context.Context, dirs []string) (changed bool, err
 		}
 	}
 	changed, err = l.scan(ctx, touched)
-	l.missed = err != nil
+	l.missed, l.stuck = err != nil, 0
 	return changed, err
+}
+
+// ReadOn is a step of reading the documents for which the last look had no time: it
+// reads as many as a look at everything does, and reports whether the Catalog is
+// another one now, and whether the next step gets further. It is for whoever has
+// nothing better to do.
+func (l *Library) ReadOn(ctx context.Context) (changed, more bool, err error) {
+	l.scanning.Lock()
+	defer l.scanning.Unlock()
+	before := l.unread()
+	if before == 0 || before == l.stuck {
+		return false, false, nil
+	}
+	changed, err = l.scan(ctx, nil)
+	if l.missed = err != nil; l.missed {
+		return false, false, err
+	}
+	after := l.unread()
+	if after >= before { // links, for one, are read anew at each look
+		l.stuck = after
+	}
+	return changed, after > 0 && after != l.stuck, nil
+}
+
+// unread is how many documents the last scan left. The caller holds scanning.
+func (l *Library) unread() (n int) {
+	for _, m := range l.memos {
+		if m != nil {
+			n += m.unread
+		}
+	}
+	return n
 }
 
 // Dirs yields every directory below the roots that was looked at by the last
@@ -257,7 +290,7 @@ func (l *Library) Dirs() iter.Seq[string] {
 func (l *Library) Concerns(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.anyFile || isDocument(name) || isToolFile(name)
+	return l.anyFile || isDocument(name) || isToolFile(name) || isManifest(name)
 }
 
 // Roots returns the directories of the roots as they were given, those that are

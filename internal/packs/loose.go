@@ -42,7 +42,7 @@ func (s *scanner) loose(v *visit) {
 			continue
 		}
 		if s.dirs++; s.dirs > s.bounds.dirs { // each is a pack, as a directory may be
-			s.full = true
+			s.isFull(v.place.below(e.name, v.path(e.name)))
 			return
 		}
 		s.looseTool(e, v)

@@ -33,6 +33,7 @@ type memo struct {
 	lasts  bool // the stamps in it count for another process, too
 	reads  int  // directories and documents that were read for it
 	steps  int  // that the documents took
+	unread int  // documents for which there were none
 }
 
 // maxTree is how many bytes a tree may have, so that what is in it can be counted
@@ -73,6 +74,7 @@ type record struct {
 	name     string
 	stamp    packfs.Stamp        // zero when it cannot be relied on
 	doc      frontmatter.Summary // zero when nothing could be read
+	tools    bool                // it may declare tools; known only where that counts, see [scanner.read]
 	problems []diag.Diagnostic   // never appended to
 }
 
@@ -155,12 +157,32 @@ func (l entries) find(name string) (entry, bool) {
 	return entry{}, false
 }
 
+// holdDirs reports whether one of them is a directory that could be looked at.
+func (l entries) holdDirs() bool {
+	for e := range l.all() {
+		if e.IsDir() && !skipped(e.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// haveManifest reports whether one of them says that the directory is a plugin.
+func (l entries) haveManifest() bool {
+	for e := range l.all() {
+		if isManifest(e.name) {
+			return true
+		}
+	}
+	return false
+}
+
 // matters reports whether an entry may be, or lead to, something of a pack.
 func matters(name string, mode fs.FileMode) bool {
 	if mode.IsDir() || mode&fs.ModeSymlink != 0 {
-		return !skipped(name) || isDocument(name) || isToolFile(name)
+		return !skipped(name) || isDocument(name) || isToolFile(name) || isManifest(name)
 	}
-	return isDocument(name) || isToolFile(name)
+	return isDocument(name) || isToolFile(name) || isManifest(name)
 }
 
 func isDocument(name string) bool {

@@ -14,8 +14,16 @@ const (
 	maxNearLetters = 64  // of each, between what is the same in both
 )
 
-// near returns at most three of ids that somebody who wrote id may have meant.
-func near(id string, ids []string) []string {
+// enoughNear is how many names a message suggests.
+const enoughNear = 3
+
+// near is [Near] with as many names as a message suggests.
+func near(id string, ids []string) []string { return Near(id, ids, enoughNear) }
+
+// Near returns at most so many of names that somebody who wrote name may have
+// meant, the nearest first. Letter case does not matter.
+func Near(name string, names []string, most int) []string {
+	id := strings.ToLower(name)
 	type candidate struct {
 		id       string
 		distance int
@@ -27,7 +35,7 @@ func near(id string, ids []string) []string {
 	base := path.Base(id)
 	enough := max(1, len(base)/3)
 	ofBase, ofID := newRuler(base, enough), newRuler(id, enough)
-	for _, other := range ids {
+	for _, other := range names {
 		lower := strings.ToLower(other)
 		d := min(ofBase.distance(lower[strings.LastIndexByte(lower, '/')+1:]), ofID.distance(lower))
 		if len(base) >= 3 && strings.Contains(lower, base) {
@@ -39,7 +47,7 @@ func near(id string, ids []string) []string {
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var best []string
-	for _, f := range found[:min(3, len(found))] {
+	for _, f := range found[:min(most, len(found))] {
 		best = append(best, f.id)
 	}
 	return best

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -28,6 +29,7 @@ const (
 	CodeRootMissing      = "root-missing"       // warning: a root is not there
 	CodeRootUnreadable   = "root-unreadable"    // warning: a root, or a directory below it, cannot be read
 	CodeTooManyDirs      = "root-too-large"     // warning: not every directory was looked at
+	CodeTooDeep          = "root-too-deep"      // warning: directories that lie too deep were not looked at
 	CodeLinkOutside      = "link-outside"       // warning: a symlink leads out of the root and is not followed
 	CodeNoPack           = "no-pack"            // error: the directory a person named holds no pack; says what is missing
 	CodeEntryUnreadable  = "entry-unreadable"   // error: the entry document cannot be read
@@ -131,6 +133,7 @@ type Options struct {
 	Attached attach.Set // what a person attached and detached
 	Attach   []string   // ids, whole and in any letter case, attached whatever Attached says; "all" for every pack
 	Limits   Limits
+	Patient  bool         // every document is read, however long that takes; of [Scan] only
 	Logger   *slog.Logger // nil: no log
 	Index    Index        // of a Library only; the zero value keeps nothing on disk
 
@@ -182,6 +185,10 @@ type Origin struct {
 	loader *tools.Loader // of loose tools
 }
 
+// IsUnread reports whether there was no time yet to read the entry document; see
+// [Library.ReadOn].
+func (p *Pack) IsUnread() bool { return isUnread(p.Problems) }
+
 // Tags are those of the frontmatter.
 func (p *Pack) Tags() []string { return p.Frontmatter.Tags() }
 
@@ -227,11 +234,13 @@ func (p *Pack) BodyOffset(dir *packfs.Dir, tree *packfs.Tree) (int64, error) {
 	if limit := p.limits.EntryDoc; size > limit {
 		return 0, &packfs.PathError{Path: p.Entry, Reason: &packfs.TooLargeError{Size: size, Limit: limit}}
 	}
-	block, state := frontmatter.Find(head)
+	set := charset.Of(head)
+	text := set.Decode(head)
+	block, state := frontmatter.Find(text)
 	if state != frontmatter.Closed {
 		return 0, nil
 	}
-	return int64(block.Body), nil
+	return int64(set.Size(text[:block.Body])), nil
 }
 
 // head is as much of the entry document as may have frontmatter, at least, and how

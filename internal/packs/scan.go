@@ -51,6 +51,9 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	for i := range opts.Roots {
 		root := &opts.Roots[i]
 		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: make(map[string]bool), touched: touched}
+		if opts.Patient {
+			s.bounds = s.bounds.patient()
+		}
 		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits, loader: opts.loader}
 		if before != nil {
 			s.before = before[i]
@@ -87,8 +90,10 @@ type scanner struct {
 	reads     int             // directories and documents that were opened
 	steps     int             // that documents took to read
 	linkSteps int             // of them, that those took which are links
-	unread    bool            // there were none for a document
-	full      bool            // as many as bounds has were reached
+	unread    int             // documents for which there were none
+	fullAt    *place          // the first directory for which there was no room; nil: there was for all
+	deep      int             // directories that hold others which are too deep
+	deepAt    place           // the first of them
 	visited   map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
 	links     []place         // symlinks met on the way, which may lead to directories
 	follows   int             // how many symlinks were followed, or are in links
@@ -109,9 +114,9 @@ type scanner struct {
 
 // remember returns what to remember for the next scan, and nothing else of s.
 func (s *scanner) remember() *memo {
-	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
+	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, unread: s.unread, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
 	if len(s.out.b) > maxTree {
-		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, always: true}
+		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, unread: s.unread, always: true}
 	}
 	if string(s.out.b) == s.old.tree {
 		m.tree = s.old.tree
@@ -138,6 +143,7 @@ type place struct {
 	actual string // the same, symlinks resolved (of a link: all but the last)
 	depth  int
 	inPack bool  // below a pack
+	aside  bool  // in a folder of a plugin that is for other things than packs
 	room   *room // nil outside of packs
 }
 
@@ -222,12 +228,15 @@ func (s *scanner) scan() error {
 			}
 		}
 	}
-	if s.full {
-		s.report(diag.Warning, CodeTooManyDirs, s.root.Dir, fmt.Sprintf("the folder holds more than %d directories, and the rest was left out", s.bounds.dirs), "name the folders that hold packs instead of one above them")
+	if s.fullAt != nil {
+		s.reportDir(*s.fullAt, CodeTooManyDirs, fmt.Sprintf("%s holds more than %d directories, and those from here on were not looked at", s.root.Dir, s.bounds.dirs), "name the folders that hold packs instead of one above them")
 	}
-	if s.unread {
-		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, "some documents in the folder were not read yet, since others took too long",
-			"they are read when the packs are looked at again; put packs that are slow to read into a folder of packs of their own")
+	if s.deep > 0 {
+		s.reportDir(s.deepAt, CodeTooDeep, fmt.Sprintf("%s, %d folders below %s, and what is in them was not looked at; this is the first", holders(s.deep), maxDepth, s.root.Dir), "name a folder further down as a folder of packs, or move its packs up")
+	}
+	if s.unread > 0 {
+		s.report(diag.Warning, frontmatter.CodeUnread, s.root.Dir, diag.Count(s.unread, "document")+" of the folder could not be read yet, since others took too long",
+			"a server reads them as soon as it has nothing else to do; put packs that are slow to read into a folder of packs of their own")
 	}
 	if s.root.Named && len(s.found) == 0 {
 		message := "no pack here: neither this directory nor one below it has a SKILL.md, or another document with name and description in its frontmatter"
@@ -237,6 +246,21 @@ func (s *scanner) scan() error {
 		s.report(diag.Error, CodeNoPack, s.root.Dir, message, "write a SKILL.md that begins with a line ---, name:, description: and a line ---")
 	}
 	return nil
+}
+
+// isFull takes the first directory for which there was no room.
+func (s *scanner) isFull(p place) {
+	if s.fullAt == nil {
+		s.fullAt = &p
+	}
+}
+
+// holders is n folders that hold others, at the beginning of a sentence.
+func holders(n int) string {
+	if n == 1 {
+		return "a folder holds others"
+	}
+	return fmt.Sprintf("%d folders hold others", n)
 }
 
 // inside reports whether a path with symlinks resolved is dir or below it.
@@ -307,6 +331,10 @@ func (s *scanner) walk(v *visit) error {
 		if err := s.below(v, p); err != nil {
 			return err
 		}
+	} else if v.now.entries.holdDirs() {
+		if s.deep++; s.deep == 1 {
+			s.deepAt = p
+		}
 	}
 	s.out.end(at)
 	return nil
@@ -314,12 +342,15 @@ func (s *scanner) walk(v *visit) error {
 
 // below walks the directories in the one of v, whose place is p.
 func (s *scanner) below(v *visit, p place) error {
+	isPlugin := v.now.entries.haveManifest()
 	for e := range v.now.entries.all() {
 		if !e.IsDir() && e.mode&fs.ModeSymlink == 0 || skipped(e.name) {
 			continue
 		}
+		full := v.path(e.name)
+		below := p.below(e.name, full)
 		if s.dirs++; s.dirs > s.bounds.dirs {
-			s.full = true
+			s.isFull(below)
 			return nil
 		}
 		if p.room != nil {
@@ -330,8 +361,7 @@ func (s *scanner) below(v *visit, p place) error {
 				return nil
 			}
 		}
-		full := v.path(e.name)
-		below := p.below(e.name, full)
+		below.aside = p.aside || isPlugin && ofPlugin(e.name)
 		if e.mode&fs.ModeSymlink != 0 {
 			if s.mayFollow(p) {
 				s.links = append(s.links, below)
@@ -388,7 +418,25 @@ func (s *scanner) follow(top *visit, l place) error {
 	return nil
 }
 
-// skipped reports whether no pack is looked for in a directory of that name.
+// ofPlugin reports whether a folder beside the manifest of a plugin is for other
+// things than packs. Its documents have frontmatter as packs have.
+func ofPlugin(name string) bool {
+	switch name {
+	case "agents", "commands", "output-styles", "hooks":
+		return true
+	}
+	return false
+}
+
+// isManifest reports whether a file or folder of that name says that it is in a
+// plugin of another program, such as .claude-plugin.
+func isManifest(name string) bool {
+	return name == "plugin.json" || strings.HasPrefix(name, ".") && strings.HasSuffix(name, "-plugin")
+}
+
+// IsSkipped reports whether no pack is looked for in a directory of that name.
+func IsSkipped(name string) bool { return skipped(name) }
+
 func skipped(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
 
 // causeOf returns the innermost words of err: the path is said beside them.

@@ -93,8 +93,16 @@ func TestDiscovery(t *testing.T) {
 		want       []string
 	}{
 		{name: "nothing", tree: "-- x.txt --\n"},
-		{name: "depth", tree: "-- 1/2/3/4/5/6/SKILL.md --\nPACK six\n-- 1/2/3/4/5/6/7/SKILL.md --\nPACK seven\n",
-			want: []string{"1/2/3/4/5/six = 1/2/3/4/5/6/SKILL.md"}},
+		{name: "depth", tree: "-- 1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/SKILL.md --\nPACK sixteen\n-- 1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/SKILL.md --\nPACK seventeen\n",
+			want: []string{"1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/sixteen = 1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/SKILL.md", "! root-too-deep"}},
+		{name: "first document, deeper", tree: "-- a/b/x.md --\nPACK no\n-- a/c/y.md --\nPACK y\n-- a/c/tools.json --\n[]\n-- a/d/README.md --\nPACK d\n-- a/e/z.md --\nPACK z\n-- a/e/tools/t.tool.json --\n{}\n" +
+			"-- a/f/m.md --\n---\nname: m\ndescription: d\n---\n### greet\n#### Command\n```bash\necho hi\n```\n",
+			want: []string{"a/d = a/d/README.md", "a/m = a/f/m.md", "a/y = a/c/y.md", "a/z = a/e/z.md"}},
+		{name: "beside a plugin manifest", tree: "-- p/.claude-plugin/plugin.json --\n{}\n-- p/agents/a.md --\nPACK a\n-- p/agents/deep/tools.json --\n[]\n-- p/agents/deep/b.md --\nPACK b\n-- p/commands/README.md --\nPACK c\n" +
+			"-- p/hooks/h.md --\nPACK h\n-- p/output-styles/o.md --\nPACK o\n-- p/skills/s/SKILL.md --\nPACK s\n-- q/agents/z.md --\nPACK z\n-- q/agents/tools.json --\n[]\n",
+			want: []string{"p/skills/s = p/skills/s/SKILL.md", "q/z = q/agents/z.md"}},
+		{name: "a root that is a plugin", tree: "-- .claude-plugin/plugin.json --\n{}\n-- agents/a.md --\nPACK a\n-- commands/c.md --\nPACK c\n-- other/o.md --\nPACK o\n-- hooks/SKILL.md --\nPACK hooks\n",
+			want: []string{"hooks = hooks/SKILL.md", "o = other/o.md"}},
 		{name: "skipped directories", tree: "-- .git/a/SKILL.md --\nPACK a\n-- node_modules/b/SKILL.md --\nPACK b\n-- .hidden/SKILL.md --\nPACK c\n-- d/SKILL.md --\nPACK d\n",
 			want: []string{"d = d/SKILL.md"}},
 		{name: "root is a pack", tree: "-- SKILL.md --\nPACK top\n-- more/SKILL.md --\nPACK more\n-- more/deep/x/SKILL.md --\nPACK x\n",
@@ -142,14 +150,34 @@ func TestIdentity(t *testing.T) {
 		{name: "collision, first by path", tree: "-- b/SKILL.md --\nPACK x\n-- a/SKILL.md --\nPACK x\n", want: []string{"b = b/SKILL.md id-collision", "x = a/SKILL.md"}},
 		{name: "collision, directory taken", tree: "-- a/SKILL.md --\nPACK x\n-- b/SKILL.md --\nPACK x\n-- c/SKILL.md --\nPACK b\n",
 			want: []string{"b = c/SKILL.md", "b-2 = b/SKILL.md id-collision", "x = a/SKILL.md"}},
-		{name: "collision, only case", tree: "-- Up/a/SKILL.md --\nPACK x\n-- up/b/SKILL.md --\nPACK x\n", want: []string{"up/b = up/b/SKILL.md id-collision", "Up/x = Up/a/SKILL.md"}},
+		{name: "collision, only case", tree: "-- Up/a/SKILL.md --\nPACK x\n-- up/b/SKILL.md --\nPACK x\n", want: []string{"up/b = up/b/SKILL.md id-collision", "up/x = Up/a/SKILL.md"}},
+		{name: "folders are folded", tree: "-- d__e/f/SKILL.md --\nPACK f\n-- My Team/G.H_i/SKILL.md --\nPACK g\n-- ÄÖ__ß/k/SKILL.md --\nPACK k\n-- ___/l/SKILL.md --\nPACK l\n-- capability_packs_list/m/SKILL.md --\nPACK m\n" +
+			"-- workspace/n.md --\nPACK n\n-- workspace.d/SKILL.md --\nPACK n\n-- x/workspace/SKILL.md --\n---\ndescription: d\n---\n-- CON__x/1/2/SKILL.md --\nPACK o\n",
+			want: []string{
+				"_/l = ___/l/SKILL.md",
+				"capability_packs_list/m = capability_packs_list/m/SKILL.md",
+				"con_x/1/o = CON__x/1/2/SKILL.md",
+				"d_e/f = d__e/f/SKILL.md",
+				"my-team/g = My Team/G.H_i/SKILL.md",
+				"n = workspace/n.md",
+				"workspace-d = workspace.d/SKILL.md id-collision",
+				"x/workspace = x/workspace/SKILL.md invalid name-missing",
+				"äö_ß/k = ÄÖ__ß/k/SKILL.md",
+			}},
+		{name: "reserved words from folders", tree: "-- a/SKILL.md --\nPACK x\n-- workspace/SKILL.md --\nPACK x\n-- x/SKILL.md --\nPACK x\n-- capability_packs_list/SKILL.md --\nPACK x\n",
+			want: []string{
+				"a = a/SKILL.md id-collision",
+				"capability-packs-list-pack = capability_packs_list/SKILL.md id-collision",
+				"workspace-pack = workspace/SKILL.md id-collision",
+				"x = x/SKILL.md",
+			}},
 		{name: "reserved", tree: "-- a/SKILL.md --\nPACK workspace\n-- b/workspace/SKILL.md --\nPACK workspace\n-- c/SKILL.md --\nPACK mcp__x__y\n-- d__e/f/SKILL.md --\nPACK f\n-- g/SKILL.md --\nPACK capability_packs_list\n-- h/SKILL.md --\nPACK capability-packs-read-file\n-- i/SKILL.md --\nPACK capability-packs\n",
 			want: []string{
 				"b/workspace = b/workspace/SKILL.md",
 				"capability-packs = i/SKILL.md",
 				"capability-packs-list = g/SKILL.md invalid id-reserved name-not-valid",
 				"capability-packs-read-file = h/SKILL.md invalid id-reserved",
-				"d__e/f = d__e/f/SKILL.md invalid id-reserved",
+				"d_e/f = d__e/f/SKILL.md",
 				"mcp-x-y = c/SKILL.md invalid id-reserved name-not-valid",
 				"workspace = a/SKILL.md invalid id-reserved",
 			}},
@@ -161,6 +189,49 @@ func TestIdentity(t *testing.T) {
 				t.Errorf("Scan (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A refusal says which file to change, and what in it.
+func TestReservedSaysWhere(t *testing.T) {
+	dir := writeTree(t, "-- a__b/c/SKILL.md --\n---\ndescription: d\nname: x__y\n---\n-- t.tool.json --\n"+
+		`{"name": "workspace", "description": "d", "parameters": {"type": "object"}, "command": {"program": "true"}}`+"\n")
+	got := map[string]diag.Diagnostic{}
+	for _, p := range scan(t, Options{Roots: []Root{{Dir: dir}}}).All() {
+		for _, d := range p.Problems {
+			if d.Code == CodeIDReserved {
+				got[p.Entry] = d
+			}
+		}
+	}
+	if d := got["SKILL.md"]; d.File != "SKILL.md" || d.Line != 3 || !strings.Contains(d.Message, `"x__y"`) || strings.Contains(d.Message, "a__b") || !strings.Contains(d.Hint, "name:") {
+		t.Errorf("of a document: %+v, want the line of its name", d)
+	}
+	if d := got["t.tool.json"]; d.File != "t.tool.json" || !strings.Contains(d.Hint, "tool") {
+		t.Errorf("of a tool: %+v, want its file, and the tool's name as what to change", d)
+	}
+}
+
+// What a bound leaves out is told once, with a path and how much there is of it.
+func TestBoundsSayWhere(t *testing.T) {
+	deep := strings.Repeat("d/", maxDepth)
+	dir := writeTree(t, "-- a/"+deep+"x/SKILL.md --\nPACK x\n-- a/"+deep+"y/SKILL.md --\nPACK y\n-- b/"+deep+"z/SKILL.md --\nPACK z\n-- c/SKILL.md --\nPACK c\n")
+	var got []diag.Diagnostic
+	for _, d := range scan(t, Options{Roots: []Root{{Dir: dir}}}).Problems() {
+		if d.Code == CodeTooDeep {
+			got = append(got, d)
+		}
+	}
+	want := filepath.Join(dir, filepath.FromSlash("a/"+strings.TrimSuffix(strings.Repeat("d/", maxDepth-1), "/")))
+	if len(got) != 1 || got[0].Severity != diag.Warning || got[0].File != want || !strings.Contains(got[0].Message, "2 ") || got[0].Hint == "" {
+		t.Errorf("problems = %v, want one with the first of 2 folders, %s", got, want)
+	}
+	got = nil
+	for _, d := range scan(t, Options{Roots: []Root{{Dir: dir}}, bounds: bounds{dirs: 3}}).Problems() {
+		got = append(got, d)
+	}
+	if len(got) != 1 || got[0].Code != CodeTooManyDirs || !strings.HasPrefix(got[0].File, filepath.Join(dir, "a")) {
+		t.Errorf("problems = %v, want one with the folder at which the bound was reached", got)
 	}
 }
 

@@ -178,6 +178,79 @@ func TestUnreadDocumentsAreReadInTheEnd(t *testing.T) {
 	}
 }
 
+// A library goes on reading in steps, as long as that gets it further; links, which
+// are read anew each time, keep it busy once and not for ever.
+func TestReadOn(t *testing.T) {
+	const documents = 40
+	dir := writeTree(t, "-- m/SKILL.md --\nPACK m\n")
+	needStamps(t, dir)
+	document := slowDocument(slow["nested brackets"], 1000)
+	for i := range documents {
+		write(t, fmt.Sprintf("%s/n%02d/SKILL.md", dir, i), document)
+	}
+	opts := Options{
+		Roots: []Root{{Dir: dir, AttachAll: true}}, bounds: bounds{steps: 1 << 20, packSteps: 1 << 18},
+		clock: func() time.Time { return time.Now().Add(later) },
+	}
+	l, err := NewLibrary(t.Context(), opts, nil)
+	must(t, err)
+	readOn := func() (steps int) {
+		t.Helper()
+		for {
+			before := unread(l.Catalog(t.Context()))
+			changed, more, err := l.ReadOn(t.Context())
+			must(t, err)
+			after := unread(l.Catalog(t.Context()))
+			if changed != (after < before) {
+				t.Errorf("ReadOn = %v, and %d documents of %d are left", changed, after, before)
+			}
+			if steps++; !more || steps > documents {
+				return steps
+			}
+		}
+	}
+	if n := unread(l.Catalog(t.Context())); n < documents/2 {
+		t.Fatalf("only %d documents were left", n)
+	}
+	if n := readOn(); n < 2 || n > documents || unread(l.Catalog(t.Context())) > 0 {
+		t.Errorf("after %d steps, %d documents are not read", n, unread(l.Catalog(t.Context())))
+	}
+	if changed, more, err := l.ReadOn(t.Context()); changed || more || err != nil {
+		t.Errorf("ReadOn of everything that was read = %v, %v, %v", changed, more, err)
+	}
+	for i := range documents {
+		write(t, fmt.Sprintf("%s/l%02d/text", dir, i), document)
+		if err := os.Symlink("text", fmt.Sprintf("%s/l%02d/SKILL.md", dir, i)); err != nil {
+			t.Skipf("symlinks: %v", err)
+		}
+	}
+	must(t, l.Rescan(t.Context()))
+	if n := readOn(); n > 2 {
+		t.Errorf("%d steps for links, which get it no further", n)
+	}
+	if _, more, err := l.ReadOn(t.Context()); more || err != nil {
+		t.Errorf("ReadOn once more = %v, %v", more, err)
+	}
+}
+
+// A patient scan reads everything, however long it takes; only what no document may
+// take is left.
+func TestPatient(t *testing.T) {
+	dir := writeTree(t, "-- m/SKILL.md --\nPACK m\n")
+	document := slowDocument(slow["nested brackets"], 1000)
+	for i := range 40 {
+		write(t, fmt.Sprintf("%s/m/%02d/SKILL.md", dir, i), document)
+	}
+	opts := Options{Roots: []Root{{Dir: dir}}, bounds: bounds{steps: 1 << 20, packSteps: 1 << 18}}
+	if n := unread(scan(t, opts)); n == 0 {
+		t.Fatal("nothing was left")
+	}
+	opts.Patient = true
+	if c := scan(t, opts); unread(c) > 0 || len(c.Problems()) > 0 {
+		t.Errorf("%d documents were left, and said is %v", unread(c), c.Problems())
+	}
+}
+
 // Twenty thousand packs with YAML as people write it are within the bound, beside
 // one that is as slow as can be.
 func TestUsualFrontmatterIsRead(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -171,8 +172,16 @@ func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 		return sources
 	}
 	// What cannot be read of the entry document is the pack's problem.
-	if data, err := dir.ReadAll(p.Entry, p.limits.EntryDoc); err == nil && tools.MentionsCommand(data) {
-		sources = append(sources, source{name: p.Entry, data: data})
+	if data, err := dir.ReadAll(p.Entry, p.limits.EntryDoc); err == nil && tools.MentionsCommand(charset.Text(data)) {
+		s := source{name: p.Entry, data: data}
+		if set := charset.Of(data); set != charset.UTF8 {
+			// Which bytes a program gets is not guessed.
+			s.bad = &diag.Diagnostic{
+				Code: tools.CodeNotUTF8, Severity: diag.Error, File: p.Entry,
+				Message: fmt.Sprintf("the document is %s, not UTF-8, so the tools that it declares are not read", set), Hint: "save the file as UTF-8",
+			}
+		}
+		sources = append(sources, s)
 	}
 	return sources
 }

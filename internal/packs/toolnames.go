@@ -5,6 +5,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
@@ -91,6 +92,9 @@ func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
 		return text
 	}
 	*left -= len(data)
+	if charset.Of(data) != charset.UTF8 {
+		return text // its tools are not read
+	}
 	body := 0
 	if block, state := frontmatter.Find(data); state == frontmatter.Closed {
 		body = block.Body

@@ -88,7 +88,11 @@ func (w *writer) end(at int) {
 func (w *writer) record(r *record) {
 	w.text(r.name)
 	w.stamp(r.stamp)
-	w.number(uint64(len(w.docs)))
+	number := uint64(len(w.docs)) << 1
+	if r.tools {
+		number |= 1
+	}
+	w.number(number)
 	w.docs = append(w.docs, r.doc)
 	w.number(uint64(len(r.problems)))
 	for _, p := range r.problems {
@@ -174,7 +178,9 @@ func (m *memo) read(at int, n *node) (below subs, ok bool) {
 
 func (m *memo) record(r *packed.Reader) record {
 	d := record{name: r.Text(), stamp: packfs.ReadStamp(r)}
-	if i := r.Number(); i < uint64(len(m.docs)) {
+	number := r.Number()
+	d.tools = number&1 != 0
+	if i := number >> 1; i < uint64(len(m.docs)) {
 		d.doc = m.docs[i]
 	} else {
 		r.Fail()

@@ -15,7 +15,7 @@ const (
 
 // An Error says what is wrong with a rule or an example.
 type Error struct {
-	At      string // "pack", "kind", "tool", "argv" or "argv[2]"; empty: the whole
+	At      string // "pack", "kind", "tool", "argv", "argv[2]", "env", "cwd" or "stdin"; empty: the whole
 	Problem string // what is wrong and what to write, without naming At
 }
 
@@ -45,21 +45,42 @@ func (r *Rule) problem() *Error {
 	for i, k := range r.Kinds {
 		switch {
 		case !slices.Contains(kinds(), k):
-			return wrong(selectKind, "is %q; want open, read, enable, run or attach", k)
+			return wrong(selectKind, "is %q; want %s", k, anyKind)
 		case slices.Contains(r.Kinds[:i], k):
 			return wrong(selectKind, "name %s once", k)
 		}
 	}
-	if !isPattern(r.Tool) {
-		return wrong(selectTool, "is %q; want a tool's name or a pattern of names", r.Tool)
+	if r.Tool != "" {
+		if e := toolProblem(r.Tool, r.Pack, r.forExec); e != nil {
+			return e
+		}
+		if pack, _ := SplitTool(r.Tool); pack != "" && r.Pack != "" {
+			return wrong(selectTool, "is %q, which names the pack too; remove pack, or the part of tool before the last slash", r.Tool)
+		}
+		if slices.Contains(r.Kinds, kindExec) {
+			return wrong(selectKind, "is %s; a command of the model's own is no declared tool: remove tool, or make two rules", strings.Join(r.Kinds, " and "))
+		}
 	}
-	if (r.Tool != "" || r.Argv != nil) && slices.ContainsFunc(r.Kinds, func(k string) bool { return k != kindRun }) {
-		return wrong(selectKind, "is %s; a rule with tool or argv is about runs: write run, or make two rules", strings.Join(r.Kinds, " and "))
+	if r.aboutRuns() && slices.ContainsFunc(r.Kinds, func(k string) bool { return !starts(k) }) {
+		return wrong(selectKind, "is %s; a rule with tool, argv, env, cwd or stdin is about runs: write run or exec, or make two rules", strings.Join(r.Kinds, " and "))
+	}
+	if e := r.settingProblem(); e != nil {
+		return e
 	}
 	if r.Effect == Allow && len(r.Kinds) == 0 && r.Tool == "" && r.Argv == nil {
-		return wrong("", "allows every kind of call; say which: kind: open, read, enable, run or attach, or a list of them")
+		return wrong("", "allows every kind of call; say which: kind: %s, or a list of them", anyKind)
 	}
 	return r.argvProblem()
+}
+
+// forExec is how to write the rule for commands of the model's own.
+func (r *Rule) forExec() string {
+	exec := Rule{Effect: r.Effect, Kinds: []string{kindExec}, Argv: r.Argv, Cwd: r.Cwd}
+	exec.Pack, _ = SplitTool(r.Tool)
+	if exec.Pack == "" {
+		exec.Pack = r.Pack
+	}
+	return r.Effect.String() + ": {" + exec.selectors() + "}"
 }
 
 // isPattern reports whether text is empty or fit for path.Match.

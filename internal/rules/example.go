@@ -13,29 +13,42 @@ import (
 type Example struct {
 	Pack, Kind, Tool string
 	Argv             []string // the program as it would be asked for, and its arguments
+	Env              []string // the variables that the tool sets
+	Cwd              string   // the folder, as a rule has it
+	Stdin            bool
 }
 
 // Check returns an [*Error] when there is no such call.
 func (e Example) Check() error {
 	switch {
-	case e.Pack == "" && e.Kind == "" && e.Tool == "" && e.Argv == nil:
-		return &Error{"", `says nothing; write an argv, such as [git, push], or a mapping of pack, kind, tool and argv`}
+	case !e.starts() && e.Pack == "" && e.Kind == "":
+		return &Error{"", `says nothing; write an argv, such as [git, push], or a mapping of pack, kind, tool, argv, env, cwd and stdin`}
 	case e.Kind != "" && !slices.Contains(kinds(), e.Kind):
-		return &Error{selectKind, fmt.Sprintf("is %q; want open, read, enable, run or attach", e.Kind)}
-	case e.Kind != "" && e.Kind != kindRun && (e.Tool != "" || e.Argv != nil):
-		return &Error{selectKind, fmt.Sprintf("is %s; only a run has a tool and an argv", e.Kind)}
+		return &Error{selectKind, fmt.Sprintf("is %q; want %s", e.Kind, anyKind)}
+	case e.Kind != "" && !starts(e.Kind) && e.starts():
+		return &Error{selectKind, fmt.Sprintf("is %s; only run and exec have an argv, and run a tool, variables and input", e.Kind)}
+	case e.Kind == kindExec && e.declared():
+		return &Error{selectKind, "is exec; a command of the model's own is no declared tool, sets no variables and has no input"}
 	case e.Argv != nil && (len(e.Argv) == 0 || e.Argv[0] == ""):
 		return &Error{selectArgv, "has no program; write its name first"}
 	}
 	return nil
 }
 
+// starts reports whether only a call that starts a program is like e.
+func (e *Example) starts() bool { return e.declared() || e.Argv != nil || e.Cwd != "" }
+
+// declared reports whether only a run of a declared tool is like e.
+func (e *Example) declared() bool { return e.Tool != "" || e.Env != nil || e.Stdin }
+
 // call returns the call: a program that is named without a slash is on PATH,
 // another is where the name says.
-func (e Example) call() Call {
-	c := Call{Pack: e.Pack, Kind: e.Kind, Tool: e.Tool}
-	if e.Tool != "" || e.Argv != nil {
-		c.Kind = kindRun
+func (e *Example) call() Call {
+	c := Call{Pack: e.Pack, Kind: e.Kind, Tool: e.Tool, Env: e.Env, Stdin: e.Stdin, Usual: e.Cwd == ""}
+	if e.Cwd != "" {
+		// Nowhere else, so that no folder is taken for another.
+		c.Dir = e.Cwd
+		c.Folders = map[string]string{e.Cwd: e.Cwd}
 	}
 	if len(e.Argv) > 0 {
 		c.Bare = !isPath(e.Argv[0])
@@ -45,6 +58,17 @@ func (e Example) call() Call {
 		}
 	}
 	return c
+}
+
+// runs are the kinds of calls that a rule about runs means.
+func (r *Rule) runs() []string {
+	switch {
+	case len(r.Kinds) > 0:
+		return r.Kinds
+	case r.NamesTool() || r.Tool != "" && r.Effect == Allow:
+		return []string{kindRun}
+	}
+	return []string{kindRun, kindExec}
 }
 
 // Try reports whether r matches the call of an example, and why not: "argv is
@@ -58,46 +82,91 @@ func (r *Rule) try(e Example, windows bool) (bool, string) {
 	if c.Pack == "" {
 		wanted.Pack = ""
 	}
-	if c.Tool == "" {
+	switch pack, tool := SplitTool(r.Tool); {
+	case r.Tool == "":
+	case c.Pack == "" && c.Tool == "":
 		wanted.Tool = ""
+	case c.Tool == "":
+		wanted.Tool, wanted.Pack = "", pack
+		if pack == "" {
+			wanted.Pack = r.Pack
+		}
+	case c.Pack == "":
+		wanted.Tool = tool
 	}
-	switch runs := r.Tool != "" || r.Argv != nil; {
-	case runs && c.Kind == "":
+	if c.Kind == "" && (e.starts() || r.aboutRuns()) {
 		c.Kind = kindRun
-	case runs:
-		wanted.Kinds = []string{kindRun}
+		if all := r.runs(); !e.declared() && !slices.Contains(all, kindRun) && slices.Contains(all, kindExec) {
+			c.Kind = kindExec
+		}
+	}
+	switch {
+	case r.aboutRuns():
+		wanted.Kinds = r.runs()
 	case c.Kind == "":
 		wanted.Kinds = nil
 	}
 	if e.Argv == nil {
 		wanted.Argv = nil
 	}
+	if r.Effect != Allow {
+		if e.Env == nil {
+			wanted.Env = nil
+		}
+		if e.Cwd == "" {
+			wanted.Cwd = ""
+		}
+		if !e.Stdin {
+			wanted.Stdin = false
+		}
+	} else if e.Cwd == "" && r.Cwd != "" {
+		wanted.Cwd = cwdAny
+	}
 	not := func(selector, is, want string) (bool, string) { return false, selector + " is " + is + ", not " + want }
-	switch wanted.others(&c) {
+	s := &subject{Call: c, windows: windows}
+	switch wanted.others(s) {
 	case selectPack:
-		return not(selectPack, word(c.Pack), word(r.Pack))
+		return not(selectPack, word(c.Pack), word(wanted.Pack))
 	case selectKind:
 		return not(selectKind, c.Kind, strings.Join(wanted.Kinds, " or "))
 	case selectTool:
-		return not(selectTool, word(c.Tool), word(r.Tool))
+		if c.Kind == kindExec {
+			return not(selectKind, c.Kind, kindRun)
+		}
+		is := c.Tool
+		if strings.Contains(wanted.Tool, "/") {
+			is = c.Pack + "/" + c.Tool
+		}
+		return not(selectTool, word(is), word(wanted.Tool))
+	case selectEnv:
+		return not(selectEnv, words(e.Env), words(r.Env))
+	case selectCwd:
+		return not(selectCwd, word(e.Cwd), word(r.Cwd))
 	}
-	s := &subject{Call: c, windows: windows}
-	if wanted.argv(s) {
-		return true, ""
+	if !wanted.argv(s) {
+		_, why := not(selectArgv, words(e.Argv), words(r.Argv))
+		switch {
+		case c.Bare && isPath(r.Argv[0]):
+			why += "; the rule names a path, so name it here too"
+		case r.Effect != Allow && r.nearly(s):
+			why += "; it only comes near, and is asked about"
+		}
+		return false, why
 	}
-	_, why := not(selectArgv, words(e.Argv), words(r.Argv))
-	switch {
-	case c.Bare && isPath(r.Argv[0]):
-		why += "; the rule names a path, so name it here too"
-	case r.Effect != Allow && r.nearly(s):
-		why += "; it only comes near, and is asked about"
+	if r.Effect == Allow && !r.asDeclared() {
+		if add := wanted.lacks(s); add != nil {
+			return false, "the call has more than the rule names; to allow it, add " + strings.Join(add, ", ")
+		}
 	}
-	return false, why
+	return true, ""
 }
 
 // String returns the rule as the configuration would have it, on one line, and
 // safe to show: deny {kind: run, argv: [git, push, "**"]}.
-func (r Rule) String() string {
+func (r Rule) String() string { return r.Effect.String() + " {" + r.selectors() + "}" }
+
+// selectors are what the configuration would have between the braces.
+func (r *Rule) selectors() string {
 	var parts []string
 	add := func(key, value string) { parts = append(parts, key+": "+value) }
 	if r.Pack != "" {
@@ -116,7 +185,16 @@ func (r Rule) String() string {
 	if r.Argv != nil {
 		add(selectArgv, words(r.Argv))
 	}
-	return r.Effect.String() + " {" + strings.Join(parts, ", ") + "}"
+	if r.Env != nil {
+		add(selectEnv, words(r.Env))
+	}
+	if r.Cwd != "" {
+		add(selectCwd, word(r.Cwd))
+	}
+	if r.Stdin {
+		add(selectStdin, "true")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // words is a list as one would write it into the configuration.

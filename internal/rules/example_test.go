@@ -13,7 +13,7 @@ func ExampleDecide() {
 	}
 	for _, args := range [][]string{{"status"}, {"push", "-f"}, {"-c", "x", "push"}} {
 		v := rules.Decide(all, rules.Call{
-			Pack: "acme/deploy", Kind: "run", Tool: "exec_best_effort",
+			Pack: "acme/deploy", Kind: "exec", Usual: true,
 			Program: []string{"git", "/usr/bin/git"}, Args: args, Bare: true,
 		})
 		fmt.Println(args, v.Effect, v.Near, v.Rule)

@@ -40,20 +40,34 @@ func (e Effect) String() string {
 	return "no rule"
 }
 
-// kindRun is the kind of call that starts a program.
-const kindRun = "run"
+// The kinds of calls that start a program.
+const (
+	kindRun  = "run"  // a tool that a pack declares
+	kindExec = "exec" // a command that the model wrote itself
+)
 
 // kinds are the kinds of calls that rules are about. Listing names never asks,
 // and nobody is kept from detaching.
-func kinds() []string { return []string{"open", "read", "enable", kindRun, "attach"} }
+func kinds() []string { return []string{"open", "read", "enable", kindRun, kindExec, "attach"} }
+
+// anyKind is how messages list them.
+const anyKind = "open, read, enable, run, exec or attach"
+
+// starts reports whether a call of this kind starts a program.
+func starts(kind string) bool { return kind == kindRun || kind == kindExec }
 
 // A Rule is one of the user's. An empty selector matches every call.
 type Rule struct {
 	Effect Effect
-	Pack   string   // pattern of pack ids, as path.Match has them; "*" alone matches slashes too
-	Kinds  []string // open, read, enable, run, attach
-	// Tool is a pattern of declared names, "exec_best_effort" for commands that the
-	// model writes. A rule that has one is about runs only.
+	Pack   string // pattern of pack ids, as path.Match has them; "*" alone matches slashes too
+	// Kinds are open, read, enable, run, exec and attach. A denial or question
+	// about run holds for exec too, since a command of the model's own can do
+	// whatever a tool does; an allowance does not.
+	Kinds []string
+	// Tool is a pattern of declared names, or one of pack ids and one of names with
+	// a slash between them; see [SplitTool]. A rule that has one is about runs of
+	// declared tools only, but a denial or question about every tool ("*") holds
+	// for exec too.
 	Tool string
 	// Argv are patterns of the program and its arguments, one each; nil matches
 	// calls of every kind, with or without a program. In each, "*" is any text,
@@ -64,13 +78,29 @@ type Rule struct {
 	// one as a path. A denial or question holds for all names of a program, in
 	// whatever letter case, an allowance only for the name on PATH that was asked
 	// for, or for the path where it was found.
-	Argv  []string
+	Argv []string
+	// Env, Cwd and Stdin say what a run may have besides its argv. An allowance
+	// covers a run that has more than its argv only as far as they name it, unless
+	// it has no argv and is about one tool of one pack, or about every run: that
+	// is the tool, or are all tools, as declared. A denial or question that has
+	// them is about such runs only.
+	//
+	// Env are patterns of the variables that the tool sets. An allowance has to
+	// match all of them, a denial or question one.
+	Env []string
+	// Cwd is the folder that the program runs in: "workspace", "pack_root",
+	// "project", an absolute path, or "*" for any. Without it, an allowance covers
+	// only the folder of a call that names none. A denial or question holds below
+	// the folder too.
+	Cwd   string
+	Stdin bool   // it has standard input
 	Where string // where it is written, "config.yaml:12"
 }
 
 // A Call is what rules look at.
 type Call struct {
-	Pack, Kind, Tool string
+	Pack, Kind string
+	Tool       string // declared name; empty unless Kind is run
 	// Program are all names of the program, the one that was asked for first,
 	// then the absolute path it was found at, then the path without links, then
 	// others, if there are. Empty when the call starts none.
@@ -78,6 +108,17 @@ type Call struct {
 	Args    []string
 	// Bare says that the program was asked for by a bare name and found on PATH.
 	Bare bool
+	// Env are the names of the variables that the tool itself sets, without those
+	// that have the user's own value.
+	Env []string
+	// Dir is the absolute folder that the program runs in, and Usual says that it
+	// is the one of a call that names none.
+	Dir   string
+	Usual bool
+	// Folders are the absolute folders behind the words of a rule's Cwd, as far as
+	// there are such folders.
+	Folders map[string]string
+	Stdin   bool // the program has standard input
 }
 
 // A Verdict is what rules say about a call.
@@ -89,6 +130,14 @@ type Verdict struct {
 	// turns into an ask. Effect is Ask then. Options may stand in any order, and
 	// be joined or shortened.
 	Near bool
+	// Short is set when no rule matches, and an allowance would if it named more.
+	Short *Short
+}
+
+// A Short is an allowance that falls short of a call.
+type Short struct {
+	Rule Rule
+	Add  []string // what it would have to name, as the configuration has it: "env: [CC]"
 }
 
 // Decide returns what the strictest of all rules says about c. A rule that
@@ -103,17 +152,30 @@ func Forbids(all []Rule, kind, pack string) bool {
 
 func decide(all []Rule, c Call, windows bool) Verdict {
 	var v Verdict
+	var short *Short
 	s := &subject{Call: c, windows: windows}
 	for i := range all {
 		effect, near := all[i].about(s)
-		if effect > v.Effect || effect == v.Effect && v.Near && !near {
-			v = Verdict{effect, all[i], near}
+		if effect == Allow {
+			if add := all[i].lacks(s); add != nil {
+				if short == nil {
+					short = &Short{all[i], add}
+				}
+				continue
+			}
 		}
+		if effect > v.Effect || effect == v.Effect && v.Near && !near {
+			v = Verdict{Effect: effect, Rule: all[i], Near: near}
+		}
+	}
+	if v.Effect == 0 {
+		v.Short = short
 	}
 	return v
 }
 
-// about returns what r alone says.
+// about returns what r alone says, for an allowance apart from what the run has
+// besides its argv; see [Rule.lacks].
 func (r *Rule) about(s *subject) (e Effect, near bool) {
 	switch {
 	case r.Check() != nil:
@@ -124,7 +186,7 @@ func (r *Rule) about(s *subject) (e Effect, near bool) {
 			return Ask, false
 		}
 		return Deny, false
-	case r.others(&s.Call) != "":
+	case r.others(s) != "":
 		return 0, false
 	case r.argv(s):
 		return r.Effect, false
@@ -136,25 +198,48 @@ func (r *Rule) about(s *subject) (e Effect, near bool) {
 
 // The selectors of a rule, as the configuration calls them.
 const (
-	selectPack = "pack"
-	selectKind = "kind"
-	selectTool = "tool"
-	selectArgv = "argv"
+	selectPack  = "pack"
+	selectKind  = "kind"
+	selectTool  = "tool"
+	selectArgv  = "argv"
+	selectEnv   = "env"
+	selectCwd   = "cwd"
+	selectStdin = "stdin"
 )
 
-// others returns the first selector but argv that does not match, or "".
-func (r *Rule) others(c *Call) string {
+// others returns the first selector but argv that does not match, or "". What an
+// allowance says of variables, folder and input is not looked at here.
+func (r *Rule) others(s *subject) string {
 	switch {
-	case !name(r.Pack, c.Pack):
+	case !name(r.Pack, s.Pack):
 		return selectPack
-	case len(r.Kinds) > 0 && !slices.Contains(r.Kinds, c.Kind):
+	case !r.kind(s.Kind):
 		return selectKind
-	case (r.Tool != "" || r.Argv != nil) && c.Kind != kindRun:
-		return selectKind
-	case !name(r.Tool, c.Tool):
+	case !r.tool(&s.Call):
 		return selectTool
+	case r.Effect == Allow:
+		return ""
+	case len(r.Env) > 0 && !s.sets(r.Env):
+		return selectEnv
+	case r.Cwd != "" && !s.inside(r.Cwd):
+		return selectCwd
+	case r.Stdin && !s.Stdin:
+		return selectStdin
 	}
 	return ""
+}
+
+// kind reports whether r is about calls of a kind.
+func (r *Rule) kind(kind string) bool {
+	if len(r.Kinds) == 0 {
+		return starts(kind) || !r.aboutRuns()
+	}
+	return slices.Contains(r.Kinds, kind) || r.Effect != Allow && kind == kindExec && slices.Contains(r.Kinds, kindRun)
+}
+
+// aboutRuns reports whether r has a selector that only a run can match.
+func (r *Rule) aboutRuns() bool {
+	return r.Tool != "" || r.Argv != nil || r.Env != nil || r.Cwd != "" || r.Stdin
 }
 
 // name reports whether a pattern of ids or names matches one.

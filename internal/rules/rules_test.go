@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// run is the call of a program on PATH.
+// run is a command of the model's own, of a program on PATH.
 func run(argv ...string) Call {
 	return Call{
-		Pack: "acme/deploy", Kind: "run", Tool: "exec_best_effort", Bare: true,
+		Pack: "acme/deploy", Kind: "exec", Bare: true, Usual: true,
 		Program: []string{argv[0], "/usr/bin/" + argv[0], "/usr/lib/real/" + argv[0]}, Args: argv[1:],
 	}
 }
@@ -23,6 +23,13 @@ func at(asked string, args ...string) Call {
 	return c
 }
 
+// toolCall is the run of a declared tool.
+func toolCall(tool string, argv ...string) Call {
+	c := run(argv...)
+	c.Kind, c.Tool = "run", tool
+	return c
+}
+
 func argv(e Effect, patterns ...string) Rule { return Rule{Effect: e, Argv: patterns} }
 
 func TestDecide(t *testing.T) {
@@ -30,6 +37,7 @@ func TestDecide(t *testing.T) {
 	link := run("vi", "x")
 	link.Program = []string{"vi", "/usr/bin/vi", "/usr/bin/vim.basic"}
 	open := Call{Pack: "acme/deploy", Kind: "open"}
+	ticket := toolCall("open_ticket", "python3", "t.py")
 	inPack := run("x", "1")
 	inPack.Program, inPack.Bare = []string{"./scripts/t.py", "/packs/deploy/scripts/t.py", "/packs/deploy/scripts/t.py"}, false
 	const near = 10 // Ask, and Near
@@ -45,7 +53,7 @@ func TestDecide(t *testing.T) {
 		{"AP-09, denied without more", []Rule{allowGit, denyPush}, run("git", "push"), Deny},
 		{"AP-09, options between", []Rule{allowGit, denyPush}, run("git", "-c", "x", "push"), near},
 		{"AP-09, a glob for the program", []Rule{argv(Allow, "git*", "**"), denyPush}, run("git", "-c", "x", "push"), near},
-		{"AP-09, with a kind", []Rule{{Effect: Allow, Kinds: []string{"run"}, Argv: []string{"git*"}}, denyPush}, run("git", "-c", "x", "push"), near},
+		{"AP-09, with a kind", []Rule{{Effect: Allow, Kinds: []string{"exec"}, Argv: []string{"git*"}}, denyPush}, run("git", "-c", "x", "push"), near},
 		{"AP-09, near a question", []Rule{allowGit, argv(Ask, "git", "push", "**")}, run("git", "-C", "/x", "push"), near},
 		{"near without an allow", []Rule{denyPush}, run("git", "-c", "x", "push"), near},
 		{"near a denial, and a question", []Rule{denyPush, argv(Ask, "git", "**")}, run("git", "-c", "x", "push"), Ask},
@@ -58,12 +66,12 @@ func TestDecide(t *testing.T) {
 		{"pack", []Rule{{Effect: Deny, Pack: "acme/*"}}, open, Deny},
 		{"pack, no slash in a star", []Rule{{Effect: Deny, Pack: "ac*"}}, open, 0},
 		{"every pack", []Rule{{Effect: Deny, Pack: "*"}}, open, Deny},
-		{"tool", []Rule{{Effect: Deny, Tool: "exec_*"}}, run("git"), Deny},
-		{"other tool", []Rule{{Effect: Deny, Tool: "ticket"}}, run("git"), 0},
+		{"tool", []Rule{{Effect: Deny, Tool: "open_*"}}, ticket, Deny},
+		{"other tool", []Rule{{Effect: Deny, Tool: "ticket"}}, ticket, 0},
 		{"every tool is no document", []Rule{{Effect: Deny, Tool: "*"}}, open, 0},
 		{"every argv is no document", []Rule{argv(Deny, "**")}, open, 0},
-		{"all selectors", []Rule{{Deny, "acme/deploy", []string{"run"}, "exec_best_effort", []string{"git", "*"}, ""}}, run("git", "x"), Deny},
-		{"all but the pack", []Rule{{Deny, "acme/other", []string{"run"}, "exec_best_effort", []string{"git", "*"}, ""}}, run("git", "x"), 0},
+		{"all selectors", []Rule{{Effect: Deny, Pack: "acme/deploy", Kinds: []string{"exec"}, Argv: []string{"git", "*"}}}, run("git", "x"), Deny},
+		{"all but the pack", []Rule{{Effect: Deny, Pack: "acme/other", Kinds: []string{"exec"}, Argv: []string{"git", "*"}}}, run("git", "x"), 0},
 
 		{"one star is one element", []Rule{argv(Allow, "git", "*")}, run("git", "log", "-1"), 0},
 		{"a star has slashes", []Rule{argv(Allow, "cat", "/srv/*")}, run("cat", "/srv/a/b"), Allow},
@@ -110,7 +118,7 @@ func TestDecide(t *testing.T) {
 		{"programs of Windows", []Rule{denyPush}, at(`C:\Git\GIT.exe`, "push"), Deny},
 		{"letter case of allowed programs", []Rule{allowGit}, run("GIT", "status"), 0},
 		{"any folder", []Rule{argv(Deny, "*/git", "**")}, at("/opt/x/git", "status"), Deny},
-		{"no program to speak of, allowed", []Rule{argv(Allow, "**")}, Call{Kind: "run"}, Allow},
+		{"no program to speak of, allowed", []Rule{argv(Allow, "**")}, Call{Kind: "run", Usual: true}, Allow},
 		{"no program to speak of, a name", []Rule{argv(Allow, "*")}, Call{Kind: "run"}, 0},
 		{"no program to speak of, denied", []Rule{argv(Deny, "git", "**")}, Call{Kind: "run"}, Deny},
 		{"a name, but nothing found", []Rule{argv(Allow, "/usr/*")}, Call{Kind: "run", Program: []string{"/usr/git"}}, 0},
@@ -210,7 +218,7 @@ func TestDecideNearly(t *testing.T) {
 }
 
 func TestDecideOnWindows(t *testing.T) {
-	exe := Call{Kind: "run", Program: []string{"git", `C:\Program Files\Git\git.exe`, `C:\Program Files\Git\git.exe`}, Bare: true, Args: []string{"push"}}
+	exe := Call{Kind: "run", Program: []string{"git", `C:\Program Files\Git\git.exe`, `C:\Program Files\Git\git.exe`}, Bare: true, Usual: true, Args: []string{"push"}}
 	for _, tc := range []struct {
 		rule Rule
 		want Effect
@@ -277,15 +285,15 @@ func TestCheck(t *testing.T) {
 		{argv(Deny, `\\server\share\git.exe`), ""},
 		{Rule{}, "has no effect; want deny, ask or allow"},
 		{Rule{Effect: 4}, "has no effect; want deny, ask or allow"},
-		{Rule{Effect: Allow}, "allows every kind of call; say which: kind: open, read, enable, run or attach, or a list of them"},
-		{Rule{Effect: Allow, Pack: "x"}, "allows every kind of call; say which: kind: open, read, enable, run or attach, or a list of them"},
+		{Rule{Effect: Allow}, "allows every kind of call; say which: kind: open, read, enable, run, exec or attach, or a list of them"},
+		{Rule{Effect: Allow, Pack: "x"}, "allows every kind of call; say which: kind: open, read, enable, run, exec or attach, or a list of them"},
 		{Rule{Effect: Deny, Pack: "a["}, `pack: is "a["; want a pack's id or a pattern of ids`},
 		{Rule{Effect: Deny, Pack: " "}, `pack: is " "; want a pack's id or a pattern of ids`},
-		{Rule{Effect: Deny, Tool: "[]"}, `tool: is "[]"; want a tool's name or a pattern of names`},
-		{Rule{Effect: Deny, Kinds: []string{"list"}}, `kind: is "list"; want open, read, enable, run or attach`},
+		{Rule{Effect: Deny, Tool: "[]"}, `tool: is "[]"; want a tool's name, a pack and a name such as acme/deploy/open_ticket, or a pattern of these`},
+		{Rule{Effect: Deny, Kinds: []string{"list"}}, `kind: is "list"; want open, read, enable, run, exec or attach`},
 		{Rule{Effect: Deny, Kinds: []string{"run", "run"}}, `kind: name run once`},
-		{Rule{Effect: Deny, Kinds: []string{"open"}, Argv: []string{"git"}}, `kind: is open; a rule with tool or argv is about runs: write run, or make two rules`},
-		{Rule{Effect: Deny, Kinds: []string{"run", "enable"}, Tool: "x"}, `kind: is run and enable; a rule with tool or argv is about runs: write run, or make two rules`},
+		{Rule{Effect: Deny, Kinds: []string{"open"}, Argv: []string{"git"}}, `kind: is open; a rule with tool, argv, env, cwd or stdin is about runs: write run or exec, or make two rules`},
+		{Rule{Effect: Deny, Kinds: []string{"run", "enable"}, Tool: "x"}, `kind: is run and enable; a rule with tool, argv, env, cwd or stdin is about runs: write run or exec, or make two rules`},
 		{Rule{Effect: Deny, Argv: []string{}}, `argv: is empty; write the program and its arguments, such as [git, push, "**"]`},
 		{argv(Deny, ""), "argv[0]: is empty; write the program's name"},
 		{argv(Deny, "git push"), `argv[0]: has a blank; write each argument as an element of its own, such as [git, push, "**"]`},
@@ -327,7 +335,7 @@ func TestTry(t *testing.T) {
 		{push, Example{Pack: "acme/x", Kind: "run", Tool: "t", Argv: []string{"git", "push"}}, ""},
 		{push, Example{Pack: "acme/x"}, ""},
 		{push, Example{Argv: []string{"git", "-c", "x", "push"}}, `argv is [git, -c, x, push], not [git, push, "**"]; it only comes near, and is asked about`},
-		{push, Example{Kind: "open"}, "kind is open, not run"},
+		{push, Example{Kind: "open"}, "kind is open, not run or exec"},
 		{argv(Allow, "/usr/bin/git"), Example{Argv: []string{"git"}}, `argv is [git], not [/usr/bin/git]; the rule names a path, so name it here too`},
 		{argv(Allow, "/usr/bin/git"), Example{Argv: []string{"/usr/bin/git"}}, ""},
 		{argv(Allow, "git"), Example{Argv: []string{"/usr/bin/git"}}, `argv is [/usr/bin/git], not [git]`},
@@ -343,28 +351,31 @@ func TestTry(t *testing.T) {
 	} {
 		got, why := tc.rule.try(tc.example, false)
 		if got != (tc.want == "") || why != tc.want {
-			t.Errorf("%v.Try(%q) = %v, %s, want %s", tc.rule, tc.example, got, why, tc.want)
+			t.Errorf("%v.Try(%+v) = %v, %s, want %s", tc.rule, tc.example, got, why, tc.want)
 		}
 	}
 	for _, tc := range []struct {
 		example Example
 		want    string
 	}{
-		{Example{}, "says nothing; write an argv, such as [git, push], or a mapping of pack, kind, tool and argv"},
-		{Example{Kind: "list"}, `kind: is "list"; want open, read, enable, run or attach`},
-		{Example{Kind: "open", Tool: "x"}, `kind: is open; only a run has a tool and an argv`},
+		{Example{}, "says nothing; write an argv, such as [git, push], or a mapping of pack, kind, tool, argv, env, cwd and stdin"},
+		{Example{Kind: "list"}, `kind: is "list"; want open, read, enable, run, exec or attach`},
+		{Example{Kind: "open", Tool: "x"}, `kind: is open; only run and exec have an argv, and run a tool, variables and input`},
 		{Example{Argv: []string{}}, "argv: has no program; write its name first"},
 		{Example{Argv: []string{"", "x"}}, "argv: has no program; write its name first"},
 	} {
 		if err := tc.example.Check(); err == nil || err.Error() != tc.want {
-			t.Errorf("%q.Check() = %v, want %v", tc.example, err, tc.want)
+			t.Errorf("%+v.Check() = %v, want %v", tc.example, err, tc.want)
 		}
 	}
 }
 
 func TestString(t *testing.T) {
-	r := Rule{Deny, "acme/*", []string{"open", "read"}, "a b", []string{"git", "**", "\u202e\n", ""}, "config.yaml:1"}
-	const want = `deny {pack: "acme/*", kind: [open, read], tool: "a b", argv: [git, "**", "\u202e\n", ""]}`
+	r := Rule{
+		Effect: Deny, Pack: "acme/*", Kinds: []string{"open", "read"}, Tool: "a b", Argv: []string{"git", "**", "\u202e\n", ""},
+		Env: []string{"CC", "X*"}, Cwd: "project", Stdin: true, Where: "config.yaml:1",
+	}
+	const want = `deny {pack: "acme/*", kind: [open, read], tool: "a b", argv: [git, "**", "\u202e\n", ""], env: [CC, "X*"], cwd: project, stdin: true}`
 	if got := r.String(); got != want {
 		t.Errorf("String() = %s, want %s", got, want)
 	}

@@ -18,8 +18,8 @@ type output struct {
 	merged   buffer
 }
 
-// copy reads r into b, which is nil when only the merged buffer counts, until
-// the end, an error, or the end of the budget.
+// copy reads r into b and the merged buffer until the end, an error, or the end
+// of the budget.
 func (o *output) copy(r io.Reader, b *buffer) {
 	chunk := make([]byte, 32<<10)
 	for {
@@ -37,9 +37,7 @@ func (o *output) write(b *buffer, p []byte) bool {
 	take := p[:min(int64(len(p)), o.room)]
 	o.room -= int64(len(take))
 	o.merged.write(take)
-	if b != nil {
-		b.write(take)
-	}
+	b.write(take)
 	if len(take) < len(p) && !o.exceeded {
 		o.exceeded = true
 		close(o.over)
@@ -50,6 +48,8 @@ func (o *output) write(b *buffer, p []byte) bool {
 // A buffer keeps the head and the tail of a stream.
 type buffer struct {
 	limit int    // of head and tail together
+	most  int    // bytes up to which all of it is kept as well; 0: never
+	whole []byte // all of it so far, with most; nil once there is more
 	spill *spill // gets everything once the limit is passed; nil: nothing does
 	head  []byte
 	tail  []byte // its last limit - limit/2 bytes count
@@ -69,6 +69,11 @@ func (b *buffer) write(p []byte) {
 		b.spill.write(p)
 	}
 	b.total += int64(len(p))
+	if b.total <= int64(b.most) {
+		b.whole = append(b.whole, p...)
+	} else {
+		b.whole = nil
+	}
 
 	n := min(len(p), b.limit/2-len(b.head))
 	b.head = append(b.head, p[:n]...)
@@ -96,10 +101,20 @@ func (b *buffer) capture() Capture {
 		c.Tail = trimPartialStart(c.Tail)
 	}
 	c.Dropped = c.Total - int64(len(c.Head)) - int64(len(c.Tail))
+	if c.Dropped > 0 {
+		c.Whole = b.whole
+	}
 	if b.spill != nil && c.Dropped > 0 {
 		c.File, c.NotKept = b.spill.result()
 	}
 	return c
+}
+
+// Cut is what is kept of p with a limit, as of a stream.
+func Cut(p []byte, limit int) Capture {
+	b := buffer{limit: limit}
+	b.write(p)
+	return b.capture()
 }
 
 // trimPartialEnd removes the beginning of a UTF-8 character from the end of p.

@@ -17,9 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// started is how a program was started.
+type started struct {
+	Exe       string
+	Argv, Env []string
+}
+
 // systemChild are the behaviours that need Unix.
 func systemChild(mode string, args []string) int {
 	switch mode {
+	case "started": // says how the kernel started it
+		exe, _ := os.Executable()
+		return printJSON(started{Exe: exe, Argv: os.Args, Env: os.Environ()})
 	case "ready": // FIFO: say so there, then stay
 		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
 		if err != nil {

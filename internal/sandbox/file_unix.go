@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -48,3 +49,26 @@ func executable(path string) (problem string, err error) {
 }
 
 func writableByOthers(info os.FileInfo) bool { return info.Mode()&0o002 != 0 }
+
+// fixed reports whether the user of this process changes nothing at the absolute
+// path, nor which file is there. Root could, and so is taken at its word.
+func fixed(path string) bool {
+	uid := os.Getuid()
+	for {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return false
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		// In a sticky folder, only the owner of a file replaces it.
+		writable := info.Mode()&0o022 != 0 && info.Mode()&(os.ModeSymlink|os.ModeSticky) == 0
+		if !ok || writable || uid != 0 && int(stat.Uid) == uid {
+			return false
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return true
+		}
+		path = parent
+	}
+}

@@ -96,8 +96,10 @@ func (im images) files(c Command) Command {
 		return c
 	}
 	c.Program.Path, c.Program.Resolved = im.path(c.Program.Path), im.path(c.Program.Resolved)
-	if c.Program.Interpreter != "" {
-		c.Program.Interpreter = im.path(c.Program.Interpreter)
+	c.Program.Interpreters = slices.Clone(c.Program.Interpreters)
+	for n := range c.Program.Interpreters {
+		i := &c.Program.Interpreters[n]
+		i.Path, i.Resolved = im.path(i.Path), im.path(i.Resolved)
 	}
 	if im.covers(c.Dir) {
 		c.Dir, c.DirID = im.path(c.Dir), nil
@@ -111,7 +113,7 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 	if len(im) == 0 {
 		return p, c, nil
 	}
-	if c.Program.Interpreter != "" && im.covers(c.Program.Interpreter) {
+	if slices.ContainsFunc(c.Program.Interpreters, func(i Interpreter) bool { return im.covers(i.Path) }) {
 		// It is the kernel that reads the path, and it reads it in the script.
 		return p, c, &CommandError{Problem: fmt.Sprintf(
 			"the script %q names in its first line an interpreter by its path in the pack or project, which a run at this sandbox level gets at another path",

@@ -340,6 +340,12 @@ func TestRunProgramExchanged(t *testing.T) {
 		{"a script is written to", "tool", "tool", write},
 		{"an interpreter is exchanged", "interp", "tool", rename},
 		{"an interpreter is written to", "interp", "tool", write},
+		{"the interpreter of an interpreter is exchanged", "interp", "outer", rename},
+		{"an interpreter that is a script is exchanged", "tool", "outer", rename},
+		{"what env(1) starts is exchanged", "interp", "byenv", rename},
+		{"what env(1) starts is written to", "interp", "byenv", write},
+		{"nothing of a chain", "tool", "outer", nil},
+		{"nothing of env(1)", "tool", "byenv", nil},
 		{"nothing", "tool", "tool", nil},
 		{"nothing of a binary", "interp", "interp", nil},
 	} {
@@ -350,14 +356,16 @@ func TestRunProgramExchanged(t *testing.T) {
 			}
 			interp := filepath.Join(dir, "interp")
 			if err := errors.Join(os.WriteFile(interp, ls, 0o700),
-				os.WriteFile(filepath.Join(dir, "tool"), []byte("#!"+interp+"\nexit 7\n"), 0o700)); err != nil {
+				os.WriteFile(filepath.Join(dir, "tool"), []byte("#!"+interp+"\nexit 7\n"), 0o700),
+				os.WriteFile(filepath.Join(dir, "outer"), []byte("#!"+filepath.Join(dir, "tool")+"\n"), 0o700),
+				os.WriteFile(filepath.Join(dir, "byenv"), []byte("#!/usr/bin/env interp\nexit 7\n"), 0o700)); err != nil {
 				t.Fatal(err)
 			}
-			p, err := Lookup(filepath.Join(dir, tt.program), LookupOptions{})
+			p, err := Lookup(filepath.Join(dir, tt.program), LookupOptions{Path: dir})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := Command{Program: p, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}}
+			c := Command{Program: p, Dir: dir, Env: []string{"PATH=" + dir + ":/usr/bin:/bin"}}
 			if tt.program == "interp" {
 				c.Args = []string{"-c", "exit 7"}
 			}

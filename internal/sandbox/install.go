@@ -347,3 +347,14 @@ func existing(paths ...string) []string {
 // IsSystem reports whether a path, absolute and without links, is in a folder of
 // the system's own, where ordinary users change nothing.
 func IsSystem(path string) bool { return insideAny(systemDirs(), path) }
+
+// Places returns the places that the system comes by on the way to what is at an
+// absolute path: its links, and at the end what is no link. There are none when
+// the path leads nowhere.
+func Places(path string) []string {
+	stops, links := trail(path)
+	for _, l := range links {
+		stops = append(stops, l.Path)
+	}
+	return stops
+}

@@ -121,12 +121,9 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 		}
 		j.DirID = confineID(c.DirID)
 	}
+	paths := c.Program.files() // where the run finds them, in the order of verify
 	for i, f := range l.checked {
-		// They are where the run finds them, in the order of verify.
-		path := c.Program.Path
-		if i > 0 {
-			path = c.Program.Interpreter
-		}
+		path := paths[i]
 		resolved, err := filepath.EvalSymlinks(path)
 		j.Files = append(j.Files, confine.File{
 			Path: path, State: stateOf(f.stamp), System: err == nil && insideAny(systemDirs(), resolved) && !l.images.covers(path),

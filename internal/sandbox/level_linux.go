@@ -157,11 +157,12 @@ func (p *confined) reap() ending {
 func (p *confined) failure() error {
 	r, c := p.report, p.launch.command
 	errno := syscall.Errno(r.Errno)
+	interpreter, isInterpreter := strings.CutPrefix(r.Step, confine.StepInterpreter)
 	switch {
 	case errno == syscall.ESTALE && r.Step == confine.StepProgram:
 		return &ChangedError{Name: c.Program.Name, Path: c.Program.Path}
-	case errno == syscall.ESTALE && r.Step == confine.StepInterpreter:
-		return &ChangedError{Name: c.Program.Name, Path: c.Program.Interpreter}
+	case errno == syscall.ESTALE && isInterpreter:
+		return &ChangedError{Name: c.Program.Name, Path: interpreter}
 	case r.Step == confine.StepStart && errno == syscall.E2BIG:
 		return &TooLargeError{What: allStrings, Size: spaceOf(p.launch.argv, p.launch.env)}
 	case r.Step == confine.StepStart:

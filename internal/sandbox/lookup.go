@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,12 +18,10 @@ type Program struct {
 	Resolved string // Path with every symbolic link followed
 	Digest   string // SHA-256 of the bytes of Resolved, in hex
 
-	// Interpreter is the absolute path of the program that the first line of a
-	// script names ("#!/bin/sh", "#!/usr/bin/env python3"), empty for a binary.
-	// What that program starts in turn, when it is a script itself, is not
-	// followed.
-	Interpreter       string
-	InterpreterDigest string // SHA-256 of the interpreter's bytes, in hex
+	// Interpreters are the programs that run a script, in the order in which they
+	// are started: what its first line names, what that one's first line names,
+	// and what env(1) starts. The last is a binary. Empty for a binary.
+	Interpreters []Interpreter
 
 	// Shim is the absolute path of the shim of a version manager (pyenv, asdf,
 	// mise, Volta, rustup) that was found under Name and stands for Path; it is
@@ -44,7 +41,7 @@ type Program struct {
 }
 
 // PathDirs returns the folders to be put before a run's PATH, so that what was
-// approved is what the run itself finds: that of the interpreter, which env(1)
+// approved is what the run itself finds: those of the interpreters that env(1)
 // looks for, and that of a program which a shim stands for, whose shim may not
 // be there or may not work in the run. Folders of the system are left where
 // PATH has them, unless something would come before them. A folder that PATH
@@ -54,15 +51,28 @@ func (p Program) PathDirs() []string {
 	var dirs []string
 	program := filepath.Dir(p.Path)
 	first := p.Shim != "" && !insideAny(system, program)
-	if p.Interpreter != "" {
-		if dir := filepath.Dir(p.Interpreter); first || !insideAny(system, dir) {
+	named := false // an interpreter other than env(1)
+	for _, i := range p.Interpreters {
+		dir := filepath.Dir(i.Path)
+		if wanted := i.OnPath || !i.IsEnv && !named; wanted && (first || !insideAny(system, dir)) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
+		named = named || !i.IsEnv
 	}
 	if first && !slices.Contains(dirs, program) {
 		dirs = append(dirs, program)
 	}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return strings.ContainsRune(dir, filepath.ListSeparator) })
+}
+
+// files are the paths that are started for p, in the order in which verify
+// checks them.
+func (p *Program) files() []string {
+	paths := []string{p.Path}
+	for _, i := range p.Interpreters {
+		paths = append(paths, i.Path)
+	}
+	return paths
 }
 
 // LookupOptions says where programs are.
@@ -230,6 +240,9 @@ func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) 
 	if err != nil {
 		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: "is a link that cannot be followed"}
 	}
+	if problem := shifting(path); problem != "" {
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: problem}
+	}
 	p := Program{Name: name, Path: path, Resolved: resolved, Shim: shim}
 	in := newInstallation(o)
 	in.add(path)
@@ -237,61 +250,13 @@ func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) 
 	if p.Digest, head, err = l.digests.file(resolved); err != nil {
 		return Program{}, unreadable(name, path, err)
 	}
-	if line, ok := scriptLine(head); ok && runtime.GOOS != "windows" {
-		if head, err = l.interpreted(&p, line, in, o); err != nil {
+	if runtime.GOOS != "windows" {
+		if err := l.chain(&p, head, in, o); err != nil {
 			return Program{}, err
 		}
-		l.addInterpreters(p.Interpreter, head, in, o)
 	}
 	p.Needs, p.Links = in.found()
 	return p, nil
-}
-
-// interpreted completes what is known of a script whose first line is line. It
-// returns the first bytes of its interpreter.
-func (l *Lookuper) interpreted(p *Program, line string, in *installation, o LookupOptions) (head []byte, err error) {
-	var starter string
-	if p.Interpreter, starter, err = l.interpreter(p.Path, line, o); err != nil {
-		return nil, err
-	}
-	in.add(starter)
-	in.add(p.Interpreter)
-	resolved, err := filepath.EvalSymlinks(p.Interpreter)
-	if err != nil {
-		return nil, &NotFoundError{Name: p.Interpreter, NeededBy: p.Path, Problem: "no such file"}
-	}
-	if p.InterpreterDigest, head, err = l.digests.file(resolved); err != nil {
-		return nil, unreadable(p.Interpreter, resolved, err)
-	}
-	return head, nil
-}
-
-// maxInterpreters is how many scripts the kernel lets interpret each other.
-const maxInterpreters = 4
-
-// addInterpreters adds what an interpreter needs that begins with head and is
-// a script itself. One that cannot be found is the script's own trouble.
-func (l *Lookuper) addInterpreters(script string, head []byte, in *installation, o LookupOptions) {
-	for range maxInterpreters {
-		line, ok := scriptLine(head)
-		if !ok {
-			return
-		}
-		path, starter, err := l.interpreter(script, line, o)
-		if err != nil {
-			return
-		}
-		in.add(starter)
-		in.add(path)
-		resolved, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			return
-		}
-		if _, head, err = l.digests.file(resolved); err != nil {
-			return
-		}
-		script = path
-	}
 }
 
 // unreadable is the error for a program that was there, and whose bytes could not
@@ -314,81 +279,6 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// interpreter returns the absolute path of the program that a script's first
-// line (without "#!") starts, and of what the kernel starts for that, which is
-// the same or env(1).
-func (l *Lookuper) interpreter(script, line string, o LookupOptions) (path, starter string, err error) {
-	first, rest, _ := strings.Cut(strings.ReplaceAll(strings.Trim(line, " \t"), "\t", " "), " ")
-	name := first
-	if filepath.Base(first) == "env" {
-		if prog := envProgram(rest); prog != "" {
-			name = prog
-		}
-	}
-	notFound := func(problem string) (string, string, error) {
-		return "", "", &NotFoundError{Name: name, NeededBy: script, Problem: problem}
-	}
-	switch {
-	case name == "":
-		return "", "", &NotExecutableError{Name: script, Path: script, Problem: "names no interpreter in its first line"}
-	case filepath.IsAbs(name):
-		switch problem, err := executable(name); {
-		case strings.HasSuffix(name, "\r"):
-			return notFound("no such file; the first line of the script ends in a carriage return")
-		case errors.Is(err, fs.ErrNotExist):
-			return notFound("no such file")
-		case problem != "":
-			return "", "", &NotExecutableError{Name: script, Path: name, Problem: problem}
-		}
-		// Here it is the kernel, or env(1), that starts the very path.
-		if s := shimAt(name, o); s != nil {
-			return notFound(fmt.Sprintf("it is a shim of %s; name the interpreter itself in the first line of the script, or \"#!/usr/bin/env %s\"",
-				s.manager, s.name))
-		}
-		return filepath.Clean(name), filepath.Clean(first), nil
-	case name == first || strings.ContainsRune(name, '/'):
-		return notFound("an interpreter must be an absolute path, or a name after /usr/bin/env")
-	}
-	if path, err = l.onPath(name, o, nil); err == nil {
-		path, _, err = l.follow(name, path, o)
-	}
-	if nf, ok := errors.AsType[*NotFoundError](err); ok {
-		nf.NeededBy = script
-	}
-	return path, filepath.Clean(first), err
-}
-
-// envProgram returns the program that env(1) starts with the arguments of a
-// script's first line, or "" when that cannot be told.
-func envProgram(args string) string {
-	for f := range strings.FieldsSeq(args) {
-		if v, ok := strings.CutPrefix(f, "--split-string="); ok {
-			f = v
-		} else if v, ok := strings.CutPrefix(f, "-S"); ok {
-			f = v
-		}
-		switch {
-		case f == "", f == "-", f == "-i", f == "-v", f == "--ignore-environment", f == "--split-string":
-		case strings.HasPrefix(f, "-"):
-			return ""
-		case strings.Contains(f, "="):
-		default:
-			return f
-		}
-	}
-	return ""
-}
-
-// scriptLine returns the first line of a script without its "#!".
-func scriptLine(head []byte) (string, bool) {
-	line, ok := strings.CutPrefix(string(head), "#!")
-	if !ok {
-		return "", false
-	}
-	line, _, _ = strings.Cut(line, "\n")
-	return line, true
-}
-
 // A checkedFile is a file whose bytes are those that were approved.
 type checkedFile struct {
 	path  string
@@ -396,8 +286,8 @@ type checkedFile struct {
 }
 
 // verify reports, as a [*ChangedError], that p is no longer what it was, and
-// otherwise what it looked at: the program's file, and the interpreter's if it
-// is a script. What is written to these after that is not seen, nor is a change
+// otherwise what it looked at: the program's file, and those of the
+// interpreters if it is a script. What is written to these after that is not seen, nor is a change
 // that digestCache says it misses; that others are in their place by the time
 // that the system starts them is seen where the level can compare.
 func (l *Lookuper) verify(p Program) (checked []checkedFile, err error) {
@@ -406,7 +296,7 @@ func (l *Lookuper) verify(p Program) (checked []checkedFile, err error) {
 		if err != nil {
 			return &ChangedError{Name: p.Name, Path: path, Err: err}
 		}
-		if wantResolved != "" && resolved != wantResolved {
+		if resolved != wantResolved {
 			return &ChangedError{Name: p.Name, Path: path}
 		}
 		switch e, err := l.digests.entry(resolved); {
@@ -422,8 +312,8 @@ func (l *Lookuper) verify(p Program) (checked []checkedFile, err error) {
 	if err := check(p.Path, p.Resolved, p.Digest); err != nil {
 		return nil, err
 	}
-	if p.Interpreter != "" {
-		if err := check(p.Interpreter, "", p.InterpreterDigest); err != nil {
+	for _, i := range p.Interpreters {
+		if err := check(i.Path, i.Resolved, i.Digest); err != nil {
 			return nil, err
 		}
 	}

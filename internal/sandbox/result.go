@@ -55,7 +55,7 @@ type Result struct {
 	Cause    Cause
 
 	Stdout, Stderr Capture
-	Merged         Capture // both streams, in the order they arrived here; exact with Command.Join
+	Merged         Capture // both streams; each in its own order, and together about as they were written
 
 	Started  time.Time
 	Duration time.Duration // until the program ended, without what Run did afterwards
@@ -105,6 +105,19 @@ type Capture struct {
 	Dropped    int64  // bytes between Head and Tail: Total - len(Head) - len(Tail)
 	File       string // when Dropped > 0: slash path in the workspace of a file with all Total bytes
 	NotKept    string // when Dropped > 0 and File is empty: why
+	Whole      []byte // of standard output, when Dropped > 0 and Total is at most MaxWhole: all of it
+}
+
+// MaxWhole is how many bytes of standard output are kept for those who parse it,
+// whatever the limits say of what is shown.
+const MaxWhole = 1 << 20 // 1 MiB
+
+// All returns the whole stream, and reports whether it is still there.
+func (c Capture) All() ([]byte, bool) {
+	if !c.Truncated() {
+		return c.Bytes(), true
+	}
+	return c.Whole, c.Whole != nil
 }
 
 // Truncated reports whether bytes are missing between Head and Tail.

@@ -117,6 +117,9 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err := im.files(c).check(); err != nil {
 		return nil, err
 	}
+	if err := c.checkSearch(); err != nil {
+		return nil, err
+	}
 	p.Limits = p.Limits.WithDefaults()
 
 	var ws *workspace
@@ -297,7 +300,7 @@ func (p *pipes) drained(readers <-chan struct{}, d time.Duration) {
 		case <-readers:
 			return
 		case <-t.C:
-			if !holds(p.stdout) && (p.stderr == nil || !holds(p.stderr)) {
+			if !holds(p.stdout) && !holds(p.stderr) {
 				return
 			}
 		}
@@ -308,7 +311,7 @@ func (p *pipes) drained(readers <-chan struct{}, d time.Duration) {
 type pipes struct {
 	child          []*os.File // the program's ends
 	stdin          *os.File   // ours; nil: the program reads an end of file
-	stdout, stderr *os.File   // ours; stderr is nil when the program has one pipe for both
+	stdout, stderr *os.File   // ours
 }
 
 func openPipes(l *launch, c *Command) (_ *pipes, err error) {
@@ -330,16 +333,13 @@ func openPipes(l *launch, c *Command) (_ *pipes, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.stdout, l.stdout, l.stderr = r, w, w
+	p.stdout, l.stdout = r, w
 	p.child = append(p.child, w)
-	if !c.Join {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		p.stderr, l.stderr = r, w
-		p.child = append(p.child, w)
+	if r, w, err = os.Pipe(); err != nil {
+		return nil, err
 	}
+	p.stderr, l.stderr = r, w
+	p.child = append(p.child, w)
 	return p, nil
 }
 
@@ -347,12 +347,8 @@ func openPipes(l *launch, c *Command) (_ *pipes, err error) {
 // goroutine reads any more.
 func (p *pipes) read(out *runOutput) <-chan struct{} {
 	var wg sync.WaitGroup
-	if p.stderr == nil {
-		wg.Go(func() { out.copy(p.stdout, nil) })
-	} else {
-		wg.Go(func() { out.copy(p.stdout, &out.stdout) })
-		wg.Go(func() { out.copy(p.stderr, &out.stderr) })
-	}
+	wg.Go(func() { out.copy(p.stdout, &out.stdout) })
+	wg.Go(func() { out.copy(p.stderr, &out.stderr) })
 	return waiting(&wg)
 }
 
@@ -425,12 +421,13 @@ func newOutput(c *Command, limits Limits, ws *workspace) *runOutput {
 	}
 	out := &runOutput{output: output{over: make(chan struct{}), room: limits.OutputTotal}}
 	out.merged.limit = limits.OutputMerged
+	out.stdout = buffer{limit: limits.Output, most: MaxWhole}
+	out.stderr = buffer{limit: limits.Output}
 	if c.Join {
 		out.merged.spill = spillTo("output")
-		return out
+	} else {
+		out.stdout.spill, out.stderr.spill = spillTo("stdout"), spillTo("stderr")
 	}
-	out.stdout = buffer{limit: limits.Output, spill: spillTo("stdout")}
-	out.stderr = buffer{limit: limits.Output, spill: spillTo("stderr")}
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,11 +55,13 @@ func TestRunJoin(t *testing.T) {
 	c := behave(t, "print", "out", "a", "err", "b", "out", "c", "err", "d")
 	c.Join = true
 	res := run(t, Limits{}, c)
-	if got := string(res.Merged.Bytes()); got != "abcd" {
-		t.Errorf("Merged = %q, want %q", got, "abcd")
+	// Each stream in its own order; between the two pipes, the order is about.
+	merged := string(res.Merged.Bytes())
+	if strings.Index(merged, "a") > strings.Index(merged, "c") || strings.Index(merged, "b") > strings.Index(merged, "d") || len(merged) != 4 {
+		t.Errorf("Merged = %q, want a before c and b before d", merged)
 	}
-	if res.Stdout.Total+res.Stderr.Total != 0 {
-		t.Errorf("Stdout, Stderr = %v, %v, want nothing", res.Stdout, res.Stderr)
+	if out, err := string(res.Stdout.Bytes()), string(res.Stderr.Bytes()); out != "ac" || err != "bd" {
+		t.Errorf("Stdout, Stderr = %q, %q, want %q, %q", out, err, "ac", "bd")
 	}
 
 	c = behave(t, "flood", "err", "10000", "0123456789")
@@ -66,6 +69,24 @@ func TestRunJoin(t *testing.T) {
 	res = run(t, Limits{}, c)
 	if res.Merged.File != ".packs-mcp/r1.output" || len(res.Merged.Head) != 2048 || len(res.Merged.Tail) != 2048 {
 		t.Errorf("Merged = %d + %d bytes, file %q", len(res.Merged.Head), len(res.Merged.Tail), res.Merged.File)
+	}
+	if res.Stdout.File+res.Stderr.File != "" || len(res.Artifacts) != 1 {
+		t.Errorf("files %q and %q, artifacts %v; want the file of both streams alone", res.Stdout.File, res.Stderr.File, res.Artifacts)
+	}
+}
+
+// What is shown is cut; what is parsed is not, up to 1 MiB.
+func TestRunWhole(t *testing.T) {
+	for _, tt := range []struct {
+		lines int // of ten bytes
+		whole bool
+	}{{10, true}, {100_000, true}, {MaxWhole/10 + 1, false}} {
+		c := behave(t, "flood", "out", strconv.Itoa(tt.lines*10), "0123456789")
+		res := run(t, Limits{}, c)
+		got, ok := res.Stdout.All()
+		if ok != tt.whole || ok && len(got) != tt.lines*10 {
+			t.Errorf("All() = %d bytes, %v, want %d, %v", len(got), ok, tt.lines*10, tt.whole)
+		}
 	}
 }
 
@@ -417,8 +438,8 @@ func TestRunChanged(t *testing.T) {
 		}
 		script(t, filepath.Join(dir, "interp"), "#!/bin/sh\nexit 1\n")
 		_, err = New(Options{Skip: skipped()}).Run(t.Context(), Policy{}, Command{Program: p, Dir: ws})
-		if ce, ok := errors.AsType[*ChangedError](err); !ok || ce.Path != p.Interpreter {
-			t.Errorf("Run = %v, want a ChangedError about %q", err, p.Interpreter)
+		if ce, ok := errors.AsType[*ChangedError](err); !ok || ce.Path != p.Interpreters[0].Path {
+			t.Errorf("Run = %v, want a ChangedError about %q", err, p.Interpreters[0].Path)
 		}
 	})
 }

@@ -292,8 +292,8 @@ type Command struct {
 	// shown, and mean nothing here.
 	Pack, Tool string
 
-	// Join gives the program one pipe for standard output and standard error.
-	// The Result's Merged then has the exact order in which it wrote, which two
-	// pipes cannot tell, and Stdout and Stderr stay empty.
+	// Join is for output that is shown as one text: what does not fit
+	// Limits.OutputMerged is kept in one file with both streams, instead of one
+	// file for each.
 	Join bool
 }

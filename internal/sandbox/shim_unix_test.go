@@ -226,8 +226,8 @@ func TestPackChoosesNoVersion(t *testing.T) {
 			t.Errorf("Lookup from %q = %q, %v, want %q", at, p.Path, err, want)
 		}
 		p, err = Lookup("./run", o)
-		if want := filepath.Join(dir, "home/.pyenv/versions/1/bin/python3"); err != nil || p.Interpreter != want || p.Shim != "" {
-			t.Errorf("Lookup of a script from %q has interpreter %q, %v, want %q", at, p.Interpreter, err, want)
+		if want := filepath.Join(dir, "home/.pyenv/versions/1/bin/python3"); err != nil || p.Interpreters[len(p.Interpreters)-1].Path != want || p.Shim != "" {
+			t.Errorf("Lookup of a script from %q has interpreter %q, %v, want %q", at, p.Interpreters[len(p.Interpreters)-1].Path, err, want)
 		} else if dirs := p.PathDirs(); !slices.Equal(dirs, []string{filepath.Dir(want)}) {
 			t.Errorf("PathDirs of a script = %q, want %q", dirs, filepath.Dir(want))
 		}
@@ -494,13 +494,13 @@ func TestPathDirs(t *testing.T) {
 		{Program{Path: "/usr/bin/x"}, nil},
 		{Program{Path: "/home/x/bin/x"}, nil},
 		{Program{Path: "/home/x/bin/x", Shim: "/s/x"}, []string{"/home/x/bin"}},
-		{Program{Path: "/home/x/bin/x", Interpreter: "/bin/sh"}, nil},
-		{Program{Path: "/home/x/bin/x", Interpreter: "/home/y/bin/y"}, []string{"/home/y/bin"}},
-		{Program{Path: "/home/x/bin/x", Interpreter: "/home/x/bin/y", Shim: "/s/x"}, []string{"/home/x/bin"}},
+		{Program{Path: "/home/x/bin/x", Interpreters: []Interpreter{{Path: "/bin/sh"}}}, nil},
+		{Program{Path: "/home/x/bin/x", Interpreters: []Interpreter{{Path: "/home/y/bin/y"}}}, []string{"/home/y/bin"}},
+		{Program{Path: "/home/x/bin/x", Interpreters: []Interpreter{{Path: "/home/x/bin/y"}}, Shim: "/s/x"}, []string{"/home/x/bin"}},
 		// Its folder may have another program of the interpreter's name.
-		{Program{Path: "/home/x/bin/x", Interpreter: "/usr/bin/y", Shim: "/s/x"}, []string{"/usr/bin", "/home/x/bin"}},
-		{Program{Path: "/usr/bin/x", Interpreter: "/usr/bin/y", Shim: "/s/x"}, nil},
-		{Program{Path: "/home/x/bin/x", Interpreter: "/home/y:/tmp/bin/y", Shim: "/s/x"}, []string{"/home/x/bin"}},
+		{Program{Path: "/home/x/bin/x", Interpreters: []Interpreter{{Path: "/usr/bin/y"}}, Shim: "/s/x"}, []string{"/usr/bin", "/home/x/bin"}},
+		{Program{Path: "/usr/bin/x", Interpreters: []Interpreter{{Path: "/usr/bin/y"}}, Shim: "/s/x"}, nil},
+		{Program{Path: "/home/x/bin/x", Interpreters: []Interpreter{{Path: "/home/y:/tmp/bin/y"}}, Shim: "/s/x"}, []string{"/home/x/bin"}},
 	} {
 		if got := tt.p.PathDirs(); !slices.Equal(got, tt.want) {
 			t.Errorf("PathDirs of %+v = %q, want %q", tt.p, got, tt.want)

@@ -461,6 +461,35 @@ description: Look at a page.
 	w.fails("missing_context", "look__page", map[string]any{"note": "<context_url>"})
 }
 
+// Where nobody can be asked for what a tool needs to know, the model hears which
+// parameter it may pass.
+func TestMissingContextWithoutAnybodyToAsk(t *testing.T) {
+	needShell(t)
+	const tree = `
+-- look/SKILL.md --
+---
+name: look
+description: Look at a page.
+---
+-- look/look.tool.json --
+{"name": "page", "description": "d", "parameters": {"url": {"type": "string", "source": "context.url", "required": true}}, "command": {"program": "echo", "args": ["{{url}}"]}}
+-- look/tools.json --
+{"tools": [{"name": "file", "description": "d", "command": {"program": "echo", "args": ["{{context.file}}"]}}]}
+`
+	w := newWorld(t, tree, func(s *setup) {
+		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"enable"}, Where: "config.yaml:1"}}
+	})
+	w.initialize() // a client that cannot ask
+	w.enable("look")
+	if e := w.fails("missing_context", "look__page", nil); !strings.Contains(e["hint"].(string), `pass it as "url"`) {
+		t.Errorf("error = %v, want the parameter", e)
+	}
+	if e := w.fails("missing_context", "look__file", nil); !strings.Contains(e["hint"].(string), "set file under context:") {
+		t.Errorf("error = %v, want the key of the configuration", e)
+	}
+	w.fails("denied", "look__page", map[string]any{"url": "https://example.com/"}) // nothing is missing but an answer
+}
+
 // TP-02, HU-01: the person who enables tools hears of what is hidden in their
 // declarations.
 func TestHiddenInTools(t *testing.T) {

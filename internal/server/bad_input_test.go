@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
 // said is a message in a few words: the code of an error, of the protocol or of a
@@ -143,8 +145,14 @@ func TestBadInput(t *testing.T) {
 			}
 			l.serves(row.name)
 		}
-		if got := l.w.entries(); len(got) != 0 {
-			t.Errorf("the log has %+v, want nothing", got)
+		got := l.w.entries()
+		for _, e := range got {
+			if e.Event != audit.EventRefusal || e.Code == "" || e.Reason == "" || e.Decision != "" || e.Run != "" {
+				t.Errorf("the log has %+v, want refusals only", e)
+			}
+		}
+		if len(got) == 0 {
+			t.Error("the log has nothing, want the calls that were refused")
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -47,8 +48,11 @@ type call struct {
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
 	filled map[string]string
-	told   int    // pieces of progress that the client was told
-	space  *space // the workspace that it is about; nil: the chat's first
+	// missing is what the tool needs to know of the context, for where nobody can be
+	// asked for it; nil: nothing.
+	missing *tools.MissingContextError
+	told    int    // pieces of progress that the client was told
+	space   *space // the workspace that it is about; nil: the chat's first
 }
 
 // An action is a call that was understood: what a person is asked about it,
@@ -78,6 +82,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	}
 	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
+		s.refusedEarly(ctx, tool.name, req.Params.RawArguments, err)
 		return fails(s.explain(err, id)), nil
 	}
 	out, question, err := s.decide(ctx, c, unaskedAnswer(req.Params.MultiRoundTripParams))
@@ -106,6 +111,9 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 			if invalid := wrongAnswer(s.refuse(c, answer)); invalid != nil {
 				return nil, nil, invalid
 			}
+		}
+		if answer == nil {
+			s.refused(c.caller, c.tool.name, c.args, err)
 		}
 		if errors.Is(err, packfs.ErrReplaced) {
 			s.lookAt(ctx) // a pack that was put there anew, as git does, is a pack again
@@ -146,6 +154,9 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 	deciding := spans.From(ctx).Gate()
 	defer func() { deciding.End(err != nil && !errors.Is(err, gate.ErrDenied)) }()
 	permit, question, err := s.opts.Gate.Check(ctx, act.request, answer)
+	if denied, ok := errors.AsType[*gate.DeniedError](err); ok && denied.Unasked && c.missing != nil {
+		return nil, nil, nil, c.missing // the caller can mend this without a person
+	}
 	if invalid := wrongAnswer(err); invalid != nil {
 		return nil, nil, nil, invalid
 	}
@@ -220,24 +231,28 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 		return nil, err
 	}
 	s.follow(ctx, ch)
-	info := sess.GetClientInfo()
-	client := s.clientName(info.Name, info.Version)
-	s.named(ch, client)
-	modern := mcpserver.IsModernRequest(ctx)
+	caller := s.caller(ctx, id, ch, sess)
+	s.named(ch, caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
-		catalog: s.catalog(ctx, ch),
-		caller: gate.Caller{
-			Chat: ch.id, ChatEnd: ch.ends, Call: id,
-			Client: client, Person: ch.person, Origin: ch.origin,
-			CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
-		},
+		catalog: s.catalog(ctx, ch), caller: caller,
 	}
 	if err := s.withoutTokens(c); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// caller is who makes a call of a chat.
+func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *session) gate.Caller {
+	info := sess.GetClientInfo()
+	modern := mcpserver.IsModernRequest(ctx)
+	return gate.Caller{
+		Chat: ch.id, ChatEnd: ch.ends, Call: id,
+		Client: s.clientName(info.Name, info.Version), Person: ch.person, Origin: ch.origin,
+		CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
+	}
 }
 
 // rawArguments returns the arguments as the client wrote them, but for the space

@@ -37,7 +37,7 @@ while :; do sleep 0.02; done
 // programs have this long to end when they are told to.
 func unasked(grace time.Duration) option {
 	return func(s *setup) {
-		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"run"}, Tool: "exec_best_effort", Where: "config.yaml:1"}}
+		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"exec"}, Where: "config.yaml:1"}}
 		s.gate.Runner = sandbox.New(sandbox.Options{
 			Grace: grace, Skip: []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull},
 		})

@@ -35,6 +35,7 @@ type chat struct {
 	more        map[string]*space       // :: handle → a workspace beside the first
 	client      string                  // name and version that the client gave
 	enabled     map[string]*enabledPack // :: pack id → its enabled tools
+	enables     int                     // tools that were enabled so far
 	listeners   []listener
 	seen        *packs.Catalog  // of the last call; see [Server.follow]
 	listed      string          // which tools the client knows of, see toolsPrint; empty: it never asked

@@ -41,7 +41,7 @@ func (s *Server) readDirectory(ctx context.Context, r *frontRequest) (mcp.Result
 		return nil, err
 	}
 	if u, ok := parseURI(p.URI); !ok || u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
-		return nil, notFound(r, p.URI)
+		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
 	}
 	// A result that asks for input is for the protocol's own methods: whoever
 	// calls this one is asked elsewhere.

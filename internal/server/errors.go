@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -34,6 +35,7 @@ const (
 	codeToolListTooLarge   = "tool_list_too_large"
 	codeProgramNotFound    = "program_not_found"
 	codePermissionDenied   = "permission_denied"
+	codeCommandFailed      = "command_failed"
 	codeTimeout            = "timeout"
 	codeOutputLimit        = "output_limit"
 	codeCancelled          = "cancelled"
@@ -82,6 +84,16 @@ func internalMessage(reference string) string {
 // becomes an internal error with a reference, and the cause goes to the log,
 // once, with the whole chain.
 func (s *Server) explain(err error, callID string) *toolError {
+	if e := known(err); e != nil {
+		return e
+	}
+	s.logger.Error("a call failed", "call", callID, "err", err)
+	return &toolError{Code: codeInternalError, Message: internalMessage(callID), Reference: callID}
+}
+
+// known is what a model may know of an error; nil for an error that is not known
+// here.
+func known(err error) *toolError {
 	if e, ok := errors.AsType[*toolError](err); ok {
 		return e
 	}
@@ -93,8 +105,7 @@ func (s *Server) explain(err error, callID string) *toolError {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errCancelled) || errors.Is(err, errEnded) {
 		return failf(codeCancelled, "", "the call was cancelled")
 	}
-	s.logger.Error("a call failed", "call", callID, "err", err)
-	return &toolError{Code: codeInternalError, Message: internalMessage(callID), Reference: callID}
+	return nil
 }
 
 func explainGate(err error) *toolError {
@@ -187,7 +198,7 @@ func explainTools(err error) *toolError {
 		return failf(codeInvalidArguments, "Correct the arguments and call again.", "%v", e)
 	}
 	if e, ok := errors.AsType[*tools.MissingContextError](err); ok {
-		return failf(codeMissingContext, "Ask the user for it and pass it as an argument, or ask them to set it under context: in the configuration.", "%v", e)
+		return failf(codeMissingContext, contextHint(e), "%v", e)
 	}
 	if errors.Is(err, tools.ErrDeclaredOnly) {
 		return failf(codeNotExecutable, "Read the pack's documents for how it is meant to be used.", "the tool is declared without a command")
@@ -195,9 +206,27 @@ func explainTools(err error) *toolError {
 	return nil
 }
 
+// contextHint says how the context can be given that a tool needs: by the
+// parameters that take it, or by the user's configuration.
+func contextHint(e *tools.MissingContextError) string {
+	set := fmt.Sprintf("ask them to set %s under context: in the configuration.", strings.Join(e.Names, ", "))
+	if len(e.Params) == 0 {
+		return "Tell the user, and " + set
+	}
+	named := make([]string, len(e.Params))
+	for i, p := range e.Params {
+		named[i] = strconv.Quote(safetext.Line(p))
+	}
+	return fmt.Sprintf("Ask the user for it and pass it as %s, or %s", strings.Join(named, ", "), set)
+}
+
 func explainSandbox(err error) *toolError {
 	if e, ok := errors.AsType[*sandbox.NotFoundError](err); ok {
-		t := failf(codeProgramNotFound, "Tell the user which program is missing; they can install it, or put it on PATH.", "%v", e)
+		hint := "Tell the user which program is missing; they can install it, or put it on PATH."
+		if e.NeededBy != "" {
+			hint = "Tell the user: the first line of the script names a program that is missing or cannot be followed; they can install it, or correct the line."
+		}
+		t := failf(codeProgramNotFound, hint, "%v", e)
 		t.Near = e.Near
 		return t
 	}

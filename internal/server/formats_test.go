@@ -86,7 +86,7 @@ func TestFormats(t *testing.T) {
 		ran := w.ok("mixed__"+tool, map[string]any{"word": "a b"})
 		out, _ := ran["stdout"].(string)
 		if tool == "from_md" {
-			out, _ = ran["output"].(string) // both streams in their order
+			out, _ = ran["output"].(string) // both streams as one
 		}
 		if out != want || ran["ok"] != true {
 			t.Errorf("%s = %v, want the output %q", tool, ran, want)

@@ -228,6 +228,7 @@ func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roun
 		Params: mcp.CallToolParams{Name: method.name, RawArguments: raw, Meta: trip.Meta},
 	})
 	if err != nil {
+		s.refusedEarly(ctx, method.name, raw, err)
 		return nil, nil, err
 	}
 	if adapt != nil {

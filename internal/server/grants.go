@@ -18,9 +18,11 @@ import (
 // otherwise. It is the user's word: a pack has no part in it.
 type Grant struct {
 	// Pack and Tool are patterns, as path.Match has them, of a pack's id and of a
-	// tool's declared name; "*" alone matches everything. Commands that the model
-	// writes are the tool "exec_best_effort".
+	// tool's declared name; "*" alone matches everything.
 	Pack, Tool string
+	// Kinds are "run" for declared tools and "exec" for commands that the model
+	// writes itself, which Tool says nothing about. Empty is run.
+	Kinds []string
 
 	Env   []string // names of variables that get the server's own value
 	Read  []string // absolute files and folders
@@ -29,8 +31,12 @@ type Grant struct {
 	Git   bool     // commits that a run made come back, as git's data
 }
 
-// covers reports whether g is about a tool of a pack.
-func (g *Grant) covers(pack, tool string) bool { return globs(g.Pack, pack) && globs(g.Tool, tool) }
+// covers reports whether g is about a tool of a pack, or about the commands that
+// the model writes for it.
+func (g *Grant) covers(pack string, kind gate.Kind, tool string) bool {
+	named := slices.Contains(g.Kinds, string(kind)) || len(g.Kinds) == 0 && kind == gate.KindRun
+	return named && globs(g.Pack, pack) && (kind == gate.KindExec || globs(g.Tool, tool))
+}
 
 // globs reports whether name is what a pattern of a grant means.
 func globs(pattern, name string) bool {
@@ -41,10 +47,10 @@ func globs(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// grant adds what the user's configuration opens to a tool.
-func (s *Server) grant(m *permissions, pack *packs.Pack, tool string) {
+// grant adds what the user's configuration opens to a run.
+func (s *Server) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool string) {
 	for _, g := range s.opts.Grants {
-		if !g.covers(pack.ID, tool) {
+		if !g.covers(pack.ID, kind, tool) {
 			continue
 		}
 		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {

@@ -39,9 +39,9 @@ func TestInputs(t *testing.T) {
 		{[]string{"link"}, []string{"other.txt"}},
 		{[]string{"../pack/run.sh", "sub", "", "=", "none.txt", "/etc/passwd", "/proc/self/environ", "/dev/null"}, nil},
 	} {
-		files, err := s.inputs(&packs.Pack{Dir: pack}, &sandbox.Command{Dir: dir, Args: c.args})
+		files, err := s.ownInputs(&call{}, &packs.Pack{Dir: pack}, &permissions{}, &sandbox.Command{Dir: dir, Args: c.args})
 		var got []string
-		for _, f := range files {
+		for _, f := range files.files {
 			rel, _ := filepath.Rel(root, f.Path)
 			got = append(got, rel)
 			if !strings.HasPrefix(f.Digest, "sha256:") {
@@ -60,7 +60,7 @@ func TestInputs(t *testing.T) {
 		}
 		many = append(many, name)
 	}
-	if _, err := s.inputs(&packs.Pack{Dir: pack}, &sandbox.Command{Dir: dir, Args: many}); err == nil {
+	if _, err := s.ownInputs(&call{}, &packs.Pack{Dir: pack}, &permissions{}, &sandbox.Command{Dir: dir, Args: many}); err == nil {
 		t.Errorf("inputs of %d files = nil, want an error", len(many))
 	}
 }

@@ -99,6 +99,19 @@ func (s *Server) describe(text string) string {
 	return shorten(text, s.limits.Description)
 }
 
+// describeLines is describe for a place that has lines: a tool's paragraphs and its
+// examples are told apart by them. More than one empty line is one.
+func (s *Server) describeLines(text string) string {
+	var lines []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		line = safetext.Text(strings.TrimRight(line, " \t\r\n"))
+		if line != "" || lines[len(lines)-1] != "" {
+			lines = append(lines, line)
+		}
+	}
+	return shorten(strings.Join(lines, "\n"), s.limits.Description)
+}
+
 // shorten cuts text to max characters and marks that it did.
 func shorten(text string, max int) string {
 	n := 0

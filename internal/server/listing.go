@@ -68,6 +68,9 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 		}
 		out = append(out, t)
 	}
+	for _, t := range s.skillTools(catalog, c) {
+		out = append(out, s.listedSkill(t))
+	}
 	if c != nil {
 		out = append(out, s.packTools(catalog, once, c)...)
 	}
@@ -77,16 +80,10 @@ func (s *Server) fill(base []mcp.Tool, catalog *packs.Catalog, c *chat) []mcp.To
 // packTools are the tools of a chat's enabled packs, by name. A pack that was
 // detached, or whose tools are not valid now, has none until it is back.
 func (s *Server) packTools(catalog *packs.Catalog, once *packs.ToolsOnce, c *chat) []mcp.Tool {
-	c.mu.Lock()
-	enabled := make(map[string]map[string]string, len(c.enabled))
-	for id, p := range c.enabled {
-		enabled[id] = maps.Clone(p.names)
-	}
-	c.mu.Unlock()
 	var out []mcp.Tool
-	for id, names := range enabled {
-		pack, err := s.pack(&call{catalog: catalog}, id)
-		if err != nil {
+	for id, names := range s.inUse(catalog, c, once.Offered) {
+		pack := catalog.ByID(id)
+		if pack == nil {
 			continue
 		}
 		set := once.Offered(pack)
@@ -113,9 +110,13 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 		title = t.Name
 	}
 	of := " (tool of the capability pack " + pack.ID + ")"
+	about := s.describeLines(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of)-1)))
+	if strings.Contains(about, "\n") {
+		of = "\n\n" + of[1:] // and not in the last example
+	}
 	return mcp.Tool{
 		Name: listed, Title: title,
-		Description:     s.describe(t.DescriptionFor(s.knownContext(), max(1, s.limits.Description-utf8.RuneCountInString(of))) + of),
+		Description:     shorten(strings.TrimSpace(about+of), s.limits.Description),
 		RawInputSchema:  readable(t.PortableSchema()),
 		RawOutputSchema: json.RawMessage(envelopeSchema),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},
@@ -172,37 +173,52 @@ func readable(schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// rename is a before-call hook of the library: it turns the other spelling of
-// a base tool's name into the listed one, and a call of a pack's tool into
-// call_tool, so that both take the same road.
+// rename is a before-call hook of the library: it turns another spelling of a base
+// tool's name into the listed one, and a call of a pack's tool, under any of its
+// names, into call_tool, so that all take the same road.
 func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 	if len(req.Params.RawArguments) > 0 {
 		req.Params.Arguments = nil // the same once more, decoded; a waiting call would hold both
 	}
 	name := req.Params.Name
-	if plain := plainName(name); s.base[plain] != nil {
-		req.Params.Name = s.exposed(plain)
-		spans.From(ctx).Tool(req.Params.Name)
-		return
-	}
 	c, _, ok := chatOf(ctx)
 	if !ok {
 		return
 	}
-	packID, tool, ok := c.find(name)
+	ref, listed := c.listedAs(name)
 	spoken := name
-	if !ok {
-		packID, tool, ok = s.guess(ctx, name)
+	if !listed {
+		if plain := s.baseNamed(name); plain != "" {
+			req.Params.Name = s.exposed(plain)
+			spans.From(ctx).Tool(req.Params.Name)
+			return
+		}
+		if args, err := rawArguments(*req); err == nil {
+			if filled, ok := s.skillCall(s.catalog(ctx, c), c, name, args); ok {
+				req.Params.Name, req.Params.RawArguments, req.Params.Arguments = s.exposed(toolOpenDocs), filled, nil
+				spans.From(ctx).Tool(name)
+				return
+			}
+		}
 		spoken = s.exposed(toolCall) // nobody has listed the other
-	}
-	if !ok {
-		return // the library answers that there is no such tool
+		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
+		case 0:
+			if ref.pack, ref.tool, ok = s.guess(ctx, name); !ok {
+				// The library answers that there is no such tool.
+				s.refusedEarly(ctx, string(mcp.MethodToolsCall), req.Params.RawArguments, failf(codeNotFound, "", "there is no tool %q", shorten(name, maxHint)))
+				return
+			}
+		case 1:
+			ref = found[0]
+		default:
+			ref = toolRef{tool: name} // which call_tool refuses
+		}
 	}
 	args, err := rawArguments(*req)
 	if err != nil {
 		return
 	}
-	params := callToolParams{PackID: packID, Tool: tool, Arguments: args}
+	params := callToolParams{PackID: ref.pack, Tool: ref.tool, Arguments: args}
 	if m := req.Params.Meta; m != nil {
 		params.Workspace, _ = m.AdditionalFields[workspaceKey].(string)
 	}

@@ -40,11 +40,21 @@ func (s *Server) exposed(plain string) string {
 // later of two such names gets a hash.
 func packToolName(packID, tool string, taken func(folded string) bool) string {
 	pack := packID[strings.LastIndexByte(packID, '/')+1:]
-	name := pack + "__" + tool
+	return shortName(pack+"__"+tool, packID+"\x00"+tool, taken)
+}
+
+// shortName is a name of at most 40 characters that is not taken and does not
+// read as one of our own: with a hash of what it names where it has to be
+// another one.
+func shortName(name, of string, taken func(folded string) bool) string {
+	// A client may draw two underscores together.
+	if strings.HasPrefix(strings.ReplaceAll(foldName(name), "_", ""), strings.ReplaceAll(basePrefix, "_", "")) {
+		name = "pack_" + name
+	}
 	if len(name) <= maxName && !taken(foldName(name)) {
 		return name
 	}
-	sum := sha256.Sum256([]byte(packID + "\x00" + tool))
+	sum := sha256.Sum256([]byte(of))
 	hash := hex.EncodeToString(sum[:])
 	for n := 6; n <= len(hash); n++ {
 		suffix := "_" + hash[:n]

@@ -23,10 +23,10 @@ type permissions struct {
 	env     []string // granted variables as K=V
 }
 
-// permissions finds out what a tool may touch: its pack, the workspace, the
+// permissions finds out what a run may touch: its pack, the workspace, the
 // folder it runs in, which it may change unless it says that it only reads, and
 // what the user grants it. What of that is the user's is changed in layers.
-func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, tool, dir string, p tools.Policy) (*permissions, error) {
+func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kind gate.Kind, tool, dir string, p tools.Policy) (*permissions, error) {
 	if holdsHome(s.homes, pack.Dir) {
 		return nil, failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
 			"the folder of pack %q holds the user's whole home folder, so no program may read it", pack.ID)
@@ -61,10 +61,23 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, too
 		} else {
 			m.changes = append(m.changes, dir)
 		}
+		// Of a worktree or a submodule, git reads more than the folder.
+		if outer := outerGit(dir); outer != "" && !within(outer, dir) && !s.holdsPrivate(outer) && !holdsHome(s.homes, outer) {
+			m.policy.ReadOnly = append(m.policy.ReadOnly, outer)
+		}
 	}
-	s.grant(m, pack, tool)
+	s.grant(m, pack, kind, tool)
 	m.policy.Layers = s.opts.Gate.Layers(ctx, m.changes)
 	return m, nil
+}
+
+// folders are all that the run may read or change besides the system's own.
+func (m *permissions) folders() []string {
+	all := slices.Concat(m.policy.ReadOnly, m.policy.Writable)
+	for _, l := range m.policy.Layers {
+		all = append(all, l.Folder)
+	}
+	return all
 }
 
 // secrets are the values that must not be in results and logs.

@@ -149,7 +149,7 @@ func TestGrantedVariables(t *testing.T) {
 	if got["stdout"] != "unset\n" {
 		t.Errorf("STAGE of another tool = %q, want it unset", got["stdout"])
 	}
-	w = deployWorld(t, h.lives(Grant{Pack: "acme/deploy", Tool: "exec_best_effort", Env: []string{"STAGE"}}))
+	w = deployWorld(t, h.lives(Grant{Pack: "acme/deploy", Tool: "*", Kinds: []string{"exec"}, Env: []string{"STAGE"}}))
 	got = w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "acme/deploy", "command": "printenv", "args": []string{"STAGE"}})
 	if got["stdout"] != "[redacted]\n" || !says(w.lastQuestion(), "STAGE (yours") {
 		t.Errorf("printenv = %v, want the granted value taken out\n%s", got, w.lastQuestion())
@@ -192,7 +192,7 @@ func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions
 	if dir == "" {
 		dir = ch.workspace
 	}
-	m, err := w.srv.permissions(t.Context(), c, pack, tool, dir, p)
+	m, err := w.srv.permissions(t.Context(), c, pack, gate.KindRun, tool, dir, p)
 	if err != nil {
 		t.Fatal(err)
 	}

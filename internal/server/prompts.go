@@ -148,7 +148,7 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 		known = argWords
 		method.prepare = (*Server).prepareInvocation
 		if promptOf(r.catalog, p.Name) == nil {
-			return nil, noPrompt(p.Name)
+			return nil, s.refusedRequest(ctx, r, codeNotFound, p.Name, noPrompt(p.Name))
 		}
 	}
 	for name := range p.Arguments {
@@ -212,7 +212,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
 				return nil, err
 			}
-			return userMessage(s.describe(pack.Description), invocation(pack.Folder(), body, words)), nil
+			return userMessage(s.describe(pack.Description), invocationPart{}.fill(pack.Folder(), body, words)), nil
 		},
 	}, nil
 }
@@ -225,14 +225,15 @@ func (s *Server) body(pack *packs.Pack, tree *packfs.Tree) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	page, err := s.bodyPage(dir, pack, tree, s.limits.ReadPageMax)
+	page, err := s.bodyPage(dir, pack, tree, 0, s.limits.ReadPageMax)
 	if err != nil {
 		return "", err
 	}
 	if page.Truncated {
 		return "", failf(codeTooLarge, "Open it with "+s.exposed(toolOpenDocs)+", which gives it by pages.", "the document has %d bytes, and a prompt has at most %d", page.Size, s.limits.ReadPageMax)
 	}
-	return strings.ToValidUTF8(string(page.Data), "\ufffd"), nil
+	text, _ := page.Text()
+	return strings.ToValidUTF8(string(text), "\ufffd"), nil
 }
 
 // userMessage is a prompt of one message of the user's.

@@ -51,13 +51,13 @@ func (s *Server) readResource(ctx context.Context, r *frontRequest) (mcp.ResultM
 	u, ok := parseURI(p.URI)
 	made := s.generated(r.catalog, p.URI)
 	if !ok && made == nil {
-		return nil, notFound(r, p.URI)
+		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
 	}
 	if made != nil {
 		return s.readGenerated(ctx, r, p, made)
 	}
 	if u.scheme != schemeWorkspace && len(places(r.catalog, u)) == 0 {
-		return nil, notFound(r, p.URI)
+		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
 	}
 	out, question, err := s.pass(ctx, readMethod(), p.uriParams, p.roundTrip, nil)
 	switch {

@@ -26,12 +26,12 @@ type runEnvelope struct {
 	ExitCode   int         `json:"exit_code"`
 	Signal     string      `json:"signal,omitempty"`
 	Success    *bool       `json:"success,omitempty"` // ok, as Markdown tools call it
-	Stdout     string      `json:"stdout,omitempty"`
-	Stderr     string      `json:"stderr,omitempty"`
-	Output     string      `json:"output,omitempty"`
+	Stdout     *string     `json:"stdout,omitempty"`  // and Stderr: of every run but a Markdown tool's, also when empty
+	Stderr     *string     `json:"stderr,omitempty"`
+	Output     *string     `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
 	Truncated  bool        `json:"truncated"`
 	DurationMS int64       `json:"duration_ms"`
-	Parsed     any         `json:"parsed,omitempty"`
+	Parsed     *any        `json:"parsed,omitempty"` // standard output alone, as JSON
 	Error      *toolError  `json:"error,omitempty"`
 	Notes      []string    `json:"notes,omitempty"`
 	Artifacts  []artifact  `json:"artifacts,omitempty"`
@@ -121,6 +121,7 @@ func (r *run) action(req gate.Request) *action {
 		}
 		defer done()
 		stop = r.server.telling(ctx, r.call, "the program has been running")
+		permit.Hide(newLogRedactor(r.secrets).text)
 		result, err := permit.Run(ctx)
 		stop()
 		if err != nil {
@@ -145,28 +146,60 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
 	}
 	r.hidden = variants(r.secrets)
-	stdout := string(whole(res.Stdout, r.hidden).Bytes())
-	e.Truncated = res.Stdout.Truncated() || res.Stderr.Truncated()
+	shown := func(c sandbox.Capture) *string {
+		text := r.clean(string(whole(c, r.hidden).Bytes()))
+		return &text
+	}
 	if r.output.Merged {
-		stdout = string(whole(res.Merged, r.hidden).Bytes())
-		e.Truncated = res.Merged.Truncated()
-		e.Success = &e.OK
+		e.Output, e.Truncated, e.Success = shown(res.Merged), res.Merged.Truncated(), &e.OK
+	} else {
+		e.Stdout, e.Stderr = shown(res.Stdout), shown(res.Stderr)
+		e.Truncated = res.Stdout.Truncated() || res.Stderr.Truncated()
 	}
-	text, parsed, speak, err := r.output.Apply(stdout, e.OK)
-	if err != nil {
-		e.Notes = append(e.Notes, "the output could not be formatted: "+safetext.Line(err.Error()))
-	}
-	if r.output.Merged || r.formats() {
-		e.Output = r.clean(text)
-	}
-	if !r.output.Merged {
-		e.Stdout, e.Stderr = r.clean(stdout), r.clean(string(whole(res.Stderr, r.hidden).Bytes()))
-	}
-	e.Parsed, e.speak = r.cleanValue(parsed), r.clean(speak)
-	e.Error = r.cause(res, limits)
+	r.format(e, res.Stdout, limits)
+	e.Error = r.cause(res, limits, e.OK)
 	e.notes(res)
 	e.Artifacts, e.made = r.artifacts(res)
 	return e
+}
+
+// format adds what the tool makes of standard output. It is read before it is
+// cut, and what comes of it is cut as the output would have been.
+func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limits) {
+	raw, isWhole := stdout.All()
+	if !isWhole {
+		raw = whole(stdout, r.hidden).Bytes()
+	}
+	out, err := r.output.Apply(string(raw), isWhole, e.OK)
+	if err != nil {
+		e.Notes = append(e.Notes, "the output could not be formatted: "+safetext.Line(err.Error()))
+	}
+	if out.Parsed != nil {
+		value := r.cleanValue(*out.Parsed)
+		e.Parsed = &value
+	}
+	e.speak = r.clean(out.Speak)
+	switch {
+	case !r.formats() || !e.OK && r.output.Merged:
+		return
+	case !e.OK || err != nil && !r.output.Merged:
+		e.Output = e.Stdout // as it is
+		return
+	case err != nil:
+		return
+	}
+	limits = limits.WithDefaults()
+	most := limits.Output
+	if r.output.Merged {
+		most = limits.OutputMerged
+	}
+	formatted := sandbox.Cut([]byte(r.clean(out.Text)), most)
+	text := string(formatted.Bytes())
+	e.Output = &text
+	if formatted.Truncated() {
+		e.Truncated = true
+		e.Notes = append(e.Notes, fmt.Sprintf("output: %d of %d bytes left out", formatted.Dropped, formatted.Total))
+	}
 }
 
 // formats reports whether the tool says how its output is to be shown.
@@ -195,15 +228,21 @@ func (r *run) cleanValue(v any) any {
 			out[key] = r.cleanValue(v[k])
 		}
 		return out
-	case json.Number, bool, nil, float64:
+	case json.Number:
+		if hidden := r.clean(v.String()); hidden != v.String() {
+			return hidden
+		}
+		return v
+	case bool, nil:
 		return v
 	default:
 		return nil
 	}
 }
 
-// cause says why a run was ended, when it did not end by itself.
-func (r *run) cause(res *sandbox.Result, limits sandbox.Limits) *toolError {
+// cause says why a run failed; nil when it did not. specs/skill-md-tools §4.3
+// has these words for a program that fails by itself.
+func (r *run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolError {
 	switch res.Cause {
 	case sandbox.CauseTimeout:
 		return failf(codeTimeout, "Ask for less at once, or tell the user that the tool is slow.", "the program was stopped after %s", limits.Timeout)
@@ -225,7 +264,14 @@ func (r *run) cause(res *sandbox.Result, limits sandbox.Limits) *toolError {
 	case sandbox.CauseDiskFull:
 		return failf(codeWorkspaceLimit, "Tell the user to make room on the disk.", "the disk of the audit log was about to be full, and the program was stopped")
 	}
-	return nil
+	switch {
+	case ok:
+		return nil
+	case res.Signal != "":
+		return failf(codeCommandFailed, "Read the output for the cause.", "Command was ended by %s", res.Signal)
+	default:
+		return failf(codeCommandFailed, "Read the output for the cause.", "Command failed with exit code %d", res.ExitCode)
+	}
 }
 
 func bySignal(res *sandbox.Result) string {

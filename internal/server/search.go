@@ -31,32 +31,45 @@ type finder struct {
 	stale bool                        // other names of tools are known than the rest was made with
 	index *search.Index               // nil: not made yet
 	ids   []string                    // of the packs, in the index's order
-	marks []uint64                    // what of each the index was made of, digested
+	marks []uint64                    // what each says of itself beside its id, digested
 	seed  maphash.Seed                // of marks
 
 	namedOf weak.Pointer[packs.Catalog] // whose packs' tools have their names read
 	named   int                         // so many of all its packs
 }
 
+// A match is a pack that a query is about.
+type match struct {
+	pack   *packs.Pack
+	copies []*packs.Pack // others that say the same of themselves
+}
+
 // best returns the packs that a query is about, the best first, at most limit.
 // Which those are, and what is in them, is looked up in the catalog of a call.
-func (s *Server) best(ctx context.Context, catalog *packs.Catalog, query string, limit int) []*packs.Pack {
-	index, ids := s.searched(ctx)
+func (s *Server) best(ctx context.Context, catalog *packs.Catalog, query string, limit int) []match {
+	index, ids, marks := s.searched(ctx)
 	shown := func(id string) *packs.Pack {
 		if p := catalog.ByID(id); p != nil && isOffered(p) && !s.hides(p) {
 			return p
 		}
 		return nil
 	}
-	var out []*packs.Pack
-	for _, h := range index.Search(query, limit, func(i int) bool { return shown(ids[i]) != nil }) {
-		out = append(out, shown(ids[h.Index]))
+	var out []match
+	for _, h := range index.Search(query, limit, search.Filter{
+		Keep: func(i int) bool { return shown(ids[i]) != nil },
+		Mark: func(i int) uint64 { return marks[i] },
+	}) {
+		m := match{pack: shown(ids[h.Index])}
+		for _, i := range h.Copies {
+			m.copies = append(m.copies, shown(ids[i]))
+		}
+		out = append(out, m)
 	}
 	return out
 }
 
-// searched returns the index of the packs there are now.
-func (s *Server) searched(ctx context.Context) (*search.Index, []string) {
+// searched returns the index of the packs there are now, their ids and marks.
+func (s *Server) searched(ctx context.Context) (*search.Index, []string, []uint64) {
 	f := &s.finder
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +78,7 @@ func (s *Server) searched(ctx context.Context) (*search.Index, []string) {
 		f.of, f.stale = of, false
 		f.take(s.searchable(now))
 	}
-	return f.index, f.ids
+	return f.index, f.ids, f.marks
 }
 
 // searchable is what is searched, by id, and the ids.
@@ -95,7 +108,7 @@ func (f *finder) take(docs []search.Document, ids []string) {
 	old := make([]int, len(docs)) // :: document → what it was in the index, or -1
 	was, kept := 0, 0
 	for i := range docs {
-		marks[i] = markOfDocument(f.seed, &docs[i])
+		marks[i] = markOfDocument(f.seed, &docs[i], ids[i])
 		for was < len(f.ids) && compareFolded(f.ids[was], ids[i]) < 0 {
 			was++
 		}
@@ -116,15 +129,15 @@ func (f *finder) take(docs []search.Document, ids []string) {
 // compareFolded compares ids as a Catalog sorts them.
 func compareFolded(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }
 
-// markOfDocument tells one document from another.
-func markOfDocument(seed maphash.Seed, d *search.Document) uint64 {
+// markOfDocument tells what a document says beside its id from what others say.
+func markOfDocument(seed maphash.Seed, d *search.Document, id string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	text := func(s string) {
 		h.WriteString(s)
 		h.WriteByte(0xff) // which is in no text
 	}
-	text(d.Name)
+	text(d.Name[len(id):])
 	text(d.Description)
 	for _, list := range [][]string{d.Tags, d.Tools} {
 		for _, s := range list {
@@ -194,6 +207,6 @@ func (s *Server) ready(ctx context.Context, max int) (did bool) {
 	if next < len(all) || ctx.Err() != nil {
 		return did
 	}
-	made, _ := s.searched(ctx)
+	made, _, _ := s.searched(ctx)
 	return did || made != before
 }

@@ -24,7 +24,7 @@ func TestSearchIndexIsKept(t *testing.T) {
 	w.srv.Ready(t.Context())
 	index := func() *search.Index {
 		t.Helper()
-		got, ids := w.srv.searched(t.Context())
+		got, ids, _ := w.srv.searched(t.Context())
 		docs, want := w.srv.searchable(w.lib.Catalog(t.Context()))
 		if diff := cmp.Diff(want, ids); diff != "" {
 			t.Errorf("the ids (-want +got):\n%s", diff)

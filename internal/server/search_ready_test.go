@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/search"
 )
 
 // Of few packs, a tool's name is found at once, before there was a quiet moment
@@ -18,10 +19,10 @@ func TestToolsAreFoundWithTheFirstQuery(t *testing.T) {
 	w := newWorld(t, tree, attachOnly("near"))
 	index := func() (byTool map[string]int) {
 		t.Helper()
-		index, ids := w.srv.searched(t.Context())
+		index, ids, _ := w.srv.searched(t.Context())
 		byTool = make(map[string]int)
 		for _, word := range []string{"ticket", "incident"} {
-			for _, h := range index.Search(word, 10, nil) {
+			for _, h := range index.Search(word, 10, search.Filter{}) {
 				byTool[word+" of "+ids[h.Index]]++
 			}
 		}
@@ -57,7 +58,7 @@ func TestReadyMakesWhatAQueryGoesBy(t *testing.T) {
 	if first == nil {
 		t.Fatal("Ready made no index")
 	}
-	if got := w.srv.best(t.Context(), w.lib.Catalog(t.Context()), "notes", 5); len(got) != 1 || got[0].ID != "notes" {
+	if got := w.srv.best(t.Context(), w.lib.Catalog(t.Context()), "notes", 5); len(got) != 1 || got[0].pack.ID != "notes" {
 		t.Errorf("best = %v, want notes", got)
 	}
 	w.srv.Ready(t.Context())

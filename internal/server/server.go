@@ -77,16 +77,21 @@ type Library interface {
 }
 
 // A Decider is the gate: it decides about a call, keeps the questions that are
-// open, refuses the answer to a call that cannot be made, says what lists need not
-// offer, and forgets a chat that ended.
+// open, refuses the answer to a call that cannot be made, records calls that were
+// refused before they came to it, says what lists need not offer, and hears of chats
+// that end.
 type Decider interface {
 	Check(context.Context, gate.Request, *gate.Answer) (*gate.Permit, *gate.Question, error)
 	Refuse(gate.Request, *gate.Answer, string) error
+	Refused(gate.Refusal)
 	// Answered is what was decided about a question on another channel than the
 	// client; nil when nothing was yet.
 	Answered(*gate.Question) *gate.Answer
 	// Postpone leaves a question open whose call has waited long enough.
 	Postpone(*gate.Question) (*gate.Answer, error)
+	// Abandon says that the client of a chat is gone, and EndChat that its calls
+	// have ended as well.
+	Abandon(chat string)
 	EndChat(chat string)
 	// Layers says how runs can change these folders without writing to them.
 	Layers(ctx context.Context, folders []string) []sandbox.Layer
@@ -138,6 +143,8 @@ type Options struct {
 	Context map[string]string
 	// Dotted gives the base tools names with a dot. Calls under either name work.
 	Dotted bool
+	// Skills gives each attached pack a tool of its own, SKILL(arguments).
+	Skills bool
 	// Wait is how long a call waits for a person's answer; 0 is 45 seconds.
 	Wait time.Duration
 	// Unseen is called, by many at a time, when a question is open that the client

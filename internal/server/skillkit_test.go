@@ -27,8 +27,8 @@ func TestSkillkitInvocation(t *testing.T) {
 		{"empty body, empty arguments", "", "", base},
 	}
 	for _, tt := range tests {
-		if got := invocation("/skills/x", tt.body, tt.arguments); got != tt.want {
-			t.Errorf("%s: invocation(%q, %q) = %q, want %q", tt.name, tt.body, tt.arguments, got, tt.want)
+		if got := (invocationPart{}).fill("/skills/x", tt.body, tt.arguments); got != tt.want {
+			t.Errorf("%s: fill(%q, %q) = %q, want %q", tt.name, tt.body, tt.arguments, got, tt.want)
 		}
 	}
 }
@@ -75,5 +75,46 @@ func TestSkillkitOpenDocs(t *testing.T) {
 	w.ok("capability_packs_read_file", map[string]any{"pack_id": "code-reviewer", "path": "SKILL.md"})
 	if len(w.asked) != asked+1 {
 		t.Errorf("read_file asked %d times, want once", len(w.asked)-asked)
+	}
+}
+
+// FR-023 and FR-025 for a document of several pages: every placeholder is filled
+// in, also where a page would end inside one, and the tail stands once, at the end.
+func TestSkillkitPages(t *testing.T) {
+	const line = "Much to read about $ARGUMENTS.\n"
+	for name, body := range map[string]string{
+		"a place on every page":    strings.Repeat(line, 5000),
+		"a place at the beginning": line + strings.Repeat("Nothing here.\n", 8000),
+		"a place at the end":       strings.Repeat("Nothing here.\n", 8000) + line,
+		"no place":                 strings.Repeat("Nothing here.\n", 8000),
+		"almost a place":           strings.Repeat("$ARGUMENT $ARG", 8000),
+	} {
+		w := newWorld(t, "")
+		w.put("long/SKILL.md", "---\nname: long\ndescription: Long.\n---\n"+body, 0o644)
+		if err := w.lib.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.answer = decide("chat")
+		w.initialize()
+		var got strings.Builder
+		offset, pages := any(0), 0
+		for offset != nil {
+			doc := w.ok("capability_packs_open_docs", map[string]any{"pack_id": "long", "arguments": "a.go", "offset": offset})["entry_doc"].(map[string]any)
+			got.WriteString(doc["content"].(string))
+			offset, pages = doc["next_offset"], pages+1
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Join(w.root, "long"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "Base directory for this skill: " + dir + "\n\n" + strings.ReplaceAll(body, "$ARGUMENTS", "a.go")
+		if !strings.Contains(body, "$ARGUMENTS") {
+			want += "\n\nARGUMENTS: a.go"
+		}
+		if pages < 3 || got.String() != want {
+			t.Errorf("%s: %d pages of %d bytes together, want at least 3 of %d; the end is %q", name, pages, got.Len(), len(want), got.String()[max(0, got.Len()-60):])
+		}
+		w.fails("invalid_arguments", "capability_packs_open_docs", map[string]any{"pack_id": "long", "offset": 10_000_000})
+		w.fails("invalid_arguments", "capability_packs_open_docs", map[string]any{"pack_id": "long", "offset": -1})
 	}
 }

@@ -133,7 +133,7 @@ func (s *Server) getSkill(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 	}
 	pack := skillAt(r.catalog, p.URI)
 	if pack == nil || !s.showsFiles(pack) {
-		return nil, notFound(r, p.URI)
+		return nil, s.refusedRequest(ctx, r, codeNotFound, p.URI, notFound(r, p.URI))
 	}
 	out, _, err := s.pass(ctx, metadataMethod(methodSkillsGet, func(ctx context.Context) (any, error) {
 		return s.skill(ctx, pack)

@@ -64,9 +64,11 @@ func (c *conn) serve(ctx, calls context.Context, in io.Reader) error {
 	}
 }
 
-// drain lets the calls finish whose input has ended. Questions can no longer be
-// answered, and streams have nobody to wait for; calls get the drain time.
+// drain lets the calls finish whose input has ended. The client can no longer answer
+// questions, a person elsewhere is told that it is gone, and streams have nobody to
+// wait for; calls get the drain time.
 func (c *conn) drain(ctx context.Context) {
+	c.server.opts.Gate.Abandon(c.chat.id)
 	c.legacy.close()
 	c.cancelStreams()
 	idle := c.idle()

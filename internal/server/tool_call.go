@@ -50,8 +50,15 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err := c.decode(&p); err != nil {
 		return nil, err
 	}
-	if err := c.requireText("pack_id", p.PackID, "tool", p.Tool); err != nil {
+	if err := c.requireText("tool", p.Tool); err != nil {
 		return nil, err
+	}
+	if p.PackID == "" {
+		ref, err := oneTool(p.Tool, s.toolsNamed(c.catalog, c.chat, p.Tool))
+		if err != nil {
+			return nil, err
+		}
+		p.PackID, p.Tool = ref.pack, ref.tool
 	}
 	if err := s.runsIn(c, p.Workspace); err != nil {
 		return nil, err
@@ -80,11 +87,19 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(ctx, c, pack, tool.Name, dir, tool.Policy)
+	usual, err := s.folder(c, pack, tool.Command.UsualCwd)
+	if err != nil {
+		return nil, err
+	}
+	may, err := s.permissions(ctx, c, pack, gate.KindRun, tool.Name, dir, tool.Policy)
 	if err != nil {
 		return nil, err
 	}
 	command, err := s.command(c, pack, inv, dir, may)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := s.toolInputs(c, pack, may, &command, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -94,16 +109,18 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	}
 	r := &run{
 		server: s, call: c, pack: pack, output: tool.Output, allows: tool.Policy.Allows,
-		secrets: slices.Concat(tool.SecretValues(inv.Values), may.secrets(), s.secrets),
+		secrets: slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets(), s.secrets),
 	}
+	// The log leaves out more than the result: also what only has the name of a secret.
+	unlogged := slices.Concat(tool.SecretValues(inv.Values), r.secrets)
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: p.Arguments, Logged: redactExec(tool.Redact(p.Arguments), r.secrets), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
+		Arguments: p.Arguments, Logged: redactExec(tool.Redact(p.Arguments), unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, Policy: may.policy, Project: may.project, Granted: may.granted,
-			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, r.secrets), ReadOnly: tool.Policy.ReadOnly,
+			Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, unlogged), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
 }
@@ -114,21 +131,30 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	if err != nil {
 		return nil, err
 	}
-	if id, declared, ok := c.chat.find(name); ok && id == pack.ID {
-		name = declared
-	}
 	tool := set.Lookup(name)
+	if ref, ok := c.chat.listedAs(name); ok && ref.pack == pack.ID {
+		listed := set.Lookup(ref.tool)
+		if tool != nil && tool != listed {
+			return nil, failf(codeInvalidArguments, "Give the name of the one as it is declared, or of the other as it is listed.",
+				"%q is the declared name of one tool of pack %q and the listed name of another, %q", name, pack.ID, ref.tool)
+		}
+		tool = listed
+	}
+	if tool == nil {
+		meant := slices.DeleteFunc(s.toolsNamed(c.catalog, c.chat, name), func(ref toolRef) bool { return ref.pack != pack.ID })
+		if len(meant) == 1 {
+			tool = set.Lookup(meant[0].tool)
+		}
+	}
 	if tool == nil {
 		e := failf(codeNotFound, "Call capability_packs_enable_tools for the pack's tools.", "pack %q has no tool %q", pack.ID, name)
-		for _, t := range set.Tools {
-			e.Near = append(e.Near, t.Name)
-		}
+		e.Near = nearTools(name, set)
 		return nil, e
 	}
 	if tool.Command == nil {
 		return nil, failf(codeNotExecutable, "Read the pack's documents for how it is meant to be used.", "tool %q of pack %q is only declared: %s", tool.Name, pack.ID, tool.DeclaredOnly)
 	}
-	if !c.chat.isEnabled(pack.ID, tool.Name) {
+	if !s.isEnabled(c, pack.ID, tool.Name) {
 		return nil, failf(codeNotEnabled, "Call capability_packs_enable_tools with this pack_id first.", "tool %q of pack %q is not enabled in this chat", tool.Name, pack.ID)
 	}
 	return tool, nil
@@ -160,6 +186,7 @@ func (s *Server) expand(c *call, tool *tools.Tool, values tools.Values) (*tools.
 	if again != nil {
 		return nil, nil, err // no text will do; the caller can give a parameter
 	}
+	c.missing = missing
 	return inv, fields, nil
 }
 
@@ -237,6 +264,12 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 	})
 	if err != nil {
 		return sandbox.Command{}, err
+	}
+	owner := s.owner(c, pack)
+	for _, path := range programFiles(program) {
+		if err := owner.refuse(path); err != nil {
+			return sandbox.Command{}, err
+		}
 	}
 	home := cmp.Or(may.granted.Home, c.in().workspace)
 	base := sandbox.BaseEnv(s.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude})

@@ -119,9 +119,9 @@ func TestCallTool(t *testing.T) {
 	}{
 		{"echo", map[string]any{"text": "a b", "list": []string{"$(id)", "", "{{text}}", "-x"}}, map[string]any{"ok": true, "exit_code": 0.0, "stdout": "<--><a b><$(id)><><{{text}}><-x>"}},
 		{"echo", map[string]any{"text": "`id`;id\n&&%x%"}, map[string]any{"stdout": "<--><`id`;id\n&&%x%>"}},
-		{"fail", nil, map[string]any{"ok": false, "exit_code": 3.0, "stdout": "out\n", "stderr": "oops\n", "error": nil}},
-		{"grep", nil, map[string]any{"ok": true, "exit_code": 1.0}},
-		{"die", nil, map[string]any{"ok": false, "exit_code": -1.0, "signal": "SIGKILL", "error": nil}},
+		{"fail", nil, map[string]any{"ok": false, "exit_code": 3.0, "stdout": "out\n", "stderr": "oops\n"}},
+		{"grep", nil, map[string]any{"ok": true, "exit_code": 1.0, "error": nil}},
+		{"die", nil, map[string]any{"ok": false, "exit_code": -1.0, "signal": "SIGKILL"}},
 		{"json", map[string]any{"a": 1}, map[string]any{"ok": true, "stdout": `{"a":1}` + "\n"}},
 		{"field", nil, map[string]any{"ok": true, "output": "Ticket 42"}},
 		{"secret", map[string]any{"password": "hunter22"}, map[string]any{"stdout": "<[redacted]>"}},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,8 +24,9 @@ const toolEnable = basePrefix + "enable_tools"
 const maxNamed = 200
 
 type enableParams struct {
-	PackID string   `json:"pack_id"`
-	Tools  []string `json:"tools"`
+	PackID string `json:"pack_id"`
+	// Tools are those to enable; nil is all, and an empty list disables all.
+	Tools *[]string `json:"tools"`
 }
 
 type enableResult struct {
@@ -49,7 +51,14 @@ type declaredTool struct {
 // An enabledPack is what a chat may call of one pack. Names are given when a
 // tool is enabled and stay, so that a list never renames a tool under a client.
 type enabledPack struct {
-	names map[string]string // :: declared name → listed name
+	tools map[string]*enabledName // :: declared name → its name in lists
+}
+
+// An enabledName is a tool's name in the lists of a chat. It stays the tool's while
+// the tool is disabled.
+type enabledName struct {
+	listed string
+	since  int // grows with each tool that is enabled; 0: disabled
 }
 
 func enableTool() *baseTool {
@@ -60,7 +69,7 @@ func enableTool() *baseTool {
 		description: fixed("Make a pack's tools callable in this chat and get their signatures. " +
 			"They appear as tools of their own, PACK__TOOL, and can be called with call_tool in any case."),
 		input: `{"type":"object","properties":{"pack_id":{"type":"string"},` +
-			`"tools":{"type":"array","items":{"type":"string"},"description":"only these"}},` +
+			`"tools":{"type":"array","items":{"type":"string"},"description":"only these; [] disables all"}},` +
 			`"required":["pack_id"],"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"enabled":{"type":"boolean"},"tools":{"type":"array","items":{"type":"object","properties":{` +
 			`"name":{"type":"string"},"tool":{"type":"string"},"description":{"type":"string"},"signature":{"type":"string"}},"required":["name","tool","description","signature"]}},` +
@@ -78,8 +87,15 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err := c.requireText("pack_id", p.PackID); err != nil {
 		return nil, err
 	}
-	if len(p.Tools) > maxNamed {
-		return nil, failf(codeInvalidArguments, "Name fewer, or leave tools out for all.", "%d tools are named, and a pack has at most %d", len(p.Tools), maxNamed)
+	if p.Tools != nil && len(*p.Tools) == 0 {
+		return s.prepareDisable(c, p.PackID)
+	}
+	var named []string
+	if p.Tools != nil {
+		named = *p.Tools
+	}
+	if len(named) > maxNamed {
+		return nil, failf(codeInvalidArguments, "Name fewer, or leave tools out for all.", "%d tools are named, and a pack has at most %d", len(named), maxNamed)
 	}
 	pack, err := s.pack(c, p.PackID)
 	if err != nil {
@@ -93,7 +109,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choose(set, p.Tools)
+	chosen, err := choose(set, named)
 	if err != nil {
 		return nil, err
 	}
@@ -184,9 +200,7 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 		t := set.Lookup(name)
 		if t == nil {
 			e := failf(codeInvalidArguments, "Name tools as the pack declares them, or leave tools out for all.", "the pack has no tool %q", name)
-			for _, t := range set.Tools {
-				e.Near = append(e.Near, t.Name)
-			}
+			e.Near = nearTools(name, set)
 			return nil, e
 		}
 		if !slices.Contains(chosen, t) {
@@ -196,37 +210,126 @@ func choose(set *tools.Set, names []string) ([]*tools.Tool, error) {
 	return chosen, nil
 }
 
-// roomFor makes sure that a chat does not get more tools than clients bear.
-// Packs that were detached since are not listed, and do not count.
-func (s *Server) roomFor(cl *call, packID string, names []string) error {
-	c := cl.chat
+// prepareDisable takes a pack's tools away from the chat. Nobody is asked: it shows
+// nothing and starts nothing.
+func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
+	id := packID
+	if !c.chat.knowsTools(id) { // of a pack that was detached or went since, the id is enough
+		pack, err := s.pack(c, packID)
+		if err != nil {
+			return nil, err
+		}
+		id = pack.ID
+	}
+	return &action{
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args, Logged: redactExec(c.args, s.secrets)},
+		perform: func(context.Context, *gate.Permit) (any, error) {
+			if c.chat.disable(id) {
+				c.chat.setListed(s.toolsPrint(c.catalog, c.chat))
+				c.chat.tell(note{method: toolsChanged})
+			}
+			return &enableResult{Tools: []enabledTool{}}, nil
+		},
+	}, nil
+}
+
+// disable takes all tools of a pack away, and reports whether there were any.
+func (c *chat) disable(packID string) (had bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	have, others := 0, []string{}
+	if p := c.enabled[packID]; p != nil {
+		for _, n := range p.tools {
+			had = had || n.since > 0
+			n.since = 0
+		}
+	}
+	return had
+}
+
+// inUse returns the enabled tools of a chat that are there now: those of attached
+// packs that still declare them, at most as many as clients bear. When attaching a
+// pack, or mending its file, brings back more, the ones that were enabled last stay.
+func (s *Server) inUse(catalog *packs.Catalog, c *chat, offered func(*packs.Pack) *tools.Set) map[string]map[string]string {
+	type entry struct {
+		pack, tool, listed string
+		since              int
+	}
+	var all []entry
+	c.mu.Lock()
 	for id, p := range c.enabled {
-		if _, err := s.pack(cl, id); err != nil {
+		for tool, n := range p.tools {
+			if n.since > 0 {
+				all = append(all, entry{id, tool, n.listed, n.since})
+			}
+		}
+	}
+	c.mu.Unlock()
+	slices.SortFunc(all, func(a, b entry) int { return b.since - a.since })
+	sets := make(map[string]*tools.Set)
+	out := make(map[string]map[string]string) // :: pack → declared name → listed name
+	room := s.limits.EnabledTools
+	for _, e := range all {
+		set, looked := sets[e.pack]
+		if !looked {
+			if pack, err := s.pack(&call{catalog: catalog}, e.pack); err == nil && pack.ID == e.pack {
+				set = offered(pack)
+			}
+			sets[e.pack] = set
+		}
+		if t := set.Lookup(e.tool); t == nil || t.Name != e.tool || t.Command == nil || room == 0 {
 			continue
 		}
-		have += len(p.names)
+		room--
+		if out[e.pack] == nil {
+			out[e.pack] = make(map[string]string)
+		}
+		out[e.pack][e.tool] = e.listed
+	}
+	return out
+}
+
+// enabledNow is inUse for a call.
+func (s *Server) enabledNow(cl *call) map[string]map[string]string {
+	return s.inUse(cl.catalog, cl.chat, func(p *packs.Pack) *tools.Set {
+		set, _, err := s.files.Offered(p)
+		if err != nil {
+			return nil
+		}
+		return set
+	})
+}
+
+// roomFor makes sure that a chat does not get more tools than clients bear.
+func (s *Server) roomFor(cl *call, packID string, names []string) error {
+	now := s.enabledNow(cl)
+	have, others := 0, []string{}
+	for id, names := range now {
+		have += len(names)
 		if id != packID {
-			others = append(others, fmt.Sprintf("%s (%d)", id, len(p.names)))
+			others = append(others, fmt.Sprintf("%s (%d)", id, len(names)))
 		}
 	}
 	more := 0
 	for _, n := range names {
-		if p := c.enabled[packID]; p == nil || p.names[n] == "" {
+		if now[packID][n] == "" {
 			more++
 		}
 	}
 	if have+more <= s.limits.EnabledTools {
 		return nil
 	}
-	slices.Sort(others)
-	hint := fmt.Sprintf("Enable a part of them: pass tools with at most %d names.", s.limits.EnabledTools-have)
-	if len(others) > 0 {
-		hint += " Or ask the user to detach a pack: " + strings.Join(others, ", ") + "."
+	var hint []string
+	if room := s.limits.EnabledTools - have; room > 0 {
+		hint = append(hint, fmt.Sprintf("Enable a part of them: pass tools with at most %d names.", room))
 	}
-	return failf(codeToolListTooLarge, hint, "%d tools are enabled and %d more would pass the limit of %d", have, more, s.limits.EnabledTools)
+	if len(others) > 0 {
+		slices.Sort(others)
+		hint = append(hint, "Disable those of a pack that you need no more, with tools: [], or ask the user to detach it: "+strings.Join(others, ", ")+".")
+	}
+	if len(hint) == 0 {
+		hint = append(hint, "Disable those of this pack first, with tools: [], and then enable the ones that you need.")
+	}
+	return failf(codeToolListTooLarge, strings.Join(hint, " "), "%d tools are enabled and %d more would pass the limit of %d", have, more, s.limits.EnabledTools)
 }
 
 // enable gives the chat the chosen tools, and tells its client when its list
@@ -234,26 +337,36 @@ func (s *Server) roomFor(cl *call, packID string, names []string) error {
 func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enableResult {
 	out := &enableResult{Enabled: true, Tools: []enabledTool{}}
 	c := cl.chat
+	now := s.enabledNow(cl)[pack.ID]
+	skills := make(map[string]bool)
+	for _, t := range s.skillTools(cl.catalog, c) {
+		skills[foldName(t.name)] = true
+	}
+	taken := func(folded string) bool { return skills[folded] || c.taken(folded) }
 	c.mu.Lock()
 	changed := false
 	p := c.enabled[pack.ID]
 	if p == nil {
-		p = &enabledPack{names: make(map[string]string)}
+		p = &enabledPack{tools: make(map[string]*enabledName)}
 	}
 	for _, t := range chosen {
 		if t.Command == nil {
 			out.NotExecutable = append(out.NotExecutable, declaredTool{Tool: t.Name, Reason: safetext.Line(t.DeclaredOnly)})
 			continue
 		}
-		if p.names[t.Name] == "" {
-			p.names[t.Name] = packToolName(pack.ID, t.Name, c.taken)
-			changed = true
+		n := p.tools[t.Name]
+		if n == nil {
+			n = &enabledName{listed: packToolName(pack.ID, t.Name, taken)}
 			// In the map at once: the next name must differ from this one.
-			c.enabled[pack.ID] = p
+			p.tools[t.Name], c.enabled[pack.ID] = n, p
+		}
+		if now[t.Name] == "" {
+			c.enables++
+			n.since, changed = c.enables, true
 		}
 		out.Tools = append(out.Tools, enabledTool{
-			Name: p.names[t.Name], Tool: t.Name,
-			Description: s.describe(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
+			Name: n.listed, Tool: t.Name,
+			Description: s.describeLines(t.DescriptionFor(s.knownContext(), s.limits.Description)), Signature: safetext.Line(t.Signature()),
 		})
 	}
 	c.mu.Unlock()
@@ -271,8 +384,8 @@ func (c *chat) taken(folded string) bool {
 		return true // looks like one of ours
 	}
 	for _, p := range c.enabled {
-		for _, name := range p.names {
-			if foldName(name) == folded {
+		for _, n := range p.tools {
+			if foldName(n.listed) == folded {
 				return true
 			}
 		}
@@ -281,17 +394,18 @@ func (c *chat) taken(folded string) bool {
 }
 
 // enabledNames returns the listed names of a pack's enabled tools, sorted.
-func (c *chat) enabledNames(packID string) []string {
+func (s *Server) enabledNames(cl *call, packID string) []string {
+	if !cl.chat.knowsTools(packID) {
+		return nil
+	}
+	return slices.Sorted(maps.Values(s.enabledNow(cl)[packID]))
+}
+
+// knowsTools reports whether tools of a pack were enabled in this chat at some time.
+func (c *chat) knowsTools(packID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var names []string
-	if p := c.enabled[packID]; p != nil {
-		for _, name := range p.names {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return c.enabled[packID] != nil
 }
 
 // find returns the pack and the declared name behind a listed one.
@@ -299,8 +413,8 @@ func (c *chat) find(listed string) (packID, tool string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, p := range c.enabled {
-		for declared, name := range p.names {
-			if name == listed {
+		for declared, n := range p.tools {
+			if n.listed == listed {
 				return id, declared, true
 			}
 		}
@@ -309,9 +423,10 @@ func (c *chat) find(listed string) (packID, tool string, ok bool) {
 }
 
 // isEnabled reports whether a declared tool of a pack may be called.
-func (c *chat) isEnabled(packID, tool string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.enabled[packID]
-	return p != nil && p.names[tool] != ""
+func (s *Server) isEnabled(cl *call, packID, tool string) bool {
+	cl.chat.mu.Lock()
+	p := cl.chat.enabled[packID]
+	on := p != nil && p.tools[tool] != nil && p.tools[tool].since > 0
+	cl.chat.mu.Unlock()
+	return on && s.enabledNow(cl)[packID][tool] != ""
 }

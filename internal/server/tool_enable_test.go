@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+
 	"os"
 )
 
@@ -265,4 +267,59 @@ func TestEnableSurvives(t *testing.T) {
 	if len(w.asked) != asked+1 {
 		t.Errorf("%d new questions after the change, want 1", len(w.asked)-asked)
 	}
+}
+
+// What a chat has enabled is what is there: neither attaching and detaching, nor
+// another tools.json, passes the limit or uses it up.
+func TestEnableLimitHolds(t *testing.T) {
+	needShell(t)
+	w := newWorld(t, toolPack("a", "a1", "a2", "a3")+toolPack("b", "b1", "b2", "b3"), limited(Limits{EnabledTools: 4}), func(s *setup) {
+		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"enable"}, Where: "config.yaml:1"}}
+	})
+	w.answer = decide("once")
+	w.initialize()
+	own := func() []string { return w.listed()[6:] }
+	attach := func(name, pack string) {
+		w.request("prompts/get", map[string]any{"name": name, "arguments": map[string]any{"pack_id": pack}})
+	}
+
+	// Detached, and attached again when there is no room: what was enabled last stays.
+	w.enable("a")
+	attach("detach", "a")
+	w.enable("b")
+	attach("attach", "a")
+	if got := own(); !slices.Equal(got, []string{"a__a3", "b__b1", "b__b2", "b__b3"}) {
+		t.Errorf("tools = %q, want the limit kept and those of b among them", got)
+	}
+	w.fails("not_enabled", "a__a1", map[string]any{})
+	e := w.fails("tool_list_too_large", "capability_packs_enable_tools", map[string]any{"pack_id": "a"})
+	if e["message"] != "4 tools are enabled and 2 more would pass the limit of 4" || strings.Contains(e["hint"].(string), "-") || !strings.Contains(e["hint"].(string), "b (3)") {
+		t.Errorf("error = %v, want true numbers and what can be disabled", e)
+	}
+
+	// The model disables, without a question, and enables again under the same names.
+	asked := len(w.asked)
+	out := w.ok("capability_packs_enable_tools", map[string]any{"pack_id": "b", "tools": []string{}})
+	if out["enabled"] != false || len(out["tools"].([]any)) != 0 || len(w.asked) != asked {
+		t.Errorf("disabling = %v and %d questions, want none enabled and no question", out, len(w.asked)-asked)
+	}
+	if got := own(); !slices.Equal(got, []string{"a__a1", "a__a2", "a__a3"}) {
+		t.Errorf("tools = %q, want those of a alone", got)
+	}
+	w.fails("not_enabled", "b__b1", map[string]any{})
+	w.enable("b", "b1")
+	if got := own(); !slices.Equal(got, []string{"a__a1", "a__a2", "a__a3", "b__b1"}) {
+		t.Errorf("tools = %q, want b1 as it was called", got)
+	}
+
+	// Tools that a file does not declare any more take no room.
+	w.put("a/tools.json", `[{"name": "a1", "inputSchema": {"type": "object"}, "command": ["true"]}]`, 0o644)
+	w.enable("b")
+	listed := objects(w.ok("capability_packs_list", nil)["packs"])
+	if got := texts(listed[0]["enabled"]); !slices.Equal(got, []string{"a__a1"}) {
+		t.Errorf("list has %q enabled of a, want what is there", got)
+	}
+	w.fails("not_found", "capability_packs_enable_tools", map[string]any{"pack_id": "nowhere", "tools": []string{}})
+	w.ok("capability_packs_enable_tools", map[string]any{"pack_id": "a", "tools": []string{}})
+	w.ok("capability_packs_enable_tools", map[string]any{"pack_id": "a", "tools": []string{}}) // already
 }

@@ -11,10 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// execName is what a grant calls commands that the model writes itself.
-const execName = "exec_best_effort"
-
-const toolExec = basePrefix + execName
+const toolExec = basePrefix + "exec_best_effort"
 
 type execParams struct {
 	PackID    string   `json:"pack_id"`
@@ -79,25 +76,28 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(ctx, c, pack, execName, dir, tools.Policy{})
+	may, err := s.permissions(ctx, c, pack, gate.KindExec, "", dir, tools.Policy{})
 	if err != nil {
 		return nil, err
 	}
 	command, err := s.command(c, pack, &tools.Invocation{Program: p.Command, Args: p.Args}, dir, may)
+	if hint := s.misspelled(c, pack, &p, err); hint != nil {
+		return nil, hint
+	}
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := s.inputs(pack, &command)
+	inputs, err := s.ownInputs(c, pack, may, &command)
 	if err != nil {
 		return nil, err
 	}
 	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: append(may.secrets(), s.secrets...)}
 	return r.action(gate.Request{
-		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
+		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
-			Command: command, Inputs: inputs, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, UsualDir: dir == c.in().workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 			Logged: loggedArgs(command.Args, r.secrets),
 		},
 	}), nil

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -83,6 +85,67 @@ func TestExecGrant(t *testing.T) {
 		w.tool("capability_packs_exec_best_effort", args)
 		if len(w.asked) != want {
 			t.Errorf("call %d %v: %d questions so far, want %d", i, args, len(w.asked), want)
+		}
+	}
+}
+
+// What a model writes wrongly, it hears how to write: what the hint says works.
+func TestExecHints(t *testing.T) {
+	needShell(t)
+	const tree = `
+-- p/SKILL.md --
+---
+name: p
+description: d
+---
+-- p/scripts/say.sh* --
+#!/bin/sh
+echo "said $*"
+-- p/scripts/make.sh* --
+#!/bin/sh
+printf '#!/usr/bin/env sh\necho "made says $*"\n' > made.sh
+printf 'nothing' > data.bin
+chmod +x made.sh data.bin
+`
+	w := newWorld(t, tree)
+	w.answer = decide("once")
+	w.initialize()
+	exec := func(command string, args ...string) map[string]any {
+		return map[string]any{"pack_id": "p", "command": command, "args": args}
+	}
+	w.ok("capability_packs_exec_best_effort", exec("./scripts/make.sh"))
+	workspace := workspaceOf(t, w)
+	for _, tt := range []struct {
+		args         map[string]any
+		hint, prints string // prints: what the call of the hint prints; empty: it has none
+	}{
+		{exec("echo a b"), `"command":"echo","args":["a","b"]`, "a b\n"},
+		{exec("echo a", "b c"), `"command":"echo","args":["a","b c"]`, "a b c\n"},
+		{exec("scripts/say.sh", "x"), `"command":"./scripts/say.sh","args":["x"]`, "said x\n"},
+		{exec("scripts/say.sh x y"), `"command":"./scripts/say.sh","args":["x","y"]`, "said x y\n"},
+		{exec("./scripts/say.sh x"), `"command":"./scripts/say.sh","args":["x"]`, "said x\n"},
+		{exec("./made.sh", "x"), `"command":"sh","args":["made.sh","x"]`, "made says x\n"},
+		{exec("made.sh x"), `"command":"sh","args":["made.sh","x"]`, "made says x\n"},
+		{exec("./data.bin"), "name its interpreter", ""},
+		{exec("echo 'a b' | cat"), "there is no shell", ""},
+		{exec("./none.sh"), "which program is missing", ""},
+		{exec("../p/scripts/say.sh"), "which program is missing", ""},
+	} {
+		e := w.fails("program_not_found", "capability_packs_exec_best_effort", tt.args)
+		hint, _ := e["hint"].(string)
+		if !strings.Contains(hint, tt.hint) || strings.Contains(hint, workspace) {
+			t.Errorf("%v: hint %q, want %q and no path of the workspace", tt.args, hint, tt.hint)
+			continue
+		}
+		if tt.prints == "" {
+			continue
+		}
+		var followed map[string]any
+		if err := json.Unmarshal([]byte("{"+tt.hint+`,"pack_id":"p"}`), &followed); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.ok("capability_packs_exec_best_effort", followed); got["stdout"] != tt.prints {
+			t.Errorf("%v, as the hint says = %v, want %q", followed, got, tt.prints)
 		}
 	}
 }

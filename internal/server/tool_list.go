@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -28,6 +29,7 @@ const (
 	maxListLine     = 200 // characters of a problem, and of a name
 	maxListTags     = 10  // of a pack
 	maxListTag      = 50  // characters
+	maxListCopies   = 10  // of a pack that a query is about
 )
 
 type listParams struct {
@@ -41,7 +43,7 @@ type listResult struct {
 	// NotValid are attached packs that cannot be used as they are now: on the first
 	// page, and of a query those whose id or name it has a word of.
 	NotValid []notValidPack `json:"not_valid,omitempty"`
-	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing
+	Hint     string         `json:"hint,omitempty"` // what to do when a query found nothing, or not all packs were read yet
 }
 
 type notValidPack struct {
@@ -56,8 +58,15 @@ type listedPack struct {
 	HasToolsJSON bool     `json:"has_tools_json"`
 	Source       string   `json:"source"`
 	Tags         []string `json:"tags,omitempty"`
+	Version      string   `json:"version,omitempty"`
+	License      string   `json:"license,omitempty"`
+	Compatible   string   `json:"compatibility,omitempty"`
+	AllowedTools string   `json:"allowed_tools,omitempty"`
 	Enabled      []string `json:"enabled,omitempty"`
 	Problems     []string `json:"problems,omitempty"`
+	// SameAs are other packs that a query is about and that say the same of
+	// themselves: one entry is enough for all of them.
+	SameAs []string `json:"same_as,omitempty"`
 }
 
 func listTool() *baseTool {
@@ -69,12 +78,13 @@ func listTool() *baseTool {
 			return text + s.metadataBlock(s.listedPacks(catalog), once, maxInstructions-weight(text))
 		},
 		input: `{"type":"object","properties":{` +
-			`"query":{"type":"string","description":"words, or their beginnings, of an id, name, tag, tool or description: gives the 20 packs that fit best, the best first"},` +
+			`"query":{"type":"string","description":"what the pack should be about, or words of its id, name, tags, tools or description: gives the 20 packs that fit best, the best first"},` +
 			`"cursor":{"type":"string","description":"next_cursor of the page before"}},"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"packs":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"name":{"type":"string"},"description":{"type":"string"},"has_tools_json":{"type":"boolean"},` +
-			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"enabled":{"type":"array","items":{"type":"string"}},` +
-			`"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
+			`"source":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},` +
+			`"version":{"type":"string"},"license":{"type":"string"},"compatibility":{"type":"string"},"allowed_tools":{"type":"string"},"enabled":{"type":"array","items":{"type":"string"}},` +
+			`"problems":{"type":"array","items":{"type":"string"}},"same_as":{"type":"array","items":{"type":"string"}}},"required":["pack_id","name","description","has_tools_json","source"]}},` +
 			`"next_cursor":{"type":"string"},"hint":{"type":"string"},"not_valid":{"type":"array","items":{"type":"object","properties":{` +
 			`"pack_id":{"type":"string"},"problems":{"type":"array","items":{"type":"string"}}},"required":["pack_id","problems"]}},` + errorProperty + `}}`,
 		annotations: readOnly("List capability packs"),
@@ -106,6 +116,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 			}
 			if p.Cursor == "" {
 				out.NotValid = s.notValid(c, query)
+				out.Hint = strings.TrimSpace(out.Hint + " " + unreadHint(c.catalog))
 			}
 			return out, nil
 		},
@@ -115,13 +126,35 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 // matching lists the packs that a query is about, the best first.
 func (s *Server) matching(ctx context.Context, c *call, query string) listResult {
 	out := listResult{Packs: []listedPack{}}
-	for _, p := range s.best(ctx, c.catalog, query, listPage) {
-		out.Packs = append(out.Packs, s.listed(c, p))
+	for _, m := range s.best(ctx, c.catalog, query, listPage) {
+		l := s.listed(c, m.pack)
+		for _, p := range m.copies[:min(len(m.copies), maxListCopies)] {
+			l.SameAs = append(l.SameAs, p.ID)
+		}
+		out.Packs = append(out.Packs, l)
 	}
 	if len(out.Packs) == 0 {
 		out.Hint = "No attached pack has any of these words in its id, name, tags, tools or description. Try other words or their beginnings, or leave the query out to see all packs."
 	}
 	return out
+}
+
+// unreadHint says how many attached packs were not read yet; empty for none. Which
+// they are is not said: some may be for persons only.
+func unreadHint(catalog *packs.Catalog) string {
+	n := 0
+	for _, p := range catalog.All() {
+		if p.Attached && p.IsUnread() {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 more pack was not read yet. List again in a minute."
+	}
+	return fmt.Sprintf("%d more packs were not read yet. List again in a minute.", n)
 }
 
 // list lists all packs by id, from the one after an id on.
@@ -154,7 +187,7 @@ func (s *Server) notValid(c *call, query string) []notValidPack {
 		if p.Valid || !p.Attached || !p.Offered || p.ShadowedBy != "" || !isOffered(p) || s.hides(p) {
 			continue
 		}
-		if p.Frontmatter.IsZero() && !p.Loose && len(c.chat.enabledNames(p.ID)) == 0 {
+		if p.Frontmatter.IsZero() && !p.Loose && !c.chat.knowsTools(p.ID) {
 			continue
 		}
 		if query != "" && !names(p.ID+" "+p.Name) {
@@ -169,9 +202,12 @@ func (s *Server) listed(c *call, p *packs.Pack) listedPack {
 	hasTools, problems := s.inspect(p)
 	l := listedPack{
 		PackID: p.ID, Name: shorten(safetext.Line(p.Name), maxListLine), Description: s.describe(p.Description),
-		HasToolsJSON: hasTools, Source: p.Source, Enabled: c.chat.enabledNames(p.ID),
+		HasToolsJSON: hasTools, Source: p.Source, Enabled: s.enabledNames(c, p.ID),
 		Problems: fewLines(p.ID, problems),
 	}
+	m := p.Metadata()
+	line := func(text string) string { return shorten(safetext.Line(text), maxListLine) }
+	l.Version, l.License, l.Compatible, l.AllowedTools = line(m.Version), line(m.License), line(m.Compatibility), line(m.AllowedTools)
 	tags := p.Tags()
 	for _, t := range tags[:min(len(tags), maxListTags)] {
 		l.Tags = append(l.Tags, shorten(safetext.Line(t), maxListTag))
@@ -248,8 +284,23 @@ func offered(c *packs.Catalog) []*packs.Pack {
 // isOffered reports whether an attached pack is there for models.
 func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
 
-// pack finds an attached pack for a call, or says what to do instead.
+// packAt is the id in a URI of a pack, or of its entry document; any other text is
+// returned as it is.
+func packAt(catalog *packs.Catalog, text string) string {
+	u, ok := parseURI(strings.TrimRight(text, "/"))
+	if !ok || u.scheme == schemeWorkspace {
+		return text
+	}
+	if p, err := catalog.Lookup(path.Dir(u.path)); err == nil && p.Entry == path.Base(u.path) {
+		return p.ID
+	}
+	return u.path
+}
+
+// pack finds an attached pack for a call by its id, its name or its URI, or says
+// what to do instead.
 func (s *Server) pack(c *call, id string) (*packs.Pack, error) {
+	id = packAt(c.catalog, id)
 	p, err := c.catalog.LookupAttached(id)
 	if err != nil {
 		// A pack that is there and not attached is worth saying to somebody who

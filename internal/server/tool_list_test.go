@@ -54,10 +54,10 @@ func TestList(t *testing.T) {
 	}{
 		{"", []string{"acme/billing", "badtools", "notes", "triage"}},
 		{"  ", []string{"acme/billing", "badtools", "notes", "triage"}},
-		{"INCIDENTS", []string{"notes", "triage"}},
-		{"incidents notes", []string{"notes", "triage"}}, // who has more of the words comes first
+		{"INCIDENTS", []string{"triage", "notes"}}, // the shorter description
+		{"incidents notes", []string{"notes", "triage"}},
 		{"triage incidents", []string{"triage", "notes"}},
-		{"incidnts", []string{"notes", "triage"}},
+		{"incidnts", []string{"triage", "notes"}},
 		{"invoi", []string{"acme/billing"}},
 		{"greet", []string{"triage"}}, // a tool's name
 		{"!", nil},
@@ -354,4 +354,63 @@ func (c *endsAfter) Err() error {
 		return context.Canceled
 	}
 	return nil
+}
+
+// What a document says of itself besides is in the list, escaped and cut.
+func TestListMetadata(t *testing.T) {
+	w := newWorld(t, `
+-- full/SKILL.md --
+---
+name: full
+description: d
+version: "1.0"
+license: "1.0"
+compatibility: "`+strings.Repeat("x", 300)+`"
+allowed-tools: "Read\x1b[2J"
+---
+-- none/SKILL.md --
+---
+name: none
+description: d
+---
+`)
+	w.initialize()
+	listed := objects(w.ok("capability_packs_list", nil)["packs"])
+	for key, want := range map[string]string{
+		"version": "1.0", "license": "1.0", "compatibility": strings.Repeat("x", 199) + "…", "allowed_tools": `Read\x1b[2J`,
+	} {
+		if listed[0][key] != want || listed[1][key] != nil {
+			t.Errorf("%s = %v and %v, want %q and none", key, listed[0][key], listed[1][key], want)
+		}
+	}
+}
+
+// Packs that say the same of themselves are one of a query's twenty, with all ids.
+func TestListQueryFoldsCopies(t *testing.T) {
+	var tree strings.Builder
+	for i := range 25 {
+		fmt.Fprintf(&tree, "-- copy%02d/refunds/SKILL.md --\n---\nname: refunds\ndescription: Gives customers their money back.\n---\n", i)
+	}
+	w := newWorld(t, tree.String()+pack("invoices", "Asks customers for money."))
+	w.initialize()
+	got := w.ok(toolList, map[string]any{"query": "money for customers"})
+	listed := got["packs"].([]any)
+	if len(listed) != 2 {
+		t.Fatalf("%d packs, want 2: %v", len(listed), listed)
+	}
+	for _, l := range listed {
+		l := l.(map[string]any)
+		switch l["pack_id"] {
+		case "copy00/refunds":
+			if same := texts(l["same_as"]); len(same) != maxListCopies || same[0] != "copy01/refunds" {
+				t.Errorf("same_as = %q, want the first %d of the others", same, maxListCopies)
+			}
+		case "invoices":
+			if l["same_as"] != nil {
+				t.Errorf("same_as of a pack without copies = %v", l["same_as"])
+			}
+		default:
+			t.Errorf("listed %v", l)
+		}
+	}
 }

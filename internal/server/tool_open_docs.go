@@ -7,6 +7,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -18,12 +19,16 @@ type openDocsParams struct {
 	// Arguments asks for the document as an invocation with these words; nil
 	// asks for it as it is.
 	Arguments *string `json:"arguments"`
+	// Offset is where the page begins, in bytes of the file; 0 is the beginning.
+	Offset int64 `json:"offset"`
 }
 
 type openDocsResult struct {
+	Folder         string     `json:"folder"` // absolute; what the document's paths are relative to
 	EntryDoc       document   `json:"entry_doc"`
 	AdditionalDocs []document `json:"additional_docs,omitempty"`
 
+	part     invocationPart
 	hidden   string // the invisible characters in them, in words; empty for none
 	compared bool   // all of it with what was digested; see [Server.sameAs]
 }
@@ -33,6 +38,7 @@ type document struct {
 	Content    string `json:"content"`
 	Truncated  bool   `json:"truncated,omitempty"`
 	NextOffset int64  `json:"next_offset,omitempty"`
+	Note       string `json:"note,omitempty"` // what is odd about the document
 }
 
 func openDocsTool() *baseTool {
@@ -40,19 +46,20 @@ func openDocsTool() *baseTool {
 		name:  toolOpenDocs,
 		title: "Open a pack's documents",
 		description: fixed("Open a pack's entry document: how and when to use the pack. Do this first. " +
-			"If truncated, go on with read_file at next_offset. With arguments, the document is filled in for that task."),
+			"If truncated, go on with offset: next_offset. With arguments, the document is filled in for that task."),
 		input: `{"type":"object","properties":{` +
 			`"pack_id":{"type":"string","description":"as listed"},` +
-			`"arguments":{"type":"string","description":"what to apply the pack to; replaces $ARGUMENTS"}},` +
+			`"arguments":{"type":"string","description":"what to apply the pack to; replaces $ARGUMENTS"},` +
+			`"offset":{"type":"integer","minimum":0}},` +
 			`"required":["pack_id"],"additionalProperties":false}`,
-		output:      `{"type":"object","properties":{"entry_doc":` + documentSchema + `,"additional_docs":{"type":"array","items":` + documentSchema + `},` + errorProperty + `}}`,
+		output:      `{"type":"object","properties":{"folder":{"type":"string"},"entry_doc":` + documentSchema + `,"additional_docs":{"type":"array","items":` + documentSchema + `},` + errorProperty + `}}`,
 		annotations: readOnly("Open a pack's documents"),
 		prepare:     (*Server).prepareOpenDocs,
 	}
 }
 
 const documentSchema = `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},` +
-	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"}},"required":["path","content"]}`
+	`"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},"note":{"type":"string"}},"required":["path","content"]}`
 
 func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) {
 	var p openDocsParams
@@ -71,7 +78,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	// Read before the question, so that the person hears of hidden characters.
-	docs, err := s.documents(pack, tree)
+	docs, err := s.documents(pack, tree, &p)
 	if err != nil {
 		return nil, err
 	}
@@ -91,34 +98,57 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 				return nil, err
 			}
 			if p.Arguments != nil {
-				docs.EntryDoc.Content = invocation(pack.Folder(), docs.EntryDoc.Content, *p.Arguments)
+				docs.EntryDoc.Content = docs.part.fill(pack.Folder(), docs.EntryDoc.Content, *p.Arguments)
 			}
 			return docs, nil
 		},
 	}, nil
 }
 
-// documents reads the entry document and what the user configured beside it.
-func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (out openDocsResult, _ error) {
+// documents reads a page of the entry document, and with the first one what the
+// user configured beside it.
+func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree, p *openDocsParams) (out openDocsResult, _ error) {
 	dir, err := pack.OpenDir()
 	if err != nil {
 		return out, err
 	}
 	defer dir.Close()
-	page, err := s.bodyPage(dir, pack, tree, s.limits.OpenPage)
+	page, err := s.bodyPage(dir, pack, tree, p.Offset, s.limits.OpenPage)
 	if err != nil {
 		return out, err
 	}
-	out.EntryDoc, out.compared = documentOf(page), page.Verified
-	invisible := safetext.Inspect(page.Data)
-	for _, name := range pack.Docs() {
+	out.compared = page.Verified
+	if p.Arguments != nil {
+		endBeforePlaceholder(page)
+		out.part = invocationPart{later: p.Offset > 0, truncated: page.Truncated}
+		if out.part.later && !page.Truncated && *p.Arguments != "" {
+			// Whether the arguments have a place decides about the end.
+			var verified bool
+			if out.part.placed, verified, err = s.hasPlaceholder(dir, pack, tree, page.Offset); err != nil {
+				return out, err
+			}
+			out.compared = out.compared && verified
+		}
+	}
+	out.Folder, out.EntryDoc = pack.Folder(), documentOf(page)
+	invisible := safetext.Inspect([]byte(out.EntryDoc.Content))
+	additional := pack.Docs()
+	if p.Offset > 0 {
+		additional = nil
+	}
+	for _, name := range additional {
 		page, err := s.page(dir, tree, name, 0, s.limits.OpenPage)
+		if isMissing(err) {
+			out.AdditionalDocs = append(out.AdditionalDocs, document{Path: name, Note: "The user's configuration names this document, and it is no file of the pack that can be read."})
+			continue
+		}
 		if err != nil {
 			return out, err
 		}
-		out.AdditionalDocs = append(out.AdditionalDocs, documentOf(page))
+		doc := documentOf(page)
+		out.AdditionalDocs = append(out.AdditionalDocs, doc)
 		out.compared = out.compared && page.Verified
-		invisible = invisible.Plus(safetext.Inspect(page.Data))
+		invisible = invisible.Plus(safetext.Inspect([]byte(doc.Content)))
 	}
 	if invisible.Total() > 0 {
 		out.hidden = invisible.String()
@@ -126,25 +156,37 @@ func (s *Server) documents(pack *packs.Pack, tree *packfs.Tree) (out openDocsRes
 	return out, nil
 }
 
-// bodyPage is the first page of a pack's entry document without its frontmatter,
-// of the bytes that were digested.
-func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, length int64) (*packfs.Page, error) {
+// bodyPage is a page of a pack's entry document without its frontmatter, of the
+// bytes that were digested. Each offset before the body means its beginning.
+func (s *Server) bodyPage(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, offset, length int64) (*packfs.Page, error) {
 	if pack.Loose { // its document is made, not read
-		return pack.Body(0, length)
+		return pack.Body(offset, length)
 	}
 	begins, err := pack.BodyOffset(dir, tree)
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.page(dir, tree, pack.Entry, begins, length)
-	if errors.Is(err, packfs.ErrOffset) {
+	if offset >= 0 {
+		offset = max(offset, begins)
+	}
+	page, err := s.page(dir, tree, pack.Entry, offset, length)
+	if errors.Is(err, packfs.ErrOffset) && offset == begins {
 		err = &packfs.PathError{Path: pack.Entry, Reason: packfs.ErrChanged} // nobody named an offset
 	}
 	return page, err
 }
 
 func documentOf(p *packfs.Page) document {
-	return document{Path: p.Path, Content: string(p.Data), Truncated: p.Truncated, NextOffset: p.NextOffset}
+	text, _ := p.Text()
+	return document{Path: p.Path, Content: string(text), Truncated: p.Truncated, NextOffset: p.NextOffset, Note: noteOf(p)}
+}
+
+// noteOf says what is odd about a page; empty for nothing.
+func noteOf(p *packfs.Page) string {
+	if p.Charset == charset.UTF8 {
+		return ""
+	}
+	return "The file is " + string(p.Charset) + "; this is its text. Offsets count its bytes."
 }
 
 // hiddenIn says how many invisible characters a text has; empty for none.
@@ -158,15 +200,58 @@ func hiddenIn(text []byte) string {
 // argumentsPlaceholder is what arguments are put in place of.
 const argumentsPlaceholder = "$ARGUMENTS"
 
-// invocation fills in a document the way skillkit does: the base directory
-// first, every $ARGUMENTS replaced, and the arguments at the end when the
-// document has no place for them.
-func invocation(dir, body, arguments string) string {
-	text := "Base directory for this skill: " + dir + "\n\n"
-	if strings.Contains(body, argumentsPlaceholder) {
-		return text + strings.ReplaceAll(body, argumentsPlaceholder, arguments)
+// endBeforePlaceholder ends a page that is not the last before what may be the
+// beginning of a placeholder, so that each one is whole in some page.
+func endBeforePlaceholder(p *packfs.Page) {
+	for n := len(argumentsPlaceholder) - 1; n > 0 && p.Truncated; n-- {
+		if text, cut := strings.CutSuffix(string(p.Data), argumentsPlaceholder[:n]); cut && text != "" {
+			p.Data, p.NextOffset = []byte(text), p.NextOffset-int64(n)
+			return
+		}
 	}
-	if arguments == "" {
+}
+
+// hasPlaceholder reports whether the document has a placeholder that begins before
+// an offset, and whether all that was read is what was digested.
+func (s *Server) hasPlaceholder(dir *packfs.Dir, pack *packs.Pack, tree *packfs.Tree, before int64) (has, verified bool, err error) {
+	verified = true
+	for offset := int64(0); ; {
+		page, err := s.bodyPage(dir, pack, tree, offset, s.limits.ReadPageMax)
+		if err != nil {
+			return false, false, err
+		}
+		verified = verified && page.Verified
+		endBeforePlaceholder(page)
+		if strings.Contains(string(page.Data), argumentsPlaceholder) {
+			return true, verified, nil
+		}
+		if !page.Truncated || page.NextOffset >= before {
+			return false, verified, nil
+		}
+		offset = page.NextOffset
+	}
+}
+
+// An invocationPart is the part of a document that is filled in; the zero value is
+// all of it.
+type invocationPart struct {
+	later     bool // it is not the beginning
+	truncated bool // it is not the end
+	placed    bool // an earlier part has a place for the arguments
+}
+
+// fill fills in a part of a document the way skillkit does: the base directory
+// first, every $ARGUMENTS replaced, and the arguments at the end when the document
+// has no place for them.
+func (p invocationPart) fill(dir, body, arguments string) string {
+	text := ""
+	if !p.later {
+		text = "Base directory for this skill: " + dir + "\n\n"
+	}
+	switch {
+	case strings.Contains(body, argumentsPlaceholder):
+		return text + strings.ReplaceAll(body, argumentsPlaceholder, arguments)
+	case p.truncated || p.placed || arguments == "":
 		return text + body
 	}
 	return text + body + "\n\nARGUMENTS: " + arguments

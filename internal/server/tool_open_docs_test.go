@@ -384,3 +384,21 @@ func TestEditedSinceTheScan(t *testing.T) {
 		t.Errorf("%d questions were asked, want the one about what could be opened: %q", len(w.asked), w.asked)
 	}
 }
+
+// A document that is configured and missing is a note, and keeps no other from being
+// given.
+func TestOpenDocsMissing(t *testing.T) {
+	w := newWorld(t, docsPacks, func(s *setup) {
+		s.packs.Roots[0].Docs = map[string][]string{"plain": {"docs/gone.md", "docs/two.md"}}
+	})
+	w.answer = decide("once")
+	w.initialize()
+	got := w.ok("capability_packs_open_docs", map[string]any{"pack_id": "plain"})
+	more := objects(got["additional_docs"])
+	if len(more) != 2 || more[0]["path"] != "docs/gone.md" || more[0]["content"] != "" || more[0]["note"] == nil || more[1]["content"] != "Two.\n" {
+		t.Errorf("additional_docs = %v, want a note about the first, and the second", more)
+	}
+	if doc := got["entry_doc"].(map[string]any); doc["content"] == "" {
+		t.Errorf("entry_doc = %v, want the document", doc)
+	}
+}

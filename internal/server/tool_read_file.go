@@ -58,6 +58,7 @@ type readFileResult struct {
 	SizeBytes  *int64  `json:"size_bytes,omitempty"`
 	Truncated  bool    `json:"truncated"`
 	NextOffset int64   `json:"next_offset,omitempty"`
+	Note       string  `json:"note,omitempty"` // what is odd about the file
 	Entries    []entry `json:"entries,omitempty"`
 
 	compared bool // the content with what was digested; see [Server.sameAs]
@@ -83,7 +84,7 @@ func readFileTool() *baseTool {
 			`"workspace":{"type":"string","description":"handle that a run returned"}},` +
 			`"required":["pack_id","path"],"additionalProperties":false}`,
 		output: `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"},"encoding":{"type":"string","enum":["utf-8","base64"]},` +
-			`"mime":{"type":"string"},"size_bytes":{"type":"integer"},"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},` +
+			`"mime":{"type":"string"},"size_bytes":{"type":"integer"},"truncated":{"type":"boolean"},"next_offset":{"type":"integer"},"note":{"type":"string"},` +
 			`"entries":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"type":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["name","type"]}},` + errorProperty + `}}`,
 		annotations: readOnly("Read a pack's file"),
 		prepare:     (*Server).prepareReadFile,
@@ -169,10 +170,11 @@ func (s *Server) read(dir *packfs.Dir, tree *packfs.Tree, p readFileParams) (*re
 	}
 	out := &readFileResult{
 		Path: page.Path, Encoding: encodingUTF8, MIME: page.MIME, SizeBytes: &page.Size,
-		Truncated: page.Truncated, NextOffset: page.NextOffset, compared: page.Verified,
+		Truncated: page.Truncated, NextOffset: page.NextOffset, Note: noteOf(page), compared: page.Verified,
 	}
-	content := string(page.Data)
-	if !page.UTF8 {
+	text, ok := page.Text()
+	content := string(text)
+	if !ok {
 		out.Encoding, content = encodingBase64, base64.StdEncoding.EncodeToString(page.Data)
 	}
 	out.Content = &content

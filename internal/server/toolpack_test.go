@@ -192,7 +192,7 @@ func TestToolPackExamplesShown(t *testing.T) {
 		s.server.Context = map[string]string{"url": "https://example.com/now"}
 	})
 	enabled := objects(w.enable("x")["tools"])
-	const want = "Summarize a webpage, article, or YouTube video Examples: User: summarize this call:summarize_url{url:<escape>https://example.com/now<escape>}"
+	const want = "Summarize a webpage, article, or YouTube video\n\nExamples:\nUser: summarize this\ncall:summarize_url{url:<escape>https://example.com/now<escape>}"
 	if got := fmt.Sprint(enabled[0]["description"]); !strings.HasPrefix(got, want) {
 		t.Errorf("description = %q, want it to begin with %q", got, want)
 	}
@@ -209,4 +209,61 @@ func TestToolPackExamplesShown(t *testing.T) {
 		}
 	}
 	t.Error("the tool is not listed")
+}
+
+// "Examples" and skill-md-tools §3.1: examples and paragraphs keep their lines in
+// tools/list, and nothing that is not text does.
+func TestDescriptionsKeepTheirLines(t *testing.T) {
+	const tree = `
+-- p/SKILL.md --
+---
+name: p
+description: d
+---
+
+### md_tool
+
+First paragraph,
+still the first.
+
+Second paragraph.
+
+#### Parameters
+
+None.
+
+#### Command
+
+` + "```bash\necho\n```" + `
+-- p/few.tool.json --
+{"name": "few", "description": "Summarize.\r\n\r\n\r\nOnce.\u001b[2J", "parameters": {"url": {"type": "string", "source": "context.url"}}, "command": {"program": "echo", "args": ["{{url}}"]},
+ "examples": ["User: summarize this\ncall:few{url:<escape>{{url}}<escape>}", "User: tl;dr\ncall:few{}"]}
+-- p/one.tool.json --
+{"name": "one", "description": "One line.", "command": {"program": "echo"}}
+`
+	w := newWorld(t, tree, func(s *setup) { s.server.Context = map[string]string{"url": "https://example.com/"} })
+	w.answer = decide("once")
+	w.initialize()
+	enabled := make(map[string]string)
+	for _, tool := range objects(w.enable("p")["tools"]) {
+		enabled[tool["tool"].(string)] = tool["description"].(string)
+	}
+	few := "Summarize.\n\nOnce.\\x1b[2J\n\nExamples:\nUser: summarize this\ncall:few{url:<escape>https://example.com/<escape>}\n\nUser: tl;dr\ncall:few{}"
+	const of = "(tool of the capability pack p)"
+	listed := make(map[string]any)
+	for _, tool := range objects(result(t, w.request("tools/list", nil))["tools"]) {
+		listed[tool["name"].(string)] = tool["description"]
+	}
+	for tool, want := range map[string]struct{ enabled, listed string }{
+		"few":     {few, few + "\n\n" + of},
+		"md_tool": {"First paragraph, still the first.\n\nSecond paragraph.", "First paragraph, still the first.\n\nSecond paragraph.\n\n" + of},
+		"one":     {"One line.", "One line. " + of},
+	} {
+		if diff := cmp.Diff(want.enabled, enabled[tool]); diff != "" {
+			t.Errorf("enable_tools: %s: -want +got\n%s", tool, diff)
+		}
+		if diff := cmp.Diff(any(want.listed), listed["p__"+tool]); diff != "" {
+			t.Errorf("tools/list: %s: -want +got\n%s", tool, diff)
+		}
+	}
 }

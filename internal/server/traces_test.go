@@ -129,7 +129,7 @@ tools/call triage__greet packs_mcp.pack.id=triage packs_mcp.pack.tool=greet pack
   audit packs_mcp.audit.event=run.end
 `},
 		{"a run that fails", "once", func() { w.tool("broken__fail", map[string]any{}) }, `
-tools/call broken__fail packs_mcp.pack.id=broken packs_mcp.pack.tool=fail packs_mcp.decision=once packs_mcp.channel=elicitation error.type=tool_error ERROR 
+tools/call broken__fail packs_mcp.pack.id=broken packs_mcp.pack.tool=fail packs_mcp.decision=once packs_mcp.channel=elicitation error.type=tool_error packs_mcp.error.code=command_failed ERROR command_failed
   gate packs_mcp.decision=once packs_mcp.channel=elicitation` + waits + `
   audit packs_mcp.audit.event=decision
   run process.exit.code=3 (the run has its place) ERROR 
@@ -143,12 +143,14 @@ tools/call triage__greet packs_mcp.pack.id=triage packs_mcp.pack.tool=greet pack
 `},
 		{"arguments that do not fit", "once", func() { w.fails("invalid_arguments", "triage__greet", map[string]any{"who": 1}) }, `
 tools/call triage__greet error.type=tool_error packs_mcp.error.code=invalid_arguments ERROR invalid_arguments
+  audit packs_mcp.audit.event=refusal
 `},
 		{"a tool that there is not", "once", func() { w.request("tools/call", map[string]any{"name": "nothing"}) }, `
 tools/call error.type=-32602 ERROR 
 `},
 		{"a guess", "once", func() { w.fails("not_found", "triage__nothing", map[string]any{}) }, `
 tools/call capability_packs_call_tool error.type=tool_error packs_mcp.error.code=not_found ERROR not_found
+  audit packs_mcp.audit.event=refusal
 `},
 		{"a list", "once", func() { w.listed() }, "\ntools/list\n"},
 		{"metadata", "once", func() { w.ok("capability_packs_list", nil) }, `

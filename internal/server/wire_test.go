@@ -210,7 +210,7 @@ func plain(v any) {
 		}
 		for key, item := range v {
 			switch text, _ := item.(string); key {
-			case "instructions", "requestState":
+			case "instructions", "requestState", "folder":
 				v[key] = strings.ToUpper(key)
 				continue
 			case "message":

@@ -15,7 +15,7 @@ import (
 // origin, it has all that the page has.
 const evilPage = `<!doctype html><link rel="icon" href="data:,"><title>evil</title><script>
 fetch('/decide', {method: 'POST', body: JSON.stringify({code: 'K7QM-2F9X', decision: 'always', values: {}}),
-  headers: {'Content-Type': 'application/json', 'X-Packs-Key': localStorage.getItem('packs-key') || ''}}).then(() => { document.title = 'done' })
+  headers: {'Content-Type': 'application/json', 'X-Packs-Key': sessionStorage.getItem('packs-key') || localStorage.getItem('packs-key') || ''}}).then(() => { document.title = 'done' })
 </script>`
 
 // What another program that once had the address left in the browser does not
@@ -81,7 +81,7 @@ func TestPlanted(t *testing.T) {
 				q.want(t, "K7QM-2F9X deny page map[]")
 			}
 			q.wantNothing(t)
-			if cookies := eval[string](b, `document.cookie + (localStorage.getItem('packs-key') || '')`); tc.refused && cookies != "" {
+			if cookies := eval[string](b, `document.cookie + (sessionStorage.getItem('packs-key') || '') + (localStorage.getItem('packs-key') || '')`); tc.refused && cookies != "" {
 				t.Errorf("the worker has %q", cookies)
 			}
 			if !tc.refused && eval[bool](b, `Boolean(navigator.serviceWorker.controller)`) {
@@ -96,5 +96,59 @@ func TestPlanted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A tab that another program once filled at this address is of the page's own
+// origin, and has the cookie. It has not the key, gets no worker in, and cannot
+// end the page.
+func TestOldTab(t *testing.T) {
+	t.Parallel()
+	old := newTab(t)
+	old.evil.Store(true)
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/sw.js" {
+			w.Header().Set("Content-Type", "text/javascript")
+			w.Header().Set("Cache-Control", "max-age=31536000, immutable")
+			fmt.Fprint(w, `addEventListener('fetch', (e) => e.respondWith(new Response('evil')))`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<!doctype html><link rel="icon" href="data:,"><title>evil</title><script>fetch('/sw.js')</script>`)
+	}))
+	address := evil.Listener.Addr().String()
+	old.do(chromedp.Navigate("http://" + address + "/"))
+	old.until(`document.title === 'evil' && performance.getEntriesByName(location.origin + '/sw.js').length === 1`)
+	evil.CloseClientConnections()
+	evil.Close()
+
+	q := newQueue(greet(time.Now()))
+	_, open := openDeskAt(t, q, nil, address)
+	b := old.another()
+	b.do(chromedp.Navigate(open()))
+	b.has("1 call waits for you")
+	attempt := func(script string) string {
+		return eval[string](old, fmt.Sprintf(`(async () => { try { %s } catch (e) { return 'refused' } })()`, script))
+	}
+	for _, tc := range []struct{ what, script, want string }{
+		{"the key", `return sessionStorage.getItem('packs-key') || localStorage.getItem('packs-key') || 'refused'`, "refused"},
+		{"the first page, with the cookie", `return String((await fetch('/')).status)`, "200"},
+		{"the calls", `return String((await fetch('/events')).status)`, "403"},
+		{"a decision", `return String((await fetch('/decide', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: '{"code":"K7QM-2F9X","decision":"always"}'})).status)`, "403"},
+		{"a worker", `await navigator.serviceWorker.register('/sw.js', {updateViaCache: 'all'}); return 'registered'`, "refused"},
+		{"a worker of the page's script", `await navigator.serviceWorker.register('/page.js'); return 'registered'`, "refused"},
+		{"signing in", `return String((await fetch('/enter', {method: 'POST', body: new URLSearchParams({token: 'x'})})).status)`, "403"},
+		{"its window", `const w = window.open('/', 'w'); if (!w) return 'refused'; await new Promise((d) => setTimeout(d, 300)); let k = ''; try { k = w.sessionStorage.getItem('packs-key') } catch { }; w.close(); return k || 'refused'`, "refused"},
+	} {
+		if got := attempt(tc.script); got != tc.want {
+			t.Errorf("an old tab: %s: %s, want %s", tc.what, got, tc.want)
+		}
+	}
+	q.wantNothing(t)
+	b.do(chromedp.Reload())
+	b.press("Run tool greet of pack triage?", "Deny")
+	q.want(t, "K7QM-2F9X deny page map[]")
+	if eval[bool](b, `Boolean(navigator.serviceWorker.controller)`) {
+		t.Error("a worker is there")
 	}
 }

@@ -272,7 +272,7 @@ func wholeWay(t *testing.T, listsAgain bool) []play {
 		},
 		func(seen turn) move {
 			doc := map[string]any{"path": "SKILL.md", "content": "# Field notes\n\nRead `docs/guide.md`, then call the tool `note`.\n"}
-			if diff := cmp.Diff(map[string]any{"entry_doc": doc}, seen.last(t)); diff != "" {
+			if diff := cmp.Diff(doc, seen.last(t)["entry_doc"]); diff != "" {
 				t.Errorf("open_docs (-want +got):\n%s", diff)
 			}
 			offers(seen, baseTools)

@@ -81,6 +81,7 @@ func walk(t *testing.T, over transport, version string) {
 
 	// Open.
 	check(t, "open_docs", c.ok("capability_packs_open_docs", map[string]any{"pack_id": "field-notes"}), map[string]any{
+		"folder": pack,
 		"entry_doc": map[string]any{
 			"path":    "SKILL.md",
 			"content": "# Field notes\n\nRead `docs/guide.md`, then call the tool `note`.\n",

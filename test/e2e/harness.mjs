@@ -235,6 +235,7 @@ function common(how) {
 
     // Open.
     assert.deepEqual(await session.ok('capability_packs_open_docs', { pack_id: 'field-notes' }), {
+      folder: pack,
       entry_doc: { path: 'SKILL.md', content: '# Field notes\n\nRead `docs/guide.md`, then call the tool `note`.\n' },
     });
     person.question('Open documents field-notes', `pack "${pack}"`, `asked by a client that calls itself "e2e 1.2"`);

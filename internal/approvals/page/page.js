@@ -7,7 +7,7 @@
   const SETTLE = 500;
   const RETRIES = [500, 1000, 2000, 4000];
   const KEYS = {r: 'once', c: 'chat', a: 'always', d: 'deny'};
-  const VERBS = {run: 'Run', open: 'Open', read: 'Read', enable: 'Enable'};
+  const VERBS = {run: 'Run', exec: 'Run', open: 'Open', read: 'Read', enable: 'Enable'};
   const DECISIONS = {
     once: 'allowed once', chat: 'allowed for the chat', always: 'allowed always',
     deny: 'denied', pending: 'returned without an answer',
@@ -19,8 +19,12 @@
 
   const TRUST = {bundled: 'comes with packs-mcp', user: 'yours', untrusted: 'not trusted: from a project or from elsewhere'};
 
-  // Kept here, since what is stored is cleared when another tab signs in.
-  const packsKey = localStorage.getItem('packs-key') || '';
+  // Kept here, since what is stored is cleared when another tab signs in; for a
+  // reload it is put back.
+  const packsKey = sessionStorage.getItem('packs-key') || '';
+  addEventListener('pagehide', () => {
+    if (packsKey && !sessionStorage.getItem('packs-key')) sessionStorage.setItem('packs-key', packsKey);
+  });
   const $ = (id) => document.getElementById(id);
   const cards = new Map(); // code → card
   let skew = 0; // the server's clock minus ours, ms
@@ -162,7 +166,7 @@
 
   function updateCard(card, call) {
     card.call = call;
-    const shape = JSON.stringify([call.title, call.text, call.choices, call.fields, call.answered, call.client, call.person]);
+    const shape = JSON.stringify([call.title, call.text, call.choices, call.fields, call.answered, call.client, call.person, call.client_gone]);
     if (shape !== card.shape) {
       const again = card.shape !== '';
       card.shape = shape;
@@ -216,6 +220,11 @@
       button.addEventListener('click', (e) => { if (e.isTrusted) decide(card, choice.value); });
       group.append(el('div', {className: 'choice'}, button, el('span', {}, choice.title === name ? '' : choice.title)));
     }
+    card.anyway = null;
+    if (call.client_gone && !call.answered) {
+      card.anyway = el('input', {type: 'checkbox', id: `${id}-anyway`});
+      parts.push(el('div', {className: 'field'}, card.anyway, el('label', {htmlFor: card.anyway.id}, 'The client is gone. Run it anyway.')));
+    }
     // Below the buttons: these come and go.
     parts.push(group, card.note, card.problem);
     card.node.replaceChildren(...parts);
@@ -245,7 +254,13 @@
     if (card.busy || !ready(card.node) || !card.node.isConnected) return;
     if (!live) return complain(card, 'The page is not connected to the server, so nothing was decided.');
     const values = {};
+    const anyway = Boolean(card.anyway && card.anyway.checked);
     if (value !== 'deny') {
+      if (card.anyway && !anyway) {
+        complain(card, 'The client is gone. Choose “Run it anyway” first, or deny the call.');
+        card.anyway.focus();
+        return;
+      }
       for (const input of card.inputs) {
         if (input.value.trim() === '') {
           complain(card, `Fill in “${input.labels[0].textContent}” first, or deny the call.`);
@@ -260,7 +275,7 @@
     card.node.classList.add('sent');
     if (!card.problem.hidden) complain(card, '');
     try {
-      const done = await send('/decide', {code, decision: value, values});
+      const done = await send('/decide', {code, decision: value, values, client_gone: anyway});
       const what = value === 'deny' ? 'Denied' : 'Allowed';
       say(`${what}: ${title}` + (done.held && value !== 'deny' ? ' The client has to make the call again.' : ''));
     } catch (err) {
@@ -447,7 +462,6 @@
     pending: (q) => showPending(q.pending),
     history: (h) => { history = h; showRooms(); },
     rooms: (r) => { rooms = r; showRooms(); },
-    withdrawn: () => 'This page has ended, since another program’s worker answered for its address in this browser. Answer in a terminal: packs-mcp approvals',
     superseded: () => 'This page is open in newer tabs. Reload it to use it here.',
   };
 

@@ -9,6 +9,7 @@ package convert
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -55,6 +57,16 @@ func FormatOf(name string) Format {
 	return ""
 }
 
+// Target returns the format that a file in format from is meant to be written in
+// when nobody says which; "" where several are as likely. specs/tool-packs
+// "Migration from SKILL.md" has the one.
+func Target(from Format) Format {
+	if from == Markdown {
+		return ToolPack
+	}
+	return ""
+}
+
 // Codes of the diagnostics of this package. They are stable.
 const (
 	CodeLost       = "convert-lost"       // warning: something that the format has no words for, or says otherwise
@@ -81,6 +93,12 @@ func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic)
 	case ToolsJSON:
 		set, problems = l.ParseToolsJSON(file, src)
 	default:
+		if set := charset.Of(src); set != charset.UTF8 {
+			return nil, []diag.Diagnostic{{
+				Code: tools.CodeNotUTF8, Severity: diag.Error, File: file,
+				Message: fmt.Sprintf("the document is %s, not UTF-8", set), Hint: "save the file as UTF-8",
+			}}
+		}
 		doc, found := frontmatter.Parse(file, src)
 		if doc == nil {
 			return nil, found
@@ -115,24 +133,30 @@ type File struct {
 	Data []byte
 }
 
+// Options say how tools are written. The zero value never makes several packs of
+// one.
+type Options struct {
+	// Split writes a document of its own for tools with other policies, where one
+	// cannot say them all.
+	Split bool
+}
+
 // Write declares the tools of s in another format, and reports everything that
-// is another after reading it back. The files are nil exactly if one of the
-// diagnostics is an error: then a tool cannot be declared at all.
-func Write(l *tools.Loader, s *Source, to Format) ([]File, []diag.Diagnostic) {
-	w := &writer{loader: l, source: s, to: to}
-	switch to {
-	case Markdown:
-		w.markdown()
-	case ToolPack:
-		for _, t := range s.Tools {
-			w.write(t.Name+".tool.json", toolPack(t), t)
-		}
-	default:
-		w.write("tools.json", toolsJSON(s.Tools), s.Tools...)
-	}
+// is another after reading it back, in one diagnostic for each kind of it. The
+// files are nil exactly if one of the diagnostics is an error: then a tool cannot
+// be declared at all.
+func Write(l *tools.Loader, s *Source, to Format, o Options) ([]File, []diag.Diagnostic) {
+	w := &writer{loader: l, source: s, to: to, options: o}
+	w.all()
+	w.lost()
 	for _, t := range s.Tools {
 		if t.Command != nil && strings.HasPrefix(t.Command.Program, "./") {
-			w.report(diag.Info, CodeFiles, t, fmt.Sprintf("tool %q runs %q of its pack", t.Name, t.Command.Program), "copy that file, and what it needs, beside what was written")
+			file := strings.TrimPrefix(t.Command.Program, "./")
+			hint := fmt.Sprintf("copy %s, and what it needs, into the folder of the SKILL.md that was written", file)
+			if to != Markdown {
+				hint = fmt.Sprintf("put what was written into a pack: a folder that has a SKILL.md, and %s with what it needs", file)
+			}
+			w.report(diag.Info, CodeFiles, t, fmt.Sprintf("tool %q runs %q of its pack", t.Name, t.Command.Program), hint)
 		}
 	}
 	if diag.HasErrors(w.problems) {
@@ -145,8 +169,95 @@ type writer struct {
 	loader   *tools.Loader
 	source   *Source
 	to       Format
+	options  Options
 	files    []File
+	losses   []loss
 	problems []diag.Diagnostic
+}
+
+// A loss is one thing that a tool says and what was written does not.
+type loss struct {
+	tool *tools.Tool
+	kind string // the same for what only has other names and values
+	text string
+}
+
+func (w *writer) all() {
+	switch w.to {
+	case Markdown:
+		w.markdown()
+	case ToolPack:
+		for _, t := range w.source.Tools {
+			w.write(t.Name+".tool.json", toolPack(withVersion(t, w.source)), t)
+		}
+	default:
+		list := make([]*tools.Tool, len(w.source.Tools))
+		for i, t := range w.source.Tools {
+			list[i] = withVersion(t, w.source)
+		}
+		w.write("tools.json", toolsJSON(list), w.source.Tools...)
+	}
+}
+
+// withVersion is the tool with the version of its document when it has none itself.
+func withVersion(t *tools.Tool, s *Source) *tools.Tool {
+	own := *t
+	own.Version = cmp.Or(t.Version, s.Version)
+	return &own
+}
+
+// lost reports what got lost, a line for each kind.
+func (w *writer) lost() {
+	const named = 3
+	byKind := make(map[string][]loss)
+	var kinds []string
+	for _, l := range w.losses {
+		if byKind[l.kind] == nil {
+			kinds = append(kinds, l.kind)
+		}
+		byKind[l.kind] = append(byKind[l.kind], l)
+	}
+	for _, kind := range kinds {
+		all := byKind[kind]
+		message := fmt.Sprintf("tool %q: %s", all[0].tool.Name, all[0].text)
+		if more := all[1:]; len(more) > 0 {
+			var others []string
+			for _, l := range more {
+				if other := fmt.Sprintf("%q", l.tool.Name); !slices.Contains(others, other) {
+					others = append(others, other)
+				}
+			}
+			if n := len(others) - named; n > 0 {
+				others = append(others[:named], fmt.Sprintf("%d more", n))
+			}
+			message += fmt.Sprintf("; and %d more of this kind, of %s", len(more), strings.Join(others, ", "))
+		}
+		w.report(diag.Warning, CodeLost, all[0].tool, message, "look whether the tool does without it"+w.sayable(all))
+	}
+}
+
+// sayable names the formats that can say all of the tools of some losses, other
+// than the one that they come from.
+func (w *writer) sayable(all []loss) string {
+	var can []string
+	for _, f := range []Format{ToolPack, ToolsJSON} {
+		if f != w.to && f != FormatOf(all[0].tool.File) && !slices.ContainsFunc(all, func(l loss) bool { return !w.whole(l.tool, f) }) {
+			can = append(can, string(f))
+		}
+	}
+	if len(can) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(can, " and ") + " can say it"
+}
+
+// whole reports whether a format can say all of a tool.
+func (w *writer) whole(t *tools.Tool, f Format) bool {
+	s := *w.source
+	s.Tools = []*tools.Tool{t}
+	other := &writer{loader: w.loader, source: &s, to: f}
+	other.all()
+	return len(other.losses) == 0 && !diag.HasErrors(other.problems)
 }
 
 func (w *writer) report(severity diag.Severity, code string, t *tools.Tool, message, hint string) {
@@ -183,18 +294,16 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 			w.report(diag.Error, CodeImpossible, t, fmt.Sprintf("tool %q cannot be written as %s", t.Name, w.to), "choose another format")
 			continue
 		}
-		for _, l := range losses(t, got) {
-			w.report(diag.Warning, CodeLost, t, fmt.Sprintf("tool %q: %s", t.Name, l), "look whether the tool does without it; "+w.hint())
+		want, got := withVersion(t, w.source), withVersion(got, back)
+		if want.Version == "" {
+			got.Version = "" // Markdown needs one
+		}
+		for _, l := range losses(want, got) {
+			l.tool = t
+			w.losses = append(w.losses, l)
 		}
 	}
 	w.files = append(w.files, File{name, data})
-}
-
-func (w *writer) hint() string {
-	if w.to == Markdown {
-		return "tool-pack and tools-json can say it"
-	}
-	return "tools-json can say it"
 }
 
 // named returns words for the tools of a file.
@@ -217,15 +326,25 @@ func nearest(declared []*tools.Tool, _ *Source, d diag.Diagnostic) *tools.Tool {
 }
 
 // losses says what differs between two tools, one sentence each.
-func losses(want, got *tools.Tool) []string {
+func losses(want, got *tools.Tool) []loss {
 	var a, b any
-	if err := decode(want.Definition(), &a); err != nil {
-		return []string{err.Error()}
+	for t, to := range map[*tools.Tool]*any{want: &a, got: &b} {
+		if err := decode(t.Definition(), to); err != nil {
+			return []loss{{kind: "unread", text: err.Error()}}
+		}
+		sameFolder(*to)
 	}
-	if err := decode(got.Definition(), &b); err != nil {
-		return []string{err.Error()}
+	return differences("", "", a, b)
+}
+
+// specCwd is how specs/tool-packs names the project folder.
+const specCwd = "{{context.cwd}}"
+
+// sameFolder spells the project folder of a definition in one way.
+func sameFolder(definition any) {
+	if command, ok := definition.(map[string]any)["command"].(map[string]any); ok && command["cwd"] == specCwd {
+		command["cwd"] = tools.CwdProject
 	}
-	return differences("", a, b)
 }
 
 func decode(data []byte, v *any) error {
@@ -234,17 +353,18 @@ func decode(data []byte, v *any) error {
 	return dec.Decode(v)
 }
 
-// differences compares two trees of JSON; at is the JSON pointer to them.
-func differences(at string, want, got any) []string {
+// differences compares two trees of JSON; at is the JSON pointer to them, and kind
+// that pointer without the names that a pack chose.
+func differences(at, kind string, want, got any) []loss {
 	a, isObject := want.(map[string]any)
 	b, isObject2 := got.(map[string]any)
 	if !isObject || !isObject2 {
 		if bytes.Equal(compact(want), compact(got)) {
 			return nil
 		}
-		return []string{fmt.Sprintf("%s is %s, and becomes %s", at, short(want), short(got))}
+		return []loss{{kind: kind + " becomes another", text: fmt.Sprintf("%s is %s, and becomes %s", at, short(want), short(got))}}
 	}
-	var found []string
+	var found []loss
 	keys := map[string]bool{}
 	for k := range a {
 		keys[k] = true
@@ -256,13 +376,18 @@ func differences(at string, want, got any) []string {
 		x, had := a[k]
 		y, has := b[k]
 		below := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(k)
+		belowKind := kind + "/" + k
+		switch path.Base(kind) {
+		case "properties", "sources", "env", "$defs":
+			belowKind = kind + "/*"
+		}
 		switch {
 		case !has:
-			found = append(found, fmt.Sprintf("%s is left out (it was %s)", below, short(x)))
+			found = append(found, loss{kind: belowKind + " is left out", text: fmt.Sprintf("%s is left out (it was %s)", below, short(x))})
 		case !had:
-			found = append(found, fmt.Sprintf("%s is added: %s", below, short(y)))
+			found = append(found, loss{kind: belowKind + " is added", text: fmt.Sprintf("%s is added: %s", below, short(y))})
 		default:
-			found = append(found, differences(below, x, y)...)
+			found = append(found, differences(below, belowKind, x, y)...)
 		}
 	}
 	return found

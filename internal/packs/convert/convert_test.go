@@ -47,7 +47,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, d := range declared {
 		src := read(t, l, d.name, d.text)
 		for _, to := range d.lossless {
-			files, problems := Write(l, src, to)
+			files, problems := Write(l, src, to, Options{})
 			if lost(problems) > 0 || files == nil {
 				t.Errorf("Write(%s, %s) = %v, want nothing lost", d.name, to, problems)
 				continue
@@ -66,7 +66,7 @@ func TestNothingIsDropped(t *testing.T) {
 	for _, d := range declared {
 		src := read(t, l, d.name, d.text)
 		for _, to := range Formats() {
-			files, problems := Write(l, src, to)
+			files, problems := Write(l, src, to, Options{})
 			if files == nil {
 				if !diag.HasErrors(problems) {
 					t.Errorf("Write(%s, %s) wrote nothing, and says nothing: %v", d.name, to, problems)
@@ -84,7 +84,7 @@ func TestNothingIsDropped(t *testing.T) {
 func TestWhatMarkdownCannotSay(t *testing.T) {
 	l := &tools.Loader{}
 	src := read(t, l, "x.tool.json", declared[4].text)
-	_, problems := Write(l, src, Markdown)
+	_, problems := Write(l, src, Markdown, Options{})
 	var said []string
 	for _, p := range problems {
 		said = append(said, p.Code+" "+strings.TrimPrefix(p.Message, `tool "sourced": `))
@@ -93,7 +93,7 @@ func TestWhatMarkdownCannotSay(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"/command/args is [", "/sources is left out", "/version is left out", "/inputSchema/properties/len/enum is left out", "/output/extract_field is left out", "/output/speak is left out", `/command/env is left out (it was {"A":"b"})`,
+		"/command/args is [", "/sources is left out", "/inputSchema/properties/len/enum is left out", "/output/extract_field is left out", "/output/speak is left out", `/command/env is left out (it was {"A":"b"})`,
 	} {
 		if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("Write(x.tool.json, markdown) says %q, want %q", said, want)
@@ -108,7 +108,7 @@ func TestImpossible(t *testing.T) {
 		{"a name with capitals", `[{"name": "Abc", "command": ["p"]}]`},
 		{"a long name", `[{"name": "` + strings.Repeat("a", 40) + `", "command": ["p"]}]`},
 	} {
-		files, problems := Write(l, read(t, l, "tools.json", c.text), Markdown)
+		files, problems := Write(l, read(t, l, "tools.json", c.text), Markdown, Options{})
 		if files != nil || len(problems) != 1 || problems[0].Code != CodeImpossible {
 			t.Errorf("Write(%s, markdown) = %v, %v, want %s", c.name, files, problems, CodeImpossible)
 		}
@@ -118,7 +118,11 @@ func TestImpossible(t *testing.T) {
 func TestPoliciesGetFoldersOfTheirOwn(t *testing.T) {
 	l := &tools.Loader{}
 	src := read(t, l, "tools.json", `[{"name": "a", "command": ["p"], "policy": {"read_only": true}}, {"name": "b", "command": ["p"]}, {"name": "c", "command": ["p"], "policy": {"read_only": true}}]`)
-	files, _ := Write(l, src, Markdown)
+	files, problems := Write(l, src, Markdown, Options{})
+	if files != nil || len(problems) != 1 || problems[0].Code != CodeImpossible || !strings.Contains(problems[0].Hint, "--split, 2 packs") {
+		t.Errorf("Write(…, markdown) = %v, %v, want to hear of --split", files, problems)
+	}
+	files, _ = Write(l, src, Markdown, Options{Split: true})
 	var got []string
 	for _, f := range files {
 		got = append(got, fmt.Sprint(f.Name, strings.Count(string(f.Data), "\n### ")))
@@ -172,13 +176,13 @@ func TestRealFiles(t *testing.T) {
 		}
 		src := read(t, l, file, string(text))
 		for _, to := range []Format{ToolPack, ToolsJSON, FormatOf(file)} {
-			written, problems := Write(l, src, to)
+			written, problems := Write(l, src, to, Options{})
 			if lost(problems) > 0 || written == nil {
 				t.Errorf("Write(%s, %s) = %v", file, to, problems)
 				continue
 			}
 			again := &Source{Name: src.Name, Description: src.Description, Version: src.Version, Author: src.Author, Tools: readAll(t, l, written)}
-			back, problems := Write(l, again, FormatOf(file))
+			back, problems := Write(l, again, FormatOf(file), Options{})
 			if lost(problems) > 0 || back == nil {
 				t.Errorf("Write(%s, %s) and back = %v", file, to, problems)
 				continue
@@ -204,7 +208,7 @@ func FuzzMarkdown(f *testing.F) {
 		if src == nil {
 			t.Skip("no tool")
 		}
-		files, problems := Write(l, src, Markdown)
+		files, problems := Write(l, src, Markdown, Options{})
 		if files == nil {
 			if !diag.HasErrors(problems) {
 				t.Fatalf("nothing written, and nothing said")
@@ -238,10 +242,13 @@ func readAll(t *testing.T, l *tools.Loader, files []File) []*tools.Tool {
 	return all
 }
 
+// definitions are what tools are, but for what TestVersionAndFolder is about.
 func definitions(list []*tools.Tool) []string {
 	var all []string
 	for _, t := range list {
-		all = append(all, string(t.Definition()))
+		own := *t
+		own.Version = ""
+		all = append(all, strings.ReplaceAll(string(own.Definition()), `"cwd":"{{context.cwd}}"`, `"cwd":"project"`))
 	}
 	slices.Sort(all)
 	return all
@@ -255,4 +262,41 @@ func lost(problems []diag.Diagnostic) int {
 		}
 	}
 	return n
+}
+
+// What a document says of its version, a tool says, and the other way round; the
+// project folder has the specification's name in a tool pack.
+func TestVersionAndFolder(t *testing.T) {
+	l := &tools.Loader{}
+	src := read(t, l, "SKILL.md", "---\nname: x\nversion: 2.1.0\ndescription: d\n---\n\n### a\n\nd\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\np\n```\n")
+	for _, to := range []Format{ToolPack, ToolsJSON} {
+		files, problems := Write(l, src, to, Options{})
+		if len(problems) > 0 || len(files) != 1 || !strings.Contains(string(files[0].Data), `"version": "2.1.0"`) {
+			t.Fatalf("Write(SKILL.md, %s) = %s, %v, want the version", to, files, problems)
+		}
+		if to == ToolPack && !strings.Contains(string(files[0].Data), `"cwd": "{{context.cwd}}"`) {
+			t.Errorf("Write(SKILL.md, %s) = %s, want the folder as the specification has it", to, files[0].Data)
+		}
+		back, problems := Write(l, read(t, l, files[0].Name, string(files[0].Data)), Markdown, Options{})
+		if len(problems) > 0 || !strings.Contains(string(back[0].Data), "version: 2.1.0\n") {
+			t.Errorf("from %s and back = %s, %v, want the version and nothing lost", to, back, problems)
+		}
+	}
+}
+
+// Losses of a kind are one line, and the hint names what can say it, if anything can.
+func TestLossesAreFolded(t *testing.T) {
+	l := &tools.Loader{}
+	var all []string
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		all = append(all, `{"name": "`+name+`", "description": "d", "inputSchema": {"type": "object", "properties": {"p_`+name+`": {"type": "string", "enum": ["x"]}}, "additionalProperties": false}, "command": ["p", "{{p_`+name+`}}"]}`)
+	}
+	_, problems := Write(l, read(t, l, "tools.json", "["+strings.Join(all, ",")+"]"), Markdown, Options{})
+	enums := slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return !strings.Contains(d.Message, "enum") })
+	if len(enums) != 1 || enums[0].Message != `tool "a": /inputSchema/properties/p_a/enum is left out (it was ["x"]); and 5 more of this kind, of "b", "c", "d", 2 more` {
+		t.Errorf("the losses are %v, want one line", enums)
+	}
+	if len(enums) == 1 && enums[0].Hint != "look whether the tool does without it; tool-pack can say it" {
+		t.Errorf("the hint is %q, want what can say it and is not what it was", enums[0].Hint)
+	}
 }

@@ -112,7 +112,7 @@ func toolPack(t *tools.Tool) []byte {
 		o.add("parameters", t.InputSchema)
 	}
 	o.addIf(t.OutputSchema != nil, "outputSchema", t.OutputSchema)
-	o.addIf(t.Command != nil, "command", command(t.Command))
+	o.addIf(t.Command != nil, "command", command(specSpelled(t.Command)))
 	o.add("policy", policyOf(t.Policy, true))
 	o.add("output", outputOf(t.Output, true))
 	return indented(o)
@@ -190,6 +190,16 @@ func members(raw json.RawMessage) (object, bool) {
 		o.add(key, value)
 	}
 	return o, true
+}
+
+// specSpelled is the command with the folder as specs/tool-packs spells it.
+func specSpelled(c *tools.Command) *tools.Command {
+	if c == nil || c.Cwd != tools.CwdProject {
+		return c
+	}
+	own := *c
+	own.Cwd = specCwd
+	return &own
 }
 
 func command(c *tools.Command) object {

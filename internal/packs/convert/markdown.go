@@ -16,7 +16,7 @@ import (
 )
 
 // markdown writes a SKILL.md. Its frontmatter speaks for all of its tools, so
-// tools with other policies get a folder of their own.
+// tools with other policies get a folder of their own, if they may.
 func (w *writer) markdown() {
 	groups := map[string][]*tools.Tool{} // :: policy and modes → tools
 	var order []string
@@ -32,6 +32,12 @@ func (w *writer) markdown() {
 		groups[key] = append(groups[key], t)
 	}
 	if diag.HasErrors(w.problems) {
+		return
+	}
+	if len(order) > 1 && !w.options.Split {
+		w.report(diag.Error, CodeImpossible, groups[order[1]][0],
+			fmt.Sprintf("tools %q and %q differ in their policies or modes, and one SKILL.md has one policy for all of its tools", groups[order[0]][0].Name, groups[order[1]][0].Name),
+			fmt.Sprintf("with --split, %d packs are written; tool-pack and tools-json keep it one", len(order)))
 		return
 	}
 	taken := map[string]bool{}

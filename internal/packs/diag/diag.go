@@ -71,6 +71,14 @@ func HasErrors(list []Diagnostic) bool {
 	return slices.ContainsFunc(list, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
+// Count is a number with its noun, which is regular: "1 character", "2 characters".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
 // Sort orders list by file, line, column, code and message, so that the same
 // findings always read the same.
 func Sort(list []Diagnostic) {

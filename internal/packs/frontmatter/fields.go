@@ -70,6 +70,9 @@ func (p *parser) fields(doc *Document) {
 		if at == 0 {
 			at, message = 1, fmt.Sprintf("the frontmatter has no %s", key)
 		}
+		if _, value, ok := strings.Cut(p.line(at), ":"); ok && strings.HasPrefix(strings.TrimSpace(value), "#") {
+			message, hint = fmt.Sprintf("what follows %s: begins with #, and so is a comment to YAML", key), "put the value in quotes"
+		}
 		p.report(diag.Error, code, at, 1, message, hint)
 	}
 	if doc.Name == "" {
@@ -86,10 +89,32 @@ func (p *parser) required(k, v *yaml.Node, notText string) string {
 	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" {
 		return ""
 	}
-	if v.Tag != "!!str" {
+	switch {
+	case v.Style&yaml.TaggedStyle != 0:
+		p.report(diag.Warning, notText, v.Line, v.Column, fmt.Sprintf("%s begins with !, and so with a tag to YAML, %s, which is not read as a part of it", k.Value, clip(v.Tag)), "put the value in quotes")
+	case v.Tag != "!!str":
 		p.report(diag.Warning, notText, v.Line, v.Column, fmt.Sprintf("%s is not a text to YAML, and is read as %q", k.Value, clip(v.Value)), "put the value in quotes")
 	}
+	if v.Style == 0 {
+		if line := p.line(v.Line); v.Column <= len(line) {
+			if at := strings.Index(line[v.Column-1:], " #"); at >= 0 {
+				p.report(diag.Warning, CodeComment, v.Line, v.Column+at+1, fmt.Sprintf("a # behind a space begins a comment, so %s ends before %q", k.Value, clip(line[v.Column+at:])), "put the value in quotes")
+			}
+		}
+	}
 	return tidy(v.Value)
+}
+
+// line returns a line of the file that is in the block; empty for any other.
+func (p *parser) line(no int) string {
+	i := 2
+	for text := range strings.Lines(p.block) {
+		if i == no {
+			return strings.TrimRight(text, "\r\n")
+		}
+		i++
+	}
+	return ""
 }
 
 // text reads a key of which people write strings, numbers and dates alike.

@@ -12,6 +12,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
@@ -27,11 +28,13 @@ const (
 	CodeUnread             = "frontmatter-unread"      // error: the block takes more steps than there are left; it may be read another time
 	CodeNotMapping         = "frontmatter-not-mapping" // error: YAML, but not keys and values
 	CodeInvalid            = "yaml-invalid"            // error: not YAML, and no key could be found in it
+	CodeComment            = "value-comment"           // warning: a name or description ends at a #, which begins a comment
 	CodeRecovered          = "yaml-recovered"          // warning: not YAML, read all the same; says how
 	CodeDuplicate          = "key-duplicate"           // warning: a key twice, the last one counts
 	CodeWrongType          = "key-wrong-type"          // warning: a known key whose value is of another kind; ignored, or read as the message says
 	CodeNameMissing        = "name-missing"            // error: no name, an empty one, or a list or mapping
 	CodeNameNotText        = "name-not-text"           // warning: a number, date or true/false, read as its text
+	CodeCharset            = "document-charset"        // warning: not UTF-8, and read as the text that it is
 	CodeDescriptionMissing = "description-missing"     // error: as for the name
 	CodeDescriptionNotText = "description-not-text"    // warning: as for the name
 )
@@ -62,7 +65,8 @@ type Document struct {
 	DisableModelInvocation bool  // not to be offered to the model
 	UserInvocable          *bool // false: no prompt for people
 
-	// BodyOffset is the file offset of the first byte after the closing line.
+	// BodyOffset is where the body begins in the document, in bytes: of a document
+	// that is not UTF-8, in what [charset.Text] makes of it.
 	BodyOffset int
 
 	keys []keyLine
@@ -148,10 +152,15 @@ func InspectWithin(file string, src []byte, limit, steps int) (doc *Document, pr
 
 // inspect is Inspect of what p is made for.
 func (p *parser) inspect(src []byte, limit int) *Document {
+	if set := charset.Of(src); set != charset.UTF8 {
+		src = set.Decode(src)
+		p.report(diag.Warning, CodeCharset, 1, 1, fmt.Sprintf("the document is %s, not UTF-8, and is read as that", set), "save the file as UTF-8")
+	}
 	block, state := Find(src)
 	switch {
 	case state == NotFound:
-		p.report(diag.Error, CodeMissing, 1, 1, missingMessage(src), "begin the file with a line ---, then name: and description:, then a line ---")
+		message, hint := missingMessage(src)
+		p.report(diag.Error, CodeMissing, 1, 1, message, hint)
 		return nil
 	case state == Unclosed && len(src)-block.Start <= limit:
 		p.report(diag.Error, CodeUnclosed, 1, 1, "the frontmatter has no closing line ---", "put a line that is only --- after the last key")
@@ -161,6 +170,10 @@ func (p *parser) inspect(src []byte, limit int) *Document {
 		return nil
 	}
 
+	if rest, ok := afterMarker(src[block.End:]); ok {
+		p.report(diag.Warning, CodeRecovered, 2+bytes.Count(src[block.Start:block.End], newline), 1,
+			fmt.Sprintf("the line --- that ends the frontmatter has %q behind it, which is read as the first line of the body", clip(string(rest))), "put it on a line of its own")
+	}
 	doc := p.mapping(src[block.Start:block.End])
 	if doc == nil {
 		return nil
@@ -170,17 +183,28 @@ func (p *parser) inspect(src []byte, limit int) *Document {
 	return doc
 }
 
-// missingMessage says what the file has at its head instead of a block.
-func missingMessage(src []byte) string {
+// missingMessage says what the file has at its head instead of a block, and what to
+// do about it.
+func missingMessage(src []byte) (message, hint string) {
+	const begin = "begin the file with a line ---, then name: and description:, then a line ---"
+	text := bytes.TrimSpace(bytes.TrimPrefix(src, bom))
+	first, rest, _ := bytes.Cut(text, newline)
 	switch {
 	case len(src) == 0:
-		return "the file is empty"
-	case bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}):
-		return "the file is UTF-16, not UTF-8"
-	case bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(src, bom)), marker):
-		return "the file has something before the line --- that opens the frontmatter"
+		return "the file is empty", begin
+	case isFence(first) && bytes.HasPrefix(bytes.TrimSpace(rest), marker):
+		return fmt.Sprintf("the frontmatter is inside of a code fence: the file begins with %q", clip(string(first))), "remove the line before the first ---, and the one that closes the fence"
+	case bytes.HasPrefix(text, marker) && !bytes.HasPrefix(bytes.TrimPrefix(src, bom), marker):
+		return "the file has something before the line --- that opens the frontmatter", "remove what is before it"
+	case bytes.HasSuffix(bytes.TrimSpace(first), marker) && bytes.ContainsAny(first[:1], "!#"):
+		return fmt.Sprintf("the line that opens the frontmatter begins with %q", first[:1]), "make the first line ---, and nothing else"
 	}
-	return "the file has no frontmatter: its first line is not ---"
+	return "the file has no frontmatter: its first line is not ---", begin
+}
+
+// isFence reports whether a line begins or ends a block of code in Markdown.
+func isFence(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("```")) || bytes.HasPrefix(line, []byte("~~~"))
 }
 
 // State says how much of a block Find saw.
@@ -201,13 +225,15 @@ const (
 type Block struct{ Start, End, Body int }
 
 var (
-	bom    = []byte("\ufeff")
-	marker = []byte("---")
+	bom     = []byte("\ufeff")
+	marker  = []byte("---")
+	newline = []byte("\n")
 )
 
-// Find finds the block at the head of src. The opening line is the first of
-// the file (after a byte order mark), the closing line the next that is "---";
-// both may have spaces behind them, none before.
+// Find finds the block at the head of src, which is UTF-8. The opening line is the
+// first of the file (after a byte order mark), the closing line the next that is
+// "---"; both may have spaces behind them, none before. A heading that somebody left
+// no line for, as in "---# Title", is the first line of the body.
 func Find(src []byte) (Block, State) {
 	at := 0
 	if bytes.HasPrefix(src, bom) {
@@ -225,6 +251,10 @@ func Find(src []byte) (Block, State) {
 		line, next, _ = cutLine(src, at)
 		if isMarker(line) {
 			block.End, block.Body = at, next
+			return block, Closed
+		}
+		if rest, ok := afterMarker(line); ok {
+			block.End, block.Body = at, at+len(line)-len(rest)
 			return block, Closed
 		}
 	}
@@ -245,6 +275,17 @@ func isMarker(line []byte) bool {
 	return bytes.HasPrefix(line, marker) && len(bytes.TrimRight(line[len(marker):], " \t\r")) == 0
 }
 
+// afterMarker returns the heading that follows a closing marker on its line. A
+// comment of YAML has a space before it.
+func afterMarker(line []byte) (heading []byte, ok bool) {
+	line, _, _ = bytes.Cut(line, newline)
+	rest, ok := bytes.CutPrefix(line, marker)
+	if !ok || !bytes.HasPrefix(rest, []byte("#")) {
+		return nil, false
+	}
+	return rest, bytes.HasPrefix(bytes.TrimLeft(rest, "#"), []byte(" "))
+}
+
 // maxWarnings is how many warnings one block can have: enough to see what is
 // wrong with it, and no way to fill a catalog with them.
 const maxWarnings = 20
@@ -254,9 +295,10 @@ type parser struct {
 	file     string
 	warnings int
 	problems []diag.Diagnostic
-	steps    int  // that it may take
-	took     int  // never more
-	spent    bool // it would have been more
+	block    string // that is read
+	steps    int    // that it may take
+	took     int    // never more
+	spent    bool   // it would have been more
 }
 
 func (p *parser) report(s diag.Severity, code string, line, column int, message, hint string) {
@@ -274,6 +316,7 @@ func (p *parser) report(s diag.Severity, code string, line, column int, message,
 // nothing but its keys, or reports an error and returns nil.
 func (p *parser) mapping(block []byte) *Document {
 	text := string(block)
+	p.block = text
 	lines := splitLines(text)
 	doc := &Document{}
 	node, err := p.parse(lines)

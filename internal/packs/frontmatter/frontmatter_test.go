@@ -1,12 +1,16 @@
 package frontmatter
 
 import (
+	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
@@ -61,6 +65,20 @@ func TestParse(t *testing.T) {
 		{name: "broken utf-8", src: "---\nname: a\ndescription: b\xffc\n---\n", wantName: "a", wantText: "b\ufffdc", wantIssues: []string{"3:1 yaml-recovered"}},
 		{name: "list as key", src: "---\nname: a\ndescription: b\nmetadata: {[x]: y}\n---\n", wantName: "a", wantText: "b", wantIssues: []string{"4:1 yaml-recovered"}},
 
+		{name: "heading behind the closing line", src: "---\nname: a\ndescription: b\n---# Title\nbody\n", wantName: "a", wantText: "b", wantBody: "# Title\nbody\n", wantIssues: []string{"4:1 yaml-recovered"}},
+		{name: "second-level heading behind it", src: "---\nname: a\ndescription: b\n---## Title", wantName: "a", wantText: "b", wantBody: "## Title", wantIssues: []string{"4:1 yaml-recovered"}},
+		{name: "a text that begins like it", src: "---\nname: a\ndescription: b\n---#tag\n---\n", wantName: "a", wantText: "b\n---#tag", wantIssues: []string{"3:1 yaml-recovered"}},
+		{name: "keys of a text that is not indented", src: "---\nname: a\ndescription: Use it so:\n<example>\nuser: do @this\nname: other\n</example>\n---\n", wantName: "a", wantText: "Use it so:\n<example>", wantIssues: []string{"3:1 yaml-recovered", "6:1 yaml-recovered", "6:1 yaml-recovered"}},
+		{name: "equal keys otherwise", src: "---\nname: a\nname: c\ndescription: b: d\n---\n", wantName: "c", wantText: "b: d", wantIssues: []string{"4:1 yaml-recovered", "2:1 key-duplicate"}},
+		{name: "no indicator in a recovered text", src: "---\nname: a\ndescription: |\n  one\n two\n- three\n---\n", wantName: "a", wantText: "one\n two\n- three", wantIssues: []string{"3:1 yaml-recovered"}},
+		{name: "no folded indicator either", src: "---\nname: a\ndescription: >-\n  one\n two\n- three\n---\n", wantName: "a", wantText: "one\n two\n- three", wantIssues: []string{"3:1 yaml-recovered"}},
+		{name: "fence inside", src: "---\n```yaml\nname: a\ndescription: b\n```\n---\n", wantName: "a", wantText: "b", wantIssues: []string{"2:1 yaml-recovered"}},
+		{name: "tag", src: "---\nname: a\ndescription: !Important read this\n---\n", wantName: "a", wantText: "read this", wantIssues: []string{"3:14 description-not-text"}},
+		{name: "comment in a value", src: "---\nname: a\ndescription: Fixes issue #12 at once\n---\n", wantName: "a", wantText: "Fixes issue", wantIssues: []string{"3:26 value-comment"}},
+		{name: "value is a comment", src: "---\nname: a\ndescription: #1 tool for x\n---\n", wantIssues: []string{"3:1 description-missing"}},
+		{name: "latin-1", src: "---\nname: a\ndescription: Gr\xf6\xdfe\n---\nbody", wantName: "a", wantText: "Größe", wantBody: "body", wantIssues: []string{"1:1 document-charset"}},
+
+		{name: "fence around", src: "```yaml\n---\nname: a\ndescription: b\n---\n```\n", wantIssues: []string{"1:1 frontmatter-missing"}},
 		{name: "empty file", src: "", wantIssues: []string{"1:1 frontmatter-missing"}},
 		{name: "no block", src: "# Title\n", wantIssues: []string{"1:1 frontmatter-missing"}},
 		{name: "line before", src: "\n---\nname: a\n---\n", wantIssues: []string{"1:1 frontmatter-missing"}},
@@ -91,7 +109,7 @@ func TestParse(t *testing.T) {
 			if doc.Name != tt.wantName || doc.Description != tt.wantText {
 				t.Errorf("Parse(%q) = name %q, description %q, want %q, %q", tt.src, doc.Name, doc.Description, tt.wantName, tt.wantText)
 			}
-			if got := tt.src[doc.BodyOffset:]; got != tt.wantBody {
+			if got := string(charset.Text([]byte(tt.src))[doc.BodyOffset:]); got != tt.wantBody {
 				t.Errorf("Parse(%q): body %q, want %q", tt.src, got, tt.wantBody)
 			}
 		})
@@ -142,6 +160,41 @@ func TestParseFields(t *testing.T) {
 		}
 		if diff := cmp.Diff(fieldsOf(&tt.want), fieldsOf(doc)); diff != "" {
 			t.Errorf("Parse(%q): (-want +got):\n%s", tt.block, diff)
+		}
+	}
+}
+
+// What stands in the way is named.
+func TestMessages(t *testing.T) {
+	for src, want := range map[string][2]string{
+		"```yaml\n---\nname: a\ndescription: b\n---\n```\n": {"```yaml", "fence"},
+		"---\n```\nname: a\ndescription: b\n```\n---\n":     {"```", "fence"},
+		"!---\nname: a\ndescription: b\n---\n":              {`"!"`, "first line"},
+		"# ---\nname: a\ndescription: b\n---\n":             {`"#"`, "first line"},
+		"---\nname: #a\ndescription: b\n---\n":              {"begins with #", "quotes"},
+		"---\nname: a\ndescription: !Use this\n---\n":       {"begins with !", "quotes"},
+		"---\nname: a\ndescription: Fixes issue #12\n---\n": {"#12", "quotes"},
+		"---\nname: a\ndescription: b\n---# Title\n":        {"# Title", "line of its own"},
+		"---\nname: a\ndescription: caf\xe9s\n---\n":        {"Latin-1", "UTF-8"},
+		"\n\n---\nname: a\ndescription: b\n---\n":           {"before the line ---", "remove"},
+	} {
+		_, problems := Parse("f", []byte(src))
+		if len(problems) == 0 || !strings.Contains(problems[0].Message, want[0]) || !strings.Contains(problems[0].Message+problems[0].Hint, want[1]) {
+			t.Errorf("Parse(%q) says %+v, want %q and %q", src, problems, want[0], want[1])
+		}
+	}
+}
+
+// UTF-16 is read as any other text.
+func TestUTF16(t *testing.T) {
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		var src []byte
+		for _, u := range utf16.Encode([]rune("\ufeff---\r\nname: a\r\ndescription: größe 🧠\r\n---\r\nbody")) {
+			src = order.AppendUint16(src, u)
+		}
+		doc, problems := Parse("f", src)
+		if doc == nil || doc.Description != "größe 🧠" || !slices.Equal(codes(problems), []string{"1:1 document-charset"}) {
+			t.Errorf("%v: Parse = %+v, %v, want the description and a warning", order, doc, problems)
 		}
 	}
 }

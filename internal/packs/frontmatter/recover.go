@@ -24,7 +24,7 @@ type repair struct {
 
 // repairs are the recoveries that change the text and parse it again, in the
 // order in which they are tried, each on the result of the one before.
-var repairs = []func([]line) ([]line, []repair){quotePlain, splitIndicator, expandTabs, joinSurrogates}
+var repairs = []func([]line) ([]line, []repair){dropFences, quotePlain, splitIndicator, expandTabs, joinSurrogates}
 
 // recover reads a block that is not YAML, reports how, and returns the mapping;
 // or reports an error and returns nil. It returns nil, too, when there are not
@@ -51,12 +51,12 @@ func (p *parser) recover(lines []line, cause error) *yaml.Node {
 	}
 	for _, part := range parts {
 		if pairs, err := p.parse(part); err == nil && isMapping(pairs) {
-			node.Content = append(node.Content, pairs.Content...)
+			p.take(node, pairs)
 			continue
 		}
 		if pairs, done := p.mend(part); pairs != nil {
 			p.recovered(done)
-			node.Content = append(node.Content, pairs.Content...)
+			p.take(node, pairs)
 			continue
 		}
 		if p.spent {
@@ -64,11 +64,55 @@ func (p *parser) recover(lines []line, cause error) *yaml.Node {
 		}
 		key, value := textOf(part)
 		p.recovered([]repair{{part[0].no, fmt.Sprintf("the value of %q is not YAML and is read as its text", clip(key)), "quote the value, or write it as a block: key: | with the text indented below"}})
-		node.Content = append(node.Content,
-			&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Line: part[0].no, Column: 1},
-			&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: value, Line: part[0].no, Column: len(key) + 2})
+		p.take(node, &yaml.Node{Content: []*yaml.Node{
+			{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Line: part[0].no, Column: 1},
+			{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: value, Line: part[0].no, Column: len(key) + 2},
+		}})
 	}
 	return node
+}
+
+// take adds keys with their values to a block that is read key by key. There, a line
+// that looks like a key may be one of a text that nobody indented: of equal keys, the
+// first counts.
+func (p *parser) take(node, pairs *yaml.Node) {
+	for i := 0; i+1 < len(pairs.Content); i += 2 {
+		key := pairs.Content[i]
+		if first := keyOf(node, key.Value); first != nil {
+			p.recovered([]repair{{key.Line, fmt.Sprintf("the second %q is taken for a line of the text before it, and the one on line %d counts", clip(key.Value), first.Line), "indent the text, or remove one of the two"}})
+			continue
+		}
+		node.Content = append(node.Content, key, pairs.Content[i+1])
+	}
+}
+
+// keyOf returns a key of a mapping; nil for none.
+func keyOf(node *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return node.Content[i]
+		}
+	}
+	return nil
+}
+
+// dropFences leaves out the lines of a code fence around the keys.
+func dropFences(lines []line) ([]line, []repair) {
+	first, last := 0, len(lines)-1
+	for first < last && strings.TrimSpace(lines[first].text) == "" {
+		first++
+	}
+	for last > first && strings.TrimSpace(lines[last].text) == "" {
+		last--
+	}
+	if first >= last || !isFence([]byte(lines[first].text)) {
+		return lines, nil
+	}
+	end := last + 1
+	if isFence([]byte(lines[last].text)) {
+		end = last
+	}
+	return lines[first+1 : end], []repair{{lines[first].no, fmt.Sprintf("the frontmatter is inside of a code fence, and the line %q is left out", clip(lines[first].text)), "remove the lines of the fence"}}
 }
 
 func (p *parser) recovered(done []repair) {
@@ -254,7 +298,7 @@ func expandTabs(lines []line) ([]line, []repair) {
 	if count == 0 {
 		return lines, nil
 	}
-	return fixed, []repair{{first, fmt.Sprintf("%d lines are indented with tabs, which are read as two spaces each", count), "indent with spaces"}}
+	return fixed, []repair{{first, "tabs indent " + diag.Count(count, "line") + ", and each is read as two spaces", "indent with spaces"}}
 }
 
 var surrogates = sync.OnceValue(func() *regexp.Regexp {
@@ -337,6 +381,9 @@ func cutKeys(lines []line) (before []line, parts [][]line) {
 	return before, parts
 }
 
+// blockIndicator is what a value begins with whose text follows; it is not of the text.
+var blockIndicator = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[|>][0-9+-]{0,2}([ \t]+|$)`) })
+
 // textOf returns a part's key and the text of its value: lines without their
 // common indentation and without space behind them, quotes around it removed.
 func textOf(part []line) (key, value string) {
@@ -357,6 +404,7 @@ func textOf(part []line) (key, value string) {
 		text := strings.TrimRight(l.text, " \t")
 		texts = append(texts, text[min(max(common, 0), len(text)):])
 	}
+	texts[0] = blockIndicator().ReplaceAllString(texts[0], "")
 	value = strings.TrimSpace(strings.Join(texts, "\n"))
 	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
 		value = value[1 : n-1]

@@ -246,6 +246,14 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 		}
 		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: dir}}})
 	},
+	packs.CodeTooDeep: func(t *testing.T) []diag.Diagnostic {
+		dir := writeTree(t, []txtar.File{{Name: strings.Repeat("d/", 17) + "SKILL.md", Data: []byte(validPack)}})
+		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: dir}}})
+	},
+	frontmatter.CodeCharset: func(t *testing.T) []diag.Diagnostic {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte("---\nname: p\ndescription: caf\xe9s\n---\n")}})
+		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: dir}}})
+	},
 	frontmatter.CodeTooComplex: func(t *testing.T) []diag.Diagnostic {
 		text := "---\nname: p\ndescription: d\n" + strings.Repeat("a: [\n", 10_000) + "---\n"
 		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte(text)}})
@@ -313,7 +321,7 @@ func converted(t *testing.T, text string) []diag.Diagnostic {
 	if s == nil {
 		t.Fatal(problems)
 	}
-	_, said := convert.Write(l, s, convert.Markdown)
+	_, said := convert.Write(l, s, convert.Markdown, convert.Options{})
 	return append(problems, said...)
 }
 

@@ -11,7 +11,7 @@ import (
 // A hidden is what a text has of one kind of characters that do not show.
 type hidden struct {
 	code   string
-	kind   string // in words
+	kind   string // in words, behind "1 character" or "2 characters"
 	offset int    // of the first
 	first  string // the first
 	count  int
@@ -43,11 +43,11 @@ func hiddenIn(s string) []hidden {
 	}
 	var found []hidden
 	if order.count > 0 {
-		order.code, order.kind = CodeTextBidi, "characters that change the order of others"
+		order.code, order.kind = CodeTextBidi, "changing the order of others"
 		found = append(found, order)
 	}
 	if plain.count > 0 {
-		plain.code, plain.kind, plain.spelt = CodeTextHidden, "characters that nobody sees, or that act instead of showing", strings.TrimSpace(spelt.String())
+		plain.code, plain.kind, plain.spelt = CodeTextHidden, "seen by nobody, or acting instead of showing", strings.TrimSpace(spelt.String())
 		found = append(found, plain)
 	}
 	return found

@@ -3,8 +3,8 @@
 // specifications demands to the letter, and what a pack says that it should
 // not.
 //
-// It reads and judges. It does not serve, run or mend anything, and no server
-// depends on it: what is served is decided by packages packs and tools, whose
+// It reads and judges. It serves, runs and writes nothing ([AddName] returns a text),
+// and no server depends on it: what is served is decided by packages packs and tools, whose
 // diagnostics are repeated here. A warning about a text is a reason to look at
 // it, not a verdict.
 package lint

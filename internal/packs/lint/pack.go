@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
@@ -81,6 +82,7 @@ func (s *subject) read(dir *packfs.Dir) {
 	}
 	// What is wrong with reading it was said by the scan.
 	s.src, _ = dir.ReadAll(p.Entry, max(s.opts.Limits.EntryDoc, 1<<20))
+	s.src = charset.Text(s.src)
 	if !p.Loose {
 		s.doc, _ = frontmatter.Inspect(p.Entry, s.src, cmp.Or(s.opts.Limits.Frontmatter, frontmatter.MaxSize))
 	}
@@ -136,7 +138,7 @@ const (
 var headCodes = []string{ // never modified
 	frontmatter.CodeMissing, frontmatter.CodeUnclosed, frontmatter.CodeTooLarge, frontmatter.CodeNotMapping,
 	frontmatter.CodeInvalid, frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeWrongType,
-	frontmatter.CodeNameMissing, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionMissing, frontmatter.CodeDescriptionNotText,
+	frontmatter.CodeCharset, frontmatter.CodeComment, frontmatter.CodeNameMissing, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionMissing, frontmatter.CodeDescriptionNotText,
 }
 
 func (s *subject) sourceOf(d diag.Diagnostic, scanned bool) source {

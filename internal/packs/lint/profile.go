@@ -36,7 +36,7 @@ func (s *subject) take(from source, d diag.Diagnostic) {
 		if !entry && (from != fromHead || slices.Contains(texts, d.Code) && s.doc != nil) {
 			return
 		}
-		errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate)
+		errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeCharset)
 	case SkillMD:
 		if !entry && from != fromHead && from != fromMarkdown {
 			return
@@ -98,10 +98,16 @@ var (
 	skillKeys = []string{"name", "version", "description", "author", "modes", "read_only", "always_ask", "timeout", "network"} // never modified
 )
 
+// hostKeys are keys that other programs define for packs, commands and agents. They
+// are no mistake, wherever the pack is used.
+const hostKeys = `agent alwaysApply applyTo arguments background category color context disable-model-invocation disallowed-tools
+	disallowedTools effort globs hooks homepage icon id isolation keywords maxTurns mcpServers memory mode model paths permissionMode repository
+	shell skills title tools triggers type user-invocable when_to_use`
+
 // knownKeys are the keys that some specification has, or that are honoured
 // because many packs have them.
 func knownKeys() []string {
-	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint", "disable-model-invocation", "user-invocable"})
+	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint"}, strings.Fields(hostKeys))
 }
 
 // unknownKeys reports the keys of the frontmatter that are not in known.
@@ -117,6 +123,12 @@ func (s *subject) unknownKeys(severity diag.Severity, known []string) {
 		message, hint := fmt.Sprintf("the frontmatter has a key %q, which no specification here has", clip(k.Value)), "check its spelling, or put it below metadata:"
 		if s.opts.Profile != Default {
 			message = fmt.Sprintf("the frontmatter has a key %q, which the specification does not have", clip(k.Value))
+		}
+		switch meant := packs.Near(k.Value, known, 1); {
+		case len(meant) > 0 && len(k.Value) > 2:
+			hint = fmt.Sprintf("did you mean %q? Otherwise put it below metadata:", meant[0])
+		case slices.Contains(knownKeys(), k.Value):
+			hint = "leave it if the pack is for a program that defines it"
 		}
 		s.report(severity, CodeKeyUnknown, k, message, hint)
 	}

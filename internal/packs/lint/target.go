@@ -55,7 +55,7 @@ func (c *Checker) folder(ctx context.Context, dir, entry string) ([]Result, erro
 	if entry != "" {
 		root.Entry = map[string]string{".": entry}
 	}
-	catalog, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Limits: c.opts.Limits})
+	catalog, err := packs.Scan(ctx, packs.Options{Roots: []packs.Root{root}, Limits: c.opts.Limits, Patient: true})
 	if err != nil {
 		return nil, err
 	}

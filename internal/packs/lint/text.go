@@ -13,6 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -66,6 +67,12 @@ func (s *subject) texts(ctx context.Context) error {
 		src, err := s.dir.ReadAll(name, maxDocument)
 		if err != nil {
 			continue // whoever needs the file says so
+		}
+		if set := charset.Of(src); isDocument && set != charset.UTF8 {
+			src = set.Decode(src)
+			if name != s.pack.Entry { // of which the frontmatter's reader said so
+				s.warn(text{file: name, line: 1}, tools.CodeNotUTF8, 0, fmt.Sprintf("the document is %s, not UTF-8, and is read as that", set), "save the file as UTF-8")
+			}
 		}
 		switch {
 		case isTools:
@@ -122,7 +129,7 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 // fileName looks at the name of a file.
 func (s *subject) fileName(name string) {
 	for _, h := range hiddenIn(name) {
-		s.warn(text{file: name}, h.code, 0, fmt.Sprintf("the name of the file has %s: %+q", h.kind, clip(path.Base(name))), "rename the file")
+		s.warn(text{file: name}, h.code, 0, fmt.Sprintf("the name of the file has %s %s: %+q", diag.Count(h.count, "character"), h.kind, clip(path.Base(name))), "rename the file")
 	}
 }
 
@@ -201,7 +208,10 @@ func isTextCode(code string) bool { return strings.HasPrefix(code, "text-") }
 // look warns about what a text hides, and what it asks for.
 func (s *subject) look(t text) {
 	for _, h := range hiddenIn(t.s) {
-		message := fmt.Sprintf("%s has %d %s, the first of them %+q", t.what, h.count, h.kind, h.first)
+		message := fmt.Sprintf("%s has %s %s: %+q", t.what, diag.Count(h.count, "character"), h.kind, h.first)
+		if h.count > 1 {
+			message += ", and so on"
+		}
 		if h.spelt != "" {
 			message += fmt.Sprintf("; read as letters, some spell %+q", clip(h.spelt))
 		}
@@ -243,6 +253,28 @@ type rule struct {
 	// from there on; nil: anything.
 	starts []string
 	here   *regexp.Regexp
+	// except is what may stand before a match that then forbids what it says.
+	except *regexp.Regexp
+}
+
+// excuses reports whether a match in plain is no wish of the author's: it is quoted,
+// as where somebody warns of such texts, or what is before it forbids it.
+func (r *rule) excuses(plain string, from, to int) bool {
+	begin := strings.LastIndexByte(plain[:from], '\n') + 1
+	before, behind := plain[begin:from], plain[to:]
+	if i := strings.IndexByte(behind, '\n'); i >= 0 {
+		behind = behind[:i]
+	}
+	for _, q := range [][2]string{{`"`, `"`}, {"`", "`"}, {"“", "”"}, {"«", "»"}, {"„", "“"}} {
+		opened := strings.Count(before, q[0]) > strings.Count(before, q[1])
+		if q[0] == q[1] {
+			opened = strings.Count(before, q[0])%2 == 1
+		}
+		if opened && strings.Contains(behind, q[1]) {
+			return true
+		}
+	}
+	return r.except != nil && r.except.MatchString(before)
 }
 
 // worded is a rule about wording, whatever the case: what begins with one of the
@@ -254,12 +286,24 @@ func worded(code, pattern, says string, starts ...string) rule {
 	}
 }
 
-// find is pattern.FindStringIndex(plain), where lower is plain with ASCII letters
+// forbidden is a rule that is not about what is forbidden by words that end as the
+// pattern says.
+func forbidden(r rule, pattern string) rule {
+	r.except = regexp.MustCompile(`(?i)\b(never|do\s+not|don['’]t|must\s+not|should\s+not|may\s+not|cannot|can['’]t|refuse\s+to|avoid)` + pattern + `$`)
+	return r
+}
+
+// find is the first match of the pattern in plain that nothing excuses, where lower is plain with ASCII letters
 // in lower case. It tries only where a match can begin: the package regexp takes
 // many times as long to find that out.
 func (r *rule) find(plain, lower string) []int {
 	if r.starts == nil || strings.ContainsAny(plain, "ſ\u212A") { // which are s and k in another case
-		return r.pattern.FindStringIndex(plain)
+		for _, m := range r.pattern.FindAllStringIndex(plain, -1) {
+			if !r.excuses(plain, m[0], m[1]) {
+				return m
+			}
+		}
+		return nil
 	}
 	var candidates []int
 	for _, word := range r.starts {
@@ -275,10 +319,16 @@ func (r *rule) find(plain, lower string) []int {
 		}
 	}
 	slices.Sort(candidates)
+	done := 0 // where the last match that is excused ends
 	for _, at := range candidates {
-		if m := r.here.FindStringIndex(plain[at:]); m != nil {
+		m := r.here.FindStringIndex(plain[at:])
+		if m == nil || at < done {
+			continue
+		}
+		if !r.excuses(plain, at, at+m[1]) {
 			return []int{at, at + m[1]}
 		}
+		done = at + m[1]
 	}
 	return nil
 }
@@ -306,12 +356,12 @@ const wordsHint = "say to the model what the pack is for, and nothing against th
 // well, too, and miss what is worded otherwise.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
-		worded(CodeTextOverride, `(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`,
-			"wants to replace the model's instructions", "ignore", "disregard", "forget", "override", "bypass"),
+		forbidden(worded(CodeTextOverride, `(ignore|disregard|forget|override|bypass)\s+((all|any|every|each|the|your|my|of|these|those)\s+)*(previous|prior|earlier|above|preceding|foregoing|former|system|original|existing)\s+(instruction|prompt|rule|message|direction|guideline|command|polic|safety)`,
+			"wants to replace the model's instructions", "ignore", "disregard", "forget", "override", "bypass"), `\s+(\w+\s+){0,2}`),
 		worded(CodeTextSecrecy, `(do\s+not|don['’]?t|never|must\s+not|should\s+not|avoid)\s+(ever\s+)?(tell(ing)?|inform(ing)?|notify(ing)?|alert(ing)?|warn(ing)?|(mention(ing)?|reveal(ing)?|disclos(e|ing)|report(ing)?|show(ing)?)\s+((this|that|it|these|them|any\s+of\s+this|this\s+\w+|these\s+\w+)\s+)?to)\s+(the|your|any)\s+(user|human|person)\b`,
 			"wants something kept from the user", "do", "don", "never", "must", "should", "avoid"),
-		worded(CodeTextSecrecy, `(without\s+(the\s+)?(user|human)(['’]s)?\s+(knowledge|knowing|noticing|consent|awareness)|without\s+(telling|informing|notifying|alerting)\s+(the\s+|your\s+)?(user|human)|(keep|hide)\s+(this|it|these)\s+(a\s+)?(secret\s+)?from\s+(the|your)\s+(user|human)|(user|human)\s+(must|should|may)\s+(not|never)\s+(know|notice|be\s+(told|informed|aware)))\b`,
-			"wants something kept from the user", "without", "keep", "hide", "user", "human"),
+		forbidden(worded(CodeTextSecrecy, `(without\s+(the\s+)?(user|human)(['’]s)?\s+(knowledge|knowing|noticing|consent|awareness)|without\s+(telling|informing|notifying|alerting)\s+(the\s+|your\s+)?(user|human)|(keep|hide)\s+(this|it|these)\s+(a\s+)?(secret\s+)?from\s+(the|your)\s+(user|human)|(user|human)\s+(must|should|may)\s+(not|never)\s+(know|notice|be\s+(told|informed|aware)))\b`,
+			"wants something kept from the user", "without", "keep", "hide", "user", "human"), `\s+[^.!?;:,]*`),
 	}
 })
 

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 )
 
 // Limits bound one read. A field that is 0 has its default.
@@ -47,7 +49,9 @@ type Page struct {
 	// a binary file never has a page of text, while a text file with a broken
 	// byte has one page that is not, or one that begins inside a character
 	// because the caller asked for that offset.
-	UTF8     bool
+	UTF8 bool
+	// Charset is the encoding of a text that is not UTF-8; see [Page.Text].
+	Charset  charset.Set
 	MIME     string // without parameters
 	Verified bool   // all of it is of a file of a given digest; see [Dir.ReadVerified]
 }
@@ -184,19 +188,34 @@ func (l Limits) length(name string, offset, length int64) (int64, error) {
 // length.
 func pageOf(name string, head, data []byte, size, offset, length int64) *Page {
 	text := isText(head, int64(len(head)) < size)
+	set := charset.UTF8
+	if !text {
+		if set = charset.Of(head); set != charset.Latin1 && offset%2 != 0 {
+			set = charset.UTF8 // the caller asked for half a character
+		}
+	}
 	if int64(len(data)) > length {
-		data = data[:cut(data, int(length), text)]
+		if set == charset.UTF8 {
+			data = data[:cut(data, int(length), text)]
+		} else {
+			data = data[:set.Cut(data, int(length))]
+		}
 	}
 
 	clean, _ := Clean(name) // it was opened
 	page := &Page{
 		Path: clean, Data: data, Size: size, Offset: offset,
-		UTF8: text && isText(data, false), MIME: mimeOf(clean, head, text),
+		UTF8: text && isText(data, false), MIME: mimeOf(clean, head, text || set != charset.UTF8), Charset: set,
 	}
 	if next := offset + int64(len(data)); next < size {
 		page.NextOffset, page.Truncated = next, true
 	}
 	return page
+}
+
+// Text returns the page as UTF-8, and reports whether it is a text at all.
+func (p *Page) Text() (text []byte, ok bool) {
+	return p.Charset.Decode(p.Data), p.UTF8 || p.Charset != charset.UTF8
 }
 
 func readAt(r io.ReaderAt, offset, n int64) ([]byte, error) {

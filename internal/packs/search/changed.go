@@ -10,20 +10,22 @@ import (
 // what fresh returns for it. Of those that are in x, the order must be the same. It
 // takes a small part of the time that New does.
 func (x *Index) Changed(old []int, fresh func(i int) Document) *Index {
-	now := make([]int, x.docs) // :: document of x → its index, or -1
+	now := make([]int, len(x.lengths)) // :: document of x → its index, or -1
 	for i := range now {
 		now[i] = -1
 	}
 	b := builder{ids: make(map[string]uint32)}
+	lengths := make([]uint16, len(old))
 	for i, was := range old {
 		if was >= 0 {
-			now[was] = i
+			now[was], lengths[i] = i, x.lengths[was]
 			continue
 		}
 		d := fresh(i)
 		b.document(uint32(i), &d)
+		lengths[i] = b.lengths[len(b.lengths)-1]
 	}
-	added := b.index(len(old))
+	added := b.index().index(nil)
 	p := newPacker(len(x.words)+len(added.words), len(x.postings)+len(added.postings))
 	var kept, more, all []uint32 // of one word
 	for i, j := 0, 0; i < len(x.words) || j < len(added.words); {
@@ -60,7 +62,7 @@ func (x *Index) Changed(old []int, fresh func(i int) Document) *Index {
 			p.add(word, all)
 		}
 	}
-	return p.index(len(old))
+	return p.index(lengths)
 }
 
 // appendPostings appends where a word stands: documents << fieldBits | fields.

@@ -1,6 +1,10 @@
-// Package search finds packs by what people and models type: words of a name,
-// a tag, a tool's name or a description, the beginnings of such words, and words
-// with one letter wrong.
+// Package search finds packs by what people and models type: sentences, words of a
+// name, a tag, a tool's name or a description, other forms of such words, their
+// beginnings, and words with one letter wrong.
+//
+// The ranking is BM25 over fields: a document's score is the sum over the words of a
+// query of how rare the word is, times how well it stands in the document. Nothing
+// in it knows a pack or a subject.
 //
 // It knows no packs and no catalog, only texts and the order they were given
 // in. It is this small because the libraries for it are made for millions of
@@ -10,6 +14,7 @@ package search
 
 import (
 	"cmp"
+	"container/heap"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -28,9 +33,18 @@ type Document struct {
 
 // A Hit is one document that was found.
 type Hit struct {
-	Index int     // of the document, in the order they were given
-	Words int     // how many words of the query it has
-	Score float64 // comparable within one search
+	Index  int     // of the document, in the order they were given
+	Score  float64 // comparable within one search
+	Copies []int   // other documents that were found and are the same, by index
+}
+
+// A Filter says which documents a search is about.
+type Filter struct {
+	// Keep reports whether a document may be found; nil: each may.
+	Keep func(doc int) bool
+	// Mark is the same for documents that are copies of each other, of which the
+	// best is a hit and the others are in its Copies; nil: there are none.
+	Mark func(doc int) uint64
 }
 
 // Bounds of a document and of a query. A pack that says more is found by what it
@@ -67,7 +81,8 @@ type Index struct {
 	// postings are varints: of a word, how many there are, and then for each the
 	// index of a document, less that of the one before, << fieldBits | fields.
 	postings []byte
-	docs     int
+	lengths  []uint16 // :: document → words of its description
+	mean     float32  // of lengths
 }
 
 // New makes an Index of documents.
@@ -76,7 +91,7 @@ func New(docs []Document) *Index {
 	for i := range docs {
 		b.document(uint32(i), &docs[i])
 	}
-	return b.index(len(docs))
+	return b.index().index(b.lengths)
 }
 
 // A builder collects postings in the order of the documents.
@@ -85,15 +100,19 @@ type builder struct {
 	words []string          // by number
 	last  []uint32          // :: number of a word → 1 + where its last posting is
 	pairs []pair
+
+	lengths []uint16 // of documents, in the order they came
 }
 
 type pair struct{ word, posting uint32 }
 
 func (b *builder) document(i uint32, d *Document) {
-	add := func(text string, max int, f field) {
+	add := func(text string, max int, f field) (n uint16) {
 		for w := range words(cut(text, max)) {
 			b.add(i, w, f)
+			n++
 		}
+		return n
 	}
 	add(d.Name, maxName, inName)
 	for _, t := range d.Tags[:min(len(d.Tags), maxTags)] {
@@ -102,7 +121,7 @@ func (b *builder) document(i uint32, d *Document) {
 	for _, t := range d.Tools[:min(len(d.Tools), maxTools)] {
 		add(t, maxName, inTools)
 	}
-	add(d.Description, maxDescription, inDescription)
+	b.lengths = append(b.lengths, add(d.Description, maxDescription, inDescription))
 }
 
 func (b *builder) add(doc uint32, word string, f field) {
@@ -123,7 +142,7 @@ func (b *builder) add(doc uint32, word string, f field) {
 }
 
 // index sorts the words, and the postings by them.
-func (b *builder) index(docs int) *Index {
+func (b *builder) index() *packer {
 	order := make([]uint32, len(b.words))
 	for i := range order {
 		order[i] = uint32(i)
@@ -150,7 +169,7 @@ func (b *builder) index(docs int) *Index {
 	for r, id := range order {
 		p.add(b.words[id], byWord[first[r]:first[r+1]])
 	}
-	return p.index(docs)
+	return p
 }
 
 // A packer puts an Index together.
@@ -179,7 +198,8 @@ func (p *packer) add(word string, postings []uint32) {
 	p.starts = append(p.starts, uint32(len(p.postings)))
 }
 
-func (p *packer) index(docs int) *Index {
+// index returns the Index of documents with so many words.
+func (p *packer) index(lengths []uint16) *Index {
 	// All words in one piece: each on its own would keep a page of what is thrown
 	// away in memory.
 	text := make([]byte, 0, p.text)
@@ -191,22 +211,37 @@ func (p *packer) index(docs int) *Index {
 		p.words[i], all = all[:len(w)], all[len(w):]
 	}
 	// Without what is left over.
-	return &Index{words: slices.Clone(p.words), starts: slices.Clone(p.starts), postings: slices.Clone(p.postings), docs: docs}
+	x := &Index{words: slices.Clone(p.words), starts: slices.Clone(p.starts), postings: slices.Clone(p.postings), lengths: append([]uint16(nil), lengths...)}
+	sum := 0
+	for _, n := range lengths {
+		sum += int(n)
+	}
+	x.mean = float32(max(sum, 1)) / float32(max(len(lengths), 1))
+	return x
 }
 
 // How much a match counts.
 const (
-	exact = 1.0
+	exact    = 1.0
+	sameStem = 0.9
 	// A beginning counts the more, the more of the word it is.
 	beginning = 0.7
 	typo      = 0.45
 )
 
+// Constants of BM25. The first says how soon it no longer matters how well a word
+// stands in a document; the second, how much a word of a long description counts less
+// than one of a short.
+const (
+	saturation = 1.2
+	lengthPart = 0.4
+)
+
 // weights are what a word counts for, by where it stands.
-var weights = [...]float64{inName: 10, inTags: 6, inTools: 5, inDescription: 2} // never modified
+var weights = [...]float64{inName: 3, inTags: 2.2, inTools: 1.8, inDescription: 1} // never modified
 
 // weight returns what a word counts for that stands in these fields: what the
-// best of them counts, and a little for each other.
+// best of them counts, and a part of each other.
 func weight(fields uint32) float64 {
 	best, sum := 0.0, 0.0
 	for f := inName; f <= inDescription; f <<= 1 {
@@ -214,69 +249,73 @@ func weight(fields uint32) float64 {
 			best, sum = max(best, weights[f]), sum+weights[f]
 		}
 	}
-	return best + (sum-best)/10
+	return best + (sum-best)/4
 }
 
 // Search returns the documents that the query is about, the best first, at most
-// limit. Of a query, its first 16 words within 4 KiB count. Those that have more of
-// its words come before those that have fewer; of equals, those that were given first.
-// A query without a word finds nothing. Of a document that keep, unless it is nil, is
-// false for, nothing is returned.
-func (x *Index) Search(query string, limit int, keep func(doc int) bool) []Hit {
+// limit; of equals, those that were given first. Of a query, its first 16 words
+// within 4 KiB count, those that hold a sentence together only when there are no
+// others. A query without a word finds nothing.
+func (x *Index) Search(query string, limit int, only Filter) []Hit {
 	asked := wordsOf(query)
-	if len(asked) == 0 || x.docs == 0 || limit <= 0 {
+	if len(asked) == 0 || len(x.lengths) == 0 || limit <= 0 {
 		return nil
 	}
 	var byField [1 << fieldBits]float64
 	for f := range byField {
 		byField[f] = weight(uint32(f))
 	}
-	total := make([]float32, x.docs)
-	count := make([]uint8, x.docs)
-	best := make([]float32, x.docs) // of one word of the query
+	docs := float64(len(x.lengths))
+	total := make([]float32, len(x.lengths))
+	best := make([]float32, len(x.lengths)) // of one word of the query
 	var found []uint32
 	for _, w := range asked {
 		found = found[:0]
-		exactly := uint64(0) // how many documents have this very word
+		meant := 0 // how many documents have this very word, or another form of it
 		x.matches(w, func(word int, quality float64) {
 			postings := x.postings[x.starts[word]:x.starts[word+1]]
-			n, size := binary.Uvarint(postings)
-			if quality == exact {
-				exactly = n
-			}
+			_, size := binary.Uvarint(postings)
 			doc := uint32(0)
 			for postings = postings[size:]; len(postings) > 0; postings = postings[size:] {
 				var p uint64
 				p, size = binary.Uvarint(postings)
 				doc += uint32(p >> fieldBits)
-				score := float32(quality * byField[p&(1<<fieldBits-1)])
 				if best[doc] == 0 {
 					found = append(found, doc)
+					if quality >= sameStem {
+						meant++
+					}
 				}
-				if score > best[doc] {
-					best[doc] = score
-				}
+				best[doc] = max(best[doc], float32(quality*byField[p&(1<<fieldBits-1)]))
 			}
 		})
 		// What is rare counts more: the word that was asked for, and not those that
-		// are near to it. Else a rare ending would be better than the word itself.
-		rarity := float32(math.Log(1 + float64(x.docs)/float64(max(cmp.Or(exactly, uint64(len(found))), 1))))
+		// begin like it. Else a rare ending would be better than the word itself.
+		having := float64(cmp.Or(meant, len(found)))
+		rarity := float32(math.Log(1 + (docs-having+0.5)/(having+0.5)))
 		for _, doc := range found {
-			total[doc] += rarity * best[doc]
-			count[doc]++
+			long := 1 - lengthPart + lengthPart*float32(x.lengths[doc])/x.mean
+			total[doc] += rarity * best[doc] / (best[doc] + saturation*long)
 			best[doc] = 0
 		}
 	}
-	return top(total, count, limit, keep)
+	return top(total, limit, only)
 }
 
 // wordsOf are the words of a query that count.
 func wordsOf(query string) []string {
-	var asked []string
+	var asked, common []string
 	for w := range words(cut(query, maxQueryText)) {
-		if !slices.Contains(asked, w) && len(asked) < maxQuery {
-			asked = append(asked, w)
+		list := &asked
+		if isCommon(w) {
+			list = &common
 		}
+		if len(*list) < maxQuery && !slices.Contains(*list, w) {
+			*list = append(*list, w)
+		}
+	}
+	if len(asked) == 0 {
+		return common
 	}
 	return asked
 }
@@ -305,49 +344,102 @@ func begins(word, asked string) bool {
 }
 
 // top returns the best documents.
-func top(total []float32, count []uint8, limit int, keep func(doc int) bool) []Hit {
-	before := func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Words, a.Words), cmp.Compare(b.Score, a.Score), cmp.Compare(a.Index, b.Index))
+func top(total []float32, limit int, only Filter) []Hit {
+	var left ranking
+	for doc, score := range total {
+		if score > 0 {
+			left = append(left, scored{score, uint32(doc)})
+		}
 	}
-	var hits []Hit // sorted
-	for doc, n := range count {
-		if n == 0 {
+	heap.Init(&left)
+	var hits []Hit
+	at := make(map[uint64]int) // :: mark → the hit that has it
+	for len(left) > 0 && len(hits) < limit {
+		s := heap.Pop(&left).(scored)
+		doc := int(s.doc)
+		if only.Keep != nil && !only.Keep(doc) { // asked last: most are not good enough
 			continue
 		}
-		h := Hit{Index: doc, Words: int(n), Score: float64(total[doc])}
-		if len(hits) == limit && before(h, hits[limit-1]) > 0 {
-			continue
+		if only.Mark != nil {
+			mark := only.Mark(doc)
+			if i, ok := at[mark]; ok {
+				hits[i].Copies = append(hits[i].Copies, doc)
+				continue
+			}
+			at[mark] = len(hits)
 		}
-		if keep != nil && !keep(doc) { // asked last: most are not good enough
-			continue
+		hits = append(hits, Hit{Index: doc, Score: float64(s.score)})
+	}
+	if only.Mark != nil {
+		for _, s := range left {
+			doc := int(s.doc)
+			if i, ok := at[only.Mark(doc)]; ok && (only.Keep == nil || only.Keep(doc)) {
+				hits[i].Copies = append(hits[i].Copies, doc)
+			}
 		}
-		at, _ := slices.BinarySearchFunc(hits, h, before)
-		if len(hits) == limit {
-			hits = hits[:limit-1]
+		for _, h := range hits {
+			slices.Sort(h.Copies)
 		}
-		hits = slices.Insert(hits, at, h)
 	}
 	return hits
 }
 
-// matches calls yield with each word of the index that a word of a query may
-// mean, and how well it does.
+// A ranking is a heap of documents, the best of them on top.
+type ranking []scored
+
+type scored struct {
+	score float32
+	doc   uint32
+}
+
+func (r ranking) Len() int { return len(r) }
+func (r ranking) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(r[j].score, r[i].score), cmp.Compare(r[i].doc, r[j].doc)) < 0
+}
+func (r ranking) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
+func (r *ranking) Push(s any)   { *r = append(*r, s.(scored)) }
+func (r *ranking) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
+}
+
+// matches calls yield with each word of the index that a word of a query may mean,
+// and how well it does: the word and other forms of it first, then those that it is
+// the beginning of, and, only when there is none of these, those with a letter wrong.
 func (x *Index) matches(asked string, yield func(word int, quality float64)) {
 	from, _ := slices.BinarySearch(x.words, asked)
-	to := from
-	length := utf8.RuneCountInString(asked)
-	for ; to < len(x.words) && strings.HasPrefix(x.words[to], asked); to++ {
-		if x.words[to] == asked {
-			yield(to, exact)
-		} else if length > 1 || !isASCII(asked) {
-			yield(to, beginning*(0.4+0.6*float64(len(asked))/float64(len(x.words[to]))))
+	none := true
+	give := func(word int, quality float64) {
+		none = false
+		yield(word, quality)
+	}
+	if from < len(x.words) && x.words[from] == asked {
+		give(from, exact)
+	}
+	// Forms of a word begin alike, but for the last letters of what they have in
+	// common: "policy" and "policies".
+	root := stem(asked)
+	begin := root[:max(min(len(root), 3), len(root)-2)]
+	first, _ := slices.BinarySearch(x.words, begin)
+	for i := first; i < len(x.words) && strings.HasPrefix(x.words[i], begin); i++ {
+		if x.words[i] != asked && stem(x.words[i]) == root {
+			give(i, sameStem)
 		}
 	}
-	if length < minTypo {
+	length := utf8.RuneCountInString(asked)
+	if length > 1 || !isASCII(asked) {
+		for i := from; i < len(x.words) && strings.HasPrefix(x.words[i], asked); i++ {
+			if w := x.words[i]; w != asked && stem(w) != root {
+				give(i, beginning*(0.4+0.6*float64(len(asked))/float64(len(w))))
+			}
+		}
+	}
+	if !none || length < minTypo {
 		return
 	}
 	for i, w := range x.words {
-		if (i < from || i >= to) && near(asked, w) {
+		if near(asked, w) {
 			yield(i, typo)
 		}
 	}

@@ -54,7 +54,8 @@ func (e *ArgumentError) Error() string {
 // Check reads the arguments of a call and holds them against the tool's input
 // schema as it was declared. Nothing at all, and null, mean no arguments.
 // Properties that are absent get their defaults, except those that come from
-// the user's context, which [Tool.Expand] fills in. A value for a parameter that
+// the user's context, which [Tool.Expand] fills in. For an optional property, null
+// is absence unless its schema allows null. A value for a parameter that
 // the tool has a fixed one for is refused. An error is an *[ArgumentError], which shows no values of secret parameters.
 func (t *Tool) Check(args json.RawMessage) (Values, error) {
 	in := t.schema()
@@ -88,6 +89,7 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 	if problems != nil {
 		return refuse(problems...)
 	}
+	in.dropNulls(fields)
 	if err := in.compiled.Validate(fields); err != nil {
 		v, ok := errors.AsType[*jsonschema.ValidationError](err)
 		if !ok {
@@ -117,4 +119,15 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 		}
 	}
 	return v, nil
+}
+
+// dropNulls removes what is null of properties that need not be there and cannot
+// be null: many models write null for what they leave out.
+func (in *inputSchema) dropNulls(fields map[string]any) {
+	for name, value := range fields {
+		p := in.param(name)
+		if value == nil && p != nil && !p.required && p.compiled != nil && p.compiled.Validate(nil) != nil {
+			delete(fields, name)
+		}
+	}
 }

@@ -138,9 +138,9 @@ func TestRedact(t *testing.T) {
 	tool := compile(t, `{"properties": {
 		"user": {"type": "string"}, "word": {"type": "string", "writeOnly": true}, "phrase": {"format": "password"},
 		"ref": {"$ref": "#/$defs/hidden"}, "list": {"type": "array", "items": {"format": "password"}},
-		"inner": {"type": "object", "properties": {"deep": {"writeOnly": true}}}, "api_key": {"type": "string"}
+		"inner": {"type": "object", "properties": {"deep": {"writeOnly": true}}}, "api_key": {"type": "string"}, "own": {"type": "string", "secret": true}
 	}, "$defs": {"hidden": {"anyOf": [{"type": "string", "writeOnly": true}, {"type": "null"}]}}}`, `["p"]`)
-	if got, want := tool.Secrets(), []string{"api_key", "deep", "list", "phrase", "ref", "word"}; !slices.Equal(got, want) {
+	if got, want := tool.Secrets(), []string{"api_key", "deep", "list", "own", "phrase", "ref", "word"}; !slices.Equal(got, want) {
 		t.Errorf("Secrets() = %v, want %v", got, want)
 	}
 	in := `{"user": "u", "word": "w1", "phrase": "p1", "ref": "r1", "list": ["l1"], "inner": {"deep": {"a": "d1"}, "x": 1}, "api_key": "k1", "o": [{"clientSecret": "c1", "accessToken": "t1", "Password": null}]}`
@@ -152,6 +152,13 @@ func TestRedact(t *testing.T) {
 		if got := string(tool.Redact(json.RawMessage(in))); got != want {
 			t.Errorf("Redact(%q) = %s, want %s", in, got, want)
 		}
+	}
+	both := mustCheck(t, tool, `{"user": "u", "own": "o1", "api_key": "k1"}`)
+	if diff := cmp.Diff([]string{"k1", "o1"}, tool.SecretValues(both)); diff != "" {
+		t.Errorf("SecretValues: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"o1"}, tool.DeclaredSecrets(both)); diff != "" {
+		t.Errorf("DeclaredSecrets: -want +got\n%s", diff)
 	}
 	values := tool.SecretValues(mustCheck(t, tool, `{"user": "u", "word": "w\"1", "list": ["l1", "l2"], "api_key": ""}`))
 	if diff := cmp.Diff([]string{"l1%20l2", "l1 l2", `w%221`, `w\"1`, `w"1`, "l1", "l2"}, values); diff != "" {

@@ -19,7 +19,7 @@ const (
 
 	CodeNameInvalid   = "tool-name-invalid"   // not [a-zA-Z0-9_-]{1,64}
 	CodeNameDuplicate = "tool-name-duplicate" // equal, or equal to the eye, to another
-	CodeNameReserved  = "tool-name-reserved"  // a name of this server's, or one that looks like another server's tool
+	CodeNameReserved  = "tool-name-reserved"  // a name of this server's, or one that looks like it or like another server's tool
 
 	CodeDescriptionMissing = "description-missing" // warning: models have nothing to go by
 	CodeDescriptionLong    = "description-long"    // warning: models see the beginning only

@@ -13,7 +13,7 @@ import (
 // command compiles a command, an object or a list of arguments, against the
 // parameters that its placeholders can name.
 func (p *parser) command(n *node, in *inputSchema) *Command {
-	c := &Command{Args: []Arg{}, Cwd: CwdWorkspace, Stdin: n.str("stdin"), SkillEnv: n.isTrue("skill_env")}
+	c := &Command{Args: []Arg{}, Cwd: CwdWorkspace, UsualCwd: CwdWorkspace, Stdin: n.str("stdin"), SkillEnv: n.isTrue("skill_env")}
 	const maxWords = 1000
 	program, args := n.get("program"), []*node(nil)
 	if n.kind == kindList {

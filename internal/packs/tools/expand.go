@@ -19,6 +19,7 @@ type Invocation struct {
 	Program string   // as in [Command.Program]
 	Args    []string // without the program
 	Env     []string // NAME=value, sorted; only what the tool declares
+	Fixed   []string // those of Args, and values of Env, that no parameter has a part in
 	Cwd     string   // CwdWorkspace, CwdPackRoot, CwdProject, or a path that a placeholder gave and the caller must confine
 	Stdin   []byte   // nil: empty
 	Values  Values   // what was filled in: the arguments of the call, fixed values and what came from the context
@@ -82,6 +83,9 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 			return nil, err
 		}
 		inv.Args = append(inv.Args, args...)
+		if a.fixed() {
+			inv.Fixed = append(inv.Fixed, args...)
+		}
 		if lit, ok := a.Literal(); ok && lit == "--" {
 			afterDashes = true
 		}
@@ -93,6 +97,9 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 		}
 		if ok {
 			inv.Env = append(inv.Env, name+"="+value.text)
+			if value.text != "" && t.Command.Env[name].fixed() {
+				inv.Fixed = append(inv.Fixed, value.text)
+			}
 		}
 	}
 	cwd, err := x.cwd(t.Command.Cwd)
@@ -179,7 +186,7 @@ func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
 	encode := urls && len(a.pieces) > 0 && a.pieces[0].form == literal && isURL(a.pieces[0].extra)
 	var b strings.Builder
 	var dash string
-	placeholders, values := 0, 0
+	placeholders, values, numbers := 0, 0, 0
 	for _, p := range a.pieces {
 		if p.form == literal {
 			b.WriteString(p.extra)
@@ -192,8 +199,11 @@ func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
 			if strings.IndexByte(s, 0) >= 0 {
 				return filled{}, false, &NULError{p.name}
 			}
-			if b.Len() == 0 && dash == "" && dashes(value) && !x.mayDash(p.name) {
+			if b.Len() == 0 && dash == "" && (dashes(value) || strings.HasPrefix(s, "-")) && !x.mayDash(p.name) {
 				dash = p.name
+			}
+			if _, ok := value.(json.Number); ok {
+				numbers++
 			}
 		} else if p.form != fallback {
 			continue
@@ -206,6 +216,9 @@ func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
 	}
 	if placeholders > 0 && values == 0 {
 		return filled{}, false, nil
+	}
+	if numbers == values {
+		dash = "" // no text of a caller's goes on after the digits
 	}
 	return filled{b.String(), dash}, true, nil
 }
@@ -255,12 +268,17 @@ func (x *expander) mayDash(name string) bool {
 	return p != nil && p.allowDash
 }
 
-// dashes reports whether v, or an element of it, begins with "-".
+// dashes reports whether v, or an element of it, is a text that begins with "-".
+// A number is no option.
 func dashes(v any) bool {
-	if l, ok := v.([]any); ok {
-		return slices.ContainsFunc(l, dashes)
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, dashes)
+	case json.Number:
+		return false
+	default:
+		return strings.HasPrefix(render(v), "-")
 	}
-	return strings.HasPrefix(render(v), "-")
 }
 
 // render writes a value as the text of an argument.

@@ -164,8 +164,8 @@ func goldenOutput(b *strings.Builder, set *Set, args string) {
 		return
 	}
 	ok := tool.Policy.Allows(exit)
-	text, _, speak, err := tool.Output.Apply(stdout, ok)
-	fmt.Fprintf(b, "succeeded %v, shows %q, says %q\n", ok, text, speak)
+	out, err := tool.Output.Apply(stdout, true, ok)
+	fmt.Fprintf(b, "succeeded %v, shows %q, says %q\n", ok, out.Text, out.Speak)
 	if err != nil {
 		fmt.Fprintf(b, "%v\n", err)
 	}

@@ -138,7 +138,7 @@ func (r *reader) object(n *node, depth int) *jsonError {
 		}
 		key, ok := tok.(string)
 		if !ok {
-			return &jsonError{CodeJSONSyntax, start, "a key must be a string", ""}
+			return &jsonError{CodeJSONSyntax, start, "a key must be a string", "put the key in double quotes"}
 		}
 		if e := r.surrogates(&node{start: start, end: int(r.dec.InputOffset()), text: key}); e != nil {
 			return e
@@ -192,7 +192,32 @@ func (r *reader) syntax(p int, err error) *jsonError {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		problem = e.Error()
 	}
-	return &jsonError{CodeJSONSyntax, p, "not JSON: " + strings.TrimPrefix(problem, "json: "), ""}
+	// What is missing is missing behind what was read last. The decoder's words are
+	// for telling which it is; others than these have a hint for all.
+	behind := len(bytes.TrimRight(r.src[:p], " \t\r\n,"))
+	line := 1 + bytes.Count(r.src[:behind], []byte("\n"))
+	switch {
+	case strings.Contains(problem, "after object key:value pair"), strings.Contains(problem, "after array element"):
+		return &jsonError{CodeJSONSyntax, behind, fmt.Sprintf("a comma is missing at the end of line %d", line), "put a comma there"}
+	case strings.Contains(problem, "after object key"):
+		return &jsonError{CodeJSONSyntax, behind, fmt.Sprintf("a colon is missing behind the key on line %d", line), "put a colon between the key and its value"}
+	case strings.Contains(problem, "beginning of object key"), r.isBareKey(p):
+		return &jsonError{CodeJSONSyntax, p, "a key must be in double quotes", "put the key in double quotes"}
+	case strings.Contains(problem, "in string literal"):
+		return &jsonError{CodeJSONSyntax, p, fmt.Sprintf("the text that begins on line %d does not end on it, or holds a tab", 1+bytes.Count(r.src[:p], []byte("\n"))), `close it with ", and write \n and \t for line breaks and tabs`}
+	case strings.Contains(problem, "in string escape"):
+		return &jsonError{CodeJSONSyntax, p, `a text holds a \ that begins no escape`, `write \\ for a backslash`}
+	case strings.Contains(problem, "beginning of value"):
+		return &jsonError{CodeJSONSyntax, p, fmt.Sprintf("a value is missing, or not in double quotes, on line %d", 1+bytes.Count(r.src[:p], []byte("\n"))), "put texts in double quotes"}
+	}
+	return &jsonError{CodeJSONSyntax, p, "not JSON: " + strings.TrimPrefix(problem, "json: "), "look at the brackets, commas and quotes around this place"}
+}
+
+// isBareKey reports whether a letter stands at p where a key begins.
+func (r *reader) isBareKey(p int) bool {
+	before := bytes.TrimRight(r.src[:p], " \t\r\n")
+	c := r.src[p] | 0x20
+	return 'a' <= c && c <= 'z' && (bytes.HasSuffix(before, []byte("{")) || bytes.HasSuffix(before, []byte(",")))
 }
 
 // notJSON recognises what other languages allow at p, or returns nil.

@@ -269,7 +269,7 @@ func (m *markdown) tool(s *section) *Tool {
 
 // run makes the command out of its words.
 func (m *markdown) run(words []*node, args []Arg, in *inputSchema) *Command {
-	c := &Command{Program: words[0].text, Args: args, Cwd: CwdProject, SkillEnv: true}
+	c := &Command{Program: words[0].text, Args: args, Cwd: CwdProject, UsualCwd: CwdProject, SkillEnv: true}
 	if c.Program == "$" {
 		m.report(diag.Error, CodeProgramInvalid, words[0], "the command begins with a prompt", "remove the $")
 	} else {

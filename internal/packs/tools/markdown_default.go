@@ -8,9 +8,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
-// presets gives the parameters the defaults that their descriptions name, unless the
-// command has another one: "Directory (default: current)" with {{path:.}}
-// means ".".
+// presets gives the parameters the defaults that their rows name, in a column or in
+// the description, unless the command has another one: "Directory (default:
+// current)" with {{path:.}} means ".".
 func (m *markdown) presets(params []*parameter, args []Arg) {
 	fallbacks := make(map[string]string)
 	for _, a := range args {
@@ -22,21 +22,28 @@ func (m *markdown) presets(params []*parameter, args []Arg) {
 	}
 	for _, p := range params {
 		said, ok := saidDefault(p.description)
-		if !ok {
+		where := p.about
+		if p.column != nil && plainCell(p.column.text) != "" {
+			if ok && said != p.column.text {
+				m.report(diag.Warning, CodeDefaultConflict, p.about, fmt.Sprintf("the default of %q is %+q here and %+q in its column, which counts", p.name, clip(said), clip(p.column.text)), "write the same value in both places")
+			}
+			said, where, ok = p.column.text, p.column, true
+		}
+		if text, quoted := unquoteDefault(said); !ok || !quoted && saysNothing(text) {
 			continue
 		}
 		value, ok := readDefault(p.kind, said)
 		inCommand, has := fallbacks[p.name]
 		switch {
 		case !ok:
-			m.report(diag.Info, CodeDefaultNotRead, p.about, fmt.Sprintf("%+q is no default that %s %s can have, so it is words", clip(said), article(p.kind), p.kind),
-				"write the value itself, a text of several words in quotes, if it is meant to be the default")
+			m.report(diag.Info, CodeDefaultNotRead, where, fmt.Sprintf("%+q is no default that %s %s can have, so it is words", clip(said), article(p.kind), p.kind),
+				"write the value itself if it is meant to be the default")
 		case has && renderJSON(value) != inCommand:
 			severity := diag.Warning
 			if p.kind == "string" {
 				severity = diag.Info // as likely words as a value
 			}
-			m.report(severity, CodeDefaultConflict, p.about, fmt.Sprintf("the default of %q is %+q here and %+q in the command, which counts", p.name, clip(said), clip(inCommand)), "write the same value in both places")
+			m.report(severity, CodeDefaultConflict, where, fmt.Sprintf("the default of %q is %+q here and %+q in the command, which counts", p.name, clip(said), clip(inCommand)), "write the same value in both places")
 		default:
 			p.preset = value
 		}
@@ -82,16 +89,12 @@ func saidDefault(description string) (text string, ok bool) {
 	return "", false
 }
 
-// readDefault reads a default as a value of a type. Words are no values: a text
-// of more than one has to be quoted, and "none" means none.
+// readDefault reads a default as a value of a type.
 func readDefault(kind, said string) (json.RawMessage, bool) {
 	text, quoted := unquoteDefault(said)
 	switch kind {
 	case "string":
-		if !quoted && (text == "" || strings.ContainsAny(text, " \t") || saysNothing(text)) {
-			return nil, false
-		}
-		return canonical(text), true
+		return canonical(text), quoted || text != ""
 	case "boolean":
 		switch strings.ToLower(text) {
 		case "true", "yes", "on":

@@ -24,6 +24,7 @@ type parameter struct {
 	preset      json.RawMessage // nil: no default
 	at          *node           // its name
 	about       *node           // its description
+	column      *node           // its cell in the column Default; nil: there is none
 }
 
 // parameters reads the Parameters of a section.
@@ -70,7 +71,7 @@ func (m *markdown) saysNone(blocks []ast.Node) bool {
 func (m *markdown) tableAt(t *extast.Table) int { return max(t.Pos(), 0) }
 
 // columns are those that are read.
-var columns = [...]string{"name", "type", "required", "description"}
+var columns = [...]string{"name", "type", "required", "description", "default"}
 
 // table reads the rows of a table.
 func (m *markdown) table(t *extast.Table) []*parameter {
@@ -82,7 +83,7 @@ func (m *markdown) table(t *extast.Table) []*parameter {
 		switch _, twice := index[title]; {
 		case !slices.Contains(columns[:], title):
 			if title != "" {
-				m.report(diag.Warning, CodeParametersNotRead, n, fmt.Sprintf("column %+q is not read", clip(n.text)), "the columns are Name, Type, Required and Description")
+				m.report(diag.Warning, CodeParametersNotRead, n, fmt.Sprintf("column %+q is not read", clip(n.text)), "the columns are Name, Type, Required, Description and Default")
 			}
 		case twice:
 			m.report(diag.Error, CodeParametersTable, n, fmt.Sprintf("column %+q is there twice", clip(n.text)), "keep one")
@@ -165,6 +166,7 @@ func (m *markdown) row(get func(column string) *node, before []*parameter) *para
 		return nil
 	}
 	p.required = m.required(p.name, get("required"))
+	p.column = get("default")
 	return p
 }
 

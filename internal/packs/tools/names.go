@@ -51,13 +51,26 @@ func fold(name string) string {
 	return norm.NFKC.String(name)
 }
 
-// reserved says why a tool cannot be called name, or returns "".
+// skeleton is a name as [fold] has it, without separators and with one character
+// for those of ASCII that look alike.
+func skeleton(name string) string {
+	return strings.NewReplacer("_", "", "0", "o", "1", "l", "i", "l").Replace(strings.ToLower(fold(name)))
+}
+
+// reserved says why a tool cannot be called name, or returns "". Names of tools
+// are what people decide by, and what rules and the log call them.
 func reserved(name string) string {
-	switch folded := fold(name); {
-	case strings.HasPrefix(folded, fold("capability_packs_")):
+	switch own := skeleton(name); {
+	case strings.HasPrefix(own, skeleton("capability_packs")):
 		return "it is one of this server's own names"
-	case strings.HasPrefix(folded, fold("mcp__")):
+	case strings.HasPrefix(fold(name), fold("mcp__")):
 		return "it looks like another server's tool"
+	}
+	// A name that is only listed may have parts.
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == ':' }) {
+		if skeleton(part) == skeleton("exec_best_effort") {
+			return "it is what this server calls commands that no pack declares"
+		}
 	}
 	return ""
 }

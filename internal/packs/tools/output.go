@@ -21,7 +21,7 @@ type Output struct {
 	ExtractField string // of JSON output, only this field; "a.b.0" reaches inside
 	Template     string // with {{output}} for the result; "" is the result alone
 	Speak        bool   // the result is meant to be read aloud
-	Merged       bool   // show both streams as one, in the order they were written
+	Merged       bool   // show both streams as one
 }
 
 // An OutputError says that a program printed something else than its tool
@@ -32,55 +32,66 @@ type OutputError struct {
 
 func (e *OutputError) Error() string { return "output is not as declared: " + e.Problem }
 
+// A Formatted is the standard output of a run as its tool wants it shown.
+type Formatted struct {
+	Text   string // what to show
+	Parsed *any   // standard output as JSON, numbers as json.Number; nil if it is not JSON
+	Speak  string // what to read aloud, at most MaxChars characters; "" for nothing
+}
+
 // Apply formats the standard output of a run. exitOK is [Policy.Allows] of its
-// exit code: what a failed program printed is shown as it is.
+// exit code: what a failed program printed is shown as it is. An error, always an
+// *[OutputError], comes with a Formatted that can be used.
 //
-// text is what to show. parsed is stdout as JSON (an object or a list; any
-// value if Format is "json"), numbers as json.Number, or nil. speak is what to
-// read aloud, at most MaxChars characters, "" for nothing. An error, always an
-// *[OutputError], comes with text and parsed that can be used.
-func (o Output) Apply(stdout string, exitOK bool) (text string, parsed any, speak string, err error) {
-	parsed, isJSON := o.parse(stdout)
-	if !exitOK {
-		return stdout, parsed, "", nil
+// More than 1 MiB is not read as JSON. Neither is what somebody cut, which the
+// caller says with isWhole.
+func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err error) {
+	value, isJSON := any(nil), false
+	if isWhole {
+		value, isJSON = parseOutput(stdout)
 	}
-	text = stdout
+	if isJSON {
+		out.Parsed = &value
+	}
+	out.Text = stdout
+	if !exitOK {
+		return out, nil
+	}
 	switch {
+	case o.ExtractField != "" && (!isWhole || len(stdout) > maxParsed):
+		err = &OutputError{fmt.Sprintf("it has more than %d bytes, too many to take %q out of it", maxParsed, o.ExtractField)}
 	case o.ExtractField != "" && !isJSON:
 		err = &OutputError{fmt.Sprintf("%q cannot be taken out of what is not JSON", o.ExtractField)}
 	case o.ExtractField != "":
-		value, ok := extract(parsed, o.ExtractField)
+		field, ok := extract(value, o.ExtractField)
 		if !ok {
 			err = &OutputError{fmt.Sprintf("there is no %q in it", o.ExtractField)}
 			break
 		}
-		if s, isString := value.(string); isString {
-			text = s
+		if s, isString := field.(string); isString {
+			out.Text = s
 		} else {
-			text = string(canonical(value))
+			out.Text = string(canonical(field))
 		}
 	case o.Format == "json" && !isJSON:
 		err = &OutputError{"it is not JSON"}
 	}
 	if o.Template != "" && err == nil {
-		text = o.fill(strings.TrimRight(text, "\r\n"))
+		out.Text = o.fill(strings.TrimRight(out.Text, "\r\n"))
 	}
 	if o.Speak {
 		limit := o.MaxChars
 		if limit <= 0 {
 			limit = defaultMaxChars
 		}
-		speak = cut(strings.TrimSpace(text), limit)
+		out.Speak = cut(strings.TrimSpace(out.Text), limit)
 	}
-	return text, parsed, speak, err
+	return out, err
 }
 
-func (o Output) parse(stdout string) (value any, ok bool) {
+func parseOutput(stdout string) (value any, ok bool) {
 	s := strings.TrimSpace(stdout)
-	if s == "" || len(s) > maxParsed {
-		return nil, false
-	}
-	if o.Format != "json" && s[0] != '{' && s[0] != '[' {
+	if s == "" || len(stdout) > maxParsed {
 		return nil, false
 	}
 	n, e := parseJSON([]byte(s))

@@ -14,16 +14,24 @@ func TestOutputApply(t *testing.T) {
 		out    Output
 		stdout string
 		failed bool
+		cut    bool
 		text   string
 		parsed any
+		null   bool // parsed is null
 		speak  string
 		bad    bool
 	}{
 		"as it is":                {stdout: "a\n", text: "a\n"},
 		"nothing":                 {},
 		"JSON is parsed":          {stdout: `{"n": 12345678901234567890}`, text: `{"n": 12345678901234567890}`, parsed: map[string]any{"n": json.Number("12345678901234567890")}},
-		"a number is text":        {stdout: "42\n", text: "42\n"},
-		"unless it is JSON":       {out: Output{Format: "json"}, stdout: "42\n", text: "42\n", parsed: json.Number("42")},
+		"a number":                {stdout: "42\n", text: "42\n", parsed: json.Number("42")},
+		"a text":                  {stdout: "\"x\"\n", text: "\"x\"\n", parsed: "x"},
+		"truth":                   {stdout: "true", text: "true", parsed: true},
+		"null":                    {stdout: "null\n", text: "null\n", null: true},
+		"a word":                  {stdout: "hello\n", text: "hello\n"},
+		"what was cut":            {stdout: "42\n", cut: true, text: "42\n"},
+		"field, cut":              {out: Output{ExtractField: "a"}, stdout: `{"a": 1}`, cut: true, text: `{"a": 1}`, bad: true},
+		"a number, said to be":    {out: Output{Format: "json"}, stdout: "42\n", text: "42\n", parsed: json.Number("42")},
 		"should have been":        {out: Output{Format: "json"}, stdout: "oops", text: "oops", bad: true},
 		"half of JSON":            {stdout: `{"a": `, text: `{"a": `},
 		"field":                   {out: Output{ExtractField: "a"}, stdout: `{"a": "x\n"}`, text: "x\n", parsed: map[string]any{"a": "x\n"}},
@@ -33,7 +41,7 @@ func TestOutputApply(t *testing.T) {
 		"field, missing":          {out: Output{ExtractField: "b", Template: "<{{output}}>"}, stdout: `{}`, text: `{}`, parsed: map[string]any{}, bad: true},
 		"field, out of range":     {out: Output{ExtractField: "5"}, stdout: `[1]`, text: `[1]`, parsed: []any{json.Number("1")}, bad: true},
 		"field, not JSON":         {out: Output{ExtractField: "a"}, stdout: "text", text: "text", bad: true},
-		"template":                {out: Output{Template: "Ticket {{output}}, {{{{ {{output}}"}, stdout: "42\n", text: "Ticket 42, {{ 42"},
+		"template":                {out: Output{Template: "Ticket {{output}}, {{{{ {{output}}"}, stdout: "42\n", text: "Ticket 42, {{ 42", parsed: json.Number("42")},
 		"template, not again":     {out: Output{Template: "<{{output}}>"}, stdout: "{{output}}", text: "<{{output}}>"},
 		"template, no output":     {out: Output{Template: "{{output:nothing}}"}, stdout: "\n", text: "nothing"},
 		"both":                    {out: Output{ExtractField: "n", Template: "No. {{output}}"}, stdout: `{"n": 7}`, text: "No. 7", parsed: map[string]any{"n": json.Number("7")}},
@@ -47,9 +55,16 @@ func TestOutputApply(t *testing.T) {
 		"too large to parse":      {stdout: `[` + strings.Repeat(" ", maxParsed) + `]`, text: `[` + strings.Repeat(" ", maxParsed) + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, parsed, speak, err := tt.out.Apply(tt.stdout, !tt.failed)
-			if text != tt.text || speak != tt.speak {
-				t.Errorf("Apply(%.50q) = %.50q, speak %.50q, want %.50q, %.50q", tt.stdout, text, speak, tt.text, tt.speak)
+			got, err := tt.out.Apply(tt.stdout, !tt.cut, !tt.failed)
+			if got.Text != tt.text || got.Speak != tt.speak {
+				t.Errorf("Apply(%.50q) = %.50q, speak %.50q, want %.50q, %.50q", tt.stdout, got.Text, got.Speak, tt.text, tt.speak)
+			}
+			var parsed any
+			if got.Parsed != nil {
+				parsed = *got.Parsed
+			}
+			if got.Parsed != nil != (tt.parsed != nil || tt.null) {
+				t.Errorf("Apply(%.50q) parsed %v, want %v", tt.stdout, got.Parsed, tt.parsed)
 			}
 			if diff := cmp.Diff(tt.parsed, parsed); diff != "" {
 				t.Errorf("Apply(%.50q) parsed: -want +got\n%s", tt.stdout, diff)

@@ -11,9 +11,10 @@ import (
 // redacted stands where a secret was.
 const redacted = "[redacted]"
 
-// Secrets returns the names of the parameters whose values must not be shown
-// or logged, sorted: those whose schema says "writeOnly": true or "format":
-// "password", at any depth, and those with a name like password or api_key.
+// Secrets returns the names of the parameters whose values must not be logged,
+// sorted: those that are declared secret, and those with a name like password or
+// api_key. A schema at any depth declares its value secret by "writeOnly": true,
+// "format": "password" or "secret": true.
 func (t *Tool) Secrets() []string { return slices.Clone(t.schema().secrets) }
 
 // Redact returns args with the values of secrets replaced by "[redacted]",
@@ -114,18 +115,31 @@ func isSecret(secrets []string, name string) bool {
 }
 
 // SecretValues returns the texts that the secrets among v become in arguments,
-// URLs and JSON, for whoever shows or records an [Invocation] and has to leave
-// them out.
-// Longest first; the empty text is not among them.
+// URLs and JSON, going by declarations and by names, for the log. Longest first;
+// the empty text is not among them.
 func (t *Tool) SecretValues(v Values) []string {
 	secrets := t.schema().secrets
+	return valuesOf(v, func(name string) bool { return isSecret(secrets, name) })
+}
+
+// DeclaredSecrets is SecretValues of what is declared secret alone, for results: a
+// caller knows what it passed, and a name proves nothing.
+func (t *Tool) DeclaredSecrets(v Values) []string {
+	declared := t.schema().declared
+	return valuesOf(v, func(name string) bool {
+		_, found := slices.BinarySearch(declared, name)
+		return found
+	})
+}
+
+func valuesOf(v Values, isSecret func(name string) bool) []string {
 	var out []string
 	var gather func(v any, hidden bool)
 	gather = func(v any, hidden bool) {
 		switch v := v.(type) {
 		case map[string]any:
 			for name, value := range v {
-				gather(value, hidden || isSecret(secrets, name))
+				gather(value, hidden || isSecret(name))
 			}
 		case []any:
 			for _, e := range v {
@@ -138,7 +152,7 @@ func (t *Tool) SecretValues(v Values) []string {
 		}
 	}
 	for name, value := range v.fields {
-		gather(value, isSecret(secrets, name))
+		gather(value, isSecret(name))
 	}
 	slices.SortFunc(out, func(a, b string) int {
 		if len(a) != len(b) {

@@ -20,7 +20,8 @@ type inputSchema struct {
 	byName   map[string]int    // :: name → index in params
 	required []string          // names that are always required, as declared
 	sources  map[string]Source // of the tool
-	secrets  []string          // names of secret properties at any depth, sorted
+	declared []string          // names of properties at any depth that are declared secret, sorted
+	secrets  []string          // those, and names like password, sorted
 }
 
 // A param is one property of the arguments.
@@ -48,6 +49,14 @@ func newInputSchema(root *node) (*inputSchema, error) {
 	}
 	secrets := secretSchemas(root)
 	in.collectSecrets(root, secrets)
+	for _, p := range in.params {
+		if secrets[p.schema] {
+			in.declared = append(in.declared, p.name)
+		}
+	}
+	slices.Sort(in.declared)
+	in.declared = slices.Compact(in.declared)
+	in.secrets = slices.Clone(in.declared)
 	in.required = unique(in.required)
 	for _, name := range in.required {
 		if p := in.param(name); p != nil {
@@ -61,7 +70,7 @@ func newInputSchema(root *node) (*inputSchema, error) {
 		if p.compiled = properties[p.name]; p.compiled == nil {
 			p.preset = nil
 		}
-		if secrets[p.schema] || sensitiveName(p.name) {
+		if sensitiveName(p.name) {
 			in.secrets = append(in.secrets, p.name)
 		}
 	}
@@ -281,13 +290,13 @@ func splitPointer(p string) []string {
 	return path
 }
 
-// collectSecrets gathers the names of secret properties in every part of the
-// schema.
+// collectSecrets gathers the names of properties that are declared secret, in every
+// part of the schema.
 func (in *inputSchema) collectSecrets(n *node, secrets map[*node]bool) {
 	if props := n.get("properties"); props != nil && props.kind == kindObject {
 		for _, m := range props.members {
 			if secrets[m.value] {
-				in.secrets = append(in.secrets, m.key)
+				in.declared = append(in.declared, m.key)
 			}
 		}
 	}
@@ -312,7 +321,7 @@ func secretSchemas(root *node) map[*node]bool {
 	var walk func(*node)
 	walk = func(s *node) {
 		if s.kind == kindObject {
-			if s.isTrue("writeOnly") || s.str("format") == "password" {
+			if s.isTrue("writeOnly") || s.str("format") == "password" || s.isTrue("secret") {
 				mark(s)
 			}
 			part := func(n *node) {

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -66,6 +67,12 @@ func (a Arg) Names() []string {
 		}
 	}
 	return names
+}
+
+// fixed reports whether the caller of a tool has no say in the argument: what is
+// in it is the tool's own, or the user's context.
+func (a Arg) fixed() bool {
+	return !slices.ContainsFunc(a.Names(), func(name string) bool { return !strings.HasPrefix(name, contextPrefix) })
 }
 
 // alone reports whether the argument is one placeholder and nothing else.

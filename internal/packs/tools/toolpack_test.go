@@ -147,8 +147,8 @@ func TestToolPackDefaults(t *testing.T) {
 		t.Errorf("Output = %+v, want %+v", tool.Output, want)
 	}
 	long := strings.Repeat("ä", 2000)
-	if _, _, speak, _ := tool.Output.Apply(long, true); utf8.RuneCountInString(speak) != 1000 {
-		t.Errorf("%d characters are spoken, want 1000", utf8.RuneCountInString(speak))
+	if out, _ := tool.Output.Apply(long, true, true); utf8.RuneCountInString(out.Speak) != 1000 {
+		t.Errorf("%d characters are spoken, want 1000", utf8.RuneCountInString(out.Speak))
 	}
 	if !tool.Policy.Allows(0) || tool.Policy.Allows(1) {
 		t.Errorf("Allows(0) = %v, Allows(1) = %v, want only 0", tool.Policy.Allows(0), tool.Policy.Allows(1))

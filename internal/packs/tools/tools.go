@@ -53,7 +53,8 @@ type Command struct {
 	Cwd     string         // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
 	Stdin   string         // "" (empty standard input) or StdinJSON
 
-	SkillEnv bool // it also gets GIBBERISH_SKILL_NAME, GIBBERISH_SKILL_DIR and GIBBERISH_MODE, which the caller knows
+	UsualCwd string // what Cwd is when the declaration names no folder: CwdWorkspace, or CwdProject in Markdown
+	SkillEnv bool   // it also gets GIBBERISH_SKILL_NAME, GIBBERISH_SKILL_DIR and GIBBERISH_MODE, which the caller knows
 }
 
 // Folders that [Command.Cwd] can name.

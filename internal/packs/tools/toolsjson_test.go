@@ -36,7 +36,7 @@ func TestParseDiagnostics(t *testing.T) {
 		{"cut after an item", "[1", CodeJSONSyntax, "1:3"},
 		{"not JSON", "{tools: []}", CodeJSONSyntax, "1:2"},
 		{"single quotes", "{'tools': []}", CodeJSONSyntax, "1:2"},
-		{"no comma", "{\"a\": 1\n \"b\": 2}", CodeJSONSyntax, "2:2"},
+		{"no comma", "{\"a\": 1\n \"b\": 2}", CodeJSONSyntax, "1:8"}, // behind what is there
 		{"NaN", `{"a": NaN}`, CodeJSONSyntax, "1:7"},
 		{"newline in a string", "[\"a\nb\"]", CodeJSONSyntax, "1:2"},
 		{"trailing data", "{\"tools\": []}\n{}", CodeJSONSyntax, "2:1"},

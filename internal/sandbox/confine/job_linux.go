@@ -148,7 +148,7 @@ const (
 
 	// Those that met another file than it was to be.
 	StepProgram     = "find the program as it was"
-	StepInterpreter = "find the interpreter as it was"
+	StepInterpreter = "find the interpreter as it was: " // and its path
 
 	// Replaced is how a step ends that met another folder than it was to.
 	Replaced = "is not the folder it was"

@@ -124,7 +124,7 @@ func (p *plan) program(j *Job) {
 	p.start(j)
 }
 
-// start executes the program, if it and its interpreter are still the files
+// start executes the program, if it and its interpreters are still the files
 // whose bytes were looked at.
 //
 // A program that is neither a script nor the system's is executed by the
@@ -141,7 +141,7 @@ func (p *plan) start(j *Job) {
 		}
 		what := StepProgram
 		if i > 0 {
-			what = StepInterpreter
+			what = StepInterpreter + f.Path
 		}
 		p.call(StepStart, unix.SYS_STATX, fdCWD, f.Path, 0, stateMask, unsafe.Pointer(&p.stat))
 		p.same(what, j.seen(f))

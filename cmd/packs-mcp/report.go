@@ -1,0 +1,84 @@
+package main
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+)
+
+// A reporter says in a server's log what is wrong with the packs: each thing once, and
+// again only when it was right meanwhile. It is for one goroutine at a time.
+type reporter struct {
+	logger *slog.Logger
+	attach []string // ids that --attach names
+	said   map[trouble]bool
+}
+
+// trouble is one thing that is wrong.
+type trouble struct{ about, what, hint string }
+
+// report says what is wrong now and was not before.
+func (r *reporter) report(c *packs.Catalog) {
+	now := make(map[trouble]bool)
+	for _, d := range c.Problems() {
+		now[trouble{what: d.String(), hint: d.Hint}] = true
+	}
+	all := c.All()
+	for _, p := range all {
+		if p.Attached && !p.Valid && !p.IsUnread() && p.ShadowedBy == "" {
+			d := firstError(p.Problems)
+			now[trouble{p.ID, "the pack is attached and not valid: " + d.String(), d.Hint}] = true
+		}
+	}
+	for _, id := range r.attach {
+		if t, ok := notAttached(id, all); ok {
+			now[t] = true
+		}
+	}
+	// In an order that does not change from one server to the next.
+	fresh := slices.DeleteFunc(slices.Collect(maps.Keys(now)), func(t trouble) bool { return r.said[t] })
+	slices.SortFunc(fresh, func(a, b trouble) int {
+		return strings.Compare(a.about+"\x00"+a.what, b.about+"\x00"+b.what)
+	})
+	for _, t := range fresh {
+		var args []any
+		if t.about != "" {
+			args = append(args, "pack", t.about)
+		}
+		if t.hint != "" {
+			args = append(args, "hint", t.hint)
+		}
+		r.logger.Warn(t.what, args...)
+	}
+	r.said = now
+}
+
+// notAttached says why what --attach names is not attached; ok is false when it is.
+// That it is not valid is said of the pack.
+func notAttached(id string, all []*packs.Pack) (t trouble, ok bool) {
+	if id == "all" || slices.ContainsFunc(all, func(p *packs.Pack) bool { return p.Attached && strings.EqualFold(p.ID, id) }) {
+		return trouble{}, false
+	}
+	var ids []string
+	for _, p := range all {
+		ids = append(ids, p.ID)
+	}
+	hint := "packs-mcp list --all shows all ids"
+	if near := packs.Near(id, ids, 3); len(near) > 0 {
+		hint = "near to it are " + strings.Join(near, ", ")
+	}
+	return trouble{id, "--attach names a pack that is not there", hint}, true
+}
+
+func firstError(problems []diag.Diagnostic) diag.Diagnostic {
+	for _, d := range problems {
+		if d.Severity == diag.Error {
+			return d
+		}
+	}
+	return diag.Diagnostic{}
+}

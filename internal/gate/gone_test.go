@@ -1,0 +1,53 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAbandon(t *testing.T) {
+	b := newBench(t, everywhere)
+	waits, carried := toolRun(), toolRun()
+	carried.Caller.Carries = true
+	carried.Arguments = []byte(`{"who":"carried"}`)
+	other := toolRun()
+	other.Caller.Chat = "chat-2"
+	q, theirs, held := b.ask(waits), b.ask(other), b.ask(carried)
+	b.Abandon(waits.Caller.Chat)
+	for _, p := range b.Pending() {
+		if gone := p.Code == q.Code; p.Gone != gone || p.Code == held.Code {
+			t.Errorf("%+v is open, gone %v", p, p.Gone)
+		}
+	}
+	b.refused(held.Code, Verdict{Decision: Once, Channel: ChannelPage, Gone: true}, CodeWithdrawn, "its client closed")
+	for _, d := range []Decision{Once, Chat} {
+		b.refused(q.Code, Verdict{Decision: d, Channel: ChannelPage}, CodeGone, "its client is gone")
+	}
+	if b.Answered(q) != nil {
+		t.Error("the question has an answer")
+	}
+	// Those that are still to come are of a client that is gone as well.
+	late := toolRun()
+	late.Arguments = []byte(`{"who":"late"}`)
+	if b.ask(late); len(b.Pending()) != 3 || !b.Pending()[2].Gone {
+		t.Errorf("a later question is %+v", b.Pending())
+	}
+	if _, err := b.Decide(q.Code, Verdict{Decision: Once, Channel: ChannelPage, Gone: true, Note: "by hand"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Decide(theirs.Code, Verdict{Decision: Once, Channel: ChannelPage}); err != nil {
+		t.Errorf("another chat's question: %v", err)
+	}
+	p, _, err := b.Check(t.Context(), waits, b.Answered(q))
+	if err != nil || p == nil {
+		t.Fatalf("Check() = %v, %v", p, err)
+	}
+	if got := b.log.last().Reason; !strings.Contains(got, "the client was gone, and it was chosen to run all the same") || !strings.Contains(got, "by hand") {
+		t.Errorf("the log says %q", got)
+	}
+	b.EndChat(waits.Caller.Chat)
+	again := toolRun()
+	if b.ask(again); b.Pending()[len(b.Pending())-1].Gone {
+		t.Error("a chat that begins anew is of a client that is gone")
+	}
+}

@@ -1,0 +1,163 @@
+package gate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// The bounds of the lines about refusals. Whoever makes the calls decides nothing
+// about anybody else's: what a person's chats go beyond is counted for that person.
+const (
+	refusalsOfChat   = 100 // lines of one chat
+	refusalsOfPerson = 500 // lines of all chats of a person, in an hour
+	refusalsPerHour  = time.Hour
+	refusalsFolded   = time.Minute // between two lines that count the others
+)
+
+// A Refusal is a call that was refused before anybody was asked: it names what is
+// not there, say.
+type Refusal struct {
+	Caller    Caller
+	Method    string          // the base tool that was called, or the method
+	Pack      string          // as the caller named it; may be empty
+	Arguments json.RawMessage // of which the digest is recorded
+	Code      string          // the error that the caller got, one of few
+	Reason    string          // in words
+}
+
+// refusals bound the lines about refused calls.
+type refusals struct {
+	every time.Duration // between two lines that count
+
+	mu     sync.Mutex
+	chats  map[string]int      // :: chat → its lines
+	people map[string]*refused // :: person → theirs
+}
+
+// refused is what is known of one person's refused calls.
+type refused struct {
+	hour  time.Time      // when the hour began
+	lines int            // in this hour
+	more  map[string]int // :: code → calls that have no line
+	timer *time.Timer    // writes a line about these; nil: there are none
+}
+
+// Refused records a call that was refused before anybody was asked. The first 100
+// of a chat, and 500 of a person in an hour, are a line each; the others are
+// counted in a line a minute. A log that cannot be written is no reason to do
+// anything else: the call is refused already.
+func (g *Gate) Refused(r Refusal) {
+	e := audit.Entry{
+		Event: audit.EventRefusal, Server: g.server, Chat: r.Caller.Chat, Caller: r.Caller.Person, Client: r.Caller.Client, Call: r.Caller.Call,
+		Tool: r.Method, Pack: beginning(r.Pack), Code: r.Code, Reason: cut(safetext.Line(r.Reason), maxRefusal),
+	}
+	if len(r.Arguments) > 0 {
+		e.ArgsDigest = hexSum(canonical(r.Arguments))
+	}
+	if g.refusals.fold(r.Caller, r.Code, g.now(), g.countRefusals) {
+		return
+	}
+	g.appendRefusal(e)
+}
+
+// maxRefusal is how many bytes of a reason a line about a refusal has.
+const maxRefusal = 500
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+func (g *Gate) appendRefusal(e audit.Entry) {
+	if err := g.log.AppendLazy(e); err != nil {
+		g.logger.Error("a refused call could not be recorded", "code", e.Code, "err", err)
+	}
+}
+
+// fold reports whether a refusal gets no line of its own, and counts it then.
+// count is called when it is time for a line about those of a person.
+func (r *refusals) fold(by Caller, code string, now time.Time, count func(person string)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.people[by.Person]
+	if p == nil {
+		p = &refused{hour: now}
+		r.people[by.Person] = p
+	}
+	if now.Sub(p.hour) >= refusalsPerHour || now.Before(p.hour) {
+		p.hour, p.lines = now, 0
+	}
+	if r.chats[by.Chat] < refusalsOfChat && p.lines < refusalsOfPerson {
+		r.chats[by.Chat]++
+		p.lines++
+		return false
+	}
+	if p.more == nil {
+		p.more = make(map[string]int)
+	}
+	p.more[code]++
+	if p.timer == nil {
+		p.timer = time.AfterFunc(r.every, func() { count(by.Person) })
+	}
+	return true
+}
+
+// countRefusals writes the line about those refusals of a person that have none.
+func (g *Gate) countRefusals(person string) {
+	more := g.refusals.take(person)
+	if len(more) == 0 {
+		return
+	}
+	codes := slices.SortedFunc(maps.Keys(more), func(a, b string) int { return cmp.Or(more[b]-more[a], strings.Compare(a, b)) })
+	e := audit.Entry{Event: audit.EventRefusal, Server: g.server, Caller: person}
+	var each []string
+	for _, code := range codes {
+		e.Count += more[code]
+		each = append(each, fmt.Sprintf("%s %d", code, more[code]))
+	}
+	e.Reason = "more calls were refused: " + strings.Join(each, ", ")
+	g.appendRefusal(e)
+}
+
+// take returns what is counted for a person, and begins anew.
+func (r *refusals) take(person string) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.people[person]
+	if p == nil || p.timer == nil {
+		return nil
+	}
+	p.timer.Stop()
+	more := p.more
+	p.timer, p.more = nil, nil
+	return more
+}
+
+// forget drops what is known of a chat that has ended. What is counted of its
+// calls is its person's.
+func (r *refusals) forget(chat string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.chats, chat)
+}
+
+// Close writes what is still to be written. Calls may not be refused afterwards.
+func (g *Gate) Close() {
+	g.refusals.mu.Lock()
+	people := slices.Sorted(maps.Keys(g.refusals.people))
+	g.refusals.mu.Unlock()
+	for _, person := range people {
+		g.countRefusals(person)
+	}
+}

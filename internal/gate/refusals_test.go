@@ -1,0 +1,96 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+)
+
+func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
+	b := newBench(t)
+	b.refusals.every = time.Hour // what counts is written by Close
+	refuse := func(person, chat, code string, times int) {
+		for range times {
+			b.Refused(Refusal{Caller: Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: json.RawMessage(`{"a":1}`), Code: code, Reason: "why\x1b[2J"})
+		}
+	}
+	lines := func() (lines, counted map[string]int) {
+		lines, counted = make(map[string]int), make(map[string]int)
+		for _, e := range b.log.all() {
+			if e.Event != audit.EventRefusal || e.Reason == "" {
+				t.Fatalf("the log has %+v", e)
+			}
+			if e.Count > 0 {
+				counted[e.Caller] += e.Count
+				continue
+			}
+			lines[e.Caller+"/"+e.Chat]++
+			if e.ArgsDigest == "" || e.Args != nil || strings.ContainsRune(e.Reason, '\x1b') {
+				t.Fatalf("the log has %+v", e)
+			}
+		}
+		return lines, counted
+	}
+	refuse("ada", "chat-0", "not_found", refusalsOfChat+5)
+	for i := range 20 { // each with little, and together too many
+		refuse("ada", fmt.Sprintf("chat-%d", i+1), "path_denied", refusalsOfChat/2)
+	}
+	refuse("bob", "chat-b", "not_found", 3)
+	got, counted := lines()
+	ada := 0
+	for who, n := range got {
+		if strings.HasPrefix(who, "ada/") {
+			ada += n
+		}
+	}
+	if got["ada/chat-0"] != refusalsOfChat || ada != refusalsOfPerson || got["bob/chat-b"] != 3 || len(counted) != 0 {
+		t.Errorf("lines %v, of ada %d, counted %v", got, ada, counted)
+	}
+	// An ended chat gives nothing back but its own bound, and an hour the person's.
+	b.EndChat("chat-0")
+	refuse("ada", "chat-0", "not_found", 1)
+	b.pass(refusalsPerHour)
+	refuse("ada", "chat-0", "not_found", 7)
+	b.Close()
+	got, counted = lines()
+	if want := 5 + 20*refusalsOfChat/2 - (refusalsOfPerson - refusalsOfChat) + 1; got["ada/chat-0"] != refusalsOfChat+7 || counted["ada"] != want || counted["bob"] != 0 {
+		t.Errorf("lines %v, counted %v, want %d", got, counted, want)
+	}
+	last := b.log.last()
+	if last.Reason != "more calls were refused: path_denied 600, not_found 6" {
+		t.Errorf("the last line says %q", last.Reason)
+	}
+	b.Close()
+	if b.log.last().Seq != last.Seq || len(b.log.all()) != refusalsOfPerson+3+7+1 {
+		t.Error("Close wrote a line about nothing")
+	}
+}
+
+// What is counted is written after a minute, also when nothing follows.
+func TestRefusalsAreCountedInTime(t *testing.T) {
+	b := newBench(t)
+	b.refusals.every = time.Millisecond
+	for range refusalsOfChat + 1 {
+		b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
+	}
+	for begin := time.Now(); b.log.last().Count == 0; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("no line counts the refusal")
+		}
+	}
+}
+
+// A log that cannot be written harms nobody who is refused.
+func TestRefusalsWithoutALog(t *testing.T) {
+	b := newBench(t)
+	b.log.fail = func(audit.Entry) error { return errors.New("the disk is full") }
+	b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
+	if !strings.Contains(b.logged.String(), "could not be recorded") {
+		t.Errorf("the server's log has %q", b.logged)
+	}
+}

@@ -1,0 +1,42 @@
+package lint
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+)
+
+// AddName returns an entry document with name written into its frontmatter, which
+// has none. ok is false when it has one, when it is nowhere clear where the name
+// goes, or when the result would still lack it: then nothing is to be written.
+func AddName(src []byte, name string) (out []byte, ok bool) {
+	if !packs.ValidName(name) || charset.Of(src) != charset.UTF8 {
+		return nil, false
+	}
+	before, _ := frontmatter.Inspect("", src, frontmatter.MaxSize)
+	block, state := frontmatter.Find(src)
+	if before == nil || before.Name != "" || state != frontmatter.Closed {
+		return nil, false
+	}
+	end := "\n"
+	if bytes.HasSuffix(src[:block.Start], []byte("\r\n")) {
+		end = "\r\n"
+	}
+	from, to := block.Start, block.Start
+	if line := before.KeyLine("name"); line > 0 { // it says nothing
+		for range line - 2 {
+			from += bytes.IndexByte(src[from:], '\n') + 1
+		}
+		to = from + bytes.IndexByte(src[from:], '\n') + 1
+		if _, value, _ := strings.Cut(string(src[from:to]), ":"); strings.Trim(value, " \t\r\n\"'~") != "" {
+			return nil, false // more than nothing, and not a text
+		}
+	}
+	out = append(bytes.Clone(src[:from]), "name: "+name+end...)
+	out = append(out, src[to:]...)
+	after, _ := frontmatter.Inspect("", out, frontmatter.MaxSize)
+	return out, after != nil && after.Name == name && after.Description == before.Description
+}

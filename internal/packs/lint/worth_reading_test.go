@@ -1,0 +1,62 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// Keys that other programs define are no news; a mistyped one is told with what may
+// have been meant.
+func TestKeys(t *testing.T) {
+	for key, want := range map[string]string{
+		"model": "", "context": "", "when_to_use": "", "agent": "", "hooks": "", "argument-hint": "", "paths": "",
+		"descripton": `did you mean "description"?`, "licence": `did you mean "license"?`, "allowed_tools": `did you mean "allowed-tools"?`,
+		"zzz": "metadata:",
+	} {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte("---\nname: p\ndescription: d\n" + key + ": x\n---\nbody\n")}})
+		problems := check(t, dir+"/p", Options{}).Packs[0].Problems
+		switch {
+		case want == "" && len(problems) > 0:
+			t.Errorf("%s: %v, want nothing", key, problems)
+		case want != "" && (len(problems) != 1 || problems[0].Code != CodeKeyUnknown || !strings.Contains(problems[0].Hint, want)):
+			t.Errorf("%s: %+v, want %s and %q", key, problems, CodeKeyUnknown, want)
+		}
+	}
+}
+
+// What is no JSON has a place, and a cure.
+func TestJSONErrorsSayWhere(t *testing.T) {
+	for src, want := range map[string]struct {
+		line          int
+		message, hint string
+	}{
+		"[\n {\n  \"name\": \"a\"\n  \"description\": \"d\"\n }\n]": {3, "a comma is missing at the end of line 3", "comma"},
+		"[\n {\"name\": \"a\"}\n {\"name\": \"b\"}\n]":              {2, "a comma is missing at the end of line 2", "comma"},
+		"[\n {\"name\" \"a\"}\n]":                                   {2, "a colon is missing", "colon"},
+		"[\n {name: \"a\"}\n]":                                      {2, "a key must be in double quotes", "double quotes"},
+		"[\n {\"name\": a}\n]":                                      {2, "not in double quotes, on line 2", "double quotes"},
+		"[\n {\"name\": \"a\n b\"}\n]":                              {2, "begins on line 2 does not end", "close it"},
+		"[\n {\"name\": \"C:\\dir\"}\n]":                            {2, "begins no escape", "backslash"},
+		"[\n {\"name\": \"a\"}":                                     {2, "ends in the middle", "close"},
+		"[\n {\"name\": \"a\"},\n]":                                 {2, "a comma before the closing bracket", "remove"},
+	} {
+		dir := writeTree(t, []txtar.File{{Name: "tools.json", Data: []byte(src)}})
+		problems := check(t, dir+"/tools.json", Options{}).Packs[0].Problems
+		if len(problems) != 1 || problems[0].Line != want.line || !strings.Contains(problems[0].Message, want.message) || !strings.Contains(problems[0].Hint, want.hint) {
+			t.Errorf("%q: %+v, want line %d, %q and %q", src, problems, want.line, want.message, want.hint)
+		}
+	}
+}
+
+// One is not many.
+func TestOneCharacter(t *testing.T) {
+	for text, want := range map[string]string{"a\u200bb": "1 character seen by nobody", "a\u200bb\u200bc": "2 characters seen by nobody"} {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte(validPack + text)}})
+		problems := check(t, dir+"/p", Options{}).Packs[0].Problems
+		if len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%q: %v, want %q", text, problems, want)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package packs
+
+import "github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+
+// Metadata is what an entry document says of its pack besides its name, description,
+// tags and modes. It is shown, and grants nothing. No Catalog keeps it.
+type Metadata struct {
+	Version       string
+	License       string
+	Compatibility string
+	AllowedTools  string
+}
+
+// Metadata reads what the entry document says now. It is zero when the document
+// cannot be read, or says something else of the pack than when it was found.
+func (p *Pack) Metadata() Metadata {
+	if p.Frontmatter.IsZero() || p.Loose {
+		return Metadata{}
+	}
+	dir, err := p.OpenDir()
+	if err != nil {
+		return Metadata{}
+	}
+	defer dir.Close()
+	head, _, err := dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
+	if err != nil {
+		return Metadata{}
+	}
+	doc, _ := frontmatter.Inspect(p.Entry, head, p.limits.Frontmatter)
+	if doc == nil || doc.Summary(nil) != p.Frontmatter {
+		return Metadata{}
+	}
+	return Metadata{Version: doc.Version, License: doc.License, Compatibility: doc.Compatibility, AllowedTools: doc.AllowedTools}
+}

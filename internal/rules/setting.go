@@ -1,0 +1,129 @@
+package rules
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// What a run has besides its argv: variables, a folder and standard input. Each
+// can make a program do something else (COMPILER_PATH, a Makefile, a script), so
+// an allowance that bounds a run by its argv has to bound these too.
+
+// The words for folders.
+const (
+	cwdWorkspace = "workspace"
+	cwdPackRoot  = "pack_root"
+	cwdProject   = "project"
+	cwdAny       = "*"
+)
+
+// cwdWords are the words for folders, the one that says most of a folder first.
+func cwdWords() []string { return []string{cwdPackRoot, cwdProject, cwdWorkspace} }
+
+// lacks returns what the allowance r would have to name besides, to cover s.
+func (r *Rule) lacks(s *subject) (add []string) {
+	if !starts(s.Kind) || r.asDeclared() {
+		return nil
+	}
+	var unnamed []string
+	for _, v := range s.Env {
+		if !slices.ContainsFunc(r.Env, func(p string) bool { return name(s.variable(p), s.variable(v)) }) {
+			unnamed = append(unnamed, v)
+		}
+	}
+	if unnamed != nil {
+		add = append(add, selectEnv+": "+words(unnamed))
+	}
+	if r.Cwd == "" && !s.Usual || r.Cwd != "" && !s.at(r.Cwd) {
+		add = append(add, selectCwd+": "+word(s.folder()))
+	}
+	if s.Stdin && !r.Stdin {
+		add = append(add, selectStdin+": true")
+	}
+	return add
+}
+
+// variable is the name of a variable, or a pattern, for comparing on this system.
+func (s *subject) variable(name string) string {
+	if s.windows {
+		return strings.ToUpper(name)
+	}
+	return name
+}
+
+// sets reports whether the tool sets a variable that one of patterns means, in
+// whatever letter case.
+func (s *subject) sets(patterns []string) bool {
+	return slices.ContainsFunc(s.Env, func(v string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool { return name(strings.ToUpper(p), strings.ToUpper(v)) })
+	})
+}
+
+// at reports whether the program runs in the folder that cwd means.
+func (s *subject) at(cwd string) bool {
+	if cwd == cwdAny {
+		return true
+	}
+	dir := s.meant(cwd)
+	return dir != "" && s.Dir != "" && clean(s.plain(s.Dir)) == clean(s.plain(dir))
+}
+
+// inside reports whether the program runs in the folder that cwd means or below
+// it, as far as is known.
+func (s *subject) inside(cwd string) bool {
+	if cwd == cwdAny || s.Dir == "" {
+		return true
+	}
+	dir := s.meant(cwd)
+	if dir == "" {
+		return false
+	}
+	dir, at := path.Clean(folded(dir)), path.Clean(folded(s.Dir))
+	return at == dir || strings.HasPrefix(at, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// meant is the absolute folder that cwd means, empty when there is none.
+func (s *subject) meant(cwd string) string {
+	if slices.Contains(cwdWords(), cwd) {
+		return s.Folders[cwd]
+	}
+	return cwd
+}
+
+// folder is the folder that the program runs in, as a rule would name it.
+func (s *subject) folder() string {
+	for _, w := range cwdWords() {
+		if s.at(w) {
+			return w
+		}
+	}
+	return s.Dir
+}
+
+func (r *Rule) settingProblem() *Error {
+	for _, p := range r.Env {
+		if p == "" || !isPattern(p) || strings.ContainsFunc(p, notInTools) {
+			return &Error{selectEnv, "has " + word(p) + "; want names of variables, or patterns of names"}
+		}
+	}
+	switch {
+	case r.Env != nil && len(r.Env) == 0:
+		return &Error{selectEnv, `is empty; name variables, or write "*" for any`}
+	case r.Cwd != "" && r.Cwd != cwdAny && !slices.Contains(cwdWords(), r.Cwd) && !isAbsolute(r.Cwd):
+		return &Error{selectCwd, "is " + word(r.Cwd) + `; want workspace, pack_root, project, an absolute folder, or "*" for any`}
+	case (r.Env != nil || r.Stdin) && len(r.Kinds) > 0 && !slices.Contains(r.Kinds, kindRun):
+		at := selectEnv
+		if r.Env == nil {
+			at = selectStdin
+		}
+		return &Error{at, "is about tools that packs declare; a command of the model's own sets no variables and has no input: remove it"}
+	}
+	return nil
+}
+
+// isAbsolute reports whether a folder is named from the top of a file system.
+func isAbsolute(dir string) bool {
+	slashed := strings.ReplaceAll(dir, `\`, "/")
+	return strings.HasPrefix(slashed, "/") || len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/'
+}

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// misspelled explains the error of a command that names no program, and says how
+// what was probably meant is written; nil when it has nothing to say.
+func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error) *toolError {
+	if e, ok := errors.AsType[*sandbox.NotFoundError](err); !ok || e.NeededBy != "" {
+		return nil
+	}
+	hint := s.meantCommand(c, pack, p)
+	if hint == "" {
+		return nil
+	}
+	t := explainSandbox(err)
+	t.Hint = hint
+	return t
+}
+
+func (s *Server) meantCommand(c *call, pack *packs.Pack, p *execParams) string {
+	if name := ofPack(pack, p.Command); name != "" && name != p.Command {
+		return fmt.Sprintf("A program of the pack begins with ./: call again with %s.", spelledCall(name, p.Args))
+	}
+	if hint := ofWorkspace(c, p.Command, p.Args); hint != "" {
+		return hint
+	}
+	words := strings.Fields(p.Command)
+	if len(words) < 2 {
+		return ""
+	}
+	if strings.ContainsAny(p.Command, "\"'\\|&;<>$`*?(){}") {
+		return "command takes one program and no arguments, and there is no shell: put each argument into args as it is, without quotes, and make a call for each program."
+	}
+	program := words[0]
+	if name := ofPack(pack, program); name != "" {
+		program = name
+	}
+	args := append(words[1:], p.Args...)
+	if hint := ofWorkspace(c, program, args); hint != "" {
+		return hint
+	}
+	return fmt.Sprintf("command takes one program and no arguments: call again with %s.", spelledCall(program, args))
+}
+
+// spelledCall is how a command is written, as JSON.
+func spelledCall(program string, args []string) string {
+	if args == nil {
+		args = []string{}
+	}
+	text, err := encode(struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}{program, args})
+	if err != nil {
+		return "it"
+	}
+	return strings.Trim(string(text.RawStructuredContent), "{}")
+}
+
+// ofPack is how the file of a pack is called as a program; empty when the pack has
+// no such file.
+func ofPack(pack *packs.Pack, name string) string {
+	rel := strings.TrimPrefix(name, "./")
+	if path.IsAbs(rel) || rel == "" {
+		return ""
+	}
+	dir, err := pack.OpenDir()
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	if _, err := dir.Read(rel, 0, 1, packfs.Limits{File: 1 << 62}); err != nil {
+		return ""
+	}
+	return "./" + rel
+}
+
+// ofWorkspace says how a script that an earlier run made is run: programs are not
+// looked for in a workspace, whose files every run can change.
+func ofWorkspace(c *call, name string, args []string) string {
+	rel := strings.TrimPrefix(name, "./")
+	dir, err := c.in().openWorkspace()
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	page, err := dir.Read(rel, 0, 256, packfs.Limits{File: 1 << 62})
+	if err != nil {
+		return ""
+	}
+	const cannot = "That file is in the workspace, where no programs are looked for"
+	line, script := bytes.CutPrefix(bytes.SplitN(page.Data, []byte("\n"), 2)[0], []byte("#!"))
+	words := strings.Fields(string(line))
+	if !script || len(words) == 0 {
+		return cannot + ". If it is a script, name its interpreter as the command and the file in args."
+	}
+	interpreter := path.Base(words[0])
+	if interpreter == "env" && len(words) > 1 && !strings.HasPrefix(words[1], "-") {
+		interpreter = words[1]
+	}
+	return fmt.Sprintf("%s. Call its interpreter: %s.", cannot, spelledCall(interpreter, append([]string{rel}, args...)))
+}

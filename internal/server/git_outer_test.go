@@ -1,0 +1,138 @@
+package server
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+const gitSkill = `
+-- git/SKILL.md --
+---
+name: git
+description: Git operations.
+read_only: true
+---
+
+### git_status
+
+Show the current git status with short format.
+
+#### Parameters
+
+None.
+
+#### Command
+
+` + "```bash\ngit status --short --branch\n```" + `
+`
+
+// runGit runs git for a test, without anything of the user's.
+func runGit(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// gitProjects makes a worktree, one of a bare clone, and a submodule, and returns
+// them with the folder that git reads beside each.
+func gitProjects(t *testing.T) map[string][2]string {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git: not on this machine")
+	}
+	root := withoutLinks(t.TempDir())
+	at := func(name string) string { return filepath.Join(root, name) }
+	runGit(t, root, "init", "-q", "-b", "main", "main")
+	runGit(t, at("main"), "commit", "-q", "--allow-empty", "-m", "one")
+	runGit(t, at("main"), "worktree", "add", "-q", "-b", "side", at("worktree"))
+	runGit(t, root, "clone", "-q", "--bare", "main", "bare.git")
+	runGit(t, at("bare.git"), "worktree", "add", "-q", "-b", "of-bare", at("of-bare"))
+	runGit(t, root, "init", "-q", "-b", "main", "super")
+	runGit(t, at("super"), "submodule", "--quiet", "add", at("main"), "sub")
+	return map[string][2]string{
+		"worktree":                 {at("worktree"), at("main/.git")},
+		"worktree of a bare clone": {at("of-bare"), at("bare.git")},
+		"submodule":                {at("super/sub"), at("super/.git/modules/sub")},
+	}
+}
+
+// The git_status of specs/skill-md-tools §8.1 works in worktrees and submodules: the
+// folder that git needs there is readable, and the question says so.
+func TestGitStatusInWorktrees(t *testing.T) {
+	for name, p := range gitProjects(t) {
+		t.Run(name, func(t *testing.T) {
+			project, outer := p[0], p[1]
+			if got := outerGit(project); got != outer {
+				t.Fatalf("outerGit = %q, want %q", got, outer)
+			}
+			w := newWorld(t, gitSkill, confined(t, sandbox.LevelFull), func(s *setup) { s.server.Project = project })
+			w.answer = decide("once")
+			w.initialize()
+			w.enable("git")
+			got, _ := w.tool("git__git_status", nil)
+			if output, _ := got["output"].(string); got["success"] != true || !strings.HasPrefix(output, "## ") {
+				t.Errorf("git_status = %v, want the branch", got)
+			}
+			if q := w.lastQuestion(); !says(q, outer) {
+				t.Errorf("the question is\n%s\nwant %s among what it may read", q, outer)
+			}
+		})
+	}
+}
+
+// A .git file that names any other folder opens nothing.
+func TestGitFilesThatLie(t *testing.T) {
+	projects := gitProjects(t)
+	home := t.TempDir()
+	plant(t, home, "-- .ssh/id_ed25519 --\nsecret\n-- .ssh/HEAD --\nref: x\n")
+	main := filepath.Join(filepath.Dir(projects["worktree"][0]), "main")
+	liar := func(text string) string {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, ".git"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	for name, dir := range map[string]string{
+		"keys":                     liar("gitdir: " + filepath.Join(home, ".ssh") + "\n"),
+		"the root":                 liar("gitdir: /\n"),
+		"another repository":       liar("gitdir: " + filepath.Join(main, ".git") + "\n"),
+		"another's worktree":       liar("gitdir: " + filepath.Join(main, ".git", "worktrees", "worktree") + "\n"),
+		"another's module":         liar("gitdir: " + projects["submodule"][1] + "\n"),
+		"a bare repository":        liar("gitdir: " + projects["worktree of a bare clone"][1] + "\n"),
+		"several lines":            liar("gitdir: /\ngitdir: " + home + "\n"),
+		"nothing":                  liar("gitdir:\n"),
+		"no git file":              liar("hello\n"),
+		"a folder that is not":     liar("gitdir: nowhere\n"),
+		"too long":                 liar("gitdir: " + strings.Repeat("a", 5000) + "\n"),
+		"a folder (a plain clone)": main,
+		"no .git":                  home,
+	} {
+		if got := outerGit(dir); got != "" {
+			t.Errorf("%s: outerGit = %q, want nothing", name, got)
+		}
+	}
+
+	// A common folder that lies elsewhere than the worktree's own says nothing.
+	dir := liar("gitdir: own/worktrees/x\n")
+	plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
+	if got := outerGit(dir); got != "" {
+		t.Errorf("a common folder elsewhere: outerGit = %q, want nothing", got)
+	}
+	// Nor does a link that is followed to one.
+	linked := t.TempDir()
+	if err := os.Symlink(filepath.Join(projects["worktree"][0], ".git"), filepath.Join(linked, ".git")); err == nil {
+		if got := outerGit(linked); got != "" {
+			t.Errorf("a link to another's .git: outerGit = %q, want nothing", got)
+		}
+	}
+}

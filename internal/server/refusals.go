@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// refused records a call that was refused before anybody was asked: why, and
+// whose. The arguments are not recorded, but for the pack that they name: a call
+// that was not understood can have a secret anywhere.
+func (s *Server) refused(by gate.Caller, method string, args json.RawMessage, err error) {
+	code, reason := whyRefused(err)
+	if code == "" {
+		return
+	}
+	r := gate.Refusal{Caller: by, Method: method, Arguments: args, Code: code, Reason: reason}
+	var named struct {
+		PackID string `json:"pack_id"`
+	}
+	if json.Unmarshal(args, &named) == nil {
+		r.Pack = named.PackID
+	}
+	if len(s.secrets) > 0 {
+		l := newLogRedactor(s.secrets)
+		r.Pack, r.Reason = l.text(r.Pack), l.text(r.Reason)
+	}
+	s.opts.Gate.Refused(r)
+}
+
+// refusedEarly is refused for a request that is no call yet.
+func (s *Server) refusedEarly(ctx context.Context, method string, args json.RawMessage, err error) {
+	if ch, sess, ok := chatOf(ctx); ok {
+		s.refused(s.caller(ctx, newCallID(), ch, sess), method, args, err)
+	}
+}
+
+// refusedRequest records that a request in front of the library was refused, with a
+// code of the tools', and returns its error.
+func (s *Server) refusedRequest(ctx context.Context, r *frontRequest, code, what string, err *rpcError) error {
+	s.refusedEarly(ctx, r.method, r.params, failf(code, "", "%s: %s", err.message, safetext.Quote(shorten(what, maxHint))))
+	return err
+}
+
+// whyRefused is the code and the words of a refusal; empty for a call that was
+// cancelled. What only the server's own log may have is not among them.
+func whyRefused(err error) (code, reason string) {
+	e := known(err)
+	switch {
+	case e != nil && e.Code == codeCancelled:
+		return "", ""
+	case e != nil:
+		return e.Code, e.Message
+	case errors.Is(err, errNoResource) || isMissing(err):
+		return codeNotFound, "there is no such resource"
+	}
+	if e, ok := errors.AsType[*rpcError](err); ok {
+		return codeInvalidArguments, e.message
+	}
+	return codeInternalError, "an internal error; see the server's log"
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+)
+
+// ruledBy is a server with rules of the user's, who denies what they are asked.
+func ruledBy(all ...rules.Rule) option {
+	return func(s *setup) { s.gate.Rules = all }
+}
+
+const wordsPack = `
+-- words/SKILL.md --
+---
+name: words
+description: d
+---
+### in_markdown
+
+Say where.
+
+#### Parameters
+
+None.
+
+#### Command
+
+` + "```bash\npwd -P\n```" + `
+-- wares/SKILL.md --
+---
+name: wares
+description: d
+---
+-- wares/tools.json --
+{"tools": [
+  {"name": "anywhere", "inputSchema": {"type": "object"}, "command": ["pwd", "-P"]},
+  {"name": "in_workspace", "inputSchema": {"type": "object"}, "command": {"program": "pwd", "args": ["-P"], "cwd": "workspace"}},
+  {"name": "in_project", "inputSchema": {"type": "object"}, "command": {"program": "pwd", "args": ["-P"], "cwd": "project"}},
+  {"name": "in_pack", "inputSchema": {"type": "object"}, "command": {"program": "pwd", "args": ["-P"], "cwd": "pack_root"}},
+  {"name": "in_context", "inputSchema": {"type": "object"}, "command": {"program": "pwd", "args": ["-P"], "cwd": "{{context.cwd}}"}}
+]}
+-- loose.tool.json --
+{"name": "loose", "description": "d", "command": {"program": "pwd", "args": ["-P"]}}
+`
+
+// The folder of a tool that names none is its format's: an allow by argv covers
+// it. Any other it covers only by name.
+func TestUsualFolders(t *testing.T) {
+	needShell(t)
+	h := newHouse(t)
+	argv := rules.Rule{Effect: rules.Allow, Argv: []string{"pwd", "-P"}, Where: "c:1"}
+	named := argv
+	named.Cwd = "project"
+	for _, tc := range []struct {
+		pack, tool   string
+		plain, named string // asked about under the rule, and under the one that names the project: "" or what the question says
+	}{
+		{"wares", "anywhere", "", "cwd: workspace"},
+		{"wares", "in_workspace", "", "cwd: workspace"},
+		{"wares", "in_project", "cwd: project", ""},
+		{"wares", "in_context", "cwd: project", ""},
+		{"wares", "in_pack", "cwd: pack_root", "cwd: pack_root"},
+		{"words", "in_markdown", "", ""},
+		{"loose", "loose", "", "cwd: workspace"},
+	} {
+		for i, want := range []string{tc.plain, tc.named} {
+			w := newWorld(t, wordsPack, h.lives(), ruledBy([]rules.Rule{argv, named}[i]))
+			w.answer = decide("once")
+			w.initialize()
+			w.enable(tc.pack)
+			asked := len(w.asked)
+			w.ok("capability_packs_call_tool", map[string]any{"pack_id": tc.pack, "tool": tc.tool, "arguments": map[string]any{}})
+			switch more := w.asked[asked:]; {
+			case want == "" && len(more) > 0:
+				t.Errorf("%s under %d: asked %q", tc.tool, i, more)
+			case want != "" && (len(more) != 1 || !says(more[0], "c:1 allows it only with "+want)):
+				t.Errorf("%s under %d: asked %q, want one question that says %q", tc.tool, i, more, want)
+			}
+		}
+	}
+}
+
+// A command of the model's own that runs in the pack's folder is another one.
+func TestExecFolders(t *testing.T) {
+	needShell(t)
+	rule := rules.Rule{Effect: rules.Allow, Kinds: []string{"exec"}, Argv: []string{"pwd", "-P"}, Where: "c:1"}
+	w := newWorld(t, wordsPack, ruledBy(rule))
+	w.answer = decide("once")
+	w.initialize()
+	exec := map[string]any{"pack_id": "wares", "command": "pwd", "args": []string{"-P"}}
+	w.ok("capability_packs_exec_best_effort", exec)
+	if len(w.asked) != 0 {
+		t.Errorf("in the workspace: asked %q", w.asked)
+	}
+	exec["cwd_policy"] = "pack_root"
+	w.ok("capability_packs_exec_best_effort", exec)
+	if len(w.asked) != 1 || !says(w.asked[0], "c:1 allows it only with cwd: pack_root") {
+		t.Errorf("in the pack: asked %q, want one question that says what the rule lacks", w.asked)
+	}
+}
+
+// A grant is for declared tools, for the model's own commands, or for both, and
+// no name of a tool reaches the commands.
+func TestGrantCovers(t *testing.T) {
+	for _, tc := range []struct {
+		grant     Grant
+		run, exec bool
+	}{
+		{Grant{Pack: "*", Tool: "*"}, true, false},
+		{Grant{Pack: "*", Tool: "exec_*"}, false, false},
+		{Grant{Pack: "*", Tool: "*", Kinds: []string{"run"}}, true, false},
+		{Grant{Pack: "*", Tool: "*", Kinds: []string{"exec"}}, false, true},
+		{Grant{Pack: "*", Tool: "*", Kinds: []string{"run", "exec"}}, true, true},
+		{Grant{Pack: "a/*", Tool: "*", Kinds: []string{"exec"}}, false, false},
+	} {
+		run, exec := tc.grant.covers("x", gate.KindRun, "t"), tc.grant.covers("x", gate.KindExec, "")
+		if run != tc.run || exec != tc.exec {
+			t.Errorf("%+v covers a run: %v, an exec: %v; want %v, %v", tc.grant, run, exec, tc.run, tc.exec)
+		}
+		if tc.grant.covers("x", gate.KindOpen, "t") {
+			t.Errorf("%+v covers what starts no program", tc.grant)
+		}
+	}
+}
+
+// A name that is one tool's as declared and another's as listed is refused.
+func TestOneNameTwoTools(t *testing.T) {
+	w := newWorld(t, toolPack("x", "y", "x__y"))
+	w.answer = decide("once")
+	w.initialize()
+	listed := names(w.enable("x"), "name")
+	call := func(tool string) map[string]any {
+		return map[string]any{"pack_id": "x", "tool": tool, "arguments": map[string]any{}}
+	}
+	w.fails("invalid_arguments", "capability_packs_call_tool", call("x__y"))
+	for _, tool := range []string{"y", listed[1]} {
+		w.ok("capability_packs_call_tool", call(tool))
+	}
+}
+
+// No pack's tool is listed under a name that reads like one of ours.
+func TestListedLikeOurs(t *testing.T) {
+	never := func(string) bool { return false }
+	for _, pack := range []string{"capability", "team/capability", "Capability"} {
+		name := packToolName(pack, "packs_exec_best_effort", never)
+		if squeezed := strings.ReplaceAll(foldName(name), "_", ""); strings.HasPrefix(squeezed, "capabilitypacks") || len(name) > maxName {
+			t.Errorf("packToolName(%q) = %q, which reads like ours", pack, name)
+		}
+	}
+	if got := packToolName("capability", "plan", never); got != "capability__plan" {
+		t.Errorf("packToolName(capability, plan) = %q", got)
+	}
+}

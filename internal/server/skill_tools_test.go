@@ -1,0 +1,102 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// skilled exposes skills.
+func skilled(s *setup) { s.server.Skills = true }
+
+// specs/skillkit.md, FR-029 to FR-035: each attached pack is a tool with one text,
+// which gives what open_docs gives, through the same gate.
+func TestSkillTools(t *testing.T) {
+	needShell(t)
+	long := strings.Repeat("l", 50)
+	const of = "---\nname: %s\ndescription: About %s.\n---\nDo $ARGUMENTS.\n"
+	w := newWorld(t, triage, skilled)
+	for _, id := range []string{"acme/deep", "a-b", "a_b", long} {
+		name := id[strings.LastIndexByte(id, '/')+1:]
+		w.put(id+"/SKILL.md", fmt.Sprintf(of, name, name), 0o644)
+	}
+	w.put("hidden/SKILL.md", "---\nname: hidden\ndescription: d\ndisable-model-invocation: true\n---\n", 0o644)
+	if err := w.lib.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.answer = decide("once")
+	w.initialize()
+	tools := objects(result(t, w.request("tools/list", nil))["tools"])[6:]
+	names := make(map[string]map[string]any)
+	folded := make(map[string]bool)
+	for _, tool := range tools {
+		name := tool["name"].(string)
+		names[name] = tool
+		if !toolName.MatchString(name) || folded[foldName(name)] {
+			t.Errorf("the name %q is not portable, or is another's", name)
+		}
+		folded[foldName(name)] = true
+	}
+	if len(names) != 5 || names["triage"] == nil || names["acme__deep"] == nil || names["hidden"] != nil {
+		t.Fatalf("the tools of packs are %v", slices.Collect(func(yield func(string) bool) {
+			for n := range names {
+				yield(n)
+			}
+		}))
+	}
+	if got := names["acme__deep"]; got["description"] != "About deep." || fmt.Sprint(got["inputSchema"].(map[string]any)["properties"].(map[string]any)["arguments"].(map[string]any)["type"]) != "string" {
+		t.Errorf("acme__deep = %v, want its description and one text", got)
+	}
+
+	for _, args := range []map[string]any{{"arguments": "it"}, {}, nil, {"arguments": nil}, {"arguments": "it", "pack_id": "triage"}} {
+		asked := len(w.asked)
+		out := w.ok("acme__deep", args)
+		want := "Do .\n"
+		if args["arguments"] == "it" {
+			want = "Do it.\n"
+		}
+		doc := out["entry_doc"].(map[string]any)["content"].(string)
+		if !strings.HasPrefix(doc, "Base directory for this skill: ") || !strings.HasSuffix(doc, want) || len(w.asked) != asked+1 || !says(w.lastQuestion(), "acme/deep") {
+			t.Errorf("acme__deep %v = %q after %d questions, want %q after one about the pack", args, doc, len(w.asked)-asked, want)
+		}
+	}
+	w.fails("invalid_arguments", "acme__deep", map[string]any{"arguments": []string{"a"}})
+	w.fails("invalid_arguments", "acme__deep", map[string]any{"else": "x"})
+	w.answer = decide("deny")
+	w.fails("denied", "acme__deep", map[string]any{"arguments": "it"})
+
+	// The tools of a pack never have the name of a skill.
+	w.answer = decide("once")
+	w.put("acme/tools.json", "{}", 0o644)
+	w.put("acme/SKILL.md", "---\nname: acme\ndescription: d\n---\n", 0o644)
+	w.put("acme/tools.json", `[{"name": "deep", "description": "d", "inputSchema": {"type": "object"}, "command": ["true"]}]`, 0o644)
+	if err := w.lib.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.enable("acme")
+	listed := w.listed()
+	if n := len(slices.Compact(slices.Sorted(slices.Values(listed)))); n != len(listed) {
+		t.Errorf("two tools of %q have one name", listed)
+	}
+
+	// Off by default.
+	w = newWorld(t, triage)
+	w.initialize()
+	if got := w.listed(); len(got) != 6 {
+		t.Errorf("tools/list = %q, want the base tools alone", got)
+	}
+}
+
+// There are at most as many as a chat may enable.
+func TestSkillToolsAreBounded(t *testing.T) {
+	tree := ""
+	for i := range 10 {
+		tree += fmt.Sprintf("-- p%d/SKILL.md --\n---\nname: p%d\ndescription: d\n---\n", i, i)
+	}
+	w := newWorld(t, tree, skilled, limited(Limits{EnabledTools: 4}))
+	w.initialize()
+	if got := w.listed()[6:]; !slices.Equal(got, []string{"p0", "p1", "p2", "p3"}) {
+		t.Errorf("tools = %q, want the first four", got)
+	}
+}

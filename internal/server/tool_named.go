@@ -1,0 +1,235 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+)
+
+// A toolRef is a tool of a pack that a name may mean.
+type toolRef struct {
+	pack string // id
+	tool string // as declared
+	name string // as listed, or as it would be
+}
+
+// ownNames are what clients usually call this server.
+var ownNames = [...]string{"mcp", "packs-mcp", "packs_mcp"}
+
+// withoutPrefix yields what is left of a name when what clients put before names
+// is taken off, the longest first: "mcp__packs__git__status" has packs__git__status,
+// git__status and status. certain is false where a single "_" or "-" ends the
+// prefix, which names have inside, too.
+func withoutPrefix(name string) iter.Seq2[string, bool] {
+	ours := isOurs(name)
+	return func(yield func(rest string, certain bool) bool) {
+		for i := 1; i < len(name); i++ {
+			before := name[:i]
+			certain := strings.HasSuffix(before, "__") || strings.IndexByte(".:/", before[i-1]) >= 0
+			if (certain || ours && strings.IndexByte("_-", before[i-1]) >= 0) && !yield(name[i:], certain) {
+				return
+			}
+		}
+	}
+}
+
+// isOurs reports whether a name begins with what clients usually call this server.
+func isOurs(name string) bool {
+	lower := strings.ToLower(name)
+	return slices.ContainsFunc(ownNames[:], func(own string) bool {
+		rest, ok := strings.CutPrefix(lower, own)
+		return ok && rest != "" && strings.IndexByte("_-.:/", rest[0]) >= 0
+	})
+}
+
+// baseNamed returns the plain name of the base tool that a name means; empty for
+// none.
+func (s *Server) baseNamed(name string) string {
+	if s.base[plainName(name)] != nil {
+		return plainName(name)
+	}
+	for rest := range withoutPrefix(name) {
+		if s.base[plainName(rest)] != nil {
+			return plainName(rest)
+		}
+	}
+	return ""
+}
+
+// toolsNamed returns the tools of packs that a name may mean in a chat: as it is
+// listed; as PACK__TOOL of an attached pack; either of them behind a client's
+// prefix; or as its pack declares it. The first of these that means anything
+// counts, and what it means may be several.
+func (s *Server) toolsNamed(catalog *packs.Catalog, c *chat, name string) []toolRef {
+	if ref, ok := c.listedAs(name); ok {
+		return []toolRef{ref}
+	}
+	if found := s.qualified(catalog, c, name); len(found) > 0 {
+		return found
+	}
+	var found []toolRef
+	add := func(refs ...toolRef) {
+		for _, ref := range refs {
+			if !slices.Contains(found, ref) {
+				found = append(found, ref)
+			}
+		}
+	}
+	for rest := range withoutPrefix(name) {
+		if ref, ok := c.listedAs(rest); ok {
+			add(ref)
+		}
+	}
+	for rest, certain := range withoutPrefix(name) {
+		if certain && len(found) == 0 {
+			add(s.qualified(catalog, c, rest)...)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if found = s.declaredAs(catalog, c, name); len(found) > 0 {
+		return found
+	}
+	for rest, certain := range withoutPrefix(name) {
+		// What is before any other "__" is the name of a pack that is not there.
+		if certain && isOurs(name) && len(found) == 0 {
+			add(s.declaredAs(catalog, c, rest)...)
+		}
+	}
+	return found
+}
+
+// listedAs returns the enabled tool with this name in lists.
+func (c *chat) listedAs(name string) (toolRef, bool) {
+	pack, tool, ok := c.find(name)
+	return toolRef{pack, tool, name}, ok
+}
+
+// qualified returns the tools that PACK__TOOL may mean: PACK is an attached pack's
+// id, the end of it or its name, with "__" for "/".
+func (s *Server) qualified(catalog *packs.Catalog, c *chat, name string) (found []toolRef) {
+	for at := 0; ; at++ {
+		i := strings.Index(name[at:], "__")
+		if i < 0 {
+			return found
+		}
+		at += i
+		pack, tool := name[:at], name[at+2:]
+		if pack == "" || tool == "" {
+			continue
+		}
+		for _, id := range []string{pack, strings.ReplaceAll(pack, "__", "/")} {
+			var ids []string
+			p, err := catalog.LookupAttached(id)
+			if several, ok := errors.AsType[*packs.AmbiguousError](err); ok {
+				ids = several.Matches
+			} else if err == nil {
+				ids = []string{p.ID}
+			}
+			for _, id := range ids {
+				p := catalog.ByID(id)
+				if p == nil || !s.isForModels(p) {
+					continue
+				}
+				if ref, ok := s.refTo(c, p, tool); ok && !slices.Contains(found, ref) {
+					found = append(found, ref)
+				}
+			}
+		}
+	}
+}
+
+// declaredAs returns the tools that packs declare under this name: those that are
+// enabled in the chat, or else those of attached packs.
+func (s *Server) declaredAs(catalog *packs.Catalog, c *chat, name string) (found []toolRef) {
+	all := s.listedPacks(catalog)
+	if len(all) > maxLoaded {
+		all = slices.DeleteFunc(all, func(p *packs.Pack) bool { return !c.knowsTools(p.ID) })
+	}
+	enabled := false
+	for _, p := range all {
+		ref, ok := s.refTo(c, p, name)
+		if !ok || !s.isForModels(p) {
+			continue
+		}
+		on := s.isEnabled(&call{catalog: catalog, chat: c}, p.ID, ref.tool)
+		switch {
+		case on && !enabled:
+			enabled, found = true, []toolRef{ref}
+		case on == enabled:
+			found = append(found, ref)
+		}
+	}
+	return found
+}
+
+// isForModels reports whether an attached pack is one that a model may hear of.
+func (s *Server) isForModels(p *packs.Pack) bool { return isOffered(p) && !s.hides(p) }
+
+// refTo returns the tool that a pack declares under a name.
+func (s *Server) refTo(c *chat, p *packs.Pack, name string) (toolRef, bool) {
+	set, _, err := s.files.Offered(p)
+	if err != nil {
+		return toolRef{}, false
+	}
+	t := set.Lookup(name)
+	if t == nil {
+		return toolRef{}, false
+	}
+	listed := c.nameOf(p.ID, t.Name)
+	if listed == "" {
+		listed = strings.ReplaceAll(p.ID, "/", "__") + "__" + t.Name
+	}
+	return toolRef{p.ID, t.Name, listed}, true
+}
+
+// nameOf is the name in lists of an enabled tool; empty for others.
+func (c *chat) nameOf(packID, tool string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.enabled[packID]; p != nil && p.tools[tool] != nil {
+		return p.tools[tool].listed
+	}
+	return ""
+}
+
+// maxNearTools is how many names an error offers.
+const maxNearTools = 5
+
+// nearTools are the names of a pack's tools that somebody may have meant; when none
+// is like it, some of what there is.
+func nearTools(name string, set *tools.Set) []string {
+	all := make([]string, len(set.Tools))
+	for i, t := range set.Tools {
+		all[i] = t.Name
+	}
+	if near := packs.Near(name, all, maxNearTools); len(near) > 0 {
+		return near
+	}
+	return all[:min(len(all), maxNearTools)]
+}
+
+// oneTool is the tool that a name means in a chat. Several are an error that lists
+// them: nothing is guessed.
+func oneTool(name string, found []toolRef) (toolRef, error) {
+	switch len(found) {
+	case 0:
+		return toolRef{}, failf(codeNotFound, "Call capability_packs_enable_tools for a pack's tools, and pass its pack_id.", "there is no tool %q", name)
+	case 1:
+		return found[0], nil
+	}
+	e := failf(codeNotFound, "Call it by one of the names in near, or pass its pack_id.", "%q may be any of %d tools", name, len(found))
+	for _, ref := range found[:min(len(found), maxNearTools)] {
+		e.Near = append(e.Near, ref.name)
+	}
+	if more := len(found) - len(e.Near); more > 0 {
+		e.Message += fmt.Sprintf(", %d of which are named", len(e.Near))
+	}
+	return toolRef{}, e
+}

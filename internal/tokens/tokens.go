@@ -1,0 +1,207 @@
+// Package tokens knows how the access tokens and private keys of widely used
+// services are written, and takes them out of texts.
+//
+// It goes by what a value looks like, not by what it is called, so it finds only
+// tokens with a mark of their own, such as "ghp_". A digest, a UUID or a picture in
+// base64 is none.
+package tokens
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Mark stands where a token was.
+const Mark = "[redacted]"
+
+// A shape is how one kind of token is written.
+type shape struct {
+	// marks are what such a token begins with, or is beside. Most texts have none of
+	// them, and the pattern is not tried.
+	marks []string
+	// pattern matches the token; with groups, these are the token.
+	pattern *regexp.Regexp
+	// digit says that the token has a digit. Words of a language have none.
+	digit bool
+}
+
+// shapes are in the order in which they are tried. Those that take in others come
+// first.
+
+var shapes = sync.OnceValue(func() []shape {
+	re := regexp.MustCompile
+	return []shape{
+		{[]string{"PRIVATE KEY"}, re(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)`), false},
+		{[]string{"eyJ"}, re(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`), false}, // JSON Web Token
+		{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, re(`\bgh[opsur]_[A-Za-z0-9]{30,}`), true},   // GitHub
+		{[]string{"github_pat_"}, re(`\bgithub_pat_[A-Za-z0-9_]{36,}`), true},
+		{[]string{"glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "glsoat-", "glft-", "glagent-", "gloas-"}, re(`\bgl(?:pat|ptt|dt|rt|cbt|soat|ft|agent|oas)-[A-Za-z0-9_.-]{20,}`), false}, // GitLab
+		{[]string{"sk-ant-"}, re(`\bsk-ant-[a-z0-9]+-[A-Za-z0-9_-]{20,}`), true},                                                                                                           // Anthropic
+		{[]string{"sk-"}, re(`\bsk-(?:proj|svcacct|admin|None|or-v1)-[A-Za-z0-9_-]{20,}`), true},                                                                                           // OpenAI, OpenRouter
+		{[]string{"sk-"}, re(`\bsk-[A-Za-z0-9]{20,}`), true},
+		{[]string{"k_live_", "k_test_"}, re(`\b[srp]k_(?:live|test)_[A-Za-z0-9]{16,}`), true}, // Stripe
+		{[]string{"whsec_"}, re(`\bwhsec_[A-Za-z0-9+=]{24,}`), false},
+		// AWS: the id of a key, and its secret when that is beside it.
+		{[]string{"AKIA", "ASIA"}, re(`\b((?:AKIA|ASIA)[A-Z2-7]{16})\b(?:[^A-Za-z0-9/+]{1,8}(?:[A-Za-z_]{3,30}[^A-Za-z0-9/+]{1,8})?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|\z))?`), false},
+		{[]string{"xox"}, re(`\bxox[a-z]-[A-Za-z0-9-]{10,}`), true}, // Slack
+		{[]string{"xapp-"}, re(`\bxapp-[A-Za-z0-9-]{20,}`), true},
+		{[]string{"hooks.slack.com/services/"}, re(`hooks\.slack\.com/services/(T[A-Z0-9]+/B[A-Z0-9]+/[A-Za-z0-9]{16,})`), false},
+		{[]string{"npm_"}, re(`\bnpm_[A-Za-z0-9]{36}\b`), false},
+		{[]string{"pypi-"}, re(`\bpypi-AgE[A-Za-z0-9_-]{50,}`), false},
+		{[]string{"AIza"}, re(`\bAIza[A-Za-z0-9_-]{35}`), false}, // Google
+		{[]string{"ya29."}, re(`\bya29\.[A-Za-z0-9_-]{20,}`), false},
+		{[]string{"GOCSPX-"}, re(`\bGOCSPX-[A-Za-z0-9_-]{20,}`), false},
+		{[]string{"hf_"}, re(`\bhf_[A-Za-z0-9]{30,}`), false},                                  // Hugging Face
+		{[]string{"SG."}, re(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`), false},           // SendGrid
+		{[]string{"dop_v1_"}, re(`\bdop_v1_[a-f0-9]{64}`), false},                              // DigitalOcean
+		{[]string{"earer", "EARER"}, re(`(?i)\bbearer[ \t]+([A-Za-z0-9._~+/-]{16,}=*)`), true}, // Authorization
+		{[]string{"uthorization"}, re(`(?i)authorization["']?[ \t]*[:=][ \t]*["']?(?:basic|token)[ \t]+([A-Za-z0-9._~+/-]{8,}=*)`), false},
+	}
+})
+
+// A mark is one of a shape's.
+type mark struct {
+	text  string
+	shape int // its index
+}
+
+// marks are those of all shapes, by their first bytes.
+var marks = sync.OnceValue(func() *[256][]mark {
+	var all [256][]mark
+	for i, s := range shapes() {
+		for _, text := range s.marks {
+			all[text[0]] = append(all[text[0]], mark{text, i})
+		}
+	}
+	return &all
+})
+
+// Hide returns text with [Mark] in the place of each token. It reads a text without
+// marks once.
+func Hide(text string) string {
+	var seen uint64 // a bit for each shape
+	all := marks()
+	for i := range len(text) {
+		for _, m := range all[text[i]] {
+			if strings.HasPrefix(text[i:], m.text) {
+				seen |= 1 << m.shape
+			}
+		}
+	}
+	if seen == 0 {
+		return text
+	}
+	for i, s := range shapes() {
+		if seen&(1<<i) != 0 {
+			text = s.hide(text)
+		}
+	}
+	return text
+}
+
+func (s *shape) hide(text string) string {
+	var out strings.Builder
+	kept := 0
+	for _, m := range s.pattern.FindAllStringSubmatchIndex(text, -1) {
+		groups := m[2:]
+		if len(groups) == 0 {
+			groups = m
+		}
+		for ; len(groups) > 0; groups = groups[2:] {
+			from, to := groups[0], groups[1]
+			if from < 0 || s.digit && !strings.ContainsAny(text[from:to], "0123456789") {
+				continue
+			}
+			out.WriteString(text[kept:from])
+			out.WriteString(Mark)
+			kept = to
+		}
+	}
+	if kept == 0 {
+		return text
+	}
+	out.WriteString(text[kept:])
+	return out.String()
+}
+
+// HideAll is [Hide] for texts that belong together, such as the arguments of a
+// program. It returns the same slice when there is no token in it.
+func HideAll(texts []string) []string {
+	// One text, so that a secret is found behind the id that it belongs to. What
+	// belongs together has no NUL in it.
+	joined := strings.Join(texts, "\x00")
+	hidden := Hide(joined)
+	if hidden == joined {
+		return texts
+	}
+	if parts := strings.Split(hidden, "\x00"); len(parts) == len(texts) {
+		return parts
+	}
+	parts := slices.Clone(texts) // a key went on to the end of all
+	for i, t := range parts {
+		parts[i] = Hide(t)
+	}
+	return parts
+}
+
+// HideJSON is [Hide] for the texts in a JSON value. What cannot be read comes back
+// as nil.
+func HideJSON(raw json.RawMessage) json.RawMessage {
+	// A token has no character that has to be escaped, but may be written with
+	// escapes; a private key has several lines.
+	if !bytes.Contains(raw, []byte(`\u`)) && !bytes.Contains(raw, []byte("PRIVATE KEY")) {
+		text := string(raw)
+		hidden := Hide(text)
+		if hidden == text {
+			return raw
+		}
+		if json.Valid([]byte(hidden)) {
+			return json.RawMessage(hidden)
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if len(raw) == 0 || d.Decode(&v) != nil {
+		return nil
+	}
+	found := false
+	v = hideValue(v, &found)
+	if !found {
+		return raw
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+func hideValue(v any, found *bool) any {
+	hide := func(s string) string {
+		hidden := Hide(s)
+		*found = *found || hidden != s
+		return hidden
+	}
+	switch v := v.(type) {
+	case string:
+		return hide(v)
+	case []any:
+		for i := range v {
+			v[i] = hideValue(v[i], found)
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[hide(key)] = hideValue(value, found)
+		}
+		return out
+	}
+	return v
+}
