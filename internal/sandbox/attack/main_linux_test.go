@@ -147,7 +147,14 @@ func serve(level, dir string, args []string) int {
 	w := &world{base: dir, names: map[string]string{"probe": os.Getenv(probeVar)}}
 	cmd, err := w.command(args)
 	if err == nil {
-		_, err = newRunner(l, dir).Run(ctx, w.policy(sandbox.NetworkNone), cmd)
+		runner := newRunner(l, dir)
+		// On a busy machine a level may fail its trial. Unconfined, "stray kill-all"
+		// would kill every process of the user's.
+		if got := runner.Level(); got != l {
+			fmt.Fprintf(os.Stderr, "level %s cannot be had, only %s: nothing was run\n", l, got)
+			return 1
+		}
+		_, err = runner.Run(ctx, w.policy(sandbox.NetworkNone), cmd)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, err)
