@@ -82,7 +82,7 @@ func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args, e.Argv, e.Artifacts, e.Changed = nil, nil, nil, nil
 		e.Applied, e.Held, e.Refused = nil, nil, nil
-		e.Reads, e.Writes = nil, nil
+		e.Reads, e.Writes, e.Closed = nil, nil, nil
 		err = write(e)
 	}
 	return err

@@ -562,10 +562,10 @@ func TestCoversWhatItReads(t *testing.T) {
 	}
 }
 
-// A rule of the user's allows a run that an answer could allow only once.
+// A rule of the user's allows a command that an answer could allow only once.
 func TestRuleAllowsOnceOnly(t *testing.T) {
 	b := newBench(t, func(o *Options) {
-		o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"run"}, Where: "config.yaml:1"}}
+		o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"exec"}, Where: "config.yaml:1"}}
 	})
 	if got := b.outcome(with(execRun(), func(r *Request) { r.Run.OnceOnly = "it can read too much" })); got != allows {
 		t.Errorf("with a rule that allows it, the call: %s, want %s", got, allows)

@@ -128,7 +128,7 @@ func TestLayersTakenNames(t *testing.T) {
 	}
 }
 
-// §9.2: a run of another server begins while one goes on.
+// §9.2: a run of another server begins while one goes on, and ends after it.
 func TestLayersTwoServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sly)
@@ -137,13 +137,13 @@ func TestLayersTwoServers(t *testing.T) {
 	a.enable("sly")
 	b := w.connect(choose("once"), "--project", v.dir)
 	b.enable("sly")
-	first := a.beginTool(v.do(hostage + `echo evil >CLAUDE.md; : >"$PACKS_WORKSPACE/$PACKS_RUN_ID"; sleep 3; echo 1 >first`))
+	first := a.beginTool(v.do(hostage + `echo evil >CLAUDE.md; : >"$PACKS_WORKSPACE/$PACKS_RUN_ID"; sleep 2; echo 1 >first`))
 	w.until("the first run to have started", func() bool { return len(w.runs()) > 0 })
 	begun := time.Now()
-	second := b.beginTool(v.do(`cat first; echo 2 >second`))
+	second := b.beginTool(v.do(`cat first; sleep 3; echo 2 >second`))
 	second.outcome().want("", "1")
-	if took := time.Since(begun); took < time.Second {
-		t.Errorf("the second run ended after %v, while the first had the folder", took)
+	if took := time.Since(begun); took < 4*time.Second {
+		t.Errorf("the second run ended after %v, want it to begin after the first", took)
 	}
 	first.outcome().want("")
 	v.unharmed(t)
