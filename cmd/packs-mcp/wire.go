@@ -258,12 +258,8 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{})
 	programs := new(sandbox.Lookuper)
-	kept, err := a.keepChanges(ctx, cfg, logger)
-	if err != nil {
-		return nil, err
-	}
 	s.runner = sandbox.New(sandbox.Options{
-		Lookuper: programs, Logger: logger, Changes: kept, CopyDir: copyDir(cfg),
+		Lookuper: programs, Logger: logger, Changes: a.keepChanges(ctx, cfg, logger), CopyDir: copyDir(cfg),
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	})
 	asking := gate.Options{
@@ -312,13 +308,19 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 }
 
 // keepChanges opens the store of what runs changed in the user's folders. What would
-// change the questions that are asked stays as it is, whatever its name.
-func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*changes.Store, error) {
+// change the questions that are asked stays as it is, whatever its name. It returns
+// nil if the store cannot be opened: then runs can only read these folders.
+func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.Logger) *changes.Store {
 	protected := append(own(cfg), cfg.Audit.Path)
 	for _, root := range a.roots(cfg, project(cfg)) {
 		protected = append(protected, root.Dir)
 	}
-	return changes.Open(ctx, changes.Options{Dir: filepath.Join(cfg.Paths.State, "changes"), Own: protected, Logger: logger})
+	kept, err := changes.Open(ctx, changes.Options{Dir: filepath.Join(cfg.Paths.State, "changes"), Own: protected, Logger: logger})
+	if err != nil {
+		logger.Warn("runs cannot change your folders", "err", err, "hint", "mend the folder of the state, and start the server again")
+		return nil
+	}
+	return kept
 }
 
 // copyDir is where runs find copies of folders that can have no other layer: in

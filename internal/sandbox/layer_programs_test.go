@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Ordinary programs work in a layered project, and what they did is there when
@@ -73,6 +74,7 @@ func TestLayerPrograms(t *testing.T) {
 				}
 				policy, c := inProject(t, dir, p.script)
 				policy.Layers, policy.GitWrite = r.Layers(t.Context(), []string{dir}), p.commit
+				policy.Limits.Timeout = 5 * time.Minute // a cold build on a busy machine
 				for _, program := range p.needs {
 					if path, err := exec.LookPath(program); err == nil {
 						if real, err := filepath.EvalSymlinks(path); err == nil && !strings.HasPrefix(real, "/usr/bin") {
@@ -81,8 +83,11 @@ func TestLayerPrograms(t *testing.T) {
 					}
 				}
 				res, err := r.Run(t.Context(), policy, c)
-				if err != nil || res.ExitCode != 0 || res.ChangesProblem != "" {
-					t.Fatalf("Run = %+v, %v\n%s%s", res, err, res.Stdout.Bytes(), res.Stderr.Bytes())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.ExitCode != 0 || res.ChangesProblem != "" {
+					t.Fatalf("the run ended with %s, status %d %s, %q\n%s%s", res.Cause, res.ExitCode, res.Signal, res.ChangesProblem, res.Stdout.Bytes(), res.Stderr.Bytes())
 				}
 				user(p.after)
 			})
