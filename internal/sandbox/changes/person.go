@@ -382,7 +382,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 		return nil, err
 	}
 	if len(r.Ops) == 0 {
-		return nil, fmt.Errorf("%w: nothing of it is %s", ErrNotFound, state)
+		return nil, fmt.Errorf("nothing of the change set %s is %s", from.ID, state)
 	}
 	for i := range r.Ops {
 		r.Ops[i].Slot = strconv.Itoa(i)
@@ -411,7 +411,7 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 		}
 		list := selected(r, Held, paths)
 		if len(list) == 0 {
-			return fmt.Errorf("%w: nothing of it is held", ErrNotFound)
+			return fmt.Errorf("nothing of the change set %s is held", from.ID)
 		}
 		for _, o := range list {
 			if o.State = Discarded; o.HasNew {
