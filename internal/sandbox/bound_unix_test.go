@@ -46,6 +46,9 @@ func TestWorkspaceBound(t *testing.T) {
 				if res.Cause != CauseWorkspaceLimit {
 					t.Errorf("the run ended with %q after %v, want it ended by the bound (stderr %q)", res.Cause, time.Since(begin), res.Stderr.Bytes())
 				}
+				if strings.HasSuffix(script, "sleep 10") && res.ExitCode == 0 {
+					t.Errorf("the run ended by itself, after %v, want it ended while it goes on", res.Duration)
+				}
 			})
 		})
 	}
