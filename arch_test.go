@@ -42,12 +42,13 @@ type row struct {
 func theMap() []row {
 	return []row{
 		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
-		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/safetext", "internal/spans"}, mcp: true},
+		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/sandbox/changes", "internal/safetext", "internal/spans"}, mcp: true},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
-		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/safetext"}, run: true},
+		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/changes", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},
-		{dir: "internal/sandbox", exec: true, run: true, init: true},
+		{dir: "internal/sandbox/changes", may: []string{"internal/safetext"}},
+		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes"}, exec: true, run: true, init: true},
 		{dir: "internal/audit", may: []string{"internal/tokens"}},
 		{dir: "internal/config", may: []string{"internal/rules"}},
 		{dir: "internal/browser", exec: true},

@@ -68,7 +68,7 @@ which is how clients start it.`,
 		a.serveCommand(), a.tryCommand(), a.listCommand(), a.showCommand(),
 		a.attachCommand(), a.detachCommand(), a.approvalsCommand(),
 		a.validateCommand(), a.convertCommand(), a.newCommand(),
-		a.auditCommand(), a.sandboxCommand(), a.doctorCommand(), a.versionCommand(), a.promptCommand(),
+		a.changesCommand(), a.auditCommand(), a.sandboxCommand(), a.doctorCommand(), a.versionCommand(), a.promptCommand(),
 	)
 	a.completionCommands(root)
 	return root

@@ -566,3 +566,5 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 }
+
+func (idleRunner) Layers(context.Context, []string) []sandbox.Layer { return nil }

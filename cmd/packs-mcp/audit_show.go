@@ -177,8 +177,13 @@ func summary(e audit.Entry) string {
 	if len(e.Artifacts) > 0 {
 		add("made %s", strings.Join(e.Artifacts, ", "))
 	}
-	if len(e.Protected) > 0 {
-		add("and changed what is protected: %s", strings.Join(e.Protected, ", "))
+	for _, l := range []struct {
+		what string
+		list []string
+	}{{"applied", e.Applied}, {"held for you", e.Held}, {"refused", e.Refused}} {
+		if len(l.list) > 0 {
+			add("%s: %s", l.what, strings.Join(l.list, ", "))
+		}
 	}
 	if e.Reason != "" {
 		add("(%s)", e.Reason)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ type checkedSandbox struct {
 	Met             bool          `json:"met"`
 	NetworkEnforced bool          `json:"network_enforced"` // runs are kept to the network they were approved with
 	Trials          []trial       `json:"trials"`
+	Layers          string        `json:"layers"` // how runs change a project: "overlay", or why by copies alone
 	Hint            string        `json:"hint,omitempty"`
 }
 
@@ -237,6 +239,7 @@ func (c *checkup) examineSandbox(ctx context.Context, o sandbox.Options, cfg *co
 	}
 	s := &c.Sandbox
 	s.Level, s.NetworkEnforced, s.Hint = report.Level, report.NetworkEnforced, report.Hint
+	s.Layers = cmp.Or(report.Overlay, sandbox.LayerOverlay.String())
 	for _, t := range report.Trials {
 		s.Trials = append(s.Trials, trial{
 			Level: t.Level, Works: t.Problem == "", Means: t.Means, Gaps: t.Gaps, Problem: t.Problem,

@@ -154,6 +154,11 @@ func (p doctorPrinter) sandbox(s *checkedSandbox) {
 			p.item("", 0, "gap: %s", g)
 		}
 	}
+	if s.Layers == sandbox.LayerOverlay.String() {
+		p.item("", 0, "projects are changed through overlays in memory, applied when a run ends")
+	} else if s.Layers != "" {
+		p.item("", 0, "projects are changed in copies, and are read-only where they are too large for one: %s", s.Layers)
+	}
 	if s.Level > sandbox.LevelNone && !s.NetworkEnforced {
 		p.item("", 0, "gap: the network is not kept from runs; each reaches whatever this machine can")
 	}

@@ -85,10 +85,9 @@ func TestSignals(t *testing.T) {
 func testSignal(t *testing.T, sig syscall.Signal) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
-	plantPack(t, packs, "hold", "exec 9> alive; while :; do sleep 0.05; done\n")
-	work := filepath.Join(dir, "work")
-	alive := vigilOver(t, filepath.Join(work, "alive"))
-	cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--workspace", work)
+	plantPack(t, packs, "hold", holdAlive)
+	alive := vigilOver(t, filepath.Join(dir, "state", "workspaces"))
+	cmd := exec.Command("packs-mcp", "serve", "--packs", packs)
 	cmd.Env = env
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -193,18 +192,27 @@ type vigil struct {
 	pipe   *os.File
 }
 
-func vigilOver(t *testing.T, path string) *vigil {
+// holdAlive is a script that writes to the pipe of a vigil for as long as it runs.
+const holdAlive = "while ! [ -p alive ]; do sleep 0.02; done; exec 9> alive; while :; do sleep 0.05; done\n"
+
+// vigilOver keeps it over a program in the first workspace that is made in the
+// folder workspaces. A workspace of the user's own would be layered, and a pipe in
+// a layer leads nowhere.
+func vigilOver(t *testing.T, workspaces string) *vigil {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	v := &vigil{t: t, opened: make(chan *os.File, 1)}
 	go func() {
-		f, _ := os.Open(path) // waits for somebody who writes
-		v.opened <- f
+		for range 2000 {
+			if all, _ := filepath.Glob(filepath.Join(workspaces, "*")); len(all) > 0 {
+				path := filepath.Join(all[0], "alive")
+				if err := syscall.Mkfifo(path, 0o600); err == nil {
+					f, _ := os.Open(path) // waits for somebody who writes
+					v.opened <- f
+				}
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	}()
 	return v
 }

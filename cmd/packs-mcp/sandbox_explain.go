@@ -145,7 +145,7 @@ func (a *app) findRun(path, id string) (start, end audit.Entry, err error) {
 
 // failed reports whether a run did not end well.
 func failed(e audit.Entry) bool {
-	return e.Error != "" || e.Cause != "" || e.Signal != "" || e.ExitCode == nil || *e.ExitCode != 0 || len(e.Protected) > 0
+	return e.Error != "" || e.Cause != "" || e.Signal != "" || e.ExitCode == nil || *e.ExitCode != 0
 }
 
 // An explainer says why a run was refused something.
@@ -173,9 +173,6 @@ func (x *explainer) explain() refusedRun {
 	add(x.ended())
 	for _, c := range x.end.Refused {
 		add(x.complaint(c, tool))
-	}
-	for _, c := range x.end.Protected {
-		add(refusal{What: "changed while it ran: " + c, Why: "Other programs trust this file, so no run may change it. Nothing allows that."}, true)
 	}
 	return r
 }
@@ -306,7 +303,7 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	case in(x.protected):
 		f.Why = "This is packs-mcp's own: no run may touch it. Nothing allows that."
 	case in(x.start.Closed) && verb == "change":
-		f.Why = "Other programs trust what is there, so no run may change it. Nothing allows that."
+		f.Why = "No layer could be made over this folder, so it was read-only for this run; the question said why. See: packs-mcp doctor."
 	case in(x.start.Writes):
 		f.Why = "The run may change this folder, so this was not the sandbox: look at the file's own permissions."
 	case in(x.start.Reads) && verb != "change":

@@ -22,13 +22,13 @@ import (
 func TestSignalOverHTTP(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	dir, env := home(t)
-	packs, work, config := filepath.Join(dir, "packs"), filepath.Join(dir, "work"), filepath.Join(dir, "rules.yaml")
-	plantPack(t, packs, "hold", "exec 9> alive; while :; do sleep 0.05; done\n")
+	packs, config := filepath.Join(dir, "packs"), filepath.Join(dir, "rules.yaml")
+	plantPack(t, packs, "hold", holdAlive)
 	if err := os.WriteFile(config, []byte("rules: [{allow: {pack: hold, kind: exec}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	alive := vigilOver(t, filepath.Join(work, "alive"))
-	cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--workspace", work, "--config", config, "--http", "127.0.0.1:0")
+	alive := vigilOver(t, filepath.Join(dir, "state", "workspaces"))
+	cmd := exec.Command("packs-mcp", "serve", "--packs", packs, "--config", config, "--http", "127.0.0.1:0")
 	cmd.Env = append(env, "PACKS_MCP_TOKEN="+token)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

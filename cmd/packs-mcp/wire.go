@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
@@ -257,7 +258,10 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{})
 	programs := new(sandbox.Lookuper)
-	s.runner = sandbox.New(sandbox.Options{Lookuper: programs, Logger: logger})
+	s.runner = sandbox.New(sandbox.Options{
+		Lookuper: programs, Logger: logger, Changes: a.keepChanges(ctx, cfg, logger), CopyDir: copyDir(cfg),
+		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
+	})
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
@@ -290,7 +294,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
 			Run: sandbox.Limits{
 				Timeout: l.Timeout, CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
-				FileSize: l.FileSize, Workspace: l.Workspace,
+				FileSize: l.FileSize, Workspace: l.Workspace, Layer: l.Layer, LayerNames: l.LayerNames,
 				Output: int(l.Output), OutputMerged: 2 * int(l.OutputMarkdown), OutputTotal: l.OutputTotal,
 			},
 		},
@@ -302,6 +306,36 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		Event: audit.EventServerStart, Reason: "packs-mcp " + versionName() + " on " + runtime.GOOS,
 	})
 }
+
+// keepChanges opens the store of what runs changed in the user's folders. What would
+// change the questions that are asked stays as it is, whatever its name. It returns
+// nil if the store cannot be opened: then runs can only read these folders.
+func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.Logger) *changes.Store {
+	protected := append(own(cfg), cfg.Audit.Path)
+	for _, root := range a.roots(cfg, project(cfg)) {
+		protected = append(protected, root.Dir)
+	}
+	kept, err := changes.Open(ctx, changes.Options{Dir: filepath.Join(cfg.Paths.State, "changes"), Own: protected, Logger: logger})
+	if err != nil {
+		logger.Warn("runs cannot change your folders", "err", err, "hint", "mend the folder of the state, and start the server again")
+		return nil
+	}
+	return kept
+}
+
+// copyDir is where runs find copies of folders that can have no other layer: in
+// the user's cache, since files clone only within one file system. Empty when it
+// cannot be made: the system's temporary folder is good enough.
+func copyDir(cfg *config.Config) string {
+	dir := filepath.Join(filepath.Dir(cfg.Paths.Copies), "layers")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
+}
+
+// logReserve is how much of the audit log's disk runs leave free.
+const logReserve = 64 << 20
 
 // people is how many persons the server asks.
 func people(cfg *config.Config, who []server.Credential) int {

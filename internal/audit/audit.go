@@ -54,6 +54,7 @@ const (
 	EventRefusal     Event = "refusal"      // a call was refused before anybody was asked: Code, Reason; or Count of them were
 	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
+	EventChanges     Event = "changes"      // what became of a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error
 	EventAttach      Event = "attach"       // a pack was attached
 	EventDetach      Event = "detach"       // a pack was detached
 	EventRevoke      Event = "revoke"       // a grant was taken back: Grant, Channel
@@ -109,7 +110,7 @@ type Entry struct {
 	Network       string   `json:"network,omitempty"` // none, loopback, full
 	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, beside the system's
 	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
-	Closed        []string `json:"closed,omitempty"`  // of run.start: what is read-only in these
+	Closed        []string `json:"closed,omitempty"`  // of run.start: folders of Reads that it was to change, and could get no layer for
 	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
 
 	ExitCode    *int     `json:"exit_code,omitempty"`
@@ -121,9 +122,16 @@ type Entry struct {
 	CPUMS       int64    `json:"cpu_ms,omitempty"`    // processor time
 	MaxRSS      int64    `json:"max_rss,omitempty"`   // bytes of the largest process
 	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
-	Protected   []string `json:"protected,omitempty"` // what nothing may change and did, with what was done about it
-	Refused     []string `json:"refused,omitempty"`   // of run.end: errors of the system that the program wrote about, each with the path it named
-	Error       string   `json:"error,omitempty"`
+
+	// Of a changes event: paths in the folder Dir, held and refused ones with reasons.
+	Set     string   `json:"set,omitempty"` // id of the change set
+	Applied []string `json:"applied,omitempty"`
+	Held    []string `json:"held,omitempty"` // wait for a person
+	// Refused are, of a changes event, what is never applied; of run.end, errors of
+	// the system that the program wrote about, each with the path it named.
+	Refused []string `json:"refused,omitempty"`
+
+	Error string `json:"error,omitempty"`
 
 	Recovered *Recovery `json:"recovered,omitempty"` // of a recovered event
 

@@ -153,6 +153,9 @@ type Limits struct {
 	FileSize  int64         // of a file that a run writes
 	Workspace int64         // of a workspace
 
+	Layer      int64 // what a run may change of the user's folders, in bytes
+	LayerNames int   // the same, in files, folders and links
+
 	EnabledTools int   // of a chat
 	Runs         int   // of a chat at the same time
 	Request      int64 // one message of a client
@@ -218,6 +221,8 @@ func Default() *Config {
 			OpenFiles:      1024,
 			FileSize:       256 * mib,
 			Workspace:      gib,
+			Layer:          512 * mib,
+			LayerNames:     100_000,
 			EnabledTools:   60,
 			Runs:           4,
 			Request:        8 * mib,

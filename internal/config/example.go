@@ -56,6 +56,7 @@ sandbox:
   #     read: [~/.config/gh]            # files and folders; your whole home folder is refused
   #     write: [~/.cache/gh]            # folders
   #     home: false                     # true: HOME is your own, with only what is granted in it
+  #     git: write                      # the commits that it makes are applied; the rest of .git waits
   grants: []
 
 # Values for tools that ask for them, by name:
@@ -81,6 +82,8 @@ limits:
   open_files: 1024          # of each process; where runs are confined
   file_size: 256MiB         # of a file that a run writes; where runs are confined
   workspace: 1GiB           # of a workspace
+  layer: 512MiB             # what a run may change of your folders, all together; at level full in memory
+  layer_names: 100000       # the same, in files, folders and links
   enabled_tools: 60         # of a chat
   runs: 4                   # of a chat at the same time; others wait
   request: 8MiB             # one message of a client

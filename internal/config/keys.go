@@ -86,6 +86,8 @@ func keys() []key {
 		count("limits.open_files", 16, 1_048_576, func(c *Config) *int { return &c.Limits.OpenFiles }),
 		size("limits.file_size", kib, 1024*gib, func(c *Config) *int64 { return &c.Limits.FileSize }),
 		size("limits.workspace", kib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Workspace }),
+		size("limits.layer", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Layer }),
+		count("limits.layer_names", 100, 10_000_000, func(c *Config) *int { return &c.Limits.LayerNames }),
 		count("limits.enabled_tools", 1, 1000, func(c *Config) *int { return &c.Limits.EnabledTools }),
 		count("limits.runs", 1, 64, func(c *Config) *int { return &c.Limits.Runs }),
 		size("limits.request", 64*kib, gib, func(c *Config) *int64 { return &c.Limits.Request }),

@@ -136,3 +136,5 @@ func TestRunsFromACopy(t *testing.T) {
 		}
 	})
 }
+
+func (*policyRunner) Layers(context.Context, []string) []sandbox.Layer { return nil }

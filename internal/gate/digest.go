@@ -38,6 +38,10 @@ func (r *Request) callDigest(level sandbox.Level) string {
 		s.add("environment shown", r.Run.Env...)
 		s.add("input", string(r.Run.Command.Stdin))
 		s.add("run id", r.Run.Command.RunID)
+		s.add("changes are of", r.Run.Command.Pack, r.Run.Command.Tool)
+		for _, l := range r.Run.Policy.Layers {
+			s.add("layer because", l.Reason)
+		}
 		s.add("about the tool", r.Run.About)
 	}
 	return s.String()
@@ -68,7 +72,8 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	s.add("join", fmt.Sprint(c.Join))
 	s.add("may read", p.ReadOnly...)
 	s.add("may write", p.Writable...)
-	s.add("may write except", p.Protected...)
+	s.add("layers", layers(p.Layers)...)
+	s.add("changes", fmt.Sprint(p.Review), fmt.Sprint(p.GitWrite))
 	s.add("private", p.Private...)
 	for _, l := range p.Links {
 		s.add("link", l.Path, l.Target)

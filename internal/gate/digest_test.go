@@ -99,7 +99,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 		"Caller.Chat", "Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Caller.ChatEnd", "Caller.Act", "Method",
 		"Pack.About", "Pack.Files", "Path", "Hidden", "Tools", "Fields", "Arguments", "Logged", "AlwaysAsk",
 	}
-	words := []string{"Run.About", "Run.Command.RunID", "Run.Env", "Run.Logged", "Run.OnceOnly"} // no grant covers what is asked about once only
+	words := []string{"Run.About", "Run.Command.Pack", "Run.Command.RunID", "Run.Command.Tool", "Run.Env", "Run.Logged", "Run.OnceOnly"} // no grant covers what is asked about once only
 	for _, c := range []struct {
 		name string
 		of   func() Request
@@ -110,7 +110,10 @@ func TestEveryFieldIsBound(t *testing.T) {
 		{"enable", enableCall, call},
 		{"exec", execRun, slices.Concat(call, words)},
 		{"tool", toolRun, slices.Concat(call, words, []string{"Run.Command.Args", "Run.Command.Stdin"})},
-		{"granted", grantedRun, slices.Concat(call, words, []string{"Run.Command.Args", "Run.Command.Stdin"})},
+		{"granted", grantedRun, slices.Concat(call, words, []string{
+			"Run.Command.Args", "Run.Command.Stdin",
+			"Run.Policy.Layers[0].Reason", "Run.Policy.Layers[1].Reason", "Run.Policy.Layers[2].Reason",
+		})},
 	} {
 		got := unbound(c.of, grantDigest)
 		slices.Sort(got)

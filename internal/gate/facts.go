@@ -58,7 +58,8 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"output", []string{fmt.Sprint(c.Join)}},
 		{"may read", r.masked(p.ReadOnly...)},
 		{"may change", r.masked(p.Writable...)},
-		{"may not change", r.masked(p.Protected...)},
+		{"may change in a layer", layers(p.Layers)},
+		{"changes", changeRules(&p)},
 		{"private", r.masked(p.Private...)},
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
@@ -153,6 +154,28 @@ func links(all []sandbox.Link) []string {
 	var out []string
 	for _, l := range all {
 		out = append(out, l.Path, l.Target)
+	}
+	return out
+}
+
+// layers are the folders with what they are for the run, one text each. Why a
+// kind is no better one may be said differently tomorrow.
+func layers(all []sandbox.Layer) []string {
+	var out []string
+	for _, l := range all {
+		out = append(out, l.Folder+" ("+l.Kind.String()+")")
+	}
+	return out
+}
+
+// changeRules say what else is decided of a run's changes.
+func changeRules(p *sandbox.Policy) []string {
+	var out []string
+	if p.Review {
+		out = append(out, "held until seen")
+	}
+	if p.GitWrite {
+		out = append(out, "commits are applied")
 	}
 	return out
 }

@@ -75,6 +75,8 @@ func (e *WeakSandboxError) Is(target error) bool { return target == ErrDenied }
 type Runner interface {
 	// Probe says how programs are confined here; the first call finds out.
 	Probe(context.Context) sandbox.Report
+	// Layers says how runs can change these folders without writing to them.
+	Layers(ctx context.Context, folders []string) []sandbox.Layer
 	Run(context.Context, sandbox.Policy, sandbox.Command) (*sandbox.Result, error)
 }
 
@@ -209,6 +211,12 @@ func New(o Options) (*Gate, error) {
 func (g *Gate) Sandbox(ctx context.Context) sandbox.Report {
 	// What is found out holds for everybody, so nobody's patience cuts it short.
 	return g.runner.Probe(context.WithoutCancel(ctx))
+}
+
+// Layers says how the gate's runner would let a run change these folders of the
+// user's, for its policy.
+func (g *Gate) Layers(ctx context.Context, folders []string) []sandbox.Layer {
+	return g.runner.Layers(context.WithoutCancel(ctx), folders)
 }
 
 // Abandon says that the client of a chat is gone, while calls of it go on. An open

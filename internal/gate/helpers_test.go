@@ -37,6 +37,14 @@ func (r *runner) Probe(ctx context.Context) sandbox.Report {
 	return box
 }
 
+func (r *runner) Layers(_ context.Context, folders []string) []sandbox.Layer {
+	var all []sandbox.Layer
+	for _, dir := range folders {
+		all = append(all, sandbox.Layer{Folder: dir, Kind: sandbox.LayerOverlay})
+	}
+	return all
+}
+
 func (r *runner) setLevel(l sandbox.Level) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,9 +297,10 @@ func grantedRun() Request {
 	r.Run.Command.Env = append(r.Run.Command.Env, "GITHUB_TOKEN=hunter2")
 	r.Run.Project = "/home/ada/site"
 	r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home/ada/.config/gh", "/srv/data")
-	r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home/ada/site", "/home/ada/.cache/gh")
-	r.Run.Policy.Protected = []string{
-		"/home/ada/site/.git/hooks", "/home/ada/site/CLAUDE.md", "/home/ada/site/.vscode", "/home/ada/site/AGENTS.md", "/home/ada/site/.envrc",
+	r.Run.Policy.Layers = []sandbox.Layer{
+		{Folder: "/home/ada/.cache/gh", Kind: sandbox.LayerCopy, Reason: "something is mounted in it"},
+		{Folder: "/home/ada/big", Kind: sandbox.LayerReadOnly, Reason: "it is on NFS, and it has more than 20000 names, too many for a copy"},
+		{Folder: "/home/ada/site", Kind: sandbox.LayerOverlay},
 	}
 	p.Links = []sandbox.Link{{Path: "/home/ada/bin/python3", Target: "../.pyenv/shims/python3"}}
 	r.Run.Policy.Links = []sandbox.Link{{Path: "/home/ada/data", Target: "/srv/data"}}

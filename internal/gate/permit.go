@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // A Permit is the approval of one request. It cannot be made outside this
@@ -146,7 +147,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 	defer release()
 	command := p.req.Run.Command
-	command.RunID = p.run
+	command.RunID, command.Pack, command.Tool = p.run, p.req.Pack.ID, p.req.Run.Tool
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
 
 	start := p.runEntry(audit.EventRunStart)
@@ -173,14 +174,15 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			}
 			end.Refused = append(end.Refused, c)
 		}
-		for _, c := range result.Protected {
-			end.Protected = append(end.Protected, c.Path+": "+c.Done)
-		}
 	}
 	if err != nil {
 		end.Error = err.Error()
 	}
-	if logErr := g.append(end); logErr != nil {
+	logErr := g.append(end)
+	if logErr == nil && result != nil {
+		logErr = p.recordChanges(result)
+	}
+	if logErr != nil {
 		g.queue.outcome(p.run, outcome(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started
@@ -192,6 +194,48 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 	g.queue.outcome(p.run, outcome(result, err))
 	return result, err
+}
+
+// maxRecorded is how many changes of each kind one line of the log names.
+const maxRecorded = 1000
+
+// recordChanges writes what came of a run's changes, one line for each folder.
+func (p *Permit) recordChanges(result *sandbox.Result) error {
+	for _, set := range result.Changes {
+		e := p.gate.entry(&p.req, p.box.Level, audit.EventChanges)
+		e.Run, e.Dir, e.Set = p.run, set.Folder, set.ID
+		for _, c := range set.Changes {
+			switch c.State {
+			case changes.Applied:
+				e.Applied = record(e.Applied, c.Path)
+			case changes.Held:
+				e.Held = record(e.Held, c.Path+": "+c.Reason)
+			case changes.Refused:
+				e.Refused = record(e.Refused, c.Path+": "+c.Reason)
+			}
+		}
+		if err := p.gate.append(e); err != nil {
+			return err
+		}
+	}
+	if result.ChangesProblem == "" {
+		return nil
+	}
+	e := p.gate.entry(&p.req, p.box.Level, audit.EventChanges)
+	e.Run, e.Error = p.run, result.ChangesProblem
+	return p.gate.append(e)
+}
+
+// record adds a path to a list of the log's, and says in its last place that
+// there are more.
+func record(list []string, path string) []string {
+	switch {
+	case len(list) < maxRecorded:
+		return append(list, path)
+	case len(list) == maxRecorded:
+		return append(list, "and more")
+	}
+	return list
 }
 
 // image returns the run's policy with a private copy of the pack in the place
@@ -250,7 +294,16 @@ const maxReach = 100
 func (p *Permit) reach(e *audit.Entry) {
 	policy := p.req.Run.Policy
 	first := func(all []string) []string { return slices.Clone(all[:min(len(all), maxReach)]) }
-	e.Reads, e.Writes, e.Closed = first(policy.ReadOnly), first(policy.Writable), first(policy.Protected)
+	reads, writes := slices.Clone(policy.ReadOnly), slices.Clone(policy.Writable)
+	var closed []string
+	for _, l := range policy.Layers {
+		if l.Kind == sandbox.LayerReadOnly {
+			reads, closed = append(reads, l.Folder), append(closed, l.Folder)
+		} else {
+			writes = append(writes, l.Folder)
+		}
+	}
+	e.Reads, e.Writes, e.Closed = first(reads), first(writes), first(closed)
 	l := policy.Limits
 	e.Limits = &audit.Limits{
 		TimeoutMS: l.Timeout.Milliseconds(), CPUMS: l.CPU.Milliseconds(), Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,

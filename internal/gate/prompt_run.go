@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -32,6 +31,7 @@ func (p *prompt) run(req *Request, box sandbox.Report) {
 		if r.Policy.Network != sandbox.NetworkNone {
 			p.fact("pack asks", "for the network")
 		}
+		p.unenforcedLayers(req)
 	} else {
 		p.fact("sandbox", levelWords(box.Level))
 		for _, gap := range gaps(box) {
@@ -51,6 +51,22 @@ func (p *prompt) run(req *Request, box sandbox.Report) {
 	}
 	if r.ReadOnly {
 		p.fact("pack says", "it changes nothing")
+	}
+}
+
+// unenforcedLayers writes which folders a run is given a copy of, where nothing
+// keeps it from the folders themselves.
+func (p *prompt) unenforcedLayers(req *Request) {
+	n := 0
+	for _, l := range req.Run.Policy.Layers {
+		p.fact(first(n, "works on"), safetext.Quote(l.Folder)+req.reason(l.Folder))
+		if l.Kind == sandbox.LayerReadOnly {
+			p.fact("", "should only read it, and nothing makes it")
+		} else {
+			p.fact("", layerWords(l, &req.Run.Policy))
+			p.fact("", "nothing keeps it from changing the folder itself")
+		}
+		n++
 	}
 }
 
@@ -118,25 +134,45 @@ func (p *prompt) folders(req *Request) {
 	for _, path := range req.Run.Command.Program.Needs {
 		p.fact("", safetext.Quote(path)+" (the program's installation)")
 	}
-	for i, path := range policy.Writable {
-		p.fact(first(i, "may change"), safetext.Quote(path)+req.reason(path))
+	p.readOnlyLayers(req)
+	n := 0
+	for _, path := range policy.Writable {
+		p.fact(first(n, "may change"), safetext.Quote(path)+req.reason(path))
+		n++
 	}
-	if n := len(policy.Protected); n > 0 {
-		// The first of them are examples of all: the list is long, and ours.
-		var names []string
-		for _, path := range policy.Protected[:min(n, shownProtected)] {
-			names = append(names, name(below(policy.Writable, path)))
+	for _, l := range policy.Layers {
+		if l.Kind != sandbox.LayerReadOnly {
+			p.fact(first(n, "may change"), safetext.Quote(l.Folder)+req.reason(l.Folder))
+			p.fact("", layerWords(l, &policy))
+			n++
 		}
-		value := strings.Join(names, ", ")
-		if n > shownProtected {
-			value += fmt.Sprintf(" and %d like them", n-shownProtected)
-		}
-		p.fact("but not", value)
 	}
 }
 
-// shownProtected is how many of the protected paths are shown.
-const shownProtected = 2
+// readOnlyLayers writes which folders the run would change if it could.
+func (p *prompt) readOnlyLayers(req *Request) {
+	for _, l := range req.Run.Policy.Layers {
+		if l.Kind == sandbox.LayerReadOnly {
+			p.fact("", safetext.Quote(l.Folder)+req.reason(l.Folder))
+			p.fact("", "read-only for this run: "+safetext.Line(l.Reason))
+		}
+	}
+}
+
+// layerWords says what becomes of what a run changes in a layer.
+func layerWords(l sandbox.Layer, policy *sandbox.Policy) string {
+	words := "applied when it ends; protected names wait for you"
+	switch {
+	case policy.Review:
+		words = "held when it ends; every change waits for you"
+	case policy.GitWrite:
+		words = "applied when it ends, commits too; protected names wait for you"
+	}
+	if l.Kind != sandbox.LayerOverlay {
+		words = "in a copy, " + words
+	}
+	return words
+}
 
 // below is path relative to the first of dirs that it is in.
 func below(dirs []string, path string) string {

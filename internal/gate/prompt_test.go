@@ -109,7 +109,10 @@ func TestPrompts(t *testing.T) {
 			// Names of files that try to pass for reasons, for other facts, or for more.
 			r.Run.Policy.ReadOnly = []string{`/packs/triage" (the pack)`, "/x\nnetwork    none", "/y\u202e"}
 			r.Run.Policy.Writable = []string{"/home/ada/site (the workspace)"}
-			r.Run.Policy.Protected = []string{"/home/ada/site (the workspace)/.git\x1b[2J", "/a, b and 5 like them"}
+			r.Run.Policy.Layers = []sandbox.Layer{
+				{Folder: "/home/ada/site (applied when it ends)\x1b[2J", Kind: sandbox.LayerOverlay},
+				{Folder: "/b\nnetwork    none", Reason: "mounts\nin it\x1b[2J"},
+			}
 			r.Run.Command.Program.Needs = []string{`/opt/x" (the pack)`}
 			r.Run.Command.Program.Shim = "/shims/\u0440ython3"
 			r.Run.Env = []string{"GITHUB_TOKEN (yours, by your configuration)=x"}
@@ -385,7 +388,7 @@ func FuzzPrompt(f *testing.F) {
 			r.Run.Granted = Granted{
 				Env: []string{tool}, Unset: []string{about}, Folders: []string{value}, Home: value, LeftOut: []Missing{{value, about}},
 			}
-			r.Run.Policy.Protected = []string{value, about, value, about}
+			r.Run.Policy.Layers = []sandbox.Layer{{Folder: value, Kind: sandbox.LayerOverlay, Reason: about}, {Folder: about, Reason: value}}
 			c.Args, c.Dir, c.Stdin, r.Run.Env = []string{value, about}, "/"+pack, []byte(args+about), []string{"A=" + value}
 			r.Run.Policy.Writable = []string{value}
 		}

@@ -451,7 +451,7 @@ func TestPermitIsACopy(t *testing.T) {
 	permit := b.approve(req, Once)
 	req.Run.Command.Args[0] = "evil"
 	req.Run.Command.Program.Needs[0] = "/"
-	req.Run.Policy.Protected[0] = "/nothing"
+	req.Run.Policy.Layers[0].Folder = "/nothing"
 	req.Run.Command.Env[0] = "LD_PRELOAD=evil"
 	req.Run.Command.Program.Path = "/bin/evil"
 	req.Pack.Digest = "evil"

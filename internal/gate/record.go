@@ -80,8 +80,9 @@ func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	e = spare(e)
 	err := write(e)
 	if errors.Is(err, audit.ErrTooLong) {
-		e.Args, e.Argv, e.Artifacts, e.Protected, e.Changed = nil, nil, nil, nil, nil
-		e.Reads, e.Writes, e.Closed, e.Refused = nil, nil, nil, nil
+		e.Args, e.Argv, e.Artifacts, e.Changed = nil, nil, nil, nil
+		e.Applied, e.Held, e.Refused = nil, nil, nil
+		e.Reads, e.Writes, e.Closed = nil, nil, nil
 		err = write(e)
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // HM-01: every denial leaves exactly one line, with its reason, in a real log
@@ -264,7 +265,11 @@ func TestRunLines(t *testing.T) {
 		Stdout: sandbox.Capture{Total: 7}, Stderr: sandbox.Capture{Total: 3, Head: []byte("hello\ncat: /keys/hunter2: Permission denied\n")},
 		Artifacts: []sandbox.Artifact{{Path: "out/made.txt", Size: 5}},
 		Usage:     sandbox.Usage{CPU: 1200 * time.Millisecond, MaxRSS: 5 << 20},
-		Protected: []sandbox.ProtectedChange{{Path: "/desk/chat/.envrc", Done: "taken away"}},
+		Changes: []*changes.Set{{ID: "c1", Folder: "/site", Changes: []changes.Change{
+			{Path: "made.txt", State: changes.Applied},
+			{Path: ".envrc", State: changes.Held, Reason: "its name is protected"},
+			{Path: "fifo", State: changes.Refused, Reason: "it is a FIFO"},
+		}}},
 	}
 	permit.Hide(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
 	if _, err := permit.Run(t.Context()); err != nil {
@@ -295,8 +300,11 @@ func TestRunLines(t *testing.T) {
 		TimeoutMS: 30_000, CPUMS: 30_000, Memory: 2 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Workspace: 1 << 30, OutputSize: 64 << 20,
 	}
 	end.Refused = []string{"EACCES use /keys/[redacted]"}
-	end.CPUMS, end.MaxRSS, end.Protected = 1200, 5<<20, []string{"/desk/chat/.envrc: taken away"}
-	if diff := cmp.Diff([]audit.Entry{decision, start, end}, b.log.all()); diff != "" {
+	end.CPUMS, end.MaxRSS = 1200, 5<<20
+	made := common
+	made.Event, made.Dir, made.Set = audit.EventChanges, "/site", "c1"
+	made.Applied, made.Held, made.Refused = []string{"made.txt"}, []string{".envrc: its name is protected"}, []string{"fifo: it is a FIFO"}
+	if diff := cmp.Diff([]audit.Entry{decision, start, end, made}, b.log.all()); diff != "" {
 		t.Errorf("lines differ (-want +got):\n%s", diff)
 	}
 }
@@ -554,7 +562,7 @@ func TestCoversWhatItReads(t *testing.T) {
 	}
 }
 
-// A rule of the user's allows a run that an answer could allow only once.
+// A rule of the user's allows a command that an answer could allow only once.
 func TestRuleAllowsOnceOnly(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"exec"}, Where: "config.yaml:1"}}

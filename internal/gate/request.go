@@ -181,7 +181,7 @@ type Run struct {
 type Granted struct {
 	Env     []string // names of variables that have the user's own value
 	Unset   []string // names of granted variables that the user does not have
-	Folders []string // those of Policy.ReadOnly and Policy.Writable that were granted; files too
+	Folders []string // those of Policy.ReadOnly, Writable and Layers that were granted; files too
 	LeftOut []Missing
 	Home    string // the user's home folder, when HOME is that; empty otherwise
 }
@@ -275,7 +275,7 @@ func (r Request) clone() Request {
 		run.Command.Stdin = slices.Clone(run.Command.Stdin)
 		run.Policy.ReadOnly = slices.Clone(run.Policy.ReadOnly)
 		run.Policy.Writable = slices.Clone(run.Policy.Writable)
-		run.Policy.Protected = slices.Clone(run.Policy.Protected)
+		run.Policy.Layers = slices.Clone(run.Policy.Layers)
 		run.Policy.Links = slices.Clone(run.Policy.Links)
 		run.Policy.Images = slices.Clone(run.Policy.Images)
 		run.Command.Program.Interpreters = slices.Clone(run.Command.Program.Interpreters)

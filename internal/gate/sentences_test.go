@@ -71,7 +71,7 @@ var plan = []sentence{
 	{"more to read", func(r *Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home") }, asks},
 	{"more to write", func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, asks},
 	{"one more variable (RP-03)", func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=x") }, asks},
-	{"less that is protected", func(r *Request) { r.Run.Policy.Protected = []string{"/desk/chat/.git"} }, asks},
+	{"another layer", func(r *Request) { r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/site", Kind: sandbox.LayerCopy}} }, asks},
 	{"more of the home for the program", func(r *Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local/lib"} }, asks},
 	{"another shim", func(r *Request) { r.Run.Command.Program.Shim = "/home/ada/.asdf/shims/greet" }, asks},
 	{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, asks},

@@ -11,5 +11,8 @@ func try(context.Context, starter) error { return nil }
 
 func hint(*Report) string { return "" }
 
+// tryOverlay has nothing to try: no level mounts anything here.
+func tryOverlay(context.Context, starter) string { return noNamespaces }
+
 // tryLoopback has nothing to try: no level has such a network here.
 func tryLoopback(context.Context, starter) error { return nil }

@@ -60,6 +60,10 @@ func (*jobStarter) tempDir() string { return "" }
 
 func (*jobStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (*jobStarter) places() bool { return false }
+
+func (*jobStarter) overlays(string) string { return noNamespaces }
+
 // close has nothing to give back: each run has a job and a token of its own.
 func (*jobStarter) close() {}
 
@@ -81,13 +85,13 @@ func (s *jobStarter) start(l *launch) (process, error) {
 	if err != nil {
 		return fail("making a job object", err)
 	}
-	release, err := s.labels.take(l.policy.Writable, l.policy.Protected)
+	release, err := s.labels.take(l.policy.Writable)
 	if err != nil {
 		j.close()
 		return fail("labelling the run's folders", err)
 	}
 	// The temporary folder is removed after the run, with its label.
-	if err = s.labels.lower(l.tmp, nil); err != nil {
+	if err = s.labels.lower(l.tmp); err != nil {
 		err = &ConfineError{Level: LevelPartial, Step: "labelling the run's temporary folder", Err: err}
 	}
 	var handle windows.Handle
@@ -116,6 +120,8 @@ type jobProcess struct {
 	labels  *labeler
 	killed  bool
 }
+
+func (p *jobProcess) hidden() int64 { return 0 }
 
 func (p *jobProcess) ended() <-chan struct{} { return p.exited }
 
@@ -240,6 +246,9 @@ func hint(r *Report) string {
 	}
 	return ""
 }
+
+// tryOverlay has nothing to try: no level mounts anything here.
+func tryOverlay(context.Context, starter) string { return noNamespaces }
 
 // tryLoopback has nothing to try: no level has such a network here.
 func tryLoopback(context.Context, starter) error { return nil }

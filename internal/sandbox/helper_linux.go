@@ -23,6 +23,8 @@ type helper struct {
 	socket *os.File // the helper takes its end for the end of us
 	group  string   // the control group of its job; empty: none
 	failed bool     // it did not end by itself; known when it was closed
+
+	layers []*os.File // of the job, once they came; owned by who asks for the answer
 }
 
 // helperExit bounds how long a helper that has said its last word takes to end.
@@ -86,14 +88,17 @@ func (h *helper) send(message []byte, l *launch) error {
 	return err
 }
 
-// answer returns what the helper says in the end.
+// answer returns what the helper says in the end. Before that, the layers of the
+// job come.
 func (h *helper) answer() (*confine.Report, error) {
-	var head [confine.HeadSize]byte
-	if _, err := io.ReadFull(h.socket, head[:]); err != nil {
-		return nil, err
+	var n uint32
+	for n == 0 {
+		var err error
+		if n, err = h.head(); err != nil {
+			return nil, err
+		}
 	}
 	const most = 64 << 10
-	n := confine.Length(head)
 	if n > most {
 		return nil, fmt.Errorf("the helper's answer has %d bytes", n)
 	}
@@ -102,6 +107,46 @@ func (h *helper) answer() (*confine.Report, error) {
 		return nil, err
 	}
 	return confine.ParseReport(body)
+}
+
+// head returns the length of the next message, and takes the descriptors that
+// come with it. They come with the first byte.
+func (h *helper) head() (length uint32, err error) {
+	conn, err := h.socket.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var head [confine.HeadSize]byte
+	control := make([]byte, unix.CmsgSpace(4*confine.MaxLayers))
+	var n, cn int
+	var got error
+	err = conn.Read(func(fd uintptr) bool {
+		n, cn, _, _, got = unix.Recvmsg(int(fd), head[:], control, unix.MSG_CMSG_CLOEXEC)
+		return got != unix.EAGAIN
+	})
+	if err = errors.Join(err, got); err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:cn])
+	if err != nil {
+		return 0, err
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return 0, err
+		}
+		for _, fd := range fds {
+			h.layers = append(h.layers, os.NewFile(uintptr(fd), "layer"))
+		}
+	}
+	if _, err := io.ReadFull(h.socket, head[n:]); err != nil {
+		return 0, err
+	}
+	return confine.Length(head), nil
 }
 
 // listens reports whether the helper, which has no job yet, is still there.

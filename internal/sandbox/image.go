@@ -12,7 +12,13 @@ import (
 
 // images are the Images of a Policy that was checked, with the real path of
 // each From.
-type images []Image
+type images []image
+
+// An image is an [Image], with what package sandbox alone decides.
+type image struct {
+	At, From string
+	writable bool // From is the run's own copy of a layered folder
+}
 
 // openImages checks the Policy's Images, as [Policy.check] does the rest.
 func (p *Policy) openImages() (images, error) {
@@ -44,9 +50,9 @@ func (p *Policy) openImages() (images, error) {
 		case !samePath(at, i.At):
 			return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("image at %q is reached through a symbolic link", i.At)}
 		}
-		im = append(im, Image{At: i.At, From: from})
+		im = append(im, image{At: i.At, From: from})
 	}
-	writable := bothSpellings(p.Writable)
+	writable := bothSpellings(slices.Concat(p.Writable, layered(p.Layers)))
 	for n, i := range im {
 		if slices.ContainsFunc(writable, func(dir string) bool { return insideAny([]string{i.At}, dir) }) {
 			return fail(nil, "image %q has a writable folder in it", i.At)
@@ -69,7 +75,7 @@ func nested(a, b string) bool { return insideAny([]string{a}, b) || insideAny([]
 
 // covers reports whether path is At of an image or below it.
 func (im images) covers(path string) bool {
-	return slices.ContainsFunc(im, func(i Image) bool { return insideAny([]string{i.At}, path) })
+	return slices.ContainsFunc(im, func(i image) bool { return insideAny([]string{i.At}, path) })
 }
 
 // path is where what a run finds at the absolute path is on this machine.
@@ -110,10 +116,10 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 	if slices.ContainsFunc(c.Program.Interpreters, func(i Interpreter) bool { return im.covers(i.Path) }) {
 		// It is the kernel that reads the path, and it reads it in the script.
 		return p, c, &CommandError{Problem: fmt.Sprintf(
-			"the script %q names in its first line an interpreter by its path in the pack, and a run at this sandbox level gets the pack at another path",
+			"the script %q names in its first line an interpreter by its path in the pack or project, which a run at this sandbox level gets at another path",
 			c.Program.Path)}
 	}
-	var readable []string
+	var readable, writable []string
 	for _, path := range p.ReadOnly {
 		// Whether it is in At, or leads there, the bytes that are there are not
 		// what was approved.
@@ -124,10 +130,14 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 	}
 	p.Private = slices.Clone(p.Private)
 	for _, i := range im {
-		readable = append(readable, i.From)
+		if i.writable {
+			writable = append(writable, i.From)
+		} else {
+			readable = append(readable, i.From)
+		}
 		p.Private = append(p.Private, i.From)
 	}
-	p.ReadOnly = readable
+	p.ReadOnly, p.Writable = readable, slices.Concat(p.Writable, writable)
 
 	dir := c.Dir
 	c = im.files(c)
@@ -228,8 +238,8 @@ func beginsPath(before string) bool {
 // of a run that is under way: a mount is where the folder under it goes, and
 // that can be renamed by others when the run sees the folder that it is in.
 func (im images) live(p *Policy, c *Command) bool {
-	seen := bothSpellings(slices.Concat(systemDirs(), c.Program.Needs, p.ReadOnly, p.Writable))
-	return slices.ContainsFunc(im, func(i Image) bool {
+	seen := bothSpellings(slices.Concat(systemDirs(), c.Program.Needs, p.ReadOnly, p.Writable, layered(p.Layers)))
+	return slices.ContainsFunc(im, func(i image) bool {
 		return slices.ContainsFunc(seen, func(dir string) bool {
 			return !insideAny([]string{i.At}, dir) && insideAny([]string{dir}, i.At)
 		})

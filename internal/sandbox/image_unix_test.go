@@ -150,7 +150,7 @@ cat "$PACKS_PACK_DIR/data" "$1" "${2#--file=}" && cat | xargs cat
 }
 
 // What is at a pack's own place is out of reach where the level can see to it:
-// also by way of a folder that it is in, a link, or a protected path.
+// also by way of a folder that it is in, or a link.
 func TestRunImageHides(t *testing.T) {
 	w := newPackWorld(t, map[string]string{"data": "good", "sub/data": "good"})
 	if err := os.WriteFile(filepath.Join(w.pack, "key"), []byte("evil"), 0o600); err != nil {
@@ -161,27 +161,24 @@ func TestRunImageHides(t *testing.T) {
 	if err := errors.Join(os.Symlink(w.pack, link), os.Symlink(filepath.Join(w.pack, "sub"), into)); err != nil {
 		t.Fatal(err)
 	}
-	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
+	r := New(Options{Skip: skipped(), TempDir: t.TempDir(), Changes: keptChanges(t)})
 	defer r.Close()
 	if r.Level() == LevelNone {
 		t.Skip("level none hides nothing")
 	}
 	for name, change := range map[string]func(p *Policy){
-		"as it is":            func(*Policy) {},
-		"not among readable":  func(p *Policy) { p.ReadOnly = nil },
-		"parts are readable":  func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.pack+"/sub", w.pack+"/key") },
-		"links are readable":  func(p *Policy) { p.ReadOnly = append(p.ReadOnly, filepath.Clean(link), filepath.Clean(into)) },
-		"parent is readable":  func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.project) },
-		"parent is writable":  func(p *Policy) { p.Writable = append(p.Writable, w.project) },
-		"a part is protected": func(p *Policy) { p.Writable, p.Protected = append(p.Writable, w.project), []string{w.pack + "/key"} },
-		"parents is protected": func(p *Policy) {
-			p.Writable, p.Protected = append(p.Writable, w.project), []string{w.project + "/.packs"}
-		},
+		"as it is":           func(*Policy) {},
+		"not among readable": func(p *Policy) { p.ReadOnly = nil },
+		"parts are readable": func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.pack+"/sub", w.pack+"/key") },
+		"links are readable": func(p *Policy) { p.ReadOnly = append(p.ReadOnly, filepath.Clean(link), filepath.Clean(into)) },
+		"parent is readable": func(p *Policy) { p.ReadOnly = append(p.ReadOnly, w.project) },
+		"parent is writable": func(p *Policy) { p.Writable = append(p.Writable, w.project) },
+		"parent is layered":  func(p *Policy) { p.Layers = r.Layers(t.Context(), []string{w.project}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := w.policy()
 			change(&p)
-			if strings.Contains(name, "parent") || strings.Contains(name, "protected") {
+			if strings.Contains(name, "parent") {
 				if r.Level() < LevelFull {
 					t.Skip("a level without mounts cannot hide a part of what may be read")
 				}

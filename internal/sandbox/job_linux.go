@@ -55,7 +55,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	j := &confine.Job{
 		Path: l.argv[0], Args: l.argv[1:], Env: l.env,
 		Namespaces: s.namespaces, HostNet: policy.Network == NetworkFull, Loopback: policy.Network == NetworkLoopback,
-		TmpSize: limits.Workspace,
+		TmpSize: limits.Workspace, Layer: confine.Room{Bytes: limits.Layer, Names: int64(limits.LayerNames)},
 		Limits: confine.Limits{
 			CPU: int64((limits.CPU + time.Second - 1) / time.Second), Data: limits.Memory,
 			Processes: int64(limits.Processes), Files: int64(limits.OpenFiles), FileSize: limits.FileSize,
@@ -95,6 +95,11 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	for _, path := range policy.Writable {
 		t.add(path, true, false)
 	}
+	if l.layers != nil {
+		for _, one := range l.layers.all {
+			t.layer(one)
+		}
+	}
 	for _, i := range l.images {
 		t.show(i)
 	}
@@ -110,7 +115,6 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	if !s.namespaces {
 		j.Env = t.withoutHidden(l.env)
 	}
-	t.protect(policy.Writable, policy.Protected)
 	if l.images.covers(c.Dir) {
 		j.Dir = c.Dir // in the image, where it was looked at, no link leads there
 	} else {
@@ -128,7 +132,7 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 			Path: path, State: stateOf(f.stamp), System: err == nil && insideAny(systemDirs(), resolved) && !l.images.covers(path),
 		})
 	}
-	if c.WorkspaceID != nil {
+	if c.WorkspaceID != nil && !l.images.covers(c.Workspace) {
 		t.identify(c.Workspace, confineID(c.WorkspaceID))
 	}
 	t.finish()
@@ -156,7 +160,7 @@ func (s *confiner) opensSockets(l *launch) bool {
 	if s.landlock >= 9 {
 		return true
 	}
-	for _, path := range slices.Concat(l.command.Program.Needs, l.policy.ReadOnly, l.policy.Writable) {
+	for _, path := range slices.Concat(l.command.Program.Needs, l.policy.ReadOnly, l.policy.Writable, layered(l.policy.Layers)) {
 		if !l.images.covers(path) && !slices.Contains(l.policy.Private, path) && !inSystem(path) && !isFile(path) {
 			return false
 		}
@@ -264,17 +268,36 @@ func (t *view) add(path string, writable, optional bool) {
 
 // show puts an image in its place, after everything that it is in. Without
 // mounts, its From is among what the run may read.
-func (t *view) show(i Image) {
+func (t *view) show(i image) {
 	if !t.confined.namespaces {
 		return
 	}
 	file := isFile(i.From)
-	t.job.Binds = append(t.job.Binds, confine.Bind{Path: i.At, From: i.From, File: file})
+	t.job.Binds = append(t.job.Binds, confine.Bind{Path: i.At, From: i.From, File: file, Writable: i.writable})
 	access := uint64(accessRead)
+	if i.writable {
+		access = accessWrite
+	}
 	if file {
 		access &= accessFile
 	}
 	t.allow(i.At, access)
+}
+
+// layer makes what is at a layered folder changeable, without the folder being
+// changed. The other kinds are images, or read-only.
+func (t *view) layer(l *layer) {
+	if l.Kind != LayerOverlay {
+		return
+	}
+	t.add(l.Folder, true, false)
+	i := slices.IndexFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == l.Folder })
+	if i < 0 {
+		t.missing = l.Folder // a link by now, or gone
+		return
+	}
+	t.job.Binds[i].Layered = true
+	t.identify(l.Folder, confineID(l.info))
 }
 
 func (t *view) link(path, target string) {
@@ -310,36 +333,6 @@ func (t *view) withoutHidden(env []string) []string {
 	return env
 }
 
-// protect makes existing protected paths read-only, where there are mounts to
-// do that with. The folders on the way to them become mounts as well, so that
-// none can be renamed, and others put in its place.
-func (t *view) protect(writable, protected []string) {
-	for _, path := range protected {
-		stops, links := trail(path)
-		if len(stops) == 0 || len(links) > 0 || t.images.covers(path) {
-			continue // what is not there, or is a link, is looked after when the run is over
-		}
-		for _, root := range writable {
-			rel, err := filepath.Rel(root, path)
-			if err != nil || !filepath.IsLocal(rel) || rel == "." {
-				continue
-			}
-			at := root
-			parts := strings.Split(rel, "/")
-			for i, part := range parts {
-				at = filepath.Join(at, part)
-				info, err := os.Lstat(at)
-				if err != nil || slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool { return b.Path == at }) {
-					continue
-				}
-				t.job.Binds = append(t.job.Binds, confine.Bind{
-					Path: at, File: !info.IsDir(), Optional: true, Writable: i < len(parts)-1,
-				})
-			}
-		}
-	}
-}
-
 // identify says which folder must be at a path.
 func (t *view) identify(path string, id confine.ID) {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
@@ -351,10 +344,18 @@ func (t *view) identify(path string, id confine.ID) {
 		}
 	}
 	for i := range t.job.Landlock.Rules {
-		if t.job.Landlock.Rules[i].Path == path {
+		// What a layer shows of a folder is another one, by its numbers.
+		if t.job.Landlock.Rules[i].Path == path && !t.layered(path) {
 			t.job.Landlock.Rules[i].ID = id
 		}
 	}
+}
+
+// layered reports whether path is in a layered folder.
+func (t *view) layered(path string) bool {
+	return slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool {
+		return b.Layered && insideAny([]string{b.Path}, path)
+	})
 }
 
 // finish puts everything in order, and leaves out what the kernel does not know

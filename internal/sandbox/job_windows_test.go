@@ -109,16 +109,13 @@ func TestJobWrites(t *testing.T) {
 	}{
 		{filepath.Join(outside, "f"), 1},
 		{filepath.Join(inside, "f"), 0},
-		{filepath.Join(inside, "keep"), 1},
 		{filepath.Join(inside, "dir", "f"), 0},
 		{filepath.Join(inside, "old"), 0},
 	} {
-		for _, name := range []string{"keep", "old"} {
-			if err := os.WriteFile(filepath.Join(inside, name), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		if err := os.WriteFile(filepath.Join(inside, "old"), nil, 0o600); err != nil {
+			t.Fatal(err)
 		}
-		p := Policy{Writable: []string{inside}, Protected: []string{filepath.Join(inside, "keep")}}
+		p := Policy{Writable: []string{inside}}
 		res, err := r.Run(t.Context(), p, behave(t, "write", c.path, "x"))
 		if err != nil {
 			t.Fatal(err)

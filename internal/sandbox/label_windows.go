@@ -64,13 +64,9 @@ func newLabeler(log *slog.Logger) (*labeler, error) {
 	return lb, nil
 }
 
-// take makes the folders, but for what is protected, writable to programs of
-// low integrity until release is called.
-func (lb *labeler) take(folders, protected []string) (release func(), err error) {
-	keep := map[string]bool{}
-	for _, path := range protected {
-		keep[winjob.Fold(filepath.Clean(path))] = true
-	}
+// take makes the folders writable to programs of low integrity until release is
+// called.
+func (lb *labeler) take(folders []string) (release func(), err error) {
 	var taken []string
 	release = func() {
 		lb.mu.Lock()
@@ -86,7 +82,7 @@ func (lb *labeler) take(folders, protected []string) (release func(), err error)
 		lb.mu.Lock()
 		taken = append(taken, folder)
 		if lb.holds.Take(folder) {
-			err = lb.lower(folder, keep)
+			err = lb.lower(folder)
 		}
 		lb.mu.Unlock()
 		if err != nil {
@@ -99,7 +95,7 @@ func (lb *labeler) take(folders, protected []string) (release func(), err error)
 
 // lower labels the folder, unless it is low because of where it is, as
 // everything in AppData\LocalLow.
-func (lb *labeler) lower(folder string, keep map[string]bool) error {
+func (lb *labeler) lower(folder string) error {
 	left, first := 0, error(nil)
 	err := walkLabels(folder, func(e labelEntry) (bool, error) {
 		sd := lb.lowFile
@@ -112,7 +108,7 @@ func (lb *labeler) lower(folder string, keep map[string]bool) error {
 				return false, nil
 			}
 			return true, e.label(sd)
-		case keep[winjob.Fold(e.path)], !e.dir && e.links > 1:
+		case !e.dir && e.links > 1:
 			return false, nil
 		}
 		if err := e.label(sd); err != nil {

@@ -18,6 +18,14 @@ type starter interface {
 	// paths.
 	shows(p *Policy, c *Command, im images) bool
 
+	// places reports whether the starter puts the launch's images in their places,
+	// rather than being given other paths.
+	places() bool
+
+	// overlays says why a folder cannot be seen by a run through a layer that
+	// takes what the run writes; empty: it can.
+	overlays(dir string) string
+
 	// start starts the program of l. Its error means that nothing was started,
 	// and is one that [Runner.Run] documents. It keeps none of l's files.
 	start(l *launch) (process, error)
@@ -32,9 +40,11 @@ type launch struct {
 	policy                Policy // with its limits filled in
 	command               *Command
 	images                images
+	layers                *layers
 	checked               []checkedFile // that were verified
 	argv, env             []string      // both whole, argv[0] is the program's path
 	tmp                   string        // what TMPDIR is
+	tmpOnDisk             bool          // and nothing bounds it but we
 	stdin, stdout, stderr *os.File      // the program's own ends; a nil stdin is at its end
 }
 
@@ -50,6 +60,11 @@ type process interface {
 	// kill ends everything; ended closes soon after.
 	kill()
 
+	// hidden is how many bytes the run has in files without a name, as far as that
+	// can be seen. Unlike the other methods it may be called at any time, by
+	// another goroutine.
+	hidden() int64
+
 	// reap is called when ended is closed. It kills what is left, waits until
 	// that is gone, and gives back everything that the process held.
 	reap() ending
@@ -61,6 +76,7 @@ type ending struct {
 	signal string // "SIGKILL" and so on, or empty
 	cause  Cause  // that the level knows of; CauseExit otherwise
 	usage  Usage
+	lost   bool  // nobody knows whether the program ended by itself
 	err    error // the program was not started after all, or nobody knows how it ended
 }
 
@@ -77,6 +93,10 @@ type Report struct {
 	// Loopback says that Level can give a run a network of its own with nothing
 	// but the run's processes on it.
 	Loopback bool
+
+	// Overlay says why no run can be given a folder of the user's through a layer
+	// in memory, where Layers are copies at best; empty: it can.
+	Overlay string
 }
 
 // A Trial is what became of trying one level by running a program under it.

@@ -34,6 +34,10 @@ func (*seatbeltStarter) tempDir() string { return "" }
 
 func (*seatbeltStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (*seatbeltStarter) places() bool { return false }
+
+func (*seatbeltStarter) overlays(string) string { return noNamespaces }
+
 func (*seatbeltStarter) close() {}
 
 func (s *seatbeltStarter) start(l *launch) (process, error) {
@@ -123,10 +127,6 @@ func (s *seatbeltStarter) rules(l *launch, self string) (seatbelt.Rules, error) 
 			r.Names = appendNew(r.Names, filepath.Join(dir, filepath.Base(link.Path)))
 		}
 	}
-	var err error
-	if r.Protected, err = seatbelt.RealProtected(l.policy.Protected, seatbelt.RealPath); err != nil {
-		return r, &ConfineError{Level: LevelFull, Step: "finding what is protected", Err: err}
-	}
 	return r, nil
 }
 
@@ -159,6 +159,8 @@ type seatbeltProcess struct {
 	*seatbelt.Process
 	launch *launch
 }
+
+func (p *seatbeltProcess) hidden() int64 { return 0 }
 
 func (p *seatbeltProcess) ended() <-chan struct{} { return p.Ended() }
 func (p *seatbeltProcess) terminate()             { p.Terminate() }
@@ -276,7 +278,7 @@ func (s *seatbeltStarter) try(ctx context.Context) error {
 	defer r.Close()
 	limits := DefaultLimits()
 	p, err := s.start(&launch{
-		policy:  Policy{ReadOnly: []string{scene.Pack}, Writable: []string{scene.Inside}, Protected: []string{filepath.Dir(scene.Protected)}, Limits: limits},
+		policy:  Policy{ReadOnly: []string{scene.Pack}, Writable: []string{scene.Inside}, Limits: limits},
 		command: &Command{Program: Program{Name: "packs-mcp", Path: self, Resolved: self}, Dir: "/"},
 		argv:    append([]string{self, confine.CheckArg}, scene.Args()...),
 		env:     []string{"TMPDIR=" + scene.Inside}, tmp: scene.Inside, stdout: w, stderr: w,
@@ -320,6 +322,9 @@ func hint(r *Report) string {
 	}
 	return ""
 }
+
+// tryOverlay has nothing to try: no level mounts anything here.
+func tryOverlay(context.Context, starter) string { return noNamespaces }
 
 // tryLoopback has nothing to try: no level has such a network here.
 func tryLoopback(context.Context, starter) error { return nil }

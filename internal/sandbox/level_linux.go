@@ -26,6 +26,9 @@ type confiner struct {
 	landlock   int // the kernel's ABI; 0: not used
 
 	noListener error // why the filter cannot ask the helper; nil: it can. Set by try alone.
+	// overlay says why there are no layers in memory; empty: there are. It is set
+	// by the probe.
+	overlay string
 
 	etc    publicRules
 	spares spares
@@ -41,6 +44,8 @@ func (s *confiner) tempDir() string {
 func (s *confiner) shows(p *Policy, c *Command, im images) bool {
 	return s.namespaces && !im.live(p, c)
 }
+
+func (s *confiner) places() bool { return s.namespaces }
 
 func (s *confiner) close() {
 	s.spares.close()
@@ -69,6 +74,7 @@ func (s *confiner) start(l *launch) (process, error) {
 	p := &confined{helper: h, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
 	go func() {
 		p.report, _ = h.answer() // whatever is wrong with it, nobody knows how the run ended
+		l.layers.give(h.layers)
 		close(p.done)
 	}()
 	return p, nil
@@ -110,6 +116,7 @@ type confined struct {
 }
 
 func (p *confined) ended() <-chan struct{} { return p.done }
+func (p *confined) hidden() int64          { return hiddenBelow(p.helper.cmd.Process.Pid, false) }
 func (p *confined) terminate()             { p.order(confine.OrderTerminate) }
 
 // obeyTime bounds how long a helper that is to kill everything takes. When it
@@ -139,7 +146,7 @@ func (p *confined) reap() ending {
 			killOrphans()
 		}
 		p.helper.tidy()
-		return ending{code: -1, signal: "SIGKILL"}
+		return ending{code: -1, signal: "SIGKILL", lost: true}
 	}
 	if p.report.Failed {
 		return ending{code: -1, err: p.failure()}
@@ -256,10 +263,10 @@ func try(ctx context.Context, s starter) error {
 	if c.landlock > 0 {
 		checks = append(checks, confine.CheckLandlock)
 	}
-	err := c.try(ctx, NetworkNone, checks)
+	err := c.try(ctx, Policy{}, nil, checks)
 	if ce, ok := errors.AsType[*ConfineError](err); ok && ce.Step == confine.StepListen {
 		c.noListener = ce.Err
-		err = c.try(ctx, NetworkNone, checks)
+		err = c.try(ctx, Policy{}, nil, checks)
 	}
 	if ce, ok := errors.AsType[*ConfineError](err); ok {
 		return fmt.Errorf("%s: %w", ce.Step, ce.Err)
@@ -284,6 +291,50 @@ func (s *confiner) gaps() []string {
 		s.noListener, refused, zero)}
 }
 
+// tryOverlay runs this program under s in a folder with a layer, which it writes
+// to. It returns why that cannot be done; empty: it can.
+func tryOverlay(ctx context.Context, s starter) string {
+	c, ok := s.(*confiner)
+	if !ok || !c.namespaces {
+		return noNamespaces
+	}
+	if err := c.tryOverlay(ctx); err != nil {
+		c.overlay = "no overlay in memory: " + err.Error()
+	}
+	return c.overlay
+}
+
+func (s *confiner) tryOverlay(ctx context.Context) error {
+	temp, err := newTemp("")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = temp.remove() }()
+	dir, err := filepath.EvalSymlinks(temp.path)
+	if err != nil {
+		return err
+	}
+	if err := confine.PrepareLayer(dir); err != nil {
+		return err
+	}
+	policy := Policy{Layers: []Layer{{Folder: dir, Kind: LayerOverlay}}}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	one := &layer{Layer: policy.Layers[0], info: info}
+	l := &layers{all: []*layer{one}}
+	defer func() {
+		if one.dir != nil {
+			_ = one.dir.Close()
+		}
+	}()
+	if err := s.try(ctx, policy, l, []string{confine.CheckLayer, dir}); err != nil {
+		return err
+	}
+	return confine.InspectLayer(dir, one.dir)
+}
+
 // tryLoopback runs this program under s with a network of its own, which it
 // uses.
 func tryLoopback(ctx context.Context, s starter) error {
@@ -291,10 +342,10 @@ func tryLoopback(ctx context.Context, s starter) error {
 	if !ok {
 		return nil
 	}
-	return c.try(ctx, NetworkLoopback, []string{confine.CheckLoopback})
+	return c.try(ctx, Policy{Network: NetworkLoopback}, nil, []string{confine.CheckLoopback})
 }
 
-func (s *confiner) try(ctx context.Context, network Network, checks []string) error {
+func (s *confiner) try(ctx context.Context, policy Policy, layers *layers, checks []string) error {
 	exe, err := filepath.EvalSymlinks("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -313,8 +364,10 @@ func (s *confiner) try(ctx context.Context, network Network, checks []string) er
 		return err
 	}
 	defer r.Close()
+	policy.ReadOnly, policy.Limits = append(policy.ReadOnly, exe), DefaultLimits()
 	p, err := s.start(&launch{
-		policy:  Policy{ReadOnly: []string{exe}, Network: network, Limits: DefaultLimits()},
+		policy:  policy,
+		layers:  layers,
 		command: &Command{Program: Program{Name: "packs-mcp", Path: exe, Resolved: exe}, Dir: "/"},
 		argv:    append([]string{exe, confine.CheckArg}, checks...),
 		env:     []string{"TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, tmp: tmp, stdout: w, stderr: w,

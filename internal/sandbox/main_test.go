@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 )
 
@@ -98,6 +99,16 @@ func child(mode string, args []string) int {
 		return systemChild(mode, args)
 	}
 	return 0
+}
+
+// keptChanges is a place for what runs change in their layers.
+func keptChanges(t *testing.T) *changes.Store {
+	t.Helper()
+	s, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func stream(name string) *os.File {

@@ -17,6 +17,10 @@ func (plainStarter) tempDir() string { return "" }
 
 func (plainStarter) shows(*Policy, *Command, images) bool { return false }
 
+func (plainStarter) places() bool { return false }
+
+func (plainStarter) overlays(string) string { return noNamespaces }
+
 func (plainStarter) close() {}
 
 func (plainStarter) start(l *launch) (process, error) {
@@ -43,6 +47,7 @@ type plainProcess struct {
 
 func (p *plainProcess) ended() <-chan struct{} { return p.exited }
 func (p *plainProcess) terminate()             { terminateGroup(p.cmd) }
+func (p *plainProcess) hidden() int64          { return hiddenBelow(p.cmd.Process.Pid, true) }
 func (p *plainProcess) kill()                  { killGroup(p.cmd) }
 
 func (p *plainProcess) reap() ending {

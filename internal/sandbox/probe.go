@@ -49,11 +49,13 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 		}
 		report.Level, report.NetworkEnforced = c.level, c.network
 		report.Loopback = c.alone && tryLoopback(ctx, c.starter) == nil
+		report.Overlay = tryOverlay(ctx, c.starter)
 		report.Trials = append(report.Trials, trial)
 		report.Hint = hint(report)
 		return report, c.starter
 	}
 	report.Trials = append(report.Trials, Trial{Level: LevelNone})
+	report.Overlay = noNamespaces
 	report.Hint = hint(report)
 	return report, plainStarter{}
 }

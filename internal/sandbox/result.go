@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // A Cause says why a run was ended, or failed, other than by the program.
@@ -14,11 +16,37 @@ const (
 	CauseTimeout        Cause = "timeout"         // longer than Limits.Timeout
 	CauseOutputLimit    Cause = "output_limit"    // more output than Limits.OutputTotal
 	CauseCancelled      Cause = "cancelled"       // the context of the run was done
-	CauseWorkspaceLimit Cause = "workspace_limit" // ended by itself, and left more than Limits.Workspace behind
+	CauseWorkspaceLimit Cause = "workspace_limit" // held more on disk than Limits.Workspace, or than Limits.Layer in a copy
+	CauseDiskFull       Cause = "disk_full"       // the disk of the audit log was about to be full
 	CauseCPULimit       Cause = "cpu_limit"       // more processor time than Limits.CPU
 	CauseFileSizeLimit  Cause = "file_size_limit" // wrote a file beyond Limits.FileSize
 	CauseProcessLimit   Cause = "process_limit"   // more processes than Limits.Processes, where the system itself cannot refuse them
 )
+
+// words says the cause for people, as what a run was ended by.
+func (c Cause) words() string {
+	switch c {
+	case CauseExit:
+		return ""
+	case CauseTimeout:
+		return "the time limit"
+	case CauseOutputLimit:
+		return "the limit on output"
+	case CauseCancelled:
+		return "the call being cancelled"
+	case CauseWorkspaceLimit:
+		return "the limit on the workspace"
+	case CauseDiskFull:
+		return "the disk of the audit log being almost full"
+	case CauseCPULimit:
+		return "the limit on processor time"
+	case CauseFileSizeLimit:
+		return "the limit on the size of a file"
+	case CauseProcessLimit:
+		return "the limit on processes"
+	}
+	return string(c)
+}
 
 // A Result is what came of a program that was started.
 type Result struct {
@@ -39,16 +67,11 @@ type Result struct {
 	MoreArtifacts int               // how many more of both there were than are listed
 	Incomplete    bool              // the workspace has more entries than were looked at
 
-	// Protected are the paths of Policy.Protected, or below one, that changed or
-	// appeared during the run, with what was done about it.
-	Protected []ProtectedChange
-}
-
-// A ProtectedChange is something protected that changed during a run. Somebody
-// else, an editor perhaps, may be the one who changed it.
-type ProtectedChange struct {
-	Path string // absolute
-	Done string // for people: "put back; the changed file is in .packs-mcp/r1.protected/1"
+	// Changes are what came of the changes in the Policy's Layers: one set for each
+	// folder that has any. ChangesProblem says why sets are missing; then their
+	// folders are as they were before, and what the run did to them is lost.
+	Changes        []*changes.Set
+	ChangesProblem string
 }
 
 // Usage is what the program and those of its children that it waited for used.

@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // Options are those of a [Runner]. The zero value is ready.
@@ -28,6 +31,22 @@ type Options struct {
 	// child that left its process group holds the other end; 0 stands for 250
 	// milliseconds.
 	Drain time.Duration
+
+	// Changes keeps what runs changed in their Layers; nil: every layered folder is
+	// read-only.
+	Changes *changes.Store
+
+	// CopyDir is the existing folder for copies that runs get of layered folders;
+	// best on the file system of the user's projects. Empty: the system's temporary
+	// folder.
+	CopyDir string
+
+	// ReserveDir is a folder on the disk of the audit log, and Reserve how many
+	// bytes of that disk stay free: with less, nothing is started, and runs are
+	// ended, so that no run keeps the next call from being recorded. Empty or 0: no
+	// reserve.
+	ReserveDir string
+	Reserve    int64
 
 	TempDir  string       // existing parent of the runs' temporary folders; empty: the system's
 	Lookuper *Lookuper    // shares its digests, so that a check before a start is quick; nil: one of its own
@@ -48,8 +67,6 @@ type Runner struct {
 	probing sync.Mutex
 	report  *Report // guarded by probing; nil: not probed yet
 	starter starter // of report.Level; guarded by probing
-
-	guards guards // of the protected paths of the runs that are under way
 }
 
 // New returns a Runner.
@@ -91,12 +108,10 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	level, s := LevelNone, starter(nil)
-	if im != nil {
-		if level, s = r.best(ctx); !s.shows(&p, &c, im) {
-			if p, c, err = im.rename(p, c); err != nil {
-				return nil, err
-			}
+	level, s := r.best(ctx)
+	if im != nil && !s.shows(&p, &c, im) {
+		if p, c, err = im.rename(p, c); err != nil {
+			return nil, err
 		}
 	}
 	if err := im.files(c).check(); err != nil {
@@ -116,9 +131,6 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		defer root.Close()
 		ws = &workspace{root: root, before: scan(root)}
 	}
-	if s == nil {
-		level, s = r.best(ctx)
-	}
 	tmp := s.tempDir()
 	if tmp == "" {
 		folder, err := newTemp(r.o.TempDir)
@@ -133,24 +145,27 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 		}()
 	}
 
-	guarded, err := r.guards.guard(&p)
+	over, err := r.openLayers(ctx, s, &p, &c)
 	if err != nil {
 		return nil, err
 	}
-	defer guarded.release()
-	res, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, tmp: tmp}, ws)
-	changes := guarded.settle(ws, c.RunID)
+	defer r.closeLayers(over)
+	if p, c, im, err = over.place(s, p, c, im); err != nil {
+		return nil, err
+	}
+	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp, tmpOnDisk: s.tempDir() == ""}, ws)
 	if err != nil {
 		return nil, err
 	}
-	res.Level, res.Protected = level, changes
+	res.Level = level
+	over.finish(ctx, &p, res, lost)
 	if ws != nil {
 		ws.report(res, p.Limits)
 	}
 	return res, nil
 }
 
-func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (*Result, error) {
+func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (_ *Result, lost bool, _ error) {
 	c, limits := l.command, l.policy.Limits
 	tempNames := []string{"TMPDIR=" + l.tmp}
 	if runtime.GOOS == "windows" {
@@ -159,29 +174,35 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	l.argv = append([]string{c.Program.Path}, c.Args...)
 	l.env = MergeEnv(c.Env, tempNames)
 	if err := checkSpace(l.argv, l.env); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	pipes, err := openPipes(l, c)
 	if err != nil {
-		return nil, fmt.Errorf("making pipes for the run: %w", err)
+		return nil, false, fmt.Errorf("making pipes for the run: %w", err)
 	}
 	defer pipes.close()
 
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
+		return nil, false, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
 	}
 	here := l.images.files(*c)
 	if l.checked, err = r.o.Lookuper.verify(here.Program); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := here.checkDirID(); err != nil { // looking at the workspace may have taken its time
-		return nil, err
+		return nil, false, err
 	}
+	if !r.reserveLeft() {
+		return nil, false, &CommandError{Problem: fmt.Sprintf(
+			"the disk of the audit log has less than %d MiB free, which are kept for the log", r.o.Reserve>>20)}
+	}
+	bounds := l.bounds(ws)
+	defer closeBounds(bounds)
 	keepDescriptors()
 	res := &Result{Started: time.Now()}
 	proc, err := s.start(l)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	pipes.closeChildEnds()
 
@@ -203,6 +224,9 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 			grace, end = time.After(d), at
 		}
 	}
+	stopWatching := make(chan struct{})
+	watched := r.watchBounds(stopWatching, bounds, proc.hidden)
+	full := watched
 	done, over := ctx.Done(), out.over
 	for running := true; running; {
 		select {
@@ -210,6 +234,10 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 			running = false
 		case <-timeout.C:
 			stop(CauseTimeout, r.o.Grace)
+		case why, ok := <-full:
+			if full = nil; ok {
+				stop(why, r.o.Grace)
+			}
 		case <-done:
 			done = nil
 			if errors.Is(context.Cause(ctx), ErrShutdown) {
@@ -228,6 +256,9 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 		}
 	}
 	res.Duration = time.Since(res.Started)
+	close(stopWatching)
+	for range watched { // until nobody looks at what is about to be gone
+	}
 
 	// When nothing of the run is left, nobody prints any more, and the readers
 	// come to an end, unless somebody got away.
@@ -239,7 +270,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	<-feeder
 
 	if ended.err != nil {
-		return nil, ended.err
+		return nil, false, ended.err
 	}
 	if out.exceeded && res.Cause == CauseExit {
 		res.Cause = CauseOutputLimit
@@ -247,9 +278,12 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	if res.Cause == CauseExit {
 		res.Cause = ended.cause
 	}
+	if res.Cause == CauseExit {
+		res.Cause = overBounds(bounds, 0)
+	}
 	res.ExitCode, res.Signal, res.Usage = ended.code, ended.signal, ended.usage
 	res.Stdout, res.Stderr, res.Merged = out.stdout.capture(), out.stderr.capture(), out.merged.capture()
-	return res, nil
+	return res, ended.lost, nil
 }
 
 // maxDrains is how many times as long as usual output is read that is there, when
@@ -411,8 +445,10 @@ func MakeTemp() (path string, remove func() error, err error) {
 // sweep removes what servers that were killed have left.
 func (r *Runner) sweep() {
 	parents := []string{""}
-	if r.o.TempDir != "" {
-		parents = append(parents, r.o.TempDir)
+	for _, dir := range []string{r.o.TempDir, r.o.CopyDir} {
+		if dir != "" && !slices.Contains(parents, dir) {
+			parents = append(parents, dir)
+		}
 	}
 	for _, parent := range parents {
 		if err := sweepTemp(parent); err != nil {

@@ -120,6 +120,9 @@ type Limits struct {
 	FileSize  int64 // bytes of one file; a larger one in the workspace is no artifact
 	Workspace int64 // bytes of all files in the workspace after the run
 
+	Layer      int64 // bytes of what the run changes in all Layers together
+	LayerNames int   // files, folders and links of the same
+
 	Output       int   // bytes kept in memory of each stream, half from its head and half from its tail
 	OutputMerged int   // the same for the two streams taken together
 	OutputTotal  int64 // bytes of both streams; with more, the program is killed
@@ -135,6 +138,8 @@ func DefaultLimits() Limits {
 		OpenFiles:    1024,
 		FileSize:     256 << 20,
 		Workspace:    1 << 30,
+		Layer:        512 << 20,
+		LayerNames:   100_000,
 		Output:       16 << 10,
 		OutputMerged: 4 << 10,
 		OutputTotal:  64 << 20,
@@ -152,6 +157,8 @@ func (l Limits) WithDefaults() Limits {
 	l.OpenFiles = orDefault(l.OpenFiles, d.OpenFiles)
 	l.FileSize = orDefault(l.FileSize, d.FileSize)
 	l.Workspace = orDefault(l.Workspace, d.Workspace)
+	l.Layer = orDefault(l.Layer, d.Layer)
+	l.LayerNames = orDefault(l.LayerNames, d.LayerNames)
 	l.Output = orDefault(l.Output, d.Output)
 	l.OutputMerged = orDefault(l.OutputMerged, d.OutputMerged)
 	l.OutputTotal = orDefault(l.OutputTotal, d.OutputTotal)
@@ -173,7 +180,7 @@ func (l Limits) check() error {
 	}{
 		{"timeout", int64(l.Timeout)}, {"cpu", int64(l.CPU)}, {"memory", l.Memory},
 		{"processes", int64(l.Processes)}, {"open_files", int64(l.OpenFiles)},
-		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"output", int64(l.Output)},
+		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"layer", l.Layer}, {"layer_names", int64(l.LayerNames)}, {"output", int64(l.Output)},
 		{"output_markdown", int64(l.OutputMerged)}, {"output_total", l.OutputTotal},
 	} {
 		if f.value < 0 {
@@ -189,11 +196,11 @@ type Policy struct {
 	ReadOnly []string // absolute folders and files the run may read besides the system's and the program's own
 	Writable []string // absolute folders the run may also change; they win over ReadOnly
 
-	// Protected are absolute paths below Writable folders, of files and folders
-	// that other programs trust and run. What is there is read-only, or put
-	// back after the run where the level cannot do that; what was not there is
-	// taken away again. See [Result.Protected].
-	Protected []string
+	// Layers are folders of the user's that the run may change, without ever
+	// writing to them: see [Runner.Layers], which gives what to put here. None is
+	// in another. When one cannot be had any more as it is here, nothing is
+	// started.
+	Layers []Layer
 
 	// Private are those of ReadOnly and Writable that are made for runs, so that no
 	// other program of the user's listens on a socket in them. See [Network].
@@ -209,6 +216,9 @@ type Policy struct {
 
 	Network Network
 	Limits  Limits
+
+	Review   bool // no change in a layer is applied before a person has seen it
+	GitWrite bool // commits in a layer are applied, as git's data
 }
 
 // An Image says that what a run finds at the absolute folder or file At is what
@@ -229,7 +239,7 @@ func (p *Policy) check() error {
 	for _, f := range []struct {
 		what  string
 		paths []string
-	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"protected", p.Protected}, {"private", p.Private}} {
+	}{{"readable", p.ReadOnly}, {"writable", p.Writable}, {"private", p.Private}} {
 		for _, path := range f.paths {
 			switch {
 			case !filepath.IsAbs(path):
@@ -242,6 +252,11 @@ func (p *Policy) check() error {
 	for _, l := range p.Links {
 		if !filepath.IsAbs(l.Path) || strings.ContainsRune(l.Path, 0) || strings.ContainsRune(l.Target, 0) || l.Target == "" {
 			return &CommandError{Problem: fmt.Sprintf("link %q to %q is not one from an absolute path", l.Path, l.Target)}
+		}
+	}
+	for _, l := range p.Layers {
+		if !filepath.IsAbs(l.Folder) || filepath.Clean(l.Folder) != l.Folder || strings.ContainsRune(l.Folder, 0) {
+			return &CommandError{Problem: fmt.Sprintf("layered folder %q is not absolute and clean", l.Folder)}
 		}
 	}
 	return p.Limits.check()
@@ -272,6 +287,10 @@ type Command struct {
 	// RunID names the files of kept output: 1 to 64 of [A-Za-z0-9_-]. Without
 	// it, output that does not fit is not kept.
 	RunID string
+
+	// Pack and Tool are what the run is of. They are kept with what it changed, and
+	// shown, and mean nothing here.
+	Pack, Tool string
 
 	// Join is for output that is shown as one text: what does not fit
 	// Limits.OutputMerged is kept in one file with both streams, instead of one

@@ -29,7 +29,6 @@ type workspace struct {
 // A snapshot is what was in a workspace at one time.
 type snapshot struct {
 	entries  map[string]stamp // slash path → what was there; folders only when they could not be read
-	bytes    int64            // of all regular files
 	complete bool             // nothing was left out
 }
 
@@ -63,9 +62,6 @@ func scan(root *os.Root) snapshot {
 				case err != nil: // gone again
 				case !info.IsDir():
 					s.entries[name] = stampOf(info)
-					if info.Mode().IsRegular() {
-						s.bytes += info.Size()
-					}
 				case strings.Count(name, "/") < maxDepth:
 					dirs = append(dirs, name)
 				default:
@@ -92,9 +88,6 @@ func (s *snapshot) changedSince(name string, now stamp, started time.Time) bool 
 func (w *workspace) report(res *Result, limits Limits) {
 	after := scan(w.root)
 	res.Incomplete = !after.complete
-	if after.bytes > limits.Workspace && after.bytes > w.before.bytes && res.Cause == CauseExit {
-		res.Cause = CauseWorkspaceLimit
-	}
 	for _, c := range []*Capture{&res.Stdout, &res.Stderr, &res.Merged} {
 		if c.File != "" {
 			res.Artifacts = append(res.Artifacts, Artifact{Path: c.File, Size: c.Total})

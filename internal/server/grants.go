@@ -28,6 +28,7 @@ type Grant struct {
 	Read  []string // absolute files and folders
 	Write []string // absolute folders
 	Home  bool     // HOME is the user's own
+	Git   bool     // commits that a run made come back, as git's data
 }
 
 // covers reports whether g is about a tool of a pack, or about the commands that
@@ -66,6 +67,7 @@ func (s *Server) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool st
 		for _, path := range g.Read {
 			s.grantPath(m, pack, path, false)
 		}
+		m.policy.GitWrite = m.policy.GitWrite || g.Git
 		switch {
 		case g.Home && len(s.homes) > 0:
 			m.granted.Home = s.homes[0]
@@ -75,7 +77,7 @@ func (s *Server) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool st
 	}
 	// What may be changed may be read, whichever grant came first.
 	m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool {
-		return slices.Contains(m.granted.Folders, path) && slices.Contains(m.policy.Writable, path)
+		return slices.Contains(m.granted.Folders, path) && slices.Contains(m.changes, path)
 	})
 }
 
@@ -123,7 +125,7 @@ func (s *Server) grantPath(m *permissions, pack *packs.Pack, path string, write 
 	}
 	to := &m.policy.ReadOnly
 	if write {
-		to = &m.policy.Writable
+		to = &m.changes
 	}
 	if !slices.Contains(*to, resolved) {
 		*to = append(*to, resolved)

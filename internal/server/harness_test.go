@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // A world is a server with packs, a real gate, a real runner and a real audit
@@ -82,7 +83,7 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 		gate: gate.Options{
 			// Without confinement, whatever this machine can do: most of what is
 			// tested here does not depend on it. See confined for the rest.
-			Runner: newRunner(sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger,
+			Runner: newRunner(t, sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger,
 		},
 	}
 	for _, f := range options {
@@ -106,9 +107,17 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	return w
 }
 
+// space is the folder of the workspace of the world's only chat.
+func (w *world) space() string { return w.srv.everyChat()[0].workspace }
+
 // newRunner returns a runner that has no level above this one.
-func newRunner(level sandbox.Level) *sandbox.Runner {
-	o := sandbox.Options{Grace: 100 * time.Millisecond}
+func newRunner(t *testing.T, level sandbox.Level) *sandbox.Runner {
+	t.Helper()
+	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := sandbox.Options{Grace: 100 * time.Millisecond, Changes: kept}
 	for l := level + 1; l <= sandbox.LevelFull; l++ {
 		o.Skip = append(o.Skip, l)
 	}
@@ -119,7 +128,7 @@ func newRunner(level sandbox.Level) *sandbox.Runner {
 // does not have it.
 func confined(t *testing.T, level sandbox.Level) option {
 	t.Helper()
-	r := newRunner(level)
+	r := newRunner(t, level)
 	if box := r.Probe(t.Context()); box.Level != level {
 		what := "landlock"
 		if level == sandbox.LevelFull {

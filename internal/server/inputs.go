@@ -98,7 +98,7 @@ func (s *Server) toolInputs(c *call, pack *packs.Pack, may *permissions, command
 func (s *Server) inputFinder(c *call, pack *packs.Pack, may *permissions, command *sandbox.Command) *inputFinder {
 	f := &inputFinder{
 		pack: pack, owner: s.owner(c, pack), dir: command.Dir, room: maxInputBytes,
-		shown: slices.Concat(may.policy.ReadOnly, may.policy.Writable, []string{command.Dir}),
+		shown: append(may.folders(), command.Dir),
 	}
 	for _, path := range programFiles(command.Program) {
 		if dir := f.owner.looksLikePack(path); dir != "" {
@@ -270,7 +270,7 @@ func (f *inputFinder) bound(path string) bool {
 // bound already: those of its policy, those that its arguments name or that have
 // a file they name, and installations in the project.
 func (s *Server) readable(pack *packs.Pack, may *permissions, command *sandbox.Command, f *inputFinder) []string {
-	all := slices.Concat(may.policy.ReadOnly, may.policy.Writable, []string{command.Dir}, f.folders)
+	all := slices.Concat(may.folders(), []string{command.Dir}, f.folders)
 	for _, file := range f.files {
 		all = append(all, filepath.Dir(file.Path))
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,15 +17,16 @@ import (
 // permissions are what one run may touch.
 type permissions struct {
 	policy  sandbox.Policy
-	project string // the project's folder, when policy has it or a part of it
+	changes []string // folders of the user's that the run may change, in layers
+	project string   // the project's folder, when policy has it or a part of it
 	granted gate.Granted
 	env     []string // granted variables as K=V
 }
 
 // permissions finds out what a run may touch: its pack, the workspace, the
 // folder it runs in, which it may change unless it says that it only reads, and
-// what the user grants it.
-func (s *Server) permissions(c *call, pack *packs.Pack, kind gate.Kind, tool, dir string, p tools.Policy) (*permissions, error) {
+// what the user grants it. What of that is the user's is changed in layers.
+func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kind gate.Kind, tool, dir string, p tools.Policy) (*permissions, error) {
 	if holdsHome(s.homes, pack.Dir) {
 		return nil, failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
 			"the folder of pack %q holds the user's whole home folder, so no program may read it", pack.ID)
@@ -41,9 +43,12 @@ func (s *Server) permissions(c *call, pack *packs.Pack, kind gate.Kind, tool, di
 	}
 	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
 	limits.CPU = cmp.Or(s.cpu, limits.Timeout)
-	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Writable: []string{c.in().workspace}, Limits: limits}}
+	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
 	if c.in().ownFolder {
-		m.policy.Private = []string{c.in().workspace}
+		m.policy.Writable = []string{c.in().workspace} // made for this chat, and nobody else's
+		m.policy.Private = m.policy.Writable
+	} else {
+		m.changes = []string{c.in().workspace}
 	}
 	// An unknown word is no network, the zero value.
 	m.policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
@@ -51,10 +56,10 @@ func (s *Server) permissions(c *call, pack *packs.Pack, kind gate.Kind, tool, di
 	if !within(dir, pack.Dir) && !within(dir, c.in().workspace) {
 		m.project = s.opts.Project
 		// A tool's own placeholders may choose the folder.
-		if p.ReadOnly || insideAny(protectedIn(m.project), dir) {
+		if p.ReadOnly {
 			m.policy.ReadOnly = append(m.policy.ReadOnly, dir)
 		} else {
-			m.policy.Writable = append(m.policy.Writable, dir)
+			m.changes = append(m.changes, dir)
 		}
 		// Of a worktree or a submodule, git reads more than the folder.
 		if outer := outerGit(dir); outer != "" && !within(outer, dir) && !s.holdsPrivate(outer) && !holdsHome(s.homes, outer) {
@@ -62,8 +67,17 @@ func (s *Server) permissions(c *call, pack *packs.Pack, kind gate.Kind, tool, di
 		}
 	}
 	s.grant(m, pack, kind, tool)
-	m.policy.Protected = s.protected(c, m, pack)
+	m.policy.Layers = s.opts.Gate.Layers(ctx, m.changes)
 	return m, nil
+}
+
+// folders are all that the run may read or change besides the system's own.
+func (m *permissions) folders() []string {
+	all := slices.Concat(m.policy.ReadOnly, m.policy.Writable)
+	for _, l := range m.policy.Layers {
+		all = append(all, l.Folder)
+	}
+	return all
 }
 
 // secrets are the values that must not be in results and logs.

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 const deploy = `
@@ -191,15 +192,18 @@ func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions
 	if dir == "" {
 		dir = ch.workspace
 	}
-	m, err := w.srv.permissions(c, pack, gate.KindRun, tool, dir, p)
+	m, err := w.srv.permissions(t.Context(), c, pack, gate.KindRun, tool, dir, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// What is the same every time.
-	if m.policy.ReadOnly[0] != pack.Dir || m.policy.Writable[0] != ch.workspace {
+	if m.policy.ReadOnly[0] != pack.Dir || ch.ownFolder && m.policy.Writable[0] != ch.workspace {
 		t.Errorf("permissions: the pack and the workspace are not the first of %q and %q", m.policy.ReadOnly, m.policy.Writable)
 	}
-	m.policy.ReadOnly, m.policy.Writable = m.policy.ReadOnly[1:], m.policy.Writable[1:]
+	m.policy.ReadOnly = m.policy.ReadOnly[1:]
+	if ch.ownFolder {
+		m.policy.Writable = m.policy.Writable[1:]
+	}
 	return m
 }
 
@@ -234,7 +238,7 @@ func TestGrantedFolders(t *testing.T) {
 	if diff := cmp.Diff([]string{h.in(".config", "gh"), h.in("dotfiles", "gitconfig"), h.in("own")}, m.policy.ReadOnly); diff != "" {
 		t.Errorf("may read (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{h.in("cache")}, m.policy.Writable); diff != "" {
+	if diff := cmp.Diff([]string{h.in("cache")}, m.changes); diff != "" {
 		t.Errorf("may change (-want +got):\n%s", diff)
 	}
 	links := []sandbox.Link{{Path: h.in(".gitconfig"), Target: h.in("dotfiles", "gitconfig")}, {Path: h.in(".config", "linked"), Target: h.in("cache")}}
@@ -263,98 +267,58 @@ func TestGrantedFolders(t *testing.T) {
 	}
 }
 
-func TestProtected(t *testing.T) {
+// What a run may change of the user's is layered, wherever it comes from; only a
+// workspace that was made for the chat is a folder like any other.
+func TestLayered(t *testing.T) {
 	h := newHouse(t)
-	plant(t, h.project, `
--- packs/inner/SKILL.md --
----
-name: inner
-description: Lies in the project.
----
--- state/attached.json --
-`)
+	plant(t, h.project, "-- file --\n")
 	w := newWorld(t, deploy, h.lives(
-		Grant{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", ".claude")}},
-		Grant{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}},
-	), func(s *setup) {
-		s.server.Own = []string{filepath.Join(h.project, "state"), h.in(".config", "packs-mcp")}
-		s.packs.Roots = append(s.packs.Roots, packs.Root{Dir: filepath.Join(h.project, "packs"), Trust: packs.TrustUser})
-	})
-	if err := os.Mkdir(h.in("site", ".claude"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+		Grant{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", "docs")}},
+		Grant{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}, Git: true},
+	))
 	for _, c := range []struct {
 		name, tool, dir string
 		readOnly        bool
-		has, hasNot     []string // below the project
+		layers          []string // below the home
+		git             bool
 	}{
-		{"workspace", "x", "", false, nil, []string{".git/hooks", "CLAUDE.md"}},
-		{"project", "x", h.project, false,
-			[]string{".git/hooks", ".git/config", ".git/modules", ".git/commondir", ".gitmodules", "CLAUDE.md", "AGENTS.md", ".vscode", ".envrc",
-				".mcp.json", ".claude", ".husky", ".github/copilot-instructions.md", ".tool-versions", ".packs", "packs", "state"},
-			[]string{".git", ".github", ".", "packs/inner", "README.md"}},
-		{"project, only read", "x", h.project, true, nil, []string{".git/hooks", "packs", "state"}},
-		{"a folder of it", "x", h.in("site", "docs"), false,
-			[]string{"docs/.git", "docs/CLAUDE.md", "docs/.vscode"}, []string{".git/hooks", "CLAUDE.md", "packs"}},
-		{"git's own", "x", h.in("site", ".git"), false, []string{".git/hooks", ".git/config", ".git/.git"}, nil},
-		{"granted by itself", "sh", h.project, false, []string{".git/hooks", "CLAUDE.md", ".claude/CLAUDE.md"}, []string{".claude"}},
+		{"workspace", "x", "", false, nil, false},
+		{"project", "x", h.project, false, []string{"site"}, false},
+		{"project, only read", "x", h.project, true, nil, false},
+		{"project, only read, and a folder of it granted", "sh", h.project, true, []string{"site/docs"}, false},
+		{"project, and a folder of it granted", "sh", h.project, false, []string{"site"}, false},
+		{"project and another folder", "gh", h.project, false, []string{"cache", "site"}, true},
+		{"a folder of the project", "x", h.in("site", "docs"), false, []string{"site/docs"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := w.may(t, c.tool, c.dir, tools.Policy{ReadOnly: c.readOnly})
-			for _, name := range c.has {
-				if !slices.Contains(m.policy.Protected, h.in("site", name)) {
-					t.Errorf("%s is not protected", name)
-				}
+			var got []string
+			for _, l := range m.policy.Layers {
+				rel, _ := filepath.Rel(h.home, l.Folder)
+				got = append(got, filepath.ToSlash(rel))
 			}
-			for _, name := range c.hasNot {
-				if slices.Contains(m.policy.Protected, h.in("site", name)) {
-					t.Errorf("%s is protected", name)
-				}
+			if !slices.Equal(got, c.layers) || len(m.policy.Writable) > 0 || m.policy.GitWrite != c.git {
+				t.Errorf("layers = %q, writable = %q, git %v; want %q, none, %v", got, m.policy.Writable, m.policy.GitWrite, c.layers, c.git)
 			}
 			if c.readOnly && !slices.Contains(m.policy.ReadOnly, c.dir) {
 				t.Errorf("%s is not in %q", c.dir, m.policy.ReadOnly)
 			}
 		})
 	}
-	t.Run("no repository", func(t *testing.T) {
-		m := w.may(t, "gh", "", tools.Policy{})
-		for _, name := range []string{".git", "CLAUDE.md"} {
-			if !slices.Contains(m.policy.Protected, h.in("cache", name)) {
-				t.Errorf("%s of a granted folder is not protected", name)
-			}
-		}
-		if first := m.policy.Protected[:2]; !slices.Equal(first, []string{h.in("cache", ".git"), h.in("cache", "CLAUDE.md")}) {
-			t.Errorf("examples = %q", first)
-		}
-	})
-	t.Run("in what is protected", func(t *testing.T) {
-		for _, dir := range []string{h.in("site", ".git", "hooks"), h.in("site", ".vscode"), h.in("site", ".github", "instructions", "x")} {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			m := w.may(t, "x", dir, tools.Policy{})
-			if !slices.Equal(m.policy.ReadOnly, []string{dir}) || len(m.policy.Writable) > 0 {
-				t.Errorf("%s: may read %q and change %q, want only to read it", dir, m.policy.ReadOnly, m.policy.Writable)
-			}
-		}
-	})
 	t.Run("the user's own workspace", func(t *testing.T) {
 		w := newWorld(t, deploy, h.lives(), func(s *setup) { s.server.Workspace = h.in("cache") })
-		if m := w.may(t, "x", "", tools.Policy{}); !slices.Contains(m.policy.Protected, h.in("cache", ".vscode")) {
-			t.Errorf("protected = %q, want what an editor trusts in it", m.policy.Protected)
+		m := w.may(t, "x", "", tools.Policy{})
+		if len(m.policy.Layers) != 1 || m.policy.Layers[0].Folder != h.in("cache") || len(m.policy.Writable) > 0 {
+			t.Errorf("layers = %+v, writable = %q, want it layered", m.policy.Layers, m.policy.Writable)
 		}
 	})
 	t.Run("the pack in the project", func(t *testing.T) {
 		w := newWorld(t, deploy, func(s *setup) { s.server.Project = s.packs.Roots[0].Dir })
-		m := w.may(t, "x", w.srv.opts.Project, tools.Policy{})
-		if pack := filepath.Join(w.srv.opts.Project, "acme", "deploy"); !slices.Contains(m.policy.Protected, pack) {
-			t.Errorf("protected = %q, want the pack %q in it", m.policy.Protected, pack)
-		}
 		// In the pack, and in a folder of it, nothing may be written.
 		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
 			m := w.may(t, "x", filepath.Join(w.srv.opts.Project, dir), tools.Policy{})
-			if len(m.policy.Writable) > 0 {
-				t.Errorf("in %s: may change %q", dir, m.policy.Writable)
+			if len(m.policy.Writable)+len(m.policy.Layers) > 0 {
+				t.Errorf("in %s: may change %q and %+v", dir, m.policy.Writable, m.policy.Layers)
 			}
 		}
 	})
@@ -475,7 +439,10 @@ func TestResultOfAConfinedRun(t *testing.T) {
 	} {
 		c.result.Level = sandbox.LevelPartial
 		c.result.Usage = sandbox.Usage{CPU: 1500 * time.Millisecond, MaxRSS: 1 << 20}
-		c.result.Protected = []sandbox.ProtectedChange{{Path: "/site/CLAUDE.md\x1b[2J", Done: "put back"}}
+		c.result.Changes = []*changes.Set{{ID: "c1", Folder: "/site", Changes: []changes.Change{
+			{Path: "made", State: changes.Applied},
+			{Path: "CLAUDE.md\x1b[2J", State: changes.Held, Reason: "its name is protected"},
+		}}}
 		w := deployWorld(t, func(s *setup) {
 			s.gate.Runner = &boxer{box: sandbox.Report{Level: sandbox.LevelPartial}, result: &c.result}
 		})
@@ -487,15 +454,26 @@ func TestResultOfAConfinedRun(t *testing.T) {
 		if got["ok"] != false || got["sandbox"] != "partial" {
 			t.Errorf("%s: the envelope = %v, want it not ok, and partial", c.result.Cause, got)
 		}
-		if notes := texts(got["notes"]); len(notes) != 1 || notes[0] != `changed while the program ran, though it may not: "/site/CLAUDE.md\x1b[2J": put back` {
-			t.Errorf("notes = %q", notes)
+		const note = `1 change in "/site" waits for the user and is not there yet; the user sees it with: packs-mcp changes show c1`
+		if notes := texts(got["notes"]); len(notes) != 1 || notes[0] != note {
+			t.Errorf("notes = %q, want %q", notes, note)
 		}
-		if !strings.Contains(w.log.String(), "a protected file changed during a run") {
+		want := []any{map[string]any{
+			"set": "c1", "folder": "/site", "applied": []any{"made"},
+			"held": []any{map[string]any{"path": `CLAUDE.md\x1b[2J`, "reason": "its name is protected"}},
+		}}
+		if diff := cmp.Diff(want, got["changes"]); diff != "" {
+			t.Errorf("changes differ (-want +got):\n%s", diff)
+		}
+		if !strings.Contains(w.log.String(), "changes of a run were not applied") {
 			t.Errorf("the server's log says nothing of it: %s", w.log.String())
 		}
 		all := w.entries()
-		last := all[len(all)-1]
-		if last.Cause != string(c.result.Cause) || last.Sandbox != "partial" || last.CPUMS != 1500 || last.MaxRSS != 1<<20 || len(last.Protected) != 1 {
+		if of := all[len(all)-1]; of.Event != audit.EventChanges || of.Set != "c1" || len(of.Applied) != 1 || len(of.Held) != 1 {
+			t.Errorf("the line of the changes = %+v", of)
+		}
+		last := all[len(all)-2]
+		if last.Cause != string(c.result.Cause) || last.Sandbox != "partial" || last.CPUMS != 1500 || last.MaxRSS != 1<<20 {
 			t.Errorf("the last line = %+v", last)
 		}
 	}
@@ -516,7 +494,7 @@ func TestConfinedRuns(t *testing.T) {
 			))
 			got := w.ok("deploy__sh", map[string]any{"script": `
 				cat ~/.config/gh/hosts.yml
-				echo x > ~/cache/y && echo wrote
+				echo x > ` + h.in("cache", "y") + ` && echo wrote
 				cat ~/.ssh/id_rsa || echo no key
 				(echo x > ~/.config/gh/z) || echo no write
 				(echo x > "$PACKS_PACK_DIR/z") || echo no pack
@@ -545,8 +523,8 @@ func TestConfinedRuns(t *testing.T) {
 			if want := "wrote\nno hosts\n"; got["stdout"] != want {
 				t.Errorf("stdout = %q, want %q\n%v", got["stdout"], want, got["stderr"])
 			}
-			if notes := fmt.Sprint(texts(got["notes"])); !strings.Contains(notes, ".envrc") {
-				t.Errorf("notes = %v, want one about .envrc", notes)
+			if changed := fmt.Sprint(got["changes"]); !strings.Contains(changed, ".envrc") || !strings.Contains(changed, "applied:[made]") {
+				t.Errorf("changes = %v, want made applied, and .envrc held", changed)
 			}
 			if data, err := os.ReadFile(filepath.Join(h.project, ".git", "config")); err != nil || len(data) > 0 {
 				t.Errorf(".git/config = %q, %v, want it as it was", data, err)
@@ -560,3 +538,5 @@ func TestConfinedRuns(t *testing.T) {
 		})
 	}
 }
+
+func (*boxer) Layers(context.Context, []string) []sandbox.Layer { return nil }

@@ -22,22 +22,23 @@ import (
 
 // runEnvelope is what a model gets of a run.
 type runEnvelope struct {
-	OK         bool       `json:"ok"`
-	ExitCode   int        `json:"exit_code"`
-	Signal     string     `json:"signal,omitempty"`
-	Success    *bool      `json:"success,omitempty"` // ok, as Markdown tools call it
-	Stdout     *string    `json:"stdout,omitempty"`  // and Stderr: of every run but a Markdown tool's, also when empty
-	Stderr     *string    `json:"stderr,omitempty"`
-	Output     *string    `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
-	Truncated  bool       `json:"truncated"`
-	DurationMS int64      `json:"duration_ms"`
-	Parsed     *any       `json:"parsed,omitempty"` // standard output alone, as JSON
-	Error      *toolError `json:"error,omitempty"`
-	Notes      []string   `json:"notes,omitempty"`
-	Artifacts  []artifact `json:"artifacts,omitempty"`
-	Sandbox    string     `json:"sandbox"`
-	RunID      string     `json:"run_id"`
-	Workspace  string     `json:"workspace"`
+	OK         bool        `json:"ok"`
+	ExitCode   int         `json:"exit_code"`
+	Signal     string      `json:"signal,omitempty"`
+	Success    *bool       `json:"success,omitempty"` // ok, as Markdown tools call it
+	Stdout     *string     `json:"stdout,omitempty"`  // and Stderr: of every run but a Markdown tool's, also when empty
+	Stderr     *string     `json:"stderr,omitempty"`
+	Output     *string     `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
+	Truncated  bool        `json:"truncated"`
+	DurationMS int64       `json:"duration_ms"`
+	Parsed     *any        `json:"parsed,omitempty"` // standard output alone, as JSON
+	Error      *toolError  `json:"error,omitempty"`
+	Notes      []string    `json:"notes,omitempty"`
+	Artifacts  []artifact  `json:"artifacts,omitempty"`
+	Changes    []changeSet `json:"changes,omitempty"`
+	Sandbox    string      `json:"sandbox"`
+	RunID      string      `json:"run_id"`
+	Workspace  string      `json:"workspace"`
 
 	speak string // text to be spoken, for _meta
 	made  []mcp.Content
@@ -57,7 +58,7 @@ const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},
 const envelopeSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
 	`"success":{"type":"boolean"},"stdout":{"type":"string"},"stderr":{"type":"string"},"output":{"type":"string"},"truncated":{"type":"boolean"},` +
 	`"duration_ms":{"type":"integer"},"parsed":` + anyJSON + `,` + errorProperty + `,"notes":{"type":"array","items":{"type":"string"}},` +
-	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},` +
+	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},"changes":` + changesSchema + `,` +
 	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 
 func (e *runEnvelope) failed() bool { return !e.OK }
@@ -126,10 +127,7 @@ func (r *run) action(req gate.Request) *action {
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range result.Protected {
-			// A person has to know, whatever the model makes of it.
-			r.server.logger.Warn("a protected file changed during a run", "run", permit.RunID(), "pack", r.pack.ID, "file", c.Path, "done", c.Done)
-		}
+		r.tell(permit.RunID(), result)
 		e := r.envelope(permit.RunID(), result, req.Run.Policy.Limits)
 		step.Ran(spans.Outcome{
 			OK: e.OK, ExitCode: result.ExitCode, Signal: result.Signal, Cause: string(result.Cause),
@@ -278,7 +276,9 @@ func (r *run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolEr
 		return failf(codeProcessLimit, "Tell the user; the limit is limits.processes in the configuration.",
 			"the program started more than %d processes and was stopped%s", limits.Processes, bySignal(res))
 	case sandbox.CauseWorkspaceLimit:
-		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the workspace holds more than %d bytes", limits.Workspace)
+		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
+	case sandbox.CauseDiskFull:
+		return failf(codeWorkspaceLimit, "Tell the user to make room on the disk.", "the disk of the audit log was about to be full, and the program was stopped")
 	}
 	switch {
 	case ok:
@@ -311,9 +311,7 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 			e.Notes = append(e.Notes, fmt.Sprintf("%s: %d of %d bytes left out, and not kept: %s", c.name, c.of.Dropped, c.of.Total, safetext.Line(c.of.NotKept)))
 		}
 	}
-	for _, c := range res.Protected {
-		e.Notes = append(e.Notes, fmt.Sprintf("changed while the program ran, though it may not: %s: %s", safetext.Quote(c.Path), safetext.Line(c.Done)))
-	}
+	e.addChanges(res)
 	for _, s := range res.Skipped {
 		e.Notes = append(e.Notes, fmt.Sprintf("not an artifact: %s: %s", safetext.Quote(s.Path), safetext.Line(s.Reason)))
 	}

@@ -93,6 +93,8 @@ type Decider interface {
 	// have ended as well.
 	Abandon(chat string)
 	EndChat(chat string)
+	// Layers says how runs can change these folders without writing to them.
+	Layers(ctx context.Context, folders []string) []sandbox.Layer
 	// Forbids reports whether the user's rules forbid every request of a kind about
 	// a pack; with an empty kind, everything about it.
 	Forbids(kind gate.Kind, pack string) bool

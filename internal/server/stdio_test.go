@@ -171,7 +171,7 @@ description: Runs until it is let go.
 echo $$ > pid.new && mv pid.new pid
 while ! [ -e go ]; do sleep 0.02; done
 echo let go
-`, func(s *setup) { s.server.Workspace = t.TempDir() })
+`)
 	w.answer = decide("once")
 	w.initialize()
 	call = func(id any) {
@@ -181,7 +181,7 @@ echo let go
 		w.nextQuestion()
 	}
 	running = func() string {
-		path := filepath.Join(w.srv.opts.Workspace, "pid")
+		path := filepath.Join(w.space(), "pid")
 		return strings.TrimSpace(string(awaitFile(t, path)))
 	}
 	return w, call, running
@@ -386,7 +386,7 @@ func TestSameIDAgain(t *testing.T) {
 
 func letGo(t *testing.T, w *world) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.srv.opts.Workspace, "go"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.space(), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

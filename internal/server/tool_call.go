@@ -91,7 +91,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(c, pack, gate.KindRun, tool.Name, dir, tool.Policy)
+	may, err := s.permissions(ctx, c, pack, gate.KindRun, tool.Name, dir, tool.Policy)
 	if err != nil {
 		return nil, err
 	}

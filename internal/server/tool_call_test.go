@@ -375,7 +375,7 @@ description: Runs until it is let go.
 #!/bin/sh
 echo "$1" > "started-$1"
 while ! [ -e go ]; do sleep 0.02; done
-`, limited(Limits{Runs: 2}), func(s *setup) { s.server.Workspace = t.TempDir() })
+`, limited(Limits{Runs: 2}))
 	w.answer = decide("chat")
 	w.initialize()
 	w.enable("gate")
@@ -386,7 +386,7 @@ while ! [ -e go ]; do sleep 0.02; done
 	// Answer the questions that the first calls ask, until two programs run. A
 	// ping is answered all the while.
 	started := func() int {
-		found, err := filepath.Glob(filepath.Join(w.srv.opts.Workspace, "started-*"))
+		found, err := filepath.Glob(filepath.Join(w.space(), "started-*"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -406,7 +406,7 @@ while ! [ -e go ]; do sleep 0.02; done
 	if n := started(); n != 2 {
 		t.Errorf("%d programs run, want 2", n)
 	}
-	if err := os.WriteFile(filepath.Join(w.srv.opts.Workspace, "go"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.space(), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for range calls {

@@ -76,7 +76,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	may, err := s.permissions(c, pack, gate.KindExec, "", dir, tools.Policy{})
+	may, err := s.permissions(ctx, c, pack, gate.KindExec, "", dir, tools.Policy{})
 	if err != nil {
 		return nil, err
 	}

@@ -87,6 +87,18 @@ func recipes() []recipe {
 				if err := errors.Join(os.RemoveAll(filepath.Join(w.project, "node_modules")), os.RemoveAll(filepath.Join(w.home, ".npm"))); err != nil {
 					t.Fatal(err)
 				}
+				// npm writes a relative path, which leads nowhere from a copy of the project.
+				for _, name := range []string{"package.json", "package-lock.json"} {
+					text, err := os.ReadFile(filepath.Join(w.project, name))
+					if err != nil {
+						t.Fatal(err)
+					}
+					rel, err := filepath.Rel(w.project, packages)
+					if err != nil || !strings.Contains(string(text), "file:"+rel) {
+						t.Fatalf("%s does not name %q (%v):\n%s", name, rel, err, text)
+					}
+					write(t, w.project, map[string]string{name: strings.ReplaceAll(string(text), "file:"+rel, "file:"+packages)})
+				}
 			},
 			works: func(t *testing.T, w *world, out map[string]any) {
 				if got := w.run(t, w.project, "node", "-p", "require('lib')"); got != "42\n" {

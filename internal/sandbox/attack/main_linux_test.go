@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // serverVar makes the test binary a server that runs the probe once: its value
@@ -93,7 +94,9 @@ func newRunner(level sandbox.Level, tmp string) *sandbox.Runner {
 	for l := sandbox.LevelFull; l > level; l-- {
 		skip = append(skip, l)
 	}
-	return sandbox.New(sandbox.Options{Skip: skip, Grace: grace, TempDir: tmp})
+	// Without a place for changes, every folder of the user's is read-only.
+	kept, _ := changes.Open(context.Background(), changes.Options{Dir: filepath.Join(tmp, "changes")})
+	return sandbox.New(sandbox.Options{Skip: skip, Grace: grace, TempDir: tmp, Changes: kept})
 }
 
 // confined returns the variants of this machine that confine. One that it does

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // swapTime is how long TestSwap lasts under each level.
@@ -23,7 +24,7 @@ var swapTime = flag.Duration("swap", 300*time.Millisecond, "how long TestSwap ex
 
 // FS-02: a program exchanges folders with links that lead outside, all the
 // time, while the server looks through the workspace of other runs, writes down
-// their output there, picks up what they made, and puts back what is protected.
+// their output there, picks up what they made, and applies what they changed in a project.
 // Nothing outside is ever opened, read or changed by it.
 func TestSwap(t *testing.T) {
 	for _, v := range confined(t) {
@@ -34,7 +35,6 @@ func TestSwap(t *testing.T) {
 func (v variant) swap(t *testing.T) {
 	w := newWorld(t)
 	project := w.dir("project")
-	protected := []string{project + "/.git/config", project + "/.git/hooks", project + "/.vscode"}
 	const canary = "canary, which is outside"
 	outside := map[string]string{ // has the names of the folders that are exchanged
 		"made/file": canary, "made/deep/file": canary, ".packs-mcp/r1.stdout": canary,
@@ -54,8 +54,7 @@ func (v variant) swap(t *testing.T) {
 		}
 		cmd.Workspace, cmd.RunID = w.dir("ws"), id
 		policy := w.policy(sandbox.NetworkNone)
-		policy.Writable = append(policy.Writable, project)
-		policy.Protected = protected
+		policy.Layers = v.runner.Layers(t.Context(), []string{project})
 		return v.runner.Run(t.Context(), policy, cmd)
 	}
 	before := w.state(t)["outside"]
@@ -78,7 +77,7 @@ func (v variant) swap(t *testing.T) {
 			}
 		}()
 	}
-	ran, kept, putBack, refused := 0, 0, 0, 0
+	ran, kept, held, refused := 0, 0, 0, 0
 	for left := 2; left > 0; {
 		select {
 		case why := <-swapped:
@@ -95,7 +94,9 @@ func (v variant) swap(t *testing.T) {
 			continue
 		}
 		ran++
-		putBack += len(res.Protected)
+		for _, set := range res.Changes {
+			held += set.Count(changes.Held)
+		}
 		if res.Stdout.File != "" {
 			kept++
 		}
@@ -105,9 +106,9 @@ func (v variant) swap(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d runs, %d outputs kept, %d changes to what is protected, %d runs refused", ran, kept, putBack, refused)
-	if ran == 0 || putBack == 0 {
-		t.Errorf("%d runs with %d changes to what is protected, want some", ran, putBack)
+	t.Logf("%d runs, %d outputs kept, %d changes held, %d runs refused", ran, kept, held, refused)
+	if ran == 0 || held == 0 {
+		t.Errorf("%d runs with %d changes held, want some", ran, held)
 	}
 	if events := seen(); len(events) > 0 {
 		t.Errorf("something happened outside: %v", events)

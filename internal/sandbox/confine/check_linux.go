@@ -16,6 +16,7 @@ const (
 	CheckNamespaces = "namespaces" // it is in a PID namespace, and in a file tree that is new
 	CheckLandlock   = "landlock"   // Landlock refuses what nothing else does
 	CheckLoopback   = "loopback"   // it can connect to itself by way of a loopback interface
+	CheckLayer      = "layer"      // it can change everything in the layered folder that is the next argument
 )
 
 // check looks whether this process is confined as it was meant to be, by doing
@@ -73,6 +74,14 @@ func check(args []string) int {
 		case CheckLoopback:
 			if err := callSelf(); err != nil {
 				return amiss("a connection of the process to itself: %v", err)
+			}
+		case CheckLayer:
+			if len(args) < 2 {
+				return amiss("the check %q needs a folder", CheckLayer)
+			}
+			args = args[1:]
+			if err := changeLayer(args[0]); err != nil {
+				return amiss("changing a layered folder: %v", err)
 			}
 		default:
 			return amiss("no such check: %q", args[0])

@@ -125,7 +125,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		if !job.HostNet {
 			f.flags |= unix.CLONE_NEWNET
 		}
-		f.setup.descriptors(append(moves, move{orders[0], fdOrders}))
+		f.setup.descriptors(append(moves, move{orders[0], fdOrders}, move{lifeline, fdServer}))
 		f.setup.signals()
 		f.setup.join(group)
 		f.setup.namespaces(job, uid, gid)
@@ -152,6 +152,17 @@ func carryOut(job *Job, stdio []int) *Report {
 			step = "make namespaces"
 		}
 		return failure(step, err)
+	}
+	if f.ns && uid == 0 {
+		err := mapUsers(pid)
+		if err == nil {
+			_, err = unix.Write(orders[1], []byte{0})
+		}
+		if err != nil {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
+			return failure("give the namespace its ids", err)
+		}
 	}
 	// Only now: who cannot be dumped does not own his files in /proc, and the
 	// child needs one of them to map its user.

@@ -22,6 +22,7 @@ type Job struct {
 	Binds      []Bind // of the tree, parents before what is below them
 	Links      []Link // of the tree
 	TmpSize    int64  // bytes of /tmp, and of /dev/shm
+	Layer      Room   // what all layered folders together may hold of changes
 
 	Landlock Ruleset // its zero value is none
 	Filter   Filter
@@ -31,6 +32,12 @@ type Job struct {
 
 // An ID tells one folder from others; the zero value is any.
 type ID struct{ Dev, Ino uint64 }
+
+// A Room bounds a file system in memory.
+type Room struct {
+	Bytes int64
+	Names int64 // files, folders and links
+}
 
 // A File is the program, or the interpreter of a script, with what it was when
 // its bytes were looked at.
@@ -60,8 +67,16 @@ type Bind struct {
 	File     bool // not a folder
 	Optional bool // it is no failure when it is not there
 	Device   bool // a file that is a device
+	Layered  bool // with Writable: the folder itself stays as it is; see [MaxLayers]
 	ID       ID   // that it must be
 }
+
+// MaxLayers is how many layered folders a job may have.
+//
+// What the program writes to one of them goes to a folder in memory, of which
+// the server gets a descriptor before the program starts. They come in the order
+// of the job's Binds, with an empty message: a head that says 0.
+const MaxLayers = 16
 
 // A Link is a symbolic link of the tree.
 type Link struct{ Path, Target string }
@@ -248,6 +263,7 @@ func (c *codec) job(j *Job) {
 		c.bool(&b.File)
 		c.bool(&b.Optional)
 		c.bool(&b.Device)
+		c.bool(&b.Layered)
 		c.id(&b.ID)
 	})
 	list(c, &j.Links, func(l *Link) {
@@ -255,6 +271,8 @@ func (c *codec) job(j *Job) {
 		c.string(&l.Target)
 	})
 	c.int(&j.TmpSize)
+	c.int(&j.Layer.Bytes)
+	c.int(&j.Layer.Names)
 	c.uint(&j.Landlock.FS)
 	c.uint(&j.Landlock.Net)
 	c.uint(&j.Landlock.Scoped)

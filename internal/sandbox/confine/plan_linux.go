@@ -28,6 +28,7 @@ const (
 	doParent          // put the descriptor of slot from[0] into rule arg[0]
 	doExpect          // fail unless the folder that was just looked at has the id of arg[0] and arg[1]
 	doSame            // fail unless the file that was just looked at has the state state[arg[0]]
+	doResult          // fail unless the last result, arg[0], is arg[1]
 	doPass            // put the descriptor of slot from[0] into the message that is sent next
 )
 
@@ -44,6 +45,8 @@ type plan struct {
 	state []State
 	slot  [slots]uintptr
 	sent  *int32 // where a message has the descriptor that it sends
+
+	uppers int // layers that are made, while the plan is
 
 	keep []any // what the arguments point to
 }
@@ -162,6 +165,11 @@ func (p *plan) run() (failed int, errno uintptr) {
 		case doParent:
 			p.rules[s.arg[0]].parent = int32(s.arg[1])
 			continue
+		case doResult:
+			if s.arg[0] != s.arg[1] {
+				return i, uintptr(unix.EPIPE)
+			}
+			continue
 		case doPass:
 			*p.sent = int32(s.arg[0])
 			continue
@@ -173,7 +181,7 @@ func (p *plan) run() (failed int, errno uintptr) {
 		}
 		if s.kind == doSame {
 			want := &p.state[s.arg[0]]
-			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != want.Dev || p.stat.Ino != want.Ino || p.stat.Size != want.Size ||
+			if uint64(p.stat.Dev_major)<<32|uint64(p.stat.Dev_minor) != want.Dev && want.Dev != 0 || p.stat.Ino != want.Ino || p.stat.Size != want.Size ||
 				uint64(p.stat.Ctime.Sec) != want.Seconds || uint64(p.stat.Ctime.Nsec) != want.Nanoseconds {
 				return i, uintptr(unix.ESTALE)
 			}

@@ -21,7 +21,13 @@ const (
 	fdStdout
 	fdStderr
 	fdQuestions // takes the descriptor of what the filter asks
-	fdFirstFree
+	fdServer    // the lifeline, until the descriptors of the layers are sent
+	fdLayers    // the file system of the layers
+	fdLower     // the folder that is being layered
+	fdWork      // its work folder
+	fdUpper     // where its changes go; MaxLayers of them
+
+	fdFirstFree = fdUpper + MaxLayers
 )
 
 // A move is a descriptor and where it belongs. None is from where another goes.
@@ -107,7 +113,9 @@ func (p *plan) program(j *Job) {
 	p.limits(j)
 	p.call(StepFolder, unix.SYS_OPENAT2, fdCWD, j.Dir,
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY), unix.SizeofOpenHow).out = uint8(slotFrom)
-	p.expect("the working folder "+Replaced, slotFrom, j.DirID)
+	if j.layered(j.Dir) == nil { // of a layered one that was looked at below the layer
+		p.expect("the working folder "+Replaced, slotFrom, j.DirID)
+	}
 	p.call(StepFolder, unix.SYS_FCHDIR, slotFrom)
 	p.landlock(j.Landlock)
 	p.call("close descriptors in the program", unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
@@ -136,13 +144,13 @@ func (p *plan) start(j *Job) {
 			what = StepInterpreter + f.Path
 		}
 		p.call(StepStart, unix.SYS_STATX, fdCWD, f.Path, 0, stateMask, unsafe.Pointer(&p.stat))
-		p.same(what, f.State)
+		p.same(what, j.seen(f))
 	}
 	argv, env := p.cstrings(append([]string{j.Path}, j.Args...)), p.cstrings(j.Env)
 	if j.byDescriptor() {
 		p.call(StepStart, unix.SYS_OPENAT, fdCWD, j.Path, unix.O_PATH|unix.O_CLOEXEC, 0).out = uint8(slotFrom)
 		p.call(StepStart, unix.SYS_STATX, slotFrom, "", unix.AT_EMPTY_PATH, stateMask, unsafe.Pointer(&p.stat))
-		p.same(StepProgram, j.Files[0].State)
+		p.same(StepProgram, j.seen(j.Files[0]))
 		// What another program has to read (binfmt_misc) cannot be started so: it
 		// would be given a descriptor that is closed by then.
 		p.call(StepStart, unix.SYS_EXECVEAT, slotFrom, "", argv, env, unix.AT_EMPTY_PATH).ignore[0] = uintptr(unix.ENOENT)

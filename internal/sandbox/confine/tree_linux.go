@@ -19,6 +19,7 @@ const (
 	slotFrom                // what is bound, or being configured
 	slotTree                // a mount that is nowhere yet
 	slotAt                  // where it goes
+	slotGot                 // how much was read
 )
 
 const (
@@ -38,9 +39,13 @@ const maxFiles = "200000"
 // file tree, which it moves into.
 func (p *plan) namespaces(j *Job, uid, gid int) {
 	p.sacrifice()
-	p.write("/proc/self/setgroups", "deny")
-	p.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid))
-	p.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid))
+	if uid == 0 {
+		p.mapped()
+	} else {
+		p.write("/proc/self/setgroups", "deny")
+		p.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", uid, uid))
+		p.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", gid, gid))
+	}
 	p.call("keep mounts to ourselves", unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 
 	// The folders on the way to what is bound are made first, so that the
@@ -50,7 +55,6 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	for _, dir := range []string{"/proc", "/dev/shm", "/dev/pts", "/tmp", "/var", "/run"} {
 		p.folder(made, dir)
 	}
-	p.proc()
 	p.tmpfs("/tmp", j.TmpSize, "1777", writable)
 	p.tmpfs("/dev/shm", j.TmpSize, "1777", writable|unix.MOUNT_ATTR_NOEXEC)
 	p.terminals()
@@ -59,9 +63,14 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 		p.in(path.Dir(l.Path))
 		p.call("link "+l.Path, unix.SYS_SYMLINKAT, l.Target, slotAt, path.Base(l.Path)).ignore[0] = uintptr(unix.EEXIST)
 	}
+	layers := p.layers(j)
 	for i, b := range j.Binds {
-		p.bind(b, made, covered(j.Binds[:i], b.Path))
+		p.bind(j, b, made, covered(j.Binds[:i], b.Path))
 	}
+	if layers {
+		p.handOver()
+	}
+	p.proc()
 	p.maskProc(made, uid)
 	p.call("make the root read-only", unix.SYS_MOUNT_SETATTR, slotRoot, "", unix.AT_EMPTY_PATH,
 		p.attr(unix.MOUNT_ATTR_RDONLY), sizeofMountAttr)
@@ -73,6 +82,7 @@ func (p *plan) namespaces(j *Job, uid, gid int) {
 	p.call("leave the old root", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
 	p.call("enter the new root", unix.SYS_CHDIR, "/")
 	p.call("close what leads to the host", unix.SYS_CLOSE_RANGE, 3, fdOrders-1, 0)
+	p.call("close what leads to the host", unix.SYS_CLOSE_RANGE, fdServer, ^uintptr(0)>>32, 0)
 
 	const host = "sandbox"
 	p.call("set the host name", unix.SYS_SETHOSTNAME, host, len(host))
@@ -95,12 +105,16 @@ func (p *plan) attr(set uint64) unsafe.Pointer {
 // tmpfs mounts an empty folder in memory at a folder of the new tree, or as its
 // root.
 func (p *plan) tmpfs(at string, size int64, mode string, attrs int) {
-	p.call("make a tmpfs for "+at, unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
-	for _, kv := range [][2]string{{"size", fmt.Sprint(size)}, {"nr_inodes", maxFiles}, {"mode", mode}} {
-		p.call(fmt.Sprintf("set %s of the tmpfs for %s", kv[0], at), unix.SYS_FSCONFIG,
+	p.openTmpfs(at, [][2]string{{"size", fmt.Sprint(size)}, {"nr_inodes", maxFiles}, {"mode", mode}})
+	p.place(at, attrs)
+}
+
+func (p *plan) openTmpfs(what string, settings [][2]string) {
+	p.call("make a tmpfs for "+what, unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).out = uint8(slotFrom)
+	for _, kv := range settings {
+		p.call(fmt.Sprintf("set %s of the tmpfs for %s", kv[0], what), unix.SYS_FSCONFIG,
 			slotFrom, unix.FSCONFIG_SET_STRING, kv[0], kv[1], 0)
 	}
-	p.place(at, attrs)
 }
 
 // proc mounts the processes of the new PID namespace, and takes the chance to
@@ -134,7 +148,7 @@ func (p *plan) maskProc(made map[string]bool, uid int) {
 	}
 	for _, name := range names {
 		if at := "/proc/" + name; exists(at) {
-			p.bind(Bind{Path: at, From: "/dev/null", File: true}, made, true)
+			p.bind(nil, Bind{Path: at, From: "/dev/null", File: true}, made, true)
 		}
 	}
 }
@@ -186,7 +200,7 @@ func (p *plan) in(dir string) {
 // one but for an image. No
 // symbolic link is followed, neither here nor there: what is inside of a bind
 // may be of a program's making.
-func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
+func (p *plan) bind(j *Job, b Bind, made map[string]bool, covered bool) {
 	if !covered {
 		// Below a folder that is bound already, the place to bind at is there.
 		if b.File {
@@ -201,6 +215,11 @@ func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
 	p.call("open "+b.Path, unix.SYS_OPENAT2, fdCWD, cmp.Or(b.From, b.Path),
 		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotFrom)
 	p.expect(fmt.Sprintf("folder %q %s", b.Path, Replaced), slotFrom, b.ID)
+	if b.Layered {
+		p.layer(j, b)
+		p.attach(b.Path)
+		return
+	}
 	flags := unix.AT_EMPTY_PATH | unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
 	if !b.File {
 		flags |= unix.AT_RECURSIVE
@@ -215,14 +234,19 @@ func (p *plan) bind(b Bind, made map[string]bool, covered bool) {
 	}
 	p.call("restrict "+b.Path, unix.SYS_MOUNT_SETATTR, slotTree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
 		p.attr(set), sizeofMountAttr)
-	p.call("find the place of "+b.Path, unix.SYS_OPENAT2, slotRoot, relative(b.Path),
-		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotAt)
-	p.call("mount "+b.Path, unix.SYS_MOVE_MOUNT, slotTree, "", slotAt, "", emptyPaths)
+	p.attach(b.Path)
 	if b.Optional {
 		s := &p.steps[first]
 		s.ignore = [2]uintptr{uintptr(unix.ENOENT), uintptr(unix.EACCES)}
 		s.skip = len(p.steps) - first - 1
 	}
+}
+
+// attach mounts the tree at a path of the new root.
+func (p *plan) attach(at string) {
+	p.call("find the place of "+at, unix.SYS_OPENAT2, slotRoot, relative(at),
+		p.how(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW), unix.SizeofOpenHow).out = uint8(slotAt)
+	p.call("mount "+at, unix.SYS_MOVE_MOUNT, slotTree, "", slotAt, "", emptyPaths)
 }
 
 func (p *plan) how(flags uint64) unsafe.Pointer {

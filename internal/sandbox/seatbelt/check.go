@@ -19,7 +19,6 @@ type Scene struct {
 	Inside    string // a folder that can be changed
 	Pack      string // a file that can be read
 	Outside   string // a file that is none of its business
-	Protected string // a file in Inside that stays as it is
 	HardLinks bool   // see Rules
 	Server    int    // a process that must not get signals
 	Port      int    // of a TCP server on this machine
@@ -31,8 +30,10 @@ func NewScene(dir string) (*Scene, error) {
 		Inside: filepath.Join(dir, "inside"), Pack: filepath.Join(dir, "pack", "file"), Outside: filepath.Join(dir, "outside", "file"),
 		Server: os.Getpid(),
 	}
-	s.Protected = filepath.Join(s.Inside, ".git", "hooks", "pre-commit")
-	for _, file := range []string{s.Pack, s.Outside, s.Protected} {
+	if err := os.MkdirAll(s.Inside, 0o700); err != nil {
+		return nil, err
+	}
+	for _, file := range []string{s.Pack, s.Outside} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			return nil, err
 		}
@@ -92,11 +93,9 @@ type attempt struct {
 // should does what must work.
 func (s *Scene) should() []attempt {
 	_, readPack := os.ReadFile(s.Pack)
-	_, readProtected := os.ReadFile(s.Protected)
 	file, other := filepath.Join(s.Inside, "file"), filepath.Join(s.Inside, "other")
 	list := []attempt{
 		{"read its pack", readPack},
-		{"read a protected file", readProtected},
 		{"make a file", os.WriteFile(file, nil, 0o600)},
 		{"rename a file", os.Rename(file, other)},
 		{"make a folder", os.Mkdir(filepath.Join(s.Inside, "folder"), 0o700)},
@@ -126,10 +125,6 @@ func (s *Scene) shouldNot() []attempt {
 		{"change its pack", write(s.Pack)},
 		{"change the mode of its pack", os.Chmod(s.Pack, 0o600)},
 		{"give its pack a second name", os.Link(s.Pack, in("pack"))},
-		{"change a protected file", write(s.Protected)},
-		{"remove a protected file", os.Remove(s.Protected)},
-		{"give a protected file a second name", os.Link(s.Protected, in("protected"))},
-		{"move the folder of a protected file", os.Rename(filepath.Dir(filepath.Dir(s.Protected)), in("git"))},
 		{"send a signal to the server", unix.Kill(s.Server, 0)},
 		{"send a signal to its parent", unix.Kill(os.Getppid(), 0)},
 		{"connect to a server on this machine", connect(unix.SOCK_STREAM, s.Port)},

@@ -17,11 +17,10 @@ import (
 // compares the path of the file that was found, so a rule that names a
 // symbolic link on the way, or /tmp instead of /private/tmp, has no effect.
 type Rules struct {
-	System    []string // folders and files of the system: read and executed
-	Read      []string // folders and files of the run: read and executed
-	Names     []string // symbolic links: read themselves, and not what they lead to
-	Write     []string // folders of the run: read, executed and changed
-	Protected []string // files and folders in Write that stay as they are, there or not
+	System []string // folders and files of the system: read and executed
+	Read   []string // folders and files of the run: read and executed
+	Names  []string // symbolic links: read themselves, and not what they lead to
+	Write  []string // folders of the run: read, executed and changed
 
 	// HardLinks allows hard links between files of Write, and copies that share
 	// their blocks (clones) of what can be read. Whether the system keeps them
@@ -51,7 +50,7 @@ const maxPaths = 250
 func (r Rules) Profile() (Profile, error) {
 	w := &writer{names: map[string]string{}}
 	own := slices.Concat(r.Read, r.Write)
-	for _, path := range slices.Concat(r.System, own, r.Names, r.Protected) {
+	for _, path := range slices.Concat(r.System, own, r.Names) {
 		if err := checkPath(path); err != nil {
 			return Profile{}, err
 		}
@@ -74,12 +73,11 @@ func (r Rules) Profile() (Profile, error) {
 		w.text.WriteString(network)
 	}
 
-	// The last rule that matches wins, so what must not happen comes last. A
-	// folder with something protected in it stays where it is, and the folders
-	// of Write themselves: under another name, the rules would not match.
+	// The last rule that matches wins, so what must not happen comes last. The
+	// folders of Write stay where they are: under another name, the rules would not
+	// match.
 	w.text.WriteString("(deny file-write-setugid)\n")
-	w.rule("deny", "file-write-unlink", w.exactly(between(r.Write, r.Protected)))
-	w.rule("deny", "file-write* file-link", w.below(r.Protected))
+	w.rule("deny", "file-write-unlink", w.exactly(slices.Compact(slices.Sorted(slices.Values(r.Write)))))
 	w.text.WriteString(programs)
 	if len(w.params) > maxPaths {
 		return Profile{}, fmt.Errorf("%d paths are more than a profile can have (%d)", len(w.params), maxPaths)
@@ -125,26 +123,6 @@ func ancestors(paths []string) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// between returns the folders of roots, and those below them that lead to one
-// of paths.
-func between(roots, paths []string) []string {
-	all := slices.Clone(roots)
-	for _, path := range paths {
-		for dir := slashpath.Dir(path); inside(roots, dir); dir = slashpath.Dir(dir) {
-			all = append(all, dir)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// inside reports whether path is one of roots or below one.
-func inside(roots []string, path string) bool {
-	return slices.ContainsFunc(roots, func(root string) bool {
-		return path == root || strings.HasPrefix(path, root+"/")
-	})
 }
 
 // A writer collects the text and the parameters of a profile.

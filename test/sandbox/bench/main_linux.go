@@ -31,6 +31,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	// A helper is this program again. It shall have as much to initialise as the
 	// server's has.
 	_ "github.com/packs-mcp/packs-mcp/internal/server"
@@ -143,9 +144,13 @@ type way struct {
 func (b *bench) ways() (ways []way, notes []string) {
 	ways = []way{{"plain exec", b.plain}}
 	lookup := new(sandbox.Lookuper)
+	kept, err := changes.Open(context.Background(), changes.Options{Dir: filepath.Join(filepath.Dir(b.pack), "changes")})
+	if err != nil {
+		notes = append(notes, "projects are read-only: "+err.Error())
+	}
 	levels := []sandbox.Level{sandbox.LevelNone, sandbox.LevelPartial, sandbox.LevelFull}
 	for i, level := range levels {
-		r := sandbox.New(sandbox.Options{Lookuper: lookup, Skip: levels[i+1:]})
+		r := sandbox.New(sandbox.Options{Lookuper: lookup, Skip: levels[i+1:], Changes: kept})
 		report := r.Probe(context.Background())
 		name := "runner, level " + level.String()
 		if report.Level != level {
@@ -164,6 +169,12 @@ func (b *bench) ways() (ways []way, notes []string) {
 		}
 		ways = append(ways, way{name, func(p sandbox.Program, argv []string) error { return b.confined(r, level, p, argv) }})
 		if level == sandbox.LevelFull {
+			if project, err := b.project(); err != nil {
+				notes = append(notes, fmt.Sprintf("skipped: the project of %d files: %v", projectFiles, err))
+			} else {
+				in := b.layered(r, project)
+				ways = append(ways, way{fmt.Sprintf("%s, in a project of %d files", name, projectFiles), in})
+			}
 			// A Runner has a helper ready for the next run, and none after Close.
 			cold := sandbox.New(sandbox.Options{Lookuper: lookup})
 			cold.Probe(context.Background())
@@ -198,6 +209,41 @@ func (b *bench) exec(argv []string) error {
 }
 
 func (b *bench) plain(_ sandbox.Program, argv []string) error { return b.exec(argv) }
+
+// projectFiles is how many files the project has.
+const projectFiles = 10_000
+
+// project makes one, with a hundred files in each folder.
+func (b *bench) project() (string, error) {
+	dir := filepath.Join(filepath.Dir(b.pack), "project")
+	for i := range projectFiles {
+		folder := filepath.Join(dir, strconv.Itoa(i/100))
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), []byte("x"), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// layered starts a program in a project, which it may change. The layer is found
+// out each time, as the server does before it asks.
+func (b *bench) layered(r *sandbox.Runner, project string) func(sandbox.Program, []string) error {
+	return func(program sandbox.Program, argv []string) error {
+		res, err := r.Run(context.Background(), sandbox.Policy{
+			ReadOnly: []string{b.pack}, Writable: []string{b.workspace}, Layers: r.Layers(context.Background(), []string{project}),
+		}, sandbox.Command{Program: program, Args: argv[1:], Dir: project, Env: b.env, Workspace: b.workspace, RunID: "bench"})
+		if err != nil {
+			return err
+		}
+		if res.ExitCode != 0 || res.ChangesProblem != "" {
+			return fmt.Errorf("%s ended with status %d: %s%s", argv[0], res.ExitCode, res.Stderr.Bytes(), res.ChangesProblem)
+		}
+		return nil
+	}
+}
 
 func (b *bench) confined(r *sandbox.Runner, level sandbox.Level, program sandbox.Program, argv []string) error {
 	res, err := r.Run(context.Background(),

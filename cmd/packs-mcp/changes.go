@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+)
+
+// Events that record what a person did with the changes of a run.
+const (
+	eventChangesApply   audit.Event = "changes.apply"
+	eventChangesDiscard audit.Event = "changes.discard"
+	eventChangesUndo    audit.Event = "changes.undo"
+)
+
+// changesHint says where the IDs of change sets are.
+const changesHint = "packs-mcp changes lists the change sets and their IDs"
+
+// changeStore opens the store of change sets, which servers share.
+func changeStore(ctx context.Context, cfg *config.Config) (*changes.Store, error) {
+	return changes.Open(ctx, changes.Options{Dir: filepath.Join(cfg.Paths.State, "changes")})
+}
+
+func (a *app) changesCommand() *cobra.Command {
+	var asJSON bool
+	var shown string
+	list := func(cmd *cobra.Command, _ []string) error { return a.listChanges(cmd.Context(), asJSON) }
+	cmd := &cobra.Command{
+		Use:   "changes",
+		Short: "Look at what runs changed in your folders, and apply, discard or undo it",
+		Long: `Look at what runs changed in your folders, and apply, discard or undo it. A run works in a
+layer over a folder. What it did there is applied when it ends, except what waits for you:
+protected names, conflicts with your own changes, and runs that did not end by themselves.
+What waits is kept for 24 hours. An ID may be shortened as long as it means one set.`,
+		Example: "  packs-mcp changes\n  packs-mcp changes show 20260110-1504\n  packs-mcp changes undo 20260110-1504",
+		Args:    misuse(cobra.NoArgs),
+		RunE:    list,
+	}
+	listed := &cobra.Command{
+		Use: "list", Short: "List the change sets, the newest first", Example: "  packs-mcp changes list --json",
+		Args: misuse(cobra.NoArgs), RunE: list,
+	}
+	show := &cobra.Command{
+		Use: "show ID [PATH...]", Short: "Show the changes of a set that wait for you, as a diff",
+		Example: "  packs-mcp changes show 20260110-1504 CLAUDE.md",
+		Args:    misuse(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.showChanges(cmd.Context(), args[0], args[1:])
+		},
+	}
+	apply := &cobra.Command{
+		Use: "apply ID [PATH...]", Short: "Apply changes that wait for you",
+		Long: `Apply changes that wait for you. A change whose file you have changed since is applied only
+with --shown, and what "show" printed for it: then it replaces exactly what you saw.`,
+		Example: "  packs-mcp changes apply 20260110-1504 CLAUDE.md",
+		Args:    misuse(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decideChanges(cmd.Context(), eventChangesApply, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
+				return s.Apply(cmd.Context(), id, shown, args[1:]...)
+			})
+		},
+	}
+	apply.Flags().StringVar(&shown, "shown", "", "the `TOKEN` that show printed")
+	discard := &cobra.Command{
+		Use: "discard ID [PATH...]", Short: "Drop changes that wait for you", Example: "  packs-mcp changes discard 20260110-1504",
+		Args: misuse(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decideChanges(cmd.Context(), eventChangesDiscard, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
+				return s.Discard(cmd.Context(), id, args[1:]...)
+			})
+		},
+	}
+	undo := &cobra.Command{
+		Use: "undo ID", Short: "Take applied changes back, where nothing changed since", Example: "  packs-mcp changes undo 20260110-1504",
+		Args: misuse(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decideChanges(cmd.Context(), eventChangesUndo, args[0], nil, func(s *changes.Store, id string) (*changes.Set, error) {
+				return s.Undo(cmd.Context(), id)
+			})
+		},
+	}
+	for _, c := range []*cobra.Command{cmd, listed, show, apply, discard, undo} {
+		c.Flags().StringVar(&a.flags.config, "config", "", "the configuration `FILE`")
+		_ = c.MarkFlagFilename("config", "yaml", "yml")
+	}
+	for _, c := range []*cobra.Command{cmd, listed} {
+		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	}
+	cmd.AddCommand(listed, show, apply, discard, undo)
+	return cmd
+}
+
+// changes opens the store of the configuration.
+func (a *app) changes(ctx context.Context) (*config.Config, *changes.Store, error) {
+	cfg, _, err := a.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := changeStore(ctx, cfg)
+	return cfg, s, err
+}
+
+func (a *app) listChanges(ctx context.Context, asJSON bool) error {
+	_, s, err := a.changes(ctx)
+	if err != nil {
+		return err
+	}
+	sets, err := s.List()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if sets == nil {
+			sets = []*changes.Set{}
+		}
+		return printJSON(a.stdout, struct {
+			Sets []*changes.Set `json:"sets"`
+		}{sets})
+	}
+	for _, set := range sets {
+		a.printSet(set)
+	}
+	if len(sets) == 0 {
+		fmt.Fprintln(a.stderr, "No changes: no run changed a folder of yours in the last days.")
+	}
+	return nil
+}
+
+// printSet prints a set for a person. Packs and runs wrote most of the words.
+func (a *app) printSet(set *changes.Set) {
+	fmt.Fprintf(a.stdout, "%s  %s  in %s\n", set.ID, set.Made.Local().Format(time.DateTime), safetext.Quote(set.Folder))
+	switch {
+	case set.Undoes != "":
+		fmt.Fprintf(a.stdout, "    you took %s back\n", set.Undoes)
+	case set.From != "":
+		fmt.Fprintf(a.stdout, "    you applied changes of %s\n", set.From)
+	case set.Run.Pack != "":
+		fmt.Fprintf(a.stdout, "    %s of %s, run %s\n", safetext.Line(set.Run.Tool), safetext.Line(set.Run.Pack), safetext.Line(set.Run.ID))
+	}
+	switch held := set.Count(changes.Held); {
+	case set.Expired:
+		fmt.Fprintln(a.stdout, "    expired: what waited is gone")
+	case held > 0:
+		fmt.Fprintf(a.stdout, "    %s for you until %s\n", counted(held, "change waits", "changes wait"), set.Expires.Local().Format(time.DateTime))
+	}
+	for _, c := range set.Changes {
+		fmt.Fprintf(a.stdout, "    %-9s %-7s %s", c.State, c.Kind, safetext.Quote(c.Path))
+		for _, why := range []string{c.Reason, c.Note} {
+			if why != "" {
+				fmt.Fprintf(a.stdout, "  (%s)", safetext.Line(why))
+			}
+		}
+		fmt.Fprintln(a.stdout)
+	}
+	if set.UndoLost != "" && !set.Expired {
+		fmt.Fprintf(a.stdout, "    cannot be undone wholly: %s\n", safetext.Line(set.UndoLost))
+	}
+}
+
+func (a *app) showChanges(ctx context.Context, id string, paths []string) error {
+	_, s, err := a.changes(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := s.Show(ctx, id, paths...)
+	if errors.Is(err, changes.ErrNotFound) {
+		return withHint(err, changesHint)
+	}
+	if err != nil {
+		return err
+	}
+	if v.Text == "" {
+		fmt.Fprintln(a.stderr, "Nothing of it waits for you.")
+		return nil
+	}
+	_, err = fmt.Fprint(a.stdout, v.Text)
+	fmt.Fprintf(a.stderr, "To apply exactly this: packs-mcp changes apply %s --shown %s\n", v.Set.ID, v.Token)
+	return err
+}
+
+// decideChanges does what a person decided, after it was written down.
+func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, paths []string, do func(*changes.Store, string) (*changes.Set, error)) (err error) {
+	cfg, s, err := a.changes(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := s.Get(id)
+	if errors.Is(err, changes.ErrNotFound) {
+		return withHint(err, changesHint)
+	}
+	if err != nil {
+		return err
+	}
+	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	entry := audit.Entry{
+		Event: event, Run: set.Run.ID, Pack: set.Run.Pack, Tool: set.Run.Tool, Dir: set.Folder, Channel: "command",
+		Reason: "the change set " + set.ID,
+	}
+	if len(paths) > 0 {
+		entry.Changed = paths
+	}
+	if err := log.Append(entry); err != nil {
+		return err // nothing changes without a record
+	}
+	done, err := do(s, set.ID)
+	if err != nil {
+		return withHint(err, "look at it first: packs-mcp changes show %s", set.ID)
+	}
+	a.printSet(done)
+	return nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+)
+
+// A person lists, looks at, applies, undoes and discards what a run left, and
+// each decision is in the log.
+func TestChanges(t *testing.T) {
+	home, project, layer := t.TempDir(), t.TempDir(), t.TempDir()
+	environ := []string{"HOME=" + home, "PACKS_MCP_HOME=" + home}
+	command := func(args ...string) (int, string) {
+		t.Helper()
+		var out bytes.Buffer
+		code := run(t.Context(), args, environ, strings.NewReader(""), &out, &out)
+		return code, out.String()
+	}
+	want := func(code int, parts []string, args ...string) string {
+		t.Helper()
+		got, out := command(args...)
+		if got != code {
+			t.Errorf("packs-mcp %v = %d, want %d:\n%s", args, got, code, out)
+		}
+		for _, part := range parts {
+			if !strings.Contains(out, part) {
+				t.Errorf("packs-mcp %v does not say %q:\n%s", args, part, out)
+			}
+		}
+		return out
+	}
+	want(0, []string{"No changes"}, "changes")
+	want(1, []string{"no such change set", "packs-mcp changes lists"}, "changes", "undo", "x")
+	var state string
+	if found, err := filepath.Glob(filepath.Join(home, "*", "changes", "sets")); err == nil && len(found) == 1 {
+		state = filepath.Dir(found[0])
+	} else if state = filepath.Join(home, "changes"); !isFolder(state) {
+		t.Fatalf("the store is nowhere in %q: %v, %v", home, found, err)
+	}
+	store, err := changes.Open(t.Context(), changes.Options{Dir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := store.Begin(t.Context(), changes.Run{ID: "run-1", Pack: "acme", Tool: "fmt\x1b[2J"}, nil, changes.Folder{Path: project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := os.Open(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	c, err := turn.Copy(t.Context(), 0, to, changes.CopyLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"plain": "x\n", "CLAUDE.md": "obey\x1b[2J\n", "AGENTS.md": "y\n"} {
+		if err := os.WriteFile(filepath.Join(layer, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sets, err := turn.Finish(t.Context(), changes.Ending{}, changes.Layer{Dir: to, Copy: c})
+	if err != nil || len(sets) != 1 {
+		t.Fatal(sets, err)
+	}
+	if err := turn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	id := sets[0].ID
+	out := want(0, []string{id, "2 changes wait for you", `applied   create  "plain"`, "agents obey it"}, "changes", "list")
+	out += want(0, []string{"+obey\\x1b[2J", "--shown"}, "changes", "show", id, "CLAUDE.md")
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("an escape sequence reaches the terminal: %q", out)
+	}
+	out = want(0, []string{`applied   create  "CLAUDE.md"`}, "changes", "apply", id, "CLAUDE.md")
+	applied := regexp.MustCompile(`^\S+`).FindString(out)
+	if _, err := os.Stat(filepath.Join(project, "CLAUDE.md")); err != nil {
+		t.Error(err)
+	}
+	want(0, []string{"you took " + applied + " back"}, "changes", "undo", applied)
+	want(0, []string{`discarded create  "AGENTS.md"`}, "changes", "discard", id, "AGENTS.md")
+	want(0, []string{`"sets": [`, `"state": "discarded"`}, "changes", "--json")
+	want(0, []string{"changes.apply", "changes.undo", "changes.discard"}, "audit", "show", "--json")
+	if left, _ := os.ReadDir(project); len(left) != 1 {
+		t.Errorf("in the project: %v, want plain", left)
+	}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,290 @@
+package changes
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+)
+
+// classify decides what becomes of each op, and drops what nobody needs to hear
+// of: git's refreshed indexes, and files that the commits explain.
+func (r *reading) classify() {
+	c := &classifier{reading: r, git: map[string]bool{}, open: map[string]bool{}, stays: map[string]bool{}, taken: map[string]bool{}}
+	c.gitFolders()
+	kept := r.ops[:0]
+	for i := range r.ops {
+		o := &r.ops[i]
+		if o.Git {
+			if o.State == "" {
+				o.State = Applied
+				c.held(o)
+			}
+		} else if c.decide(o) {
+			continue
+		}
+		if o.State != Applied {
+			c.blocks(o)
+		}
+		kept = append(kept, *o)
+	}
+	r.ops = kept
+	for i := range r.ops {
+		r.ops[i].Slot = strconv.Itoa(i)
+	}
+}
+
+type classifier struct {
+	*reading
+	git   map[string]bool // :: folder → it is a git folder by what is in it, or would be
+	open  map[string]bool // :: folder → it is not made, or not the run's
+	stays map[string]bool // :: folder → something in it is not removed
+	taken map[string]bool // :: path → what is there is not removed
+}
+
+// decide sets the state of an op. It reports whether the op is dropped.
+func (c *classifier) decide(o *op) (drop bool) {
+	if o.State == Refused {
+		return false
+	}
+	if why, reason := c.refused(o); why != "" {
+		o.State, o.Why, o.Reason = Refused, why, reason
+		return false
+	}
+	if c.inGit(o.Path) {
+		if c.refreshed(o) {
+			return true
+		}
+		o.State, o.Why, o.Reason = Held, WhyGit, "it is in a git folder, or would make one"
+		if c.gitWhy != "" {
+			o.Reason += "; " + c.gitWhy
+		}
+		return false
+	}
+	o.State = Held
+	switch why := c.protected(o); {
+	case why != "":
+		o.Why, o.Reason = WhyProtected, why
+	case o.Why == WhyConflict:
+	default:
+		o.State = Applied
+		c.held(o)
+	}
+	return false
+}
+
+// held holds an op for what is so of the whole run, and for what it needs.
+func (c *classifier) held(o *op) {
+	switch {
+	case c.end.Killed != "":
+		o.State, o.Why, o.Reason = Held, WhyKilled, "the run did not end by itself: "+c.end.Killed
+	case c.end.Review:
+		o.State, o.Why, o.Reason = Held, WhyReview, "you want to see every change"
+	case c.taken[o.Path], o.Kind == KindRmdir && c.stays[o.Path]:
+		o.State, o.Why, o.Reason = Held, WhyParent, "something there is not removed"
+	default:
+		for dir := path.Dir(o.Path); dir != "."; dir = path.Dir(dir) {
+			if c.open[dir] {
+				o.State, o.Why, o.Reason = Held, WhyParent, "the folder it is in is not made"
+				return
+			}
+		}
+	}
+}
+
+// blocks notes what cannot be done since o is not.
+func (c *classifier) blocks(o *op) {
+	switch o.Kind {
+	case KindMkdir:
+		c.open[o.Path] = true
+	case KindRemove, KindRmdir:
+		c.taken[o.Path] = true
+		for dir := path.Dir(o.Path); dir != "."; dir = path.Dir(dir) {
+			c.stays[dir] = true
+		}
+	}
+}
+
+// refused says what is never applied.
+func (c *classifier) refused(o *op) (Why, string) {
+	if r := safetext.Inspect([]byte(o.Path)); r.Control+r.Bidi > 0 || strings.ContainsAny(o.Path, "\n\t\r") {
+		return WhyName, "its name has control characters"
+	}
+	if o.Kind == KindSymlink {
+		if _, why := c.leads(o); why != "" {
+			return WhyLinkOut, why
+		}
+	}
+	return "", ""
+}
+
+// leads returns the path in the folder where a new link leads, or why it may
+// not.
+func (c *classifier) leads(o *op) (to, why string) {
+	const out = "its link leads out of the folder"
+	target := strings.ReplaceAll(o.Link, `\`, "/") // on another system a separator
+	if r := safetext.Inspect([]byte(target)); r.Control+r.Bidi > 0 || target == "" || strings.ContainsAny(target, "\n\t\r") {
+		return "", "its link has control characters"
+	}
+	at := path.Dir(o.Path)
+	if path.IsAbs(target) || len(target) > 1 && target[1] == ':' {
+		rest, ok := strings.CutPrefix(target, filepath.ToSlash(c.folder.path)+"/")
+		if !ok {
+			return "", out
+		}
+		at, target = ".", rest
+	}
+	up := true
+	for part := range strings.SplitSeq(target, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			// After a name that may be a link, nobody can say where this leads.
+			if !up || at == "." {
+				return "", out
+			}
+			at = path.Dir(at)
+		default:
+			up = false
+			at = path.Join(at, part)
+			if c.throughLink(at, 0) {
+				return "", "its link leads through another link"
+			}
+		}
+	}
+	return at, ""
+}
+
+// throughLink reports whether the user has a link at the path that may lead out
+// of the folder, by itself or through others.
+func (c *classifier) throughLink(at string, depth int) bool {
+	dir, name := split(at)
+	d, err := c.folder.dir.Walk(dir)
+	if err != nil {
+		return false // nothing is there, and what the run puts there is checked itself
+	}
+	defer d.Close()
+	if m, err := d.Lstat(name); err != nil || !m.IsLink() {
+		return false
+	}
+	target, err := d.Readlink(name)
+	if err != nil || depth > 8 || path.IsAbs(target) || slices.Contains(strings.Split(target, "/"), "..") {
+		return true
+	}
+	for part := range strings.SplitSeq(target, "/") {
+		if dir = path.Join(dir, part); dir != "." && c.throughLink(dir, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// protected says why a person has to see the op, or "".
+func (c *classifier) protected(o *op) string {
+	if why := c.guarded(o.Path); why != "" {
+		return "its name is protected: " + why
+	}
+	if o.Kind == KindSymlink {
+		if to, _ := c.leads(o); to != "." && (c.inGit(to) || c.guarded(to) != "") {
+			return "its link leads to a protected name"
+		}
+	}
+	return ""
+}
+
+// guarded says why the name is protected, or "".
+func (c *classifier) guarded(at string) string {
+	if c.folder.whole {
+		return "the folder is a pack's, or of packs-mcp itself"
+	}
+	for _, own := range c.folder.own {
+		a, b := foldPath(at), foldPath(own)
+		if a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/") {
+			return "it is a pack's, or of packs-mcp itself"
+		}
+	}
+	return c.names.Reason(at)
+}
+
+func foldPath(p string) string {
+	parts := strings.Split(p, "/")
+	for i := range parts {
+		parts[i] = protect.Fold(parts[i])
+	}
+	return strings.Join(parts, "/")
+}
+
+// inGit reports whether the path is in a git folder: by its name, or by what is
+// in the folder, or will be.
+func (c *classifier) inGit(at string) bool {
+	if c.folder.git != nil || c.git["."] {
+		return true
+	}
+	for dir := at; dir != "."; dir = path.Dir(dir) {
+		if c.git[dir] || protect.IsDotGit(path.Base(dir)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Marks of a git folder. A folder with the first three, or with the last alone,
+// is taken for one. What the run removes counts as there: what it removes may
+// be held.
+func gitMarks() []string { return []string{"head", "objects", "refs", "commondir"} }
+
+// gitFolders finds the folders on the way to every op that are git folders, or
+// would be with all ops carried out.
+func (c *classifier) gitFolders() {
+	marks := map[string]map[string]bool{}
+	mark := func(dir, name string) {
+		if marks[dir] == nil {
+			marks[dir] = map[string]bool{}
+		}
+		marks[dir][protect.Fold(name)] = true
+	}
+	for i := range c.ops {
+		o := &c.ops[i]
+		if o.makes() || o.Kind == KindSpecial {
+			mark(path.Dir(o.Path), path.Base(o.Path))
+		}
+		for dir := path.Dir(o.Path); ; dir = path.Dir(dir) {
+			if marks[dir] == nil || !marks[dir][""] {
+				mark(dir, "") // it was looked at
+				if d, err := c.folder.dir.Walk(dir); err == nil {
+					for _, name := range []string{"HEAD", "objects", "refs", "commondir"} {
+						if _, err := d.Lstat(name); err == nil {
+							mark(dir, name)
+						}
+					}
+					_ = d.Close()
+				}
+			}
+			if dir == "." {
+				break
+			}
+		}
+	}
+	for dir, has := range marks {
+		m := gitMarks()
+		if has[m[0]] && has[m[1]] && has[m[2]] || has[m[3]] {
+			c.git[dir] = true
+		}
+	}
+}
+
+// refreshed reports whether an op in a git folder is of no account: git writes
+// the index anew when it looks at files, and times change with it.
+func (c *classifier) refreshed(o *op) bool {
+	switch {
+	case o.Kind == KindMeta && o.Was != nil && o.Was.Perm == o.Meta.Perm && o.WasAttrs.Equal(o.Attrs):
+		return true
+	case o.Kind == KindReplace && path.Base(o.Path) == "index" && o.Was != nil && o.Was.IsFile():
+		return c.sameIndex(o)
+	}
+	return false
+}

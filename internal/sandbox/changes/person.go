@@ -1,0 +1,548 @@
+package changes
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
+)
+
+// Bounds of a view.
+const (
+	maxShownFile = 256 << 10
+	maxShown     = 1 << 20
+)
+
+// A View is what a person sees of the held changes of a set.
+type View struct {
+	Set *Set
+	// Text is a unified diff for text, and lines with sizes and digests for the
+	// rest. It is escaped for terminals, and bounded: Cut says that it is not all.
+	Text string
+	Cut  bool
+	// Token stands for exactly this view: an Apply with it may also replace what
+	// the view showed as changed by the user meanwhile.
+	Token string
+}
+
+// Show returns the view of a set's held changes against the folder as it is
+// now; with paths, of those alone.
+func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, error) {
+	r, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tree.Open(r.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	v := &View{Set: r.list()}
+	var b strings.Builder
+	for _, o := range selected(r, Held, paths) {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		if o.Internal {
+			continue
+		}
+		text, _ := s.text(r, dir, o)
+		if b.Len()+len(text) > maxShown {
+			v.Cut = true
+			fmt.Fprintf(&b, "%s %s: not shown, since the diff is too long; name it to see it alone\n", o.Kind, safetext.Quote(o.Path))
+			if b.Len() > 2*maxShown {
+				break
+			}
+			continue
+		}
+		b.WriteString(text)
+	}
+	v.Text = b.String()
+	v.Token, err = s.token(r, dir, paths)
+	return v, err
+}
+
+// selected returns the ops of a set in a state, with paths those of the paths
+// and below them.
+func selected(r *record, state State, paths []string) []*op {
+	var list []*op
+	git := len(paths) == 0
+	in := func(o *op) bool {
+		return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool {
+			return o.Path == p || strings.HasPrefix(o.Path, strings.TrimSuffix(p, "/")+"/")
+		})
+	}
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.Kind == KindGit && in(o) {
+			git = true // what is carried out together is chosen together
+		}
+	}
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.State == state && o.By == "" && (o.Git && git || !o.Git && in(o)) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// text shows one op. whole reports whether a person saw all that it does.
+func (s *Store) text(r *record, dir *tree.Dir, o *op) (text string, whole bool) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", o.Kind, safetext.Quote(o.Path))
+	if o.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", safetext.Line(o.Reason))
+	}
+	b.WriteString("\n")
+	if o.Kind == KindMkdir || o.Kind == KindMeta || o.regular() && o.Kind != KindGit {
+		if o.Was != nil && o.Was.Perm != o.Meta.Perm {
+			fmt.Fprintf(&b, "  mode %#o, was %#o\n", o.Meta.Perm, o.Was.Perm)
+		} else {
+			fmt.Fprintf(&b, "  mode %#o\n", o.Meta.Perm)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Attrs)) {
+		if string(o.WasAttrs[name]) != string(o.Attrs[name]) {
+			fmt.Fprintf(&b, "  attribute %s\n", safetext.Quote(name))
+		}
+	}
+	switch o.Kind {
+	case KindGit:
+		fmt.Fprintf(&b, "  from %s to %s\n", cut(o.Old), cut(o.Link))
+		return b.String(), true
+	case KindSymlink:
+		fmt.Fprintf(&b, "  leads to %s\n", safetext.Quote(o.Link))
+		return b.String(), true
+	case KindMkdir, KindRmdir, KindMeta, KindSpecial:
+		return b.String(), true
+	}
+	old, oldText := s.current(dir, o)
+	var now []byte
+	nowText := true
+	if o.regular() {
+		now, nowText = limited(func() (*os.File, error) { return s.content(r, newName, o) })
+	}
+	if !oldText || !nowText {
+		fmt.Fprintf(&b, "  %d bytes, %s; was %s\n", o.Size, cut(o.New), cut(o.Old))
+		return b.String(), false
+	}
+	name := safetext.Line(o.Path)
+	for line := range strings.Lines(string(diff.Diff("a/"+name, old, "b/"+name, now))) {
+		b.WriteString(safetext.Text(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+	return b.String(), true
+}
+
+func cut(digest string) string {
+	if digest == "" {
+		return "none"
+	}
+	return safetext.Line(digest)
+}
+
+// current returns what the user has at an op's path now; text is false when it
+// cannot be shown.
+func (s *Store) current(dir *tree.Dir, o *op) (data []byte, text bool) {
+	data, text = limited(func() (*os.File, error) { return (view{dir}).Open(o.Path) })
+	return data, text
+}
+
+// limited reads a small text. A file that is not there is an empty one.
+func limited(open func() (*os.File, error)) (data []byte, text bool) {
+	f, err := open()
+	if err != nil {
+		return nil, errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	data, err = io.ReadAll(io.LimitReader(f, maxShownFile+1))
+	return data, err == nil && len(data) <= maxShownFile && utf8.Valid(data) && !bytes.Contains(data, []byte{0})
+}
+
+// content opens what the store keeps of an op.
+func (s *Store) content(r *record, kind string, o *op) (*os.File, error) {
+	d, err := tree.Open(filepath.Join(s.dir(r.ID), kind))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	f, err := d.Read(o.Slot)
+	if errors.Is(err, fs.ErrPermission) { // it has the mode of the user's file
+		if err := d.Chmod(o.Slot, 0o600); err != nil {
+			return nil, err
+		}
+		return d.Read(o.Slot)
+	}
+	return f, err
+}
+
+// token is the digest of what the user has at the paths of the held ops.
+func (s *Store) token(r *record, dir *tree.Dir, paths []string) (string, error) {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	if err := enc.Encode(r.ID); err != nil {
+		return "", err
+	}
+	for _, o := range selected(r, Held, paths) {
+		now, err := lstat(dir, o.Path)
+		if err == nil {
+			err = enc.Encode([]any{[]byte(o.Path), now})
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// lstat describes what is at a path; nil: nothing.
+func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
+	folder, name := split(at)
+	if at == "." {
+		folder, name = ".", "."
+	}
+	d, err := dir.Walk(folder)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil, nil // a file or a link is where the folder would be
+	}
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	defer d.Close()
+	m, err := d.Lstat(name)
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	return &m, nil
+}
+
+// Apply is a person's own act: it applies the held changes of a set, with
+// paths those alone. Protected names are applied, what is refused never is,
+// and in git folders only text that fits a view whole. A change is left held
+// when the user's file is not the one that the run found; with the token of a
+// view, when it is not the one of the view.
+//
+// It returns the new set, which can be undone. What could not be applied stays
+// held in the old set, and is refused in the new one, with the reason.
+func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*Set, error) {
+	return s.again(ctx, id, Held, func(f *folder, from, r *record) error {
+		if token != "" {
+			now, err := s.token(from, f.dir, paths)
+			if err != nil {
+				return err
+			}
+			if now != token {
+				return errors.New("the folder is not as it was shown any more: look at the changes again")
+			}
+		}
+		r.From = from.ID
+		free := map[string]bool{} // :: path → an op before removes what is there
+		for _, was := range selected(from, Held, paths) {
+			o := *was
+			o.State, o.Why, o.Reason, o.HasNew, o.Staged, o.Now = Applied, "", "", false, 0, nil
+			o.open = func() (*os.File, error) { return s.content(from, newName, was) }
+			if err := s.expect(f, from, was, &o, token != "", free[o.Path]); err != nil {
+				o.State, o.Why, o.Reason = Refused, was.Why, err.Error()
+			} else if o.Kind == KindRemove || o.Kind == KindRmdir {
+				free[o.Path] = true
+			}
+			r.Ops = append(r.Ops, o)
+			if o.Git {
+				r.Locks = from.Locks
+			}
+		}
+		return nil
+	})
+}
+
+// expect decides what an op that a person applies may find. free says that what
+// is at its path now is removed first.
+func (s *Store) expect(f *folder, from *record, was, o *op, seen, free bool) error {
+	if o.regular() && !was.HasNew {
+		return errors.New("its content is gone")
+	}
+	if was.Why == WhyGit || gitPath(o.Path) && !o.Git {
+		if _, whole := s.text(from, f.dir, was); !whole || o.Kind == KindMkdir || o.Kind == KindSymlink {
+			return errors.New("it is in a git folder, where only text that can be shown whole is applied")
+		}
+	}
+	now, err := lstat(f.dir, o.Path)
+	if err != nil {
+		return err
+	}
+	if free {
+		now = nil
+	}
+	if !seen {
+		switch {
+		case was.Why == WhyConflict:
+			return errors.New(was.Reason)
+		case was.Was == nil && now == nil:
+		case was.Was == nil || now == nil || now.Type != was.Was.Type || !s.unchanged(f, now, was.Was, was.Old, was.WasLink, o.Path):
+			return errors.New("it is not what the run found any more: look at the change, and apply it as shown")
+		}
+	}
+	if o.Was = now; now != nil && !o.Git {
+		dir, name := split(o.Path)
+		d, err := f.dir.Walk(dir)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if err := o.found(d, name, now); err != nil {
+			return err
+		}
+	}
+	return o.expecting(now)
+}
+
+// expecting makes the op one for what is there now.
+func (o *op) expecting(now *tree.Meta) error {
+	switch {
+	case now == nil && (o.Kind == KindRemove || o.Kind == KindRmdir):
+	case now == nil && o.Kind == KindReplace:
+		o.Kind = KindCreate
+	case now == nil && o.Kind == KindMeta, now != nil && now.IsDir() && (o.regular() || o.Kind == KindSymlink || o.Kind == KindRemove):
+		return errors.New("something else is there now")
+	case now != nil && o.Kind == KindCreate && !o.Git:
+		o.Kind = KindReplace
+	case now != nil && o.Kind == KindMkdir && !now.IsDir():
+		return errors.New("something else is there now")
+	}
+	return nil
+}
+
+// unchanged reports whether what is at a path is what was there: by its times,
+// or where these moved by its content.
+func (s *Store) unchanged(f *folder, now, was *tree.Meta, digest, link, at string) bool {
+	if now.Type != was.Type || now.Perm != was.Perm {
+		return false
+	}
+	switch {
+	case now.Same(was) && now.Ctime != 0, now.IsDir():
+		return true
+	case now.IsLink():
+		dir, name := split(at)
+		d, err := f.dir.Walk(dir)
+		if err != nil {
+			return false
+		}
+		defer d.Close()
+		target, err := d.Readlink(name)
+		return err == nil && target == link
+	}
+	file, err := (view{f.dir}).Open(at)
+	if err != nil || digest == "" || now.Size != was.Size {
+		return false
+	}
+	defer file.Close()
+	got, err := tree.Digest(file, now.Size)
+	return err == nil && got == digest
+}
+
+// again makes a new set from an old one, under the turn of its folder.
+func (s *Store) again(ctx context.Context, id string, state State, fill func(f *folder, from, r *record) error) (*Set, error) {
+	from, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder})
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if from, err = s.find(from.ID); err != nil { // another may have changed it until now
+		return nil, err
+	}
+	f := t.folders[0]
+	if f.meta.Dev != from.Dev || f.meta.Ino != from.Ino {
+		return nil, fmt.Errorf("%q is not the folder any more that the changes are of", from.Folder)
+	}
+	if from.Expired {
+		return nil, ErrExpired
+	}
+	r := s.record(from.Run, f)
+	if err := fill(f, from, r); err != nil {
+		return nil, err
+	}
+	if len(r.Ops) == 0 {
+		return nil, fmt.Errorf("nothing of the change set %s is %s", from.ID, state)
+	}
+	for i := range r.Ops {
+		r.Ops[i].Slot = strconv.Itoa(i)
+	}
+	return s.carryOut(ctx, f, r)
+}
+
+// Discard drops the held changes of a set; with paths, those alone.
+func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, error) {
+	from, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	// The turn keeps them from being applied at the same time. A folder that is
+	// gone has none.
+	if t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder}); err == nil {
+		defer t.Close()
+	} else if ctx.Err() != nil {
+		return nil, err
+	}
+	var r *record
+	err = s.changing(func() error {
+		var err error
+		if r, err = s.find(from.ID); err != nil {
+			return err
+		}
+		list := selected(r, Held, paths)
+		if len(list) == 0 {
+			return fmt.Errorf("nothing of the change set %s is held", from.ID)
+		}
+		for _, o := range list {
+			if o.State = Discarded; o.HasNew {
+				if err := os.Remove(filepath.Join(s.dir(r.ID), newName, o.Slot)); ignoreMissing(err) != nil {
+					return err
+				}
+				o.HasNew = false
+				r.Bytes -= o.Meta.Blocks
+			}
+		}
+		return s.save(r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.list(), nil
+}
+
+// Undo takes the applied changes of a set back, where nothing changed since.
+// It returns a new set, in which what did change is held with its reason.
+func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
+	return s.again(ctx, id, Applied, func(f *folder, from, r *record) error {
+		r.Undoes = from.ID
+		list := selected(from, Applied, nil)
+		free := map[string]bool{} // :: path → an op before removes what is there
+		for _, was := range list {
+			o, err := opened(f, was)
+			if err != nil {
+				return err
+			}
+			if o != nil {
+				r.Ops = append(r.Ops, *o)
+			}
+		}
+		for _, was := range slices.Backward(list) {
+			if was.Git && was.Internal && !was.isIndex() {
+				continue // objects stay: nothing names them
+			}
+			o, err := s.inverse(f, from, was, free[was.Path])
+			if err != nil {
+				o.State, o.Why, o.Reason = Held, WhyConflict, err.Error()
+				if !o.makes() || o.regular() && !was.HasOld {
+					o.State = Refused
+				}
+			} else if o.Kind == KindRemove || o.Kind == KindRmdir {
+				free[o.Path] = true
+			}
+			r.Ops = append(r.Ops, *o)
+			if o.Git {
+				r.Locks = from.Locks
+			}
+		}
+		if i := slices.IndexFunc(r.Ops, func(o op) bool { return o.Git && o.State != Applied }); i >= 0 {
+			holdGit(r, r.Ops[i].Why, r.Ops[i].Reason)
+		}
+		return nil
+	})
+}
+
+// opened returns the op that makes a folder writable which is to be removed, so
+// that what is in it can be; nil: it is, or is not the one of the set.
+func opened(f *folder, was *op) (*op, error) {
+	if was.Kind != KindMkdir || was.Now == nil || was.Now.Perm&0o700 == 0o700 {
+		return nil, nil
+	}
+	now, err := lstat(f.dir, was.Path)
+	if err != nil || now == nil || !now.Moved(was.Now) {
+		return nil, err
+	}
+	meta := *now
+	meta.Perm |= 0o700
+	return &op{
+		Change: Change{Path: was.Path, Kind: KindMeta, State: Applied}, Internal: true,
+		Was: now, WasAttrs: was.Attrs, Meta: meta, Attrs: was.Attrs,
+	}, nil
+}
+
+// inverse returns the op that takes another back, and why that cannot be done.
+// free says that what is at its path now is removed first.
+func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error) {
+	o := &op{
+		Change: Change{Path: was.Path, State: Applied, Old: was.New}, Git: was.Git, Internal: was.Internal,
+		Attrs: was.WasAttrs, WasAttrs: was.Attrs, WasLink: was.Link,
+		open: func() (*os.File, error) { return s.content(from, oldName, was) },
+	}
+	if was.Was != nil {
+		o.Meta, o.Mode, o.Size = *was.Was, fs.FileMode(was.Was.Perm&0o777), was.Was.Size
+	}
+	if was.Was != nil && was.Was.IsFile() && was.Was.Perm&(tree.SetUID|tree.SetGID) != 0 {
+		o.Note = "its set-ID bits are not given back"
+	}
+	switch {
+	case was.Kind == KindMeta:
+		o.Kind, o.Attrs = KindMeta, was.WasAttrs
+	case was.Kind == KindRmdir:
+		o.Kind = KindMkdir
+	case was.Kind == KindMkdir:
+		o.Kind = KindRmdir
+	case was.Was == nil:
+		o.Kind = KindRemove
+	case was.Was.IsLink():
+		o.Kind, o.Link = KindSymlink, was.WasLink
+	default:
+		if o.Kind, o.New = KindReplace, was.Old; was.Kind == KindRemove {
+			o.Kind = KindCreate
+		}
+		if was.Kind == KindGit {
+			o.Kind, o.New = KindGit, ""
+			o.Link, o.Old = was.Old, was.Link
+		}
+		if !was.HasOld {
+			return o, errors.New("what was there before was not kept")
+		}
+	}
+	now, err := lstat(f.dir, o.Path)
+	if err != nil {
+		return o, err
+	}
+	gone := was.Kind == KindRemove || was.Kind == KindRmdir
+	switch {
+	case gone && (now == nil || free):
+		o.Was = nil
+		return o, nil
+	case gone:
+		return o, errors.New("something has its name since")
+	case now == nil:
+		return o, errors.New("it was removed since")
+	case was.isIndex() && s.refreshed(f, from, was):
+	case was.Now == nil || !s.unchanged(f, now, was.Now, was.New, was.Link, o.Path):
+		return o, errors.New("it was changed since")
+	}
+	o.Was = now
+	return o, nil
+}

@@ -1,0 +1,186 @@
+// Package protect knows names that other programs obey, run or trust by
+// themselves in a folder, and which a run may therefore not change unseen.
+//
+// It looks at names alone. That a folder is a git folder by what is in it is
+// for its caller to see.
+package protect
+
+import (
+	_ "embed"
+	"fmt"
+	"path"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// table is the list of patterns; its own comment describes it.
+//
+//go:embed names.txt
+var table string
+
+// A Names matches paths against the table and against what the user added.
+type Names struct {
+	exact    map[string][]pattern // :: folded last part → the patterns that end in it
+	globs    []pattern            // whose last part has a "*"
+	patterns int
+}
+
+type pattern struct {
+	text   string   // as written
+	parts  []string // folded
+	reason string
+}
+
+// New returns the table's names and the patterns of add, without the patterns
+// of remove, which must be spelled as in the table. A pattern that means
+// nothing is an error, and so is one in remove that is not in the table.
+func New(add, remove []string) (*Names, error) {
+	n := &Names{exact: map[string][]pattern{}}
+	gone := map[string]bool{}
+	for line := range strings.Lines(table) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		text, reason, ok := strings.Cut(line, "  ")
+		if !ok {
+			return nil, fmt.Errorf("protected name %q has no reason", line)
+		}
+		if slices.Contains(remove, text) {
+			gone[text] = true
+			continue
+		}
+		if err := n.add(text, strings.TrimSpace(reason)); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range remove {
+		if !gone[text] {
+			return nil, fmt.Errorf("%q is not a protected name: spell it as the list does", text)
+		}
+	}
+	for _, text := range add {
+		if err := n.add(text, "you protected it"); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+func (n *Names) add(text, reason string) error {
+	rest, _ := strings.CutSuffix(strings.TrimPrefix(text, "**/"), "/**")
+	p := pattern{text: text, reason: reason}
+	for part := range strings.SplitSeq(rest, "/") {
+		folded := Fold(part)
+		if folded == "" || folded == ".." || strings.Trim(folded, "*") == "" {
+			return fmt.Errorf("protected name %q: each part must name something", text)
+		}
+		if _, err := path.Match(folded, ""); err != nil {
+			return fmt.Errorf("protected name %q: %w", text, err)
+		}
+		p.parts = append(p.parts, folded)
+	}
+	n.patterns++
+	if last := p.parts[len(p.parts)-1]; strings.ContainsAny(last, `*?[\`) {
+		n.globs = append(n.globs, p)
+	} else {
+		n.exact[last] = append(n.exact[last], p)
+	}
+	return nil
+}
+
+// Reason returns why path, which has slashes, is protected, or "".
+func (n *Names) Reason(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		parts[i] = Fold(part)
+		if IsDotGit(part) {
+			return "it is a git folder's name"
+		}
+		if shortName(parts[i]) {
+			return "it may be the short name of another file"
+		}
+		if p := n.match(parts[:i+1]); p != nil {
+			return fmt.Sprintf("%s: %s", p.text, p.reason)
+		}
+	}
+	return ""
+}
+
+// match returns a pattern that the last of the folded parts end, or nil.
+func (n *Names) match(parts []string) *pattern {
+	for _, list := range [][]pattern{n.exact[parts[len(parts)-1]], n.globs} {
+		for i := range list {
+			if p := &list[i]; p.ends(parts) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pattern) ends(parts []string) bool {
+	if len(parts) < len(p.parts) {
+		return false
+	}
+	parts = parts[len(parts)-len(p.parts):]
+	for i := len(parts) - 1; i >= 0; i-- {
+		if ok, err := path.Match(p.parts[i], parts[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Fold returns what is the same for all names that some file system takes for
+// the same: HFS+ ignores some characters and case, NTFS case, what follows a
+// colon, and dots and spaces at the end.
+func Fold(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if ignorable(r) {
+			return -1
+		}
+		return r
+	}, name)
+	name = strings.ToLower(norm.NFKC.String(name))
+	// Once more: lower case of one form can be another, and a fold must be one of
+	// itself.
+	name = norm.NFKC.String(strings.ToLower(strings.ToUpper(name)))
+	if i := strings.IndexByte(name, ':'); i > 0 {
+		name = name[:i]
+	}
+	if trimmed := strings.TrimRight(name, " ."); trimmed != "" {
+		name = trimmed
+	}
+	return name
+}
+
+// ignorable reports whether HFS+ leaves the character out of a name.
+func ignorable(r rune) bool {
+	return r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f || r == 0xfeff
+}
+
+// IsDotGit reports whether some file system, or git itself, takes the name for
+// ".git".
+func IsDotGit(name string) bool {
+	for part := range strings.SplitSeq(name, `\`) { // a separator, for Windows
+		if folded := Fold(part); folded == ".git" || folded == "git~1" {
+			return true
+		}
+	}
+	return false
+}
+
+// short is a name as Windows makes them for programs that know eight letters.
+var short = regexp.MustCompile(`^[^~.]{1,6}~[0-9]{1,6}(\.[^.]{0,3})?$`)
+
+// gitShort are the short names of files that git reads in a project.
+var gitShort = regexp.MustCompile(`^(gitmod~[0-9]|gi7eba~[0-9]|gitatt~[0-9]|gi7d29~[0-9]|gitign~[0-9]|gi250a~[0-9])$`)
+
+func shortName(folded string) bool {
+	return gitShort.MatchString(folded) || runtime.GOOS == "windows" && short.MatchString(folded)
+}

@@ -1,0 +1,520 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
+)
+
+// Bounds of one layer. What is deeper is refused; more changes are an error.
+const (
+	maxDepth   = 200
+	maxChanges = 250_000
+	// maxHole is how much larger than its content a file may look.
+	maxHole = 4 << 30
+)
+
+// Reasons of conflicts.
+const (
+	changedMeanwhile = "you changed it while the run was going on"
+	goneMeanwhile    = "you removed it while the run was going on"
+	madeMeanwhile    = "you made it while the run was going on"
+	movedMeanwhile   = "the folder it is in was moved while the run was going on"
+)
+
+// A reading compares a layer with the folder and collects the differences, in
+// an order in which they can be carried out.
+type reading struct {
+	ctx    context.Context // of the one call of Finish
+	folder *folder
+	names  *protect.Names
+	up     *tree.Dir
+	copy   *Copy // nil: up is an overlay's upper folder
+	end    Ending
+	ops    []op
+	gitWhy string   // why commits were not taken over
+	locks  []string // lock files of git's that the ops need
+	dirs   []op     // permissions of folders, which follow what is in them
+}
+
+// A place is one folder in the layer and what is below the same path in the
+// user's folder.
+type place struct {
+	path  string
+	up    *tree.Dir
+	low   *tree.Dir // nil: the user has no such folder
+	meta  tree.Meta // of low
+	alone bool      // nothing of low shows through up
+	moved bool      // low is not the folder that the run found
+	depth int
+}
+
+func (r *reading) read() error {
+	meta, err := r.folder.dir.Stat()
+	if err != nil {
+		return err
+	}
+	if err := r.below(&place{up: r.up, low: r.folder.dir, meta: meta}); err != nil {
+		return err
+	}
+	r.ops = append(r.ops, r.dirs...)
+	return nil
+}
+
+// below reads what is in one folder.
+func (r *reading) below(p *place) error {
+	names, err := p.up.Names()
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.low == nil:
+	case r.copy != nil:
+		names = append(names, r.copy.kids[p.path]...)
+	case p.alone:
+		low, err := p.low.Names()
+		if err != nil {
+			return err
+		}
+		names = append(names, low...)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := r.ctx.Err(); err != nil {
+			return context.Cause(r.ctx)
+		}
+		if err := r.name(p, name); err != nil {
+			return fmt.Errorf("%q: %w", path.Join(p.path, name), err)
+		}
+	}
+	return nil
+}
+
+// A pair is one name in the layer and in the user's folder.
+type pair struct {
+	*place
+	name, at string
+	up, low  *tree.Meta // nil: not there
+	base     *copied    // what a copy had; nil: nothing, or no copy
+}
+
+func (r *reading) name(p *place, name string) error {
+	n := &pair{place: p, name: name, at: path.Join(p.path, name)}
+	if m, err := p.up.Lstat(name); err == nil {
+		n.up = &m
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if p.low != nil {
+		if m, err := p.low.Lstat(name); err == nil {
+			n.low = &m
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if r.copy != nil {
+		n.base = r.copy.entries[n.at]
+		if n.up == nil && n.base == nil {
+			return nil // it came to be in the user's folder
+		}
+		if n.up != nil && n.base != nil && !n.up.IsDir() && n.base.copy.Ctime != 0 && n.up.Same(&n.base.copy) {
+			return nil
+		}
+	}
+	switch {
+	case n.up == nil || r.copy == nil && n.up.IsWhiteout():
+		if n.low == nil {
+			return nil
+		}
+		return r.removed(n)
+	case n.up.IsDir():
+		return r.dir(n)
+	case n.up.IsLink():
+		return r.link(n)
+	case n.up.IsFile():
+		return r.file(n)
+	}
+	return r.add(n, op{Change: Change{Kind: KindSpecial, State: Refused, Why: WhySpecial, Reason: "devices, pipes and sockets are never applied"}})
+}
+
+// add adds an op for the name. Its State is decided later unless it is Refused.
+func (r *reading) add(n *pair, o op) error {
+	o.Path, o.Was = n.at, n.low
+	if o.State == "" {
+		if why := r.conflict(n); why != "" {
+			o.Why, o.Reason = WhyConflict, why
+		}
+	}
+	r.ops = append(r.ops, o)
+	if len(r.ops)+len(r.dirs) > maxChanges {
+		return fmt.Errorf("more than %d changes", maxChanges)
+	}
+	return nil
+}
+
+// conflict says how the user's folder differs at the name from what the run
+// found, or "".
+func (r *reading) conflict(n *pair) string {
+	switch {
+	case n.moved:
+		return movedMeanwhile
+	case r.copy != nil && n.base == nil && n.low != nil:
+		return madeMeanwhile
+	case r.copy != nil && n.base != nil && n.low == nil:
+		return goneMeanwhile
+	case n.low == nil:
+		return ""
+	case n.low.IsDir():
+		if r.copy != nil && (!n.base.user.IsDir() || n.base.user.Ino != n.low.Ino) {
+			return changedMeanwhile
+		}
+		return ""
+	case r.copy != nil && !n.low.Same(&n.base.user), r.folder.marker != 0 && n.low.Ctime >= r.folder.marker:
+		return changedMeanwhile
+	}
+	return ""
+}
+
+// dir compares a folder of the layer.
+func (r *reading) dir(n *pair) error {
+	if n.depth >= maxDepth {
+		return r.add(n, op{Change: Change{Kind: KindMkdir, State: Refused, Why: WhyName, Reason: fmt.Sprintf("more than %d folders below each other are never applied", maxDepth)}})
+	}
+	up, err := r.sub(n)
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	attrs, overlay, err := r.attrs(up.File())
+	if err != nil {
+		return err
+	}
+	if why := r.odd(overlay); why != "" {
+		return r.add(n, op{Change: Change{Kind: KindMkdir, State: Refused, Why: WhyLayer, Reason: why}})
+	}
+	o := op{Change: Change{Kind: KindMkdir, Mode: fs.FileMode(n.up.Perm & 0o777)}, Meta: *n.up, Attrs: attrs}
+	if n.up.Perm&tree.SetUID != 0 {
+		o.State, o.Why, o.Reason = Refused, WhySetID, "set-user-ID and set-group-ID are never applied"
+		return r.add(n, o)
+	}
+	next := &place{path: n.at, up: up, depth: n.depth + 1, alone: n.alone || overlay["opaque"] == "y", moved: n.moved}
+	if n.low == nil || !n.low.IsDir() {
+		if n.low != nil {
+			if err := r.removed(n); err != nil {
+				return err
+			}
+		} else if r.gone(n, overlay) {
+			o.Why, o.Reason = WhyConflict, goneMeanwhile
+		}
+		if err := r.add(&pair{place: n.place, name: n.name, at: n.at, base: baseIfGone(n)}, o); err != nil {
+			return err
+		}
+		return r.below(next)
+	}
+	low, err := n.place.low.Sub(n.name)
+	if err != nil {
+		return err
+	}
+	defer low.Close()
+	next.low, next.meta = low, *n.low
+	if r.copy != nil {
+		next.moved = next.moved || n.base == nil || n.base.user.Ino != n.low.Ino
+	} else if m := r.folder.marker; m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
+		// Both it and the folder it is in changed. It may have been moved here, with
+		// files that are older than the run.
+		next.moved = true
+	}
+	was, err := tree.ReadAttrs(low.File())
+	if err != nil {
+		return err
+	}
+	was.Split()
+	const counts, write = 0o1777, 0o200
+	if n.low.Perm&counts == n.up.Perm&counts && was.Equal(attrs) ||
+		n.base != nil && n.base.copy.Perm&counts == n.up.Perm&counts && n.base.copy.Ctime == n.up.Ctime {
+		return r.below(next)
+	}
+	o.Kind, o.Path, o.Was, o.WasAttrs = KindMeta, n.at, n.low, was
+	if why := r.conflict(n); why != "" {
+		o.Why, o.Reason = WhyConflict, why
+	} else if m := r.folder.marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
+		o.Why, o.Reason = WhyConflict, changedMeanwhile
+	}
+	if n.low.Perm&write == 0 && n.up.Perm&write != 0 { // what is done in it needs that
+		r.ops = append(r.ops, o)
+		return r.below(next)
+	}
+	r.dirs = append(r.dirs, o)
+	return r.below(next)
+}
+
+// baseIfGone keeps what a copy had at the name when the user has nothing there.
+func baseIfGone(n *pair) *copied {
+	if n.low == nil {
+		return n.base
+	}
+	return nil
+}
+
+// gone reports whether the user removed, during the run, what the overlay had
+// copied up. Nothing tells what the run made anew in its place.
+func (r *reading) gone(n *pair, overlay map[string]string) bool {
+	_, copiedUp := overlay["origin"]
+	return r.copy == nil && copiedUp && n.place.low != nil && r.folder.marker != 0 && n.place.meta.Ctime >= r.folder.marker
+}
+
+// sub opens a folder of the layer, which is ours, whatever its mode.
+func (r *reading) sub(n *pair) (*tree.Dir, error) {
+	d, err := n.place.up.Sub(n.name)
+	if errors.Is(err, fs.ErrPermission) || err == nil && n.up.Perm&0o700 != 0o700 {
+		if d != nil {
+			_ = d.Close()
+		}
+		if err := n.place.up.Chmod(n.name, n.up.Perm|0o700); err != nil {
+			return nil, err
+		}
+		return n.place.up.Sub(n.name)
+	}
+	return d, err
+}
+
+// open opens a file of the layer, whatever its mode.
+func (r *reading) open(n *pair) (*os.File, error) {
+	f, err := n.place.up.Read(n.name)
+	if errors.Is(err, fs.ErrPermission) {
+		if err := n.place.up.Chmod(n.name, n.up.Perm|0o400); err != nil {
+			return nil, err
+		}
+		return n.place.up.Read(n.name)
+	}
+	return f, err
+}
+
+func (r *reading) attrs(f *os.File) (attrs tree.Attrs, overlay map[string]string, err error) {
+	attrs, err = tree.ReadAttrs(f)
+	overlay = attrs.Split() // in a copy, the run made them: they mean nothing, and are not applied
+	if r.copy != nil {
+		overlay = nil
+	}
+	return attrs, overlay, err
+}
+
+// odd says what an overlay as it is mounted here never notes, or "".
+func (r *reading) odd(overlay map[string]string) string {
+	for _, name := range []string{"redirect", "metacopy"} {
+		if _, ok := overlay[name]; ok {
+			return fmt.Sprintf("the layer has the attribute %q of it, which it never should", name)
+		}
+	}
+	return ""
+}
+
+func (r *reading) file(n *pair) error {
+	f, err := r.open(n)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	attrs, overlay, err := r.attrs(f)
+	if err != nil {
+		return err
+	}
+	if _, ok := overlay["whiteout"]; ok && n.up.Size == 0 {
+		if n.low == nil {
+			return nil
+		}
+		return r.removed(n)
+	}
+	o := op{
+		Change: Change{Kind: KindCreate, Size: n.up.Size, Mode: fs.FileMode(n.up.Perm & 0o777)},
+		Meta:   *n.up, Attrs: attrs, open: r.opener(n.at),
+	}
+	switch {
+	case r.odd(overlay) != "":
+		o.State, o.Why, o.Reason = Refused, WhyLayer, r.odd(overlay)
+	case n.up.Size > n.up.Blocks+maxHole:
+		o.State, o.Why, o.Reason = Refused, WhySpecial, "nearly all of it is a hole"
+	}
+	if o.State == Refused {
+		return r.add(n, o)
+	}
+	if o.New, err = tree.Digest(f, n.up.Size); err != nil {
+		return err
+	}
+	if n.up.Nlink > 1 {
+		o.Note = "it was one of several names of a file, and became a file of its own"
+	}
+	if err := r.old(n, &o); err != nil {
+		return err
+	}
+	if n.low != nil && n.low.IsFile() && o.Old == o.New && o.Old != "" {
+		if n.low.Perm == n.up.Perm && n.low.Mtime == n.up.Mtime && o.WasAttrs.Equal(attrs) {
+			return nil
+		}
+		o.Kind, o.Note = KindMeta, ""
+	}
+	if n.up.Perm&(tree.SetUID|tree.SetGID) != 0 {
+		o.State, o.Why, o.Reason = Refused, WhySetID, "set-user-ID and set-group-ID are never applied"
+		return r.add(n, o)
+	}
+	switch {
+	case n.low == nil:
+		if r.gone(n, overlay) {
+			o.Why, o.Reason = WhyConflict, goneMeanwhile
+		}
+	case n.low.IsDir():
+		if err := r.removed(n); err != nil {
+			return err
+		}
+		n = &pair{place: n.place, name: n.name, at: n.at}
+	case o.Kind == KindCreate:
+		o.Kind = KindReplace
+	}
+	if n.low != nil && n.low.Nlink > 1 && o.Note == "" && o.Kind == KindReplace {
+		o.Note = "it was one of several names of a file; the others keep the old content"
+	}
+	return r.add(n, o)
+}
+
+// opener returns how the content at a path of the layer is read again.
+func (r *reading) opener(at string) func() (*os.File, error) {
+	return func() (*os.File, error) {
+		dir, name := split(at)
+		d, err := r.up.Walk(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close()
+		return d.Read(name)
+	}
+}
+
+// old notes what the user has at the name.
+func (r *reading) old(n *pair, o *op) error {
+	if n.low == nil {
+		return nil
+	}
+	if err := o.found(n.place.low, n.name, n.low); err != nil {
+		return err
+	}
+	if n.base != nil && n.base.digest != "" && o.Old != n.base.digest {
+		o.Why, o.Reason = WhyConflict, changedMeanwhile
+	}
+	return nil
+}
+
+// found notes what a name has that the op changes. A file that cannot be read is
+// noted without its digest.
+func (o *op) found(d *tree.Dir, name string, m *tree.Meta) error {
+	o.Old, o.WasLink, o.WasAttrs = "", "", nil
+	switch {
+	case m.IsLink():
+		target, err := d.Readlink(name)
+		o.WasLink = target
+		return ignoreMissing(err)
+	case m.IsDir():
+		sub, err := d.Sub(name)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		defer sub.Close()
+		o.WasAttrs, err = tree.ReadAttrs(sub.File())
+		o.WasAttrs.Split()
+		return err
+	case !m.IsFile():
+		return nil
+	}
+	f, err := d.Read(name)
+	if err != nil {
+		return nil //nolint:nilerr // it is gone or closed to us: the op says so when it is carried out
+	}
+	defer f.Close()
+	o.WasAttrs, err = tree.ReadAttrs(f)
+	if o.WasAttrs.Split(); err != nil || m.Size > m.Blocks+maxHole {
+		return err
+	}
+	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
+		o.Old = ""
+	}
+	return nil
+}
+
+func (r *reading) link(n *pair) error {
+	target, err := n.place.up.Readlink(n.name)
+	if err != nil {
+		return err
+	}
+	o := op{Change: Change{Kind: KindSymlink, Link: target, Size: int64(len(target))}, Meta: *n.up}
+	if err := r.old(n, &o); err != nil {
+		return err
+	}
+	if n.low != nil && n.low.IsLink() && o.WasLink == target {
+		return nil
+	}
+	if n.low != nil && n.low.IsDir() {
+		if err := r.removed(n); err != nil {
+			return err
+		}
+		n = &pair{place: n.place, name: n.name, at: n.at}
+	}
+	return r.add(n, o)
+}
+
+// removed adds the removal of what the user has at the name, with everything
+// below.
+func (r *reading) removed(n *pair) error {
+	if !n.low.IsDir() {
+		o := op{Change: Change{Kind: KindRemove}}
+		if err := r.old(n, &o); err != nil {
+			return err
+		}
+		if !n.low.IsFile() && !n.low.IsLink() {
+			o.State, o.Why, o.Reason = Refused, WhySpecial, "devices, pipes and sockets are never removed"
+		}
+		return r.add(n, o)
+	}
+	low, err := n.place.low.Sub(n.name)
+	if err != nil {
+		return err
+	}
+	defer low.Close()
+	p := &place{path: n.at, low: low, meta: *n.low, moved: n.moved, depth: n.depth + 1}
+	if m := r.folder.marker; r.copy == nil && m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
+		p.moved = true
+	}
+	var names []string
+	if r.copy != nil {
+		names = r.copy.kids[n.at]
+	} else if names, err = low.Names(); err != nil {
+		return err
+	}
+	for _, name := range names {
+		m, err := low.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		below := &pair{place: p, name: name, at: path.Join(n.at, name), low: &m}
+		if r.copy != nil {
+			below.base = r.copy.entries[below.at]
+		}
+		if err := r.removed(below); err != nil {
+			return err
+		}
+	}
+	attrs, err := tree.ReadAttrs(low.File())
+	if err != nil {
+		return err
+	}
+	attrs.Split()
+	return r.add(n, op{Change: Change{Kind: KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs})
+}

@@ -1,0 +1,132 @@
+package changes
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// stopAfter carries a set out up to a phase and stops there, as a server that
+// is killed does.
+func stopAfter(t *testing.T, w *world, stop phase) {
+	t.Helper()
+	w.done()
+	s, f := w.store, w.turn.folders[0]
+	dir, err := os.Open(w.layer.Dir.Name())
+	do(t, err)
+	defer dir.Close()
+	r := &reading{ctx: t.Context(), folder: f, names: s.names, copy: w.layer.Copy}
+	r.up = mustTree(t, dir)
+	defer r.up.Close()
+	do(t, r.read())
+	r.classify()
+	rec := s.record(Run{ID: "r"}, f)
+	rec.Ops = r.ops
+	do(t, os.Mkdir(s.dir(rec.ID), 0o700))
+	rec.Phase = staging
+	do(t, s.save(rec.begun()))
+	do(t, os.WriteFile(filepath.Join(s.open, rec.ID), nil, 0o600))
+	do(t, s.stage(context.Background(), f, rec))
+	if stop == committed {
+		rec.Phase = committed
+		do(t, s.save(rec))
+	}
+	do(t, w.turn.Close())
+}
+
+// Before the end mark nothing counts. After it the next start finishes the set,
+// and looks at each conflict again.
+func TestRecovery(t *testing.T) {
+	for _, stop := range []phase{staging, committed} {
+		t.Run(string(stop), func(t *testing.T) {
+			state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
+			s := openStore(t, func(o *Options) { o.Dir = state })
+			plant(t, dir, map[string]string{"a": "1", "edited": "1", "gone": "1", "removed": "1"})
+			w := begin(t, s, "copy", Folder{Path: dir})
+			plant(t, w.at, map[string]string{"a": "run", "edited": "run", "new": "run", "taken": "run", "CLAUDE.md": "run"})
+			do(t, os.Remove(filepath.Join(w.at, "gone")))
+			do(t, os.Remove(filepath.Join(w.at, "removed")))
+			stopAfter(t, w, stop)
+			plant(t, dir, map[string]string{"edited": "user", "taken": "user", "removed": "user"})
+			user := look(t, dir)
+			for name := range user {
+				if strings.HasPrefix(name, stageBegin) {
+					delete(user, name)
+				}
+			}
+			// Another server of the user's, and then a run in the folder.
+			_, err := Open(t.Context(), Options{Dir: state})
+			do(t, err)
+			got := look(t, dir)
+			if stop == staging {
+				same(t, "the folder", user, got)
+				if list, err := s.List(); err != nil || len(list) != 0 {
+					t.Errorf("List = %v, %v", list, err)
+				}
+				return
+			}
+			for p, want := range map[string]string{"a": "run", "edited": "user", "new": "run", "taken": "user", "removed": "user"} {
+				if data, err := os.ReadFile(filepath.Join(dir, p)); err != nil || string(data) != want {
+					t.Errorf("%q holds %q, %v, want %q", p, data, err, want)
+				}
+			}
+			if _, there := got["gone"]; there {
+				t.Error("what the run removed is there")
+			}
+			for name := range got {
+				if strings.HasPrefix(name, ".packs-mcp") {
+					t.Errorf("%q is left", name)
+				}
+			}
+			list, err := s.List()
+			do(t, err)
+			if len(list) != 1 || list[0].Count(Held) != 4 || list[0].Count(Applied) != 3 {
+				t.Fatalf("List = %+v", list)
+			}
+			v, err := s.Show(t.Context(), list[0].ID, "edited")
+			do(t, err)
+			if _, err := s.Apply(t.Context(), list[0].ID, v.Token, "edited"); err != nil {
+				t.Error(err)
+			}
+			if data, _ := os.ReadFile(filepath.Join(dir, "edited")); string(data) != "run" {
+				t.Errorf("what is held after recovery cannot be applied: %q", data)
+			}
+		})
+	}
+}
+
+// What changed since is not taken back, and the rest is.
+func TestUndoConflicts(t *testing.T) {
+	s, dir := openStore(t, nil), t.TempDir()
+	plant(t, dir, map[string]string{"a": "1", "b": "1", "c": "1"})
+	w := begin(t, s, "copy", Folder{Path: dir})
+	plant(t, w.at, map[string]string{"a": "2", "b": "2", "d/e": "2"})
+	do(t, os.Remove(filepath.Join(w.at, "c")))
+	set := w.finish(Ending{})
+	plant(t, dir, map[string]string{"b": "user", "c": "user", "d/user": "user"})
+	undo, err := s.Undo(t.Context(), set.ID)
+	do(t, err)
+	got := states(undo)
+	for p, want := range map[string]string{"a": "replace applied", "b": "replace held conflict", "c": "create held conflict", "d/e": "remove applied", "d": "rmdir held conflict"} {
+		if got[p] != want {
+			t.Errorf("%q = %q, want %q", p, got[p], want)
+		}
+	}
+	for p, want := range map[string]string{"a": "1", "b": "user", "c": "user", "d/user": "user"} {
+		if data, err := os.ReadFile(filepath.Join(dir, p)); err != nil || string(data) != want {
+			t.Errorf("%q holds %q, %v, want %q", p, data, err, want)
+		}
+	}
+	v, err := s.Show(t.Context(), undo.ID, "b")
+	do(t, err)
+	_, err = s.Apply(t.Context(), undo.ID, v.Token, "b")
+	do(t, err)
+	if data, _ := os.ReadFile(filepath.Join(dir, "b")); string(data) != "1" {
+		t.Errorf("what was there first cannot be had any more: %q", data)
+	}
+	if first, err := s.Get(set.ID); err != nil || states(first)["a"] != "replace undone" || states(first)["b"] != "replace applied" {
+		t.Errorf("the first set: %v, %v", states(first), err)
+	}
+}

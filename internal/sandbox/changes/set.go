@@ -1,0 +1,113 @@
+package changes
+
+import (
+	"io/fs"
+	"time"
+)
+
+// A Set is what one run did to one folder, or what a person's apply or undo of
+// another set did to it.
+type Set struct {
+	ID     string `json:"id"`
+	Run    Run    `json:"run"`
+	Folder string `json:"folder"` // absolute
+	// From is the set whose held changes a person applied with this one, and
+	// Undoes the one that this one took back. Both are empty for a run's set.
+	From   string    `json:"from,omitempty"`
+	Undoes string    `json:"undoes,omitempty"`
+	Made   time.Time `json:"made"`
+	// Expires is when held content and undo data go. After that the set is listed
+	// as Expired for as long again.
+	Expires time.Time `json:"expires"`
+	Expired bool      `json:"expired,omitempty"`
+	// Changes are in the order in which they are carried out.
+	Changes []Change `json:"changes"`
+	// UndoLost says why the set cannot be undone, or not wholly; empty: it can,
+	// if anything was applied.
+	UndoLost string `json:"undo_lost,omitempty"`
+	// Bytes is what the set takes in the state folder.
+	Bytes int64 `json:"bytes"`
+}
+
+// A Kind says what a change does.
+type Kind string
+
+// The kinds of changes. KindGit is a reference that moves, with the objects
+// that it needs and the index that follows; its path is the reference's file.
+// KindSpecial is a device, FIFO or socket.
+const (
+	KindCreate  Kind = "create"  // a regular file that was not there
+	KindReplace Kind = "replace" // a regular file or link, by a regular file
+	KindRemove  Kind = "remove"  // a regular file or link
+	KindMkdir   Kind = "mkdir"
+	KindRmdir   Kind = "rmdir"
+	KindSymlink Kind = "symlink" // new, or in the place of a file or link
+	KindMeta    Kind = "meta"    // mode, time or attributes alone
+	KindGit     Kind = "git"
+	KindSpecial Kind = "special"
+)
+
+// A State says what became of a change. The zero value is none of them.
+type State string
+
+// The states of a change.
+const (
+	Applied   State = "applied"
+	Held      State = "held"      // waits for a person
+	Refused   State = "refused"   // never applied, and its content is not kept
+	Discarded State = "discarded" // a person did not want it
+	Undone    State = "undone"    // was applied, and then taken back
+)
+
+// A Why is the reason of a state, for programs. Change.Reason has it in words.
+type Why string
+
+// Why a change is held or refused. An applied one has none.
+const (
+	WhyProtected Why = "protected" // its name, or where its link leads
+	WhyGit       Why = "git"       // in a git folder, or would make one
+	WhyConflict  Why = "conflict"  // the user changed it meanwhile
+	WhyKilled    Why = "killed"    // the run did not end by itself
+	WhyReview    Why = "review"    // a person wants to see every change
+	WhyParent    Why = "parent"    // it needs another change that is not applied
+	WhyFailed    Why = "failed"    // the system did not let it be applied
+	WhySpecial   Why = "special"   // a device, FIFO or socket
+	WhySetID     Why = "set-id"
+	WhyLinkOut   Why = "link-out" // a link that leads out of the folder
+	WhyName      Why = "name"     // control characters, or too deep
+	WhyRoom      Why = "room"     // the store has no room for its content
+	WhyLayer     Why = "layer"    // the layer says of it what is never so
+)
+
+// A Change is one difference between a folder before a run and after.
+type Change struct {
+	Path string `json:"path"` // below the folder, with slashes, as it is: escape it to show it
+	Kind Kind   `json:"kind"`
+	// Size, Mode and New are of what the run left: New is "sha256:" and 64
+	// hexadecimal digits for a regular file, Link the target of a symbolic link.
+	Size int64       `json:"size,omitempty"`
+	Mode fs.FileMode `json:"mode,omitempty"` // permissions only
+	New  string      `json:"new,omitempty"`
+	Link string      `json:"link,omitempty"`
+	// Old is the digest of the regular file that the run found there, or, for
+	// KindGit, the object that the reference named; empty: none.
+	Old string `json:"old,omitempty"`
+
+	State  State  `json:"state"`
+	Why    Why    `json:"why,omitempty"`
+	Reason string `json:"reason,omitempty"` // a person may read it: "its name is protected: …"
+	// Note is what a person should know of an applied change, such as that a hard
+	// link became a file.
+	Note string `json:"note,omitempty"`
+}
+
+// Count returns how many changes have the state.
+func (s *Set) Count(state State) int {
+	n := 0
+	for i := range s.Changes {
+		if s.Changes[i].State == state {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,328 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+)
+
+// A LayerKind says how a run may change a folder of the user's without writing
+// to it.
+type LayerKind int
+
+const (
+	LayerReadOnly LayerKind = iota // not at all
+	LayerOverlay                   // the folder itself is seen, what is written goes elsewhere, in memory
+	LayerClone                     // it works on a copy that shares its blocks with the folder
+	LayerCopy                      // it works on a copy
+)
+
+var layerNames = []string{"read-only", "overlay", "clone", "copy"}
+
+// String returns "read-only", "overlay", "clone" or "copy".
+func (k LayerKind) String() string { return enumString(layerNames, int(k), "LayerKind") }
+
+// A Layer is a folder of the user's that a run may change, and how. What the run
+// changed is a change set afterwards; see [Result.Changes].
+type Layer struct {
+	Folder string // absolute, without symbolic links
+	Kind   LayerKind
+	Reason string // for people: why it is no better Kind; empty for [LayerOverlay]
+}
+
+// Layers says what layers a run gets of these folders, which are absolute. Of
+// folders in each other only the outermost counts. Nothing is made yet.
+func (r *Runner) Layers(ctx context.Context, folders []string) []Layer {
+	if len(folders) == 0 {
+		return nil
+	}
+	_, s := r.best(ctx)
+	var all []Layer
+	for _, dir := range outermost(folders) {
+		all = append(all, r.layer(s, dir))
+	}
+	return all
+}
+
+// layer finds out what layer a folder can have.
+func (r *Runner) layer(s starter, dir string) Layer {
+	l := Layer{Folder: dir}
+	if r.o.Changes == nil {
+		l.Reason = "there is no place to keep changes in"
+		return l
+	}
+	if l.Reason = s.overlays(dir); l.Reason == "" {
+		l.Kind = LayerOverlay
+		return l
+	}
+	kind, why := r.copyable(dir)
+	l.Kind = kind
+	if why != "" {
+		l.Reason += ", and " + why
+	}
+	return l
+}
+
+// outermost returns the folders that are in none of the others, sorted.
+func outermost(folders []string) []string {
+	var out []string
+	for _, dir := range slices.Sorted(slices.Values(folders)) {
+		dir = filepath.Clean(dir)
+		if !insideAny(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// noNamespaces is why a level that shows a run the user's own file system has no
+// layers in memory.
+const noNamespaces = "this sandbox level shows a run no file system of its own"
+
+// errNoFolder is what is wrong with something that should be a folder.
+var errNoFolder = errors.New("is not a folder")
+
+// layers are those of one run. A nil one has none.
+type layers struct {
+	turn *changes.Turn // nil: every folder is read-only
+	all  []*layer
+}
+
+// A layer is one folder's.
+type layer struct {
+	Layer
+	index int         // of the folder in the turn; -1: read-only
+	info  os.FileInfo // of the folder, when it was opened
+
+	dir  *os.File      // what the run changed: with LayerOverlay, once it was started
+	copy *changes.Copy // with LayerClone and LayerCopy: what was copied
+	from string        // and where to, without symbolic links
+	temp *tempFolder   // the same folder
+}
+
+// openLayers waits for the run's turn in its folders and makes what layers take
+// that are not the starter's to make. The plan must still be what the folders can
+// have.
+func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Command) (_ *layers, err error) {
+	if len(p.Layers) == 0 {
+		return nil, nil
+	}
+	l := &layers{}
+	defer func() {
+		if err != nil {
+			r.closeLayers(l)
+		}
+	}()
+	var folders []changes.Folder
+	for _, plan := range p.Layers {
+		one := &layer{Layer: plan, index: -1}
+		l.all = append(l.all, one)
+		if plan.Kind != LayerReadOnly {
+			one.index = len(folders)
+			folders = append(folders, changes.Folder{Path: plan.Folder})
+		}
+	}
+	if len(folders) > 0 {
+		if r.o.Changes == nil {
+			return nil, &CommandError{Problem: "there is no place to keep changes in"}
+		}
+		run := changes.Run{ID: c.RunID, Pack: c.Pack, Tool: c.Tool}
+		if l.turn, err = r.o.Changes.Begin(ctx, run, nil, folders...); err != nil {
+			return nil, fmt.Errorf("waiting for the run's turn in its folders: %w", err)
+		}
+	}
+	for _, one := range l.all {
+		if err := r.openLayer(ctx, s, l, one, p.Limits); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits Limits) error {
+	if now := r.layer(s, one.Folder); now.Kind != one.Kind {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("the layer of %q can be only %s now: %s", one.Folder, now.Kind, now.Reason)}
+	}
+	var err error
+	if one.info, err = os.Lstat(one.Folder); err == nil && !one.info.IsDir() {
+		err = errNoFolder
+	}
+	if err != nil {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("layered folder %q", one.Folder), Err: err}
+	}
+	if one.index < 0 {
+		return nil
+	}
+	same, err := l.turn.Handle(one.index).Stat()
+	if err != nil || !os.SameFile(same, one.info) {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("layered folder %q was replaced", one.Folder), Err: err}
+	}
+	if one.Kind == LayerClone || one.Kind == LayerCopy {
+		return r.copyLayer(ctx, l, one, limits)
+	}
+	return nil
+}
+
+// copyLayer makes the copy that a run gets in the place of a folder.
+func (r *Runner) copyLayer(ctx context.Context, l *layers, one *layer, limits Limits) error {
+	temp, err := newTemp(r.o.CopyDir)
+	if err != nil {
+		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
+	}
+	one.temp = temp
+	if one.from, err = filepath.EvalSymlinks(temp.path); err != nil {
+		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
+	}
+	if one.dir, err = os.Open(one.from); err != nil {
+		return fmt.Errorf("making a folder for a copy of %q: %w", one.Folder, err)
+	}
+	most := changes.CopyLimits{Bytes: maxCopiedBytes, Names: maxCopied}
+	if one.Kind == LayerClone {
+		most = changes.CopyLimits{Names: maxCloned, CloneOnly: true}
+	}
+	one.copy, err = l.turn.Copy(ctx, one.index, one.dir, most)
+	if err != nil {
+		return &CommandError{Folder: true, Problem: fmt.Sprintf("copying %q for the run", one.Folder), Err: err}
+	}
+	return nil
+}
+
+// images are the copies, as a run is to find them.
+func (l *layers) images() images {
+	var im images
+	if l == nil {
+		return nil
+	}
+	for _, one := range l.all {
+		if one.copy != nil {
+			im = append(im, image{At: one.Folder, From: one.from, writable: true})
+		}
+	}
+	return im
+}
+
+// readOnly are the folders that cannot be layered.
+func (l *layers) readOnly() []string {
+	var dirs []string
+	if l == nil {
+		return nil
+	}
+	for _, one := range l.all {
+		if one.Kind == LayerReadOnly {
+			dirs = append(dirs, one.Folder)
+		}
+	}
+	return dirs
+}
+
+// give takes the descriptors of the overlays, in the order of their folders.
+func (l *layers) give(dirs []*os.File) {
+	if l != nil {
+		for _, one := range l.all {
+			if one.Kind == LayerOverlay && one.dir == nil && len(dirs) > 0 {
+				one.dir, dirs = dirs[0], dirs[1:]
+			}
+		}
+	}
+	for _, dir := range dirs {
+		_ = dir.Close()
+	}
+}
+
+// finish makes change sets of what the run did, and applies them unless it was
+// ended. It is called once, when nothing of the run is left.
+func (l *layers) finish(ctx context.Context, p *Policy, res *Result, lost bool) {
+	if l == nil || l.turn == nil {
+		return
+	}
+	end := changes.Ending{Review: p.Review, GitWrite: p.GitWrite}
+	switch {
+	case res.Cause != CauseExit:
+		end.Killed = res.Cause.words()
+	case lost:
+		end.Killed = "what watched over it was killed"
+	}
+	var all []changes.Layer
+	for _, one := range l.all {
+		switch {
+		case one.index < 0:
+		case one.dir == nil:
+			res.ChangesProblem = "what the run changed is lost: " + lostLayer
+		default:
+			all = append(all, changes.Layer{Folder: one.index, Dir: one.dir, Copy: one.copy})
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	// What came of the run is not lost because nobody waits for it any more.
+	sets, err := l.turn.Finish(context.WithoutCancel(ctx), end, all...)
+	res.Changes = sets
+	if err != nil {
+		res.ChangesProblem = err.Error()
+	}
+}
+
+// lostLayer is why there is nothing of an overlay.
+const lostLayer = "the sandbox helper did not hand it over"
+
+// closeLayers gives back what the layers hold. What the run changed is lost,
+// unless it was taken before.
+func (r *Runner) closeLayers(l *layers) {
+	if l == nil {
+		return
+	}
+	for _, one := range l.all {
+		if one.dir != nil {
+			_ = one.dir.Close()
+		}
+		if one.temp != nil {
+			if err := one.temp.remove(); err != nil {
+				r.o.Logger.Warn("a run's copy of a folder is left", "dir", one.temp.path, "err", err)
+			}
+		}
+	}
+	if l.turn != nil {
+		if err := l.turn.Close(); err != nil {
+			r.o.Logger.Warn("a run's turn in its folders did not end as it should", "err", err)
+		}
+	}
+}
+
+// place puts the copies in the places of their folders, and makes read-only what
+// cannot be layered: for a level that shows a run a file system of its own by
+// images, for the others by other paths.
+func (l *layers) place(s starter, p Policy, c Command, im images) (Policy, Command, images, error) {
+	if dirs := l.readOnly(); len(dirs) > 0 {
+		p.ReadOnly = slices.Concat(p.ReadOnly, dirs)
+		// Otherwise every look of git's would end in an error: it refreshes its index.
+		c.Env = MergeEnv(c.Env, []string{"GIT_OPTIONAL_LOCKS=0"})
+	}
+	copies := l.images()
+	if len(copies) == 0 {
+		return p, c, im, nil
+	}
+	// The working folder is in a copy from now on.
+	if err := c.checkDirID(); err != nil {
+		return p, c, im, err
+	}
+	if s.places() {
+		return p, c, slices.Concat(im, copies), nil
+	}
+	p, c, err := copies.rename(p, c)
+	return p, c, im, err
+}
+
+// layered are the folders of layers.
+func layered(all []Layer) []string {
+	dirs := make([]string, len(all))
+	for i, l := range all {
+		dirs[i] = l.Folder
+	}
+	return dirs
+}

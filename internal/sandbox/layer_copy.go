@@ -1,0 +1,91 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// What of a folder is copied for a run. With more, it would take too long.
+const (
+	maxCopied      = 5_000 // names
+	maxCopiedBytes = 64 << 20
+
+	maxCloned = 20_000 // names, where files share their blocks
+)
+
+var errTooMuch = errors.New("too much")
+
+// copyable says how a run can have a copy of dir, and why not in a better way.
+func (r *Runner) copyable(dir string) (LayerKind, string) {
+	names, bytes, err := measure(dir, maxCloned)
+	switch {
+	case errors.Is(err, errTooMuch):
+		return LayerReadOnly, fmt.Sprintf("it has more than %d names, too many for a copy", maxCloned)
+	case err != nil:
+		return LayerReadOnly, "it cannot be copied: " + cause(err)
+	}
+	if clones(dir, r.o.CopyDir) {
+		return LayerClone, ""
+	}
+	switch {
+	case names > maxCopied:
+		return LayerReadOnly, fmt.Sprintf("it has more than %d names, too many for a copy", maxCopied)
+	case bytes > maxCopiedBytes:
+		return LayerReadOnly, fmt.Sprintf("it holds more than %d MiB, too much for a copy", maxCopiedBytes>>20)
+	}
+	return LayerCopy, ""
+}
+
+// measure counts the names in dir and the bytes of its files, without following
+// links. It gives up beyond most names.
+func measure(dir string, most int) (names int, bytes int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // gone while we looked
+		}
+		if err != nil {
+			return err
+		}
+		if names++; names > most {
+			return errTooMuch
+		}
+		if d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	return names, bytes, err
+}
+
+// clones reports whether files of dir can be cloned into the folder parent.
+func clones(dir, parent string) bool {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	a, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(parent)
+	return err == nil && sameDevice(a, b) && clonesIn(parent)
+}
+
+// clonesIn tries to clone a file in the folder.
+func clonesIn(parent string) bool {
+	temp, err := newTemp(parent)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = temp.remove() }()
+	dir := temp.path
+	from := filepath.Join(dir, "a")
+	if err := os.WriteFile(from, make([]byte, 4096), 0o600); err != nil {
+		return false
+	}
+	return cloneFile(from, filepath.Join(dir, "b")) == nil
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+)
+
+// A changeSet is what a model gets of a run's changes in one folder.
+type changeSet struct {
+	Set     string       `json:"set"`
+	Folder  string       `json:"folder"`
+	Applied []string     `json:"applied,omitempty"` // paths in Folder
+	Held    []heldChange `json:"held,omitempty"`    // wait for the user
+	Refused []heldChange `json:"refused,omitempty"` // never applied
+	More    int          `json:"more,omitempty"`    // how many are not listed
+}
+
+type heldChange struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// changesSchema says no more than a model needs before there are any: every list
+// of tools has it three times.
+const changesSchema = `{"type":"array","items":{"type":"object","properties":{"set":{"type":"string"},"folder":{"type":"string"},` +
+	`"applied":{"type":"array","items":{"type":"string"}},"held":{"type":"array"},"refused":{"type":"array"},"more":{"type":"integer"}}}}`
+
+// maxChanges is how many changes of each state a result lists, of one folder.
+const maxChanges = 50
+
+// addChanges adds what became of what the run changed.
+func (e *runEnvelope) addChanges(res *sandbox.Result) {
+	for _, set := range res.Changes {
+		of := changeSet{Set: set.ID, Folder: safetext.Line(set.Folder)}
+		for _, c := range set.Changes {
+			path := safetext.Line(c.Path)
+			held := heldChange{Path: path, Reason: safetext.Line(c.Reason)}
+			switch {
+			case c.State == changes.Applied && len(of.Applied) < maxChanges:
+				of.Applied = append(of.Applied, path)
+			case c.State == changes.Held && len(of.Held) < maxChanges:
+				of.Held = append(of.Held, held)
+			case c.State == changes.Refused && len(of.Refused) < maxChanges:
+				of.Refused = append(of.Refused, held)
+			default:
+				of.More++
+			}
+		}
+		e.Changes = append(e.Changes, of)
+		if n := set.Count(changes.Held); n == 1 {
+			e.Notes = append(e.Notes, fmt.Sprintf("1 change in %s waits for the user and is not there yet; the user sees it with: packs-mcp changes show %s",
+				safetext.Quote(set.Folder), set.ID))
+		} else if n > 1 {
+			e.Notes = append(e.Notes, fmt.Sprintf("%d changes in %s wait for the user and are not there yet; the user sees them with: packs-mcp changes show %s",
+				n, safetext.Quote(set.Folder), set.ID))
+		}
+		if n := set.Count(changes.Refused); n > 0 {
+			e.Notes = append(e.Notes, fmt.Sprintf("refused in %s, and lost: %d of the run's changes", safetext.Quote(set.Folder), n))
+		}
+	}
+	if res.ChangesProblem != "" {
+		e.Notes = append(e.Notes, "changes of the run were not applied, and are lost: "+safetext.Line(res.ChangesProblem))
+	}
+}
+
+// tell writes to the server's log what a person has to know of the run's changes,
+// whatever the model makes of it.
+func (r *run) tell(id string, res *sandbox.Result) {
+	for _, set := range res.Changes {
+		if held, refused := set.Count(changes.Held), set.Count(changes.Refused); held+refused > 0 {
+			r.server.logger.Warn("changes of a run were not applied", "run", id, "pack", r.pack.ID, "dir", set.Folder,
+				"set", set.ID, "held", held, "refused", refused, "hint", "packs-mcp changes show "+set.ID)
+		}
+	}
+	if res.ChangesProblem != "" {
+		r.server.logger.Error("changes of a run are lost", "run", id, "pack", r.pack.ID, "err", res.ChangesProblem)
+	}
+}
