@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 )
 
 // shell is a command of sh in dir, which is its workspace too.
@@ -153,5 +156,61 @@ func TestProbeInOddProcesses(t *testing.T) {
 				t.Errorf("the level is %q (%v), want %q", got, err, want)
 			}
 		})
+	}
+}
+
+// When a process with several threads, such as a helper, needs a larger table of
+// descriptors, the kernel waits for every processor: often for longer than the
+// rest of a start takes.
+func TestRunKeepsTheHelpersTableSmall(t *testing.T) {
+	tableSize := func(pid int) (n int) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			if size, ok := strings.CutPrefix(line, "FDSize:"); ok {
+				_, _ = fmt.Sscan(size, &n)
+			}
+		}
+		return n
+	}
+	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
+	defer r.Close()
+	if r.Level() == LevelNone {
+		t.Skip("level none has no helper")
+	}
+	c := behave(t, "ready")
+	fifo := fifoIn(t, c.Dir)
+	c.Args = append(c.Args, fifo)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Run(ctx, allow(Limits{Timeout: 20 * time.Second}, c), c)
+		ended <- err
+	}()
+	ready, err := os.Open(fifo) // returns when the program runs
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ready.Close()
+	// Both are forked from this process, whose own table they may inherit.
+	var working, waiting []int
+	for deadline := time.Now().Add(10 * time.Second); len(waiting) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		working, waiting = nil, nil
+		for _, pid := range confine.Children(os.Getpid()) {
+			if len(confine.Children(pid)) > 0 {
+				working = append(working, tableSize(pid))
+			} else {
+				waiting = append(waiting, tableSize(pid))
+			}
+		}
+	}
+	if len(working) != 1 || len(waiting) != 1 || working[0] != waiting[0] {
+		t.Errorf("helpers with a job have tables of %d descriptors, those that wait for one have %d, want one of each and the same", working, waiting)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run = %v", err)
 	}
 }

@@ -101,9 +101,9 @@ func carryOut(job *Job, stdio []int) *Report {
 	if err != nil {
 		return failure("make a socket for the filter's questions", err)
 	}
-	for _, fd := range []*int{&stdio[0], &stdio[1], &stdio[2], &report[1], &orders[0], &questions[1]} {
-		if err := moveAway(fd); err != nil {
-			return failure("move descriptors out of the way", err)
+	for _, fd := range append(stdio, report[1], orders[0], questions[1]) {
+		if fd >= fdOrders { // a move could overwrite it
+			return failure("place the program's descriptors", unix.EMFILE)
 		}
 	}
 	f := &family{}
@@ -175,18 +175,6 @@ func carryOut(job *Job, stdio []int) *Report {
 		broker: newBroker(questions[0], &sharedMemory{limit: job.Limits.Data, alive: func() (int, bool) { return sharedAlive(pid, job.Namespaces) }}),
 	}
 	return s.watch()
-}
-
-// moveAway gives a descriptor a number at which a child needs nothing.
-func moveAway(fd *int) error {
-	const clear = 2 * fdFirstFree
-	moved, err := unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, clear)
-	if err != nil {
-		return err
-	}
-	_ = unix.Close(*fd)
-	*fd = moved
-	return nil
 }
 
 // pipes makes the pipe for orders to an init, and the one for records.

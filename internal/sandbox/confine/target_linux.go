@@ -14,6 +14,10 @@ import (
 
 // Descriptors of a child, which it moves to there first. They are above what a
 // helper has open by itself.
+//
+// Only the child uses these numbers. The helper has several threads, and for such
+// a process the kernel waits for an RCU grace period, often more than 10 ms, each
+// time a high number makes its descriptor table grow. The child has one thread.
 const (
 	fdOrders = 100 + iota // a byte is a SIGTERM for everybody, the end is the end of all
 	fdReport              // takes records
@@ -30,7 +34,8 @@ const (
 	fdFirstFree = fdUpper + MaxLayers
 )
 
-// A move is a descriptor and where it belongs. None is from where another goes.
+// A move is a descriptor and where it belongs. None comes from where another goes:
+// the helper checks that all come from below fdOrders.
 type move struct{ from, to int }
 
 // descriptors moves a child's descriptors to where they belong, and closes
