@@ -179,11 +179,11 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string) error 
 	if err != nil {
 		return err
 	}
-	if v.Text == "" {
+	if v.Text() == "" {
 		fmt.Fprintln(a.stderr, "Nothing of it waits for you.")
 		return nil
 	}
-	_, err = fmt.Fprint(a.stdout, v.Text)
+	_, err = fmt.Fprint(a.stdout, v.Text())
 	fmt.Fprintf(a.stderr, "To apply exactly this: packs-mcp changes apply %s --shown %s\n", v.Set.ID, v.Token)
 	return err
 }
