@@ -91,7 +91,8 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 	}
 	c.open = func() (*approvals.Desk, error) {
 		return approvals.Open(approvals.Options{
-			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, RunDir: cfg.Paths.Run, Server: s.name,
+			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, Changes: newPageSets(s.changes, s.log),
+			RunDir: cfg.Paths.Run, Server: s.name,
 			Project: project(cfg), Version: versionName(), Page: c.page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return browser.Open(a.environ, file) },
 		})
