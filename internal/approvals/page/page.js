@@ -375,7 +375,7 @@
       }
       if (card.keys.length) actions.append(act('Show all', 'more', () => showSet(card, [])));
     }
-    const n = view ? view.diffs.length : set.count;
+    const n = card.keys.length ? view.diffs.length : set.count; // a view that was cut may lack some
     actions.append(act(n === 1 ? 'Discard' : `Discard all ${n}`, 'deny', () => decideSet(card, 'discard')));
     node.replaceChildren(...parts, actions, card.problem);
     if (hadFocus) node.focus({preventScroll: true});
