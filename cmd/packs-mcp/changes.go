@@ -179,16 +179,16 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string) error 
 	if err != nil {
 		return err
 	}
-	if v.Text == "" {
+	if v.Text() == "" {
 		fmt.Fprintln(a.stderr, "Nothing of it waits for you.")
 		return nil
 	}
-	_, err = fmt.Fprint(a.stdout, v.Text)
+	_, err = fmt.Fprint(a.stdout, v.Text())
 	fmt.Fprintf(a.stderr, "To apply exactly this: packs-mcp changes apply %s --shown %s\n", v.Set.ID, v.Token)
 	return err
 }
 
-// decideChanges does what a person decided, after it was written down.
+// decideChanges does what a person decided in a terminal.
 func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, paths []string, do func(*changes.Store, string) (*changes.Set, error)) (err error) {
 	cfg, s, err := a.changes(ctx)
 	if err != nil {
@@ -206,20 +206,26 @@ func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, p
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	entry := audit.Entry{
-		Event: event, Run: set.Run.ID, Pack: set.Run.Pack, Tool: set.Run.Tool, Dir: set.Folder, Channel: "command",
-		Reason: "the change set " + set.ID,
-	}
-	if len(paths) > 0 {
-		entry.Changed = paths
-	}
-	if err := log.Append(entry); err != nil {
-		return err // nothing changes without a record
-	}
-	done, err := do(s, set.ID)
+	done, err := decideChanges(log, channelCommand, event, set, paths, func(id string) (*changes.Set, error) { return do(s, id) })
 	if err != nil {
 		return withHint(err, "look at it first: packs-mcp changes show %s", set.ID)
 	}
 	a.printSet(done)
 	return nil
+}
+
+// channelCommand is the channel of what a person did with the command.
+const channelCommand = "command"
+
+// decideChanges records what a person decided about a set, and then does it. What
+// cannot be recorded is not done.
+func decideChanges(log *audit.Log, channel string, event audit.Event, set *changes.Set, paths []string, do func(id string) (*changes.Set, error)) (*changes.Set, error) {
+	err := log.Append(audit.Entry{
+		Event: event, Run: set.Run.ID, Pack: set.Run.Pack, Tool: set.Run.Tool, Dir: set.Folder, Channel: channel,
+		Changed: paths, Reason: "the change set " + set.ID,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nothing was changed: %w", err)
+	}
+	return do(set.ID)
 }

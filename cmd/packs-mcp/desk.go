@@ -90,8 +90,13 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 		return c
 	}
 	c.open = func() (*approvals.Desk, error) {
+		var sets approvals.Changes // none where there is no place to keep changes in
+		if s.changes != nil {
+			sets = newPageSets(s.changes, s.log)
+		}
 		return approvals.Open(approvals.Options{
-			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, RunDir: cfg.Paths.Run, Server: s.name,
+			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, Changes: sets,
+			RunDir: cfg.Paths.Run, Server: s.name,
 			Project: project(cfg), Version: versionName(), Page: c.page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return browser.Open(a.environ, file) },
 		})

@@ -213,6 +213,7 @@ type service struct {
 	require  sandbox.Level
 	runner   *sandbox.Runner // the gate's; nil until it is there
 	copies   *copies.Store   // the gate's
+	changes  *changes.Store  // the runner's
 	traces   *telemetry.Traces
 	counter  *counter // nil when the person is asked here and nowhere else
 	keeper   *keeper  // of the folders of packs; nil until it watches them
@@ -258,8 +259,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{})
 	programs := new(sandbox.Lookuper)
+	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{
-		Lookuper: programs, Logger: logger, Changes: a.keepChanges(ctx, cfg, logger), CopyDir: copyDir(cfg),
+		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	})
 	asking := gate.Options{

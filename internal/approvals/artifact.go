@@ -50,7 +50,7 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 	if !readJSON(w, r, &in) {
 		return
 	}
-	name, err := artifactKey(in.Key)
+	name, err := pathOf(in.Key)
 	if err != nil || d.o.Rooms == nil {
 		fail(w, http.StatusNotFound, problemInvalid, "there is no such file")
 		return

@@ -36,6 +36,9 @@ type Options struct {
 	Calls Calls // required
 	// Rooms is what the page shows beside the calls; nil is nothing.
 	Rooms Rooms
+	// Changes is what runs changed, which a person can look at, apply, discard and
+	// take back on the page; nil is nothing.
+	Changes Changes
 	// RunDir is the folder for the announcement and for the files that lead to
 	// the page. It is made, and made the user's alone.
 	RunDir string

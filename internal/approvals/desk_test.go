@@ -291,7 +291,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("Content-Type = %q", got)
 	}
 	checkHeaders(t, res)
-	for _, want := range []string{"hello", "rooms", "pending", "history"} {
+	for _, want := range []string{"hello", "rooms", "pending", "changes", "history"} {
 		if event, data, err := page.next(); event != want || err != nil {
 			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
 		}
@@ -325,7 +325,7 @@ func TestRoomsAreFollowed(t *testing.T) {
 	r := &rooms{next: make(chan struct{})}
 	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
 	page, _ := listen(t, d, asPage(d, "GET /events", ""))
-	for _, want := range []string{"hello", "rooms", "pending", "history"} {
+	for _, want := range []string{"hello", "rooms", "pending", "changes", "history"} {
 		if event, data, err := page.next(); event != want || err != nil {
 			t.Fatalf("next() = %s %s, %v, want %s", event, data, err, want)
 		}

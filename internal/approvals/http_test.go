@@ -631,7 +631,7 @@ func TestRoomsAreSafeToShow(t *testing.T) {
 	if n := strings.Count(text, "SAFE"); n != 9 || strings.ContainsAny(text, "\u202e\x1b\ufffd") || strings.Contains(text, `\u`) {
 		t.Errorf("pageChats = %s", text)
 	}
-	if key, err := artifactKey(got[0].Artifacts[0].Key); err != nil || key != evil {
+	if key, err := pathOf(got[0].Artifacts[0].Key); err != nil || key != evil {
 		t.Errorf("artifactKey = %q, %v, want %q", key, err, evil)
 	}
 }

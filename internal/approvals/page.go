@@ -68,6 +68,10 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 		}
 	case "POST /attach":
 		d.attach(w, r)
+	case "POST /changes/view":
+		d.viewChanges(w, r)
+	case "POST /changes/decide":
+		d.decideChanges(w, r)
 	case "POST /artifact":
 		d.mintTicket(w, r)
 	default:
@@ -195,6 +199,7 @@ func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
 			return pageChats(d.o.Rooms.Chats())
 		}},
 		{"pending", func() any { return d.queue() }},
+		{"changes", func() any { return d.changeSets() }},
 		{"history", func() any {
 			all := []pagePast{}
 			for _, p := range d.o.Calls.History() {
@@ -229,8 +234,8 @@ func (d *Desk) attach(w http.ResponseWriter, r *http.Request) {
 	answer(w, struct{}{})
 }
 
-// artifactKey is the path behind a key that the page was given.
-func artifactKey(key string) (path string, err error) {
+// pathOf returns the path behind a key that the page was given.
+func pathOf(key string) (path string, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(key)
 	if err != nil || len(b) == 0 {
 		return "", errors.New("there is no such file")

@@ -1,7 +1,6 @@
 package approvals
 
 import (
-	"encoding/base64"
 	"io"
 	"time"
 
@@ -99,7 +98,7 @@ func pageChats(chats []Chat) []pageChat {
 		for _, a := range c.Artifacts {
 			_, inline := shownAs(a.MIME)
 			p.Artifacts = append(p.Artifacts, pageArtifact{
-				Key: base64.RawURLEncoding.EncodeToString([]byte(a.Path)), Path: safetext.Line(a.Path),
+				Key: keyOf(a.Path), Path: safetext.Line(a.Path),
 				Size: a.Size, MIME: safetext.Line(a.MIME), Modified: a.Modified, Inline: inline,
 			})
 		}

@@ -34,7 +34,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 	for {
 		rest := time.After(restTime)
 		// Taken before reading, so that no change falls between.
-		calls, rooms := d.o.Calls.Changes(), d.roomChanges()
+		calls, rooms, sets := d.o.Calls.Changes(), d.roomChanges(), d.setChanges()
 		var out bytes.Buffer
 		for i, p := range parts {
 			data, err := json.Marshal(p.read())
@@ -53,7 +53,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 		if out.Len() > 0 && !d.send(w, rc, out.Bytes()) {
 			return
 		}
-		if !d.idle(w, r, rc, beat.C, done, calls, rooms) {
+		if !d.idle(w, r, rc, beat.C, done, calls, rooms, sets) {
 			return
 		}
 		// A first change is shown at once, and what follows on its heels together.
@@ -67,26 +67,25 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 	}
 }
 
-// idle waits for a change; it reports false when the stream is over.
-func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, beat <-chan time.Time, done, calls, rooms <-chan struct{}) bool {
-	for {
-		select {
-		case <-calls:
-			return true
-		case <-rooms:
-			return true
-		case <-beat:
-			if !d.send(w, rc, []byte(":\n\n")) {
-				return false
-			}
-		case <-done:
-			d.send(w, rc, []byte("event: superseded\ndata: {}\n\n"))
-			return false
-		case <-r.Context().Done():
-			return false
-		case <-d.ctx.Done():
-			return false
-		}
+// idle waits for a change, or the next sign of life: other servers and terminals
+// change sets too. It reports false when the stream is over.
+func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, beat <-chan time.Time, done, calls, rooms, sets <-chan struct{}) bool {
+	select {
+	case <-calls:
+		return true
+	case <-rooms:
+		return true
+	case <-sets:
+		return true
+	case <-beat:
+		return d.send(w, rc, []byte(":\n\n"))
+	case <-done:
+		d.send(w, rc, []byte("event: superseded\ndata: {}\n\n"))
+		return false
+	case <-r.Context().Done():
+		return false
+	case <-d.ctx.Done():
+		return false
 	}
 }
 
@@ -144,4 +143,12 @@ func (d *Desk) roomChanges() <-chan struct{} {
 		return nil
 	}
 	return d.o.Rooms.Changes()
+}
+
+// setChanges is the change sets' Changes; without them it never comes.
+func (d *Desk) setChanges() <-chan struct{} {
+	if d.o.Changes == nil {
+		return nil
+	}
+	return d.o.Changes.Changes()
 }

@@ -454,7 +454,7 @@ func TestResultOfAConfinedRun(t *testing.T) {
 		if got["ok"] != false || got["sandbox"] != "partial" {
 			t.Errorf("%s: the envelope = %v, want it not ok, and partial", c.result.Cause, got)
 		}
-		const note = `1 change in "/site" waits for the user and is not there yet; the user sees it with: packs-mcp changes show c1`
+		const note = `1 change waits for the user and is not in "/site"; tell the user to look on the approval page (packs-mcp approvals open) or with: packs-mcp changes show c1`
 		if notes := texts(got["notes"]); len(notes) != 1 || notes[0] != note {
 			t.Errorf("notes = %q, want %q", notes, note)
 		}

@@ -50,12 +50,13 @@ func (e *runEnvelope) addChanges(res *sandbox.Result) {
 			}
 		}
 		e.Changes = append(e.Changes, of)
-		if n := set.Count(changes.Held); n == 1 {
-			e.Notes = append(e.Notes, fmt.Sprintf("1 change in %s waits for the user and is not there yet; the user sees it with: packs-mcp changes show %s",
-				safetext.Quote(set.Folder), set.ID))
-		} else if n > 1 {
-			e.Notes = append(e.Notes, fmt.Sprintf("%d changes in %s wait for the user and are not there yet; the user sees them with: packs-mcp changes show %s",
-				n, safetext.Quote(set.Folder), set.ID))
+		if n := set.Count(changes.Held); n > 0 {
+			what := "1 change waits"
+			if n > 1 {
+				what = fmt.Sprintf("%d changes wait", n)
+			}
+			e.Notes = append(e.Notes, fmt.Sprintf("%s for the user and is not in %s; tell the user to look on the approval page (packs-mcp approvals open) or with: packs-mcp changes show %s",
+				what, safetext.Quote(set.Folder), set.ID))
 		}
 		if n := set.Count(changes.Refused); n > 0 {
 			e.Notes = append(e.Notes, fmt.Sprintf("refused in %s, and lost: %d of the run's changes", safetext.Quote(set.Folder), n))

@@ -65,6 +65,7 @@ type world struct {
 	t      *testing.T
 	script string // of the pack's tool
 	shown  string // what the browser was given
+	env    []string
 	stderr *buffer
 }
 
@@ -89,6 +90,12 @@ const (
 
 func newWorld(t *testing.T, env ...string) *world {
 	t.Helper()
+	return openWorld(t, toolsText, scriptText, env...)
+}
+
+// openWorld is newWorld with another tool.
+func openWorld(t *testing.T, tools, script string, env ...string) *world {
+	t.Helper()
 	chromium.start(t) // or the test is skipped
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh: not on this system, and the tool of the test's pack is a POSIX script")
@@ -110,8 +117,8 @@ func newWorld(t *testing.T, env ...string) *world {
 	err = errors.Join(
 		os.MkdirAll(filepath.Dir(w.script), 0o755), os.Mkdir(filepath.Join(root, "workspace"), 0o700),
 		os.WriteFile(filepath.Join(pack, "SKILL.md"), []byte(skillText), 0o644),
-		os.WriteFile(filepath.Join(pack, "tools.json"), []byte(toolsText), 0o644),
-		os.WriteFile(w.script, []byte(scriptText), 0o755),
+		os.WriteFile(filepath.Join(pack, "tools.json"), []byte(tools), 0o644),
+		os.WriteFile(w.script, []byte(script), 0o755),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +129,7 @@ func newWorld(t *testing.T, env ...string) *world {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "PACKS_MCP_HOME=" + filepath.Join(root, "home"), "PACKS_MCP_SANDBOX_REQUIRE=none",
 		"BROWSER='" + exe + "' %s", showVar + "=" + w.shown, "GORACE=atexit_sleep_ms=0",
 	}, env...)
+	w.env = cmd.Env
 	w.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "cannot-ask", Version: "1.2"}, nil).
 		Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
@@ -139,6 +147,22 @@ func newWorld(t *testing.T, env ...string) *world {
 		}
 	})
 	return w
+}
+
+// command runs the program as its user does.
+func (w *world) command(args ...string) string {
+	w.t.Helper()
+	bin, err := program()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(bin, args...)
+	cmd.Env = w.env
+	out, err := cmd.Output()
+	if err != nil {
+		w.t.Fatalf("packs-mcp %v: %v", args, err)
+	}
+	return string(out)
 }
 
 // A reply is what a call came to.
@@ -194,6 +218,12 @@ func (w *world) want(done <-chan reply, isError bool, parts ...string) string {
 // given.
 func (w *world) page() *tab {
 	w.t.Helper()
+	return w.pageIn(newTab(w.t))
+}
+
+// pageIn is page in a tab that is there.
+func (w *world) pageIn(b *tab) *tab {
+	w.t.Helper()
 	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -201,7 +231,6 @@ func (w *world) page() *tab {
 			if !strings.HasPrefix(string(address), "file:///") || strings.ContainsAny(string(address), "\n?#") {
 				w.t.Fatalf("the browser was started with %q, want the address of a file alone", address)
 			}
-			b := newTab(w.t)
 			b.do(chromedp.Navigate(string(address)))
 			return b
 		}

@@ -31,6 +31,7 @@
   let live = false; // connected
   let first = true; // no queue has come yet
   let history = [], rooms = [];
+  const counts = {calls: 0, sets: 0}; // that wait
 
   // el makes an element; properties that begin with "aria" or "data", and role,
   // are attributes.
@@ -131,8 +132,8 @@
   // all that is in one box with something that moved there: a line more in a card
   // must not put one button where another was.
   function change(apply) {
-    const boxes = '#cards > .card, #rooms li';
-    const watched = () => [...document.querySelectorAll(boxes), ...document.querySelectorAll('#cards button, #cards input, #rooms button')];
+    const boxes = 'main .card, aside li';
+    const watched = () => [...document.querySelectorAll(boxes), ...document.querySelectorAll('main button, main input, aside button')];
     const before = new Map(watched().map((n) => [n, n.getBoundingClientRect()]));
     apply();
     const moved = new Set();
@@ -304,9 +305,193 @@
     }
     // Not to the next call: a key that was meant for this one must not reach it.
     if (focused && !focused.isConnected) $('count').focus({preventScroll: true});
-    document.title = (open ? `(${open}) ` : '') + 'Approvals – packs-mcp';
+    counts.calls = open;
+    title();
     if (fresh.length && !first) say(`New: ${fresh.map((c) => c.title).join(' ')}`);
     first = false;
+  }
+
+  function title() {
+    const open = counts.calls + counts.sets;
+    document.title = (open ? `(${open}) ` : '') + 'Approvals – packs-mcp';
+  }
+
+  // --- what runs changed ----------------------------------------------------
+
+  const until = (iso) => new Date(iso).toLocaleString([], {weekday: 'short', hour: '2-digit', minute: '2-digit'});
+  const whose = (set) => [set.act || (set.tool ? `${set.tool} of pack ${set.pack}` : set.pack), `at ${clock(set.made)}`];
+  const listed = (set, one) => [...set.changes.map(one), ...set.count > set.changes.length ? [`and ${set.count - set.changes.length} more`] : []];
+
+  // A view belongs to its set as it was when it was asked for.
+  function makeSet(first) {
+    const node = el('article', {className: 'card', tabIndex: 0});
+    const card = {node, set: first, shape: '', view: null, keys: [], busy: false, problem: el('p', {className: 'problem', role: 'alert', hidden: true})};
+    node.update = (set) => {
+      const shape = JSON.stringify(set);
+      if (shape === card.shape) return;
+      const again = card.shape !== '';
+      Object.assign(card, {set, shape, view: null, keys: []});
+      buildSet(card);
+      if (again) settle(node);
+    };
+    return node;
+  }
+
+  function buildSet(card) {
+    const {set, view, node} = card;
+    const hadFocus = node.contains(document.activeElement) && document.activeElement !== node;
+    const id = `set-${set.id}`;
+    card.busy = false;
+    node.classList.remove('sent');
+    node.setAttribute('aria-labelledby', id);
+    const act = (name, className, does, about) => {
+      const button = el('button', {type: 'button', className, 'aria-label': [name, about || set.folder].join('. ')}, name);
+      button.addEventListener('click', (e) => { if (e.isTrusted && !card.busy && ready(node)) does(); });
+      return button;
+    };
+    const parts = [
+      el('h2', {id}, `${plural(set.count, 'change', 'changes')} in ${set.folder}`),
+      el('p', {className: 'who'}, [...whose(set), `set ${set.id}`].join(' · ')),
+      el('p', {className: 'time'}, `Kept until ${until(set.expires)}.`),
+    ];
+    const actions = el('div', {className: 'actions', role: 'group', 'aria-label': 'What becomes of the changes'});
+    if (!view) {
+      parts.push(el('ul', {className: 'files', 'aria-label': 'Changes'}, ...listed(set, (c) => el('li', {},
+        `${c.kind} `, el('code', {}, c.path), ...c.reason ? [el('div', {className: 'soft'}, c.reason)] : [])).map((c) => c.nodeType ? c : el('li', {}, c))));
+      actions.append(act('Show what changes', 'more', () => showSet(card, [])));
+    } else {
+      const all = view.diffs.length;
+      for (const d of view.diffs) {
+        const alone = card.keys.length === 0 && (all > 1 || d.cut);
+        parts.push(el('div', {className: 'diff'},
+          el('div', {className: 'row'}, el('code', {}, d.path), ...alone ? [act('Show alone', 'plain', () => showSet(card, [d.key]), d.path)] : []),
+          drawDiff(d.text)));
+      }
+      if (view.token) {
+        actions.append(act(all === 1 ? 'Apply' : `Apply all ${all}`, 'allow', () => decideSet(card, 'apply')));
+      } else {
+        parts.push(el('p', {className: 'note'}, 'This is too long to be shown whole. Show and apply the changes one by one, or use: '
+          + `packs-mcp changes show ${set.id}`));
+      }
+      if (card.keys.length) actions.append(act('Show all', 'more', () => showSet(card, [])));
+    }
+    const n = card.keys.length ? view.diffs.length : set.count; // a view that was cut may lack some
+    actions.append(act(n === 1 ? 'Discard' : `Discard all ${n}`, 'deny', () => decideSet(card, 'discard')));
+    node.replaceChildren(...parts, actions, card.problem);
+    if (hadFocus) node.focus({preventScroll: true});
+  }
+
+  // drawDiff shows lines with their signs; neighbours of one sort are one element.
+  // Before the first "@@", a sign at the start is part of a file's name line.
+  function drawDiff(lines) {
+    const pre = el('pre', {});
+    let sort = null, run = [], inside = false;
+    const flush = () => { if (run.length) pre.append(el('span', {className: sort}, run.join('\n'))); run = []; };
+    for (const line of lines.replace(/\n$/, '').split('\n')) {
+      if (line.startsWith('@@')) inside = true;
+      const is = !inside || line.startsWith('@@') ? 'frame' : {'+': 'added', '-': 'removed'}[line[0]] || 'same';
+      if (is !== sort) flush();
+      sort = is;
+      run.push(line);
+    }
+    flush();
+    return pre;
+  }
+
+  // ask sends a request about a set, and says what went wrong.
+  async function ask(card, path, body) {
+    if (!live) {
+      complain(card, 'The page is not connected to the server, so nothing was done.');
+      return null;
+    }
+    card.busy = true;
+    card.node.classList.add('sent');
+    if (!card.problem.hidden) complain(card, '');
+    try {
+      return await send(path, {set: card.set.id, ...body});
+    } catch (err) {
+      if (!card.node.isConnected) say(sentence(err.message));
+      change(() => { Object.assign(card, {view: null, keys: []}); buildSet(card); });
+      complain(card, sentence(err.message));
+      return null;
+    } finally {
+      card.busy = false;
+      card.node.classList.remove('sent');
+    }
+  }
+
+  async function showSet(card, keys) {
+    const {shape} = card;
+    const view = await ask(card, '/changes/view', {keys});
+    if (view && card.shape === shape) change(() => { Object.assign(card, {view, keys}); buildSet(card); });
+  }
+
+  const DONE = {apply: ['Applied', 'Not applied'], discard: ['Discarded', 'Not discarded'], undo: ['Taken back', 'Not taken back']};
+
+  // outcome says what became of a decision.
+  function outcome(what, done, folder) {
+    const left = done.left.map((c) => `${c.path} (${c.reason})`).join(', ');
+    return [
+      done.done || !left ? `${DONE[what][0]}: ${plural(done.done, 'change', 'changes')} in ${folder}.` : '',
+      left ? `${DONE[what][1]}: ${left}.` : '',
+    ].filter(Boolean).join(' ');
+  }
+
+  async function decideSet(card, what) {
+    const {set, view, keys} = card;
+    const done = await ask(card, '/changes/decide', {do: what, keys, ...what === 'apply' ? {token: view.token} : {}});
+    if (done) say(outcome(what, done, set.folder));
+  }
+
+  function makeApplied() {
+    const name = el('span', {}), undo = el('button', {type: 'button', className: 'plain'}, 'Undo');
+    const line = el('div', {className: 'soft'}), files = el('div', {className: 'soft'}), lost = el('div', {className: 'soft'});
+    const bad = el('div', {className: 'bad', role: 'alert'});
+    const node = el('li', {}, el('div', {className: 'row'}, name, undo), line, files, lost, bad);
+    let set, busy = false;
+    undo.addEventListener('click', async (e) => {
+      if (!e.isTrusted || busy || !live || !ready(node)) return;
+      busy = true;
+      let failed = '';
+      try {
+        say(outcome('undo', await send('/changes/decide', {set: set.id, do: 'undo'}), set.folder));
+      } catch (err) {
+        failed = sentence(err.message);
+      }
+      busy = false;
+      change(() => text(bad, failed));
+    });
+    node.update = (s) => {
+      set = s;
+      text(name, `${plural(s.count, 'change', 'changes')} in ${s.folder}`);
+      text(line, [...whose(s), `undo until ${until(s.expires)}`].join(' · '));
+      text(files, listed(s, (c) => `${c.kind} ${c.path}`).join(', '));
+      text(lost, s.undo_lost ? `Cannot be taken back wholly: ${s.undo_lost}` : '');
+      undo.setAttribute('aria-label', `Undo ${name.textContent}, ${line.textContent}`);
+    };
+    return node;
+  }
+
+  let known = null; // IDs of the sets that waited when the page last heard; null: it has not
+
+  function showChanges(all) {
+    const focused = document.activeElement && document.activeElement.closest && document.activeElement.closest('#sets .card');
+    change(() => {
+      sync($('sets'), all.held, (s) => s.id, makeSet);
+      sync($('applied').querySelector('ul'), all.applied, (s) => s.id, makeApplied);
+      text($('held'), `Changes of ${plural(all.held.length, 'run wait', 'runs wait')} for you`);
+      text($('trouble'), all.problem ? sentence(all.problem) : '');
+      text($('more'), all.more ? `${plural(all.more, 'more set is', 'more sets are')} not shown here: packs-mcp changes` : '');
+      $('changes').hidden = !all.held.length && !all.problem;
+      $('applied').hidden = !all.applied.length;
+    });
+    // Not to the next set: a key that was meant for this one must not reach it.
+    if (focused && !focused.isConnected) ($('changes').hidden ? $('count') : $('held')).focus({preventScroll: true});
+    const fresh = all.held.filter((s) => known && !known.has(s.id));
+    if (fresh.length) say(fresh.map((s) => `New: ${plural(s.count, 'change waits', 'changes wait')} in ${s.folder}.`).join(' '));
+    known = new Set(all.held.map((s) => s.id));
+    counts.sets = all.held.length;
+    title();
   }
 
   // --- history, packs, files ------------------------------------------------
@@ -460,6 +645,7 @@
       change(() => text($('where'), [h.project, h.version].filter(Boolean).join(' · ')));
     },
     pending: (q) => showPending(q.pending),
+    changes: showChanges,
     history: (h) => { history = h; showRooms(); },
     rooms: (r) => { rooms = r; showRooms(); },
     superseded: () => 'This page is open in newer tabs. Reload it to use it here.',
@@ -505,12 +691,13 @@
     }
     connected(false, 'Disconnected: the server has ended. The calls that waited are gone; you can close this page.');
     showPending([]);
+    showChanges({held: [], applied: [], more: 0, problem: ''});
   }
 
   // --- keys -----------------------------------------------------------------
 
   function move(step) {
-    const all = [...$('cards').children];
+    const all = [...document.querySelectorAll('main .card')];
     if (!all.length) return;
     const here = all.indexOf(document.activeElement.closest('.card'));
     const to = here < 0 ? 0 : Math.min(Math.max(here + step, 0), all.length - 1);
@@ -534,11 +721,11 @@
   });
 
   document.addEventListener('visibilitychange', () => {
-    if (document.visibilityState === 'visible') for (const {node} of cards.values()) settle(node);
+    if (document.visibilityState === 'visible') for (const node of document.querySelectorAll('.card, aside li')) settle(node);
   });
 
   setInterval(() => change(() => { for (const card of cards.values()) tick(card); }), 1000);
   // The window can get another size while somebody clicks.
-  addEventListener('resize', () => { for (const node of document.querySelectorAll('.card, #rooms li')) settle(node); });
+  addEventListener('resize', () => { for (const node of document.querySelectorAll('.card, aside li')) settle(node); });
   listen();
 })();

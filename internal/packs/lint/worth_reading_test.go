@@ -12,7 +12,7 @@ import (
 func TestKeys(t *testing.T) {
 	for key, want := range map[string]string{
 		"model": "", "context": "", "when_to_use": "", "agent": "", "hooks": "", "argument-hint": "", "paths": "",
-		"descripton": `did you mean "description"?`, "licence": `did you mean "license"?`, "allowed_tools": `did you mean "allowed-tools"?`,
+		"descriptio": `did you mean "description"?`, "licence": `did you mean "license"?`, "allowed_tools": `did you mean "allowed-tools"?`,
 		"zzz": "metadata:",
 	} {
 		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte("---\nname: p\ndescription: d\n" + key + ": x\n---\nbody\n")}})

@@ -192,8 +192,8 @@ func TestConflicts(t *testing.T) {
 			}
 			v, err := s.Show(t.Context(), set.ID, "edited")
 			do(t, err)
-			if !strings.Contains(v.Text, "-user") || !strings.Contains(v.Text, "+run") {
-				t.Errorf("Show = %s", v.Text)
+			if !strings.Contains(v.Text(), "-user") || !strings.Contains(v.Text(), "+run") {
+				t.Errorf("Show = %s", v.Text())
 			}
 			do(t, os.WriteFile(user("edited"), []byte("newer"), 0o644))
 			if _, err := s.Apply(t.Context(), set.ID, v.Token, "edited"); err == nil {
@@ -233,8 +233,8 @@ func TestHeldRuns(t *testing.T) {
 			v, err := s.Show(t.Context(), set.ID)
 			do(t, err)
 			for _, part := range []string{"+2", "replace \"CLAUDE.md\" (", "leads to \"a\"", "2 bytes, sha256:", "rmdir \"b\""} {
-				if !strings.Contains(v.Text, part) {
-					t.Errorf("Show lacks %q:\n%s", part, v.Text)
+				if !strings.Contains(v.Text(), part) {
+					t.Errorf("Show lacks %q:\n%s", part, v.Text())
 				}
 			}
 			applied, err := s.Apply(t.Context(), set.ID, "")

@@ -33,14 +33,31 @@ const (
 
 // A View is what a person sees of the held changes of a set.
 type View struct {
-	Set *Set
-	// Text is a unified diff for text, and lines with sizes and digests for the
-	// rest. It is escaped for terminals, and bounded: Cut says that it is not all.
-	Text string
-	Cut  bool
+	Set   *Set
+	Parts []Part // in the order of the changes; bounded: Cut says that not all are whole
+	Cut   bool
 	// Token stands for exactly this view: an Apply with it may also replace what
 	// the view showed as changed by the user meanwhile.
 	Token string
+}
+
+// Text returns the parts of the view, one after the other.
+func (v *View) Text() string {
+	var b strings.Builder
+	for _, p := range v.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// A Part is what a view shows of one change.
+type Part struct {
+	Path string // as it is: escape it to show it
+	// Text is lines that say what changes, escaped for terminals. The last of them
+	// are a unified diff, which begins with "diff ", if both files are small texts;
+	// else they have sizes and digests.
+	Text string
+	Cut  bool // it is not shown, since the view is too long; alone it is
 }
 
 // Show returns the view of a set's held changes against the folder as it is
@@ -50,13 +67,19 @@ func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, er
 	if err != nil {
 		return nil, err
 	}
+	if r.Expired {
+		return nil, ErrExpired
+	}
 	dir, err := tree.Open(r.Folder)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	v := &View{Set: r.list()}
-	var b strings.Builder
+	if v.Token, err = s.token(r, dir, paths); err != nil {
+		return nil, err
+	}
+	size := 0
 	for _, o := range selected(r, Held, paths) {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
@@ -64,20 +87,25 @@ func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, er
 		if o.Internal {
 			continue
 		}
-		text, _ := s.text(r, dir, o)
-		if b.Len()+len(text) > maxShown {
-			v.Cut = true
-			fmt.Fprintf(&b, "%s %s: not shown, since the diff is too long; name it to see it alone\n", o.Kind, safetext.Quote(o.Path))
-			if b.Len() > 2*maxShown {
+		part := Part{Path: o.Path}
+		part.Text, _ = s.text(r, dir, o)
+		if size+len(part.Text) > maxShown {
+			v.Cut, part.Cut = true, true
+			part.Text = fmt.Sprintf("%s %s: not shown, since the diff is too long; name it to see it alone\n", o.Kind, safetext.Quote(o.Path))
+			if size > 2*maxShown {
 				break
 			}
-			continue
 		}
-		b.WriteString(text)
+		size += len(part.Text)
+		v.Parts = append(v.Parts, part)
 	}
-	v.Text = b.String()
-	v.Token, err = s.token(r, dir, paths)
-	return v, err
+	// The token has to stand for what was read, not for what came after it.
+	if now, err := s.token(r, dir, paths); err != nil {
+		return nil, err
+	} else if now != v.Token {
+		return nil, errors.New("a file changed while the changes were read: look at them again")
+	}
+	return v, nil
 }
 
 // selected returns the ops of a set in a state, with paths those of the paths

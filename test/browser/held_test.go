@@ -1,0 +1,257 @@
+package browser_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// A projectWorld has a tool that does in the project what it is told.
+type projectWorld struct {
+	*world
+	dir string // of the project
+}
+
+func newProject(t *testing.T) *projectWorld {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := strings.Replace(toolsText, `"args": ["{{name}}"]`, `"args": ["{{name}}"], "cwd": "project"`, 1)
+	return &projectWorld{openWorld(t, tools, "#!/bin/sh\neval \"$1\"\n", "PACKS_MCP_PROJECT="+dir), dir}
+}
+
+// does runs a script in the project.
+func (w *projectWorld) does(b *tab, script string, says ...string) {
+	w.t.Helper()
+	done := w.greet(script)
+	b.press(greetTitle, "Run")
+	w.want(done, false, says...)
+	b.has("No call waits")
+}
+
+// file is a file of the project; "-" is none.
+func (w *projectWorld) file(name string) string {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "-"
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (w *projectWorld) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *projectWorld) wantFile(name, want string) {
+	w.t.Helper()
+	if got := w.file(name); got != want {
+		w.t.Errorf("%s in the project holds %q, want %q", name, got, want)
+	}
+}
+
+// set presses a button of the one card of changes.
+func (b *tab) set(button string) {
+	b.t.Helper()
+	b.until(`document.querySelector('#sets .card') && !document.querySelector('.settling')`)
+	b.do(chromedp.Click(fmt.Sprintf(`//div[@id="sets"]//button[normalize-space()=%q]`, button)))
+}
+
+// alone shows one of several diffs.
+func (b *tab) alone(path string) {
+	b.t.Helper()
+	b.until(`document.querySelector('#sets .diff') && !document.querySelector('.settling')`)
+	b.do(chromedp.Click(fmt.Sprintf(`//div[@id="sets"]//div[@class="diff"][.//code[.=%q]]//button[.="Show alone"]`, path)))
+}
+
+// lines is the text of all elements of a class.
+func (b *tab) lines(class string) string {
+	b.t.Helper()
+	return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll('#sets .%s')].map((n) => n.textContent).join('\n')`, class))
+}
+
+// What a run leaves waiting is on the page as a diff, and goes into the project
+// only from there.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	w := newProject(t)
+	w.write(".envrc", "export A=1\nexport B=2\n")
+	b := w.enabled()
+
+	// Applied, and taken back.
+	w.does(b, `echo new >plain; printf 'export A=1\nexport B=<b>evil</b>\n' >.envrc; printf '\0\1' >.npmrc`,
+		`"applied":["plain"]`, "the approval page", "packs-mcp changes show")
+	b.has("Changes of 1 run wait for you")
+	b.has("New: 2 changes wait in " + w.dir)
+	w.wantFile("plain", "new\n")
+	w.wantFile(".envrc", "export A=1\nexport B=2\n")
+	b.set("Show what changes")
+	b.has("+export B=<b>evil</b>")
+	if added, removed := b.lines("added"), b.lines("removed"); added != "+export B=<b>evil</b>" || removed != "-export B=2" {
+		t.Errorf("the diff adds %q and removes %q", added, removed)
+	}
+	b.has("2 bytes, sha256:")
+
+	// One of two, by itself.
+	b.alone(".npmrc")
+	b.until(`document.querySelectorAll('#sets .diff').length === 1`)
+	b.set("Discard")
+	b.has("Discarded: 1 change in " + w.dir)
+	b.has("1 change in " + w.dir)
+	w.wantFile(".npmrc", "-")
+
+	b.set("Show what changes")
+	b.has("+export B=<b>evil</b>")
+	b.set("Apply")
+	b.has("Applied: 1 change in " + w.dir)
+	b.until(`document.querySelector('#changes').hidden`)
+	w.wantFile(".envrc", "export A=1\nexport B=<b>evil</b>\n")
+}
+
+// What the user changes after the look is not overwritten, and what is applied
+// can be taken back.
+func TestChangesSinceShown(t *testing.T) {
+	t.Parallel()
+	w := newProject(t)
+	w.write(".envrc", "export A=1\nexport B=2\n")
+	b := w.enabled()
+	w.does(b, `printf 'export A=1\nexport B=<b>evil</b>\n' >.envrc; printf '\0\1' >.npmrc`)
+	b.set("Show what changes")
+	b.alone(".npmrc")
+	b.until(`document.querySelectorAll('#sets .diff').length === 1`)
+	b.set("Discard")
+	b.has("Discarded: 1 change in " + w.dir)
+	b.set("Show what changes")
+	b.has("+export B=<b>evil</b>")
+	w.write(".envrc", "export A=1\nexport B=mine\n")
+	b.set("Apply")
+	b.has("The folder is not as it was shown any more: look at the changes again.")
+	w.wantFile(".envrc", "export A=1\nexport B=mine\n")
+	b.set("Show what changes")
+	b.has("-export B=mine")
+	b.set("Apply")
+	b.has("Applied: 1 change in " + w.dir)
+	b.until(`document.querySelector('#changes').hidden`)
+	w.wantFile(".envrc", "export A=1\nexport B=<b>evil</b>\n")
+
+	b.has("you applied what waited")
+	b.until(`!document.querySelector('.settling')`)
+	b.do(chromedp.Click(`//section[@id="applied"]//li[contains(., "you applied what waited")]//button`))
+	b.has("Taken back: 1 change in " + w.dir)
+	w.wantFile(".envrc", "export A=1\nexport B=mine\n")
+
+	// A decision is in the log, and says where it was made.
+	log := w.command("audit", "show", "--json")
+	for _, event := range []string{"changes.apply", "changes.discard", "changes.undo"} {
+		found := false
+		for line := range strings.Lines(log) {
+			found = found || strings.Contains(line, `"`+event+`"`) && strings.Contains(line, `"channel":"page"`)
+		}
+		if !found {
+			t.Errorf("no line of the log has %s on the page:\n%s", event, log)
+		}
+	}
+}
+
+// The changes can be read, on any screen.
+func TestChangesLook(t *testing.T) {
+	t.Parallel()
+	w := newProject(t)
+	w.write(".envrc", "export A=1\nexport B=2\n"+strings.Repeat("# a comment that goes on for longer than a narrow screen is wide\n", 3))
+	b := w.enabled()
+	w.does(b, `echo new >plain; sed -i 's/B=2/B=3/' .envrc; printf '\0\1' >.npmrc`)
+	b.picture(t, "list")
+	b.set("Show what changes")
+	b.has("+export B=3")
+	b.picture(t, "diff")
+}
+
+// Two pages show the same set, and one decision counts.
+func TestChangesInTwoTabs(t *testing.T) {
+	t.Parallel()
+	w := newProject(t)
+	b := w.enabled()
+	w.does(b, `echo 1 >.envrc`)
+	b.set("Show what changes")
+	b.has("+1")
+
+	// The second tab is held up, as by a slow connection: it sees nothing of what
+	// happens, and sends what it shows.
+	if err := os.Remove(w.shown); err != nil {
+		t.Fatal(err)
+	}
+	w.command("approvals", "open")
+	second := w.pageIn(b.another())
+	second.set("Show what changes")
+	second.has("+1")
+	second.do(chromedp.Evaluate[chromedp.Void](`(() => {
+		const real = fetch;
+		window.fetch = (path, o) => path === '/changes/decide' ? new Promise((go) => { window.release = go; }).then(() => real(path, o)) : real(path, o);
+	})()`))
+	second.set("Apply")
+	second.until(`window.release`)
+	b.do(chromedp.Reload()) // signing in clears what the browser keeps for the address
+	b.set("Show what changes")
+	b.has("+1")
+	b.set("Discard")
+	b.has("Discarded: 1 change in " + w.dir)
+	second.until(`document.querySelector('#changes').hidden`)
+	second.do(chromedp.Evaluate[chromedp.Void](`release()`))
+	second.has("The folder is not as it was shown any more")
+	w.wantFile(".envrc", "-")
+
+	// Without the secret nothing is shown or done, whoever asks.
+	for _, path := range []string{"/changes/view", "/changes/decide"} {
+		got := eval[int](b, fmt.Sprintf(`fetch(%q, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: '{}'}).then((r) => r.status)`, path))
+		if got != 403 {
+			t.Errorf("%s without the page's secret = %d, want 403", path, got)
+		}
+	}
+}
+
+// picture checks that the page can be read at two widths, light and dark, and
+// keeps pictures of it where CHANGES_PICTURES says.
+func (b *tab) picture(t *testing.T, name string) {
+	t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{375, 1280} {
+			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.do(chromedp.EmulateViewport(width, 1000))
+			b.settled()
+			if got := eval[[]string](b, faint); len(got) > 0 {
+				t.Errorf("%s at %d pixels is not readable:\n%s", scheme, width, strings.Join(got, "\n"))
+			}
+			dir := os.Getenv("CHANGES_PICTURES")
+			if dir == "" {
+				continue
+			}
+			shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), shot, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
