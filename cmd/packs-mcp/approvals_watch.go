@@ -289,10 +289,10 @@ func (c *console) sleep(ctx context.Context, w *waiting) error {
 func (c *console) answer(ctx context.Context, w *waiting, prompt string) (string, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	waited := false
+	waited, gone := false, false
 	show := func() {
 		now := time.Now()
-		waited = w.Waits.After(now)
+		waited, gone = w.Waits.After(now), w.Gone
 		c.say(standing(w.Call, now))
 		c.keys.forget()
 		fmt.Fprint(c.out, prompt)
@@ -321,6 +321,12 @@ func (c *console) answer(ctx context.Context, w *waiting, prompt string) (string
 		if waited && !w.Waits.After(now) {
 			fmt.Fprintln(c.out)
 			c.say("The client has stopped waiting. Your answer will hold for when it makes the same call again.")
+			show()
+			continue
+		}
+		if w.Gone && !gone {
+			fmt.Fprintln(c.out)
+			c.say("The client is gone, so nobody may take the result. Before it runs you are asked once more.")
 			show()
 			continue
 		}

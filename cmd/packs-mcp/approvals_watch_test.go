@@ -240,6 +240,43 @@ func TestConsoleFollowsWhatHappensElsewhere(t *testing.T) {
 	d.ends()
 }
 
+// What may run for nobody takes a yes besides the answer, and a denial takes none.
+func TestConsoleAsksWhetherToRunForNobody(t *testing.T) {
+	const anyway = "The client is gone; run anyway? Type yes: "
+	o := openOffices(t, "shop")[0]
+	c := o.call(t, "first")
+	d := sit(o, nil)
+	d.until(runPrompt)
+	o.gate.Abandon("chat-1")
+	d.until("The client is gone, so nobody may take the result.")
+	d.until(runPrompt)
+	for _, no := range []string{"", "y", "r", "no", "yes please"} {
+		d.enter("r")
+		d.until(anyway)
+		d.enter(no)
+		d.until("Nothing was decided.")
+		d.until(runPrompt) // all of it again
+		c.waits(t)
+	}
+	d.enter("c")
+	d.until(anyway)
+	c.waits(t)
+	d.enter(" Yes ")
+	d.until("Allowed (chat): Run tool first of pack triage?\n")
+	c.until(t, "allowed")
+	if got := o.decisions(); len(got) != 1 || !strings.Contains(got[0], "the client was gone, and it was chosen to run all the same") {
+		t.Errorf("the log has %q, want one allowance that says so", got)
+	}
+
+	second := o.call(t, "second")
+	d.until("Run tool second of")
+	d.until("The client is gone, so nobody may take the result") // from the start
+	d.until(runPrompt)
+	d.enter("d")
+	d.until("Denied: Run tool second of pack triage?\n")
+	second.until(t, "denied")
+}
+
 // Nothing that was typed before a question was shown answers it: not while
 // nothing waited, not for another call, and not in one paste.
 func TestConsoleDropsWhatWasTypedBefore(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -284,6 +285,13 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 		of = "kind: exec"
 	}
 	allow := func() {
+		if why := x.unfit(folder); why != "" {
+			f.Why += " " + why
+			return
+		}
+		if sandbox.LooksSecret(folder) {
+			f.Why += " It looks like something with keys or passwords, and it was the program that named it: grant it only if you know what for."
+		}
 		f.Allow = fmt.Sprintf("sandbox:\n  grants:\n    - pack: %s\n      %s\n      %s: [%s]", yamlText(x.end.Pack), of, key, yamlText(folder))
 		f.Where = inConfig
 	}
@@ -322,6 +330,42 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	return f, true
 }
 
+// unfit says why no grant of a path is proposed: the program named it, which can
+// write what it likes.
+func (x *explainer) unfit(path string) string {
+	const less = " Name what the tool needs in it."
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "There is nothing at that path, so nothing can be granted."
+	}
+	folder := err == nil && info.IsDir()
+	spellings := []string{path}
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		spellings = append(spellings, resolved)
+	}
+	homes := []string{x.home}
+	if resolved, err := filepath.EvalSymlinks(x.home); err == nil {
+		homes = append(homes, resolved)
+	}
+	for _, p := range spellings {
+		switch {
+		case slices.ContainsFunc([]string{"/proc", "/dev", "/sys"}, func(dir string) bool { return isBelow(p, dir) }):
+			return "It is the system's own, of which a run gets its own or none. Nothing allows that."
+		case slices.ContainsFunc(homes, func(home string) bool { return home != "" && isBelow(home, p) }):
+			return "It is, or holds, your whole home folder." + less
+		case slices.ContainsFunc(x.protected, func(own string) bool { return own != "" && (isBelow(p, own) || isBelow(own, p)) }):
+			return "It is, or holds, what packs-mcp itself goes by. Nothing allows that."
+		case folder && filepath.Dir(filepath.Dir(p)) == filepath.Dir(p):
+			return "It is a whole folder of the system's top." + less
+		case folder && sandbox.LooksSecret(p):
+			return "It looks like a folder of keys or passwords." + less
+		case err == nil && !folder && !info.Mode().IsRegular():
+			return "It is neither a file nor a folder, and cannot be granted."
+		}
+	}
+	return ""
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
@@ -338,7 +382,8 @@ func yamlText(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-", r)
 	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) && !strings.ContainsAny(s[:1], "-.0123456789") {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) && !strings.ContainsAny(s[:1], "-.0123456789") &&
+		!slices.Contains([]string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
 		return s
 	}
 	return strconv.Quote(s)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server/tour"
 )
 
@@ -143,11 +143,11 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 
 // bundled puts the example packs into a folder of their own.
 func bundled() (packs.Root, func(), error) {
-	dir, err := os.MkdirTemp("", "packs-mcp-examples-")
+	dir, removeAll, err := sandbox.MakeTemp()
 	if err != nil {
 		return packs.Root{}, nil, fmt.Errorf("making a folder for the example packs: %w", err)
 	}
-	remove := func() { _ = os.RemoveAll(dir) }
+	remove := func() { _ = removeAll() }
 	if err := examples.Extract(dir); err != nil {
 		remove()
 		return packs.Root{}, nil, err

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,17 +117,30 @@ func TestRunFolder(t *testing.T) {
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
-	for _, name := range []string{"open-old.html", ".part-old", "other-old", "open-new.html"} {
+	for _, name := range []string{"open-old.html", ".part-old", "other-old", ".part-new", "1-x.html", "x-1.json", "1-killed.json"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(name, "new.html") {
+		if strings.HasSuffix(name, "new") {
 			continue
 		}
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}
+	}
+	alive, err := openFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	for _, name := range []string{"open-alive.html", strconv.Itoa(os.Getpid()) + "-alive.json"} {
+		if err := alive.write(name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("other-old", filepath.Join(dir, "open-link.html")); err != nil && runtime.GOOS != "windows" {
+		t.Fatal(err)
 	}
 	f, err := openFolder(dir)
 	if err != nil {
@@ -137,8 +151,22 @@ func TestSweep(t *testing.T) {
 	for i := range left {
 		left[i] = filepath.Base(left[i])
 	}
-	if err != nil || !slices.Equal(left, []string{"open-new.html", "other-old"}) {
-		t.Errorf("after sweep there are %q, %v", left, err)
+	want := []string{".part-new", "1-x.html", strconv.Itoa(os.Getpid()) + "-alive.json", "open-alive.html", "open-link.html", "other-old", "x-1.json"}
+	slices.Sort(want)
+	slices.Sort(left)
+	if err != nil || !slices.Equal(left, want) && runtime.GOOS != "windows" {
+		t.Errorf("after sweep there are %q, %v, want %q", left, err, want)
+	}
+	// What its server removes is gone, and what it leaves falls to the next.
+	if err := alive.remove("open-alive.html"); err != nil {
+		t.Error(err)
+	}
+	if err := alive.Close(); err != nil {
+		t.Error(err)
+	}
+	f.sweep()
+	if left, err := filepath.Glob(filepath.Join(dir, "*alive*")); err != nil || len(left) > 0 && runtime.GOOS != "windows" {
+		t.Errorf("after the server's end there are %q, %v", left, err)
 	}
 }
 

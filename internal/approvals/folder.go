@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,6 +18,9 @@ import (
 type folder struct {
 	path string // absolute
 	root *os.Root
+
+	mu   sync.Mutex
+	held map[string]*os.File // :: name → a file that write made, which is locked; guarded by mu
 }
 
 // openFolder makes the folder, if need be, and makes it the user's alone.
@@ -69,7 +73,8 @@ func (f *folder) check(before fs.FileInfo) error {
 	return nil
 }
 
-// sweep removes what killed servers left: files that nobody accepts any more.
+// sweep removes what killed servers left: files of servers' own names that no
+// server has locked, and parts that nobody completes any more.
 func (f *folder) sweep() {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	if err != nil {
@@ -77,42 +82,85 @@ func (f *folder) sweep() {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !strings.HasPrefix(name, entryPrefix) && !strings.HasPrefix(name, partPrefix) {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || foreign(info) != "" {
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > 2*entryTime {
+		left := false
+		switch pid := announcedBy(name); {
+		case strings.HasPrefix(name, partPrefix): // it is not locked at first
+			left = time.Since(info.ModTime()) > 2*entryTime
+		case strings.HasPrefix(name, entryPrefix), pid > 0:
+			left = f.abandoned(name, info, pid)
+		}
+		if left {
 			_ = f.root.Remove(name)
 		}
 	}
+}
+
+// announcedBy returns the process whose announcement has that name; 0: it is no
+// announcement's.
+func announcedBy(name string) int {
+	number, rest, ok := strings.Cut(name, "-")
+	pid, err := strconv.Atoi(number)
+	if !ok || err != nil || pid <= 0 || !strings.HasSuffix(rest, announcementSuffix) {
+		return 0
+	}
+	return pid
 }
 
 // partPrefix begins the names of files that are not complete.
 const partPrefix = ".part-"
 
 // write puts a whole new file into the folder, for the user alone. Whoever finds
-// it finds all of it.
+// it finds all of it. Where the system can, the file stays locked until it is
+// removed or this process ends, so that sweep can tell it from what was left.
 func (f *folder) write(name string, content []byte) error {
 	part := partPrefix + secret()
-	err := func() error {
-		file, err := f.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = file.Write(content)
-		return errors.Join(err, file.Close())
-	}()
+	file, err := f.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		err = f.root.Rename(part, name)
+		_, err = file.Write(content)
+		if locked := lock(file); !locked || err != nil {
+			err = errors.Join(err, file.Close())
+			file = nil
+		}
+		if err == nil {
+			err = f.root.Rename(part, name)
+		}
+		if err != nil {
+			_ = f.root.Remove(part)
+		}
 	}
 	if err != nil {
-		_ = f.root.Remove(part)
+		if file != nil {
+			_ = file.Close()
+		}
 		return fmt.Errorf("writing into the run folder %q: %w", f.path, err)
 	}
+	f.hold(name, file)
 	return nil
+}
+
+// hold keeps a file open in place of another of that name; nil: none.
+func (f *folder) hold(name string, file *os.File) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if old := f.held[name]; old != nil {
+		_ = old.Close()
+	}
+	delete(f.held, name)
+	if file != nil {
+		if f.held == nil {
+			f.held = map[string]*os.File{}
+		}
+		f.held[name] = file
+	}
 }
 
 // remove removes a file that may be gone already.
 func (f *folder) remove(name string) error {
+	defer f.hold(name, nil)
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -129,4 +177,13 @@ func (f *folder) announce(a Announcement) (name string, err error) {
 	return name, f.write(name, append(content, '\n'))
 }
 
-func (f *folder) Close() error { return f.root.Close() }
+// Close lets go of the folder and of every file that is left in it.
+func (f *folder) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, file := range f.held {
+		_ = file.Close()
+	}
+	f.held = nil
+	return f.root.Close()
+}

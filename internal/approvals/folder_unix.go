@@ -20,5 +20,22 @@ func foreign(info fs.FileInfo) string {
 	return ""
 }
 
+// lock locks a file as long as it is open, and reports whether it did.
+func lock(f *os.File) bool {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+// abandoned reports whether nobody has a file locked that its maker would have.
+// Where files cannot be locked, nothing is abandoned.
+func (f *folder) abandoned(name string, info fs.FileInfo, _ int) bool {
+	file, err := f.root.OpenFile(name, openFlags, 0)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	now, err := file.Stat()
+	return err == nil && os.SameFile(info, now) && lock(file)
+}
+
 // shared reports whether others may use the folder.
 func shared(info fs.FileInfo) bool { return info.Mode().Perm() != 0o700 }

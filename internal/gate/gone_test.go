@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,8 +30,8 @@ func TestAbandon(t *testing.T) {
 	// Those that are still to come are of a client that is gone as well.
 	late := toolRun()
 	late.Arguments = []byte(`{"who":"late"}`)
-	if b.ask(late); len(b.Pending()) != 3 || !b.Pending()[2].Gone {
-		t.Errorf("a later question is %+v", b.Pending())
+	if p := b.shown(b.ask(late)); !p.Gone || len(b.Pending()) != 3 {
+		t.Errorf("a later question is %+v, one of %d; want it gone, one of 3", p, len(b.Pending()))
 	}
 	if _, err := b.Decide(q.Code, Verdict{Decision: Once, Channel: ChannelPage, Gone: true, Note: "by hand"}); err != nil {
 		t.Fatal(err)
@@ -47,7 +48,18 @@ func TestAbandon(t *testing.T) {
 	}
 	b.EndChat(waits.Caller.Chat)
 	again := toolRun()
-	if b.ask(again); b.Pending()[len(b.Pending())-1].Gone {
+	if b.shown(b.ask(again)).Gone {
 		t.Error("a chat that begins anew is of a client that is gone")
 	}
+}
+
+// shown is how channels show an open question.
+func (b *bench) shown(q *Question) Pending {
+	b.t.Helper()
+	all := b.Pending()
+	i := slices.IndexFunc(all, func(p Pending) bool { return p.Code == q.Code })
+	if i < 0 {
+		b.t.Fatalf("%s is not open: %+v", q.Code, all)
+	}
+	return all[i]
 }

@@ -111,6 +111,10 @@ func (p *Permit) Withhold(reason, hint string) error {
 	return c.deny(reason, hint)
 }
 
+// ByGrant reports whether an earlier answer allowed the call, so that everything
+// that answer is bound to has to be as it was.
+func (p *Permit) ByGrant() bool { return p.byGrant }
+
 // RunID names the run in the audit log; empty unless the request is a run.
 func (p *Permit) RunID() string { return p.run }
 

@@ -66,6 +66,7 @@ func (c *check) rule() rules.Verdict {
 		call.Args = r.Run.Command.Args
 		call.Env = envNames(r.Run.Env)
 		call.Dir, call.Usual = r.Run.Command.Dir, r.Run.UsualDir
+		call.Within = func(folder string) bool { return sandbox.Within(folder, call.Dir) }
 		call.Folders = map[string]string{"workspace": r.Workspace, "pack_root": r.Pack.Dir, "project": r.Run.Project}
 		call.Stdin = len(r.Run.Command.Stdin) > 0
 	}

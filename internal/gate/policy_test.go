@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -304,6 +306,36 @@ func TestRules(t *testing.T) {
 		b.page(b.left(req), Once)
 		if n := len(b.store.(*memory).grants); n != 0 {
 			t.Errorf("%d grants are kept of a late answer under an ask rule", n)
+		}
+	})
+	t.Run("a folder named through a link, that appears later", func(t *testing.T) {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		site, link := filepath.Join(dir, "site"), filepath.Join(dir, "link")
+		if err := os.MkdirAll(filepath.Join(site, "sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		in := func(r *rules.Rule) { r.Cwd = link }
+		b := newBench(t, ruled(at(rules.Deny, "c:1", in)))
+		for _, cwd := range []string{site, filepath.Join(site, "sub")} {
+			req := with(execRun(), func(r *Request) { r.Run.Command.Dir, r.Run.UsualDir = cwd, false })
+			_ = os.Remove(link)
+			if got := b.outcome(req); got != asks {
+				t.Errorf("in %s before there is a link: %s, want %s", cwd, got, asks)
+			}
+			if err := os.Symlink("site", link); err != nil {
+				t.Skip(err)
+			}
+			if got := b.outcome(req); !strings.HasPrefix(got, deny("c:1")) {
+				t.Errorf("in %s: %s, want it denied", cwd, got)
+			}
+			// What a link allows would be for its owner to say.
+			allow := newBench(t, ruled(at(rules.Allow, "c:1", in, func(r *rules.Rule) { r.Kinds = []string{"exec"} })))
+			if got := allow.outcome(req); got != asks {
+				t.Errorf("an allowance of a link, in %s: %s, want %s", cwd, got, asks)
+			}
 		}
 	})
 	t.Run("all names of a program", func(t *testing.T) {

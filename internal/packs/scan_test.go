@@ -226,10 +226,7 @@ func TestBoundsSayWhere(t *testing.T) {
 	if len(got) != 1 || got[0].Severity != diag.Warning || got[0].File != want || !strings.Contains(got[0].Message, "2 ") || got[0].Hint == "" {
 		t.Errorf("problems = %v, want one with the first of 2 folders, %s", got, want)
 	}
-	got = nil
-	for _, d := range scan(t, Options{Roots: []Root{{Dir: dir}}, bounds: bounds{dirs: 3}}).Problems() {
-		got = append(got, d)
-	}
+	got = scan(t, Options{Roots: []Root{{Dir: dir}}, bounds: bounds{dirs: 3}}).Problems()
 	if len(got) != 1 || got[0].Code != CodeTooManyDirs || !strings.HasPrefix(got[0].File, filepath.Join(dir, "a")) {
 		t.Errorf("problems = %v, want one with the folder at which the bound was reached", got)
 	}

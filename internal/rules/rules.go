@@ -90,8 +90,9 @@ type Rule struct {
 	Env []string
 	// Cwd is the folder that the program runs in: "workspace", "pack_root",
 	// "project", an absolute path, or "*" for any. Without it, an allowance covers
-	// only the folder of a call that names none. A denial or question holds below
-	// the folder too.
+	// only the folder of a call that names none, and with a path only the folder
+	// whose path without links that is. A denial or question holds below the folder
+	// too, by whatever path it is named; see [Call.Within].
 	Cwd   string
 	Stdin bool   // it has standard input
 	Where string // where it is written, "config.yaml:12"
@@ -115,6 +116,10 @@ type Call struct {
 	// is the one of a call that names none.
 	Dir   string
 	Usual bool
+	// Within reports whether Dir is a folder or below it, by whatever path the
+	// folder is named. It is asked for denials and questions, besides comparing
+	// the paths, which is all when it is nil.
+	Within func(folder string) bool
 	// Folders are the absolute folders behind the words of a rule's Cwd, as far as
 	// there are such folders.
 	Folders map[string]string

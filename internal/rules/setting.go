@@ -79,8 +79,8 @@ func (s *subject) inside(cwd string) bool {
 	if dir == "" {
 		return false
 	}
-	dir, at := path.Clean(folded(dir)), path.Clean(folded(s.Dir))
-	return at == dir || strings.HasPrefix(at, strings.TrimSuffix(dir, "/")+"/")
+	under, at := path.Clean(folded(dir)), path.Clean(folded(s.Dir))
+	return at == under || strings.HasPrefix(at, strings.TrimSuffix(under, "/")+"/") || s.Within != nil && s.Within(dir)
 }
 
 // meant is the absolute folder that cwd means, empty when there is none.

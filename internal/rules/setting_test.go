@@ -119,6 +119,12 @@ func TestDecideSettings(t *testing.T) {
 	plain := gcc(func(*Call) {})
 	sets := func(names ...string) Call { return gcc(func(c *Call) { c.Env = names }) }
 	in := func(dir string) Call { return gcc(func(c *Call) { c.Dir, c.Usual = dir, false }) }
+	linked := func(dir string) Call {
+		return gcc(func(c *Call) {
+			c.Dir, c.Usual = dir, false
+			c.Within = func(folder string) bool { return folder == "/link" }
+		})
+	}
 	input := gcc(func(c *Call) { c.Stdin = true })
 	by := func(e Effect, change func(*Rule)) Rule {
 		r := Rule{Effect: e, Argv: []string{"gcc", "-c", "*.c"}}
@@ -176,6 +182,10 @@ func TestDecideSettings(t *testing.T) {
 		{"holds below it", by(Ask, cwd("pack_root")), in("/packs/deploy/x"), Ask, ""},
 		{"not beside it", by(Ask, cwd("pack_root")), in("/packs/deployed"), 0, ""},
 		{"a denial of a path", by(Deny, cwd("/home/ann/")), in("/home/Ann/site"), Deny, ""},
+		{"a denial of another path of it", by(Deny, cwd("/link")), linked("/home/ann/site"), Deny, ""},
+		{"a question about another path of it", by(Ask, cwd("/link")), linked("/home/ann/site"), Ask, ""},
+		{"an allowance of another path of it", by(Allow, cwd("/link")), linked("/home/ann/site"), 0, "cwd: project"},
+		{"a denial of a link to elsewhere", by(Deny, cwd("/other")), linked("/home/ann/site"), 0, ""},
 		{"where the folder is not known", by(Deny, cwd("project")), toolCall("compile", "gcc", "-c", "x.c"), Deny, ""},
 		{"a denial of input", by(Deny, stdin), input, Deny, ""},
 		{"without input", by(Deny, stdin), plain, 0, ""},

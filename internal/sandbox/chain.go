@@ -291,9 +291,9 @@ func harmless(name, value string) bool {
 	return known && !strings.ContainsRune(value, '/')
 }
 
-// checkSearch reports that env(1) would find another program in the run's PATH
-// than the one that was looked up.
-func (c *Command) checkSearch() error {
+// CheckSearch returns a [*NotFoundError] when env(1) would find another program
+// in the run's PATH than the one that was looked up.
+func (c *Command) CheckSearch() error {
 	var path string
 	for _, kv := range c.Env {
 		if name, value, ok := strings.Cut(kv, "="); ok && name == "PATH" {
@@ -305,8 +305,8 @@ func (c *Command) checkSearch() error {
 			continue
 		}
 		if found := search(path, i.Name); found != i.Path {
-			return &CommandError{Problem: fmt.Sprintf(
-				"env(1) would look for %q in the run's PATH and find %q, where %q was looked up", i.Name, found, i.Path)}
+			return &NotFoundError{Name: i.Name, NeededBy: c.Program.Path, Problem: fmt.Sprintf(
+				"env(1) would find %q in the PATH of the run, where %q was looked up", found, i.Path)}
 		}
 	}
 	return nil

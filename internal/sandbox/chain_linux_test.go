@@ -146,8 +146,8 @@ func (w *chainWorld) compare(t *testing.T, text string) bool {
 		return true
 	}
 	c := Command{Program: p, Env: []string{"PATH=" + w.o.Path}}
-	if err := c.checkSearch(); err != nil {
-		t.Errorf("first line %q: checkSearch = %v", text, err)
+	if err := c.CheckSearch(); err != nil {
+		t.Errorf("first line %q: CheckSearch = %v", text, err)
 	}
 	want := foretold(p, "a", "b c")
 	got, output := w.real(t, path, "a", "b c")
@@ -342,14 +342,14 @@ func TestChainOnAnotherPath(t *testing.T) {
 		"/proc/self/cwd/bin:" + at("bin"): false,
 	} {
 		c := Command{Program: p, Dir: w.dir, Env: []string{"PATH=/usr/bin", "PATH=" + path}}
-		if err := c.checkSearch(); (err == nil) != ok {
-			t.Errorf("checkSearch with the PATH %q = %v, want success %v", path, err, ok)
+		if err := c.CheckSearch(); (err == nil) != ok {
+			t.Errorf("CheckSearch with the PATH %q = %v, want success %v", path, err, ok)
 		}
 	}
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
 	_, err = r.Run(t.Context(), Policy{Writable: []string{w.dir}}, Command{Program: p, Dir: w.dir, Env: []string{"PATH=" + at("first") + ":" + at("bin")}})
-	if _, ok := errors.AsType[*CommandError](err); !ok {
-		t.Errorf("Run = %v, want a *CommandError", err)
+	if _, ok := errors.AsType[*NotFoundError](err); !ok {
+		t.Errorf("Run = %v, want a *NotFoundError", err)
 	}
 }

@@ -220,6 +220,15 @@ func secretNames() []string {
 	}
 }
 
+// LooksSecret reports whether a path is, or is in, what has the name of a folder or
+// file with keys, tokens or passwords. ".config" alone is no such name: it holds
+// settings of all kinds.
+func LooksSecret(path string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(name string) bool {
+		return name != ".config" && slices.Contains(secretNames(), name)
+	})
+}
+
 // found returns what was collected, without what is inside of something else.
 func (in *installation) found() (needs []string, links []Link) {
 	for _, path := range in.needs {

@@ -62,6 +62,9 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 		},
 		Filter: confine.Filter{Alone: !s.namespaces, NoScope: s.landlock < 6},
 	}
+	if s.noListener != nil {
+		j.Filter.NoListener, j.Filter.Piece = true, pieceOf(limits)
+	}
 	if os.Getuid() == 0 {
 		// The kernel's own limit on processes is not for root.
 		j.Group = confine.GroupName + rand.Text()
@@ -136,6 +139,16 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	return j, nil
 }
 
+// pieceOf returns how many bytes of shared memory without a file a mapping may
+// have when nobody counts them: so many that all the processes that a run may
+// have can have one.
+func pieceOf(limits Limits) int64 {
+	if limits.Memory <= 0 {
+		return 0
+	}
+	return max(limits.Memory/max(int64(limits.Processes), 1), int64(os.Getpagesize()))
+}
+
 // opensSockets reports whether a run may use unix sockets that have names. It
 // must not reach those of other programs. Landlock sees to that from ABI 9 on;
 // before, it may when other programs have none in what the run sees. A program's
@@ -184,8 +197,17 @@ func (t *view) system(network Network) {
 	}
 	j := t.job
 	for _, path := range devices() {
+		access := uint64(accessDevice)
+		if path == "/dev/zero" && t.confined.noListener != nil {
+			// A shared mapping of what was opened to write is memory that the filter
+			// does not see. No mount keeps a device from being opened so.
+			if t.confined.landlock == 0 {
+				continue
+			}
+			access = unix.LANDLOCK_ACCESS_FS_READ_FILE
+		}
 		j.Binds = append(j.Binds, confine.Bind{Path: path, File: true, Device: true, Optional: true})
-		t.allow(path, accessDevice)
+		t.allow(path, access)
 	}
 	for _, l := range [][2]string{{"fd", "/proc/self/fd"}, {"stdin", "fd/0"}, {"stdout", "fd/1"}, {"stderr", "fd/2"}} {
 		t.link("/dev/"+l[0], l[1])

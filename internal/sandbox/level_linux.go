@@ -29,6 +29,9 @@ type confiner struct {
 	// by the probe.
 	overlay string
 
+	// noListener says why the filter cannot ask the helper; nil: it can. Set by try alone.
+	noListener error
+
 	etc    publicRules
 	spares spares
 }
@@ -248,7 +251,8 @@ func landlockABI() int {
 const tryTime = 10 * time.Second
 
 // try runs this program itself under s, which looks around and says what is
-// amiss.
+// amiss. Where no filter can ask the helper, s has one that asks nothing from
+// then on.
 func try(ctx context.Context, s starter) error {
 	c, ok := s.(*confiner)
 	if !ok {
@@ -261,7 +265,32 @@ func try(ctx context.Context, s starter) error {
 	if c.landlock > 0 {
 		checks = append(checks, confine.CheckLandlock)
 	}
-	return c.try(ctx, Policy{}, nil, checks)
+	err := c.try(ctx, Policy{}, nil, checks)
+	if ce, ok := errors.AsType[*ConfineError](err); ok && ce.Step == confine.StepListen {
+		c.noListener = ce.Err
+		err = c.try(ctx, Policy{}, nil, checks)
+	}
+	if ce, ok := errors.AsType[*ConfineError](err); ok {
+		return fmt.Errorf("%s: %w", ce.Step, ce.Err)
+	}
+	return err
+}
+
+// gaps returns what a filter that cannot ask the helper does not cover.
+func (s *confiner) gaps() []string {
+	if s.noListener == nil {
+		return nil
+	}
+	refused := "System V memory, message queues and semaphores are refused"
+	if !s.namespaces {
+		refused = "inotify is refused"
+	}
+	zero := "/dev/zero cannot be written"
+	if s.landlock == 0 {
+		zero = "there is no /dev/zero"
+	}
+	return []string{fmt.Sprintf("the seccomp filter can ask nobody (%v): the size of each mapping of shared memory is bounded, by default to 8 MiB, and not that of all together; %s; %s",
+		s.noListener, refused, zero)}
 }
 
 // tryOverlay runs this program under s in a folder with a layer, which it writes
@@ -362,7 +391,7 @@ func (s *confiner) try(ctx context.Context, policy Policy, layers *layers, check
 	switch {
 	case end.err != nil:
 		if ce, ok := errors.AsType[*ConfineError](end.err); ok {
-			return fmt.Errorf("%s: %w", ce.Step, ce.Err)
+			return ce
 		}
 		return end.err
 	case late:

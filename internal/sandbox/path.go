@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // FilterPath returns the folders of the PATH value path that programs are
@@ -66,6 +69,34 @@ func insideAny(dirs []string, path string) bool {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	})
+}
+
+// Within reports whether dir is folder or below it, by whatever paths both are
+// named: through links, in another letter case, or mounted at two places. A
+// folder that is not there has nothing in it; one that cannot be looked at may
+// have, and Within is true.
+func Within(folder, dir string) bool {
+	want, err := os.Stat(folder)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false
+	}
+	if err != nil {
+		return true
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved // what is above dir is above where it leads
+	}
+	for at := filepath.Clean(dir); ; {
+		info, err := os.Stat(at)
+		if err == nil && os.SameFile(info, want) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return false
+		}
+		at = up
+	}
 }
 
 // maxNearNames is how many names of PATH are compared with one that was not

@@ -44,6 +44,9 @@ func (r *Runner) probe(ctx context.Context) (*Report, starter) {
 			report.Trials = append(report.Trials, trial)
 			continue
 		}
+		if found, ok := c.starter.(interface{ gaps() []string }); ok {
+			trial.Gaps = slices.Concat(trial.Gaps, found.gaps())
+		}
 		report.Level, report.NetworkEnforced = c.level, c.network
 		report.Loopback = c.alone && tryLoopback(ctx, c.starter) == nil
 		report.Overlay = tryOverlay(ctx, c.starter)

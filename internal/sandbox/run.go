@@ -89,7 +89,7 @@ func New(o Options) *Runner {
 //
 // A program that was started gives a Result and no error, however it ended.
 // Any error means that nothing was started: a [*CommandError], a
-// [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError], ctx's
+// [*NotFoundError], a [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError], ctx's
 // own error when it was done before, or one of preparing the run.
 //
 // When ctx is done, the timeout passes or the output is too much, everything
@@ -117,7 +117,7 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err := im.files(c).check(); err != nil {
 		return nil, err
 	}
-	if err := c.checkSearch(); err != nil {
+	if err := c.CheckSearch(); err != nil {
 		return nil, err
 	}
 	p.Limits = p.Limits.WithDefaults()
@@ -429,6 +429,17 @@ func newOutput(c *Command, limits Limits, ws *workspace) *runOutput {
 		out.stdout.spill, out.stderr.spill = spillTo("stdout"), spillTo("stderr")
 	}
 	return out
+}
+
+// MakeTemp makes a folder of this process's own in the system's folder for
+// temporary files, and returns what removes it. Should this process be killed,
+// the next start of a server removes it, but not on Windows.
+func MakeTemp() (path string, remove func() error, err error) {
+	folder, err := newTemp("")
+	if err != nil {
+		return "", nil, err
+	}
+	return folder.path, folder.remove, nil
 }
 
 // sweep removes what servers that were killed have left.

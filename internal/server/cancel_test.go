@@ -186,6 +186,95 @@ func TestCancelQuestionEveryLane(t *testing.T) {
 	}
 }
 
+// Nothing starts for a client whose connection ends while a person is asked: not
+// by an answer that comes then, and not later. On stdio a call that the page is
+// to answer goes on for a while, as one whose client is gone.
+func TestLeaveWhileAsked(t *testing.T) {
+	needShell(t)
+	for _, capabilities := range []string{`{}`, `{"elicitation":{}}`} {
+		t.Run(capabilities, func(t *testing.T) {
+			onEveryLane(t, hold, func(t *testing.T, l *lane) {
+				if l.modern && capabilities != `{}` {
+					return // the question is an answer then, and nothing waits
+				}
+				l.initialize(capabilities)
+				l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"hold","command":"./hold.sh"},$META}}`)
+				p := l.w.pending(1)[0]
+				l.leave()
+				lasts := l.web == nil && capabilities == `{}` // a client that asks by itself has cancelled
+				if lasts {
+					for !l.w.pending(1)[0].Gone {
+						time.Sleep(time.Millisecond)
+					}
+				} else {
+					l.w.pending(0)
+				}
+				for _, d := range []gate.Decision{gate.Once, gate.Chat} {
+					for _, channel := range []string{gate.ChannelPage, gate.ChannelTerminal} {
+						if _, err := l.w.gate().Decide(p.Code, gate.Verdict{Decision: d, Channel: channel}); err == nil {
+							t.Errorf("a call whose client is gone can be allowed by %q, %s", d, channel)
+						}
+					}
+				}
+				if lasts {
+					l.w.decide(p.Code, gate.Deny)
+				}
+				l.w.awaitLog("decision")
+				for _, e := range l.w.entries() {
+					if e.Run != "" || e.Decision != "deny" {
+						t.Errorf("the log has %+v, want one denial", e)
+					}
+				}
+			}, everywhere(20*time.Second))
+		})
+	}
+}
+
+// An answer that comes in the very moment in which the connection ends starts
+// nothing that stays.
+func TestLeaveWhileAnswered(t *testing.T) {
+	needShell(t)
+	for range 5 {
+		onEveryLane(t, hold, func(t *testing.T, l *lane) {
+			if l.web == nil {
+				return // its runs have some seconds to end
+			}
+			l.initialize(`{}`)
+			l.say(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":"hold","command":"./hold.sh"},$META}}`)
+			p := l.w.pending(1)[0]
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				l.leave()
+			}()
+			_, _ = l.w.gate().Decide(p.Code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage})
+			<-left
+			l.w.pending(0)
+			l.w.awaitLog("decision")
+			for _, e := range l.w.entries() {
+				if e.Event == "run.start" {
+					l.w.awaitLog("run.end")
+				}
+			}
+			starts, ends := 0, 0
+			for _, e := range l.w.entries() {
+				switch e.Event {
+				case "run.start":
+					starts++
+				case "run.end":
+					ends++
+					if e.Cause != "cancelled" {
+						t.Errorf("the run ended by %q, want cancelled", e.Cause)
+					}
+				}
+			}
+			if starts != ends {
+				t.Errorf("the log has %d starts and %d ends of runs", starts, ends)
+			}
+		}, everywhere(20*time.Second))
+	}
+}
+
 // Long runs tell of themselves until their answer, which comes last.
 func TestProgressEveryLane(t *testing.T) {
 	needShell(t)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
 // §9.5: a first line shows what it starts, and an answer for the chat ends when
@@ -78,5 +80,37 @@ func TestFirstLinesAreShown(t *testing.T) {
 	}
 	if len(w.asked) != asked {
 		t.Error("a person was asked about a first line that cannot be followed")
+	}
+}
+
+// A grant can give a run the user's whole PATH, with folders that programs are
+// not looked up in. That env(1) would find another program there is said before
+// anybody is asked.
+func TestAnotherProgramOnTheRunsPath(t *testing.T) {
+	open, bin := t.TempDir(), t.TempDir()
+	for _, dir := range []string{open, bin} {
+		if err := os.WriteFile(filepath.Join(dir, "lang"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(bin, "script")
+	if err := os.WriteFile(script, []byte("#!/usr/bin/env lang\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := newHouse(t)
+	w := deployWorld(t, h.lives(Grant{Pack: "acme/deploy", Kinds: []string{"exec"}, Env: []string{"PATH"}}), func(s *setup) {
+		s.server.Environ = append(s.server.Environ, "PATH="+open+":"+bin+":"+os.Getenv("PATH"))
+	})
+	asked := len(w.asked)
+	w.fails("program_not_found", execMethod, map[string]any{"pack_id": "acme/deploy", "command": script})
+	if len(w.asked) != asked {
+		t.Errorf("a person was asked:\n%s", w.lastQuestion())
+	}
+	lines := w.entries()
+	if e := lines[len(lines)-1]; e.Event != audit.EventRefusal || e.Code != codeProgramNotFound {
+		t.Errorf("the last line of the log is %+v, want a refusal", e)
 	}
 }

@@ -220,6 +220,9 @@ func (f *inputFinder) add(path string, whole bool) error {
 	if err := f.owner.refuse(path); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(sandbox.Places(path), func(place string) bool { return within(place, "/proc") }) {
+		f.only("its arguments lead through /proc, which is different for each process")
+	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil || f.bound(resolved) {
 		return nil
@@ -385,8 +388,8 @@ func (r *readRoom) list(path string) ([]string, error) {
 // isPlain reports whether a program is one of the system's that only print what
 // they read: they start no other program and load no code, whatever their
 // arguments and the folder they are in. Others are not on the list because they
-// do (find, sort, tar, sed), or because a file of the folder decides what they do
-// (git, make).
+// do (find, sort, tar, sed), because a file of the folder decides what they do (git,
+// make), or because they write a file that an argument names (uniq).
 func isPlain(p sandbox.Program) bool {
 	if p.Shim != "" || len(p.Interpreters) > 0 || slices.ContainsFunc(sandbox.Places(p.Path), func(place string) bool { return !sandbox.IsSystem(place) }) {
 		return false
@@ -394,7 +397,7 @@ func isPlain(p sandbox.Program) bool {
 	return slices.Contains([]string{
 		"base64", "basename", "cat", "cksum", "cmp", "comm", "cut", "date", "df", "dirname", "du", "echo", "expand", "false", "fold", "grep",
 		"head", "id", "join", "ls", "md5sum", "nl", "od", "paste", "printf", "pwd", "readlink", "realpath", "seq", "sha1sum", "sha256sum",
-		"sha512sum", "stat", "tac", "tail", "tr", "true", "uname", "uniq", "wc", "whoami",
+		"sha512sum", "stat", "tac", "tail", "tr", "true", "uname", "wc", "whoami",
 	}, filepath.Base(p.Path))
 }
 

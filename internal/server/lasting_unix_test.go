@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -70,6 +71,8 @@ func TestLastingAnswers(t *testing.T) {
 		{about: "ls, anything changes", command: "ls", args: []string{"-a"}, change: "WS/new", offered: true},
 		{about: "ls, a large workspace", command: "ls", large: "WS/large", offered: true},
 		{about: "cat, its file", command: "cat", args: []string{"r.sh"}, change: "WS/r.sh", offered: true, asks: true},
+		{about: "uniq, which can write a file", command: "uniq", args: []string{"r.sh"}, change: "WS/x", offered: true, asks: true},
+		{about: "ls, through a link to /proc", command: "ls", args: []string{"WS/self/etc/passwd"}, asks: true},
 		{about: "cat, another file", command: "cat", args: []string{"r.sh"}, change: "WS/x", offered: true},
 		{about: "a link that is called ls", command: "OUT/ls", args: []string{"-c", "true"}, large: "WS/large", asks: true},
 	} {
@@ -91,6 +94,12 @@ func TestLastingAnswers(t *testing.T) {
 			}
 			if err := os.Symlink("/bin/sh", at("OUT/ls")); err != nil {
 				t.Fatal(err)
+			}
+			if err := os.Symlink("/proc/self/root", at("WS/self")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(at("WS/self")); err != nil && strings.Contains(tt.about, "a link to /proc") {
+				t.Skip("there is no /proc here")
 			}
 			if tt.large != "" {
 				large(t, at(tt.large))

@@ -97,8 +97,8 @@ func (r *run) action(req gate.Request) *action {
 		step := spans.From(ctx).Run(permit.RunID())
 		defer func() { step.End(err != nil) }()
 		var release func()
-		stop := r.server.telling(ctx, r.call, "waiting for other programs of this chat to end")
-		aside(ctx, func() { release, err = r.call.chat.takeRun(ctx) })
+		stop := r.server.telling(ctx, r.call, "waiting for other programs to end")
+		aside(ctx, func() { release, err = r.place(ctx, claimOf(permit, req.Run)) })
 		stop()
 		if err != nil {
 			return nil, err
@@ -135,6 +135,22 @@ func (r *run) action(req gate.Request) *action {
 		})
 		return e, nil
 	}}
+}
+
+// place waits until the run may go on: for a place among those of its chat, and
+// until no other run can change what its answer is bound to, nor the other way
+// round.
+func (r *run) place(ctx context.Context, own *claim) (release func(), err error) {
+	leave, err := r.call.chat.takeRun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	drop, err := r.server.claims.take(ctx, own)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { drop(); leave() }, nil
 }
 
 // envelope turns the program's bytes into what is safe to show.

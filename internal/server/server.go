@@ -177,6 +177,7 @@ type Server struct {
 	info     mcp.Implementation
 	homes    []string // the user's home folder, as it is spelled and without links; empty: not known
 
+	claims claims // of runs
 	finder finder // of packs, by words
 	common common // of chats
 

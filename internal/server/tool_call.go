@@ -278,11 +278,12 @@ func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir s
 		return sandbox.Command{}, failf(codePathDenied, "Tell the user; the folder is gone or cannot be read.", "the working folder %q cannot be used", dir)
 	}
 	ours := []string{"PACKS_PACK_ID=" + pack.ID, "PACKS_PACK_DIR=" + pack.Dir, "PACKS_WORKSPACE=" + c.in().workspace}
-	return sandbox.Command{
+	command := sandbox.Command{
 		Program: program, Args: inv.Args, Dir: dir, Stdin: inv.Stdin,
 		Env:       sandbox.MergeEnv(putFirst(base, program.PathDirs()), inv.Env, may.env, ours),
 		Workspace: c.in().workspace, DirID: folder, WorkspaceID: c.in().folder,
-	}, nil
+	}
+	return command, command.CheckSearch()
 }
 
 // putFirst returns env with dirs before the others of its PATH.

@@ -33,7 +33,18 @@ type shape struct {
 // first.
 
 var shapes = sync.OnceValue(func() []shape {
-	re := regexp.MustCompile
+	re := func(pattern string) *regexp.Regexp {
+		rest, begins := strings.CutPrefix(pattern, `\b`)
+		if !begins {
+			return regexp.MustCompile(pattern)
+		}
+		if regexp.MustCompile(rest).NumSubexp() == 0 {
+			rest = "(" + rest + ")"
+		}
+		// In source text, as in printf 'a\nghp_…', the letter of an escape comes
+		// before a token and is no part of it.
+		return regexp.MustCompile(`(?:\b|\\[abfnrtv])` + rest)
+	}
 	return []shape{
 		{[]string{"PRIVATE KEY"}, re(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)`), false},
 		{[]string{"eyJ"}, re(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`), false}, // JSON Web Token
@@ -151,17 +162,17 @@ func HideAll(texts []string) []string {
 // HideJSON is [Hide] for the texts in a JSON value. What cannot be read comes back
 // as nil.
 func HideJSON(raw json.RawMessage) json.RawMessage {
+	// As one text, so that a secret is found behind the id that it belongs to.
+	hidden := Hide(string(raw))
+	whole := hidden == string(raw) || json.Valid([]byte(hidden))
+	if whole {
+		raw = json.RawMessage(hidden)
+	}
 	// A token has no character that has to be escaped, but may be written with
-	// escapes; a private key has several lines.
-	if !bytes.Contains(raw, []byte(`\u`)) && !bytes.Contains(raw, []byte("PRIVATE KEY")) {
-		text := string(raw)
-		hidden := Hide(text)
-		if hidden == text {
-			return raw
-		}
-		if json.Valid([]byte(hidden)) {
-			return json.RawMessage(hidden)
-		}
+	// escapes, and an escape before it ends in a letter ("\nghp_"), so that the token
+	// seems to be a part of a word. A private key has several lines.
+	if whole && !bytes.ContainsRune(raw, '\\') && !bytes.Contains(raw, []byte("PRIVATE KEY")) {
+		return raw
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

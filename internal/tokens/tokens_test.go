@@ -153,6 +153,10 @@ func TestHideJSON(t *testing.T) {
 		`["` + strings.ReplaceAll(pem, "\n", `\n`) + `","y"]`:      `["` + Mark + `","y"]`,
 		`["` + strings.ReplaceAll(pem[:60], "\n", `\n`) + `","y"]`: `["` + Mark + `","y"]`,
 		`{"id":"` + awsID + `","secret":"` + awsKey + `"}`:         `{"id":"` + Mark + `","secret":"` + Mark + `"}`,
+		`{"a":"` + awsID + `","secret":"` + awsKey + `","c":"\n"}`: `{"a":"` + Mark + `","secret":"` + Mark + `","c":"\n"}`,
+		`{"a":"x\n` + ghp + `"}`:                                   `{"a":"x\n` + Mark + `"}`,
+		`{"a":"\t` + ghp + `\n` + jwt + `"}`:                       `{"a":"\t` + Mark + `\n` + Mark + `"}`,
+		`["TOKEN=\"` + ghp + `\"","\\n` + ghp + `"]`:               `["TOKEN=\"` + Mark + `\"","\\n` + Mark + `"]`,
 	} {
 		if got := string(HideJSON(json.RawMessage(in))); got != want {
 			t.Errorf("HideJSON(%s) = %s, want %s", in, got, want)

@@ -101,3 +101,36 @@ func TestExplain(t *testing.T) {
 	c.enable("triage")
 	c.tool(callTool, object{"pack_id": "triage", "tool": "cat", "arguments": object{"f": ssh}}).want("", "not for you")
 }
+
+// A program can name any path. What no run should get is not proposed, and what is
+// proposed means in YAML what it says.
+func TestExplainProposesNothingRash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.NewReplacer("-- triage/", "-- null/", "name: triage", `name: "null"`).Replace(triage))
+	w.put("config.txt", "x\n")
+	w.put(".ssh/id_rsa", "not for you\n")
+	c := w.connect(choose("once"))
+	for _, tc := range []struct{ path, why, allow string }{
+		{"/", "your whole home folder", ""},
+		{"/var", "the system's top", ""},
+		{"/var/..//var", "the system's top", ""},
+		{"/proc/1/root/etc", "the system's own", ""},
+		{"/dev/tty", "the system's own", ""},
+		{"~/.ssh", "a folder of keys or passwords", ""},
+		{"~/.ssh/id_rsa", "grant it only if you know what for", ".ssh/id_rsa]"},
+		{"/no/such/file", "nothing at that path", ""},
+		{filepath.Join(w.root, "config.txt"), "could not see this", `pack: "null"`},
+	} {
+		o := c.tool(execTool, object{"pack_id": "null", "command": "sh", "args": []string{"-c", `echo "cat: '$1': Permission denied" >&2; exit 1`, "sh", tc.path}})
+		if o.content["sandbox"] == "none" {
+			t.Skip("sandbox none: nothing is refused here")
+		}
+		var r struct{ Findings []struct{ Why, Allow string } }
+		if err := json.Unmarshal([]byte(w.ok("sandbox", "explain", "--json")), &r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Why, tc.why) || !strings.Contains(r.Findings[0].Allow, tc.allow) || (tc.allow == "") != (r.Findings[0].Allow == "") {
+			t.Errorf("%s: explained as %+v, want %q and %q", tc.path, r.Findings, tc.why, tc.allow)
+		}
+	}
+}

@@ -22,7 +22,7 @@ type queue struct {
 	pending []gate.Pending
 	history []gate.Past
 	refuse  error
-	got     chan string // what was decided: code, decision, channel, values
+	got     chan string // what was decided: code, decision, channel, values, and whether for nobody
 }
 
 func newQueue(p ...gate.Pending) *queue {
@@ -80,7 +80,11 @@ func (q *queue) Decide(code string, v gate.Verdict) (gate.Pending, error) {
 		}}, q.history...)
 	})
 	q.drop(code)
-	q.got <- fmt.Sprint(code, " ", v.Decision, " ", v.Channel, " ", v.Values)
+	got := fmt.Sprint(code, " ", v.Decision, " ", v.Channel, " ", v.Values)
+	if v.Gone {
+		got += " though its client is gone"
+	}
+	q.got <- got
 	return found, nil
 }
 

@@ -97,6 +97,60 @@ func TestKeys(t *testing.T) {
 	q.want(t, "B3XD-77HN deny page map[]")
 }
 
+// A call whose client is gone is allowed only when the box says so, by mouse and
+// by key, and the box that appears answers nothing by itself.
+func TestClientGone(t *testing.T) {
+	t.Parallel()
+	const gone, box = "The client is gone. Run it anyway.", `document.querySelector('.card input[type=checkbox]')`
+	call := greet(time.Now())
+	q := newQueue(call)
+	_, open := openDesk(t, q, nil)
+	b := newTab(t)
+	b.do(chromedp.Navigate(open()))
+	b.settled()
+	if got := eval[bool](b, box+" === null"); !got {
+		t.Error("there is a box while the client is there")
+	}
+	leave := func(code string) {
+		q.edit(func() {
+			left := greet(time.Now())
+			left.Code, left.Gone, left.Note = code, true, "The client is gone, so nobody may take the result."
+			q.pending = []gate.Pending{left}
+		})
+		b.has(gone)
+		b.settled()
+	}
+	leave(call.Code)
+	if got := eval[bool](b, box+".checked"); got {
+		t.Error("the box is ticked from the start")
+	}
+	for _, button := range []string{"Run", "Always"} {
+		b.press(call.Title, button)
+		b.has("The client is gone. Choose “Run it anyway” first, or deny the call.")
+		b.until(`document.activeElement === ` + box)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("r"))
+	b.until(`document.activeElement === ` + box)
+	q.wantNothing(t)
+	b.do(chromedp.Click(fmt.Sprintf(`//label[normalize-space()=%q]`, gone)))
+	b.until(box + ".checked")
+	q.wantNothing(t)
+	b.press(call.Title, "Run")
+	q.want(t, "K7QM-2F9X once page map[] though its client is gone")
+	b.has("No call waits")
+
+	// The tick was for that call, and a denial needs none.
+	leave("DDDD-DDDD")
+	if got := eval[bool](b, box+".checked"); got {
+		t.Error("the box of the next call is ticked")
+	}
+	b.press(call.Title, "Run")
+	b.has("Choose “Run it anyway” first")
+	b.press(call.Title, "Deny")
+	q.want(t, "DDDD-DDDD deny page map[]")
+}
+
 // A call that comes or goes leaves the focus, and what was typed, where they are;
 // what moved under the pointer cannot be answered for a moment.
 func TestUpdates(t *testing.T) {

@@ -30,6 +30,10 @@ type Row struct {
 	Want    Want
 	Root    string // the outcome at partial for root, where Landlock alone does not do for root; empty: as Want says
 
+	// NoListener is the outcome, where something confines, when the filter can ask
+	// nobody; empty: as Want says.
+	NoListener string
+
 	// Changes says that the operation, when nothing stops it, changes something
 	// of the user's that the test looks at. When it is refused, nothing of the
 	// user's may change in any case.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -84,6 +85,9 @@ func (w *world) serve(t *testing.T, before ...string) *client {
 	args := slices.Concat(before, []string{packsMCP(t), "serve", "--packs", w.dir("pack"), "--workspace", w.dir("ws")})
 	c := &client{t: t, w: w, cmd: exec.Command(args[0], args[1:]...)}
 	c.cmd.Env = []string{"HOME=" + w.dir("home"), "PATH=/usr/bin:/bin", "PACKS_MCP_HOME=" + w.dir("state"), "API_KEY=canary in environ"}
+	if w.tmp != "" {
+		c.cmd.Env = append(c.cmd.Env, "TMPDIR="+w.tmp)
+	}
 	c.cmd.Dir = w.dir("outside")
 	c.cmd.Stderr = &c.log
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
@@ -285,6 +289,102 @@ func throughBinary(t *testing.T, v variant) {
 		}
 	}
 	c.verify()
+}
+
+// 9.14: after many servers were killed while they ran something, one start of the
+// real program leaves nothing of theirs: neither what leads to them, nor parts of
+// files, nor temporary folders.
+func TestBinaryLeftovers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tmp = w.dir("tmp")
+	if err := os.Mkdir(w.tmp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ready := fifo(t, w.dir("ws/ready"))
+	partial := []string{probe(t), "block", "userns", "--"}
+	var servers []*client
+	for range leftKills {
+		c := w.serve(t, partial...)
+		servers = append(servers, c)
+		go func() {
+			c.request("tools/call", map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{
+				"pack_id": "attack", "command": "./probe", "args": []string{"stray", "plain", ready},
+			}})
+			releaseFIFO(ready)
+		}()
+		awaitFIFO(ready)
+	}
+	for _, c := range servers { // each announces itself a little after its start
+		c.awaitAnnouncement()
+	}
+	for _, c := range servers {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	}
+	awaitNone(t, ready, time.Now())
+	// An example of what "try" leaves when it is killed.
+	if err := os.Mkdir(filepath.Join(w.tmp, "packs-run-4711"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	announced, folders := names(t, w.dir("state/run")), names(t, w.tmp)
+	if len(announced) < leftKills || len(folders) < leftKills {
+		t.Fatalf("%d killed servers left %q and %q: nothing is tested", leftKills, announced, folders)
+	}
+	c := w.serve(t, partial...)
+	c.awaitAnnouncement()
+	if e := c.exec("exit", "0"); e.Sandbox != sandbox.LevelPartial.String() {
+		lacks(t, "landlock", fmt.Sprintf("level partial cannot be had here (%+v)", e.Error))
+	}
+	_ = c.in.Close()
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("the server ends with %v: %s", err, c.log.String())
+	}
+	for _, dir := range []string{w.dir("state/run"), w.tmp} {
+		if left := names(t, dir); len(left) > 0 {
+			t.Errorf("in %s there are %q, want nothing", filepath.Base(dir), left)
+		}
+	}
+	err := filepath.WalkDir(w.dir("state"), func(path string, d fs.DirEntry, err error) error {
+		for _, begin := range []string{".part-", ".tmp-", "packs-run-"} {
+			if strings.HasPrefix(filepath.Base(path), begin) {
+				t.Errorf("%s is left", path)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitAnnouncement returns when the file is there by which a terminal finds the
+// server.
+func (c *client) awaitAnnouncement() {
+	c.t.Helper()
+	for until := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		found, err := filepath.Glob(c.w.dir(fmt.Sprintf("state/run/%d-*.json", c.cmd.Process.Pid)))
+		if err == nil && len(found) == 1 {
+			return
+		}
+		if time.Now().After(until) {
+			c.t.Fatalf("a server that lives has the announcements %q, %v, want one", found, err)
+		}
+	}
+}
+
+// names returns what is in a folder.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
 }
 
 // The end of the real program: nothing that it ran is left, and the log says

@@ -67,6 +67,47 @@ func TestTableWithoutLandlock(t *testing.T) {
 	again(t, "landlock", "TestTable", "/partial_without_Landlock")
 }
 
+// The table once more where the filter can ask nobody, since somebody answers
+// another filter of this process's.
+func TestTableWithoutListener(t *testing.T) {
+	t.Parallel()
+	again(t, "listener", "TestTable", "/full")
+}
+
+// 9.8: the levels are the same there, and say what they do not bound. Where
+// namespaces or Landlock are missing as well, the next level does.
+func TestWithoutListener(t *testing.T) {
+	for _, blocked := range []string{"listener", "listener,userns", "listener,landlock"} {
+		t.Run(blocked, func(t *testing.T) {
+			if strings.Contains(blocked, "landlock") {
+				notAsRoot(t)
+			}
+			again(t, blocked, "TestLevelWithoutListener", "")
+		})
+	}
+}
+
+func TestLevelWithoutListener(t *testing.T) {
+	blocked := os.Getenv(blockedVar)
+	if !strings.HasPrefix(blocked, "listener") {
+		t.Skip("the filter can ask somebody: TestWithoutListener runs this test")
+	}
+	report := sandbox.New(sandbox.Options{TempDir: t.TempDir()}).Probe(context.Background())
+	want := sandbox.LevelPartial
+	if blocked == "listener" {
+		want = sandbox.LevelFull
+	}
+	if report.Level != want {
+		t.Fatalf("Probe = %s (%+v), want %s", report.Level, report.Trials, want)
+	}
+	gaps := strings.Join(report.Trials[len(report.Trials)-1].Gaps, "\n")
+	for _, part := range []string{"can ask nobody (device or resource busy)", "each mapping", "8 MiB", "not that of all together"} {
+		if !strings.Contains(gaps, part) {
+			t.Errorf("Gaps = %q, want them to say %q", gaps, part)
+		}
+	}
+}
+
 // NW-16: a machine that lacks something has the next level, and says why.
 func TestBlocked(t *testing.T) {
 	for _, blocked := range []string{"landlock", "userns", "landlock,userns"} {

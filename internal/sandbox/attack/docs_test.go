@@ -57,7 +57,11 @@ func markdown(sections []attack.Section) string {
 			if row.Root != "" && row.Root != row.Want.Landlock {
 				alone += "; root: " + cell(row.Root)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Does, cell(row.Want.Full), alone, cell(row.Want.Namespaces))
+			does := row.Does
+			if row.NoListener != "" && row.NoListener != row.Want.Full {
+				does += " (where the filter can ask nobody: " + cell(row.NoListener) + ")"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", does, cell(row.Want.Full), alone, cell(row.Want.Namespaces))
 		}
 	}
 	b.WriteString("\n")

@@ -28,6 +28,7 @@ import (
 // empty are made when a row names them.
 type world struct {
 	base   string // of the folders below
+	tmp    string // what serve gives as TMPDIR; empty: the system's
 	names  map[string]string
 	listen map[string]int // name → descriptor of a socket, to hear who came
 	victim *exec.Cmd

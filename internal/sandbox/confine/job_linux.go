@@ -109,6 +109,12 @@ type Filter struct {
 	Alone   bool    // no PID namespace: other processes can be named, and must not be
 	NoScope bool    // with Alone: nothing else keeps signals from others
 	Keep    []int64 // with NoScope: processes that must not get signals
+
+	// NoListener says that the filter cannot ask the supervisor. What needs an
+	// answer is then refused, or bounded piece by piece. The program must not be
+	// able to open /dev/zero to write.
+	NoListener bool
+	Piece      int64 // with NoListener: bytes that a mapping may have that is shared and has no file; 0: any number
 }
 
 // Limits are the program's; zero sets none.
@@ -145,6 +151,11 @@ type Report struct {
 const (
 	StepStart  = "start the program"
 	StepFolder = "enter the working folder"
+
+	// StepListen fails where the filter cannot ask the supervisor, as when the
+	// manager of a container does so already, or the kernel is old. It is about
+	// the confinement, and can be left out with Filter.NoListener.
+	StepListen = "have the seccomp filter ask the supervisor"
 
 	// Those that met another file than it was to be.
 	StepProgram     = "find the program as it was"
@@ -274,6 +285,8 @@ func (c *codec) job(j *Job) {
 	c.bool(&j.Filter.Alone)
 	c.bool(&j.Filter.NoScope)
 	list(c, &j.Filter.Keep, c.int)
+	c.bool(&j.Filter.NoListener)
+	c.int(&j.Filter.Piece)
 	c.int(&j.Limits.CPU)
 	c.int(&j.Limits.Data)
 	c.int(&j.Limits.Processes)

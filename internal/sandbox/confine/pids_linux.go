@@ -28,18 +28,30 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 		if !countsPids(base) {
 			continue
 		}
-		g := &pidsGroup{dir: path.Join(base, name)}
-		if os.Mkdir(g.dir, 0o700) != nil {
+		g := makeGroup(path.Join(base, name))
+		if g == nil {
 			continue
-		}
-		var ok bool
-		if g.lock, ok = lockGroup(g.dir); !ok {
-			continue // a server that starts just now removes it
 		}
 		if g.limit(limit) == nil {
 			return g
 		}
 		g.remove()
+	}
+	return nil
+}
+
+// makeGroup makes a group and locks its folder; nil: it cannot be made. A server
+// that starts in between takes it for one that was left, and removes it.
+func makeGroup(dir string) *pidsGroup {
+	const attempts = 16
+	for range attempts {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+			return nil
+		}
+		if fd, ok := lockGroup(dir); ok {
+			return &pidsGroup{dir: dir, lock: fd}
+		}
+		time.Sleep(time.Millisecond)
 	}
 	return nil
 }

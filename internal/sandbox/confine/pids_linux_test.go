@@ -33,3 +33,41 @@ func TestSweepGroups(t *testing.T) {
 		t.Errorf("the group in use is gone: %v", err)
 	}
 }
+
+// A server that starts sweeps while others make groups, and takes none away for
+// good.
+func TestGroupsWhileSwept(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes control groups")
+	}
+	first := newPidsGroup(GroupName+rand.Text(), 10)
+	if first == nil {
+		t.Skip("no control group can be made here")
+	}
+	first.remove()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				SweepGroups()
+			}
+		}
+	}()
+	for range 300 {
+		g := newPidsGroup(GroupName+rand.Text(), 10)
+		if g == nil {
+			t.Error("no group could be made while a server swept")
+			break
+		}
+		if _, err := os.Stat(g.dir); err != nil {
+			t.Errorf("the group in use is gone: %v", err)
+		}
+		g.remove()
+	}
+	close(stop)
+	<-stopped
+}

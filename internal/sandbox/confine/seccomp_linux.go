@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -22,6 +23,8 @@ const (
 	retAsk    = unix.SECCOMP_RET_USER_NOTIF // the supervisor decides; see broker
 	retDone   = unix.SECCOMP_RET_ERRNO      // nothing happens, and the program hears that it worked
 	retPerm   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	retNoSpc  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSPC)
+	retMFile  = unix.SECCOMP_RET_ERRNO | uint32(unix.EMFILE)
 	retNoSys  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	retNoMem  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOMEM)
 	retInval  = unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)
@@ -80,8 +83,16 @@ func (w *filterWriter) anyBit(v, mask uint32) {
 func (p *plan) seccomp(f Filter) {
 	code := f.program()
 	p.keep = append(p.keep, code)
-	p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(),
-		unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})).out = uint8(slotFrom)
+	program := unsafe.Pointer(&unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})
+	if f.NoListener {
+		p.call("install the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
+		return
+	}
+	p.call(StepListen, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenerFlags(), program).out = uint8(slotFrom)
+	// Linux 5.0 to 5.4 cannot let a call go on. Nobody has asked yet, so a kernel
+	// that can finds no question.
+	p.call(StepListen, unix.SYS_IOCTL, slotFrom, unix.SECCOMP_IOCTL_NOTIF_SEND,
+		unsafe.Pointer(&answer{flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})).ignore[0] = uintptr(unix.ENOENT)
 	p.pass("send the filter's questions to the supervisor", fdQuestions, slotFrom)
 }
 
@@ -142,11 +153,26 @@ func (f Filter) program() []unix.SockFilter {
 			setVerity   = 0x40806685 // FS_IOC_ENABLE_VERITY makes a file read-only for good
 			setPolicy   = 0x800c6613 // FS_IOC_SET_ENCRYPTION_POLICY
 			setVersion  = 0x40087602 // FS_IOC_SETVERSION
+			setVersion4 = 0x40086604 // EXT4_IOC_SETVERSION
 			addCryptKey = 0xc0506617 // FS_IOC_ADD_ENCRYPTION_KEY
+			delCryptKey = 0xc0406618 // FS_IOC_REMOVE_ENCRYPTION_KEY closes the user's encrypted files
+
+			// File systems' own calls that make and remove subvolumes: they take a
+			// folder that is open to read, and pass Landlock by. Others take clones of
+			// a file's blocks by numbers that look like Btrfs's.
+			kind        = 0xff00
+			btrfs       = 0x9400
+			bcachefs    = 0xbc00
+			clone       = 0x40049409 // FICLONE
+			cloneRange  = 0x4020940d // FICLONERANGE
+			dedupeRange = 0xc0189436 // FIDEDUPERANGE
 		)
 		w.load(arg(1))
 		w.oneOf(retPerm, unix.TIOCSTI, tiocLinux, unix.TIOCSETD, fioSetOwn, siocSPGrp,
-			setFlags, setXAttr, setVerity, setPolicy, setVersion, addCryptKey)
+			setFlags, setXAttr, setVerity, setPolicy, setVersion, setVersion4, addCryptKey, delCryptKey)
+		w.oneOf(retAllow, clone, cloneRange, dedupeRange)
+		w.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, kind)
+		w.oneOf(retPerm, btrfs, bcachefs)
 		w.ret(retAllow)
 	})
 	w.when(unix.SYS_PERSONALITY, func(w *filterWriter) {
@@ -155,6 +181,15 @@ func (f Filter) program() []unix.SockFilter {
 		w.oneOf(retAllow, 0, 0x0040000, 0x0020000, 0x0060000, 0xffffffff)
 		w.ret(retPerm)
 	})
+	w.when(unix.SYS_PRCTL, func(w *filterWriter) {
+		w.load(arg(0))
+		// Where a process's memory begins and ends is the kernel's to say. Stacks of
+		// return addresses are memory that no limit counts.
+		w.oneOf(retPerm, unix.PR_SET_MM)
+		w.oneOf(retInval, unix.PR_SET_SHADOW_STACK_STATUS)
+		w.ret(retAllow)
+	})
+	w.shadowStack()
 	w.setID()
 	w.limits()
 	f.fcntl(&w)
@@ -166,16 +201,40 @@ func (f Filter) program() []unix.SockFilter {
 	return w.code
 }
 
+// ask returns the verdict on a call that the supervisor decides about. Where it
+// cannot be asked, that is a refusal.
+func (f Filter) ask(refusal uint32) uint32 {
+	if f.NoListener {
+		return refusal
+	}
+	return retAsk
+}
+
 // memory keeps memory within bounds that the kernel's limit on a process's data
 // does not see. What is shared is counted by the supervisor, which sees what the
 // filter sees: sizes, but not what a descriptor stands for, which may be
 // /dev/zero.
+//
+// Where the supervisor cannot be asked, the filter bounds each mapping without a
+// file. Files are shared freely, since there no program can open /dev/zero to
+// write, without which a mapping of it takes no memory.
 func (f Filter) memory(w *filterWriter) {
 	w.when(unix.SYS_MMAP, func(w *filterWriter) {
 		w.load(arg(3))
 		// What grows down is taken for a stack. Huge pages are set aside for somebody.
 		w.anyBit(retNoMem, unix.MAP_GROWSDOWN|unix.MAP_HUGETLB)
-		w.anyBit(retAsk, unix.MAP_SHARED) // a bit of MAP_SHARED_VALIDATE, too
+		if !f.NoListener {
+			w.anyBit(retAsk, unix.MAP_SHARED) // a bit of MAP_SHARED_VALIDATE, too
+			w.ret(retAllow)
+			return
+		}
+		if f.Piece > 0 {
+			for _, bit := range []uint32{unix.MAP_SHARED, unix.MAP_ANONYMOUS} {
+				w.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 1, 0, bit)
+				w.ret(retAllow)
+			}
+			w.atMost(1, f.Piece, retNoMem)
+		}
 		w.ret(retAllow)
 	})
 	if f.Alone {
@@ -185,10 +244,21 @@ func (f Filter) memory(w *filterWriter) {
 		const shmHugeTLB = 0o4000
 		w.load(arg(2))
 		w.anyBit(retNoMem, shmHugeTLB)
-		w.ret(retAsk)
+		w.ret(f.ask(retNoSpc))
 	})
-	w.refuse(unix.SYS_MSGGET, retAsk)
-	w.refuse(unix.SYS_SEMGET, retAsk)
+	w.refuse(unix.SYS_MSGGET, f.ask(retNoSpc))
+	w.refuse(unix.SYS_SEMGET, f.ask(retNoSpc))
+}
+
+// atMost returns v when an argument of 64 bits is larger than most.
+func (w *filterWriter) atMost(n uint32, most int64, v uint32) {
+	low := uint32(min(most, math.MaxUint32))
+	w.load(arg(n) + 4)
+	w.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 1, 0, 0)
+	w.ret(v)
+	w.load(arg(n))
+	w.add(unix.BPF_JMP|unix.BPF_JGT|unix.BPF_K, 0, 1, low)
+	w.ret(v)
 }
 
 // limits keeps the program to limits of its own. Those of other processes of the
@@ -367,9 +437,10 @@ func (f Filter) others(w *filterWriter) {
 	w.refuse(unix.SYS_PROCESS_MRELEASE, retPerm)
 	// Without a user namespace, which has limits of its own, the supervisor counts
 	// what the program takes of the user's.
-	for _, nr := range append(inotifyInits(), unix.SYS_INOTIFY_ADD_WATCH) {
-		w.refuse(nr, retAsk)
+	for _, nr := range inotifyInits() {
+		w.refuse(nr, f.ask(retMFile))
 	}
+	w.refuse(unix.SYS_INOTIFY_ADD_WATCH, f.ask(retNoSpc))
 	if !f.NoScope {
 		return
 	}

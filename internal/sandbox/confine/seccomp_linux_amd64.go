@@ -12,6 +12,17 @@ func refusedHere() []int {
 	}
 }
 
+// shadowStack refuses stacks of return addresses, which are memory that no limit
+// counts.
+func (w *filterWriter) shadowStack() {
+	w.when(unix.SYS_ARCH_PRCTL, func(w *filterWriter) {
+		const enable = 0x5001 // ARCH_SHSTK_ENABLE
+		w.load(arg(0))
+		w.oneOf(retInval, enable)
+		w.ret(retAllow)
+	})
+}
+
 func modeCallsHere() []modeCall {
 	return []modeCall{
 		{nr: unix.SYS_CHMOD, mode: 1}, {nr: unix.SYS_MKDIR, mode: 1}, {nr: unix.SYS_MKNOD, mode: 1}, {nr: unix.SYS_CREAT, mode: 1},

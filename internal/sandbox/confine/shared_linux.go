@@ -3,9 +3,11 @@
 package confine
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -38,9 +40,14 @@ type sharedMemory struct {
 	next time.Time // when looking at what is there may be done again
 }
 
-// mostSettled is how many mappings are remembered before sharedMemory looks at
-// what is there.
-const mostSettled = 4096
+// mostMappings is how many mappings are remembered. Beyond that, sharedMemory
+// looks at what is there.
+const mostMappings = 4096
+
+// mostLook bounds how long looking at what is there takes. Until it is over,
+// the supervisor obeys nobody. A program can have so many mappings of any kind
+// that listing them takes half a minute; then nothing is forgiven.
+const mostLook = 50 * time.Millisecond
 
 // share reports whether a thread may make a shared mapping of that size.
 func (m *sharedMemory) share(thread uint32, size uint64) bool {
@@ -59,15 +66,21 @@ func (m *sharedMemory) share(thread uint32, size uint64) bool {
 		m.settled = append(m.settled, former)
 		delete(m.last, thread)
 	}
-	if m.total+n > m.limit || len(m.settled) >= mostSettled {
+	if !m.hasRoom(n) {
 		m.look()
 	}
-	if m.total+n > m.limit || len(m.settled) >= mostSettled {
+	if !m.hasRoom(n) {
 		return false
 	}
 	m.last[thread] = n
 	m.total += n
 	return true
+}
+
+// hasRoom reports whether one more mapping is within the limit, and can be
+// remembered.
+func (m *sharedMemory) hasRoom(size int64) bool {
+	return m.total+size <= m.limit && len(m.settled)+len(m.last) < mostMappings
 }
 
 // keep reports whether something of that size may be made that stays until the
@@ -101,7 +114,7 @@ func (m *sharedMemory) look() {
 	n, ok := m.alive()
 	took := time.Since(now)
 	defer func() {
-		if m.total > m.limit/2 { // it was of little use, and must not be all that is done
+		if took > mostLook/10 || m.total > m.limit/2 { // it was slow or of little use, and must not be all that is done
 			m.next = time.Now().Add(10 * took)
 		}
 	}()
@@ -128,13 +141,14 @@ func sharedAlive(init int, namespaces bool) (n int, ok bool) {
 	if !ok {
 		return 0, false
 	}
+	end := time.Now().Add(mostLook)
 	before := descendants()
 	pieces := map[string]bool{}
 	for _, pid := range before {
 		if namespaces && pid == init {
 			continue
 		}
-		if !mappedPieces(pid, device, pieces) {
+		if !mappedPieces(pid, device, pieces, end) {
 			return 0, false
 		}
 	}
@@ -150,30 +164,55 @@ func sharedAlive(init int, namespaces bool) (n int, ok bool) {
 	return len(pieces), true
 }
 
-// mappedPieces adds what a process has mapped of a device, by inode.
-func mappedPieces(pid int, device string, pieces map[string]bool) bool {
+// mappedPieces adds what a process has mapped of a device, by inode. It reports
+// false when it cannot, or not by the end.
+func mappedPieces(pid int, device string, pieces map[string]bool, end time.Time) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
-	maps, err := os.ReadFile(dir + "/maps")
-	if errors.Is(err, unix.ESRCH) || err == nil && len(maps) == 0 { // its first thread has ended, and perhaps no other
+	lines, err := addPieces(dir+"/maps", device, pieces, end)
+	if errors.Is(err, unix.ESRCH) || err == nil && lines == 0 { // its first thread has ended, and perhaps no other
 		var tasks []string
 		tasks, err = readNames(dir + "/task")
 		for _, task := range tasks {
-			if maps, _ = os.ReadFile(dir + "/task/" + task + "/maps"); len(maps) > 0 {
+			if lines, err = addPieces(dir+"/task/"+task+"/maps", device, pieces, end); lines > 0 {
 				break
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				err = nil // this one has ended, too
 			}
 		}
 	}
+	return err == nil
+}
+
+// addPieces adds what a list of mappings has of a device, and returns how many
+// lines it read.
+func addPieces(path, device string, pieces map[string]bool, end time.Time) (lines int, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return 0, err
 	}
-	for line := range bytes.Lines(maps) {
+	defer f.Close()
+	const clockEvery = 64 // lines
+	on := []byte(" " + device + " ")
+	for r := bufio.NewReaderSize(f, 16<<10); ; lines++ {
+		line, err := r.ReadSlice('\n')
+		if err == io.EOF && len(line) == 0 {
+			return lines, nil
+		}
+		if err != nil {
+			return lines, err
+		}
+		if lines%clockEvery == 0 && time.Now().After(end) {
+			return lines, os.ErrDeadlineExceeded
+		}
+		if !bytes.Contains(line, on) {
+			continue
+		}
 		// 7f0000000000-7f0000001000 rw-s 00000000 00:01 1027    /dev/zero (deleted)
-		fields := strings.Fields(string(line))
-		if len(fields) >= 5 && fields[3] == device {
+		if fields := strings.Fields(string(line)); len(fields) >= 5 && fields[3] == device {
 			pieces[fields[4]] = true
 		}
 	}
-	return true
 }
 
 // sharedDevice returns the device that shared memory without a file is on, as

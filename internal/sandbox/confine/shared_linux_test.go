@@ -62,13 +62,13 @@ func TestSharedMemoryUnsure(t *testing.T) {
 // A program that maps very much and very often is not remembered without end.
 func TestSharedMemoryManyMappings(t *testing.T) {
 	m := &sharedMemory{limit: 1 << 40, alive: func() (int, bool) { return 0, true }}
-	for n := range 3 * mostSettled {
+	for n := range 3 * mostMappings {
 		if m.next = (time.Time{}); !m.share(self(), page) {
 			t.Fatalf("mapping %d is refused", n)
 		}
 	}
-	if len(m.settled) > mostSettled {
-		t.Errorf("%d mappings are remembered, want at most %d", len(m.settled), mostSettled)
+	if len(m.settled) > mostMappings {
+		t.Errorf("%d mappings are remembered, want at most %d", len(m.settled), mostMappings)
 	}
 }
 
@@ -99,5 +99,34 @@ func TestSharedAlive(t *testing.T) {
 	}
 	if n, ok := sharedAlive(0, false); n != 2 || !ok {
 		t.Errorf("sharedAlive() = %d, %v, want 2, true", n, ok)
+	}
+}
+
+// Many threads that map once are not remembered without end either.
+func TestSharedMemoryManyThreads(t *testing.T) {
+	m := &sharedMemory{limit: 1 << 40, alive: func() (int, bool) { return 0, false }}
+	granted := 0
+	for n := range uint32(2 * mostMappings) {
+		if m.share(gone+n, page) {
+			granted++
+		}
+	}
+	if granted != mostMappings || len(m.last)+len(m.settled) > mostMappings {
+		t.Errorf("%d mappings are granted and %d remembered, want %d", granted, len(m.last)+len(m.settled), mostMappings)
+	}
+}
+
+// A look that takes too long is given up, and reports that it is not sure.
+func TestMappedPiecesInTime(t *testing.T) {
+	device, ok := sharedDevice()
+	if !ok {
+		t.Fatal("no device of shared memory is found")
+	}
+	pid := os.Getpid()
+	if !mappedPieces(pid, device, map[string]bool{}, time.Now().Add(time.Minute)) {
+		t.Error("mappedPieces with a minute = false, want true")
+	}
+	if mappedPieces(pid, device, map[string]bool{}, time.Now().Add(-time.Second)) {
+		t.Error("mappedPieces with no time = true, want false")
 	}
 }

@@ -52,7 +52,7 @@ func (s *supervisor) watchInit() {
 	if count {
 		timeout = int(countEvery / time.Millisecond)
 	}
-	heard := false
+	heard, counted := false, time.Now()
 	for {
 		fds[brokerAt].Fd = s.broker.fd
 		if _, err := unix.Poll(fds, timeout); err != nil && err != unix.EINTR {
@@ -64,8 +64,10 @@ func (s *supervisor) watchInit() {
 		if fds[lifelineAt].Revents != 0 && s.obey() {
 			fds[lifelineAt].Fd = -1
 		}
-		if count && !s.killing && !s.hasRoom() {
-			s.tooMany()
+		if count && !s.killing && time.Since(counted) >= countEvery {
+			if counted = time.Now(); !s.hasRoom() {
+				s.tooMany()
+			}
 		}
 		if fds[reportsAt].Revents == 0 {
 			continue
@@ -231,6 +233,26 @@ func (s *supervisor) watchProgram() {
 		}
 	}
 	s.killAll()
+	if fds[reportsAt].Fd >= 0 {
+		s.lastWord()
+	}
+}
+
+// lastWord takes in what the child said after the pipe was looked at: that the
+// program could not be started, before it ended. It does not wait.
+func (s *supervisor) lastWord() {
+	fds := []unix.PollFd{{Fd: int32(s.reports), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		var rec record
+		if err == nil && n > 0 && readRecord(s.reports, &rec) {
+			s.note(&rec)
+		}
+		return
+	}
 }
 
 // reap buries the dead, and reports whether there are no children at all.

@@ -29,6 +29,7 @@ func behaviours() map[string]func(args []string) int {
 		"litter":    litter,
 		"odd":       odd,
 		"block":     block,
+		"maps":      mapsFlood,
 	}
 }
 

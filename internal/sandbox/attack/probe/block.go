@@ -4,28 +4,36 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // block WHAT[,WHAT] -- PROGRAM ARGS... becomes another program, on a machine
-// that lacks something: "userns" and "landlock" are known.
+// that lacks something: "userns" and "landlock" are known. With "listener", it
+// stays as the program's parent and answers a filter of its own, as the manager
+// of a container does, so that no other filter can ask anybody.
 func block(args []string) int {
 	at := slices.Index(args, "--")
 	if at != 1 || len(args) < 3 {
 		fail("usage: probe block userns,landlock -- PROGRAM ARGS...")
 	}
 	var filter []unix.SockFilter
+	answers := false
 	for what := range strings.SplitSeq(args[0], ",") {
 		switch what {
 		case "userns":
 			filter = append(filter, noUserNamespaces()...)
 		case "landlock":
 			filter = append(filter, noLandlock()...)
+		case "listener":
+			answers = true
+			filter = append(filter, onCall(unix.SYS_UNAME, answerWith(unix.SECCOMP_RET_USER_NOTIF))...)
 		default:
 			fail("there is no way to block " + what)
 		}
@@ -37,12 +45,49 @@ func block(args []string) int {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		fail(err.Error())
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); e != 0 {
+	flags := uintptr(0)
+	if answers {
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+	}
+	listener, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	if e != 0 {
 		fail("seccomp: " + e.Error())
+	}
+	if answers {
+		go letAllGoOn(int(listener))
+		return runChild(args[2:])
 	}
 	err := unix.Exec(args[2], args[2:], os.Environ())
 	fail(args[2] + ": " + err.Error())
 	return 99
+}
+
+// runChild runs a program from this thread, and returns its status. The program
+// ends with this one.
+func runChild(args []string) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode()
+}
+
+// letAllGoOn answers every question of a filter. It is called on a thread that
+// has no filter itself.
+func letAllGoOn(listener int) {
+	for {
+		var question [80]byte // struct seccomp_notif
+		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&question))); e != 0 {
+			continue // who asked is gone
+		}
+		answer := struct {
+			id    [8]byte
+			val   int64
+			errno int32
+			flags uint32
+		}{id: [8]byte(question[:8]), flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&answer)))
+	}
 }
 
 // Offsets in struct seccomp_data, and parts of a filter.

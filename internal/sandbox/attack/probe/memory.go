@@ -13,14 +13,16 @@ import (
 // of it is touched.
 func memoryOps() map[string]op {
 	return map[string]op{
-		"share-anon": func(args []string) (string, error) { return share(number(args, 0), -1, false) },
-		"share-part": func(args []string) (string, error) { return share(number(args, 0), -1, true) },
+		"share-anon":  func(args []string) (string, error) { return share(number(args, 0), -1, shareSize, false) },
+		"share-part":  func(args []string) (string, error) { return share(number(args, 0), -1, shareSize, true) },
+		"share-small": func(args []string) (string, error) { return share(number(args, 0), -1, 4, false) },
+		"read-zero":   plain(readZero),
 		"share-zero": func(args []string) (string, error) {
 			fd, err := unix.Open("/dev/zero", unix.O_RDWR, 0)
 			if err != nil {
 				return "open", err
 			}
-			return share(number(args, 0), fd, false)
+			return share(number(args, 0), fd, shareSize, false)
 		},
 		"share-each": func(args []string) (string, error) {
 			return "", inChild(shareEach, uintptr(number(args, 0)/shareSize))
@@ -51,25 +53,43 @@ func anonymous(size uintptr, flags int) error {
 	return err
 }
 
-// share asks for MiB of shared memory, in pieces. With part, all but a page of
+// share asks for MiB of shared memory, in pieces of size MiB. With part, all but a page of
 // each is given back, which the kernel keeps all the same.
-func share(mib, fd int, part bool) (string, error) {
+func share(mib, fd, size int, part bool) (string, error) {
 	flags := unix.MAP_SHARED | unix.MAP_NORESERVE
 	if fd < 0 {
 		flags |= unix.MAP_ANONYMOUS
 	}
-	for n := 0; n < mib; n += shareSize {
-		p, err := unix.MmapPtr(fd, 0, nil, shareSize<<20, unix.PROT_READ|unix.PROT_WRITE, flags)
+	for n := 0; n < mib; n += size {
+		p, err := unix.MmapPtr(fd, 0, nil, uintptr(size)<<20, unix.PROT_READ|unix.PROT_WRITE, flags)
 		if err != nil {
 			return fmt.Sprint(n), err
 		}
 		if part {
-			if err := unix.MunmapPtr(unsafe.Add(p, 4096), shareSize<<20-4096); err != nil {
+			if err := unix.MunmapPtr(unsafe.Add(p, 4096), uintptr(size)<<20-4096); err != nil {
 				return "", err
 			}
 		}
 	}
 	return "", nil
+}
+
+// readZero reads from /dev/zero, which any program may.
+func readZero() error {
+	fd, err := unix.Open("/dev/zero", unix.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// A shared mapping of what cannot be written is of zeros that take no memory.
+	if _, err := unix.Mmap(fd, 0, 64<<20, unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return err
+	}
+	b := []byte{1}
+	if n, err := unix.Read(fd, b); n != 1 || b[0] != 0 {
+		return err
+	}
+	return nil
 }
 
 // shareEach asks for as much in as many processes, of which each has one piece

@@ -1,0 +1,95 @@
+package attack_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+)
+
+// 9.8: a program that asks for shared memory as often as it can, from as many
+// processes as it can, and makes it slow to see what is there, neither keeps the
+// helper from ending the run nor makes it large.
+func TestFloodOfQuestions(t *testing.T) {
+	const (
+		timeout = 3 * time.Second
+		memory  = 256 // MiB
+
+		// What a helper that does not obey has before the server kills it is 5 s.
+		late = 4 * time.Second
+
+		mostHelper = 64 << 10 // KiB; one that waits for a job has some 10 MiB
+	)
+	for _, v := range confined(t) {
+		for _, count := range []int{30, 300} { // fewer than may be, and more
+			t.Run(fmt.Sprintf("%s/%d", v.name, count), func(t *testing.T) {
+				w := newWorld(t)
+				stop, largest := watchHelpers()
+				begin := time.Now()
+				res := v.run(t, w, sandbox.Limits{Timeout: timeout, Memory: memory << 20, Processes: 64}, "maps", fmt.Sprint(count), fmt.Sprint(memory))
+				took := time.Since(begin)
+				close(stop)
+				helper := <-largest
+				t.Logf("%q after %v; the largest helper had %d KiB", res.Cause, took, helper)
+				if res.Cause != sandbox.CauseTimeout && (res.Cause != sandbox.CauseProcessLimit || count < 64) {
+					t.Errorf("Cause = %q (%d %s, stderr %.200q), want %q", res.Cause, res.ExitCode, res.Signal, res.Stderr.Bytes(), sandbox.CauseTimeout)
+				}
+				if took > timeout+grace+late {
+					t.Errorf("the run ended after %v, want %v and not much more", took, timeout)
+				}
+				if helper == 0 || helper > mostHelper {
+					t.Errorf("the largest helper had %d KiB, want at most %d", helper, mostHelper)
+				}
+				awaitNone(t, w.base, time.Now())
+			})
+		}
+	}
+}
+
+// watchHelpers looks for the memory of this process's helpers until stop is
+// closed, and then sends the most that one of them had, in KiB.
+func watchHelpers() (stop chan struct{}, largest <-chan int) {
+	stop = make(chan struct{})
+	most := make(chan int, 1)
+	go func() {
+		n := 0
+		for {
+			n = max(n, helperPeak())
+			select {
+			case <-stop:
+				most <- n
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return stop, most
+}
+
+func helperPeak() int {
+	most := 0
+	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, name := range statuses {
+		status, _ := os.ReadFile(name)
+		if !bytes.Contains(status, fmt.Appendf(nil, "\nPPid:\t%d\n", os.Getpid())) {
+			continue
+		}
+		cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		if !strings.Contains(string(cmdline), confine.Arg) {
+			continue
+		}
+		for line := range strings.Lines(string(status)) {
+			var kib int
+			if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kib); err == nil {
+				most = max(most, kib)
+			}
+		}
+	}
+	return most
+}
