@@ -74,7 +74,7 @@ sandbox:
     - pack: "*"
       kind: exec
       write: [~/.cache/gh]
-    - {tool: acme/*/open_*, kind: [run], home: true}
+    - {tool: acme/*/open_*, kind: [run], home: true, review: all}
   protect: [deploy/**, "*.secret"]
   unprotect: [CODEOWNERS]
 context: {url: "https://example.com", number: 5, flag: true}
@@ -123,7 +123,7 @@ expose: skills
 	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Grant{
 		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
-		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true},
+		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},
 	}, []string{"deploy/**", "*.secret"}, []string{"CODEOWNERS"}}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10

@@ -57,6 +57,7 @@ sandbox:
   #     write: [~/.cache/gh]            # folders
   #     home: false                     # true: HOME is your own, with only what is granted in it
   #     git: write                      # the commits that it makes are applied; the rest of .git waits
+  #     review: all                     # nothing that it changes is applied before you have seen it
   grants: []
   # Names in your folders that a run's changes wait for you in, as .git and CLAUDE.md do, at any depth:
   protect: []               # more of them, such as deploy/** or "*.secret"

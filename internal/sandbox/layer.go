@@ -33,6 +33,10 @@ type Layer struct {
 	Folder string // absolute, without symbolic links
 	Kind   LayerKind
 	Reason string // for people: why it is no better Kind; empty for [LayerOverlay]
+
+	// Git is not nil for a git folder outside of the project whose commits come
+	// back, with [Policy.GitWrite]; everything else in it waits for a person.
+	Git *changes.GitFolder
 }
 
 // Layers says what layers a run gets of these folders, which are absolute. Of
@@ -124,7 +128,7 @@ func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Comman
 		l.all = append(l.all, one)
 		if plan.Kind != LayerReadOnly {
 			one.index = len(folders)
-			folders = append(folders, changes.Folder{Path: plan.Folder})
+			folders = append(folders, changes.Folder{Path: plan.Folder, Git: plan.Git})
 		}
 	}
 	if len(folders) > 0 {

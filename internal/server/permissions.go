@@ -66,6 +66,7 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kin
 			m.policy.ReadOnly = append(m.policy.ReadOnly, outer)
 		}
 	}
+	m.policy.Review = p.Review
 	s.grant(m, pack, kind, tool)
 	m.policy.Layers = s.opts.Gate.Layers(ctx, m.changes)
 	return m, nil
