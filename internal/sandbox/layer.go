@@ -34,10 +34,14 @@ type Layer struct {
 	Kind   LayerKind
 	Reason string // for people: why it is no better Kind; empty for [LayerOverlay]
 
-	// Git is not nil for a git folder outside of the project whose commits come
-	// back, with [Policy.GitWrite]; everything else in it waits for a person.
-	Git *changes.GitFolder
+	// Git says where git's files are below Folder when it is the git folder of a
+	// worktree or a submodule that is elsewhere. All of it is protected; with
+	// [Policy.GitWrite], commits are applied. Zero: it is any other folder.
+	Git changes.GitFolder
 }
+
+// IsGit reports whether the folder is a git folder outside of its working tree.
+func (l *Layer) IsGit() bool { return l.Git != changes.GitFolder{} }
 
 // Layers says what layers a run gets of these folders, which are absolute. Of
 // folders in each other only the outermost counts. Nothing is made yet.
@@ -128,7 +132,11 @@ func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Comman
 		l.all = append(l.all, one)
 		if plan.Kind != LayerReadOnly {
 			one.index = len(folders)
-			folders = append(folders, changes.Folder{Path: plan.Folder, Git: plan.Git})
+			folder := changes.Folder{Path: plan.Folder}
+			if plan.IsGit() {
+				folder.Git = &plan.Git
+			}
+			folders = append(folders, folder)
 		}
 	}
 	if len(folders) > 0 {
