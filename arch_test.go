@@ -47,10 +47,11 @@ func theMap() []row {
 		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/changes", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},
-		{dir: "internal/sandbox/changes", may: []string{"internal/safetext"}},
+		{dir: "internal/sandbox/changes/protect"},
+		{dir: "internal/sandbox/changes", may: []string{"internal/safetext", "internal/sandbox/changes/protect"}},
 		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes"}, exec: true, run: true, init: true},
 		{dir: "internal/audit", may: []string{"internal/tokens"}},
-		{dir: "internal/config", may: []string{"internal/rules"}},
+		{dir: "internal/config", may: []string{"internal/rules", "internal/sandbox/changes/protect"}},
 		{dir: "internal/browser", exec: true},
 		// Spans are said by one and sent by the other, and the rest knows neither how
 		// nor whether.

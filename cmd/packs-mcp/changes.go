@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,11 +25,6 @@ const (
 // changesHint says where the IDs of change sets are.
 const changesHint = "packs-mcp changes lists the change sets and their IDs"
 
-// changeStore opens the store of change sets, which servers share.
-func changeStore(ctx context.Context, cfg *config.Config) (*changes.Store, error) {
-	return changes.Open(ctx, changes.Options{Dir: filepath.Join(cfg.Paths.State, "changes")})
-}
-
 func (a *app) changesCommand() *cobra.Command {
 	var asJSON bool
 	var shown string
@@ -41,7 +35,7 @@ func (a *app) changesCommand() *cobra.Command {
 		Long: `Look at what runs changed in your folders, and apply, discard or undo it. A run works in a
 layer over a folder. What it did there is applied when it ends, except what waits for you:
 protected names, conflicts with your own changes, and runs that did not end by themselves.
-What waits is kept for 24 hours. An ID may be shortened as long as it means one set.`,
+What waits is kept for a day, or for limits.held_age. An ID may be shortened as long as it means one set.`,
 		Example: "  packs-mcp changes\n  packs-mcp changes show 20260110-1504\n  packs-mcp changes undo 20260110-1504",
 		Args:    misuse(cobra.NoArgs),
 		RunE:    list,
@@ -106,7 +100,7 @@ func (a *app) changes(ctx context.Context) (*config.Config, *changes.Store, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := changeStore(ctx, cfg)
+	s, err := a.changeStore(ctx, cfg, nil)
 	return cfg, s, err
 }
 

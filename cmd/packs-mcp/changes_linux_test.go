@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
@@ -89,6 +93,73 @@ func TestChanges(t *testing.T) {
 	want(0, []string{"changes.apply", "changes.undo", "changes.discard"}, "audit", "show", "--json")
 	if left, _ := os.ReadDir(project); len(left) != 1 {
 		t.Errorf("in the project: %v, want plain", left)
+	}
+}
+
+// The user's own protected names, the folders with packs and this program's files
+// hold in the store that servers and the command share.
+func TestChangeStoreProtects(t *testing.T) {
+	home := t.TempDir()
+	project := filepath.Join(home, "project")
+	plantFiles(t, home, map[string]string{
+		"config.yaml":         "packs: [project/tools]\nsandbox: {protect: [deploy/**], unprotect: [CODEOWNERS]}\nlimits: {held: 1MiB, held_age: 2h}\naudit: {path: project/log/a.jsonl}\n",
+		"project/tools/x":     "",
+		"project/log/a.jsonl": "",
+	})
+	a := &app{environ: []string{"HOME=" + home, "PACKS_MCP_HOME=" + home}, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	_, store, err := a.changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := store.Begin(t.Context(), changes.Run{ID: "run-1"}, nil, changes.Folder{Path: project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turn.Close()
+	to, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	c, err := turn.Copy(t.Context(), 0, to, changes.CopyLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]changes.State{
+		"deploy": changes.Held, "deploy/x": changes.Held, "CODEOWNERS": changes.Applied, "CLAUDE.md": changes.Held, "tools/y": changes.Held,
+		"log/a.jsonl": changes.Held, "plain": changes.Applied, "sub": changes.Applied, "sub/.git": changes.Held,
+	}
+	plantFiles(t, to.Name(), map[string]string{
+		"deploy/x": "1", "CODEOWNERS": "2", "CLAUDE.md": "3", "tools/y": "4", "log/a.jsonl": "5", "plain": "6", "sub/.git": "7",
+	})
+	sets, err := turn.Finish(t.Context(), changes.Ending{}, changes.Layer{Dir: to, Copy: c})
+	if err != nil || len(sets) != 1 {
+		t.Fatal(sets, err)
+	}
+	got := map[string]changes.State{}
+	for _, c := range sets[0].Changes {
+		if c.Kind != changes.KindMeta {
+			got[c.Path] = c.State
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("states differ (-want +got):\n%s", diff)
+	}
+	if age := sets[0].Expires.Sub(sets[0].Made); age != 2*time.Hour {
+		t.Errorf("what waits is kept for %v, want 2h", age)
+	}
+}
+
+func plantFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

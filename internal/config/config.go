@@ -121,6 +121,11 @@ type Sandbox struct {
 	Require    string        // RequireNone, RequirePartial or RequireFull
 	TimeoutMax time.Duration // what a tool's own timeout is cut to
 	Grants     []Grant       // what tools get of the user's own, in the order of the file
+
+	// Protect are patterns of names that no run changes before a person has seen
+	// it, besides those of package protect. Unprotect are patterns of that package
+	// that do not count. Both are of the file only.
+	Protect, Unprotect []string
 }
 
 // The values of Sandbox.Require: what a machine must be able to do for
@@ -155,6 +160,9 @@ type Limits struct {
 
 	Layer      int64 // what a run may change of the user's folders, in bytes
 	LayerNames int   // the same, in files, folders and links
+
+	Held    int64         // changes that wait for the user, and what undoing takes
+	HeldAge time.Duration // after which they go
 
 	EnabledTools int   // of a chat
 	Runs         int   // of a chat at the same time
@@ -223,6 +231,8 @@ func Default() *Config {
 			Workspace:      gib,
 			Layer:          512 * mib,
 			LayerNames:     100_000,
+			Held:           gib,
+			HeldAge:        24 * time.Hour,
 			EnabledTools:   60,
 			Runs:           4,
 			Request:        8 * mib,

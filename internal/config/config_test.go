@@ -74,7 +74,9 @@ sandbox:
     - pack: "*"
       kind: exec
       write: [~/.cache/gh]
-    - {tool: acme/*/open_*, kind: [run], home: true}
+    - {tool: acme/*/open_*, kind: [run], home: true, review: all}
+  protect: [deploy/**, "*.secret"]
+  unprotect: [CODEOWNERS]
 context: {url: "https://example.com", number: 5, flag: true}
 limits: &l
   read_page: 20000
@@ -83,6 +85,8 @@ limits: &l
   processes: 10
   timeout: 45s
   cpu: 60s
+  held: 2GiB
+  held_age: 48h
 http: {addr: "[::]:8443", tokens: [{name: Ada L., token: 1234567890123456}, {name: bob@example.com, token: s3cret-s3cret-s3cret}], tls_cert: tls/cert.pem, tls_key: ~/key.pem, issuer: https://login.example/}
 audit: {path: ~/log/audit.jsonl, max_size: 0, full_arguments: true}
 log: {level: debug, format: json}
@@ -119,11 +123,12 @@ expose: skills
 	want.Sandbox = Sandbox{RequireFull, 10 * time.Minute, []Grant{
 		{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "LD_PRELOAD"}, Read: []string{"/home/ann/.config/gh", "/srv/data"}, Home: true},
 		{Pack: "*", Tool: "*", Kinds: []string{"exec"}, Write: []string{"/home/ann/.cache/gh"}},
-		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true},
-	}}
+		{Pack: "acme/*", Tool: "open_*", Kinds: []string{"run"}, Home: true, Review: true},
+	}, []string{"deploy/**", "*.secret"}, []string{"CODEOWNERS"}}
 	want.Context = map[string]string{"url": "https://example.com", "number": "5", "flag": "true"}
 	want.Limits.ReadPage, want.Limits.Output, want.Limits.Memory, want.Limits.Processes = 20_000, 32*kib, 4*gib, 10
 	want.Limits.Timeout, want.Limits.CPU = 45*time.Second, time.Minute
+	want.Limits.Held, want.Limits.HeldAge = 2*gib, 48*time.Hour
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456"}, {"bob@example.com", "s3cret-s3cret-s3cret"}}, InFile: true,
 		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/",
@@ -201,6 +206,12 @@ func TestFileProblems(t *testing.T) {
 		{"prompts", "approval: {prompts: yes}\n", `FILE:1:21: approval.prompts: is "yes"; want auto, allow or ask`},
 		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call or first-run`},
 		{"channel", "approval: {channels: [elicitation, mail]}\n", `FILE:1:36: approval.channels[1]: is "mail"; want elicitation, page or terminal`},
+		{"protects everything", "sandbox: {protect: [a, \"**\"]}\n", `FILE:1:24: sandbox.protect[1]: is "**"; want a name or a path without its beginning, in which "*" is any text of one name, such as deploy/** or "*.secret"`},
+		{"protects a path", "sandbox: {protect: [/etc/x]}\n", `FILE:1:21: sandbox.protect[0]: is "/etc/x"; want a name or a path without its beginning, in which "*" is any text of one name, such as deploy/** or "*.secret"`},
+		{"protects no list", "sandbox: {protect: deploy}\n", `FILE:1:20: sandbox.protect: is "deploy"; want a list`},
+		{"protects twice", "sandbox:\n  protect:\n    - a\n    - a\n", `FILE:4:7: sandbox.protect[1]: is "a"; name it once`},
+		{"git is not taken out", "sandbox: {unprotect: [CODEOWNERS, .git]}\n", `FILE:1:35: sandbox.unprotect[1]: is ".git"; want a name of the list, spelled as the reason of a held change begins, such as CODEOWNERS or .vscode/**; what is .git cannot be taken out`},
+		{"held_age", "limits: {held_age: 1m}\n", `FILE:1:20: limits.held_age: is "1m"; want a time from 1h to 720h with its unit, such as 45s or 5m`},
 		{"no channel", "approval: {channels: []}\n", `FILE:1:22: approval.channels: is an empty list; name at least one`},
 		{"channel twice", "approval: {channels: [elicitation, elicitation]}\n", `FILE:1:36: approval.channels[1]: is "elicitation"; name it once`},
 		{"channel no list", "approval: {channels: elicitation}\n", `FILE:1:22: approval.channels: is "elicitation"; want a list`},
@@ -477,7 +488,7 @@ func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	}
 	for _, k := range keys() {
 		value := values[k.path]
-		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "auto", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m"} {
+		for _, v := range []string{"true", "warn", "text", "none", "claude", "every-call", "auto", "elicitation", "underscore", "60", "100", "64KiB", "64MiB", "46s", "1m", "48h"} {
 			c := Default()
 			c.Approval.Channels = nil
 			if value == "" && k.set(c, v, place{dir: "/", goos: "linux"}) == "" {

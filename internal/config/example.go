@@ -57,7 +57,11 @@ sandbox:
   #     write: [~/.cache/gh]            # folders
   #     home: false                     # true: HOME is your own, with only what is granted in it
   #     git: write                      # the commits that it makes are applied; the rest of .git waits
+  #     review: all                     # nothing that it changes is applied before you have seen it
   grants: []
+  # Names in your folders that a run's changes wait for you in, as .git and CLAUDE.md do, at any depth:
+  protect: []               # more of them, such as deploy/** or "*.secret"
+  unprotect: []             # names of the list that do not wait, spelled as the reason says: CODEOWNERS
 
 # Values for tools that ask for them, by name:
 #   url: https://example.com
@@ -84,6 +88,8 @@ limits:
   workspace: 1GiB           # of a workspace
   layer: 512MiB             # what a run may change of your folders, all together; at level full in memory
   layer_names: 100000       # the same, in files, folders and links
+  held: 1GiB                # changes that wait for you, and what undoing takes; more is refused
+  held_age: 24h             # after this, what waits is dropped
   enabled_tools: 60         # of a chat
   runs: 4                   # of a chat at the same time; others wait
   request: 8MiB             # one message of a client

@@ -107,6 +107,10 @@ func (l *loader) file(name, dir string, data []byte) {
 				switch path {
 				case grantsKey:
 					f.grants(v, path)
+				case protectKey:
+					f.protect(v, path)
+				case unprotectKey:
+					f.unprotect(v, path)
 				case tokensKey:
 					f.tokens(v, path)
 				default:

@@ -26,6 +26,8 @@ type Grant struct {
 	Write []string // absolute folders
 	Home  bool     // HOME is the user's own, of which only what is granted is there
 	Git   bool     // commits that a run made come back, as git's data
+
+	Review bool // no change is applied before the user has seen it
 }
 
 // everything is the pattern that matches slashes too.
@@ -46,7 +48,7 @@ func (f *fileReader) grants(v *yaml.Node, path string) {
 }
 
 func (f *fileReader) grant(item *yaml.Node, path string) Grant {
-	known := []string{"pack", "kind", "tool", "env", "read", "write", "home", "git"}
+	known := []string{"pack", "kind", "tool", "env", "read", "write", "home", "git", "review"}
 	g := Grant{Tool: everything}
 	if value(item).Kind != yaml.MappingNode {
 		f.problem(at(item), path, "is "+what(item)+"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}")
@@ -82,6 +84,12 @@ func (f *fileReader) grant(item *yaml.Node, path string) Grant {
 			} else {
 				g.Git = ok
 			}
+		case "review":
+			if s, ok := f.text(v, path); ok && s != "all" {
+				f.problem(at(v), path, "is "+show(s)+"; want all, or leave it out")
+			} else {
+				g.Review = ok
+			}
 		default:
 			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, known, nil))
 		}
@@ -98,8 +106,8 @@ func (f *fileReader) grant(item *yaml.Node, path string) Grant {
 		f.problem(at(tool), path+".tool", "is for declared tools, and a command of the model's own is none; remove it, or make two grants")
 	case !named && pack == "":
 		f.problem(at(item), path, `has no pack; add pack: ID, or pack: "*" for every pack`)
-	case len(f.problems) == before && len(g.Env)+len(g.Read)+len(g.Write) == 0 && !g.Home && !g.Git:
-		f.problem(at(item), path, "grants nothing; add env, read, write, home: true or git: write, or remove it")
+	case len(f.problems) == before && len(g.Env)+len(g.Read)+len(g.Write) == 0 && !g.Home && !g.Git && !g.Review:
+		f.problem(at(item), path, "grants nothing; add env, read, write, home: true, git: write or review: all, or remove it")
 	}
 	if pack != "" {
 		g.Pack, g.Tool = rules.SplitTool(g.Tool)

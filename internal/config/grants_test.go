@@ -16,7 +16,9 @@ func TestGrantProblems(t *testing.T) {
 		{"no list", `{pack: a}`, `FILE:3:5: sandbox.grants: is a mapping; want a list`},
 		{"no mapping", `[GITHUB_TOKEN]`, `FILE:3:6: sandbox.grants[0]: is "GITHUB_TOKEN"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}`},
 		{"no pack", `[{env: [A]}]`, `FILE:3:6: sandbox.grants[0]: has no pack; add pack: ID, or pack: "*" for every pack`},
-		{"nothing granted", `[{pack: a, tool: b, env: [], home: false}]`, `FILE:3:6: sandbox.grants[0]: grants nothing; add env, read, write, home: true or git: write, or remove it`},
+		{"review", `[{pack: a, review: none}]`, `FILE:3:24: sandbox.grants[0].review: is "none"; want all, or leave it out`},
+		{"review of another kind", `[{pack: a, review: true}]`, `FILE:3:24: sandbox.grants[0].review: is the truth value "true"; want text`},
+		{"nothing granted", `[{pack: a, tool: b, env: [], home: false}]`, `FILE:3:6: sandbox.grants[0]: grants nothing; add env, read, write, home: true, git: write or review: all, or remove it`},
 		{"unknown key", `[{pack: a, reed: [/x], home: true}]`, `FILE:3:16: sandbox.grants[0].reed: unknown key; did you mean read?`},
 		{"empty pack", `[{pack: " ", home: true}]`, `FILE:3:13: sandbox.grants[0].pack: is " "; want a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`},
 		{"pack number", `[{pack: 5, home: true}]`, `FILE:3:13: sandbox.grants[0].pack: is the number "5"; want text`},
@@ -77,7 +79,7 @@ func TestGrantProblems(t *testing.T) {
 
 	// Each grant with its own line, and none of a file with a mistake.
 	_, dir, err := load(t, "sandbox:\n  grants:\n  - {pack: a, env: [A]}\n  - {pack: b}\n  - {pack: c, read: [x]}\n", nil)
-	want := strings.ReplaceAll("FILE:4:5: sandbox.grants[1]: grants nothing; add env, read, write, home: true or git: write, or remove it\n"+
+	want := strings.ReplaceAll("FILE:4:5: sandbox.grants[1]: grants nothing; add env, read, write, home: true, git: write or review: all, or remove it\n"+
 		`FILE:5:22: sandbox.grants[2].read[0]: is "x"; want an absolute path, or one that begins with ~/`, "FILE", filepath.Join(dir, "config.yaml"))
 	if err == nil || err.Error() != want {
 		t.Errorf("Load() =\n%v\nwant\n%v", err, want)

@@ -34,11 +34,15 @@ func sections() []string {
 
 // structured are the keys that only the file has, or that have a form of their
 // own.
-func structured() []string { return []string{"packs", rulesKey, "context", grantsKey, tokensKey} }
+func structured() []string {
+	return []string{"packs", rulesKey, "context", grantsKey, protectKey, unprotectKey, tokensKey}
+}
 
 const (
-	rulesKey  = "rules"
-	grantsKey = "sandbox.grants"
+	rulesKey     = "rules"
+	grantsKey    = "sandbox.grants"
+	protectKey   = "sandbox.protect"
+	unprotectKey = "sandbox.unprotect"
 )
 
 // paths returns every key of this version, by whole path.
@@ -88,6 +92,8 @@ func keys() []key {
 		size("limits.workspace", kib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Workspace }),
 		size("limits.layer", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Layer }),
 		count("limits.layer_names", 100, 10_000_000, func(c *Config) *int { return &c.Limits.LayerNames }),
+		size("limits.held", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Held }),
+		duration("limits.held_age", time.Hour, 30*24*time.Hour, func(c *Config) *time.Duration { return &c.Limits.HeldAge }),
 		count("limits.enabled_tools", 1, 1000, func(c *Config) *int { return &c.Limits.EnabledTools }),
 		count("limits.runs", 1, 64, func(c *Config) *int { return &c.Limits.Runs }),
 		size("limits.request", 64*kib, gib, func(c *Config) *int64 { return &c.Limits.Request }),

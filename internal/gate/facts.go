@@ -163,7 +163,11 @@ func links(all []sandbox.Link) []string {
 func layers(all []sandbox.Layer) []string {
 	var out []string
 	for _, l := range all {
-		out = append(out, l.Folder+" ("+l.Kind.String()+")")
+		words := l.Kind.String()
+		if l.IsGit() {
+			words += ", git " + l.Git.Dir + " of " + l.Git.Common
+		}
+		out = append(out, l.Folder+" ("+words+")")
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // storedIn has a gate keep its grants in m.
@@ -207,6 +208,9 @@ var runDifferences = []difference{
 	{"more to write", func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, `may change: now also "/home"`, false},
 	{"less to write", func(r *Request) { r.Run.Policy.Writable = nil }, `may change: no longer "/desk/chat"`, false},
 	{"more to change", func(r *Request) { r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/site", Kind: sandbox.LayerOverlay}} }, `may change in a layer: now also "/site (overlay)"`, false},
+	{"a git folder", func(r *Request) {
+		r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/main/.git", Kind: sandbox.LayerOverlay, Git: changes.GitFolder{Dir: "worktrees/x", Common: "."}}}
+	}, `may change in a layer: now also "/main/.git (overlay, git worktrees/x of .)"`, false},
 	{"commits", func(r *Request) { r.Run.Policy.GitWrite = true }, `changes: now also "commits are applied"`, false},
 	{"more time", func(r *Request) { r.Run.Policy.Limits.Timeout *= 2 }, "the limits changed", false},
 	{"another folder", func(r *Request) { r.Run.Command.Dir = "/desk/other" }, "folder was /desk/chat, is /desk/other", false},

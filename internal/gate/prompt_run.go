@@ -163,7 +163,9 @@ func (p *prompt) readOnlyLayers(req *Request) {
 func layerWords(l sandbox.Layer, policy *sandbox.Policy) string {
 	words := "applied when it ends; protected names wait for you"
 	switch {
-	case policy.Review:
+	case l.IsGit() && policy.GitWrite && !policy.Review:
+		words = "commits are applied when it ends; everything else waits for you"
+	case policy.Review || l.IsGit():
 		words = "held when it ends; every change waits for you"
 	case policy.GitWrite:
 		words = "applied when it ends, commits too; protected names wait for you"
@@ -199,6 +201,8 @@ func (r *Request) reason(path string) string {
 		return " (the pack)"
 	case path == r.Run.Command.Workspace:
 		return " (the workspace)"
+	case slices.ContainsFunc(r.Run.Policy.Layers, func(l sandbox.Layer) bool { return l.Folder == path && l.IsGit() }):
+		return " (the project's git folder)"
 	case r.Run.Project != "" && path == r.Run.Project:
 		return " (the project)"
 	case r.Run.Project != "" && below([]string{r.Run.Project}, path) != path:

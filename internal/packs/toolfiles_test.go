@@ -262,13 +262,13 @@ func TestToolFilesOffered(t *testing.T) {
 
 // The frontmatter says what the Markdown tools may do.
 func TestToolFilesMarkdownDefaults(t *testing.T) {
-	p := only(t, "-- a/SKILL.md --\n---\nname: a\ndescription: d\nread_only: true\nalways_ask: true\nnetwork: true\ntimeout: 7\nmodes: [Coding]\n---\n"+mdTool)
+	p := only(t, "-- a/SKILL.md --\n---\nname: a\ndescription: d\nread_only: true\nalways_ask: true\nreview: all\nnetwork: true\ntimeout: 7\nmodes: [Coding]\n---\n"+mdTool)
 	set, _, err := NewToolFiles(tools.Limits{}, "").Load(p)
 	if err != nil || set == nil {
 		t.Fatalf("Load = %v, %v", set, err)
 	}
 	got := set.Tools[0]
-	if pol := got.Policy; !pol.ReadOnly || !pol.AlwaysAsk || pol.Timeout.Seconds() != 7 || strings.Join(got.Modes, ",") != "Coding" {
+	if pol := got.Policy; !pol.ReadOnly || !pol.AlwaysAsk || !pol.Review || pol.Timeout.Seconds() != 7 || strings.Join(got.Modes, ",") != "Coding" {
 		t.Errorf("the tool has policy %+v and modes %v, want those of the frontmatter", pol, got.Modes)
 	}
 }

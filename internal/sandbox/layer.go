@@ -33,7 +33,15 @@ type Layer struct {
 	Folder string // absolute, without symbolic links
 	Kind   LayerKind
 	Reason string // for people: why it is no better Kind; empty for [LayerOverlay]
+
+	// Git says where git's files are below Folder when it is the git folder of a
+	// worktree or a submodule that is elsewhere. All of it is protected; with
+	// [Policy.GitWrite], commits are applied. Zero: it is any other folder.
+	Git changes.GitFolder
 }
+
+// IsGit reports whether the folder is a git folder outside of its working tree.
+func (l *Layer) IsGit() bool { return l.Git != changes.GitFolder{} }
 
 // Layers says what layers a run gets of these folders, which are absolute. Of
 // folders in each other only the outermost counts. Nothing is made yet.
@@ -124,7 +132,11 @@ func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Comman
 		l.all = append(l.all, one)
 		if plan.Kind != LayerReadOnly {
 			one.index = len(folders)
-			folders = append(folders, changes.Folder{Path: plan.Folder})
+			folder := changes.Folder{Path: plan.Folder}
+			if plan.IsGit() {
+				folder.Git = &plan.Git
+			}
+			folders = append(folders, folder)
 		}
 	}
 	if len(folders) > 0 {

@@ -4,38 +4,43 @@ import (
 	"bufio"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // maxGitLink is how much is read of a file by which git names a folder.
 const maxGitLink = 4 << 10
 
-// outerGit returns the folder outside of dir that git needs to read there: the
-// common folder of the repository of which dir is a worktree, or the module's of
-// which dir is the submodule. It is empty when .git is a folder, or none.
+// outerGit returns the folder outside of dir that git needs there, and where its
+// files are in it: the common folder of the repository of which dir is a worktree,
+// or the module's of which dir is the submodule. It is empty when .git is a
+// folder, or none.
 //
 // A project says where that is in its .git file, and could name any folder. It
 // counts only if it is a git folder that names dir in turn, which takes somebody
 // who may write to it.
-func outerGit(dir string) string {
+func outerGit(dir string) (outer string, git changes.GitFolder) {
 	named, ok := gitLink(filepath.Join(dir, ".git"), "gitdir:")
 	if !ok {
-		return ""
+		return "", git
 	}
 	own, ok := folderAt(dir, named)
 	if !ok {
-		return ""
+		return "", git
 	}
 	if common := commonOf(own); common != "" && isGitFolder(common) && pointsBack(own, dir) {
-		return common
+		// commonOf has seen that own is COMMON/worktrees/NAME.
+		return common, changes.GitFolder{Dir: path.Join("worktrees", filepath.Base(own)), Common: "."}
 	}
 	if isGitFolder(own) && isModule(own) && worktreeOf(own) != "" {
 		if back, ok := folderAt(own, worktreeOf(own)); ok && sameFolder(back, dir) {
-			return own
+			return own, changes.GitFolder{Dir: ".", Common: "."}
 		}
 	}
-	return ""
+	return "", git
 }
 
 // commonOf is the folder of the repository whose worktree has its own folder here:

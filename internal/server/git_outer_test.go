@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,7 +72,7 @@ func TestGitStatusInWorktrees(t *testing.T) {
 	for name, p := range gitProjects(t) {
 		t.Run(name, func(t *testing.T) {
 			project, outer := p[0], p[1]
-			if got := outerGit(project); got != outer {
+			if got, _ := outerGit(project); got != outer {
 				t.Fatalf("outerGit = %q, want %q", got, outer)
 			}
 			w := newWorld(t, gitSkill, confined(t, sandbox.LevelFull), func(s *setup) { s.server.Project = project })
@@ -84,6 +85,98 @@ func TestGitStatusInWorktrees(t *testing.T) {
 			}
 			if q := w.lastQuestion(); !says(q, outer) {
 				t.Errorf("the question is\n%s\nwant %s among what it may read", q, outer)
+			}
+		})
+	}
+}
+
+// Without git: write, what only looks works in worktrees and submodules, and a
+// commit does not. With it, the commit comes back as data, and what else the run
+// left in the git folder does not.
+func TestCommitInWorktrees(t *testing.T) {
+	box := confined(t, sandbox.LevelFull)
+	const tree = `
+-- acme/git/SKILL.md --
+---
+name: git
+description: Commits.
+---
+-- acme/git/tools.json --
+{"tools": [{"name": "sh", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
+  "command": {"program": "./sh", "args": ["{{script}}"], "cwd": "project"}}]}
+-- acme/git/sh* --
+#!/bin/sh
+eval "$1"
+`
+	const look = "git status --short && git log --oneline | wc -l && git diff --stat HEAD && git stash list | grep -c stash; git rev-parse --abbrev-ref HEAD"
+	const commit = `export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
+		echo new >made && git add made && git commit -qm second; echo "status $?"`
+	for name, p := range gitProjects(t) {
+		project, outer := p[0], p[1]
+		plant(t, project, "-- tracked --\none\n")
+		runGit(t, project, "add", ".")
+		runGit(t, project, "commit", "-qm", "first")
+		plant(t, project, "-- tracked --\nstashed\n")
+		runGit(t, project, "stash", "-q")
+		at := func() string {
+			t.Helper()
+			head, err := exec.Command("git", "-C", project, "log", "-1", "--format=%s").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.TrimSpace(string(head))
+		}
+		world := func(t *testing.T, grants ...Grant) *world {
+			w := newWorld(t, tree, box, func(s *setup) { s.server.Project, s.server.Grants = project, grants })
+			w.answer = decide("once")
+			w.initialize()
+			w.enable("git")
+			return w
+		}
+		t.Run(name+" without the grant", func(t *testing.T) {
+			w := world(t)
+			got := w.ok("git__sh", map[string]any{"script": look})
+			if out, _ := got["stdout"].(string); !strings.Contains(out, "\n1\n") || strings.Contains(fmt.Sprint(got["stderr"]), "fatal") {
+				t.Errorf("looking around = %q\n%v", out, got["stderr"])
+			}
+			got, _ = w.tool("git__sh", map[string]any{"script": commit})
+			if now := at(); now != "first" || strings.Contains(fmt.Sprint(got["stdout"]), "status 0") {
+				t.Errorf("the branch is at %q, want first\n%v", now, got)
+			}
+			if got, want := w.lastQuestion(), `may change`; !says(got, want) || says(got, "commits are applied") {
+				t.Errorf("the question speaks of commits:\n%s", got)
+			}
+			if err := os.Remove(filepath.Join(project, "made")); err != nil {
+				t.Errorf("the new file is not applied: %v", err)
+			}
+		})
+		t.Run(name+" with git: write", func(t *testing.T) {
+			w := world(t, Grant{Pack: "acme/git", Tool: "sh", Git: true})
+			got := w.ok("git__sh", map[string]any{"script": commit + "\n" + look + `
+				printf '#!/bin/sh\ntouch /tmp/x\n' >"$(git rev-parse --git-common-dir)/hooks/pre-commit"
+				git config core.fsmonitor /tmp/evil`})
+			if out, _ := got["stdout"].(string); !strings.HasPrefix(out, "status 0\n") {
+				t.Fatalf("the commit = %q\n%v", out, got)
+			}
+			if now := at(); now != "second" {
+				t.Errorf("the branch is at %q, want second\n%v", now, got["changes"])
+			}
+			runGit(t, project, "fsck")
+			status, err := exec.Command("git", "-C", project, "status", "--short").Output()
+			if err != nil || len(status) > 0 {
+				t.Errorf("git status = %q, %v, want nothing", status, err)
+			}
+			if _, err := os.Lstat(filepath.Join(outer, "hooks", "pre-commit")); err == nil {
+				t.Error("a hook is live")
+			}
+			if config, err := os.ReadFile(filepath.Join(outer, "config")); err != nil || strings.Contains(string(config), "fsmonitor") {
+				t.Errorf("the configuration is %s, %v, want it as it was", config, err)
+			}
+			if changed := fmt.Sprint(got["changes"]); !strings.Contains(changed, "hooks/pre-commit") {
+				t.Errorf("changes = %v, want the hook held", changed)
+			}
+			if q := w.lastQuestion(); !says(q, outer) || !says(q, "commits are applied when it ends; everything else waits for you") {
+				t.Errorf("the question does not say that commits come back:\n%s", q)
 			}
 		})
 	}
@@ -117,7 +210,7 @@ func TestGitFilesThatLie(t *testing.T) {
 		"a folder (a plain clone)": main,
 		"no .git":                  home,
 	} {
-		if got := outerGit(dir); got != "" {
+		if got, _ := outerGit(dir); got != "" {
 			t.Errorf("%s: outerGit = %q, want nothing", name, got)
 		}
 	}
@@ -125,13 +218,13 @@ func TestGitFilesThatLie(t *testing.T) {
 	// A common folder that lies elsewhere than the worktree's own says nothing.
 	dir := liar("gitdir: own/worktrees/x\n")
 	plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
-	if got := outerGit(dir); got != "" {
+	if got, _ := outerGit(dir); got != "" {
 		t.Errorf("a common folder elsewhere: outerGit = %q, want nothing", got)
 	}
 	// Nor does a link that is followed to one.
 	linked := t.TempDir()
 	if err := os.Symlink(filepath.Join(projects["worktree"][0], ".git"), filepath.Join(linked, ".git")); err == nil {
-		if got := outerGit(linked); got != "" {
+		if got, _ := outerGit(linked); got != "" {
 			t.Errorf("a link to another's .git: outerGit = %q, want nothing", got)
 		}
 	}

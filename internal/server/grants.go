@@ -29,6 +29,8 @@ type Grant struct {
 	Write []string // absolute folders
 	Home  bool     // HOME is the user's own
 	Git   bool     // commits that a run made come back, as git's data
+
+	Review bool // no change is applied before the user has seen it, whoever made the pack
 }
 
 // covers reports whether g is about a tool of a pack, or about the commands that
@@ -36,6 +38,11 @@ type Grant struct {
 func (g *Grant) covers(pack string, kind gate.Kind, tool string) bool {
 	named := slices.Contains(g.Kinds, string(kind)) || len(g.Kinds) == 0 && kind == gate.KindRun
 	return named && globs(g.Pack, pack) && (kind == gate.KindExec || globs(g.Tool, tool))
+}
+
+// opens reports whether g gives a run anything.
+func (g *Grant) opens() bool {
+	return len(g.Env)+len(g.Read)+len(g.Write) > 0 || g.Home || g.Git
 }
 
 // globs reports whether name is what a pattern of a grant means.
@@ -53,10 +60,14 @@ func (s *Server) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool st
 		if !g.covers(pack.ID, kind, tool) {
 			continue
 		}
+		m.policy.Review = m.policy.Review || g.Review
+		if !g.opens() {
+			continue
+		}
 		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {
 			// Whoever made it chose its name too.
 			m.leaveOut("sandbox.grants", "do not hold for a pack that is not trusted")
-			return
+			continue
 		}
 		for _, name := range g.Env {
 			s.grantVariable(m, name)

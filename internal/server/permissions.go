@@ -53,7 +53,8 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kin
 	// An unknown word is no network, the zero value.
 	m.policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
 
-	if !within(dir, pack.Dir) && !within(dir, c.in().workspace) {
+	elsewhere := !within(dir, pack.Dir) && !within(dir, c.in().workspace)
+	if elsewhere {
 		m.project = s.opts.Project
 		// A tool's own placeholders may choose the folder.
 		if p.ReadOnly {
@@ -61,14 +62,36 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kin
 		} else {
 			m.changes = append(m.changes, dir)
 		}
-		// Of a worktree or a submodule, git reads more than the folder.
-		if outer := outerGit(dir); outer != "" && !within(outer, dir) && !s.holdsPrivate(outer) && !holdsHome(s.homes, outer) {
-			m.policy.ReadOnly = append(m.policy.ReadOnly, outer)
-		}
 	}
+	m.policy.Review = p.Review
 	s.grant(m, pack, kind, tool)
 	m.policy.Layers = s.opts.Gate.Layers(ctx, m.changes)
+	if elsewhere {
+		s.outerGit(ctx, m, dir, p.ReadOnly)
+	}
 	return m, nil
+}
+
+// outerGit adds the folder outside of a worktree or a submodule that git needs. It is
+// read-only unless commits may come back and the folder can be seen at its own
+// path while it is changed, since git's files name each other by path.
+func (s *Server) outerGit(ctx context.Context, m *permissions, dir string, readOnly bool) {
+	outer, git := outerGit(dir)
+	if outer == "" || within(outer, dir) || s.holdsPrivate(outer) || holdsHome(s.homes, outer) {
+		return
+	}
+	// No layer is in another.
+	apart := !slices.ContainsFunc(m.changes, func(dir string) bool { return within(dir, outer) || within(outer, dir) })
+	if m.policy.GitWrite && !readOnly && apart {
+		if l := s.opts.Gate.Layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {
+			l[0].Git = git
+			m.policy.Layers = append(m.policy.Layers, l[0])
+			slices.SortFunc(m.policy.Layers, func(a, b sandbox.Layer) int { return strings.Compare(a.Folder, b.Folder) })
+			m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool { return path == outer })
+			return
+		}
+	}
+	m.policy.ReadOnly = append(m.policy.ReadOnly, outer)
 }
 
 // folders are all that the run may read or change besides the system's own.

@@ -539,4 +539,41 @@ func TestConfinedRuns(t *testing.T) {
 	}
 }
 
+// With review: all, nothing is applied before a person has seen it: by the tool's
+// own wish, or by the user's, for packs that they do not trust too.
+func TestReviewAll(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the test's packs are POSIX scripts")
+	}
+	box := confined(t, sandbox.LevelPartial)
+	const policy = `"args": ["{{script}}"], "cwd": "project"}}`
+	for name, c := range map[string]struct {
+		tree  string
+		grant Grant
+		trust packs.Trust
+		held  bool
+	}{
+		"nobody":                 {deploy, Grant{Pack: "other", Tool: "*", Review: true}, packs.TrustUser, false},
+		"the tool":               {strings.Replace(deploy, policy, policy[:len(policy)-1]+`, "policy": {"review": "all"}}`, 1), Grant{}, packs.TrustUser, true},
+		"the user":               {deploy, Grant{Pack: "acme/*", Tool: "in_project", Review: true, Git: true}, packs.TrustUser, true},
+		"the user, not trusting": {deploy, Grant{Pack: "*", Tool: "*", Review: true}, packs.TrustUntrusted, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			w := newWorld(t, c.tree, box, h.lives(c.grant), func(s *setup) { s.packs.Roots[0].Trust = c.trust })
+			w.answer = decide("once")
+			w.initialize()
+			w.enable("deploy")
+			got := w.ok("deploy__in_project", map[string]any{"script": "echo x >made"})
+			_, err := os.Lstat(filepath.Join(h.project, "made"))
+			if applied := err == nil; applied == c.held {
+				t.Errorf("the file is applied: %v, and should wait: %v\n%v", applied, c.held, got)
+			}
+			if q := w.lastQuestion(); says(q, "every change waits for you") != c.held {
+				t.Errorf("the question does not say what becomes of the changes:\n%s", q)
+			}
+		})
+	}
+}
+
 func (*boxer) Layers(context.Context, []string) []sandbox.Layer { return nil }

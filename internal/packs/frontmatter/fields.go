@@ -51,6 +51,11 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 			doc.ReadOnly = p.boolean(k, v)
 		case "always_ask":
 			doc.AlwaysAsk = p.safeguard(k, v, "it is read as true, so every call is asked about")
+		case "review":
+			doc.Review = true
+			if v.Kind != yaml.ScalarNode || v.Value != "all" {
+				p.wrongType(k, v, "all", "it is read as all, so every change waits for the user")
+			}
 		case "network":
 			doc.Network = p.boolean(k, v)
 		case "timeout":

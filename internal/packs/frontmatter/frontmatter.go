@@ -61,6 +61,7 @@ type Document struct {
 	AlwaysAsk *bool
 	Network   *bool
 	Timeout   *int // seconds, 1 to 300
+	Review    bool // a person sees every change of a tool before it is applied
 
 	DisableModelInvocation bool  // not to be offered to the model
 	UserInvocable          *bool // false: no prompt for people

@@ -141,6 +141,8 @@ func TestParseFields(t *testing.T) {
 			wantIssues: []string{"4:13 key-wrong-type", "5:27 key-wrong-type"}},
 		{block: "always_ask:\ndisable-model-invocation:", want: Document{AlwaysAsk: &yes, DisableModelInvocation: true},
 			wantIssues: []string{"4:12 key-wrong-type", "5:26 key-wrong-type"}},
+		{block: "review: all", want: Document{Review: true}},
+		{block: "review: false", want: Document{Review: true}, wantIssues: []string{"4:9 key-wrong-type"}},
 		{block: "disable-model-invocation: {a: b}\nuser-invocable: perhaps", want: Document{DisableModelInvocation: true},
 			wantIssues: []string{"4:27 key-wrong-type", "5:17 key-wrong-type"}},
 		{block: "disable-model-invocation: true: x", want: Document{DisableModelInvocation: true}, wantIssues: []string{"4:1 yaml-recovered", "4:27 key-wrong-type"}},

@@ -77,6 +77,7 @@ func (p Policy) definition() map[string]any {
 		"network":            string(network),
 		"allowed_exit_codes": anys(codes),
 	}
+	put(def, "review", ReviewAll, p.Review)
 	put(def, "timeout_secs", int(p.Timeout/time.Second), p.Timeout > 0)
 	return def
 }

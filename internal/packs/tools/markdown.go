@@ -19,6 +19,7 @@ type MarkdownDefaults struct {
 	BodyOffset int // bytes of the document before its body
 
 	ReadOnly, AlwaysAsk, Network bool
+	Review                       bool          // a person sees every change before it is applied
 	Timeout                      time.Duration // 1 s to 300 s, more is cut to that; 0: the default of the configuration
 	Modes                        []string
 }
@@ -216,7 +217,7 @@ func (m *markdown) tool(s *section) *Tool {
 		Name:        s.name(),
 		Description: m.text(s.intro),
 		Policy: Policy{
-			ReadOnly: m.defaults.ReadOnly, AlwaysAsk: m.defaults.AlwaysAsk, Network: NetworkNone,
+			ReadOnly: m.defaults.ReadOnly, AlwaysAsk: m.defaults.AlwaysAsk, Review: m.defaults.Review, Network: NetworkNone,
 			Timeout: min(max(m.defaults.Timeout, 0), maxTimeout).Truncate(time.Second),
 		},
 		Output: Output{Merged: true},

@@ -72,7 +72,7 @@ func TestDefinition(t *testing.T) {
 		{`["e"]`, `["f"]`}, {`["Global"]`, `["Dev"]`}, {`"program": "p"`, `"program": "./p"`}, {`["{{x}}"]`, `["--", "{{x}}"]`}, {`["{{x}}"]`, `["{{x:}}"]`},
 		{`"A": "1"`, `"A": "2"`}, {`"A": "1"`, `"B": "1"`}, {`"workspace"`, `"project"`}, {`"stdin": "json"`, `"stdin": ""`},
 		{`"read_only": false`, `"read_only": true`}, {`"network": "none"`, `"network": "full"`}, {`"timeout_secs": 5`, `"timeout_secs": 6`},
-		{`"confirm_before_run": false`, `"confirm_before_run": true`}, {`[0, 1]`, `[0]`},
+		{`"confirm_before_run": false`, `"confirm_before_run": true`}, {`"network": "none"`, `"network": "none", "review": "all"`}, {`[0, 1]`, `[0]`},
 		{`"format": "text"`, `"format": "json"`}, {`"extract_field": "f"`, `"extract_field": "g"`}, {`"template": "{{output}}"`, `"template": "x"`},
 		{`"max_chars": 5`, `"max_chars": 6`}, {`"speak": false`, `"speak": true`}, {`"merged": false`, `"merged": true`},
 	} {

@@ -82,6 +82,7 @@ const (
 type Policy struct {
 	ReadOnly         bool
 	AlwaysAsk        bool
+	Review           bool          // a person sees every change before it is applied
 	Network          Network       // "" is NetworkNone
 	Timeout          time.Duration // 1 s to 300 s; 0: the default of the configuration
 	AllowedExitCodes []int         // 0 to 255; nil: only 0

@@ -9,10 +9,14 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
+// ReviewAll is the value of a policy's review.
+const ReviewAll = "all"
+
 func (p *parser) policy(n *node) Policy {
 	policy := Policy{
 		ReadOnly:  n.isTrue("read_only") || p.toolPack && n.get("read_only") == nil,
 		AlwaysAsk: n.isTrue("confirm_before_run"),
+		Review:    n.str("review") == ReviewAll,
 		Network:   NetworkNone,
 	}
 	requires := n.get("requires_network")
