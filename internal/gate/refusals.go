@@ -69,9 +69,12 @@ func (g *Gate) Refused(r Refusal) {
 	g.appendRefusal(e)
 }
 
-// maxRefusal is how many bytes of a reason a line about a refusal has.
+// maxRefusal is how many bytes a line has of the reason of a refusal, and of each
+// error that a program wrote about.
 const maxRefusal = 500
 
+// cut shortens s to about most bytes. The log takes a token out whose beginning is
+// all that is left: it knows the "…".
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
@@ -92,5 +95,30 @@ func TestRefusalsWithoutALog(t *testing.T) {
 	b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	if !strings.Contains(b.logged.String(), "could not be recorded") {
 		t.Errorf("the server's log has %q", b.logged)
+	}
+}
+
+// What is kept of long texts has no beginning of a token at its end.
+func TestCutTextsHaveNoTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(path, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	b := newBench(t, func(o *Options) { o.Log = log })
+	token := "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
+	across := func(most int) string { return strings.Repeat("/", most-20) + token }
+	b.runner.result = &sandbox.Result{Stderr: sandbox.Capture{Head: []byte("cat: '" + across(maxRefusal-len("EACCES use ")) + "': Permission denied\n")}}
+	b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Pack: across(100), Code: "not_found", Reason: across(maxRefusal)})
+	if _, err := b.approve(toolRun(), Once).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), token[:10]) || strings.Count(string(data), "[redacted]…") != 3 {
+		t.Errorf("the log has\n%s", data)
 	}
 }
