@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -120,5 +121,60 @@ func TestCutTextsHaveNoTokens(t *testing.T) {
 	}
 	if strings.Contains(string(data), token[:10]) || strings.Count(string(data), "[redacted]…") != 3 {
 		t.Errorf("the log has\n%s", data)
+	}
+}
+
+// Calls that a rule denies, or that come with a made-up state, are bounded as
+// refusals are, by their number and by the arguments in their lines.
+func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
+	denies := func(o *Options) { o.Rules = []rules.Rule{{Effect: rules.Deny, Where: "c:1", Kinds: []string{"run"}}} }
+	for name, c := range map[string]struct {
+		option func(*Options)
+		answer *Answer
+		change func(*Request)
+	}{
+		"rule":          {option: denies},
+		"forged state":  {answer: accept("x.y", "once")},
+		"cannot ask":    {change: func(r *Request) { r.Caller.CanAsk = false }},
+		"weak sandbox":  {option: func(o *Options) { o.Require = sandbox.LevelFull + 1 }},
+		"bad arguments": {change: func(r *Request) { r.Kind = "other" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			option := c.option
+			if option == nil {
+				option = func(*Options) {}
+			}
+			b := newBench(t, option)
+			b.refusals.every = time.Hour
+			req := toolRun()
+			req.Arguments = json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)
+			req.Logged = req.Arguments
+			if c.change != nil {
+				c.change(&req)
+			}
+			const more = 7
+			for range refusalsOfChat + more {
+				if p, q, err := b.Check(t.Context(), req, c.answer); p != nil || q != nil || !errors.Is(err, ErrDenied) {
+					t.Fatalf("Check() = %v, %v, %v, want a denial", p, q, err)
+				}
+			}
+			b.Close()
+			lines, args, counted := 0, 0, 0
+			for _, e := range b.log.all() {
+				if args += len(e.Args); e.Count > 0 {
+					counted += e.Count
+					continue
+				}
+				if lines++; e.Decision != "deny" || e.ArgsDigest == "" {
+					t.Fatalf("the log has %+v", e)
+				}
+			}
+			if lines != refusalsOfChat || counted != more || args == 0 || args > refusalsWithArgs {
+				t.Errorf("%d lines with %d bytes of arguments, %d counted", lines, args, counted)
+			}
+			if last := b.log.last(); last.Reason != "more calls were refused: denied 7" {
+				t.Errorf("the last line says %q", last.Reason)
+			}
+		})
 	}
 }
