@@ -51,7 +51,7 @@ const (
 	EventServerStart Event = "server.start" // a server began to serve
 	EventServerStop  Event = "server.stop"  // a server ended in order
 	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
-	EventRefusal     Event = "refusal"      // a call was refused before anybody was asked: Code, Reason; or Count of them were
+	EventRefusal     Event = "refusal"      // a call was refused before anybody was asked: Code, Reason; or Count of them were, or were denied
 	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
 	EventChanges     Event = "changes"      // what became of a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error

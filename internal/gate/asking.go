@@ -199,6 +199,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 		}
 		return nil, invalid(denied)
 	}
+	c.repeatable = false
 	verdict := c.rule()
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	d := c.answer.decision(c.choices(), c.req.Fields)

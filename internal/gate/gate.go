@@ -242,7 +242,7 @@ func (g *Gate) EndChat(chat string) {
 // second. A client that sends an answer or a state with a first call must be
 // passed on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit, *Question, error) {
-	c := &check{Gate: g, req: req, answer: answer}
+	c := &check{Gate: g, req: req, answer: answer, repeatable: true}
 	if req.Run != nil {
 		c.box = g.Sandbox(ctx)
 	}
@@ -297,7 +297,7 @@ func (c *check) tooWeak() *WeakSandboxError {
 // none, and spends the answer's state, so that it allows nothing later. Of req
 // only the caller, the method and the arguments need be known.
 func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
-	c := &check{Gate: g, req: req, answer: answer}
+	c := &check{Gate: g, req: req, answer: answer, repeatable: true}
 	if req.Run != nil {
 		c.box = g.Sandbox(context.Background())
 	}
@@ -321,10 +321,13 @@ type check struct {
 	answer *Answer
 	nonce  string // of the answer's state, when that is authentic
 	always bool   // a rule says to ask each time
-	would  *Grant // see like
-	grant  string // id of the grant that the decision rests on or makes
-	ruled  string // where the rule is written that the decision rests on
-	short  string // which rule nearly allows it, and what it lacks; see falls
+	// repeatable says that no person has decided anything about the call, so that a
+	// client can have a denial as often as it likes. Lines about these are bounded.
+	repeatable bool
+	would      *Grant // see like
+	grant      string // id of the grant that the decision rests on or makes
+	ruled      string // where the rule is written that the decision rests on
+	short      string // which rule nearly allows it, and what it lacks; see falls
 	// changed says what differs from what was allowed before.
 	changed []string
 }

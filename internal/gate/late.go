@@ -30,7 +30,7 @@ func (c *check) stillKept(r *ruling) bool {
 // held applies a ruling that was given when no call waited for it to the same
 // call, made again.
 func (c *check) held(r *ruling) (*Permit, error) {
-	c.answer = &Answer{Channel: r.Channel, Note: r.Note}
+	c.answer, c.repeatable = &Answer{Channel: r.Channel, Note: r.Note}, false
 	if err := r.settled(); err != nil {
 		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
 	}

@@ -172,7 +172,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			if p.hide != nil {
 				c = p.hide(c)
 			}
-			end.Refused = append(end.Refused, c)
+			end.Refused = append(end.Refused, cut(c, maxRefusal)) // whole until secrets are out
 		}
 	}
 	if err != nil {

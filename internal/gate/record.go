@@ -13,6 +13,8 @@ import (
 // record writes one decision. Denials, and everything that was asked, are on
 // disk when it returns; what a grant, a rule or the nature of metadata allows is
 // written at once and on disk within a second, except runs and what a person did.
+// Denials that a client can have as often as it likes are counted beyond the bound
+// of refusals.
 func (c *check) record(d Decision, channel, reason, run string) error {
 	lazy := d != Deny && c.answer == nil && !c.req.Kind.Starts() && !c.req.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
@@ -34,8 +36,14 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	if lazy {
 		write = c.log.AppendLazy
 	}
-	if err := c.failed(e, shorter(e, write)); err != nil {
-		return err
+	folded := false
+	if decision == Deny.String() && c.repeatable {
+		folded = c.refusals.fold(&e, codeOfDenials, c.now(), c.countRefusals)
+	}
+	if !folded {
+		if err := c.failed(e, shorter(e, write)); err != nil {
+			return err
+		}
 	}
 	if c.req.Kind != KindList {
 		c.queue.remember(Past{

@@ -18,8 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// HM-01: every denial leaves exactly one line, with its reason, in a real log
-// whose chain holds.
+// HM-01: every denial, up to the bound of those that no person decides, leaves
+// exactly one line, with its reason, in a real log whose chain holds.
 func TestEveryDenialIsRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log, err := audit.Open(path, audit.Options{})

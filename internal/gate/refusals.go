@@ -21,7 +21,11 @@ const (
 	refusalsOfPerson = 500 // lines of all chats of a person, in an hour
 	refusalsPerHour  = time.Hour
 	refusalsFolded   = time.Minute // between two lines that count the others
+	refusalsWithArgs = 256 << 10   // bytes of arguments in the lines of a person, in an hour
 )
+
+// codeOfDenials is how the line that counts refusals calls denied calls.
+const codeOfDenials = "denied"
 
 // A Refusal is a call that was refused before anybody was asked: it names what is
 // not there, say.
@@ -47,6 +51,7 @@ type refusals struct {
 type refused struct {
 	hour  time.Time      // when the hour began
 	lines int            // in this hour
+	args  int            // bytes of the arguments in these
 	more  map[string]int // :: code → calls that have no line
 	timer *time.Timer    // writes a line about these; nil: there are none
 }
@@ -63,15 +68,18 @@ func (g *Gate) Refused(r Refusal) {
 	if len(r.Arguments) > 0 {
 		e.ArgsDigest = hexSum(canonical(r.Arguments))
 	}
-	if g.refusals.fold(r.Caller, r.Code, g.now(), g.countRefusals) {
+	if g.refusals.fold(&e, r.Code, g.now(), g.countRefusals) {
 		return
 	}
 	g.appendRefusal(e)
 }
 
-// maxRefusal is how many bytes of a reason a line about a refusal has.
+// maxRefusal is how many bytes a line has of the reason of a refusal, and of each
+// error that a program wrote about.
 const maxRefusal = 500
 
+// cut shortens s to about most bytes. The log takes a token out whose beginning is
+// all that is left: it knows the "…".
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -85,22 +93,30 @@ func (g *Gate) appendRefusal(e audit.Entry) {
 	}
 }
 
-// fold reports whether a refusal gets no line of its own, and counts it then.
-// count is called when it is time for a line about those of a person.
-func (r *refusals) fold(by Caller, code string, now time.Time, count func(person string)) bool {
+// fold reports whether a refusal, or a denial that no person decided, gets no line
+// of its own, and counts it then. Of those that get one, it takes the arguments out
+// of e when its person has had enough of them; their digest stays. count is called
+// when it is time for a line about those of a person.
+func (r *refusals) fold(e *audit.Entry, code string, now time.Time, count func(person string)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.people[by.Person]
+	person := e.Caller
+	p := r.people[person]
 	if p == nil {
 		p = &refused{hour: now}
-		r.people[by.Person] = p
+		r.people[person] = p
 	}
 	if now.Sub(p.hour) >= refusalsPerHour || now.Before(p.hour) {
-		p.hour, p.lines = now, 0
+		p.hour, p.lines, p.args = now, 0, 0
 	}
-	if r.chats[by.Chat] < refusalsOfChat && p.lines < refusalsOfPerson {
-		r.chats[by.Chat]++
+	if r.chats[e.Chat] < refusalsOfChat && p.lines < refusalsOfPerson {
+		r.chats[e.Chat]++
 		p.lines++
+		*e = spare(*e)
+		if p.args+len(e.Args) > refusalsWithArgs {
+			e.Args = nil
+		}
+		p.args += len(e.Args)
 		return false
 	}
 	if p.more == nil {
@@ -108,7 +124,7 @@ func (r *refusals) fold(by Caller, code string, now time.Time, count func(person
 	}
 	p.more[code]++
 	if p.timer == nil {
-		p.timer = time.AfterFunc(r.every, func() { count(by.Person) })
+		p.timer = time.AfterFunc(r.every, func() { count(person) })
 	}
 	return true
 }

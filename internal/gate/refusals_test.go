@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
@@ -92,5 +96,85 @@ func TestRefusalsWithoutALog(t *testing.T) {
 	b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	if !strings.Contains(b.logged.String(), "could not be recorded") {
 		t.Errorf("the server's log has %q", b.logged)
+	}
+}
+
+// What is kept of long texts has no beginning of a token at its end.
+func TestCutTextsHaveNoTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(path, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	b := newBench(t, func(o *Options) { o.Log = log })
+	token := "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
+	across := func(most int) string { return strings.Repeat("/", most-20) + token }
+	b.runner.result = &sandbox.Result{Stderr: sandbox.Capture{Head: []byte("cat: '" + across(maxRefusal-len("EACCES use ")) + "': Permission denied\n")}}
+	b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Pack: across(100), Code: "not_found", Reason: across(maxRefusal)})
+	if _, err := b.approve(toolRun(), Once).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), token[:10]) || strings.Count(string(data), "[redacted]…") != 3 {
+		t.Errorf("the log has\n%s", data)
+	}
+}
+
+// Calls that a rule denies, or that come with a made-up state, are bounded as
+// refusals are, by their number and by the arguments in their lines.
+func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
+	denies := func(o *Options) { o.Rules = []rules.Rule{{Effect: rules.Deny, Where: "c:1", Kinds: []string{"run"}}} }
+	for name, c := range map[string]struct {
+		option func(*Options)
+		answer *Answer
+		change func(*Request)
+	}{
+		"rule":          {option: denies},
+		"forged state":  {answer: accept("x.y", "once")},
+		"cannot ask":    {change: func(r *Request) { r.Caller.CanAsk = false }},
+		"weak sandbox":  {option: func(o *Options) { o.Require = sandbox.LevelFull + 1 }},
+		"bad arguments": {change: func(r *Request) { r.Kind = "other" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			option := c.option
+			if option == nil {
+				option = func(*Options) {}
+			}
+			b := newBench(t, option)
+			b.refusals.every = time.Hour
+			req := toolRun()
+			req.Arguments = json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)
+			req.Logged = req.Arguments
+			if c.change != nil {
+				c.change(&req)
+			}
+			const more = 7
+			for range refusalsOfChat + more {
+				if p, q, err := b.Check(t.Context(), req, c.answer); p != nil || q != nil || !errors.Is(err, ErrDenied) {
+					t.Fatalf("Check() = %v, %v, %v, want a denial", p, q, err)
+				}
+			}
+			b.Close()
+			lines, args, counted := 0, 0, 0
+			for _, e := range b.log.all() {
+				if args += len(e.Args); e.Count > 0 {
+					counted += e.Count
+					continue
+				}
+				if lines++; e.Decision != "deny" || e.ArgsDigest == "" {
+					t.Fatalf("the log has %+v", e)
+				}
+			}
+			if lines != refusalsOfChat || counted != more || args == 0 || args > refusalsWithArgs {
+				t.Errorf("%d lines with %d bytes of arguments, %d counted", lines, args, counted)
+			}
+			if last := b.log.last(); last.Reason != "more calls were refused: denied 7" {
+				t.Errorf("the last line says %q", last.Reason)
+			}
+		})
 	}
 }

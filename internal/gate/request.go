@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -238,11 +237,7 @@ func (r *Request) invalid() string {
 // beginning is as much of a text of the client's as a reason has: reasons are
 // kept for the history and written to the log.
 func beginning(s string) string {
-	const enough = 100 // bytes
-	if len(s) <= enough {
-		return s
-	}
-	return strings.ToValidUTF8(s[:enough], "") + "…"
+	return cut(s, 100)
 }
 
 // sameCall reports whether r and other are the same call by what the client

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,10 +26,10 @@ const (
 )
 
 // maxComplaints bounds what is kept of a program's output, and maxComplaint the
-// bytes of each.
+// bytes of a line that is looked at.
 const (
 	maxComplaints = 16
-	maxComplaint  = 500
+	maxComplaint  = 4 << 10
 )
 
 // complaint is how programs write about an error of the system.
@@ -74,8 +75,19 @@ func (r *Result) Complaints() []string {
 		}
 	}
 	for _, c := range []Capture{r.Stderr, r.Stdout, r.Merged} {
-		add(c.Head)
-		add(c.Tail)
+		head, tail := c.Head, c.Tail
+		if c.Truncated() {
+			// A line that was cut may hold the beginning or the end of a secret, which
+			// nobody would know for one.
+			head = head[:bytes.LastIndexByte(head, '\n')+1]
+			if i := bytes.IndexByte(tail, '\n'); i >= 0 {
+				tail = tail[i+1:]
+			} else {
+				tail = nil
+			}
+		}
+		add(head)
+		add(tail)
 	}
 	return all
 }
@@ -85,7 +97,7 @@ var changing = sync.OnceValue(func() *regexp.Regexp {
 })
 
 func complaintIn(line string) string {
-	if len(line) > 4<<10 {
+	if len(line) > maxComplaint {
 		return ""
 	}
 	for _, c := range complaints() {
@@ -104,7 +116,7 @@ func complaintIn(line string) string {
 		if c.errno == ErrorReadOnly || changing().MatchString(line[:at[0]]) {
 			verb = "change"
 		}
-		return strings.TrimSpace((c.errno + " " + verb + " " + path)[:min(len(c.errno)+len(verb)+len(path)+2, maxComplaint)])
+		return strings.TrimSpace(c.errno + " " + verb + " " + path)
 	}
 	return ""
 }

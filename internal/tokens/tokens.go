@@ -45,7 +45,23 @@ var shapes = sync.OnceValue(func() []shape {
 		// before a token and is no part of it.
 		return regexp.MustCompile(`(?:\b|\\[abfnrtv])` + rest)
 	}
+	const cut = `(?:…|\\u2026)`
 	return []shape{
+		// What is left of a token that stood across a cut. A shorter beginning gives
+		// nothing away.
+		{[]string{"AKIA", "ASIA"}, re(`\b((?:AKIA|ASIA)[A-Z2-7]{16})\b[^A-Za-z0-9/+]{1,8}(?:[A-Za-z_]{3,30}[^A-Za-z0-9/+]{1,8})?([A-Za-z0-9/+]{4,39})` + cut), false},
+		{
+			[]string{
+				"eyJ", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "glsoat-", "glft-", "glagent-", "gloas-",
+				"whsec_", "AKIA", "ASIA", "xapp-", "npm_", "pypi-", "AIza", "ya29.", "GOCSPX-", "hf_", "SG.", "dop_v1_",
+			},
+			re(`\b((?:eyJ|gh[opsur]_|github_pat_|gl(?:pat|ptt|dt|rt|cbt|soat|ft|agent|oas)-|whsec_|AKIA|ASIA|xapp-|npm_|pypi-|AIza|ya29\.|GOCSPX-|hf_|SG\.|dop_v1_)[A-Za-z0-9._+=-]{4,})` + cut), false,
+		},
+		{[]string{"sk-", "xox", "k_live_", "k_test_"}, re(`\b((?:sk-|xox[a-z]-|[srp]k_(?:live|test)_)[A-Za-z0-9_-]{4,})` + cut), true},
+		{[]string{"hooks.slack.com/services/"}, re(`hooks\.slack\.com/services/([A-Za-z0-9/]{4,})` + cut), false},
+		{[]string{"earer", "EARER"}, re(`(?i)\bbearer[ \t]+([A-Za-z0-9._~+/=-]{4,})` + cut), true},
+		{[]string{"uthorization"}, re(`(?i)authorization["']?[ \t]*[:=][ \t]*["']?(?:basic|token)[ \t]+([A-Za-z0-9._~+/=-]{4,})` + cut), false},
+
 		{[]string{"PRIVATE KEY"}, re(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)`), false},
 		{[]string{"eyJ"}, re(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`), false}, // JSON Web Token
 		{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, re(`\bgh[opsur]_[A-Za-z0-9]{30,}`), true},   // GitHub
@@ -91,8 +107,9 @@ var marks = sync.OnceValue(func() *[256][]mark {
 	return &all
 })
 
-// Hide returns text with [Mark] in the place of each token. It reads a text without
-// marks once.
+// Hide returns text with [Mark] in the place of each token, and of a token's
+// beginning when "…" follows: the text was cut there. It reads a text without marks
+// once.
 func Hide(text string) string {
 	var seen uint64 // a bit for each shape
 	all := marks()

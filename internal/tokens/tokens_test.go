@@ -42,6 +42,19 @@ func TestHide(t *testing.T) {
 			}
 		}
 	}
+	// Wherever a text was cut, little of a token is left.
+	for _, token := range []string{
+		"ghp_" + word36, "github_pat_" + "11ABCDEFG0" + word36, "glpat-" + word36[:20], "sk-" + word36, "sk-ant-" + "api03-" + word36, "sk_live_" + word36[:24], "whsec_" + word36,
+		"xox" + "b-2345678901-" + word36, "npm_" + word36, "pypi-" + "AgEIcHlwaS5vcmc" + word36, "AIza" + word36[:35], "hf_" + word36[:34], awsID, jwt,
+	} {
+		for n := 16; n < len(token); n++ {
+			for _, mark := range []string{"…", `\u2026`} {
+				if got, want := Hide("path /tmp/"+token[:n]+mark), "path /tmp/"+Mark+mark; got != want {
+					t.Errorf("Hide(…%s%s) = %q, want %q", token[:n], mark, got, want)
+				}
+			}
+		}
+	}
 	for text, want := range map[string]string{
 		"Authorization: Bearer abc123def456ghi789":                         "Authorization: Bearer " + Mark,
 		"authorization: bearer ABCDEFGHIJKLMNOP1":                          "authorization: bearer " + Mark,
@@ -50,6 +63,9 @@ func TestHide(t *testing.T) {
 		"aws " + awsID + ":" + awsKey:                                      "aws " + Mark + ":" + Mark,
 		awsID + "\nAWS_SECRET_ACCESS_KEY=" + awsKey + "\n":                 Mark + "\nAWS_SECRET_ACCESS_KEY=" + Mark + "\n",
 		"https://hooks.slack.com/services/" + "T0123/B0123/" + word36[:24]: "https://hooks.slack.com/services/" + Mark,
+		"not a token: ghp_… task-force-12… sk-learning…":                   "not a token: ghp_… task-force-12… sk-learning…",
+		"Bearer " + word36[:9] + "…":                                       "Bearer " + Mark + "…",
+		"aws " + awsID + ":" + awsKey[:20] + "…":                           "aws " + Mark + ":" + Mark + "…",
 		pem[:60]:                 "" + Mark, // cut off
 		"two " + jwt + " " + jwt: "two " + Mark + " " + Mark,
 		"x " + pem + " y":        "x " + Mark + " y",

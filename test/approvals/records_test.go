@@ -5,6 +5,7 @@ package approvals_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -135,5 +136,39 @@ func TestTokensAreNotLogged(t *testing.T) {
 	}
 	if !strings.Contains(string(log), sha) || !strings.Contains(string(log), "sk-learn") {
 		t.Error("the log lacks the digest, or a word that is no token")
+	}
+}
+
+// A client cannot make the log grow with calls that a rule denies, however long.
+func TestDenialsByARuleAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, triage)
+	w.put("home/config.yaml", "rules:\n  - deny: {kind: exec}\n")
+	c := w.connect(choose("chat"), "--config", filepath.Join(w.home, "config.yaml"))
+	c.enable("triage")
+	const calls = 300
+	long := strings.Repeat("x", 60_000)
+	for range calls {
+		c.tool(execTool, object{"pack_id": "triage", "command": "echo", "args": []any{long}}).want("denied")
+	}
+	c.close()
+	lines, counted, args := 0, 0, 0
+	for _, e := range w.entries() {
+		switch {
+		case e.Count > 0:
+			counted += e.Count
+		case e.Decision == "deny":
+			lines++
+			args += len(e.Args)
+			if e.ArgsDigest == "" || e.Rule == "" {
+				t.Errorf("the log has %+v", e)
+			}
+		}
+	}
+	if lines != 100 || counted != calls-100 || args == 0 {
+		t.Errorf("the log has %d denials with %d bytes of arguments, and counts %d", lines, args, counted)
+	}
+	if info, err := os.Stat(w.log()); err != nil || info.Size() > 1<<20 {
+		t.Errorf("the log has %v, %v", info.Size(), err)
 	}
 }
