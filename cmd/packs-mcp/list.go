@@ -48,6 +48,7 @@ type listedPack struct {
 	Problems  []diag.Diagnostic `json:"problems"`
 
 	unread bool
+	denied []diag.Diagnostic // of Problems: files that are left out
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -101,7 +102,7 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if source == sourceRemote {
 		found, problems = nil, nil // every root is a folder of this machine
 	}
-	listed := describeAll(cfg, found, all)
+	listed := describeAll(ctx, cfg, found, all)
 	if asJSON {
 		var more any
 		if len(problems) > 0 {
@@ -181,7 +182,7 @@ func whatIsIn(dir string) string {
 
 // describeAll describes packs one by one, and only with all those that a rule forbids
 // altogether, which no model is told of.
-func describeAll(cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
+func describeAll(ctx context.Context, cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
 	return func(yield func(listedPack) bool) {
 		// Compiled tools are kept; of so many packs, not all at once.
 		const most = 1_000
@@ -196,6 +197,11 @@ func describeAll(cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[lis
 			}
 			l := describe(p, files, cfg.Mode)
 			l.Forbidden = forbidden
+			if l.Attached {
+				// Only of what a model can use: a survey looks at every file.
+				l.denied = p.Denied(ctx)
+				l.Problems = append(l.Problems, l.denied...)
+			}
 			if !yield(l) {
 				return
 			}
@@ -277,7 +283,7 @@ func printPack(w io.Writer, l listedPack, all bool) {
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
 	if !all && !l.unread {
-		for _, d := range l.broken() {
+		for _, d := range append(l.broken(), l.denied...) {
 			fmt.Fprint(w, "    ")
 			printProblem(w, d)
 		}
@@ -384,6 +390,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		})
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
+		out.Problems = append(out.Problems, packs.DeniedProblems(tree)...)
 	}
 	out.Forbidden = rules.Forbids(cfg.Rules, "", p.ID)
 	if asJSON {

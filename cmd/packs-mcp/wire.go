@@ -179,7 +179,7 @@ func (a *app) library(ctx context.Context, cfg *config.Config, logger *slog.Logg
 		Attach: a.flags.attach,
 		Limits: packs.Limits{
 			EntryDoc: cfg.Limits.EntryDoc, Frontmatter: int(cfg.Limits.Frontmatter), Description: cfg.Limits.Description,
-			ToolsFile: cfg.Limits.ToolsFile,
+			ToolsFile: cfg.Limits.ToolsFile, PackSize: cfg.Limits.PackSize,
 		},
 		Logger: logger,
 		Index:  index(cfg),
@@ -258,7 +258,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	if !here {
 		s.traces = telemetry.Start(a.environ, versionName(), logger)
 	}
-	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{})
+	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
 	programs := new(sandbox.Lookuper)
 	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{

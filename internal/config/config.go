@@ -141,6 +141,7 @@ type Limits struct {
 	EntryDoc       int64 // an entry document
 	Frontmatter    int64 // its frontmatter
 	ToolsFile      int64 // a file that declares tools
+	PackSize       int64 // all files of a pack together
 	ToolsPerPack   int
 	Description    int   // characters that a model sees of a description
 	ReadPage       int64 // one page of a file, unless the call says otherwise
@@ -215,6 +216,7 @@ func Default() *Config {
 			EntryDoc:       mib,
 			Frontmatter:    64 * kib,
 			ToolsFile:      mib,
+			PackSize:       4 * gib,
 			ToolsPerPack:   200,
 			Description:    1024,
 			ReadPage:       10_000,

@@ -71,6 +71,7 @@ limits:
   entry_doc: 1MiB           # an entry document
   frontmatter: 64KiB        # its frontmatter
   tools_file: 1MiB          # a file that declares tools
+  pack_size: 4GiB           # all files of a pack; one that is larger alone is left out
   tools_per_pack: 200
   description: 1024         # characters that a model sees of a description
   read_page: 10000          # one page of a file

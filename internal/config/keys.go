@@ -75,6 +75,7 @@ func keys() []key {
 		size("limits.entry_doc", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.EntryDoc }),
 		size("limits.frontmatter", 256, 16*mib, func(c *Config) *int64 { return &c.Limits.Frontmatter }),
 		size("limits.tools_file", kib, 64*mib, func(c *Config) *int64 { return &c.Limits.ToolsFile }),
+		size("limits.pack_size", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.PackSize }),
 		count("limits.tools_per_pack", 1, 10_000, func(c *Config) *int { return &c.Limits.ToolsPerPack }),
 		count("limits.description", 64, 65_536, func(c *Config) *int { return &c.Limits.Description }),
 		size("limits.read_page", 256, 64*mib, func(c *Config) *int64 { return &c.Limits.ReadPage }),

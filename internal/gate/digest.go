@@ -52,7 +52,7 @@ func (r *Request) addSubject(s sum) {
 	s.add("chat", r.Caller.Chat)
 	s.add("person", r.Caller.Person, fmt.Sprint(int(r.Caller.Origin)))
 	s.add("kind", string(r.Kind))
-	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust), r.Pack.Attached, fmt.Sprint(r.Pack.Loose))
+	s.add("pack", r.Pack.ID, r.Pack.Dir, r.Pack.Digest, string(r.Pack.Trust), r.Pack.Attached, fmt.Sprint(r.Pack.Loose), fmt.Sprint(r.Pack.Partial))
 }
 
 // addPlan adds what is started and under which rules, without the arguments.

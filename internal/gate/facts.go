@@ -34,7 +34,7 @@ func (r *Request) facts(level sandbox.Level) []Fact {
 		{"person", r.Caller.who()},
 		{"kind", []string{string(r.Kind)}},
 		{"pack", []string{r.Pack.ID, r.Pack.Dir}},
-		{factPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose)}},
+		{factPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose), fmt.Sprint(r.Pack.Partial)}},
 		{"trust", []string{string(r.Pack.Trust)}},
 		{"attached", []string{r.Pack.Attached}},
 		{"workspace", []string{r.mask(r.Workspace), fmt.Sprint(r.Scratch)}},

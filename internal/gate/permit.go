@@ -245,6 +245,10 @@ func record(list []string, path string) []string {
 func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func(), err error) {
 	policy = p.req.Run.Policy
 	pack := p.req.Pack
+	if p.gate.copies == nil && pack.Partial {
+		return policy, nil, p.Withhold("the pack has files that cannot be read, and there are no private copies to leave them out of",
+			"Tell the user to run packs-mcp show for the pack: it names the files.")
+	}
 	if p.gate.copies == nil || pack.Loose || pack.Dir == "" {
 		return policy, func() {}, nil
 	}

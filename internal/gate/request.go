@@ -81,6 +81,9 @@ type Pack struct {
 	About  string // the pack's own description; shown as a quotation only
 	// Loose says that Digest covers one file of Dir, and not what else is there.
 	Loose bool
+	// Partial says that Digest leaves out the content of some files. They are in no
+	// private copy, and without one nothing of the pack runs.
+	Partial bool
 	// Files are what Digest covers, so that a person can be told what changed.
 	// They may be left out, and are shared by all requests about the same pack:
 	// nobody changes them.

@@ -44,6 +44,7 @@ const (
 	CodeAttachUnknown    = "attach-unknown"     // warning: a root lists an id to attach that it does not hold
 	CodeDescriptionShort = "description-long"   // info: the model sees only the beginning
 	CodeLooseFolder      = "loose-tool-folder"  // error: a file in a folder of tools wants a folder of its own
+	CodeFileDenied       = "file-denied"        // warning: a file, or a folder, is left out of what is served
 	CodeToolsUnreadable  = "tools-unreadable"   // error: a file that declares tools cannot be read
 )
 
@@ -108,6 +109,7 @@ type Limits struct {
 	Frontmatter int   // bytes; 64 KiB
 	Description int   // characters that a model sees; 1,024
 	ToolsFile   int64 // bytes of a file that declares tools; 1 MiB
+	PackSize    int64 // bytes of all files of a pack, and so of each; 4 GiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -204,6 +206,15 @@ func (p *Pack) Docs() []string { return p.docs[p.path] }
 // [packfs.ErrReplaced], until the packs are scanned again. Of a loose tool it
 // is one that holds nothing but its file. The caller closes it.
 func (p *Pack) OpenDir() (*packfs.Dir, error) {
+	dir, err := p.openDir()
+	if err != nil {
+		return nil, err
+	}
+	dir.LimitTree(p.limits.PackSize)
+	return dir, nil
+}
+
+func (p *Pack) openDir() (*packfs.Dir, error) {
 	if p.Loose {
 		return packfs.OpenFile(p.Dir)
 	}

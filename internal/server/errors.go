@@ -162,6 +162,12 @@ func explainPacks(err error) *toolError {
 		t.Near = e.Matches
 		return t
 	}
+	if e, ok := errors.AsType[*packfs.TooLargeError](err); ok && e.Tree {
+		if e.Unit != "" {
+			return failf(codeTooLarge, "Tell the user to move files out of the pack; no setting raises this limit.", "%v", err)
+		}
+		return failf(codeTooLarge, "Tell the user: the limit is limits.pack_size in the configuration.", "%v", err)
+	}
 	if _, ok := errors.AsType[*packfs.TooLargeError](err); ok {
 		return failf(codeTooLarge, "Tell the user. A program can still work on it; the limits are under limits: in the configuration.", "%v", err)
 	}
@@ -178,6 +184,9 @@ func explainPacks(err error) *toolError {
 		return failf(codePathDenied, "Call again; if this is said again, tell the user to look at the pack.", "%v", err)
 	case errors.Is(err, packfs.ErrChanged):
 		return failf(codePathDenied, "Call again.", "%v", err)
+	}
+	if errors.Is(err, packfs.ErrOddName) {
+		return failf(codePathDenied, "Tell the user to rename it.", "%v", err)
 	}
 	if e, ok := errors.AsType[*packfs.PathError](err); ok {
 		return failf(codePathDenied, "Only regular files and folders inside the pack can be read. Tell the user if this one should be.", "%v", e)

@@ -38,7 +38,7 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 	}
 	facts := gate.Pack{
 		ID: p.ID, Dir: p.Dir, Trust: gate.Trust(p.Trust), Digest: tree.Digest, About: p.Description,
-		Loose: p.Loose, Files: s.trees.files(tree),
+		Loose: p.Loose, Files: s.trees.files(tree), Partial: tree.IsPartial(),
 	}
 	if !p.AttachedSince.IsZero() {
 		facts.Attached = p.AttachedSince.Format(time.RFC3339Nano)
@@ -75,7 +75,18 @@ func (s *Server) page(dir *packfs.Dir, tree *packfs.Tree, path string, offset, l
 	if data, ok := tree.Kept(clean); ok {
 		return packfs.PageOf(clean, data, offset, length, limits)
 	}
+	if err := tree.Denies(clean); err != nil {
+		return nil, err
+	}
 	f, ok := tree.Resolve(clean)
+	if !ok && tree.Digest != "" {
+		// No file that the digest covers. It may be a folder, or say why it is nothing;
+		// a file that is there by now is not what was approved.
+		if _, err := dir.Read(path, offset, length, limits); err != nil {
+			return nil, err
+		}
+		return nil, &packfs.PathError{Path: path, Reason: packfs.ErrChanged}
+	}
 	if !ok || f.Size > maxVerified {
 		return dir.Read(path, offset, length, limits)
 	}

@@ -79,7 +79,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	facts, err := s.facts(ctx, pack)
+	facts, tree, err := s.factsAndTree(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +97,9 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	}
 	command, err := s.command(c, pack, inv, dir, may)
 	if err != nil {
+		return nil, err
+	}
+	if err := deniedIn(tree, pack, &command); err != nil {
 		return nil, err
 	}
 	inputs, err := s.toolInputs(c, pack, may, &command, inv)

@@ -101,7 +101,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := s.facts(ctx, pack)
+	facts, tree, err := s.factsAndTree(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +113,17 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
+	chosen = withoutDenied(tree, pack, chosen)
 	// Tools that are only declared take no room, and nobody is asked for them.
 	var names []string
 	for _, t := range chosen {
 		if t.Command != nil {
 			names = append(names, t.Name)
 		}
+	}
+	if i := slices.IndexFunc(chosen, func(t *tools.Tool) bool { return t.Command == nil && set.Lookup(t.Name).Command != nil }); len(names) == 0 && i >= 0 {
+		return nil, failf(codeNotExecutable, "Tell the user; packs-mcp show names the files of the pack that cannot be used.",
+			"tool %q of pack %q cannot be enabled: %s", chosen[i].Name, pack.ID, chosen[i].DeclaredOnly)
 	}
 	if len(names) == 0 {
 		return nil, failf(codeNotExecutable, "Read the pack's documents for how its tools are meant to be used.",

@@ -68,7 +68,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := s.facts(ctx, pack)
+	facts, tree, err := s.factsAndTree(ctx, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +85,9 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 		return nil, hint
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := deniedIn(tree, pack, &command); err != nil {
 		return nil, err
 	}
 	inputs, err := s.ownInputs(c, pack, may, &command)

@@ -48,6 +48,8 @@ type Options struct {
 	// Beyond either, those go that were not used for longest. What is in use is
 	// kept, so that a run never loses its pack.
 	Bytes int64
+	// Pack is how large a pack may be, in bytes; see [packfs.Dir.LimitTree].
+	Pack int64
 }
 
 // A Store is a folder of copies. Safe for concurrent use, by several processes
@@ -76,7 +78,8 @@ func Open(dir string, o Options) *Store {
 const treeName = "pack"
 
 // Copy returns the absolute path, without symbolic links, of a folder that
-// holds exactly the tree whose digest is digest, as [packfs.Dir.Digest] has it:
+// holds exactly the tree whose digest is digest, as [packfs.Dir.Digest] has it,
+// without what that denies:
 // one that is kept already, or a new copy of the pack at packDir, which is a
 // folder, or the one file of a loose tool; of that, the path is the copied
 // file's. The folder stays until release is called, which is never nil when
@@ -103,6 +106,7 @@ func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string
 		return "", nil, fmt.Errorf("copying the pack %q for the run: %w", packDir, err)
 	}
 	defer pack.Close()
+	pack.LimitTree(s.o.Pack)
 	root, err := s.open()
 	if err != nil {
 		return "", nil, err

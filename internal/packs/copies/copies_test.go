@@ -15,8 +15,6 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
 // lockVar makes the test binary a server that uses a copy until its input ends:
@@ -518,17 +516,52 @@ func TestCopyEnds(t *testing.T) {
 
 // What a special file is has no place in a digest, and none in a copy; a link
 // with a line break in its target has no digest at all.
-func TestCopyUnreadable(t *testing.T) {
+// What the digest denies is part of what was approved, and not in the copy.
+func TestCopyDenied(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links of Unix")
 	}
-	pack := tree(t, map[string]string{"a": "1"})
-	want := digest(t, pack)
+	pack := tree(t, map[string]string{"a": "1", "odd\nname": "2"})
+	before := digest(t, pack)
 	if err := os.Symlink("x\ny", filepath.Join(pack, "l")); err != nil {
 		t.Skip(err)
 	}
-	if _, _, err := Open(folder(t), Options{}).Copy(t.Context(), pack, want); !errors.Is(err, packfs.ErrLineBreak) {
-		t.Errorf("Copy = %v, want %v", err, packfs.ErrLineBreak)
+	s := Open(folder(t), Options{})
+	if _, _, err := s.Copy(t.Context(), pack, before); !errors.Is(err, ErrChanged) {
+		t.Errorf("Copy = %v, want %v", err, ErrChanged)
+	}
+	want := digest(t, pack)
+	first, release := mustCopy(t, s, pack, want)
+	release()
+	entries, err := os.ReadDir(first)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "a" {
+		t.Errorf("the copy holds %v, %v; want only the file a", entries, err)
+	}
+	stamp, err := os.Stat(filepath.Join(first, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, release := mustCopy(t, s, pack, want)
+	release()
+	if now, err := os.Stat(filepath.Join(again, "a")); err != nil || !os.SameFile(stamp, now) {
+		t.Errorf("the second run got another copy (%v); want the one that is kept", err)
+	}
+	// A file of the pack cannot be left out of a copy by calling it denied.
+	list := filepath.Join(filepath.Dir(first), deniedName)
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(list, append(text, "\"a\\x000\\x00"+strings.Repeat("0", 64)+"\\n\"\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(first, "a")); err != nil {
+		t.Fatal(err)
+	}
+	third, release := mustCopy(t, s, pack, want)
+	defer release()
+	if _, err := os.Stat(filepath.Join(third, "a")); err != nil {
+		t.Errorf("a copy without one of the pack's files was used: %v", err)
 	}
 }
 

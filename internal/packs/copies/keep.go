@@ -22,15 +22,16 @@ import (
 //
 //	lock        is locked while entries come, go, or are taken into use
 //	NAME/       one copy: its tree, and its size in bytes; when it was used last
-//	            is its time
+//	            is its time; and denied, what of the pack is in no copy, if there is any
 //	NAME.X/     a copy for one run only, when NAME is in use and not what it was
 //	NAME.lock   is locked, shared, by whoever uses NAME; the same for NAME.X
 //	making-X/   a copy that is being made, or one that is being removed
 const (
-	lockName = "lock"
-	sizeName = "size"
-	making   = "making-"
-	lockEnd  = ".lock"
+	lockName   = "lock"
+	sizeName   = "size"
+	deniedName = "denied" // see packfs.Tree.DeniedText
+	making     = "making-"
+	lockEnd    = ".lock"
 )
 
 // lockWait is how long until a lock is tried again, and lockMax when nobody
@@ -136,7 +137,12 @@ func (s *Store) holds(ctx context.Context, root *os.Root, name, digest string) b
 		return false
 	}
 	defer dir.Close()
-	tree, err := dir.Digest(ctx, &s.cache)
+	dir.LimitTree(s.o.Pack)
+	denied, err := root.ReadFile(filepath.Join(name, deniedName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	tree, err := dir.DigestCopy(ctx, &s.cache, denied)
 	return err == nil && tree.Digest == digest
 }
 
@@ -230,6 +236,12 @@ func fill(ctx context.Context, root *os.Root, temp string, pack *packfs.Dir, dig
 	}
 	if err := root.Chmod(at, copyMode); err != nil {
 		return &packfs.WriteError{Path: at, Err: err}
+	}
+	if text := tree.DeniedText(); len(text) > 0 {
+		denied := filepath.Join(temp, deniedName)
+		if err := root.WriteFile(denied, text, 0o600); err != nil {
+			return &packfs.WriteError{Path: denied, Err: err}
+		}
 	}
 	size := filepath.Join(temp, sizeName)
 	if err := root.WriteFile(size, []byte(strconv.FormatInt(tree.Bytes, 10)), 0o600); err != nil {

@@ -231,6 +231,26 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 		}
 		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: circle}}})
 	},
+	packs.CodeFileDenied: func(t *testing.T) []diag.Diagnostic {
+		dir := filepath.Join(t.TempDir(), "p")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte("---\nname: p\ndescription: d\n---\nText.\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "big"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filepath.Join(dir, "big"), 5<<30); err != nil {
+			t.Skipf("sparse files: %v", err)
+		}
+		var found []diag.Diagnostic
+		for _, r := range check(t, dir, Options{}).Packs {
+			found = append(found, r.Problems...)
+		}
+		return found
+	},
 	packs.CodeTooManyDirs: func(t *testing.T) []diag.Diagnostic {
 		if testing.Short() {
 			t.Skip("short: it makes 100,000 files")

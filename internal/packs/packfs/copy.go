@@ -26,7 +26,7 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// CopyTo copies everything that [Dir.Digest] reads into the empty directory
+// CopyTo copies everything that [Dir.Digest] reads, and so nothing that it denies, into the empty directory
 // to, and empty directories as well. The Tree is of the bytes that were
 // written, so that the copy holds what its digest says whatever happens to d
 // meanwhile.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,7 +21,7 @@ import (
 // Bounds of one digest.
 const (
 	maxTreeFiles = 200_000
-	maxTreeBytes = 4 << 30 // 4 GiB
+	maxTreeBytes = 4 << 30 // 4 GiB, unless [Dir.LimitTree] said otherwise
 	maxTreeDepth = 64
 )
 
@@ -32,9 +33,13 @@ type Tree struct {
 	// may execute it, otherwise "0", NUL, the SHA-256 of its bytes in lower-case
 	// hexadecimal, newline; that of a symlink is its path, NUL, "link", NUL, its
 	// target as it is, newline. Directories, FIFOs, sockets and devices have none.
+	// The line of a denied entry is its path, NUL, "denied", NUL, what denies it
+	// ("name", "link", "size" or "access"), NUL, its size, NUL, its time of last
+	// change in nanoseconds, newline.
 	Digest string
 	Files  []TreeFile // sorted by path
-	Bytes  int64      // the sizes of all files
+	Denied []Denied   // sorted by path; in no other list
+	Bytes  int64      // the sizes of Files
 
 	links map[string]string // :: path of a symlink → its target, with slashes
 
@@ -67,7 +72,7 @@ func (t *Tree) Kept(path string) (data []byte, ok bool) {
 
 // WithoutKept is the Tree for who holds it for longer.
 func (t *Tree) WithoutKept() *Tree {
-	return &Tree{Digest: t.Digest, Files: t.Files, Bytes: t.Bytes, links: t.links}
+	return &Tree{Digest: t.Digest, Files: t.Files, Denied: t.Denied, Bytes: t.Bytes, links: t.links}
 }
 
 // alwaysRead is how many bytes of a tree are read whatever a cache remembers:
@@ -145,10 +150,13 @@ func (c *DigestCache) clock() time.Time {
 }
 
 // Digest reads every file below the directory and returns what is there; cache
-// may be nil. Symlinks are not followed. It fails, rather than leave something
-// out, when a file cannot be read or changes meanwhile, when a link's target
-// holds a line break (two different trees could have one digest), beyond
-// 200,000 files and links, 4 GiB, or 64 levels, and when ctx ends.
+// may be nil. Symlinks are not followed. Denied are files and directories that
+// cannot be read, files that alone are larger than the limit of 4 GiB (see
+// [Dir.LimitTree]), names that are not UTF-8 or hold control characters, and links
+// whose target holds a line break (two different trees could have one digest). They
+// are part of the digest as what they are. It fails, rather than leave something
+// out, when a file changes meanwhile, beyond 200,000 files and links, when all other
+// files together are larger than the limit, beyond 64 levels, and when ctx ends.
 func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
 	return d.walkTree(ctx, cache, nil)
 }
@@ -168,22 +176,46 @@ type Bound struct {
 }
 
 // DigestWithin is [Dir.Digest] of a tree that is expected to be small: beyond
-// the bound, it fails with a [*TooLargeError] and has read no more than that.
+// the bound, it fails with a [*TooLargeError] and has read no more than that. It
+// denies nothing: it also fails for what Digest denies.
 func (d *Dir) DigestWithin(ctx context.Context, cache *DigestCache, within Bound) (*Tree, error) {
-	return d.walkBounded(ctx, cache, nil, within)
+	return d.walk(&treeWalk{ctx: ctx, cache: cache, within: within, strict: true, tree: &Tree{}}, nil)
 }
+
+// DigestCopy is [Dir.Digest] of a copy that [Dir.CopyTo] made, where denied is
+// [Tree.DeniedText] of that tree: the digest is that of the tree when the copy holds
+// all the rest of it. It denies nothing itself, and fails when denied is something
+// else.
+func (d *Dir) DigestCopy(ctx context.Context, cache *DigestCache, denied []byte) (*Tree, error) {
+	lines, err := deniedLines(denied)
+	if err != nil {
+		return nil, err
+	}
+	return d.walk(&treeWalk{ctx: ctx, cache: cache, strict: true, lines: lines, tree: &Tree{}}, nil)
+}
+
+// Survey is [Dir.Digest] without reading any file: the Tree has no digest, nor do its
+// files. It says what Digest would deny, unless a file opens and then cannot be read.
+func (d *Dir) Survey(ctx context.Context) (*Tree, error) {
+	tree, err := d.walk(&treeWalk{ctx: ctx, survey: true, tree: &Tree{}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	tree.Digest = ""
+	return tree, nil
+}
+
+// LimitTree sets how large a tree that is digested may be, in bytes; 0 stands for
+// 4 GiB. It must be called before others use d.
+func (d *Dir) LimitTree(max int64) { d.maxTree = max }
 
 // walkTree is Digest, and [Dir.CopyTo] when there is a directory to copy to.
 func (d *Dir) walkTree(ctx context.Context, cache *DigestCache, to *os.Root) (*Tree, error) {
-	return d.walkBounded(ctx, cache, to, Bound{})
-}
-
-func (d *Dir) walkBounded(ctx context.Context, cache *DigestCache, to *os.Root, within Bound) (*Tree, error) {
-	return d.walk(&treeWalk{ctx: ctx, cache: cache, within: within, tree: &Tree{}}, to)
+	return d.walk(&treeWalk{ctx: ctx, cache: cache, tree: &Tree{}}, to)
 }
 
 func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
-	w.within.Files, w.within.Bytes = cmp.Or(w.within.Files, maxTreeFiles), cmp.Or(w.within.Bytes, maxTreeBytes)
+	w.within.Files, w.within.Bytes = cmp.Or(w.within.Files, maxTreeFiles), cmp.Or(w.within.Bytes, d.maxTree, maxTreeBytes)
 	w.sha = sha256.New()
 	var err error
 	if d.only == "" {
@@ -201,6 +233,7 @@ func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
 	}
 	w.tree.Digest = text(w.sha.Sum(nil))
 	slices.SortFunc(w.tree.Files, func(a, b TreeFile) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(w.tree.Denied, func(a, b Denied) int { return cmp.Compare(a.Path, b.Path) })
 	return w.tree, nil
 }
 
@@ -218,6 +251,8 @@ type treeWalk struct {
 	cache   *DigestCache
 	within  Bound
 	keepMax int64 // of the file that tree is to keep
+	strict  bool  // what cannot be digested fails the walk, instead of being denied
+	survey  bool  // no file is read
 	tree    *Tree
 	lines   []string
 	entries int
@@ -229,7 +264,7 @@ type treeWalk struct {
 // dir walks one directory. What is in it is copied to to, unless that is nil.
 func (w *treeWalk) dir(root, to *os.Root, rel string, depth int) error {
 	if depth > maxTreeDepth {
-		return &PathError{rel, &TooLargeError{Size: int64(depth), Limit: maxTreeDepth, Unit: "levels"}}
+		return &PathError{rel, &TooLargeError{Size: int64(depth), Limit: maxTreeDepth, Unit: "levels", Tree: true}}
 	}
 	f, err := root.OpenFile(".", os.O_RDONLY|openFlags, 0)
 	if err != nil {
@@ -258,16 +293,26 @@ func (w *treeWalk) entry(root, to *os.Root, rel, name string, depth int) error {
 	}
 	at := join(rel, name)
 	if w.entries++; w.entries > w.within.Files {
-		return &PathError{at, &TooLargeError{Size: int64(w.entries), Limit: int64(w.within.Files), Unit: "files"}}
+		return &PathError{at, &TooLargeError{Size: int64(w.entries), Limit: int64(w.within.Files), Unit: "files", Tree: !w.strict}}
 	}
 	info, err := root.Lstat(name)
 	if err != nil {
+		if w.denies(at, err, nil) {
+			return nil
+		}
 		return &PathError{at, reason(err)}
+	}
+	if !w.strict && isOdd(name) {
+		w.deny(at, deniedName, ErrOddName, info)
+		return nil
 	}
 	switch mode := info.Mode(); {
 	case mode.IsDir():
 		sub, err := root.OpenRoot(name)
 		if err != nil {
+			if w.denies(at, err, info) {
+				return nil
+			}
 			return &PathError{at, reason(err)}
 		}
 		defer sub.Close()
@@ -278,12 +323,17 @@ func (w *treeWalk) entry(root, to *os.Root, rel, name string, depth int) error {
 	case mode&fs.ModeSymlink != 0:
 		target, err := root.Readlink(name)
 		if err != nil {
+			if w.denies(at, err, info) {
+				return nil
+			}
 			return &PathError{at, reason(err)}
 		}
-		for i := range len(target) {
-			if target[i] == '\n' {
+		if strings.Contains(target, "\n") {
+			if w.strict {
 				return &PathError{at, ErrLineBreak}
 			}
+			w.deny(at, deniedLink, ErrLineBreak, info)
+			return nil
 		}
 		if to != nil {
 			if err := to.Symlink(target, name); err != nil {
@@ -299,14 +349,28 @@ func (w *treeWalk) entry(root, to *os.Root, rel, name string, depth int) error {
 		return nil
 	case mode.IsRegular():
 		return w.file(root, to, at, name, info)
+	default:
+		w.tree.Denied = append(w.tree.Denied, Denied{Path: at, Reason: ErrNotRegular})
 	}
 	return nil
 }
 
 func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) error {
+	if !w.strict && info.Size() > w.within.Bytes {
+		w.deny(at, deniedSize, &TooLargeError{Size: info.Size(), Limit: w.within.Bytes, Tree: !w.strict}, info)
+		return nil
+	}
 	var sum [sha256.Size]byte
 	known := false
 	switch {
+	case w.survey:
+		if err := readable(root, name); err != nil {
+			if w.denies(at, err, info) {
+				return nil
+			}
+			return &PathError{at, reason(err)}
+		}
+		known = true
 	case to != nil, w.keeps(at, info): // what is copied or kept is read
 	case w.read+info.Size() <= alwaysRead:
 		w.read += info.Size()
@@ -314,8 +378,8 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 		sum, known = w.cache.get(identify(info))
 	}
 	if !known {
-		var err error
-		if sum, info, err = w.hash(root, to, at, name); err != nil {
+		hashed, after, err := w.hash(root, to, at, name)
+		if err != nil {
 			if w.ctx.Err() != nil {
 				return w.ctx.Err()
 			}
@@ -323,20 +387,38 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 				we.Path = at
 				return we
 			}
+			if w.denies(at, err, info) {
+				return w.discard(to, at, name)
+			}
 			return &PathError{at, err}
 		}
+		sum, info = hashed, after
 	}
 	w.tree.Bytes += info.Size()
 	if w.tree.Bytes > w.within.Bytes {
-		return &PathError{at, &TooLargeError{Size: w.tree.Bytes, Limit: w.within.Bytes}}
+		return &PathError{at, &TooLargeError{Size: w.tree.Bytes, Limit: w.within.Bytes, Tree: !w.strict}}
 	}
 	file := TreeFile{Path: at, Size: info.Size(), Digest: text(sum[:]), Exec: info.Mode()&0o111 != 0}
 	bit := "0"
 	if file.Exec {
 		bit = "1"
 	}
+	if w.survey {
+		file.Digest = ""
+	}
 	w.tree.Files = append(w.tree.Files, file)
 	w.lines = append(w.lines, at+"\x00"+bit+"\x00"+hex.EncodeToString(sum[:])+"\n")
+	return nil
+}
+
+// discard removes what was copied of a file before it could not be read further.
+func (w *treeWalk) discard(to *os.Root, at, name string) error {
+	if to == nil {
+		return nil
+	}
+	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &WriteError{at, bare(err)}
+	}
 	return nil
 }
 
@@ -361,7 +443,7 @@ func (w *treeWalk) hash(root, to *os.Root, at, name string) (sum [sha256.Size]by
 		return sum, nil, err
 	}
 	if left := w.within.Bytes - w.tree.Bytes; info.Size() > left {
-		return sum, nil, &TooLargeError{Size: w.tree.Bytes + info.Size(), Limit: w.within.Bytes}
+		return sum, nil, &TooLargeError{Size: w.tree.Bytes + info.Size(), Limit: w.within.Bytes, Tree: !w.strict}
 	}
 	now := w.cache.clock()
 	w.sha.Reset()

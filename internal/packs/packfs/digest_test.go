@@ -267,8 +267,8 @@ func TestDigestErrors(t *testing.T) {
 		return
 	}
 	symlink(t, "x\ny", filepath.Join(dir, "l"))
-	if _, err := d.Digest(t.Context(), nil); !errors.Is(err, ErrLineBreak) {
-		t.Errorf("Digest = %v, want %v", err, ErrLineBreak)
+	if _, err := d.DigestWithin(t.Context(), nil, Bound{}); !errors.Is(err, ErrLineBreak) {
+		t.Errorf("DigestWithin = %v, want %v", err, ErrLineBreak)
 	}
 	if err := os.Remove(filepath.Join(dir, "l")); err != nil {
 		t.Fatal(err)
@@ -286,13 +286,16 @@ func TestDigestErrors(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "d")); err != nil {
 		t.Fatal(err)
 	}
-	sparse, err := os.Create(filepath.Join(dir, "sparse"))
-	if err != nil {
-		t.Fatal(err)
+	sparseFile(t, filepath.Join(dir, "sparse"), maxTreeBytes+1)
+	if _, err := d.DigestWithin(t.Context(), nil, Bound{}); !errors.As(err, new(*TooLargeError)) {
+		t.Errorf("DigestWithin = %v, want a *TooLargeError", err)
 	}
-	defer sparse.Close()
-	if err := sparse.Truncate(maxTreeBytes + 1); err != nil {
-		t.Skipf("sparse files: %v", err)
+	// Each of two files fits, but not both: nobody can tell which one to leave out.
+	d.LimitTree(5)
+	for _, name := range []string{"four", "more"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("1234"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := d.Digest(t.Context(), nil); !errors.As(err, new(*TooLargeError)) {
 		t.Errorf("Digest = %v, want a *TooLargeError", err)

@@ -32,6 +32,7 @@ var (
 	ErrHardLink   = errors.New("the file has a second name (hard link)")
 	ErrChanged    = errors.New("the file changed while it was read")
 	ErrLineBreak  = errors.New("the target of the link holds a line break")
+	ErrOddName    = errors.New("the name holds control characters, or is not UTF-8")
 	ErrReplaced   = errors.New("the folder is not the one that was found")
 )
 
@@ -65,6 +66,7 @@ func (e *PathError) Unwrap() error { return e.Reason }
 type TooLargeError struct {
 	Size, Limit int64
 	Unit        string // "bytes" when empty
+	Tree        bool   // the limit is that of a whole tree: see [Dir.LimitTree], where it is in bytes
 }
 
 func (e *TooLargeError) Error() string {
@@ -89,6 +91,7 @@ type Dir struct {
 	root            *os.Root
 	refuseHardLinks bool
 	only            string // the one file that is there for callers; empty for all
+	maxTree         int64  // see LimitTree
 }
 
 // Open opens the directory dir, following symlinks that lead to it.

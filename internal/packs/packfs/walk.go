@@ -22,7 +22,7 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	if err != nil {
 		return nil, &PathError{name, reason(err)}
 	}
-	return &Dir{root: root, refuseHardLinks: d.refuseHardLinks, only: d.only}, nil
+	return &Dir{root: root, refuseHardLinks: d.refuseHardLinks, only: d.only, maxTree: d.maxTree}, nil
 }
 
 // Stat describes a regular file of the kind that [Dir.Digest] covers: neither
