@@ -82,7 +82,10 @@ func (w *world) serve(t *testing.T, before ...string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := slices.Concat(before, []string{packsMCP(t), "serve", "--packs", w.dir("pack"), "--workspace", w.dir("ws")})
+	args := slices.Concat(before, []string{packsMCP(t), "serve", "--packs", w.dir("pack")})
+	if !w.ownWorkspaces {
+		args = append(args, "--workspace", w.dir("ws"))
+	}
 	c := &client{t: t, w: w, cmd: exec.Command(args[0], args[1:]...)}
 	c.cmd.Env = []string{"HOME=" + w.dir("home"), "PATH=/usr/bin:/bin", "PACKS_MCP_HOME=" + w.dir("state"), "API_KEY=canary in environ"}
 	if w.tmp != "" {
@@ -301,12 +304,23 @@ func TestBinaryLeftovers(t *testing.T) {
 	if err := os.Mkdir(w.tmp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ready := fifo(t, w.dir("ws/ready"))
+	// Runs in one folder of the user's would wait for each other.
+	w.ownWorkspaces = true
+	workspaces := w.dir("state/workspaces")
 	partial := []string{probe(t), "block", "userns", "--"}
 	var servers []*client
+	known := map[string]bool{}
 	for range leftKills {
 		c := w.serve(t, partial...)
 		servers = append(servers, c)
+		c.exec("exit", "0") // makes the chat's workspace
+		ready := ""
+		for _, name := range names(t, workspaces) {
+			if !known[name] {
+				known[name] = true
+				ready = fifo(t, filepath.Join(workspaces, name, "ready"))
+			}
+		}
 		go func() {
 			c.request("tools/call", map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{
 				"pack_id": "attack", "command": "./probe", "args": []string{"stray", "plain", ready},
@@ -322,7 +336,7 @@ func TestBinaryLeftovers(t *testing.T) {
 		_ = c.cmd.Process.Kill()
 		_ = c.cmd.Wait()
 	}
-	awaitNone(t, ready, time.Now())
+	awaitNone(t, workspaces, time.Now())
 	// An example of what "try" leaves when it is killed.
 	if err := os.Mkdir(filepath.Join(w.tmp, "packs-run-4711"), 0o700); err != nil {
 		t.Fatal(err)

@@ -27,11 +27,13 @@ import (
 // pack, a workspace, and programs that listen. Its fields that begin as 0 or
 // empty are made when a row names them.
 type world struct {
-	base   string // of the folders below
-	tmp    string // what serve gives as TMPDIR; empty: the system's
-	names  map[string]string
-	listen map[string]int // name → descriptor of a socket, to hear who came
-	victim *exec.Cmd
+	base string // of the folders below
+	tmp  string // what serve gives as TMPDIR; empty: the system's
+	// ownWorkspaces has serve give each chat a workspace of its own.
+	ownWorkspaces bool
+	names         map[string]string
+	listen        map[string]int // name → descriptor of a socket, to hear who came
+	victim        *exec.Cmd
 }
 
 func (w *world) dir(name string) string { return filepath.Join(w.base, name) }

@@ -165,8 +165,7 @@ func property(t *testing.T, format string, seed uint64) {
 	for range 30 {
 		g.step()
 	}
-	var run map[string]string
-	run = look(t, w.at)
+	run := look(t, w.at)
 	w.done()
 	first := look(t, dir)
 	g.dir, g.setID = dir, false
