@@ -376,8 +376,7 @@ func (x *execution) result(o *op, err error) {
 		return
 	}
 	o.State, o.Why, o.Reason, o.Note = Held, WhyFailed, "it could not be applied: "+reason(err), ""
-	var c conflictError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[conflictError](err); ok {
 		o.Why, o.Reason = WhyConflict, string(c)
 	}
 	if x.record.From != "" { // it stays held in the set that it is from
@@ -387,8 +386,7 @@ func (x *execution) result(o *op, err error) {
 
 // reason is the system's own word, without names in the stage.
 func reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Op + ": " + pe.Err.Error()
 	}
 	return err.Error()

@@ -128,8 +128,8 @@ func (p *pattern) ends(parts []string) bool {
 		return false
 	}
 	parts = parts[len(parts)-len(p.parts):]
-	for i := len(parts) - 1; i >= 0; i-- {
-		if ok, err := path.Match(p.parts[i], parts[i]); err != nil || !ok {
+	for i, part := range slices.Backward(parts) {
+		if ok, err := path.Match(p.parts[i], part); err != nil || !ok {
 			return false
 		}
 	}
