@@ -297,7 +297,7 @@ func TestConcurrentCalls(t *testing.T) {
 					}
 				}
 				check(t, "the runs in the log", counts, map[string]int{
-					"decisiononce": calls / 2, "decisiondeny": calls / 2, "run.start": calls / 2, "run.end": calls / 2,
+					"decisiononce": calls / 2, "decisiondeny": calls / 2, "run.start": calls / 2, "run.end": calls / 2, "changes": calls / 2,
 				})
 			})
 		}

@@ -164,7 +164,8 @@ func walk(t *testing.T, over transport, version string) {
 	ran := c.ok("field-notes__note", map[string]any{"file": "first", "text": text, "stars": 5})
 	workspace, level := envelope(t, ran, map[string]any{
 		"ok": true, "exit_code": 0.0, "truncated": false,
-		"stdout": "{\"file\": \"first\", \"stars\": 5}\n", "parsed": map[string]any{"file": "first", "stars": 5.0},
+		"stdout": "{\"file\": \"first\", \"stars\": 5}\n", "stderr": "", "parsed": map[string]any{"file": "first", "stars": 5.0},
+		"changes": []any{map[string]any{"folder": w.workspace, "applied": []any{"notes", "notes/first.txt"}}},
 		"artifacts": []any{map[string]any{
 			"path": "notes/first.txt", "type": "file", "mime": "text/plain", "size_bytes": float64(len(written)),
 		}},
@@ -197,7 +198,8 @@ func walk(t *testing.T, over transport, version string) {
 		"pack_id": "field-notes", "tool": "note", "arguments": map[string]any{"file": "second", "text": "x"}, "workspace": workspace,
 	}), map[string]any{
 		"ok": true, "exit_code": 0.0, "truncated": false,
-		"stdout": "{\"file\": \"second\", \"stars\": 3}\n", "parsed": map[string]any{"file": "second", "stars": 3.0},
+		"stdout": "{\"file\": \"second\", \"stars\": 3}\n", "stderr": "", "parsed": map[string]any{"file": "second", "stars": 3.0},
+		"changes": []any{map[string]any{"folder": w.workspace, "applied": []any{"notes/second.txt"}}},
 		"artifacts": []any{map[string]any{
 			"path": "notes/second.txt", "type": "file", "mime": "text/plain", "size_bytes": 10.0,
 		}},
@@ -207,7 +209,8 @@ func walk(t *testing.T, over transport, version string) {
 		"pack_id": "field-notes", "command": "./scripts/note.sh", "args": []string{"third", "$(id)", "1"},
 	}), map[string]any{
 		"ok": true, "exit_code": 0.0, "truncated": false,
-		"stdout": "{\"file\": \"third\", \"stars\": 1}\n", "parsed": map[string]any{"file": "third", "stars": 1.0},
+		"stdout": "{\"file\": \"third\", \"stars\": 1}\n", "stderr": "", "parsed": map[string]any{"file": "third", "stars": 1.0},
+		"changes": []any{map[string]any{"folder": w.workspace, "applied": []any{"notes/third.txt"}}},
 		"artifacts": []any{map[string]any{
 			"path": "notes/third.txt", "type": "file", "mime": "text/plain", "size_bytes": 14.0,
 		}},
@@ -221,6 +224,7 @@ func walk(t *testing.T, over transport, version string) {
 	}
 	envelope(t, failed, map[string]any{
 		"ok": false, "exit_code": 3.0, "truncated": false, "stdout": "half of it\n", "stderr": "no ink left\n",
+		"error": map[string]any{"code": "command_failed", "message": "Command failed with exit code 3", "hint": "Read the output for the cause."},
 	})
 	c.question("Run fail field-notes", "arguments none")
 	c.unchanged()
@@ -235,12 +239,12 @@ func auditOfWalk(t *testing.T, entries []audit.Entry, level, digest string) {
 	for _, e := range entries {
 		got = append(got, strings.TrimSpace(string(e.Event)+" "+strings.Join(slices.DeleteFunc([]string{e.Kind, e.Tool, e.Pack, e.Decision, e.Channel}, func(s string) bool { return s == "" }), " ")))
 	}
-	run := func(tool string) []string {
-		return []string{
-			"decision run " + tool + " field-notes once elicitation",
-			"run.start run " + tool + " field-notes",
-			"run.end run " + tool + " field-notes",
+	run := func(kind, tool string, more ...string) []string {
+		lines := []string{"decision " + kind + " " + tool + " field-notes once elicitation"}
+		for _, event := range append([]string{"run.start", "run.end"}, more...) {
+			lines = append(lines, event+" "+kind+" "+tool+" field-notes")
 		}
+		return lines
 	}
 	want := slices.Concat(
 		[]string{
@@ -252,11 +256,11 @@ func auditOfWalk(t *testing.T, entries []audit.Entry, level, digest string) {
 			"decision read capability_packs_read_file field-notes chat grant",
 			"decision enable capability_packs_enable_tools field-notes once elicitation",
 		},
-		run("capability_packs_call_tool/note"),
+		run("run", "capability_packs_call_tool/note", "changes"),
 		[]string{"decision read capability_packs_read_file workspace once elicitation"},
-		run("capability_packs_call_tool/note"),
-		run("capability_packs_exec_best_effort"),
-		run("capability_packs_call_tool/fail"),
+		run("run", "capability_packs_call_tool/note", "changes"),
+		run("exec", "capability_packs_exec_best_effort", "changes"),
+		run("run", "capability_packs_call_tool/fail"),
 		[]string{"server.stop"},
 	)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -309,6 +313,14 @@ func envelope(t *testing.T, got, want map[string]any) (workspace, level string) 
 		if !slices.Contains([]string{"workspace", "sandbox", "run_id", "duration_ms"}, k) {
 			rest[k] = v
 		}
+	}
+	sets, _ := got["changes"].([]any)
+	for _, set := range sets {
+		set, _ := set.(map[string]any)
+		if id, _ := set["set"].(string); id == "" {
+			t.Errorf("the changes = %v, want the id of their set", set)
+		}
+		delete(set, "set")
 	}
 	check(t, "the run", rest, want)
 	return workspace, level

@@ -126,6 +126,10 @@ function envelope({ workspace, sandbox, run_id, duration_ms, ...rest }, want) {
   assert.match(workspace, /^[0-9a-f]{32}$/);
   assert.ok(['none', 'partial', 'full'].includes(sandbox), sandbox);
   assert.ok(run_id && Number.isInteger(duration_ms));
+  for (const set of rest.changes ?? []) {
+    assert.ok(set.set);
+    delete set.set;
+  }
   assert.deepEqual(rest, want);
   return { workspace, sandbox };
 }
@@ -266,7 +270,8 @@ function common(how) {
     const text = 'two words; $HOME "quoted"';
     const { workspace, sandbox } = envelope(await session.ok('field-notes__note', { file: 'first', text, stars: 5 }), {
       ok: true, exit_code: 0, truncated: false,
-      stdout: '{"file": "first", "stars": 5}\n', parsed: { file: 'first', stars: 5 },
+      stdout: '{"file": "first", "stars": 5}\n', stderr: '', parsed: { file: 'first', stars: 5 },
+      changes: [{ folder: world.workspace, applied: ['notes', 'notes/first.txt'] }],
       artifacts: [{ path: 'notes/first.txt', type: 'file', mime: 'text/plain', size_bytes: text.length + 9 }],
     });
     person.question('Run note field-notes',
@@ -283,13 +288,15 @@ function common(how) {
     // The second road, and a program that fails.
     envelope(await session.ok('capability_packs_call_tool', { pack_id: 'field-notes', tool: 'note', arguments: { file: 'second', text: 'x' } }), {
       ok: true, exit_code: 0, truncated: false,
-      stdout: '{"file": "second", "stars": 3}\n', parsed: { file: 'second', stars: 3 },
+      stdout: '{"file": "second", "stars": 3}\n', stderr: '', parsed: { file: 'second', stars: 3 },
+      changes: [{ folder: world.workspace, applied: ['notes/second.txt'] }],
       artifacts: [{ path: 'notes/second.txt', type: 'file', mime: 'text/plain', size_bytes: 10 }],
     });
     person.question('Run note field-notes');
     const failed = await session.call('field-notes__fail');
     assert.equal(failed.isError, true);
-    envelope(failed.out, { ok: false, exit_code: 3, truncated: false, stdout: 'half of it\n', stderr: 'no ink left\n' });
+    envelope(failed.out, { ok: false, exit_code: 3, truncated: false, stdout: 'half of it\n', stderr: 'no ink left\n',
+      error: { code: 'command_failed', message: 'Command failed with exit code 3', hint: 'Read the output for the cause.' } });
     person.question('Run fail field-notes', 'arguments none');
     assert.deepEqual(person.lists, [], 'the list changed once');
 
@@ -298,8 +305,8 @@ function common(how) {
     const entries = world.entries();
     assert.deepEqual(entries.map(e => [e.event, e.kind, e.decision].filter(Boolean).join(' ')), [
       'server.start', 'decision list once', 'decision open once', 'decision read once', 'decision enable once',
-      'decision run once', 'run.start run', 'run.end run', 'decision read once',
-      'decision run once', 'run.start run', 'run.end run',
+      'decision run once', 'run.start run', 'run.end run', 'changes run', 'decision read once',
+      'decision run once', 'run.start run', 'run.end run', 'changes run',
       'decision run once', 'run.start run', 'run.end run', 'server.stop',
     ]);
     const [decided, started, ended] = entries.slice(5, 8);

@@ -1,9 +1,9 @@
 package e2e_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -422,38 +422,42 @@ func (c *client) unchanged() {
 	}
 }
 
-// A pipe hears of a program that holds its other end.
+// A pipe is a file that a program holds open. The program's workspace is a layer,
+// so what it does there is seen among its open files and nowhere else.
 type pipe struct {
 	name    string // relative to the workspace
 	t       *testing.T
-	holding chan struct{} // closed when the program said that it holds it
+	holding chan struct{} // closed when a program holds it
 	gone    chan struct{} // closed when nobody holds it any more
 }
 
-// newPipe makes a named pipe in the workspace and listens to it.
+// newPipe names a file and looks for who holds it.
 func (w *world) newPipe() *pipe {
 	w.t.Helper()
-	p := &pipe{name: "hold.pipe", t: w.t, holding: make(chan struct{}), gone: make(chan struct{})}
-	name := filepath.Join(w.workspace, p.name)
-	if out, err := exec.Command("mkfifo", name).CombinedOutput(); err != nil {
-		w.t.Fatalf("mkfifo: %v: %s", err, out)
-	}
-	go func() { // ends with the pipe, or with the test program when no one ever opens it
-		f, err := os.Open(name)
-		if err != nil {
-			return
-		}
-		defer f.Close()
-		r := bufio.NewReader(f)
-		if line, err := r.ReadString('\n'); err != nil || line != "holding\n" {
-			return
-		}
-		close(p.holding)
-		if _, err := io.Copy(io.Discard, r); err == nil {
-			close(p.gone)
+	p := &pipe{name: "hold-" + filepath.Base(filepath.Dir(w.workspace)) + rand.Text() + ".pipe", t: w.t, holding: make(chan struct{}), gone: make(chan struct{})}
+	go func() { // ends when nobody holds it, or with the test program
+		for was := false; ; time.Sleep(20 * time.Millisecond) {
+			is := p.held()
+			switch {
+			case is && !was:
+				close(p.holding)
+			case was && !is:
+				close(p.gone)
+				return
+			}
+			was = is
 		}
 	}()
 	return p
+}
+
+// held reports whether a process has the file open.
+func (p *pipe) held() bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	return slices.ContainsFunc(files, func(file string) bool {
+		target, err := os.Readlink(file)
+		return err == nil && strings.Contains(target, p.name)
+	})
 }
 
 func (p *pipe) wait(what chan struct{}, want string) {

@@ -6,7 +6,6 @@ import { execFile, execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
@@ -80,15 +79,21 @@ export class World {
     return all.filter(e => e.server === all.at(-1).server);
   }
 
-  // pipe makes a named pipe in the workspace. Of its promises, holding is kept
-  // when a program says that it holds the other end, and gone when none does.
+  // pipe names a file. The workspace of a program is a layer, so what it does there
+  // is seen among its open files. Of the promises, holding is kept when a program
+  // holds the file, and gone when none does any more.
   pipe() {
-    const name = 'hold.pipe';
-    const file = path.join(this.workspace, name);
-    execFileSync('mkfifo', [file]);
-    const lines = createInterface({ input: fs.createReadStream(file) });
-    const holding = new Promise(resolve => lines.once('line', resolve));
-    const gone = new Promise(resolve => lines.once('close', resolve));
+    const name = `hold-${process.pid}-${Math.random().toString(36).slice(2)}.pipe`;
+    const held = () => fs.readdirSync('/proc').some(pid => {
+      try {
+        return /^\d+$/.test(pid) && fs.readdirSync(`/proc/${pid}/fd`).some(fd => {
+          try { return fs.readlinkSync(`/proc/${pid}/fd/${fd}`).includes(name); } catch { return false; }
+        });
+      } catch { return false; }
+    });
+    const until = async want => { while (held() !== want) await pause(20); };
+    const holding = until(true);
+    const gone = holding.then(() => until(false));
     return { name, holding: within(holding, 'a program holds the pipe'), gone: within(gone, 'nobody holds the pipe') };
   }
 }

@@ -47,6 +47,6 @@ func floodMaps(a *[6]uintptr) unix.Errno {
 func shareOnce(size uintptr) {
 	p, _, e := unix.RawSyscall6(unix.SYS_MMAP, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE, ^uintptr(0), 0)
 	if e == 0 {
-		unix.RawSyscall(unix.SYS_MUNMAP, p, size, 0)
+		unix.RawSyscall6(unix.SYS_MUNMAP, p, size, 0, 0, 0, 0) // RawSyscall takes more stack than there is
 	}
 }
