@@ -79,7 +79,7 @@ func (p *prompt) program(program sandbox.Program) {
 	finds := ""
 	for _, i := range program.Interpreters {
 		if i.IsEnv {
-			finds = i.Path // it is said with what it starts, the next one
+			finds = i.Path // the next program is shown together with it
 			continue
 		}
 		value := "run by " + safetext.Quote(i.Path)

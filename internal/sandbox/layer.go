@@ -280,7 +280,7 @@ func (l *layers) finish(ctx context.Context, p *Policy, res *Result, lost bool) 
 	}
 }
 
-// lostLayer is why there is nothing of an overlay.
+// lostLayer says why an overlay left nothing to apply.
 const lostLayer = "the sandbox helper did not hand it over"
 
 // closeLayers gives back what the layers hold. What the run changed is lost,

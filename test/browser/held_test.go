@@ -215,7 +215,7 @@ func TestChangesInTwoTabs(t *testing.T) {
 	second.has("The folder is not as it was shown any more")
 	w.wantFile(".envrc", "-")
 
-	// Without the secret nothing is shown or done, whoever asks.
+	// Without the secret nothing is shown or done.
 	for _, path := range []string{"/changes/view", "/changes/decide"} {
 		got := eval[int](b, fmt.Sprintf(`fetch(%q, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: '{}'}).then((r) => r.status)`, path))
 		if got != 403 {
