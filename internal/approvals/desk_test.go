@@ -266,6 +266,8 @@ func listen(t *testing.T, d *Desk, r request) (*reader, *http.Response) {
 
 // next returns the next event and its data.
 func (r *reader) next() (event, data string, err error) {
+	// A deadline for each event: on a busy machine a test can take long between two of them.
+	_ = r.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	for {
 		line, err := r.body.ReadString('\n')
 		if err != nil {
@@ -501,6 +503,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 // from wherever: neither the open page, nor a new request, nor a person who
 // signs in.
 func TestStrangersKeepNobodyOut(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
 	for name, attack := range map[string]func(d *Desk, i int, c net.Conn){
 		"nothing":      func(*Desk, int, net.Conn) {},
 		"half a line":  func(_ *Desk, _ int, c net.Conn) { fmt.Fprint(c, "GET / HT") },
@@ -531,7 +534,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 			fmt.Fprint(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 		},
 		"huge headers": func(_ *Desk, _ int, c net.Conn) {
-			go fmt.Fprint(c, "GET / HTTP/1.1\r\nX: ", strings.Repeat("x", 1<<20))
+			go fmt.Fprint(c, "GET / HTTP/1.1\r\nX: ", huge)
 		},
 		"pipelined": func(d *Desk, _ int, c net.Conn) {
 			go fmt.Fprint(c, strings.Repeat("GET / HTTP/1.1\r\nHost: "+d.Address()+"\r\n\r\n", 2000))
