@@ -114,7 +114,8 @@ func TestRunsInTurn(t *testing.T) {
 
 // A layer with more than its file system takes is an error, and changes nothing.
 func TestFullDisk(t *testing.T) {
-	s, dir := openStore(t, nil), t.TempDir()
+	state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	s := openStore(t, func(o *Options) { o.Dir = state })
 	mem := mountTmpfs(t, dir, "size=1m")
 	plant(t, mem, map[string]string{"f": "before"})
 	before := look(t, mem)
@@ -126,7 +127,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("Finish = %v, %v, want that there is no space", sets, err)
 	}
 	same(t, "the folder", before, look(t, mem))
-	if left, _ := os.ReadDir(s.open); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(state, "open")); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
 }
@@ -139,6 +140,7 @@ func TestLayerOddities(t *testing.T) {
 	plant(t, up, map[string]string{"redirected/f": "x", "meta": "x", "fine": "x", "xwhite/x": ""})
 	setxattr(t, filepath.Join(up, "redirected"), "user.overlay.redirect", "/kept")
 	setxattr(t, filepath.Join(up, "meta"), "user.overlay.metacopy", "")
+	const maxDepth = 200 // of what is applied
 	deep := up
 	for range maxDepth + 5 {
 		deep = filepath.Join(deep, "d")

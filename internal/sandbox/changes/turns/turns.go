@@ -1,4 +1,9 @@
-package changes
+// Package turns lets one run at a time change a folder: locks on the folder and
+// on those above it, shared by all servers of a user and freed by the system
+// when a process dies.
+//
+// It does not know what a run does with its turn.
+package turns
 
 import (
 	"cmp"
@@ -13,11 +18,53 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gofrs/flock"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
+
+// Turns are the locks of one user's runs.
+type Turns struct {
+	dir string // one file for each folder, by its inode
+}
+
+// Open returns the turns whose locks are in the private folder dir, and makes
+// it.
+func Open(dir string) (*Turns, error) { return &Turns{dir}, tree.Private(dir) }
+
+// A Holder is a run that has the turn in a folder.
+type Holder struct {
+	Run    record.Run `json:"run"`
+	PID    int        `json:"pid"`
+	Since  time.Time  `json:"since"`
+	Folder string     `json:"folder"`
+}
+
+// Take waits for the turn in the folders with these paths, in which no links
+// are. With wait false, it returns [ErrTaken] instead of waiting.
+//
+// waiting, if it is not nil, is called once with a holder when the turn is not
+// free. When ctx ends first, the error is ctx's cause, wrapped with the holder.
+func (t *Turns) Take(ctx context.Context, h Holder, wait bool, waiting func(Holder), paths ...string) (*Lock, error) {
+	list, err := wants(paths)
+	if err != nil {
+		return nil, fmt.Errorf("taking the turn: %w", err)
+	}
+	return t.acquire(ctx, card{h, list}, wait, waiting)
+}
+
+// Alone calls do while no other process is in an Alone with the same name.
+func (t *Turns) Alone(name string, do func() error) error {
+	l := t.lockFile(name)
+	if err := l.Lock(); err != nil {
+		return err
+	}
+	defer l.Close()
+	return do()
+}
 
 // A want is a lock that a turn needs: exclusive on its own folders, shared on
 // every folder above, so that turns in folders above and below exclude each
@@ -75,8 +122,8 @@ func key(m tree.Meta, dir string) string {
 	return fmt.Sprintf("%x-%x", m.Dev, m.Ino)
 }
 
-// A lock is what a turn holds. What dies with a process is freed with it.
-type lock struct{ held []*flock.Flock }
+// A Lock is what a turn holds. What dies with a process is freed with it.
+type Lock struct{ held []*flock.Flock }
 
 // A card is what a turn writes into the files that it has locked
 // exclusively, for those who wait. It means nothing once the lock is free.
@@ -86,39 +133,40 @@ type card struct {
 }
 
 // acquire takes the locks in order, and waits for each in the kernel, which is
-// fair. wait is false: [errTaken] says that one is not free.
-func (s *Store) acquire(ctx context.Context, c card, wait bool, waiting func(Holder)) (*lock, error) {
-	l := &lock{}
+// fair. wait is false: [ErrTaken] says that one is not free.
+func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Holder)) (*Lock, error) {
+	l := &Lock{}
 	for _, w := range c.Wants {
-		f, err := s.take(ctx, w, wait, func() {
+		f, err := t.take(ctx, w, wait, func() {
 			if waiting != nil {
-				waiting(s.holder(c.Wants))
+				waiting(t.holder(c.Wants))
 				waiting = nil
 			}
 		})
 		if err != nil {
-			l.release()
+			l.Release()
 			if ctx.Err() != nil {
-				h := s.holder(c.Wants)
+				h := t.holder(c.Wants)
 				err = fmt.Errorf("waiting for run %q in %q (process %d): %w", h.Run.ID, h.Folder, h.PID, context.Cause(ctx))
 			}
 			return nil, err
 		}
 		l.held = append(l.held, f)
 	}
-	s.sign(c)
+	t.sign(c)
 	return l, nil
 }
 
-var errTaken = errors.New("another run has the turn")
+// ErrTaken is for a turn that another run has.
+var ErrTaken = errors.New("another run has the turn")
 
-func (s *Store) lockFile(name string) *flock.Flock {
-	return flock.New(filepath.Join(s.turns, name), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+func (t *Turns) lockFile(name string) *flock.Flock {
+	return flock.New(filepath.Join(t.dir, name), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 }
 
 // take takes one lock. busy is called once before it waits.
-func (s *Store) take(ctx context.Context, w want, wait bool, busy func()) (*flock.Flock, error) {
-	f := s.lockFile(w.Key)
+func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*flock.Flock, error) {
+	f := t.lockFile(w.Key)
 	try, block := f.TryRLock, f.RLock
 	if w.Exclusive {
 		try, block = f.TryLock, f.Lock
@@ -134,7 +182,7 @@ func (s *Store) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 		return f, nil
 	case !wait:
 		_ = f.Close()
-		return nil, errTaken
+		return nil, ErrTaken
 	}
 	busy()
 	done := make(chan error, 1)
@@ -161,7 +209,7 @@ func (s *Store) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 
 // sign writes the card. It only informs: where locks keep others from reading,
 // nobody is told.
-func (s *Store) sign(c card) {
+func (t *Turns) sign(c card) {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return
@@ -172,14 +220,15 @@ func (s *Store) sign(c card) {
 		}
 		// Over the old card, since emptying the file first takes milliseconds. What is
 		// left of a longer one comes after the first JSON value, and is not read.
-		if f, err := os.OpenFile(filepath.Join(s.turns, w.Key), os.O_WRONLY, 0); err == nil {
+		if f, err := os.OpenFile(filepath.Join(t.dir, w.Key), os.O_WRONLY, 0); err == nil {
 			_, _ = f.Write(append(data, '\n'))
 			_ = f.Close()
 		}
 	}
 }
 
-func (l *lock) release() {
+// Release ends the turn.
+func (l *Lock) Release() {
 	for _, f := range slices.Backward(l.held) {
 		_ = f.Close()
 	}
@@ -187,16 +236,16 @@ func (l *lock) release() {
 }
 
 // holder returns who has one of the locks, as far as that can be told.
-func (s *Store) holder(wants []want) Holder {
-	entries, _ := os.ReadDir(s.turns)
+func (t *Turns) holder(wants []want) Holder {
+	entries, _ := os.ReadDir(t.dir)
 	for _, e := range entries {
-		f := s.lockFile(e.Name())
+		f := t.lockFile(e.Name())
 		free, err := f.TryRLock()
 		_ = f.Close()
 		if free || err != nil { // nobody has it exclusively
 			continue
 		}
-		file, err := os.Open(filepath.Join(s.turns, e.Name()))
+		file, err := os.Open(filepath.Join(t.dir, e.Name()))
 		if err != nil {
 			continue
 		}
