@@ -92,21 +92,24 @@ func (s *Store) acquire(ctx context.Context, c card, wait bool, waiting func(Hol
 	for _, w := range c.Wants {
 		f, err := s.take(ctx, w, wait, func() {
 			if waiting != nil {
-				waiting(s.holder(c.Wants))
+				waiting(s.holder(c))
 				waiting = nil
 			}
 		})
 		if err != nil {
 			l.release()
 			if ctx.Err() != nil {
-				h := s.holder(c.Wants)
-				err = fmt.Errorf("waiting for run %q in %q (process %d): %w", h.Run.ID, h.Folder, h.PID, context.Cause(ctx))
+				err = &WaitError{Holder: s.holder(c), Err: context.Cause(ctx)}
 			}
 			return nil, err
 		}
 		l.held = append(l.held, f)
+		if w.Exclusive {
+			// At once, and not when it has all of them: until then the card in the file
+			// would be of an earlier turn.
+			s.sign(c, w)
+		}
 	}
-	s.sign(c)
 	return l, nil
 }
 
@@ -159,23 +162,19 @@ func (s *Store) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 	}
 }
 
-// sign writes the card. It only informs: where locks keep others from reading,
-// nobody is told.
-func (s *Store) sign(c card) {
+// sign writes the card into the file of a lock. It only informs: where locks
+// keep others from reading, nobody is told.
+func (s *Store) sign(c card, w want) {
+	c.Since = s.now()
 	data, err := json.Marshal(c)
 	if err != nil {
 		return
 	}
-	for _, w := range c.Wants {
-		if !w.Exclusive {
-			continue
-		}
-		// Over the old card, since emptying the file first takes milliseconds. What is
-		// left of a longer one comes after the first JSON value, and is not read.
-		if f, err := os.OpenFile(filepath.Join(s.turns, w.Key), os.O_WRONLY, 0); err == nil {
-			_, _ = f.Write(append(data, '\n'))
-			_ = f.Close()
-		}
+	// Over the old card, since emptying the file first takes milliseconds. What is
+	// left of a longer one comes after the first JSON value, and is not read.
+	if f, err := os.OpenFile(filepath.Join(s.turns, w.Key), os.O_WRONLY, 0); err == nil {
+		_, _ = f.Write(append(data, '\n'))
+		_ = f.Close()
 	}
 }
 
@@ -186,8 +185,9 @@ func (l *lock) release() {
 	l.held = nil
 }
 
-// holder returns who has one of the locks, as far as that can be told.
-func (s *Store) holder(wants []want) Holder {
+// holder returns who has one of the locks that own needs, as far as that can be
+// told.
+func (s *Store) holder(own card) Holder {
 	entries, _ := os.ReadDir(s.turns)
 	for _, e := range entries {
 		f := s.lockFile(e.Name())
@@ -203,7 +203,8 @@ func (s *Store) holder(wants []want) Holder {
 		var c card
 		err = json.NewDecoder(io.LimitReader(file, 1<<20)).Decode(&c)
 		_ = file.Close()
-		if err == nil && c.blocks(wants) {
+		itself := c.PID == own.PID && c.Run == own.Run // which has some of them, and waits for the others
+		if err == nil && !itself && c.blocks(own.Wants) {
 			return c.Holder
 		}
 	}

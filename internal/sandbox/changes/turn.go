@@ -33,13 +33,35 @@ type GitFolder struct {
 	Common string // with objects and refs: "."
 }
 
-// A Holder is a run that has the turn in a folder.
+// A Holder is a run that has the turn in a folder, or is the next to have it. It
+// may be a run of another server. The zero Holder is one that is not known.
 type Holder struct {
 	Run    Run       `json:"run"`
 	PID    int       `json:"pid"`
 	Since  time.Time `json:"since"`
-	Folder string    `json:"folder"`
+	Folder string    `json:"folder"` // the first one of its turn
 }
+
+// String names the run, its folder and its process.
+func (h Holder) String() string {
+	if h.PID == 0 {
+		return "another run"
+	}
+	return fmt.Sprintf("run %q in %q (process %d)", h.Run.ID, h.Folder, h.PID)
+}
+
+// A WaitError says that a turn was not free, and that the wait for it ended
+// before it was.
+type WaitError struct {
+	Holder Holder // when the wait ended
+	Err    error  // the cause of the context's end
+}
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("waiting for %s: %v", e.Holder, e.Err)
+}
+
+func (e *WaitError) Unwrap() error { return e.Err }
 
 // A Turn is the right of one run to change its folders. It excludes all runs of
 // this user, in any server, that may change a folder which is the same, above
@@ -72,8 +94,8 @@ type folder struct {
 // A run takes all of its folders at once: two turns, one after the other, could
 // wait for each other.
 //
-// waiting, if it is not nil, is called once with a holder when the turn is not
-// free. When ctx ends first, the error is ctx's cause, wrapped with the holder.
+// waiting, if it is not nil, is called once with the holder when the turn is not
+// free, before Begin waits. When ctx ends first, the error is a [*WaitError].
 func (s *Store) Begin(ctx context.Context, run Run, waiting func(Holder), folders ...Folder) (*Turn, error) {
 	return s.begin(ctx, run, true, waiting, folders)
 }
@@ -102,7 +124,7 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 	if err != nil {
 		return t, fmt.Errorf("taking the turn: %w", err)
 	}
-	c := card{Holder: Holder{Run: run, PID: os.Getpid(), Since: s.now()}, Wants: list}
+	c := card{Holder: Holder{Run: run, PID: os.Getpid()}, Wants: list}
 	if len(paths) > 0 {
 		c.Folder = paths[0]
 	}

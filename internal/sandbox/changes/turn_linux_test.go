@@ -38,12 +38,15 @@ func TestTurns(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := errors.New("stopped")
 		holder := Holder{}
+		var wait *WaitError
 		second, err := stores[1].Begin(ctx, Run{ID: "second"}, func(h Holder) { holder = h; cancel(stopped) }, Folder{Path: filepath.Join(dir, tc.second)})
 		switch {
 		case !tc.waits && err != nil, tc.waits && !errors.Is(err, stopped):
 			t.Errorf("%s, then %s: %v, want that it waits: %v", tc.first, tc.second, err, tc.waits)
-		case tc.waits && (holder.Run.ID != "first" || holder.PID != os.Getpid() || !strings.Contains(err.Error(), `"first"`)):
+		case tc.waits && (holder.Run.ID != "first" || holder.PID != os.Getpid() || time.Since(holder.Since) > time.Minute || !strings.Contains(err.Error(), `"first"`)):
 			t.Errorf("%s, then %s: holder %+v, %v", tc.first, tc.second, holder, err)
+		case tc.waits && (!errors.As(err, &wait) || wait.Holder.Run.ID != "first"):
+			t.Errorf("%s, then %s: %#v, want a WaitError with the holder", tc.first, tc.second, err)
 		}
 		if second != nil {
 			do(t, second.Close())
@@ -54,6 +57,54 @@ func TestTurns(t *testing.T) {
 		next, err := stores[1].Begin(t.Context(), Run{}, nil, Folder{Path: filepath.Join(dir, tc.first)})
 		do(t, err)
 		do(t, next.Close())
+	}
+}
+
+// A run that has one of its locks and waits for another has signed the one that
+// it has, so nobody is told of a run that ended long ago.
+func TestTurnHolderIsNotAnEarlierRun(t *testing.T) {
+	s := openStore(t, nil)
+	// Locks are taken by key, and the folder's own has to come before the one above.
+	one, other := t.TempDir(), t.TempDir()
+	a, err := keyOf(one)
+	do(t, err)
+	b, err := keyOf(other)
+	do(t, err)
+	sub, dir := one, other
+	if b < a {
+		sub, dir = other, one
+	}
+	do(t, os.Rename(sub, filepath.Join(dir, "sub")))
+	sub = filepath.Join(dir, "sub")
+	early, err := s.Begin(t.Context(), Run{ID: "early"}, nil, Folder{Path: sub})
+	do(t, err)
+	do(t, early.Close())
+	first, err := s.Begin(t.Context(), Run{ID: "first"}, nil, Folder{Path: dir})
+	do(t, err)
+	defer first.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	waits := make(chan Holder, 1)
+	wg.Go(func() {
+		if turn, err := s.Begin(ctx, Run{ID: "second"}, func(h Holder) { waits <- h }, Folder{Path: sub}); err == nil {
+			t.Error("the second run did not wait")
+			_ = turn.Close()
+		}
+	})
+	if h := <-waits; h.Run.ID != "first" {
+		t.Errorf("the second run waits for %v, want first", h)
+	}
+	holder := Holder{}
+	short, stop := context.WithCancel(t.Context())
+	defer stop()
+	if turn, err := s.Begin(short, Run{ID: "third"}, func(h Holder) { holder = h; stop() }, Folder{Path: sub}); err == nil {
+		t.Error("the third run did not wait")
+		_ = turn.Close()
+	}
+	if holder.Run.ID != "first" && holder.Run.ID != "second" {
+		t.Errorf("the third run waits for %v, want first or second", holder)
 	}
 }
 
