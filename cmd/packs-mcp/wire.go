@@ -263,6 +263,8 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
+		// As long as one run may take: then the turn has gone on, or others wait too.
+		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	})
 	asking := gate.Options{

@@ -47,7 +47,7 @@ rules: []
 
 sandbox:
   require: partial          # none, partial or full: what this machine must be able to do, or nothing runs
-  timeout_max: 300s         # a tool's own timeout is cut to this
+  timeout_max: 300s         # a tool's own timeout is cut to this; a run waits for its turn as long
   # What tools get of your own, beyond pack, workspace and project. Every question about a run shows it:
   #   - pack: acme/deploy               # a pack's id, or a pattern: "acme/*", "*"
   #     kind: run                       # run: tools; exec: commands of the model's own; or [run, exec]

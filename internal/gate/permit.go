@@ -30,13 +30,19 @@ type Permit struct {
 	// byGrant: an earlier answer allowed it, with everything that is bound to that.
 	byGrant bool
 	// values are what the person filled in.
-	values map[string]string
-	hide   func(string) string // see Hide
+	values  map[string]string
+	hide    func(string) string                // see Hide
+	waiting func(changes.Holder) (over func()) // see Waiting
 }
 
 // Hide has secret values taken out of what the log keeps of the program's output.
 // It is called before Run.
 func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
+
+// Waiting has waiting called when the run has to wait for its turn in folders that
+// another run may change, and what it returns when the wait is over. It is called
+// before Run.
+func (p *Permit) Waiting(waiting func(changes.Holder) (over func())) { p.waiting = waiting }
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -149,6 +155,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	command := p.req.Run.Command
 	command.RunID, command.Pack, command.Tool = p.run, p.req.Pack.ID, p.req.Run.Tool
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
+	command.Waiting = p.waiting
 
 	start := p.runEntry(audit.EventRunStart)
 	p.reach(&start)
