@@ -43,6 +43,7 @@ approval:
 #   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run, exec, attach
 #   - allow: {kind: exec, argv: [git, status]}  # run: a pack's tool; exec: a command of the model's own
 #   - allow: {argv: [make, test], env: [CC], cwd: project, stdin: true}   # and what else it may have
+#     review: all                               # nothing that it changes is applied before you have seen it
 rules: []
 
 sandbox:
