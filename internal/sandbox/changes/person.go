@@ -276,7 +276,7 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 				return err
 			}
 			if now != token {
-				return errors.New("the folder is not as it was shown any more: look at the changes again")
+				return ErrNotAsShown
 			}
 		}
 		r.From = from.ID
@@ -400,7 +400,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 	}
 	f := t.folders[0]
 	if f.meta.Dev != from.Dev || f.meta.Ino != from.Ino {
-		return nil, fmt.Errorf("%q is not the folder any more that the changes are of", from.Folder)
+		return nil, fmt.Errorf("%q: %w", from.Folder, ErrOtherFolder)
 	}
 	if from.Expired {
 		return nil, ErrExpired
@@ -410,7 +410,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 		return nil, err
 	}
 	if len(r.Ops) == 0 {
-		return nil, fmt.Errorf("nothing of the change set %s is %s", from.ID, state)
+		return nil, fmt.Errorf("%w %s is %s", ErrNothing, from.ID, state)
 	}
 	for i := range r.Ops {
 		r.Ops[i].Slot = strconv.Itoa(i)
@@ -439,7 +439,7 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 		}
 		list := selected(r, Held, paths)
 		if len(list) == 0 {
-			return fmt.Errorf("nothing of the change set %s is held", from.ID)
+			return fmt.Errorf("%w %s is held", ErrNothing, from.ID)
 		}
 		for _, o := range list {
 			if o.State = Discarded; o.HasNew {
