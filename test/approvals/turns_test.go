@@ -3,6 +3,7 @@
 package approvals_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,6 +125,37 @@ func TestTurnWaitCancelled(t *testing.T) {
 	c.tool(v.do(`cat made`)).want("", "slow") // the cancelled wait keeps nothing
 	if _, err := os.Lstat(filepath.Join(v.dir, "cancelled")); err == nil {
 		t.Error("the cancelled call ran")
+	}
+}
+
+// A person's decision in a terminal waits for a run that works in the folder, and
+// says so.
+func TestTurnWaitOfCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sly)
+	v := newVictim(t, w)
+	c := w.connect(choose("once"), "--project", v.dir)
+	c.enable("sly")
+	o := c.tool(v.do(`echo new >CLAUDE.md`)).want("", "1 change waits")
+	sets, _ := o.content["changes"].([]any)
+	id, _ := sets[0].(object)["set"].(string)
+	holder, let := holdTurn(t, w, v)
+	done := make(chan string)
+	go func() {
+		_, stderr, status := w.command("changes", "apply", id)
+		done <- fmt.Sprintf("%d %s", status, stderr)
+	}()
+	select {
+	case said := <-done:
+		t.Fatalf("changes apply did not wait: %s", said)
+	case <-time.After(time.Second):
+	}
+	let()
+	if said := <-done; !strings.HasPrefix(said, "0 ") || !hasAll(said, "Waiting for run", holder, "to end") {
+		t.Errorf("changes apply = %s, want that it waited for %s", said, holder)
+	}
+	if got, err := os.ReadFile(filepath.Join(v.dir, "CLAUDE.md")); string(got) != "new\n" {
+		t.Errorf("CLAUDE.md = %q, %v, want it applied", got, err)
 	}
 }
 

@@ -390,7 +390,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder})
+	t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder})
 	if err != nil {
 		return nil, err
 	}
@@ -426,7 +426,7 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 	}
 	// The turn keeps them from being applied at the same time. A folder that is
 	// gone has none.
-	if t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder}); err == nil {
+	if t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder}); err == nil {
 		defer t.Close()
 	} else if ctx.Err() != nil {
 		return nil, err

@@ -32,6 +32,9 @@ type Options struct {
 	// Own are absolute paths that no run may change wherever they are: pack roots,
 	// and this program's own files.
 	Own []string
+	// Waiting is called when Apply, Discard or Undo has to wait for a run that works
+	// in the folder; nil: nobody is told.
+	Waiting func(Holder)
 	// Logger hears of what recovery did; nil: nobody does.
 	Logger *slog.Logger
 	Now    func() time.Time // nil: time.Now
@@ -47,6 +50,7 @@ type Store struct {
 	maxAge   time.Duration
 	names    *protect.Names
 	own      []string // with links resolved
+	waiting  func(Holder)
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -75,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		sets: filepath.Join(o.Dir, "sets"), open: filepath.Join(o.Dir, "open"), turns: filepath.Join(o.Dir, "turns"),
 		maxBytes: cmp.Or(o.MaxBytes, defaultBytes), maxAge: cmp.Or(o.MaxAge, defaultAge),
-		names: names, log: o.Logger, now: o.Now,
+		names: names, waiting: o.Waiting, log: o.Logger, now: o.Now,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
