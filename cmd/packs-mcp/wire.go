@@ -263,6 +263,8 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
+		// As long as one run may take: then the turn has gone on, or others wait too.
+		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	})
 	asking := gate.Options{
@@ -313,7 +315,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 // keepChanges opens the store of changes for a server. It returns nil if the store
 // cannot be opened: then runs can only read the user's folders.
 func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.Logger) *changes.Store {
-	kept, err := a.changeStore(ctx, cfg, logger)
+	kept, err := a.changeStore(ctx, cfg, logger, nil)
 	if err != nil {
 		logger.Warn("runs cannot change your folders", "err", err, "hint", "mend the folder of the state, and start the server again")
 		return nil
@@ -324,14 +326,14 @@ func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.
 // changeStore opens the store of what runs changed in the user's folders, which all
 // servers share. What would change the questions that are asked stays as it is,
 // whatever its name.
-func (a *app) changeStore(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*changes.Store, error) {
+func (a *app) changeStore(ctx context.Context, cfg *config.Config, logger *slog.Logger, waiting func(changes.Holder)) (*changes.Store, error) {
 	protected := append(slices.Concat(own(cfg), secretFiles(cfg)), cfg.Audit.Path)
 	for _, root := range a.roots(cfg, project(cfg)) {
 		protected = append(protected, root.Dir)
 	}
 	return changes.Open(ctx, changes.Options{
 		Dir: filepath.Join(cfg.Paths.State, "changes"), MaxBytes: cfg.Limits.Held, MaxAge: cfg.Limits.HeldAge,
-		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger,
+		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger, Waiting: waiting,
 	})
 }
 

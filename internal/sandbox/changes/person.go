@@ -261,7 +261,7 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 				return err
 			}
 			if now != token {
-				return errors.New("the folder is not as it was shown any more: look at the changes again")
+				return ErrNotAsShown
 			}
 		}
 		r.From = from.ID
@@ -375,7 +375,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder})
+	t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder})
 	if err != nil {
 		return nil, err
 	}
@@ -385,7 +385,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 	}
 	f := t.folders[0]
 	if f.meta.Dev != from.Dev || f.meta.Ino != from.Ino {
-		return nil, fmt.Errorf("%q is not the folder any more that the changes are of", from.Folder)
+		return nil, fmt.Errorf("%q: %w", from.Folder, ErrOtherFolder)
 	}
 	if from.Expired {
 		return nil, ErrExpired
@@ -395,7 +395,7 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 		return nil, err
 	}
 	if len(r.Ops) == 0 {
-		return nil, fmt.Errorf("nothing of the change set %s is %s", from.ID, state)
+		return nil, fmt.Errorf("%w %s is %s", ErrNothing, from.ID, state)
 	}
 	for i := range r.Ops {
 		r.Ops[i].Slot = strconv.Itoa(i)
@@ -411,7 +411,7 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 	}
 	// The turn keeps them from being applied at the same time. A folder that is
 	// gone has none.
-	if t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder}); err == nil {
+	if t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder}); err == nil {
 		defer t.Close()
 	} else if ctx.Err() != nil {
 		return nil, err
@@ -419,7 +419,7 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 	r, err := s.journal.Discard(from.ID, func(r *record.Record) ([]*record.Op, error) {
 		list := selected(r, Held, paths)
 		if len(list) == 0 {
-			return nil, fmt.Errorf("nothing of the change set %s is held", from.ID)
+			return nil, fmt.Errorf("%w %s is held", ErrNothing, from.ID)
 		}
 		return list, nil
 	})

@@ -30,6 +30,9 @@ type Options struct {
 	// Own are absolute paths that no run may change wherever they are: pack roots,
 	// and this program's own files.
 	Own []string
+	// Waiting is called when Apply, Discard or Undo has to wait for a run that works
+	// in the folder; nil: nobody is told.
+	Waiting func(Holder)
 	// Logger hears of what recovery did; nil: nobody does.
 	Logger *slog.Logger
 	Now    func() time.Time // nil: time.Now
@@ -42,6 +45,7 @@ type Store struct {
 	turns   *turns.Turns
 	names   *protect.Names
 	own     []string // with links resolved
+	waiting func(Holder)
 	log     *slog.Logger
 	now     func() time.Time
 }
@@ -67,7 +71,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{names: names, log: o.Logger, now: o.Now}
+	s := &Store{names: names, waiting: o.Waiting, log: o.Logger, now: o.Now}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

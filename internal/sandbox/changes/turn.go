@@ -45,8 +45,8 @@ type folder struct {
 // A run takes all of its folders at once: two turns, one after the other, could
 // wait for each other.
 //
-// waiting, if it is not nil, is called once with a holder when the turn is not
-// free. When ctx ends first, the error is ctx's cause, wrapped with the holder.
+// waiting, if it is not nil, is called once with the holder when the turn is not
+// free, before Begin waits. When ctx ends first, the error is a [*WaitError].
 func (s *Store) Begin(ctx context.Context, run Run, waiting func(Holder), folders ...Folder) (*Turn, error) {
 	return s.begin(ctx, run, true, waiting, folders)
 }
@@ -71,7 +71,7 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 	if wait {
 		s.recoverNear(ctx, t.folders)
 	}
-	holder := Holder{Run: run, PID: os.Getpid(), Since: s.now()}
+	holder := Holder{Run: run, PID: os.Getpid()}
 	if len(paths) > 0 {
 		holder.Folder = paths[0]
 	}

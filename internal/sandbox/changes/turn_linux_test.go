@@ -38,12 +38,15 @@ func TestTurns(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := errors.New("stopped")
 		holder := Holder{}
+		var wait *WaitError
 		second, err := stores[1].Begin(ctx, Run{ID: "second"}, func(h Holder) { holder = h; cancel(stopped) }, Folder{Path: filepath.Join(dir, tc.second)})
 		switch {
 		case !tc.waits && err != nil, tc.waits && !errors.Is(err, stopped):
 			t.Errorf("%s, then %s: %v, want that it waits: %v", tc.first, tc.second, err, tc.waits)
-		case tc.waits && (holder.Run.ID != "first" || holder.PID != os.Getpid() || !strings.Contains(err.Error(), `"first"`)):
+		case tc.waits && (holder.Run.ID != "first" || holder.PID != os.Getpid() || time.Since(holder.Since) > time.Minute || !strings.Contains(err.Error(), `"first"`)):
 			t.Errorf("%s, then %s: holder %+v, %v", tc.first, tc.second, holder, err)
+		case tc.waits && (!errors.As(err, &wait) || wait.Holder.Run.ID != "first"):
+			t.Errorf("%s, then %s: %#v, want a WaitError with the holder", tc.first, tc.second, err)
 		}
 		if second != nil {
 			do(t, second.Close())

@@ -63,5 +63,8 @@ type (
 	Ending     = layer.Ending
 )
 
-// A Holder is a run that has the turn in a folder.
-type Holder = turns.Holder
+// Who has a turn, and how a wait for it ends; package turns explains each.
+type (
+	Holder    = turns.Holder
+	WaitError = turns.WaitError
+)

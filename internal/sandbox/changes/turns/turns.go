@@ -35,19 +35,41 @@ type Turns struct {
 // it.
 func Open(dir string) (*Turns, error) { return &Turns{dir}, tree.Private(dir) }
 
-// A Holder is a run that has the turn in a folder.
+// A Holder is a run that has the turn in a folder, or is the next to have it. It
+// may be a run of another server. The zero Holder is one that is not known.
 type Holder struct {
 	Run    record.Run `json:"run"`
 	PID    int        `json:"pid"`
 	Since  time.Time  `json:"since"`
-	Folder string     `json:"folder"`
+	Folder string     `json:"folder"` // the first one of its turn
 }
+
+// String names the run, its folder and its process.
+func (h Holder) String() string {
+	if h.PID == 0 {
+		return "another run"
+	}
+	return fmt.Sprintf("run %q in %q (process %d)", h.Run.ID, h.Folder, h.PID)
+}
+
+// A WaitError says that a turn was not free, and that the wait for it ended
+// before it was.
+type WaitError struct {
+	Holder Holder // when the wait ended
+	Err    error  // the cause of the context's end
+}
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("waiting for %s: %v", e.Holder, e.Err)
+}
+
+func (e *WaitError) Unwrap() error { return e.Err }
 
 // Take waits for the turn in the folders with these paths, in which no links
 // are. With wait false, it returns [ErrTaken] instead of waiting.
 //
 // waiting, if it is not nil, is called once with a holder when the turn is not
-// free. When ctx ends first, the error is ctx's cause, wrapped with the holder.
+// free. When ctx ends first, the error is a [*WaitError].
 func (t *Turns) Take(ctx context.Context, h Holder, wait bool, waiting func(Holder), paths ...string) (*Lock, error) {
 	list, err := wants(paths)
 	if err != nil {
@@ -139,21 +161,24 @@ func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Hol
 	for _, w := range c.Wants {
 		f, err := t.take(ctx, w, wait, func() {
 			if waiting != nil {
-				waiting(t.holder(c.Wants))
+				waiting(t.holder(c))
 				waiting = nil
 			}
 		})
 		if err != nil {
 			l.Release()
 			if ctx.Err() != nil {
-				h := t.holder(c.Wants)
-				err = fmt.Errorf("waiting for run %q in %q (process %d): %w", h.Run.ID, h.Folder, h.PID, context.Cause(ctx))
+				err = &WaitError{Holder: t.holder(c), Err: context.Cause(ctx)}
 			}
 			return nil, err
 		}
 		l.held = append(l.held, f)
+		if w.Exclusive {
+			// At once, and not when it has all of them: until then the card in the file
+			// would be of an earlier turn.
+			t.sign(c, w)
+		}
 	}
-	t.sign(c)
 	return l, nil
 }
 
@@ -207,23 +232,19 @@ func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*floc
 	}
 }
 
-// sign writes the card. It only informs: where locks keep others from reading,
-// nobody is told.
-func (t *Turns) sign(c card) {
+// sign writes the card into the file of a lock. It only informs: where locks
+// keep others from reading, nobody is told.
+func (t *Turns) sign(c card, w want) {
+	c.Since = time.Now()
 	data, err := json.Marshal(c)
 	if err != nil {
 		return
 	}
-	for _, w := range c.Wants {
-		if !w.Exclusive {
-			continue
-		}
-		// Over the old card, since emptying the file first takes milliseconds. What is
-		// left of a longer one comes after the first JSON value, and is not read.
-		if f, err := os.OpenFile(filepath.Join(t.dir, w.Key), os.O_WRONLY, 0); err == nil {
-			_, _ = f.Write(append(data, '\n'))
-			_ = f.Close()
-		}
+	// Over the old card, since emptying the file first takes milliseconds. What is
+	// left of a longer one comes after the first JSON value, and is not read.
+	if f, err := os.OpenFile(filepath.Join(t.dir, w.Key), os.O_WRONLY, 0); err == nil {
+		_, _ = f.Write(append(data, '\n'))
+		_ = f.Close()
 	}
 }
 
@@ -235,8 +256,9 @@ func (l *Lock) Release() {
 	l.held = nil
 }
 
-// holder returns who has one of the locks, as far as that can be told.
-func (t *Turns) holder(wants []want) Holder {
+// holder returns who has one of the locks that own needs, as far as that can be
+// told.
+func (t *Turns) holder(own card) Holder {
 	entries, _ := os.ReadDir(t.dir)
 	for _, e := range entries {
 		f := t.lockFile(e.Name())
@@ -252,7 +274,8 @@ func (t *Turns) holder(wants []want) Holder {
 		var c card
 		err = json.NewDecoder(io.LimitReader(file, 1<<20)).Decode(&c)
 		_ = file.Close()
-		if err == nil && c.blocks(wants) {
+		itself := c.PID == own.PID && c.Run == own.Run // which has some of them, and waits for the others
+		if err == nil && !itself && c.blocks(own.Wants) {
 			return c.Holder
 		}
 	}
