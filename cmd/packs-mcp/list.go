@@ -148,6 +148,9 @@ func (a *app) sayNoPacks(cfg *config.Config) {
 	for _, r := range a.roots(cfg, a.packsFolder(cfg)) {
 		fmt.Fprintf(a.stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
 	}
+	if dir, err := os.Getwd(); err == nil && project(cfg) == "" && !severalPeople(cfg) && a.packsFolder(cfg) == "" {
+		fmt.Fprintf(a.stderr, "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
+	}
 	fmt.Fprintln(a.stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
 }
 
