@@ -43,7 +43,11 @@ func (w *world) unprivileged() {
 	}
 	w.program = script
 	// t.TempDir is in a folder that only its owner can enter.
-	for dir := root; dir != filepath.Dir(os.TempDir()) && dir != os.TempDir(); dir = filepath.Dir(dir) {
+	tmp, err := filepath.EvalSymlinks(os.TempDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for dir := root; strings.HasPrefix(dir, tmp+"/"); dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			w.t.Fatal(err)
 		}
@@ -53,6 +57,9 @@ func (w *world) unprivileged() {
 	})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if out, err := w.command("version").CombinedOutput(); err != nil {
+		w.t.Skipf("the program does not start as another user: %v: %s", err, out)
 	}
 }
 
