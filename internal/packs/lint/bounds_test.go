@@ -53,7 +53,7 @@ func TestChecksReportTheirBounds(t *testing.T) {
 	}{
 		{"documents", func(t *testing.T, dir string) { fill(t, dir, maxDocuments+2, 500, "%05d.md", "# Fine\n") }, "d000/00199.md", "3 documents"},
 		{"a large document", func(t *testing.T, dir string) { fill(t, dir, 2, 1, "%d.md", strings.Repeat("x", maxDocument+1)) }, "d000/0.md", "2 documents of more than 1048576 bytes"},
-		{"files", func(t *testing.T, dir string) { fill(t, dir, maxFiles+1, 900, "%05d", "") }, "d022/19999", "2 files"},
+		{"files", func(t *testing.T, dir string) { fill(t, dir, maxFiles+1, 900, "%05d", "") }, "d022/19999", "the pack has more than 20000 files"},
 		{"deep folders", func(t *testing.T, dir string) {
 			fill(t, filepath.Join(dir, strings.Repeat("x/", maxDepth)), 1, 1, "%d.md", "# Deep")
 		}, strings.Repeat("x/", maxDepth) + "d000", "1 folder "},

@@ -131,10 +131,11 @@ func (s *subject) texts(ctx context.Context) error {
 // it, sorted.
 func (s *subject) files(ctx context.Context) ([]string, error) {
 	var found []string
-	var beyond, deep, long skip
+	var deep, long skip
+	beyond := "" // the first file that is too many, where the walk ends
 	var walk func(dir string, depth int) error
 	walk = func(dir string, depth int) error {
-		if err := ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil || beyond != "" {
 			return err
 		}
 		if depth > maxDepth {
@@ -155,7 +156,8 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 			name := path.Join(dir, e.Name)
 			switch {
 			case e.Type == packfs.TypeFile && len(found) >= maxFiles:
-				beyond.add(name)
+				beyond = name
+				return nil
 			case e.Type == packfs.TypeFile:
 				found = append(found, name)
 			case e.Type == packfs.TypeDir && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules":
@@ -169,7 +171,13 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 	if err := walk(".", 0); err != nil {
 		return nil, err
 	}
-	s.skipped(beyond, "file", fmt.Sprintf("not checked: the pack has more than %d", maxFiles), "split the pack, or move what is no part of it elsewhere")
+	if beyond != "" {
+		s.problems = append(s.problems, diag.Diagnostic{
+			Code: CodeNotChecked, Severity: diag.Warning, File: beyond,
+			Message: fmt.Sprintf("the pack has more than %d files, and those from here on are not checked", maxFiles),
+			Hint:    "split the pack, or move what is no part of it elsewhere",
+		})
+	}
 	s.skipped(deep, "folder", fmt.Sprintf("not checked, with all that is in them: they lie more than %d deep", maxDepth), "move what is in there further up")
 	s.skipped(long, "folder", fmt.Sprintf("of more than %d files and folders not checked beyond these", packfs.MaxEntries), "spread them over several folders")
 	slices.Sort(found)
