@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -47,8 +48,9 @@ type listedPack struct {
 	Forbidden bool              `json:"forbidden,omitempty"`
 	Problems  []diag.Diagnostic `json:"problems"`
 
+	set    *tools.Set // nil when it has none
 	unread bool
-	denied []diag.Diagnostic // of Problems: files that are left out
+	denied []diag.Diagnostic // of Problems: files that are left out, and the tools that need them
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -140,16 +142,14 @@ func isListed(p *packs.Pack) bool {
 	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
 }
 
-// broken returns the errors of a pack that a model sees: those of its tools.
-func (l *listedPack) broken() []diag.Diagnostic {
-	return slices.DeleteFunc(slices.Clone(l.Problems), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
-}
-
 // sayNoPacks says where packs were looked for, and what was not looked at there.
 func (a *app) sayNoPacks(cfg *config.Config) {
 	fmt.Fprintln(a.stderr, "No packs. Looked in:")
 	for _, r := range a.roots(cfg, a.packsFolder(cfg)) {
 		fmt.Fprintf(a.stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
+	}
+	if dir, err := os.Getwd(); err == nil && project(cfg) == "" && !severalPeople(cfg) && a.packsFolder(cfg) == "" {
+		fmt.Fprintf(a.stderr, "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
 	}
 	fmt.Fprintln(a.stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
 }
@@ -199,7 +199,7 @@ func describeAll(ctx context.Context, cfg *config.Config, found []*packs.Pack, a
 			l.Forbidden = forbidden
 			if l.Attached {
 				// Only of what a model can use: a survey looks at every file.
-				l.denied = p.Denied(ctx)
+				l.denied = p.Denied(ctx, l.set)
 				l.Problems = append(l.Problems, l.denied...)
 			}
 			if !yield(l) {
@@ -239,14 +239,14 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 // describe says everything about a pack that a person or a program may want to
 // know before it is opened.
 func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
-	_, problems, err := files.Load(p)
+	set, problems, err := files.Load(p)
 	m := p.Metadata()
 	l := listedPack{
 		Version: m.Version, License: m.License, Compatible: m.Compatibility, AllowedTools: m.AllowedTools, Modes: p.Modes(),
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
 		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
 		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
-		Problems: append(slices.Clone(p.Problems), problems...), unread: p.IsUnread(),
+		Problems: append(slices.Clone(p.Problems), problems...), set: set, unread: p.IsUnread(),
 	}
 	if !p.Offered {
 		l.HiddenInMode = cmp.Or(mode, "Global")
@@ -283,9 +283,11 @@ func printPack(w io.Writer, l listedPack, all bool) {
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, oneLine(l.Description, 160), l.Tags))
 	if !all && !l.unread {
-		for _, d := range append(l.broken(), l.denied...) {
-			fmt.Fprint(w, "    ")
-			printProblem(w, d)
+		for _, d := range l.Problems {
+			if d.Severity == diag.Error || slices.Contains(l.denied, d) {
+				fmt.Fprint(w, "    ")
+				printProblem(w, d)
+			}
 		}
 	}
 	if all {
@@ -375,22 +377,23 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		Bytes  int64       `json:"bytes"`
 		Tools  []shownTool `json:"tools"`
 	}{listedPack: describe(p, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
-	if set, _, err := files.Load(p); err == nil && set != nil {
-		for _, t := range set.Tools {
-			out.Tools = append(out.Tools, shownTool{
-				Name: t.Name, Signature: t.Signature(), Description: t.Description,
-				Executable: t.Command != nil, Reason: t.DeclaredOnly,
-			})
-		}
+	var shown []*tools.Tool
+	if out.set != nil {
+		shown = out.set.Tools
 	}
 	tree, err := digest(ctx, p)
 	if err != nil {
-		out.Problems = append(out.Problems, diag.Diagnostic{
-			Code: "not-digested", Severity: diag.Error, Message: err.Error(), Hint: "nothing of this pack can be approved until its files can be read",
-		})
+		out.Problems = append(out.Problems, packs.NotDigested(err))
 	} else {
 		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
-		out.Problems = append(out.Problems, packs.DeniedProblems(tree)...)
+		out.Problems = append(out.Problems, p.DeniedProblems(tree, out.set)...)
+		shown = p.WithoutDenied(tree, shown)
+	}
+	for _, t := range shown {
+		out.Tools = append(out.Tools, shownTool{
+			Name: t.Name, Signature: t.Signature(), Description: t.Description,
+			Executable: t.Command != nil, Reason: t.DeclaredOnly,
+		})
 	}
 	out.Forbidden = rules.Forbids(cfg.Rules, "", p.ID)
 	if asJSON {

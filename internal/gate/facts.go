@@ -378,7 +378,13 @@ func factChange(fact string, then, now []string) []string {
 	}
 	switch fact {
 	case factPack:
-		return []string{"the pack's files changed"}
+		switch {
+		case value(then) != value(now): // the digest
+			return []string{"the pack's files changed"}
+		case len(then) != len(now):
+			return []string{"packs-mcp was updated: answers hold for more about the pack's files"}
+		}
+		return []string{"what the pack's digest leaves out changed"}
 	case factDefinition:
 		return []string{"what the tool declares changed"}
 	case factProgram:
@@ -465,6 +471,12 @@ func interpreterChange(then, now []string) []string {
 			return "none"
 		}
 		return name(one(values, len(values)/interpreterValues-1)[0])
+	}
+	switch {
+	case len(then)%interpreterValues != 0:
+		return []string{"packs-mcp was updated: answers hold for more about the interpreter"}
+	case last(then) == last(now):
+		return []string{"what runs the interpreter changed"}
 	}
 	return []string{fmt.Sprintf("the interpreter was %s, is %s", last(then), last(now))}
 }

@@ -191,6 +191,7 @@ var packDifferences = []difference{
 		`the file "evil\u202e.sh" is new`, true},
 	{"a file less", newFiles(File{"SKILL.md", "sha256:a"}, File{"tools.json", "sha256:c"}), "the file scripts/greet.sh is gone", true},
 	{"another tree of the same name (RP-05)", newFiles(), "the pack's files changed", true},
+	{"the same digest without something", func(r *Request) { r.Pack.Partial = true }, "what the pack's digest leaves out changed", true},
 	{"the same files with other modes", func(r *Request) { r.Pack.Digest = "sha256:ff" }, "the pack's files changed", true},
 	{"another trust", func(r *Request) { r.Pack.Trust = TrustBundled }, "trust was user, is bundled", false},
 	{"no trust any more", func(r *Request) { r.Pack.Trust = TrustUntrusted }, "trust was user, is untrusted", false},
@@ -784,4 +785,24 @@ func (*unsure) Update(change func([]Grant) ([]Grant, error)) error {
 		return err
 	}
 	return errDisk
+}
+
+// An answer that an earlier version of the program kept is asked anew, and the question
+// does not claim that something of the pack changed.
+func TestFactsOfAnEarlierVersion(t *testing.T) {
+	for _, tt := range []struct {
+		fact      string
+		then, now []string
+		want      string
+	}{
+		{factPack, []string{"sha256:a", "false"}, []string{"sha256:a", "false", "false"}, "packs-mcp was updated: answers hold for more about the pack's files"},
+		{factPack, []string{"sha256:a", "false"}, []string{"sha256:b", "false", "false"}, "the pack's files changed"},
+		{factInterpreter, []string{"", "", ""}, nil, "packs-mcp was updated: answers hold for more about the interpreter"},
+		{factInterpreter, []string{"/bin/a", "", "", ""}, []string{"/bin/b", "", "", "", "/bin/a", "", "", ""}, "the interpreter was /bin/a, is /bin/b"},
+		{factInterpreter, []string{"/bin/a", "", "", ""}, nil, "the interpreter was /bin/a, is none"},
+	} {
+		if got := factChange(tt.fact, tt.then, tt.now); len(got) != 1 || got[0] != tt.want {
+			t.Errorf("factChange(%s, %q, %q) = %q, want %q", tt.fact, tt.then, tt.now, got, tt.want)
+		}
+	}
 }

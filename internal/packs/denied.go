@@ -3,17 +3,140 @@ package packs
 import (
 	"context"
 	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// maxDenied is how many denied files of a pack are told of one by one.
-const maxDenied = 20
+// Denied surveys the pack's files, without reading them, and returns what is wrong
+// with those that a digest denies, and with those of its tools that need one, or why
+// there is no digest of them at all.
+func (p *Pack) Denied(ctx context.Context, set *tools.Set) []diag.Diagnostic {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	tree, err := dir.Survey(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return []diag.Diagnostic{NotDigested(err)}
+	}
+	return p.DeniedProblems(tree, set)
+}
+
+// NotDigested is the error that a pack's files have no digest.
+func NotDigested(err error) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: CodeNotDigested, Severity: diag.Error, Message: err.Error(),
+		Hint: "nothing of this pack can be approved until that is mended: remove the files that are not needed",
+	}
+}
 
 // DeniedProblems returns a warning for each entry that a digest denies, the first 20
-// of them, and one for the rest.
-func DeniedProblems(tree *packfs.Tree) []diag.Diagnostic {
+// of them, one for the rest, and one for each tool that stays disabled; set may be nil.
+func (p *Pack) DeniedProblems(tree *packfs.Tree, set *tools.Set) []diag.Diagnostic {
+	out := deniedFiles(tree)
+	if set == nil {
+		return out
+	}
+	for i, t := range p.WithoutDenied(tree, set.Tools) {
+		if t != set.Tools[i] {
+			out = append(out, diag.Diagnostic{
+				Code: CodeFileDenied, Severity: diag.Warning, File: t.File, Line: t.Line,
+				Message: "tool " + strconv.Quote(t.Name) + " stays disabled: " + t.DeclaredOnly,
+				Hint:    "mend that file, and the tool can be enabled",
+			})
+		}
+	}
+	return out
+}
+
+// WithoutDenied returns the tools with those that need a denied file as ones that are
+// only declared: its program, or a file that its template names. A placeholder may
+// still stand for a denied file; see [Pack.DeniedIn].
+func (p *Pack) WithoutDenied(tree *packfs.Tree, all []*tools.Tool) []*tools.Tool {
+	if len(tree.Denied) == 0 {
+		return all
+	}
+	out := slices.Clone(all)
+	for i, t := range out {
+		if t.Command == nil {
+			continue
+		}
+		if err := p.deniedTo(tree, t); err != nil {
+			declared := *t
+			declared.Command, declared.DeclaredOnly = nil, "it needs a file that cannot be used: "+err.Error()
+			out[i] = &declared
+		}
+	}
+	return out
+}
+
+func (p *Pack) deniedTo(tree *packfs.Tree, t *tools.Tool) error {
+	// "./NAME" as the program is in the pack's folder, wherever the tool works.
+	if err := p.DeniedIn(tree, p.Dir, []string{t.Command.Program}); err != nil {
+		return err
+	}
+	dir := ""
+	if t.Command.Cwd == tools.CwdPackRoot {
+		dir = p.Dir
+	}
+	var names []string
+	for _, arg := range t.Command.Args {
+		if text, ok := arg.Literal(); ok {
+			names = append(names, text)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Command.Env)) {
+		if text, ok := t.Command.Env[name].Literal(); ok {
+			names = append(names, text)
+		}
+	}
+	return p.DeniedIn(tree, dir, names)
+}
+
+// DeniedIn returns why one of the texts that name a file of the pack is denied; nil
+// when none is. Relative names are below dir, unless that is empty. A text may be an
+// option with its value, as in --config=FILE. It spares people questions about runs
+// that cannot work, and protects nothing: what is denied is in no copy that runs use.
+func (p *Pack) DeniedIn(tree *packfs.Tree, dir string, texts []string) error {
+	if len(tree.Denied) == 0 || p.Loose {
+		return nil
+	}
+	for _, text := range texts {
+		names := []string{text}
+		if _, value, ok := strings.Cut(text, "="); ok {
+			names = append(names, value)
+		}
+		for _, name := range names {
+			if name != "" && !filepath.IsAbs(name) && dir != "" {
+				name = filepath.Join(dir, name)
+			}
+			rel, err := filepath.Rel(p.Dir, name)
+			if err != nil || name == "" || rel == "." || !filepath.IsLocal(rel) {
+				continue
+			}
+			if err := tree.Denies(filepath.ToSlash(rel)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxDenied is how many denied files of a pack are reported one by one.
+const maxDenied = 20
+
+func deniedFiles(tree *packfs.Tree) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for i, d := range tree.Denied {
 		p := diag.Diagnostic{Code: CodeFileDenied, Severity: diag.Warning, File: d.Path}
@@ -38,20 +161,4 @@ func DeniedProblems(tree *packfs.Tree) []diag.Diagnostic {
 		out = append(out, p)
 	}
 	return out
-}
-
-// Denied surveys the pack's files, without reading them, and returns what is wrong
-// with those that a digest denies. A pack that cannot be surveyed has none: whoever
-// needs it says why.
-func (p *Pack) Denied(ctx context.Context) []diag.Diagnostic {
-	dir, err := p.OpenDir()
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	tree, err := dir.Survey(ctx)
-	if err != nil {
-		return nil
-	}
-	return DeniedProblems(tree)
 }

@@ -148,8 +148,8 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 const toolsJSON = "tools.json"
 
 // maxToolFiles is how many files with tools of one pack are known: more than
-// any configuration allows tools.
-const maxToolFiles = 10_000
+// any configuration allows tools, so that the rest is not left out in silence.
+const maxToolFiles = 10_001
 
 // toolFilesHere returns the files that declare tools beside the entry document:
 // tools.json, then every *.tool.json.

@@ -45,6 +45,7 @@ const (
 	CodeDescriptionShort = "description-long"   // info: the model sees only the beginning
 	CodeLooseFolder      = "loose-tool-folder"  // error: a file in a folder of tools wants a folder of its own
 	CodeFileDenied       = "file-denied"        // warning: a file, or a folder, is left out of what is served
+	CodeNotDigested      = "not-digested"       // error: the pack's files have no digest
 	CodeToolsUnreadable  = "tools-unreadable"   // error: a file that declares tools cannot be read
 )
 

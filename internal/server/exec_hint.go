@@ -34,7 +34,17 @@ func (s *Server) meantCommand(c *call, pack *packs.Pack, p *execParams) string {
 	if hint := ofWorkspace(c, p.Command, p.Args); hint != "" {
 		return hint
 	}
+	if name := ofPack(pack, strings.ReplaceAll(p.Command, `\`, "/")); name != "" {
+		return fmt.Sprintf("A program of the pack begins with ./, and its path has slashes: call again with %s.", spelledCall(name, p.Args))
+	}
 	words := strings.Fields(p.Command)
+	if len(words) == 0 {
+		return "command names one program: call again with its name."
+	}
+	if name, _, ok := strings.Cut(words[0], "="); ok && isVariable(name) && len(words) > 1 {
+		return "command takes one program and no arguments, and no variables before it: there is no shell. Call again with the program as the command; " +
+			`where it needs a variable, "command":"env" takes NAME=VALUE, the program and its arguments as args.`
+	}
 	if len(words) < 2 {
 		return ""
 	}
@@ -50,6 +60,11 @@ func (s *Server) meantCommand(c *call, pack *packs.Pack, p *execParams) string {
 		return hint
 	}
 	return fmt.Sprintf("command takes one program and no arguments: call again with %s.", spelledCall(program, args))
+}
+
+// isVariable reports whether a text is the name of a variable, as shells have them.
+func isVariable(name string) bool {
+	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
 // spelledCall is how a command is written, as JSON.

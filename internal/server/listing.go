@@ -114,11 +114,15 @@ func (s *Server) packTool(pack *packs.Pack, t *tools.Tool, listed string) mcp.To
 	if strings.Contains(about, "\n") {
 		of = "\n\n" + of[1:] // and not in the last example
 	}
+	output := envelopeSchema
+	if t.Output.Merged {
+		output = anyEnvelopeSchema
+	}
 	return mcp.Tool{
 		Name: listed, Title: title,
 		Description:     shorten(strings.TrimSpace(about+of), s.limits.Description),
 		RawInputSchema:  readable(t.PortableSchema()),
-		RawOutputSchema: json.RawMessage(envelopeSchema),
+		RawOutputSchema: json.RawMessage(output),
 		Annotations:     mcp.ToolAnnotation{Title: title, ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &network},
 	}
 }

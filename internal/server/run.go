@@ -32,8 +32,9 @@ type runEnvelope struct {
 	Output     *string     `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
 	Truncated  bool        `json:"truncated"`
 	DurationMS int64       `json:"duration_ms"`
-	Parsed     *any        `json:"parsed,omitempty"` // standard output alone, as JSON
-	Error      *toolError  `json:"error,omitempty"`
+	Parsed     *any        `json:"parsed,omitempty"`  // standard output alone, as JSON
+	Error      any         `json:"error,omitempty"`   // a *toolError; of a Markdown tool's run its message, a string
+	Failure    *toolError  `json:"failure,omitempty"` // of a Markdown tool's run: what Error is elsewhere
 	Notes      []string    `json:"notes,omitempty"`
 	Artifacts  []artifact  `json:"artifacts,omitempty"`
 	Changes    []changeSet `json:"changes,omitempty"`
@@ -56,9 +57,17 @@ type artifact struct {
 // schema without keywords for a mistake accepts, too.
 const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"null"}]}`
 
-const envelopeSchema = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
+// Output schemas of runs: of all but those of Markdown tools, and of any.
+const (
+	envelopeSchema    = envelopeBefore + errorProperty + envelopeBehind
+	anyEnvelopeSchema = envelopeBefore + `"error":{"anyOf":[` + errorSchema + `,{"type":"string"}]},"failure":` + errorSchema + envelopeBehind
+)
+
+const envelopeBefore = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
 	`"success":{"type":"boolean"},"stdout":{"type":"string"},"stderr":{"type":"string"},"output":{"type":"string"},"truncated":{"type":"boolean"},` +
-	`"duration_ms":{"type":"integer"},"parsed":` + anyJSON + `,` + errorProperty + `,"notes":{"type":"array","items":{"type":"string"}},` +
+	`"duration_ms":{"type":"integer"},"parsed":` + anyJSON + `,`
+
+const envelopeBehind = `,"notes":{"type":"array","items":{"type":"string"}},` +
 	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},"changes":` + changesSchema + `,` +
 	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
 
@@ -178,10 +187,22 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 		e.Truncated = res.Stdout.Truncated() || res.Stderr.Truncated()
 	}
 	r.format(e, res.Stdout, limits)
-	e.Error = r.cause(res, limits, e.OK)
+	e.fail(r.cause(res, limits, e.OK), r.output.Merged)
 	e.notes(res)
 	e.Artifacts, e.made = r.artifacts(res)
 	return e
+}
+
+// fail says why a run failed; cause is nil when it did not. specs/skill-md-tools §4.3:
+// "error": "Command failed with exit code 1".
+func (e *runEnvelope) fail(cause *toolError, markdown bool) {
+	switch {
+	case cause == nil:
+	case markdown:
+		e.Error, e.Failure = cause.Message, cause
+	default:
+		e.Error = cause
+	}
 }
 
 // format adds what the tool makes of standard output. It is read before it is

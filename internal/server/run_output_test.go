@@ -125,6 +125,15 @@ func TestFailedRunsSayWhy(t *testing.T) {
 	} {
 		got, isError := w.tool("p__"+tt.tool, map[string]any{})
 		e, _ := got["error"].(map[string]any)
+		if slices.Contains(tt.fields, "output") {
+			// The specification's own form, and ours beside it.
+			if got["error"] != tt.message {
+				t.Errorf("%s: error = %v, want %q", tt.tool, got["error"], tt.message)
+			}
+			e, _ = got["failure"].(map[string]any)
+		} else if got["failure"] != nil {
+			t.Errorf("%s: failure = %v, want none", tt.tool, got["failure"])
+		}
 		if isError != (tt.code != "") || tt.code != "" && (e["code"] != tt.code || e["message"] != tt.message) || tt.code == "" && e != nil {
 			t.Errorf("%s = %v (isError %v), want the error %s: %s", tt.tool, got, isError, tt.code, tt.message)
 		}

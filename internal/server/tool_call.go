@@ -39,7 +39,7 @@ func callTool() *baseTool {
 			`"tool":{"type":"string","description":"as declared or as listed"},` +
 			`"arguments":{"type":"object","description":"as in the tool's signature"},` +
 			`"workspace":{"type":"string","description":"handle that a run returned; new for another"}},"required":["pack_id","tool","arguments"],"additionalProperties":false}`,
-		output:      envelopeSchema,
+		output:      anyEnvelopeSchema,
 		annotations: mcp.ToolAnnotation{Title: "Call a pack's tool", ReadOnlyHint: &no, DestructiveHint: &yes, IdempotentHint: &no, OpenWorldHint: &yes},
 		prepare:     (*Server).prepareCallTool,
 	}

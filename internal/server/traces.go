@@ -61,8 +61,11 @@ func untraced(mcp.JSONRPCMessage) {}
 func codeOf(v any) string {
 	switch v := v.(type) {
 	case *runEnvelope:
-		if v.Error != nil {
-			return v.Error.Code
+		if v.Failure != nil {
+			return v.Failure.Code
+		}
+		if e, ok := v.Error.(*toolError); ok {
+			return e.Code
 		}
 	case map[string]any:
 		if e, ok := v["error"].(*toolError); ok {

@@ -275,6 +275,9 @@ func wholeWay(t *testing.T, listsAgain bool) []play {
 			if diff := cmp.Diff(doc, seen.last(t)["entry_doc"]); diff != "" {
 				t.Errorf("open_docs (-want +got):\n%s", diff)
 			}
+			if folder, _ := seen.last(t)["folder"].(string); !filepath.IsAbs(folder) || !strings.HasSuffix(filepath.ToSlash(folder), "/packs/field-notes") {
+				t.Errorf("open_docs: folder = %q, want the pack's", folder)
+			}
 			offers(seen, baseTools)
 			return call("capability_packs_enable_tools", map[string]any{"pack_id": "field-notes"})(seen)
 		},

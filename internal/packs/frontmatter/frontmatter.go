@@ -305,12 +305,25 @@ type parser struct {
 func (p *parser) report(s diag.Severity, code string, line, column int, message, hint string) {
 	if s != diag.Error {
 		if p.warnings++; p.warnings > maxWarnings {
+			if p.warnings == maxWarnings+1 {
+				p.cutShort()
+			}
 			return
 		}
 	}
 	p.problems = append(p.problems, diag.Diagnostic{
 		Code: code, Severity: s, File: p.file, Line: line, Column: column, Message: message, Hint: hint,
 	})
+}
+
+// cutShort says with the last warning that there are more.
+func (p *parser) cutShort() {
+	for i := len(p.problems) - 1; i >= 0; i-- {
+		if d := &p.problems[i]; d.Severity != diag.Error {
+			d.Message += "; more problems are not shown"
+			return
+		}
+	}
 }
 
 // mapping reads the block's YAML, with recovery, into a Document that has

@@ -2,6 +2,7 @@ package frontmatter
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -237,6 +238,8 @@ func TestLimits(t *testing.T) {
 	many := "---\nname: a\ndescription: b\n" + strings.Repeat("x: y: z\n", 1000) + "---\n"
 	if _, problems := Parse("f", []byte(many)); len(problems) > maxWarnings {
 		t.Errorf("Parse = %d warnings, want at most %d", len(problems), maxWarnings)
+	} else if last := problems[len(problems)-1]; strings.Count(fmt.Sprint(problems), "more problems are not shown") != 1 || !strings.Contains(last.Message, "more problems are not shown") {
+		t.Errorf("the last of %d warnings = %v, want it to say that there are more", len(problems), last)
 	}
 }
 

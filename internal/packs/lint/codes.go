@@ -7,6 +7,7 @@ const (
 	CodePathMissing     = "path-missing"     // error: nothing is there
 	CodePathUnsupported = "path-unsupported" // error: neither a folder nor a file that declares anything
 	CodeFileUnreadable  = "file-unreadable"  // error: a file that belongs to the pack cannot be read
+	CodeNotChecked      = "not-checked"      // warning: a bound of the checks left something out
 
 	CodeKeyUnknown    = "frontmatter-key-unknown" // info; a warning in skill-md, an error in agent-skills and under --strict
 	CodeNameFormat    = "name-format"             // agent-skills, skill-md: error: not a name as the specification has it

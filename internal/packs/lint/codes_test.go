@@ -199,7 +199,6 @@ func directives(t *testing.T, a *txtar.Archive) (opts Options, path string) {
 
 // elsewhere are codes that no file can cause by itself, with what tests them.
 var elsewhere = map[string]string{ // never modified
-	"not-digested": "cmd/packs-mcp: show, when a file cannot be read",
 }
 
 const validPack = "---\nname: p\ndescription: d\n---\nbody\n"
@@ -230,6 +229,14 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 			t.Skipf("symlinks: %v", err)
 		}
 		return scanProblems(t, packs.Options{Roots: []packs.Root{{Dir: circle}}})
+	},
+	packs.CodeNotDigested: func(t *testing.T) []diag.Diagnostic {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte(validPack)}, {Name: "p/a", Data: make([]byte, 700<<10)}, {Name: "p/b", Data: make([]byte, 700<<10)}})
+		return check(t, filepath.Join(dir, "p"), Options{Limits: packs.Limits{PackSize: 1 << 20}}).Packs[0].Problems
+	},
+	CodeNotChecked: func(t *testing.T) []diag.Diagnostic {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte(validPack)}, {Name: "p/long.md", Data: make([]byte, maxDocument+1)}})
+		return check(t, filepath.Join(dir, "p"), Options{}).Packs[0].Problems
 	},
 	packs.CodeFileDenied: func(t *testing.T) []diag.Diagnostic {
 		dir := filepath.Join(t.TempDir(), "p")

@@ -3,6 +3,7 @@ package lint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -19,7 +20,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// Bounds on what is looked at for the sake of warnings.
+// Bounds on what is looked at for the sake of warnings. What they leave out is
+// reported with [CodeNotChecked].
 const (
 	maxDocuments    = 200
 	maxDocument     = 1 << 20 // bytes of one document
@@ -27,6 +29,30 @@ const (
 	maxFiles        = 20_000
 	maxDepth        = 20
 )
+
+// A skip is what one bound leaves out of the checks.
+type skip struct {
+	first string // the path of the first
+	count int
+}
+
+func (k *skip) add(file string) {
+	if k.count++; k.count == 1 {
+		k.first = file
+	}
+}
+
+// skipped reports what a bound left out, if it did. The message goes on after "3
+// documents".
+func (s *subject) skipped(k skip, unit, message, hint string) {
+	if k.count == 0 {
+		return
+	}
+	s.problems = append(s.problems, diag.Diagnostic{
+		Code: CodeNotChecked, Severity: diag.Warning, File: k.first,
+		Message: fmt.Sprintf("%s %s; this is the first", diag.Count(k.count, unit), message), Hint: hint,
+	})
+}
 
 // A text is something that a pack says, with its place.
 type text struct {
@@ -53,6 +79,7 @@ func (s *subject) texts(ctx context.Context) error {
 		return err
 	}
 	documents := 0
+	var beyond, large skip
 	for _, name := range files {
 		s.fileName(name)
 		base := path.Base(name)
@@ -61,11 +88,19 @@ func (s *subject) texts(ctx context.Context) error {
 		if isDocument {
 			documents++
 		}
-		if !isTools && (!isDocument || documents > maxDocuments && name != s.pack.Entry) {
+		if !isTools && !isDocument {
+			continue
+		}
+		isOther := !isTools && name != s.pack.Entry // nobody else says what is wrong with it
+		if isOther && documents > maxDocuments {
+			beyond.add(name)
 			continue
 		}
 		src, err := s.dir.ReadAll(name, maxDocument)
 		if err != nil {
+			if _, tooLarge := errors.AsType[*packfs.TooLargeError](err); tooLarge && isOther {
+				large.add(name)
+			}
 			continue // whoever needs the file says so
 		}
 		if set := charset.Of(src); isDocument && set != charset.UTF8 {
@@ -85,6 +120,8 @@ func (s *subject) texts(ctx context.Context) error {
 			s.look(text{file: name, line: 1, column: 1, what: "the document", s: strings.TrimPrefix(string(src), "\ufeff"), document: true, quiet: true})
 		}
 	}
+	s.skipped(beyond, "document", fmt.Sprintf("not checked: the pack has more than %d", maxDocuments), "split the pack, or read them yourself")
+	s.skipped(large, "document", fmt.Sprintf("of more than %d bytes not checked", maxDocument), "split the document, or read it yourself")
 	s.markdownTools()
 	s.programs()
 	return ctx.Err()
@@ -94,14 +131,23 @@ func (s *subject) texts(ctx context.Context) error {
 // it, sorted.
 func (s *subject) files(ctx context.Context) ([]string, error) {
 	var found []string
+	var deep, long skip
+	beyond := "" // the first file that is too many, where the walk ends
 	var walk func(dir string, depth int) error
 	walk = func(dir string, depth int) error {
-		if err := ctx.Err(); err != nil || depth > maxDepth || len(found) > maxFiles {
+		if err := ctx.Err(); err != nil || beyond != "" {
 			return err
 		}
-		entries, _, err := s.dir.List(dir)
+		if depth > maxDepth {
+			deep.add(dir)
+			return nil
+		}
+		entries, truncated, err := s.dir.List(dir)
 		if err != nil {
 			return nil // serving it says so
+		}
+		if truncated {
+			long.add(dir)
 		}
 		if dir != "." && slices.ContainsFunc(entries, func(e packfs.Entry) bool { return strings.EqualFold(e.Name, skillFile) }) {
 			return nil // another pack
@@ -109,6 +155,9 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 		for _, e := range entries {
 			name := path.Join(dir, e.Name)
 			switch {
+			case e.Type == packfs.TypeFile && len(found) >= maxFiles:
+				beyond = name
+				return nil
 			case e.Type == packfs.TypeFile:
 				found = append(found, name)
 			case e.Type == packfs.TypeDir && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules":
@@ -122,6 +171,15 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 	if err := walk(".", 0); err != nil {
 		return nil, err
 	}
+	if beyond != "" {
+		s.problems = append(s.problems, diag.Diagnostic{
+			Code: CodeNotChecked, Severity: diag.Warning, File: beyond,
+			Message: fmt.Sprintf("the pack has more than %d files, and those from here on are not checked", maxFiles),
+			Hint:    "split the pack, or move what is no part of it elsewhere",
+		})
+	}
+	s.skipped(deep, "folder", fmt.Sprintf("not checked, with all that is in them: they lie more than %d deep", maxDepth), "move what is in there further up")
+	s.skipped(long, "folder", fmt.Sprintf("of more than %d files and folders not checked beyond these", packfs.MaxEntries), "spread them over several folders")
 	slices.Sort(found)
 	return found, nil
 }
@@ -192,6 +250,13 @@ func (s *subject) warn(t text, code string, offset int, message, hint string) {
 		}
 	}
 	if count >= maxTextWarnings {
+		more := diag.Diagnostic{
+			Code: tools.CodeMore, Severity: diag.Info, File: t.file,
+			Message: "more problems of the texts in this file are not shown", Hint: "mend these first",
+		}
+		if !slices.Contains(s.problems, more) {
+			s.problems = append(s.problems, more)
+		}
 		return
 	}
 	d := diag.Diagnostic{Code: code, Severity: diag.Warning, File: t.file, Line: t.line, Column: t.column, Pointer: t.pointer, Message: message, Hint: hint}

@@ -21,7 +21,7 @@ import (
 type Denied struct {
 	Path   string // with slashes; it may hold any byte but NUL
 	Reason error  // of a [PathError]
-	line   string // its line in the digest; "" for FIFOs, sockets and devices
+	line   string // its line in the digest; "" for FIFOs, sockets and devices, which have none
 }
 
 func (d Denied) Error() string { return (&PathError{d.Path, d.Reason}).Error() }
@@ -68,11 +68,9 @@ func isOdd(name string) bool {
 	return !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// IsPartial reports whether the digest leaves out the content of some entry. FIFOs,
-// sockets and devices have no content of their own.
-func (t *Tree) IsPartial() bool {
-	return slices.ContainsFunc(t.Denied, func(d Denied) bool { return d.line != "" })
-}
+// IsPartial reports whether there is something that a program could read, and that the
+// digest does not cover.
+func (t *Tree) IsPartial() bool { return len(t.Denied) > 0 }
 
 // Denies returns why the file or directory that a clean path leads to by the digested
 // symlinks is denied; nil when it is not.

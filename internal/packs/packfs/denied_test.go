@@ -152,3 +152,31 @@ func TestDeniesOnlyAccess(t *testing.T) {
 		}
 	}
 }
+
+// A directory that has but one file for callers cannot do without it.
+func TestDeniedAlone(t *testing.T) {
+	dir := tree(t, map[string]string{"a.tool.json": "123456"})
+	d, err := OpenFile(filepath.Join(dir, "a.tool.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	d.LimitTree(5)
+	if got, err := d.Digest(t.Context(), nil); !errors.As(err, new(*TooLargeError)) {
+		t.Errorf("Digest = %+v, %v; want it to fail", got, err)
+	}
+	if got, err := d.Survey(t.Context()); !errors.As(err, new(*TooLargeError)) {
+		t.Errorf("Survey = %+v, %v; want it to fail", got, err)
+	}
+}
+
+// Beyond the number of files there is no digest of a part: which files are in it would
+// be up to the order of the directory.
+func TestDigestOfTooManyFiles(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"})
+	got, err := open(t, dir).walk(&treeWalk{ctx: t.Context(), within: Bound{Files: 3}, tree: &Tree{}}, nil)
+	tooLarge := new(TooLargeError)
+	if !errors.As(err, &tooLarge) || tooLarge.Unit != "files" || !tooLarge.Tree {
+		t.Errorf("walk = %+v, %v; want a failure about the number of files", got, err)
+	}
+}

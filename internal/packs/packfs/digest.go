@@ -154,7 +154,8 @@ func (c *DigestCache) clock() time.Time {
 // cannot be read, files that alone are larger than the limit of 4 GiB (see
 // [Dir.LimitTree]), names that are not UTF-8 or hold control characters, and links
 // whose target holds a line break (two different trees could have one digest). They
-// are part of the digest as what they are. It fails, rather than leave something
+// are part of the digest as what they are; in a directory that [OpenFile] opened they
+// fail it. It fails, rather than leave something
 // out, when a file changes meanwhile, beyond 200,000 files and links, when all other
 // files together are larger than the limit, beyond 64 levels, and when ctx ends.
 func (d *Dir) Digest(ctx context.Context, cache *DigestCache) (*Tree, error) {
@@ -221,7 +222,10 @@ func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
 	if d.only == "" {
 		err = w.dir(d.root, to, "", 0)
 	} else {
-		err = w.entry(d.root, to, "", d.only, 0)
+		// Without its one file, nothing is left of it.
+		if err = w.entry(d.root, to, "", d.only, 0); err == nil && len(w.tree.Denied) > 0 {
+			err = &PathError{d.only, w.tree.Denied[0].Reason}
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -293,7 +297,7 @@ func (w *treeWalk) entry(root, to *os.Root, rel, name string, depth int) error {
 	}
 	at := join(rel, name)
 	if w.entries++; w.entries > w.within.Files {
-		return &PathError{at, &TooLargeError{Size: int64(w.entries), Limit: int64(w.within.Files), Unit: "files", Tree: !w.strict}}
+		return &PathError{".", &TooLargeError{Size: int64(w.entries), Limit: int64(w.within.Files), Unit: "files", Tree: !w.strict}}
 	}
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -396,7 +400,7 @@ func (w *treeWalk) file(root, to *os.Root, at, name string, info fs.FileInfo) er
 	}
 	w.tree.Bytes += info.Size()
 	if w.tree.Bytes > w.within.Bytes {
-		return &PathError{at, &TooLargeError{Size: w.tree.Bytes, Limit: w.within.Bytes, Tree: !w.strict}}
+		return &PathError{".", &TooLargeError{Size: w.tree.Bytes, Limit: w.within.Bytes, Tree: !w.strict}}
 	}
 	file := TreeFile{Path: at, Size: info.Size(), Digest: text(sum[:]), Exec: info.Mode()&0o111 != 0}
 	bit := "0"

@@ -60,6 +60,28 @@ func TestSpecialFiles(t *testing.T) {
 	if err != nil || len(tree.Files) != 0 {
 		t.Errorf("Digest = %v, %v, want no files", tree, err)
 	}
+	// What can be read of them is not in the digest, and so is in no copy either.
+	if len(tree.Denied) != len(names)-1 || !tree.IsPartial() {
+		t.Errorf("Digest denies %v, want all of %q but the link", tree.Denied, names)
+	}
+	for _, name := range names {
+		if err := tree.Denies(name); !errors.Is(err, ErrNotRegular) {
+			t.Errorf("Denies(%q) = %v, want %v", name, err, ErrNotRegular)
+		}
+	}
+	at := t.TempDir()
+	to, err := os.OpenRoot(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	copied, err := d.CopyTo(t.Context(), to)
+	if err != nil || copied.Digest != tree.Digest {
+		t.Fatalf("CopyTo = %v, %v; want the digest of the tree", copied, err)
+	}
+	if entries, err := os.ReadDir(at); err != nil || len(entries) != 1 {
+		t.Errorf("the copy holds %v, %v; want only the link", entries, err)
+	}
 }
 
 // FS-02: while a directory and a link out of it change places, nothing outside
