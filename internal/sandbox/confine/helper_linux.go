@@ -36,7 +36,11 @@ func help() int {
 	if err != nil {
 		return 1 // there is nobody to tell
 	}
-	r := carryOut(job, stdio)
+	group := newJobGroup(job)
+	if group != nil {
+		defer group.remove() // nobody waits for that
+	}
+	r := carryOut(job, stdio, group)
 	for message := r.Message(); len(message) > 0; {
 		n, err := unix.Write(lifeline, message)
 		if err != nil {
@@ -91,8 +95,22 @@ func receive() (*Job, []int, error) {
 	return job, stdio, err
 }
 
-// carryOut starts the program and returns when nothing of it is left.
-func carryOut(job *Job, stdio []int) *Report {
+// newJobGroup makes the control group that a job asks for; nil: it asks for none,
+// or none can be made.
+func newJobGroup(job *Job) *pidsGroup {
+	limit := job.Limits.Processes
+	if limit <= 0 || job.Group == "" {
+		return nil
+	}
+	if job.Namespaces {
+		limit++ // our init
+	}
+	return newPidsGroup(job.Group, limit)
+}
+
+// carryOut starts the program, in a control group or with nil in none, and returns
+// when nothing of it is left.
+func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 	orders, report, err := pipes()
 	if err != nil {
 		return failure("make pipes for the program", err)
@@ -107,16 +125,6 @@ func carryOut(job *Job, stdio []int) *Report {
 		}
 	}
 	f := &family{}
-	var group *pidsGroup
-	if job.Limits.Processes > 0 && job.Group != "" {
-		limit := job.Limits.Processes
-		if job.Namespaces {
-			limit++ // our init
-		}
-		if group = newPidsGroup(job.Group, limit); group != nil {
-			defer group.remove()
-		}
-	}
 	uid, gid := os.Getuid(), os.Getgid()
 	moves := []move{{report[1], fdReport}, {stdio[0], fdStdin}, {stdio[1], fdStdout}, {stdio[2], fdStderr}, {questions[1], fdQuestions}}
 	if job.Namespaces {
@@ -127,7 +135,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		}
 		f.setup.descriptors(append(moves, move{orders[0], fdOrders}, move{lifeline, fdServer}))
 		f.setup.signals()
-		f.setup.join(group)
+		f.join(&f.setup, group)
 		f.setup.namespaces(job, uid, gid)
 		f.setup.unprivileged(true)
 	} else {
@@ -136,7 +144,7 @@ func carryOut(job *Job, stdio []int) *Report {
 		}
 		f.program.descriptors(moves)
 		f.program.signals()
-		f.program.join(group)
+		f.join(&f.program, group)
 		f.program.sacrifice() // while its files in /proc are its own
 		f.program.unprivileged(false)
 	}
