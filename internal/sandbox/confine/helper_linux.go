@@ -32,6 +32,7 @@ func init() {
 // help is the helper's whole life. It runs on the process's first thread, to
 // which Go ties the initialisation of packages.
 func help() int {
+	rehearse()
 	job, stdio, err := receive()
 	if err != nil {
 		return 1 // there is nobody to tell
@@ -124,35 +125,12 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 			return failure("place the program's descriptors", unix.EMFILE)
 		}
 	}
-	f := &family{}
-	uid, gid := os.Getuid(), os.Getgid()
-	moves := []move{{report[1], fdReport}, {stdio[0], fdStdin}, {stdio[1], fdStdout}, {stdio[2], fdStderr}, {questions[1], fdQuestions}}
-	if job.Namespaces {
-		f.ns = true
-		f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWUTS
-		if !job.HostNet {
-			f.flags |= unix.CLONE_NEWNET
-		}
-		f.setup.descriptors(append(moves, move{orders[0], fdOrders}, move{lifeline, fdServer}))
-		f.setup.signals()
-		f.join(&f.setup, group)
-		f.setup.namespaces(job, uid, gid)
-		f.setup.unprivileged(true)
-	} else {
+	if !job.Namespaces {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return failure("become the one to whom orphans fall", err)
 		}
-		f.program.descriptors(moves)
-		f.program.signals()
-		f.join(&f.program, group)
-		f.program.sacrifice() // while its files in /proc are its own
-		f.program.unprivileged(false)
 	}
-	if job.Filter.NoScope {
-		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))
-	}
-	f.program.program(job)
-
+	f := newFamily(job, group, ends{stdio: stdio, orders: orders[0], report: report[1], questions: questions[1]})
 	pid, err := f.fork()
 	if err != nil {
 		step := "start a process"
@@ -161,7 +139,7 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 		}
 		return failure(step, err)
 	}
-	if f.ns && uid == 0 {
+	if f.ns && os.Getuid() == 0 {
 		err := mapUsers(pid)
 		if err == nil {
 			_, err = unix.Write(orders[1], []byte{0})
@@ -183,6 +161,41 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 		broker: newBroker(questions[0], &sharedMemory{limit: job.Limits.Data, alive: func() (int, bool) { return sharedAlive(pid, job.Namespaces) }}),
 	}
 	return s.watch()
+}
+
+// ends are the descriptors that a child gets.
+type ends struct {
+	stdio                     []int
+	orders, report, questions int
+}
+
+// newFamily plans all that the children of a job do.
+func newFamily(job *Job, group *pidsGroup, e ends) *family {
+	f := &family{}
+	moves := []move{{e.report, fdReport}, {e.stdio[0], fdStdin}, {e.stdio[1], fdStdout}, {e.stdio[2], fdStderr}, {e.questions, fdQuestions}}
+	if job.Namespaces {
+		f.ns = true
+		f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWUTS
+		if !job.HostNet {
+			f.flags |= unix.CLONE_NEWNET
+		}
+		f.setup.descriptors(append(moves, move{e.orders, fdOrders}, move{lifeline, fdServer}))
+		f.setup.signals()
+		f.join(&f.setup, group)
+		f.setup.namespaces(job, os.Getuid(), os.Getgid())
+		f.setup.unprivileged(true)
+	} else {
+		f.program.descriptors(moves)
+		f.program.signals()
+		f.join(&f.program, group)
+		f.program.sacrifice() // while its files in /proc are its own
+		f.program.unprivileged(false)
+	}
+	if job.Filter.NoScope {
+		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))
+	}
+	f.program.program(job)
+	return f
 }
 
 // pipes makes the pipe for orders to an init, and the one for records.
