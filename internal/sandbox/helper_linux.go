@@ -209,12 +209,17 @@ func (s *spares) take() (*helper, error) {
 // the same time. Before that, starting one would slow the run down.
 const refillDuring = 100 * time.Millisecond
 
+// refillAfter is how long after a run's end another helper is made ready: when its
+// answer is out, and before the next call can have come to its run.
+const refillAfter = 2 * time.Millisecond
+
 // refill has a helper made ready when a run is over, or has been going on for some
 // time, unless there is one by then.
 func (s *spares) refill(over <-chan struct{}) {
 	s.background(func() {
 		select {
 		case <-over:
+			time.Sleep(refillAfter)
 		case <-time.After(refillDuring):
 		}
 		s.mu.Lock()

@@ -131,6 +131,12 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 		}
 	}
 	f := newFamily(job, group, ends{stdio: stdio, orders: orders[0], report: report[1], questions: questions[1]})
+	var maps []userMap
+	if f.ns && os.Getuid() == 0 {
+		if maps, err = userMaps(); err != nil {
+			return failure(stepIDs, err)
+		}
+	}
 	pid, err := f.fork()
 	if err != nil {
 		step := "start a process"
@@ -139,15 +145,15 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 		}
 		return failure(step, err)
 	}
-	if f.ns && os.Getuid() == 0 {
-		err := mapUsers(pid)
+	if maps != nil {
+		err := mapUsers(pid, maps)
 		if err == nil {
 			_, err = unix.Write(orders[1], []byte{0})
 		}
 		if err != nil {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
-			return failure("give the namespace its ids", err)
+			return failure(stepIDs, err)
 		}
 	}
 	// Only now: who cannot be dumped does not own his files in /proc, and the
@@ -162,6 +168,8 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 	}
 	return s.watch()
 }
+
+const stepIDs = "give the namespace its ids"
 
 // ends are the descriptors that a child gets.
 type ends struct {

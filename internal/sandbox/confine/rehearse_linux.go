@@ -17,6 +17,7 @@ func rehearse() {
 	if err == nil {
 		_ = newFamily(job, nil, ends{stdio: make([]int, stdioCount)})
 	}
+	_, _ = userMaps()
 }
 
 // rehearsal is a job of about the usual size.
