@@ -41,8 +41,13 @@ import (
 func main() {
 	n := flag.Int("n", 200, "how often each is started")
 	resident := flag.String("resident", "10,1024", "sizes of this process in MiB, in rising order")
+	over := flag.Bool("overshoot", false, "measure how far runs get past the bounds of folders on disk, and nothing else")
 	flag.Parse()
-	if err := run(os.Stdout, *n, *resident); err != nil {
+	measure := func(w io.Writer) error { return run(w, *n, *resident) }
+	if *over {
+		measure = measureOvershoot
+	}
+	if err := measure(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
