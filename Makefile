@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -60,6 +60,17 @@ bench-micro:
 # A run of a program, plain, at each level, and under bubblewrap, in one run.
 bench-sandbox:
 	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o .cache/bench-sandbox ./test/sandbox/bench && .cache/bench-sandbox -n 200
+
+# Runs with pauses between the calls, beside bubblewrap's own and beside the build of
+# another commit (make bench-runs BASE=v0.1.0), as root and as another user.
+bench-runs:
+	@BENCH_ARGS='$(ARGS)' scripts/bench-runs.sh $(BASE)
+
+# How far past the bounds of folders on disk a run gets; and where no filter can ask
+# the supervisor.
+bench-overshoot:
+	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -o .cache/bench-sandbox ./test/sandbox/bench && CGO_ENABLED=0 go build -o .cache/probe ./internal/sandbox/attack/probe
+	@.cache/bench-sandbox -overshoot && .cache/probe block userns,listener -- .cache/bench-sandbox -overshoot
 
 # Applies and undoes change sets while they are killed 200 times; and 200 random
 # trees, with a user and an enemy beside.

@@ -12,8 +12,8 @@
 //
 // The runner is an unexported field of the Gate and takes only a Permit: there
 // is no way to start a program around the question. Every decision is in the
-// audit log before Check returns it, and a run is on disk there before it
-// starts and after it ends.
+// audit log before Check returns it, and a run is on disk there, with its
+// decision, before it starts and after it ends.
 //
 // What a person does by their own hand, as choosing a prompt in the client, need
 // not be asked about again. That it was a person is the client's word, in

@@ -99,6 +99,14 @@ func (l *recorder) write(e audit.Entry, sync bool) error {
 	return nil
 }
 
+// durable reports whether everything that was written is on the disk: syncing one
+// entry syncs those before it.
+func (l *recorder) durable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.synced) == 0 || l.synced[len(l.synced)-1]
+}
+
 func (l *recorder) all() []audit.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -196,11 +196,11 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if err != nil {
 		end.Error = err.Error()
 	}
-	logErr := g.append(end)
-	if logErr == nil && result != nil {
-		logErr = p.recordChanges(result)
+	lines := []audit.Entry{end}
+	if result != nil {
+		lines = append(lines, p.changeEntries(result)...)
 	}
-	if logErr != nil {
+	if logErr := g.append(lines...); logErr != nil {
 		g.queue.outcome(p.run, outcome(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started
@@ -217,8 +217,8 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 // maxRecorded is how many changes of each kind one line of the log names.
 const maxRecorded = 1000
 
-// recordChanges writes what came of a run's changes, one line for each folder.
-func (p *Permit) recordChanges(result *sandbox.Result) error {
+// changeEntries are what came of a run's changes, one line for each folder.
+func (p *Permit) changeEntries(result *sandbox.Result) (lines []audit.Entry) {
 	for _, set := range result.Changes {
 		e := p.gate.entry(&p.req, p.box.Level, audit.EventChanges)
 		e.Run, e.Dir, e.Set = p.run, set.Folder, set.ID
@@ -232,16 +232,14 @@ func (p *Permit) recordChanges(result *sandbox.Result) error {
 				e.Refused = record(e.Refused, c.Path+": "+c.Reason)
 			}
 		}
-		if err := p.gate.append(e); err != nil {
-			return err
-		}
+		lines = append(lines, e)
 	}
-	if result.ChangesProblem == "" {
-		return nil
+	if result.ChangesProblem != "" {
+		e := p.gate.entry(&p.req, p.box.Level, audit.EventChanges)
+		e.Run, e.Error = p.run, result.ChangesProblem
+		lines = append(lines, e)
 	}
-	e := p.gate.entry(&p.req, p.box.Level, audit.EventChanges)
-	e.Run, e.Error = p.run, result.ChangesProblem
-	return p.gate.append(e)
+	return lines
 }
 
 // record adds a path to a list of the log's, and says in its last place that

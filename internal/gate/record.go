@@ -10,13 +10,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// record writes one decision. Denials, and everything that was asked, are on
-// disk when it returns; what a grant, a rule or the nature of metadata allows is
-// written at once and on disk within a second, except runs and what a person did.
+// record writes one decision. Denials, everything that was asked, and what a person
+// did are on disk when it returns; what a grant, a rule or the nature of metadata
+// allows is written at once and on disk within a second. That of a run is on disk
+// before the program starts: the start has a line of its own in the same log, and
+// syncing it syncs what came before.
 // Denials that a client can have as often as it likes are counted beyond the bound
 // of refusals.
 func (c *check) record(d Decision, channel, reason, run string) error {
-	lazy := d != Deny && c.answer == nil && !c.req.Kind.Starts() && !c.req.Caller.Act
+	lazy := d != Deny && c.answer == nil && !c.req.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
 }
 
@@ -54,8 +56,20 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	return nil
 }
 
-// append writes an entry that must be on disk before anything goes on.
-func (g *Gate) append(e audit.Entry) error { return g.failed(e, shorter(e, g.log.Append)) }
+// append writes entries that must be on disk before anything goes on. The disk is
+// waited for once.
+func (g *Gate) append(entries ...audit.Entry) error {
+	for i, e := range entries {
+		write := g.log.AppendLazy
+		if i == len(entries)-1 {
+			write = g.log.Append
+		}
+		if err := g.failed(e, shorter(e, write)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // maxLogged bounds the arguments of a call, and those of its program, in a line of
 // the log, in bytes. Hardly a question is as long; what is longer comes with calls

@@ -214,3 +214,52 @@ func TestRunKeepsTheHelpersTableSmall(t *testing.T) {
 		t.Errorf("Run = %v", err)
 	}
 }
+
+// A run does not wait for its helper, and no helper is started while a short one
+// goes on; Close waits for all of them.
+func TestHelpersAfterRun(t *testing.T) {
+	ws := t.TempDir()
+	c := shell(t, ws, "sleep 0.05")
+	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
+	defer r.Close()
+	_, s := r.best(t.Context())
+	confiner, ok := s.(*confiner)
+	if !ok {
+		t.Skip("nothing confines here")
+	}
+	ready := func() *helper {
+		confiner.spares.mu.Lock()
+		defer confiner.spares.mu.Unlock()
+		return confiner.spares.ready
+	}
+	within := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	if _, err := r.Run(t.Context(), allow(Limits{}, c), c); err != nil {
+		t.Fatal(err)
+	}
+	within("no helper is ready after a run", func() bool { return ready() != nil })
+	waiting := ready().cmd.Process.Pid
+	long := shell(t, ws, "sleep 0.5")
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Run(t.Context(), allow(Limits{}, long), long)
+		done <- err
+	}()
+	within("no helper is ready while a long run goes on", func() bool { h := ready(); return h != nil && h.cmd.Process.Pid != waiting })
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	last := ready().cmd.Process.Pid
+	r.Close()
+	for _, pid := range []int{waiting, last} {
+		if err := unix.Kill(pid, 0); err != unix.ESRCH {
+			t.Errorf("after Close: helper %d: %v, want it gone", pid, err)
+		}
+	}
+}

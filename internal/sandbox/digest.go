@@ -15,10 +15,10 @@ import (
 // kernel reads 256 bytes.
 const headSize = 256
 
-// alwaysRead is the size of the largest file whose bytes are read each time. A
-// stamp does not show what is written to a file through a mapping that was
-// made, and written to, before. Nearly all programs and interpreters are
-// smaller; the largest take about as long as their own start.
+// alwaysRead is the size of the largest file whose bytes are read each time unless
+// it is the system's own. A stamp does not show what is written to a file through
+// a mapping that was made, and written to, before. Nearly all programs and
+// interpreters are smaller; the largest take about as long as their own start.
 const alwaysRead = 64 << 20 // 64 MiB
 
 // maxDigests bounds the memory of a digestCache: far more than the programs
@@ -33,7 +33,8 @@ const settled = 3 * time.Second
 var errChanging = errors.New("its bytes changed while they were read")
 
 // A digestCache computes digests of files, and remembers those of files above
-// 64 MiB whose stamp is the same. Of these, it does not see what is written
+// 64 MiB, and of files that only root can change (see [systemOwned]), as long as
+// their stamp is the same. Of these, it does not see what is written
 // through a shared mapping that was written to before the digest, or after the
 // system's clock was set back. The zero value is ready. Safe for concurrent
 // use.
@@ -71,8 +72,8 @@ func (c *digestCache) entry(path string) (digestEntry, error) {
 		return none, errors.New("not a regular file")
 	}
 	before := stampOf(info)
-	large := info.Size() > alwaysRead
-	if large {
+	keep := info.Size() > alwaysRead || systemOwned(path)
+	if keep {
 		c.mu.Lock()
 		e, ok := c.known[path]
 		c.mu.Unlock()
@@ -97,7 +98,7 @@ func (c *digestCache) entry(path string) (digestEntry, error) {
 		return none, errChanging
 	}
 	e := digestEntry{before, hex.EncodeToString(hash.Sum(nil)), first}
-	if large && before.exact && time.Since(before.changed) > settled {
+	if keep && before.exact && time.Since(before.changed) > settled {
 		c.mu.Lock()
 		if c.known == nil || len(c.known) >= maxDigests {
 			c.known = map[string]digestEntry{}

@@ -72,3 +72,27 @@ func fixed(path string) bool {
 		path = parent
 	}
 }
+
+// systemOwned reports whether only root can change the file at path, or put
+// another one there: it is in a folder of the system's, and root owns it and every
+// folder above, where nobody else may write. Path is absolute and has no links.
+func systemOwned(path string) bool {
+	if !IsSystem(path) {
+		return false
+	}
+	for {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return false
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || stat.Uid != 0 || info.Mode()&os.ModeSymlink != 0 || info.Mode()&0o022 != 0 {
+			return false
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return true
+		}
+		path = parent
+	}
+}

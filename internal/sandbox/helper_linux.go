@@ -191,7 +191,7 @@ type spares struct {
 	ready  *helper     // guarded by mu; nil: none
 	idle   *time.Timer // lets ready go; guarded by mu
 	closed bool        // guarded by mu
-	making sync.WaitGroup
+	work   sync.WaitGroup
 }
 
 // take returns a helper for one job.
@@ -205,14 +205,29 @@ func (s *spares) take() (*helper, error) {
 	return startHelper()
 }
 
-// refill begins to have a helper ready, unless there is one.
-func (s *spares) refill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ready != nil || s.closed {
-		return
-	}
-	s.making.Go(func() {
+// refillDuring is how long into a run another helper is made ready, for runs at
+// the same time. Before that, starting one would slow the run down.
+const refillDuring = 100 * time.Millisecond
+
+// refillAfter is how long after a run's end another helper is made ready: when its
+// answer is out, and before the next call can have come to its run.
+const refillAfter = 2 * time.Millisecond
+
+// refill has a helper made ready when a run is over, or has been going on for some
+// time, unless there is one by then.
+func (s *spares) refill(over <-chan struct{}) {
+	s.background(func() {
+		select {
+		case <-over:
+			time.Sleep(refillAfter)
+		case <-time.After(refillDuring):
+		}
+		s.mu.Lock()
+		wanted := s.ready == nil && !s.closed
+		s.mu.Unlock()
+		if !wanted {
+			return
+		}
 		h, err := startHelper()
 		if err != nil {
 			return // the next run tries for itself, and says why not
@@ -221,6 +236,28 @@ func (s *spares) refill() {
 			other.close()
 		}
 	})
+}
+
+// dismiss lets a helper go whose job is done. Nobody but close waits for its end.
+func (s *spares) dismiss(h *helper) {
+	bury := func() {
+		h.close()
+		h.tidy()
+	}
+	if !s.background(bury) {
+		bury()
+	}
+}
+
+// background does work that close waits for. It reports false, and does nothing,
+// after close.
+func (s *spares) background(work func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.work.Go(work)
+	}
+	return !s.closed
 }
 
 // swap makes h the one that is ready, and returns the one that was. With none,
@@ -252,7 +289,7 @@ func (s *spares) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.making.Wait()
+	s.work.Wait()
 	if h := s.swap(nil); h != nil {
 		h.close()
 	}

@@ -70,8 +70,8 @@ func (s *confiner) start(l *launch) (process, error) {
 	if err != nil {
 		return nil, &ConfineError{Level: s.level, Step: "starting the helper", Err: err}
 	}
-	s.spares.refill()
-	p := &confined{helper: h, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
+	p := &confined{helper: h, spares: &s.spares, level: s.level, launch: l, namespaces: s.namespaces, done: make(chan struct{})}
+	s.spares.refill(p.done)
 	go func() {
 		p.report, _ = h.answer() // whatever is wrong with it, nobody knows how the run ended
 		l.layers.give(h.layers)
@@ -104,6 +104,7 @@ func (s *confiner) tell(group string, message []byte, l *launch) (*helper, error
 // A confined is a program under a helper.
 type confined struct {
 	helper *helper
+	spares *spares
 	level  Level
 	launch *launch
 
@@ -135,8 +136,18 @@ func (p *confined) kill() {
 func (p *confined) order(b byte) { _, _ = p.helper.socket.Write([]byte{b}) }
 
 func (p *confined) reap() ending {
-	p.helper.close()
-	<-p.done // a socket that is closed has no more to say
+	answered := false
+	select {
+	case <-p.done:
+		answered = p.report != nil
+	default:
+	}
+	if answered {
+		p.spares.dismiss(p.helper) // there is nothing left to watch over
+	} else {
+		p.helper.close()
+		<-p.done // a socket that is closed has no more to say
+	}
 	if p.late != nil {
 		p.late.Stop()
 	}

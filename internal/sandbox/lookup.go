@@ -98,8 +98,9 @@ func Lookup(name string, o LookupOptions) (Program, error) {
 	return new(Lookuper).Lookup(name, o)
 }
 
-// A Lookuper finds programs, and remembers the digests of files above 64 MiB
-// that have not changed since. The zero value is ready. Safe for concurrent use.
+// A Lookuper finds programs, and remembers the digests of files above 64 MiB, and
+// of those that only root can change, that have not changed since. The zero value
+// is ready. Safe for concurrent use.
 type Lookuper struct {
 	digests digestCache
 }

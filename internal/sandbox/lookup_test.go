@@ -272,6 +272,34 @@ func TestDigestIsComputed(t *testing.T) {
 	}
 }
 
+// The bytes of a file that only root can change are read once, and again when its
+// stamp differs.
+func TestSystemDigestIsRemembered(t *testing.T) {
+	path, err := filepath.EvalSymlinks("/usr/bin/env")
+	if err != nil || !systemOwned(path) {
+		t.Skip("there is no /usr/bin/env that only root can change")
+	}
+	var c digestCache
+	want, _, err := c.file(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := c.known[path]
+	if known.digest != want {
+		t.Fatalf("remembered is %q, want %q", known.digest, want)
+	}
+	known.digest = "remembered"
+	c.known[path] = known
+	if got, _, err := c.file(path); err != nil || got != "remembered" {
+		t.Errorf("file = %q, %v, want what is remembered", got, err)
+	}
+	known.stamp.changed = known.stamp.changed.Add(-time.Nanosecond)
+	c.known[path] = known
+	if got, _, err := c.file(path); err != nil || got != want {
+		t.Errorf("with another stamp: file = %q, %v, want %q", got, err, want)
+	}
+}
+
 func TestNear(t *testing.T) {
 	dir := tree(t, map[string]string{"git": "", "grep": "", "python3": "", "pip": "", "kubectl": ""})
 	for name, want := range map[string][]string{

@@ -88,9 +88,9 @@ func New(o Options) *Runner {
 	return &Runner{o: o}
 }
 
-// Run starts c under p and returns when the program has ended, nothing that it
-// started is left as far as the level can tell, and no goroutine of the run
-// either.
+// Run starts c under p and returns when the program has ended and nothing that it
+// started is left as far as the level can tell. A helper that confined it ends a
+// moment later; [Runner.Close] waits for that.
 //
 // A program that was started gives a Result and no error, however it ended.
 // Any error means that nothing was started: a [*CommandError], a

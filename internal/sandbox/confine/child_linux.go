@@ -14,8 +14,9 @@ import (
 type family struct {
 	ns      bool // there is an init
 	flags   uintptr
-	setup   plan // of the init
-	program plan // of the program
+	into    *cloneArgs // makes the child in a control group; nil: clone(2) makes it
+	setup   plan       // of the init
+	program plan       // of the program
 
 	// What follows is used by the children, who can allocate nothing.
 	mask   [8]byte // all signals
@@ -44,6 +45,25 @@ const (
 	saysEnd                // the program has ended
 )
 
+// cloneArgs is struct clone_args.
+type cloneArgs struct {
+	flags, pidfd, childTid, parentTid, exitSignal, stack, stackSize, tls, setTid, setTidSize, cgroup uint64
+}
+
+// join makes the child, and all that come from it, members of a control group, by
+// the plan that it goes through first or already when it is made.
+func (f *family) join(first *plan, g *pidsGroup) {
+	if g == nil {
+		return
+	}
+	fd, file := g.newMember()
+	if fd < 0 {
+		first.write(file, "0")
+		return
+	}
+	f.into = &cloneArgs{flags: uint64(f.flags) | unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(fd)}
+}
+
 const noStep = -1 // the index of a record that is about no step of a plan
 
 const recordSize = unsafe.Sizeof(record{})
@@ -71,7 +91,12 @@ func (f *family) fork() (pid int, err error) {
 	if e != 0 {
 		return 0, e
 	}
-	r, _, e := syscall.RawSyscall6(unix.SYS_CLONE, f.flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	var r uintptr
+	if f.into != nil {
+		r, _, e = syscall.RawSyscall6(unix.SYS_CLONE3, uintptr(unsafe.Pointer(f.into)), unsafe.Sizeof(*f.into), 0, 0, 0, 0)
+	} else {
+		r, _, e = syscall.RawSyscall6(unix.SYS_CLONE, f.flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	}
 	if e != 0 || r != 0 {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 			uintptr(unsafe.Pointer(&f.before)), 0, 8, 0, 0)

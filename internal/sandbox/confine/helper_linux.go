@@ -32,11 +32,16 @@ func init() {
 // help is the helper's whole life. It runs on the process's first thread, to
 // which Go ties the initialisation of packages.
 func help() int {
+	rehearse()
 	job, stdio, err := receive()
 	if err != nil {
 		return 1 // there is nobody to tell
 	}
-	r := carryOut(job, stdio)
+	group := newJobGroup(job)
+	if group != nil {
+		defer group.remove() // nobody waits for that
+	}
+	r := carryOut(job, stdio, group)
 	for message := r.Message(); len(message) > 0; {
 		n, err := unix.Write(lifeline, message)
 		if err != nil {
@@ -91,8 +96,22 @@ func receive() (*Job, []int, error) {
 	return job, stdio, err
 }
 
-// carryOut starts the program and returns when nothing of it is left.
-func carryOut(job *Job, stdio []int) *Report {
+// newJobGroup makes the control group that a job asks for; nil: it asks for none,
+// or none can be made.
+func newJobGroup(job *Job) *pidsGroup {
+	limit := job.Limits.Processes
+	if limit <= 0 || job.Group == "" {
+		return nil
+	}
+	if job.Namespaces {
+		limit++ // our init
+	}
+	return newPidsGroup(job.Group, limit)
+}
+
+// carryOut starts the program, in a control group or with nil in none, and returns
+// when nothing of it is left.
+func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 	orders, report, err := pipes()
 	if err != nil {
 		return failure("make pipes for the program", err)
@@ -106,45 +125,18 @@ func carryOut(job *Job, stdio []int) *Report {
 			return failure("place the program's descriptors", unix.EMFILE)
 		}
 	}
-	f := &family{}
-	var group *pidsGroup
-	if job.Limits.Processes > 0 && job.Group != "" {
-		limit := job.Limits.Processes
-		if job.Namespaces {
-			limit++ // our init
-		}
-		if group = newPidsGroup(job.Group, limit); group != nil {
-			defer group.remove()
-		}
-	}
-	uid, gid := os.Getuid(), os.Getgid()
-	moves := []move{{report[1], fdReport}, {stdio[0], fdStdin}, {stdio[1], fdStdout}, {stdio[2], fdStderr}, {questions[1], fdQuestions}}
-	if job.Namespaces {
-		f.ns = true
-		f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWUTS
-		if !job.HostNet {
-			f.flags |= unix.CLONE_NEWNET
-		}
-		f.setup.descriptors(append(moves, move{orders[0], fdOrders}, move{lifeline, fdServer}))
-		f.setup.signals()
-		f.setup.join(group)
-		f.setup.namespaces(job, uid, gid)
-		f.setup.unprivileged(true)
-	} else {
+	if !job.Namespaces {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return failure("become the one to whom orphans fall", err)
 		}
-		f.program.descriptors(moves)
-		f.program.signals()
-		f.program.join(group)
-		f.program.sacrifice() // while its files in /proc are its own
-		f.program.unprivileged(false)
 	}
-	if job.Filter.NoScope {
-		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))
+	f := newFamily(job, group, ends{stdio: stdio, orders: orders[0], report: report[1], questions: questions[1]})
+	var maps []userMap
+	if f.ns && os.Getuid() == 0 {
+		if maps, err = userMaps(); err != nil {
+			return failure(stepIDs, err)
+		}
 	}
-	f.program.program(job)
-
 	pid, err := f.fork()
 	if err != nil {
 		step := "start a process"
@@ -153,15 +145,15 @@ func carryOut(job *Job, stdio []int) *Report {
 		}
 		return failure(step, err)
 	}
-	if f.ns && uid == 0 {
-		err := mapUsers(pid)
+	if maps != nil {
+		err := mapUsers(pid, maps)
 		if err == nil {
 			_, err = unix.Write(orders[1], []byte{0})
 		}
 		if err != nil {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
-			return failure("give the namespace its ids", err)
+			return failure(stepIDs, err)
 		}
 	}
 	// Only now: who cannot be dumped does not own his files in /proc, and the
@@ -175,6 +167,43 @@ func carryOut(job *Job, stdio []int) *Report {
 		broker: newBroker(questions[0], &sharedMemory{limit: job.Limits.Data, alive: func() (int, bool) { return sharedAlive(pid, job.Namespaces) }}),
 	}
 	return s.watch()
+}
+
+const stepIDs = "give the namespace its ids"
+
+// ends are the descriptors that a child gets.
+type ends struct {
+	stdio                     []int
+	orders, report, questions int
+}
+
+// newFamily plans all that the children of a job do.
+func newFamily(job *Job, group *pidsGroup, e ends) *family {
+	f := &family{}
+	moves := []move{{e.report, fdReport}, {e.stdio[0], fdStdin}, {e.stdio[1], fdStdout}, {e.stdio[2], fdStderr}, {e.questions, fdQuestions}}
+	if job.Namespaces {
+		f.ns = true
+		f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWNS | unix.CLONE_NEWUTS
+		if !job.HostNet {
+			f.flags |= unix.CLONE_NEWNET
+		}
+		f.setup.descriptors(append(moves, move{e.orders, fdOrders}, move{lifeline, fdServer}))
+		f.setup.signals()
+		f.join(&f.setup, group)
+		f.setup.namespaces(job, os.Getuid(), os.Getgid())
+		f.setup.unprivileged(true)
+	} else {
+		f.program.descriptors(moves)
+		f.program.signals()
+		f.join(&f.program, group)
+		f.program.sacrifice() // while its files in /proc are its own
+		f.program.unprivileged(false)
+	}
+	if job.Filter.NoScope {
+		job.Filter.Keep = append(job.Filter.Keep, int64(os.Getpid()))
+	}
+	f.program.program(job)
+	return f
 }
 
 // pipes makes the pipe for orders to an init, and the one for records.

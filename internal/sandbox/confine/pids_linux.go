@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 type pidsGroup struct {
 	dir  string
 	lock int
+	v2   bool // of control groups
 }
 
 // newPidsGroup makes a group of at most limit members, where this process may
@@ -33,6 +35,7 @@ func newPidsGroup(name string, limit int64) *pidsGroup {
 			continue
 		}
 		if g.limit(limit) == nil {
+			g.v2 = path.Base(base) != pidsController
 			return g
 		}
 		g.remove()
@@ -95,16 +98,14 @@ func SweepGroups() {
 // says which controllers they have, in version 1 each controller has its tree.
 func countsPids(base string) bool {
 	if list, err := os.ReadFile(path.Join(base, "cgroup.subtree_control")); err == nil {
-		for name := range strings.FieldsSeq(string(list)) {
-			if name == "pids" {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(strings.Fields(string(list)), pidsController)
 	}
 	_, err := os.Stat(path.Join(base, "cgroup.procs"))
-	return err == nil && path.Base(base) == "pids"
+	return err == nil && path.Base(base) == pidsController
 }
+
+// pidsController is the name of what counts processes, and of its tree in version 1.
+const pidsController = "pids"
 
 // RemoveGroup removes the group of a [Job] whose helper was killed.
 func RemoveGroup(name string) {
@@ -135,8 +136,29 @@ func (g *pidsGroup) limit(most int64) error {
 	return os.WriteFile(path.Join(g.dir, "pids.max"), []byte(strconv.FormatInt(most, 10)), 0)
 }
 
-// members is the file to write a process's number to.
-func (g *pidsGroup) members() string { return path.Join(g.dir, "cgroup.procs") }
+// newMember returns how a child gets into the group: either it is made in it, by
+// clone3(2) with a descriptor, or it writes "0" to a file.
+//
+// The usual file, cgroup.procs, is the last resort: the kernel moves all threads of
+// a process only when no process starts or ends, and waits for an RCU grace period
+// to know, often more than 10 ms. The file of version 1 moves the one thread
+// that the child has.
+func (g *pidsGroup) newMember() (descriptor int, file string) {
+	switch {
+	case !g.v2:
+		return -1, path.Join(g.dir, "tasks")
+	case hasClone3():
+		return g.lock, ""
+	}
+	return -1, path.Join(g.dir, "cgroup.procs")
+}
+
+// hasClone3 reports whether there is clone3(2), and nothing refuses it, as the
+// filters of some containers do.
+func hasClone3() bool {
+	_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
+	return errno == unix.EINVAL
+}
 
 // remove is called when no member is left.
 func (g *pidsGroup) remove() {

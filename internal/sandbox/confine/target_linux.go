@@ -48,13 +48,6 @@ func (p *plan) descriptors(moves []move) {
 	p.call("close the helper's descriptors", unix.SYS_CLOSE_RANGE, fdFirstFree, ^uintptr(0)>>32, 0)
 }
 
-// join makes the child, and all that come from it, members of a control group.
-func (p *plan) join(g *pidsGroup) {
-	if g != nil {
-		p.write(g.members(), "0")
-	}
-}
-
 // signals gives every signal its default disposition. All are blocked.
 func (p *plan) signals() {
 	const size = 32 // struct sigaction of the kernel, all zero: SIG_DFL

@@ -5,6 +5,7 @@ package confine
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -20,20 +21,37 @@ func (p *plan) mapped() {
 	s.kind, s.from[0], s.arg[1] = doResult, uint8(slotGot), 1
 }
 
-// mapUsers gives the user namespace of a child of root's every id that the
-// helper itself has, so that a layer can hold a changed file of any owner's. It
-// takes no right away from anybody and gives none: the program has no
+// A userMap is what root's helper writes about the ids of its child's user
+// namespace.
+type userMap struct{ file, text string }
+
+// userMaps give the user namespace of a child of root's every id that the helper
+// itself has, so that a layer can hold a changed file of any owner's. They
+// take no right away from anybody and give none: the program has no
 // capabilities, and root's own id is mapped either way.
-func mapUsers(pid int) error {
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/setgroups", pid), []byte("deny"), 0); err != nil {
-		return err
+func userMaps() ([]userMap, error) {
+	maps := []userMap{{"setgroups", "deny"}}
+	for _, file := range []string{"uid_map", "gid_map"} {
+		own, err := os.ReadFile("/proc/self/" + file)
+		if err != nil {
+			return nil, err
+		}
+		maps = append(maps, userMap{file, same(string(own))})
 	}
-	for _, name := range []string{"uid_map", "gid_map"} {
-		own, err := os.ReadFile("/proc/self/" + name)
+	return maps, nil
+}
+
+// mapUsers writes the maps of a child, which waits for them.
+func mapUsers(pid int, maps []userMap) error {
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	for _, m := range maps {
+		fd, err := unix.Open(dir+m.file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, name), []byte(same(string(own))), 0); err != nil {
+		_, err = unix.Write(fd, []byte(m.text)) // whole, or not at all
+		_ = unix.Close(fd)
+		if err != nil {
 			return err
 		}
 	}

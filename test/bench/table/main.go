@@ -47,7 +47,8 @@ type bench struct {
 	progress io.Writer
 	dir      string // for everything that is written
 	ours     string // the program that is measured
-	bare     string // and the one beside it
+	base     string // another build of it, for section spaced; empty: none
+	bare     string // and the server beside it
 	self     string
 	sizes    []int // how many packs, in rising order
 	rounds   int
@@ -69,12 +70,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	flags.SetOutput(stderr)
 	markdown := flags.Bool("markdown", false, "print the tables as Markdown")
 	sizes := flags.String("packs", "10,100,1000,10000", "numbers of packs")
-	only := flags.String("only", "start,memory,calls,runs,rate,edits", "what is measured")
+	only := flags.String("only", "start,memory,calls,runs,rate,spaced,edits", "what is measured")
 	rounds := flags.Int("rounds", 16, "how often each server is started")
 	edits := flags.Int("edits", 40, "how many edits of each kind")
 	idle := flags.Duration("idle", 10*time.Second, "how long a server is left alone before it counts as idle")
 	tmp := flags.String("dir", "", "a folder for what is written (default: the system's)")
 	ours := flags.String("program", "", "the program to measure (default: built from here)")
+	base := flags.String("base", "", "another build, measured beside it by section spaced")
+	bare := flags.String("bare", "", "the bare server (default: built from here)")
 	walk := flags.String("walk", "", "walk this folder, say how long that took, and do nothing else")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -83,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return walkAndTell(stdout, *walk)
 	}
 	b := &bench{
-		ctx: ctx, progress: stderr, ours: *ours, rounds: max(*rounds, 1), edits: max(*edits, 1), idle: *idle,
+		ctx: ctx, progress: stderr, ours: *ours, base: *base, bare: *bare, rounds: max(*rounds, 1), edits: max(*edits, 1), idle: *idle,
 		packs: make(map[int]*collection), ready: make(map[int]string),
 	}
 	for field := range strings.SplitSeq(*sizes, ",") {
@@ -139,7 +142,7 @@ type section struct {
 func wantedOf(names string) ([]section, error) {
 	all := []section{
 		{"start", (*bench).measureStart}, {"memory", (*bench).measureMemory}, {"calls", (*bench).measureCalls},
-		{"runs", (*bench).measureRuns}, {"rate", (*bench).measureRates}, {"edits", (*bench).measureEdits},
+		{"runs", (*bench).measureRuns}, {"rate", (*bench).measureRates}, {"spaced", (*bench).measureSpaced}, {"edits", (*bench).measureEdits},
 	}
 	var wanted []section
 	asked := strings.Split(names, ",")
@@ -171,11 +174,18 @@ func (b *bench) prepare() (err error) {
 			return err
 		}
 	}
-	if b.ours, err = filepath.Abs(b.ours); err != nil {
-		return err
+	if b.bare == "" {
+		if b.bare, err = b.build("bare", module+"test/bench/bare"); err != nil {
+			return err
+		}
 	}
-	if b.bare, err = b.build("bare", module+"test/bench/bare"); err != nil {
-		return err
+	for _, program := range []*string{&b.ours, &b.base, &b.bare} {
+		if *program == "" {
+			continue
+		}
+		if *program, err = filepath.Abs(*program); err != nil {
+			return err
+		}
 	}
 	for _, n := range b.sizes {
 		b.say("writing %d packs", n)
@@ -219,15 +229,16 @@ func (b *bench) serve(n int, home string, more ...string) command {
 	for _, dir := range more {
 		c.args = append(c.args, "--packs", dir)
 	}
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "PACKS_MCP_") {
-			c.env = append(c.env, v)
-		}
-	}
+	c.env = environ()
 	// Programs run as confined as they can be here, which may be not at all. A limit
 	// on what waits is no part of what is measured.
 	c.env = append(c.env, "HOME="+home, "PACKS_MCP_HOME="+home, "PACKS_MCP_LOG_LEVEL=error", "PACKS_MCP_SANDBOX_REQUIRE=none")
 	return c
+}
+
+// environ is the environment without settings of ours.
+func environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PACKS_MCP_") })
 }
 
 // indexed returns a home where a server of n packs left its index.

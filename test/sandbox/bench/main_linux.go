@@ -32,6 +32,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/test/bubble"
 	// A helper is this program again. It shall have as much to initialise as the
 	// server's has.
 	_ "github.com/packs-mcp/packs-mcp/internal/server"
@@ -40,8 +41,13 @@ import (
 func main() {
 	n := flag.Int("n", 200, "how often each is started")
 	resident := flag.String("resident", "10,1024", "sizes of this process in MiB, in rising order")
+	over := flag.Bool("overshoot", false, "measure how far runs get past the bounds of folders on disk, and nothing else")
 	flag.Parse()
-	if err := run(os.Stdout, *n, *resident); err != nil {
+	measure := func(w io.Writer) error { return run(w, *n, *resident) }
+	if *over {
+		measure = measureOvershoot
+	}
+	if err := measure(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -182,15 +188,15 @@ func (b *bench) ways() (ways []way, notes []string) {
 			ways = append(ways, way{name + ", first run", func(p sandbox.Program, argv []string) error { return b.confined(cold, level, p, argv) }})
 		}
 	}
-	bwrap, err := exec.LookPath("bwrap")
+	bwrap, err := bubble.Path()
 	if err != nil {
 		return ways, append(notes, "skipped: bubblewrap is not on this machine (the package is called bubblewrap)")
 	}
-	bubble := func(_ sandbox.Program, argv []string) error { return b.bubblewrap(bwrap, argv) }
-	if err := bubble(sandbox.Program{}, []string{"true"}); err != nil {
+	under := func(_ sandbox.Program, argv []string) error { return b.bubblewrap(bwrap, argv) }
+	if err := under(sandbox.Program{}, []string{"true"}); err != nil {
 		return ways, append(notes, fmt.Sprintf("skipped: bubblewrap does not work on this machine: %v", err))
 	}
-	return append(ways, way{bubblewrap, bubble}), notes
+	return append(ways, way{bubblewrap, under}), notes
 }
 
 const bubblewrap = "bubblewrap, same mounts"
@@ -258,24 +264,9 @@ func (b *bench) confined(r *sandbox.Runner, level sandbox.Level, program sandbox
 	return nil
 }
 
-// bubblewrap starts a program with all namespaces, and the folders and devices
-// that level full has.
+// bubblewrap starts a program under bubblewrap.
 func (b *bench) bubblewrap(bwrap string, argv []string) error {
-	args := []string{
-		bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox",
-		"--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--ro-bind-try", "/opt", "/opt",
-	}
-	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
-		if target, err := os.Readlink(dir); err == nil {
-			args = append(args, "--symlink", target, dir)
-		} else if _, err := os.Stat(dir); err == nil {
-			args = append(args, "--ro-bind", dir, dir)
-		}
-	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/dev/shm",
-		"--ro-bind", b.pack, b.pack, "--bind", b.workspace, b.workspace, "--chdir", b.workspace,
-		"--setenv", "TMPDIR", "/tmp", "--")
-	return b.exec(append(args, argv...))
+	return b.exec(bubble.Args(bwrap, b.workspace, b.pack, argv...))
 }
 
 // measure starts argv in every way, one after the other, n times.
@@ -304,12 +295,12 @@ func (b *bench) measure(w io.Writer, ways []way, argv []string) error {
 	}
 	fmt.Fprintf(w, "\n%s, from a process of %d MiB\n", strings.Join(argv, " "), size>>20)
 	medians := make([]time.Duration, len(ways))
-	bubble := -1
+	beside := -1
 	for k := range ways {
 		slices.Sort(took[k])
 		medians[k] = took[k][len(took[k])/2]
 		if ways[k].name == bubblewrap {
-			bubble = k
+			beside = k
 		}
 	}
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -317,8 +308,8 @@ func (b *bench) measure(w io.Writer, ways []way, argv []string) error {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 	for k, way := range ways {
 		toBubble := "-"
-		if bubble >= 0 {
-			toBubble = fmt.Sprintf("%.2f", float64(medians[k])/float64(medians[bubble]))
+		if beside >= 0 {
+			toBubble = fmt.Sprintf("%.2f", float64(medians[k])/float64(medians[beside]))
 		}
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%.2f\t%s\t  %s\n", ms(medians[k]), ms(took[k][len(took[k])*9/10]),
 			ms(medians[k]-medians[0]), float64(medians[k])/float64(medians[0]), toBubble, way.name)
