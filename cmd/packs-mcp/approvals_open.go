@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/browser"
+	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -44,7 +44,7 @@ func (a *app) openPage(ctx context.Context, pid int) error {
 	if err != nil {
 		return fmt.Errorf("opening the approval page of %s: %w", place(s), err)
 	}
-	if err := browser.Open(a.environ, file); err != nil {
+	if err := launch.Browser(a.environ, file); err != nil {
 		fmt.Fprintf(a.stdout, "No browser could be opened here (%s).\n", safetext.Line(err.Error()))
 		fmt.Fprintf(a.stdout, "Open this file in a browser of this user; it works once, for two minutes:\n%s\n", safetext.Line(file))
 		return nil

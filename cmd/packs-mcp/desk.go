@@ -10,9 +10,9 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/browser"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 )
 
@@ -98,7 +98,7 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, Changes: sets,
 			RunDir: cfg.Paths.Run, Server: s.name,
 			Project: project(cfg), Version: versionName(), Page: c.page, Terminal: terminal, Logger: logger,
-			OpenBrowser: func(file string) error { return browser.Open(a.environ, file) },
+			OpenBrowser: func(file string) error { return launch.Browser(a.environ, file) },
 		})
 	}
 	return c

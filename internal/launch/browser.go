@@ -1,10 +1,12 @@
-// Package browser opens a local file in the user's own browser.
+// Package launch starts programs that belong to the user or to this project,
+// and not to a pack: today, the user's browser on a local file.
 //
-// It knows nothing of what the file is, waits for nothing, and cannot tell
-// whether the person saw it. Nothing that a pack says may reach it: the program
-// comes from the user's environment or is the system's own, and its only
-// argument that is not fixed there is the file's address.
-package browser
+// It confines nothing, waits for nothing, and cannot tell whether the person saw
+// the file. Nothing that a pack says may reach it: the program comes from the
+// user's environment or is the system's own, and its only argument that is not
+// fixed there is the file's address. What packs and models run is started by
+// package sandbox, through the gate.
+package launch
 
 import (
 	"errors"
@@ -20,14 +22,14 @@ import (
 // neither X11 nor Wayland in the environment, and no BROWSER.
 var ErrNoDisplay = errors.New("there is no display to open a browser on")
 
-// Open starts the user's browser on a file and returns at once. environ is the
+// Browser starts the user's browser on a file and returns at once. environ is the
 // user's whole environment, as of os.Environ; the browser gets it.
 //
 // BROWSER names the programs to try, separated as in PATH: each is split at
 // spaces, without a shell, quotes keep words together, and %s stands for the
 // file's address, which otherwise comes last. Without BROWSER it is what the
 // system opens such files with. An error means that none could be started.
-func Open(environ []string, file string) error {
+func Browser(environ []string, file string) error {
 	candidates, err := plan(environ, runtime.GOOS, file)
 	if err != nil {
 		return err

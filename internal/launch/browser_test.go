@@ -1,4 +1,4 @@
-package browser
+package launch
 
 import (
 	"errors"
@@ -84,7 +84,7 @@ func TestFileURL(t *testing.T) {
 	}
 }
 
-func TestOpen(t *testing.T) {
+func TestBrowser(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestOpen(t *testing.T) {
 	}
 	environ := append(os.Environ(), fakeVar+"="+out, "LANG=xx",
 		"BROWSER="+filepath.Join(dir, "missing")+separator+`"`+exe+`" --x %s y`)
-	if err := Open(environ, file); err != nil {
+	if err := Browser(environ, file); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{"--x", fileURL(runtime.GOOS, file), "y", "LANG=xx"}, "\n")
@@ -111,7 +111,7 @@ func TestOpen(t *testing.T) {
 		got, err := os.ReadFile(out)
 		if err == nil {
 			if string(got) != want {
-				t.Errorf("Open gave the program\n%s\nwant\n%s", got, want)
+				t.Errorf("Browser gave the program\n%s\nwant\n%s", got, want)
 			}
 			return
 		}
@@ -123,11 +123,11 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func TestOpenNothing(t *testing.T) {
+func TestBrowserNothing(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing")
-	err := Open([]string{"BROWSER=" + missing}, filepath.Join(dir, "page.html"))
+	err := Browser([]string{"BROWSER=" + missing}, filepath.Join(dir, "page.html"))
 	if err == nil || !strings.Contains(err.Error(), "starting a browser") {
-		t.Errorf("Open with BROWSER=%q = %v, want an error that names it", missing, err)
+		t.Errorf("Browser with BROWSER=%q = %v, want an error that names it", missing, err)
 	}
 }
