@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/attack"
+	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
 // want is the outcome of a row under a variant, and its alternatives.

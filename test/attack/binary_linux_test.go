@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/attack"
+	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
 // program is packs-mcp itself, once somebody needed it.

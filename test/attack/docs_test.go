@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/attack"
+	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
 var update = flag.Bool("update", false, "write the table into docs/sandbox.md")
 
 const (
-	docsPage   = "../../../docs/sandbox.md"
-	tableBegin = "<!-- The table is written by: go test ./internal/sandbox/attack -run TestDocs -update -->\n"
+	docsPage   = "../../docs/sandbox.md"
+	tableBegin = "<!-- The table is written by: go test ./test/attack -run TestDocs -update -->\n"
 	tableEnd   = "<!-- end of the table -->\n"
 )
 
