@@ -41,6 +41,14 @@ type row struct {
 // row covers is a failure: decide where it belongs first.
 func theMap() []row {
 	return []row{
+		// Packages of commands know cli, and not each other.
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/config", "internal/gate", "internal/packs", "internal/safetext", "internal/sandbox/changes", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/gate", "internal/launch", "internal/private", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate", "internal/safetext", "internal/sandbox"}},
+		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/safetext", "internal/sandbox/changes"}},
+		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/safetext", "internal/sandbox"}, run: true}, // it tries each level
 		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/sandbox/changes", "internal/safetext", "internal/spans"}, mcp: true},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
@@ -418,6 +426,16 @@ func TestTheCheckerFinds(t *testing.T) {
 		{"an arrow across", map[string]string{
 			"internal/gate/a.go": "package gate\n" + ours + "internal/packs/tools\"",
 		}, []string{"internal/gate/a.go:2: internal/gate may not import internal/packs"}},
+		{"commands that know each other", map[string]string{
+			"cmd/packs-mcp/a.go":                  "package main\n" + ours + "cmd/packs-mcp/internal/author\"",
+			"cmd/packs-mcp/internal/author/a.go":  "package author\n" + ours + "cmd/packs-mcp/internal/cli\"",
+			"cmd/packs-mcp/internal/catalog/a.go": "package catalog\n" + ours + "cmd/packs-mcp/internal/author\"",
+			"cmd/packs-mcp/internal/approve/a.go": "package approve\nimport \"" + runner + "\"\nvar _ = sandbox.New",
+		}, []string{
+			"cmd/packs-mcp/internal/approve/a.go:2: cmd/packs-mcp/internal/approve may not import internal/sandbox",
+			"cmd/packs-mcp/internal/approve/a.go:3: cmd/packs-mcp/internal/approve may not use sandbox.New: nothing reaches the runner around the gate",
+			"cmd/packs-mcp/internal/catalog/a.go:2: cmd/packs-mcp/internal/catalog may not import cmd/packs-mcp/internal/author",
+		}},
 		{"the configuration below cmd", map[string]string{
 			"internal/server/a.go": "package server\n" + ours + "internal/config\"",
 		}, []string{"internal/server/a.go:2: internal/server may not import internal/config"}},
