@@ -212,12 +212,12 @@ func (p *parser) tool(src []byte, n *node) *Tool {
 
 // unused warns of parameters that do not reach the program.
 func (p *parser) unused(t *Tool, n *node) {
-	if t.Command.Stdin == StdinJSON {
+	if t.Command.Stdin == stdinJSON {
 		return
 	}
 	used := make(map[string]bool)
 	for _, a := range t.Command.templates() {
-		for _, name := range a.Names() {
+		for _, name := range a.names() {
 			used[name] = true
 		}
 	}
