@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +76,7 @@ func (l *Loader) Names(file string, src []byte) []string {
 		return nil
 	}
 	list := []*node{root}
-	if path.Base(file) == "tools.json" {
+	if FormatOf(file) == ToolsJSON {
 		found, err := toolList(root)
 		if err != nil {
 			return nil
