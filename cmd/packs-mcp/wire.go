@@ -83,6 +83,8 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
+		// As long as one run may take: then the turn has gone on, or others wait too.
+		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	})
 	asking := gate.Options{
@@ -133,7 +135,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 // keepChanges opens the store of changes for a server. It returns nil if the store
 // cannot be opened: then runs can only read the user's folders.
 func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.Logger) *changes.Store {
-	kept, err := a.ChangeStore(ctx, cfg, logger)
+	kept, err := a.ChangeStore(ctx, cfg, logger, nil)
 	if err != nil {
 		logger.Warn("runs cannot change your folders", "err", err, "hint", "mend the folder of the state, and start the server again")
 		return nil

@@ -111,6 +111,7 @@ type Entry struct {
 	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, beside the system's
 	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
 	Closed        []string `json:"closed,omitempty"`  // of run.start: folders of Reads that it was to change, and could get no layer for
+	Review        string   `json:"review,omitempty"`  // of run.start: who says that no change is applied before a person has seen it, as "config.yaml:12"
 	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
 
 	ExitCode    *int     `json:"exit_code,omitempty"`

@@ -43,11 +43,12 @@ approval:
 #   - allow: {pack: acme/docs, kind: [open, read]}   # kinds: open, read, enable, run, exec, attach
 #   - allow: {kind: exec, argv: [git, status]}  # run: a pack's tool; exec: a command of the model's own
 #   - allow: {argv: [make, test], env: [CC], cwd: project, stdin: true}   # and what else it may have
+#     review: all                               # nothing that it changes is applied before you have seen it
 rules: []
 
 sandbox:
   require: partial          # none, partial or full: what this machine must be able to do, or nothing runs
-  timeout_max: 300s         # a tool's own timeout is cut to this
+  timeout_max: 300s         # a tool's own timeout is cut to this; a run waits for its turn as long
   # What tools get of your own, beyond pack, workspace and project. Every question about a run shows it:
   #   - pack: acme/deploy               # a pack's id, or a pattern: "acme/*", "*"
   #     kind: run                       # run: tools; exec: commands of the model's own; or [run, exec]

@@ -85,11 +85,7 @@ func (f *fileReader) grant(item *yaml.Node, path string) Grant {
 				g.Git = ok
 			}
 		case "review":
-			if s, ok := f.text(v, path); ok && s != "all" {
-				f.problem(at(v), path, "is "+show(s)+"; want all, or leave it out")
-			} else {
-				g.Review = ok
-			}
+			g.Review = f.reviewAll(v, path)
 		default:
 			f.problem(at(k), path, "unknown key"+didYouMean(value(k).Value, known, nil))
 		}
@@ -113,6 +109,15 @@ func (f *fileReader) grant(item *yaml.Node, path string) Grant {
 		g.Pack, g.Tool = rules.SplitTool(g.Tool)
 	}
 	return g
+}
+
+// reviewAll reads the one word that there is for review.
+func (f *fileReader) reviewAll(v *yaml.Node, path string) bool {
+	s, ok := f.text(v, path)
+	if ok && s != "all" {
+		f.problem(at(v), path, "is "+show(s)+"; want all, or leave it out")
+	}
+	return ok && s == "all"
 }
 
 // grantedKinds reads what a grant is for: declared tools, commands of the model's

@@ -48,6 +48,7 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 	}
 	var s selection
 	var examples []func()
+	var review *yaml.Node
 	before := len(f.problems)
 	f.mapping(item, path, func(k, v *yaml.Node, path string) {
 		name := value(k).Value
@@ -60,8 +61,11 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 		case name == "match", name == "not_match":
 			// They are looked at when the whole rule is known.
 			examples = append(examples, func() { f.examples(r, v, path, name == "match") })
+		case name == "review":
+			review = v
+			r.Review = f.reviewAll(v, path)
 		default:
-			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"deny", "ask", "allow", "match", "not_match"}, nil))
+			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"deny", "ask", "allow", "review", "match", "not_match"}, nil))
 		}
 	})
 	switch {
@@ -72,8 +76,13 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 		return r
 	}
 	r.Pack, r.Kinds, r.Tool, r.Argv, r.Env, r.Cwd, r.Stdin = s.pack, s.kinds, s.tool, s.argv, s.env, s.cwd, s.stdin
+	err := r.Check()
+	if e, ok := errors.AsType[*rules.Error](err); ok && e.At == "review" { // it stands beside the effect
+		f.problem(at(review), path+".review", e.Problem)
+		return r
+	}
 	path += "." + r.Effect.String()
-	if f.refused(r.Check(), s, path) {
+	if f.refused(err, s, path) {
 		return r
 	}
 	for _, run := range examples {
@@ -147,6 +156,8 @@ func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 				f.problem(at(v), path, "is "+what(v)+"; want true, or remove it")
 			}
 			s.stdin = true
+		case name == "review" && rule:
+			f.problem(at(k), path, "is not about which calls the rule matches; write it beside allow, with the same indent")
 		default:
 			f.problem(at(k), path, "unknown key"+didYouMean(name, []string{"pack", "kind", "tool", "argv", "env", "cwd", "stdin"}, nil))
 		}

@@ -18,7 +18,7 @@ func TestRuleProblems(t *testing.T) {
 		{"unknown effect", `[{denny: {}}]`, `FILE:2:7: rules[0].denny: unknown key; did you mean deny?`},
 		{"unknown key", `[{deny: {}, notmatch: [[git]]}]`, `FILE:2:17: rules[0].notmatch: unknown key; did you mean not_match?`},
 		{"unknown selector", `[{deny: {arg: [git]}}]`, `FILE:2:14: rules[0].deny.arg: unknown key; did you mean argv?`},
-		{"selectors beside", `[{deny: {}, argv: [git]}]`, `FILE:2:17: rules[0].argv: unknown key; known here are deny, ask, allow, match, not_match`},
+		{"selectors beside", `[{deny: {}, argv: [git]}]`, `FILE:2:17: rules[0].argv: unknown key; known here are deny, ask, allow, review, match, not_match`},
 		{"nothing selected", `[{deny: }]`, `FILE:2:13: rules[0].deny: has no value; write {} for every call`},
 		{"selectors no mapping", `[{deny: git}]`, `FILE:2:13: rules[0].deny: is "git"; want a mapping of keys to values`},
 		{"pack", `[{deny: {pack: "a["}}]`, `FILE:2:20: rules[0].deny.pack: is "a["; want a pack's id or a pattern of ids, such as acme/deploy, "acme/*" or "*"`},
@@ -50,6 +50,13 @@ func TestRuleProblems(t *testing.T) {
 		{"match of the model's own", `[{allow: {tool: lint}, match: [{kind: exec}]}]`,
 			`FILE:2:36: rules[0].match[0]: the rule does not match this call: kind is exec, not run`},
 		{"program", `[{allow: {argv: [bin/git]}}]`, `FILE:2:22: rules[0].allow.argv[0]: want a name without a slash, an absolute path, or one that begins with ./ for a program of the pack`},
+
+		{"review", `[{allow: {tool: x}, review: some}]`, `FILE:2:33: rules[0].review: is "some"; want all, or leave it out`},
+		{"review no text", `[{allow: {tool: x}, review: true}]`, `FILE:2:33: rules[0].review: is the truth value "true"; want text`},
+		{"review of a denial", `[{deny: {tool: x}, review: all}]`, `FILE:2:32: rules[0].review: is for rules that allow; to see all changes of runs that you are asked about, write review: all in sandbox.grants`},
+		{"review of documents", `[{review: all, allow: {kind: open}}]`, `FILE:2:15: rules[0].review: is about what runs change, and the rule is about open; add run or exec to kind, or remove it`},
+		{"review among selectors", `[{allow: {tool: x, review: all}}]`, `FILE:2:24: rules[0].allow.review: is not about which calls the rule matches; write it beside allow, with the same indent`},
+		{"reviews", `[{allow: {tool: x}, reviews: all}]`, `FILE:2:25: rules[0].reviews: unknown key; did you mean review?`},
 
 		{"match", `[{deny: {argv: [git, push, "**"]}, match: [[git, push], [git, -c, x, push]]}]`,
 			`FILE:2:61: rules[0].match[1]: the rule does not match this call: argv is [git, -c, x, push], not [git, push, "**"]; it only comes near, and is asked about`},
@@ -124,7 +131,7 @@ func TestDocumentedRules(t *testing.T) {
 	}
 	_, block, ok := strings.Cut(string(text), "```yaml\nrules:\n")
 	block, _, _ = strings.Cut(block, "```")
-	if c, _, err := load(t, "rules:\n"+block, nil); !ok || err != nil || len(c.Rules) != 9 {
-		t.Errorf("Load(%q) = %v, want the nine rules", block, err)
+	if c, _, err := load(t, "rules:\n"+block, nil); !ok || err != nil || len(c.Rules) != 10 || !c.Rules[7].Review || c.Rules[8].Review {
+		t.Errorf("Load(%q) = %v, want the ten rules, and review: all of one", block, err)
 	}
 }

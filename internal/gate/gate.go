@@ -242,6 +242,7 @@ func (g *Gate) EndChat(chat string) {
 // second. A client that sends an answer or a state with a first call must be
 // passed on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit, *Question, error) {
+	req = g.reviewed(req)
 	c := &check{Gate: g, req: req, answer: answer, repeatable: true}
 	if req.Run != nil {
 		c.box = g.Sandbox(ctx)
@@ -297,6 +298,7 @@ func (c *check) tooWeak() *WeakSandboxError {
 // none, and spends the answer's state, so that it allows nothing later. Of req
 // only the caller, the method and the arguments need be known.
 func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
+	req = g.reviewed(req)
 	c := &check{Gate: g, req: req, answer: answer, repeatable: true}
 	if req.Run != nil {
 		c.box = g.Sandbox(context.Background())

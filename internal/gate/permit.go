@@ -2,6 +2,7 @@ package gate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,13 +31,19 @@ type Permit struct {
 	// byGrant: an earlier answer allowed it, with everything that is bound to that.
 	byGrant bool
 	// values are what the person filled in.
-	values map[string]string
-	hide   func(string) string // see Hide
+	values  map[string]string
+	hide    func(string) string                // see Hide
+	waiting func(changes.Holder) (over func()) // see Waiting
 }
 
 // Hide has secret values taken out of what the log keeps of the program's output.
 // It is called before Run.
 func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
+
+// Waiting has waiting called when the run has to wait for its turn in folders that
+// another run may change, and what it returns when the wait is over. It is called
+// before Run.
+func (p *Permit) Waiting(waiting func(changes.Holder) (over func())) { p.waiting = waiting }
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -58,6 +65,7 @@ func (p *Permit) Fill(req Request) (*Permit, error) {
 	if len(p.req.Fields) == 0 {
 		return p, nil
 	}
+	req = req.withReview(p.reviewRule()) // what was filled in does not make it less
 	level := p.box.Level
 	same := len(req.Fields) == 0 && req.Caller.Chat == p.req.Caller.Chat && req.subject() == p.req.subject() &&
 		digestOf(req.facts(level)) == digestOf(p.req.facts(level)) && bytes.Equal(req.Arguments, p.req.Arguments) &&
@@ -71,7 +79,15 @@ func (p *Permit) Fill(req Request) (*Permit, error) {
 		c.ruled = verdict.Rule.Where
 		return nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
 	}
-	return &Permit{gate: p.gate, box: p.box, req: req.clone(), run: p.run}, nil
+	return &Permit{gate: p.gate, box: p.box, req: p.gate.reviewed(req).clone(), run: p.run}, nil
+}
+
+// reviewRule is where the rule is written that holds the run's changes, or "".
+func (p *Permit) reviewRule() string {
+	if p.req.Run == nil {
+		return ""
+	}
+	return p.req.Run.ReviewRule
 }
 
 // filledIn reports whether then can have become now by values in the places of
@@ -93,6 +109,7 @@ func (p *Permit) Digest() string { return p.req.Pack.Digest }
 
 // Covers reports whether req is still what was approved.
 func (p *Permit) Covers(req Request) bool {
+	req = p.gate.reviewed(req.withReview(p.reviewRule()))
 	level := p.box.Level
 	if req.Run != nil {
 		level = p.gate.Sandbox(context.Background()).Level
@@ -149,6 +166,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	command := p.req.Run.Command
 	command.RunID, command.Pack, command.Tool = p.run, p.req.Pack.ID, p.req.Run.Tool
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
+	command.Waiting = p.waiting
 
 	start := p.runEntry(audit.EventRunStart)
 	p.reach(&start)
@@ -308,6 +326,9 @@ func (p *Permit) reach(e *audit.Entry) {
 		}
 	}
 	e.Reads, e.Writes, e.Closed = first(reads), first(writes), first(closed)
+	if policy.Review {
+		e.Review = cmp.Or(p.reviewRule(), "the tool or sandbox.grants")
+	}
 	l := policy.Limits
 	e.Limits = &audit.Limits{
 		TimeoutMS: l.Timeout.Milliseconds(), CPUMS: l.CPU.Milliseconds(), Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,34 @@ func (c *check) rule() rules.Verdict {
 	if len(c.rules) == 0 {
 		return rules.Verdict{}
 	}
-	r := &c.req
+	return rules.Decide(c.rules, ruleCall(&c.req))
+}
+
+// reviewed returns the request with what the user's rules say of its changes.
+// Whatever is decided about or compared is decided and compared with that.
+func (g *Gate) reviewed(req Request) Request {
+	if req.Run == nil || len(g.rules) == 0 {
+		return req
+	}
+	if rule, ok := rules.Review(g.rules, ruleCall(&req)); ok {
+		return req.withReview(cmp.Or(rule.Where, "a rule"))
+	}
+	return req
+}
+
+// withReview returns the request with all of its changes held because of the rule
+// that is written at where; an empty one changes nothing.
+func (r Request) withReview(where string) Request {
+	if where != "" && r.Run != nil {
+		run := *r.Run
+		run.Policy.Review, run.ReviewRule = true, where
+		r.Run = &run
+	}
+	return r
+}
+
+// ruleCall is the request as rules look at it.
+func ruleCall(r *Request) rules.Call {
 	call := rules.Call{Pack: r.Pack.ID, Kind: string(r.Kind)}
 	if r.Run != nil {
 		p := r.Run.Command.Program
@@ -70,7 +98,7 @@ func (c *check) rule() rules.Verdict {
 		call.Folders = map[string]string{"workspace": r.Workspace, "pack_root": r.Pack.Dir, "project": r.Run.Project}
 		call.Stdin = len(r.Run.Command.Stdin) > 0
 	}
-	return rules.Decide(c.rules, call)
+	return call
 }
 
 // falls says which rule would allow the request if it named more; empty when

@@ -175,6 +175,9 @@ type Run struct {
 	Logged []string
 	// ReadOnly is the pack's word that the tool changes nothing.
 	ReadOnly bool
+	// ReviewRule is where the rule is written because of which Policy has Review;
+	// empty: the tool or a grant says so, or nothing does. The gate sets it.
+	ReviewRule string
 }
 
 // Granted is what the user's configuration opens to a run beyond what it would

@@ -15,7 +15,7 @@ const (
 
 // An Error says what is wrong with a rule or an example.
 type Error struct {
-	At      string // "pack", "kind", "tool", "argv", "argv[2]", "env", "cwd" or "stdin"; empty: the whole
+	At      string // "pack", "kind", "tool", "argv", "argv[2]", "env", "cwd", "stdin" or "review"; empty: the whole
 	Problem string // what is wrong and what to write, without naming At
 }
 
@@ -70,7 +70,22 @@ func (r *Rule) problem() *Error {
 	if r.Effect == Allow && len(r.Kinds) == 0 && r.Tool == "" && r.Argv == nil {
 		return wrong("", "allows every kind of call; say which: kind: %s, or a list of them", anyKind)
 	}
+	if e := r.reviewProblem(); e != nil {
+		return e
+	}
 	return r.argvProblem()
+}
+
+func (r *Rule) reviewProblem() *Error {
+	switch {
+	case !r.Review:
+		return nil
+	case r.Effect != Allow:
+		return &Error{reviewKey, "is for rules that allow; to see all changes of runs that you are asked about, write review: all in sandbox.grants"}
+	case !slices.ContainsFunc(r.runs(), starts):
+		return &Error{reviewKey, fmt.Sprintf("is about what runs change, and the rule is about %s; add run or exec to kind, or remove it", strings.Join(r.Kinds, " and "))}
+	}
+	return nil
 }
 
 // forExec is how to write the rule for commands of the model's own.

@@ -163,7 +163,13 @@ func (r *Rule) try(e Example, windows bool) (bool, string) {
 
 // String returns the rule as the configuration would have it, on one line, and
 // safe to show: deny {kind: run, argv: [git, push, "**"]}.
-func (r Rule) String() string { return r.Effect.String() + " {" + r.selectors() + "}" }
+func (r Rule) String() string {
+	text := r.Effect.String() + " {" + r.selectors() + "}"
+	if r.Review {
+		text += ", " + reviewKey + ": all"
+	}
+	return text
+}
 
 // selectors are what the configuration would have between the braces.
 func (r *Rule) selectors() string {

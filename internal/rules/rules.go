@@ -96,6 +96,10 @@ type Rule struct {
 	Cwd   string
 	Stdin bool   // it has standard input
 	Where string // where it is written, "config.yaml:12"
+
+	// Review holds all changes of the runs that an allowance matches until a person
+	// has seen them; see [Review].
+	Review bool
 }
 
 // A Call is what rules look at.
@@ -148,6 +152,24 @@ type Short struct {
 // Decide returns what the strictest of all rules says about c. A rule that
 // [Rule.Check] refuses allows nothing, and asks about or denies everything.
 func Decide(all []Rule, c Call) Verdict { return decide(all, c, runtime.GOOS == "windows") }
+
+// Review returns a rule that holds all changes of c until a person has seen them,
+// and reports whether there is one. One rule is enough, whatever the
+// others say and whoever allows the run in the end. It holds also for a run that
+// the rule does not allow because the run has more than the rule names, and a
+// rule that [Rule.Check] refuses holds for every run.
+func Review(all []Rule, c Call) (Rule, bool) {
+	if !starts(c.Kind) {
+		return Rule{}, false
+	}
+	s := &subject{Call: c, windows: runtime.GOOS == "windows"}
+	for i := range all {
+		if r := &all[i]; r.Review && (r.Check() != nil || r.others(s) == "" && r.argv(s)) {
+			return *r, true
+		}
+	}
+	return Rule{}, false
+}
 
 // Forbids reports whether a rule denies every call of a kind about a pack; with
 // an empty kind, every call about it, of whatever kind.
@@ -210,6 +232,8 @@ const (
 	selectEnv   = "env"
 	selectCwd   = "cwd"
 	selectStdin = "stdin"
+	// reviewKey is none of them, but what a rule says of the runs that they select.
+	reviewKey = "review"
 )
 
 // others returns the first selector but argv that does not match, or "". What an

@@ -32,6 +32,34 @@ func toolCall(tool string, argv ...string) Call {
 
 func argv(e Effect, patterns ...string) Rule { return Rule{Effect: e, Argv: patterns} }
 
+func TestReview(t *testing.T) {
+	tool := Rule{Effect: Allow, Tool: "fmt", Review: true, Where: "c:1"}
+	git := Rule{Effect: Allow, Argv: []string{"git", "**"}, Review: true, Where: "c:2"}
+	withEnv := toolCall("fmt", "x")
+	withEnv.Env, withEnv.Stdin = []string{"CC"}, true
+	withGit := run("git", "commit")
+	for _, tc := range []struct {
+		says  string
+		rules []Rule
+		call  Call
+		want  string // where the rule is; empty: none
+	}{
+		{"the tool", []Rule{tool, git}, toolCall("fmt", "x"), "c:1"},
+		{"another tool", []Rule{tool, git}, toolCall("vet", "x"), ""},
+		{"the program", []Rule{tool, git}, withGit, "c:2"},
+		{"an allowance that falls short", []Rule{git, {Effect: Allow, Tool: "fmt", Argv: []string{"**"}, Review: true, Where: "c:3"}}, withEnv, "c:3"},
+		{"beside a denial", []Rule{argv(Deny, "git", "**"), git}, withGit, "c:2"},
+		{"a document", []Rule{{Effect: Allow, Kinds: []string{"open", "run"}, Review: true, Where: "c:4"}}, Call{Pack: "p", Kind: "open"}, ""},
+		{"without the word", []Rule{{Effect: Allow, Tool: "fmt"}}, toolCall("fmt", "x"), ""},
+		{"a rule that is refused", []Rule{{Effect: Deny, Pack: "other", Review: true, Where: "c:5"}}, withGit, "c:5"},
+	} {
+		rule, ok := Review(tc.rules, tc.call)
+		if ok != (tc.want != "") || rule.Where != tc.want {
+			t.Errorf("%s: Review() = %q, %v, want %q", tc.says, rule.Where, ok, tc.want)
+		}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	allowGit, denyPush := argv(Allow, "git", "**"), argv(Deny, "git", "push", "**")
 	link := run("vi", "x")
@@ -283,6 +311,11 @@ func TestCheck(t *testing.T) {
 		{argv(Deny, "./x"), ""},
 		{argv(Deny, `C:\Program Files\git.exe`), ""},
 		{argv(Deny, `\\server\share\git.exe`), ""},
+		{Rule{Effect: Allow, Tool: "x", Review: true}, ""},
+		{Rule{Effect: Allow, Kinds: []string{"read", "exec"}, Review: true}, ""},
+		{Rule{Effect: Allow, Kinds: []string{"open", "read"}, Review: true}, "review: is about what runs change, and the rule is about open and read; add run or exec to kind, or remove it"},
+		{Rule{Effect: Ask, Tool: "x", Review: true}, "review: is for rules that allow; to see all changes of runs that you are asked about, write review: all in sandbox.grants"},
+		{Rule{Effect: Deny, Review: true}, "review: is for rules that allow; to see all changes of runs that you are asked about, write review: all in sandbox.grants"},
 		{Rule{}, "has no effect; want deny, ask or allow"},
 		{Rule{Effect: 4}, "has no effect; want deny, ask or allow"},
 		{Rule{Effect: Allow}, "allows every kind of call; say which: kind: open, read, enable, run, exec or attach, or a list of them"},
@@ -378,6 +411,10 @@ func TestString(t *testing.T) {
 	const want = `deny {pack: "acme/*", kind: [open, read], tool: "a b", argv: [git, "**", "\u202e\n", ""], env: [CC, "X*"], cwd: project, stdin: true}`
 	if got := r.String(); got != want {
 		t.Errorf("String() = %s, want %s", got, want)
+	}
+	const reviewed = `allow {tool: x}, review: all`
+	if got := (Rule{Effect: Allow, Tool: "x", Review: true}).String(); got != reviewed {
+		t.Errorf("String() = %s, want %s", got, reviewed)
 	}
 	if got := (Rule{}).String(); got != "no rule {}" {
 		t.Errorf("String() = %s, want %s", got, "no rule {}")

@@ -5,6 +5,9 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // A NotFoundError says that a name leads to no program. It is
@@ -78,6 +81,17 @@ func (e *CommandError) Error() string {
 }
 
 func (e *CommandError) Unwrap() error { return e.Err }
+
+// A BusyError says that a run did not get its turn in time, because another run
+// may change the same folders. Nothing was started.
+type BusyError struct {
+	Holder changes.Holder
+	Waited time.Duration
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("waited %s for %s", e.Waited, e.Holder)
+}
 
 // A TooLargeError says that arguments and environment do not fit what the
 // system passes to a program. Nothing was started. It is [syscall.E2BIG].

@@ -143,9 +143,8 @@ func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Comman
 		if r.o.Changes == nil {
 			return nil, &CommandError{Problem: "there is no place to keep changes in"}
 		}
-		run := changes.Run{ID: c.RunID, Pack: c.Pack, Tool: c.Tool}
-		if l.turn, err = r.o.Changes.Begin(ctx, run, nil, folders...); err != nil {
-			return nil, fmt.Errorf("waiting for the run's turn in its folders: %w", err)
+		if l.turn, err = r.takeTurn(ctx, c, folders); err != nil {
+			return nil, err
 		}
 	}
 	for _, one := range l.all {
@@ -154,6 +153,30 @@ func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Comman
 		}
 	}
 	return l, nil
+}
+
+// errTurnWait is the cause of the end of a wait for a turn.
+var errTurnWait = errors.New("it did not end in time")
+
+// takeTurn waits for the run's turn in its folders, and tells the caller that it
+// does.
+func (r *Runner) takeTurn(ctx context.Context, c *Command, folders []changes.Folder) (*changes.Turn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.TurnWait, errTurnWait)
+	defer cancel()
+	over := func() {}
+	turn, err := r.o.Changes.Begin(ctx, changes.Run{ID: c.RunID, Pack: c.Pack, Tool: c.Tool}, func(h changes.Holder) {
+		if c.Waiting != nil {
+			over = c.Waiting(h)
+		}
+	}, folders...)
+	over()
+	if e, ok := errors.AsType[*changes.WaitError](err); ok && errors.Is(e, errTurnWait) {
+		return nil, &BusyError{Holder: e.Holder, Waited: r.o.TurnWait}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the run's turn in its folders: %w", err)
+	}
+	return turn, nil
 }
 
 func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits Limits) error {

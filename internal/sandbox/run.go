@@ -41,6 +41,10 @@ type Options struct {
 	// folder.
 	CopyDir string
 
+	// TurnWait is how long a run waits for its turn in its Layers while other runs
+	// have it; 0 stands for 5 minutes. See [BusyError].
+	TurnWait time.Duration
+
 	// ReserveDir is a folder on the disk of the audit log, and Reserve how many
 	// bytes of that disk stay free: with less, nothing is started, and runs are
 	// ended, so that no run keeps the next call from being recorded. Empty or 0: no
@@ -74,6 +78,7 @@ func New(o Options) *Runner {
 	o.Grace = orDefault(o.Grace, 5*time.Second)
 	o.ShutdownGrace = min(orDefault(o.ShutdownGrace, time.Second), o.Grace)
 	o.Drain = orDefault(o.Drain, 250*time.Millisecond)
+	o.TurnWait = orDefault(o.TurnWait, 5*time.Minute)
 	if o.Lookuper == nil {
 		o.Lookuper = new(Lookuper)
 	}
@@ -89,8 +94,8 @@ func New(o Options) *Runner {
 //
 // A program that was started gives a Result and no error, however it ended.
 // Any error means that nothing was started: a [*CommandError], a
-// [*NotFoundError], a [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError], ctx's
-// own error when it was done before, or one of preparing the run.
+// [*NotFoundError], a [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError],
+// a [*BusyError], ctx's own error when it was done before, or one of preparing the run.
 //
 // When ctx is done, the timeout passes or the output is too much, everything
 // that the run started gets SIGTERM, and SIGKILL after [Options.Grace], or after

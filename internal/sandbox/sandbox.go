@@ -26,6 +26,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // A Level says how far a run is confined by the operating system. The zero
@@ -291,6 +293,11 @@ type Command struct {
 	// Pack and Tool are what the run is of. They are kept with what it changed, and
 	// shown, and mean nothing here.
 	Pack, Tool string
+
+	// Waiting is called when other runs have the turn in the run's Layers, before
+	// Run waits for it, and what it returns when the wait is over, however it ended.
+	// Both are called by the goroutine that called Run. Nil: nobody is told.
+	Waiting func(changes.Holder) (over func())
 
 	// Join is for output that is shown as one text: what does not fit
 	// Limits.OutputMerged is kept in one file with both streams, instead of one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -105,43 +106,84 @@ func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, er
 	return s.opts.Gate.Postpone(q)
 }
 
-// tell sends progress to a client that asked for it. One call's is told by one
-// at a time.
+// tell sends progress to a client that asked for it.
 func (s *Server) tell(ctx context.Context, c *call, message string) {
 	_, sess, ok := chatOf(ctx)
 	if !ok || c.meta == nil || c.meta.ProgressToken == nil {
 		return
 	}
+	c.telling.Lock() // until it is sent, so that they go out in order
+	defer c.telling.Unlock()
 	c.told++ // "The progress value MUST increase with each notification"
 	sess.notify("notifications/progress", map[string]any{
 		"progressToken": c.meta.ProgressToken, "progress": c.told, "message": message,
 	})
 }
 
-// telling tells the client what its call waits for until the returned function
-// is called, which returns when nothing more is told.
-func (s *Server) telling(ctx context.Context, c *call, what string) (stop func()) {
+// A teller tells a call's client, now and then, what the call waits for. A nil one
+// tells nothing.
+type teller struct {
+	tell       func(message string)
+	quit, done chan struct{}
+
+	mu    sync.Mutex
+	what  string    // guarded by mu
+	since time.Time // guarded by mu
+}
+
+// telling starts a teller, or returns nil for a client that does not want to know.
+// The caller stops it.
+func (s *Server) telling(ctx context.Context, c *call, what string) *teller {
 	if c.meta == nil || c.meta.ProgressToken == nil {
-		return func() {}
+		return nil
 	}
-	quit, done := make(chan struct{}), make(chan struct{})
-	began := time.Now()
+	t := &teller{tell: func(message string) { s.tell(ctx, c, message) }, quit: make(chan struct{}), done: make(chan struct{})}
+	t.turn(what)
 	go func() {
-		defer close(done)
+		defer close(t.done)
 		beat := time.NewTicker(s.progress)
 		defer beat.Stop()
 		for {
 			select {
 			case <-beat.C:
-				s.tell(ctx, c, fmt.Sprintf("%s for %s", what, time.Since(began).Round(time.Second)))
-			case <-quit:
+				t.tell(t.message())
+			case <-t.quit:
 				return
 			}
 		}
 	}()
-	return func() {
-		close(quit)
-		<-done
+	return t
+}
+
+// turn has the teller tell something else from now on.
+func (t *teller) turn(what string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.what, t.since = what, time.Now()
+}
+
+// turnNow is turn, and tells it at once.
+func (t *teller) turnNow(what string) {
+	if t != nil {
+		t.turn(what)
+		t.tell(what)
+	}
+}
+
+func (t *teller) message() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return fmt.Sprintf("%s for %s", t.what, time.Since(t.since).Round(time.Second))
+}
+
+// stop returns when nothing more is told.
+func (t *teller) stop() {
+	if t != nil {
+		close(t.quit)
+		<-t.done
 	}
 }
 

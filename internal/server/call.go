@@ -9,6 +9,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
@@ -51,8 +52,10 @@ type call struct {
 	// missing is what the tool needs to know of the context, for where nobody can be
 	// asked for it; nil: nothing.
 	missing *tools.MissingContextError
-	told    int    // pieces of progress that the client was told
 	space   *space // the workspace that it is about; nil: the chat's first
+
+	telling sync.Mutex
+	told    int // pieces of progress that the client was told; guarded by telling
 }
 
 // An action is a call that was understood: what a person is asked about it,

@@ -42,6 +42,7 @@ const (
 	codeWorkspaceLimit     = "workspace_limit"
 	codeFileSizeLimit      = "file_size_limit"
 	codeProcessLimit       = "process_limit"
+	codeFolderBusy         = "folder_busy"
 	codeSandboxUnavailable = "sandbox_unavailable"
 	codeMissingContext     = "missing_context"
 	codeInternalError      = "internal"

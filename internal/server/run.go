@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -92,14 +93,17 @@ type run struct {
 	hidden  []string // how they may be spelled
 }
 
+// running is what a client is told while its program runs.
+const running = "the program has been running"
+
 func (r *run) action(req gate.Request) *action {
 	return &action{request: req, perform: func(ctx context.Context, permit *gate.Permit) (_ any, err error) {
 		step := spans.From(ctx).Run(permit.RunID())
 		defer func() { step.End(err != nil) }()
 		var release func()
-		stop := r.server.telling(ctx, r.call, "waiting for other programs to end")
+		progress := r.server.telling(ctx, r.call, "waiting for other programs to end")
 		aside(ctx, func() { release, err = r.place(ctx, claimOf(permit, req.Run)) })
-		stop()
+		progress.stop()
 		if err != nil {
 			return nil, err
 		}
@@ -120,12 +124,13 @@ func (r *run) action(req gate.Request) *action {
 			return nil, changed(permit, r.pack.ID)
 		}
 		defer done()
-		stop = r.server.telling(ctx, r.call, "the program has been running")
+		progress = r.server.telling(ctx, r.call, running)
 		permit.Hide(newLogRedactor(r.secrets).text)
+		permit.Waiting(func(h changes.Holder) (over func()) { return r.waits(progress, permit.RunID(), h) })
 		result, err := permit.Run(ctx)
-		stop()
+		progress.stop()
 		if err != nil {
-			return nil, err
+			return nil, r.busy(err)
 		}
 		r.tell(permit.RunID(), result)
 		e := r.envelope(permit.RunID(), result, req.Run.Policy.Limits)

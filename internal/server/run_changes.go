@@ -1,8 +1,13 @@
 package server
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -65,6 +70,41 @@ func (e *runEnvelope) addChanges(res *sandbox.Result) {
 	if res.ChangesProblem != "" {
 		e.Notes = append(e.Notes, "changes of the run were not applied, and are lost: "+safetext.Line(res.ChangesProblem))
 	}
+}
+
+// waits tells the client and the log that the run waits for its turn, which h has.
+func (r *run) waits(progress *teller, id string, h changes.Holder) (over func()) {
+	began := time.Now()
+	log := r.server.logger.With("run", id, "pack", r.pack.ID, "dir", h.Folder)
+	log.Info("a run waits for its turn in a folder", "holder", h.Run.ID, "holder_pack", h.Run.Pack, "holder_tool", h.Run.Tool, "holder_pid", h.PID)
+	progress.turnNow("waiting for " + r.turnOf(h))
+	return func() {
+		log.Debug("a run waited for its turn in a folder", "took", time.Since(began).Round(time.Millisecond))
+		progress.turn(running)
+	}
+}
+
+// busy makes of a run that did not get its turn what a model may know of it.
+func (r *run) busy(err error) error {
+	e, ok := errors.AsType[*sandbox.BusyError](err)
+	if !ok {
+		return err
+	}
+	return failf(codeFolderBusy, "Nothing was started. Call again when the other run has ended, or tell the user; a run waits for as long as sandbox.timeout_max in the configuration.",
+		"waited %s for %s", e.Waited, r.turnOf(e.Holder))
+}
+
+// turnOf says, to a client, whose turn it is and where. The pack and tool are named
+// only if the client may know of the pack: the run may be another server's.
+func (r *run) turnOf(h changes.Holder) string {
+	if h.PID == 0 {
+		return "its turn in a folder that another run may change"
+	}
+	of := ""
+	if slices.ContainsFunc(r.server.listedPacks(r.call.catalog), func(p *packs.Pack) bool { return p.ID == h.Run.Pack }) {
+		of = fmt.Sprintf("%s of %s, ", cmp.Or(h.Run.Tool, "a command"), h.Run.Pack)
+	}
+	return safetext.Line(fmt.Sprintf("its turn in %q, where %s (%sprocess %d) is at work", h.Folder, cmp.Or(h.Run.ID, "a run"), of, h.PID))
 }
 
 // tell writes to the server's log what a person has to know of the run's changes,

@@ -211,6 +211,7 @@ func TestTenServers(t *testing.T) {
 	words, kept := w.keptWords()
 	if !slices.Equal(words, keep) || kept != len(keep)+1 {
 		t.Errorf("%d grants, of the commands %q; want one for a tool and %q", kept, words, keep)
+		t.Logf("the grants: %s", w.ok("approvals", "grants", "--json"))
 	}
 	for _, word := range keep {
 		if asked[word] != 1 {

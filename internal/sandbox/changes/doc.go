@@ -20,6 +20,10 @@
 // and, later, by a person: [Store.List], [Store.Show], [Store.Apply],
 // [Store.Discard] and [Store.Undo].
 //
+// This package has the turns and what a person does. Package layer reads layers
+// and decides of changes, journal keeps sets and carries them out with apply,
+// turns has the locks, and record says what a set is.
+//
 // # What it does not do
 //
 // It does not make overlays, mounts or namespaces, and it starts no program;

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/gitdata"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
@@ -75,7 +77,7 @@ func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, er
 		return nil, err
 	}
 	defer dir.Close()
-	v := &View{Set: r.list()}
+	v := &View{Set: r.List()}
 	if v.Token, err = s.token(r, dir, paths); err != nil {
 		return nil, err
 	}
@@ -110,10 +112,10 @@ func (s *Store) Show(ctx context.Context, id string, paths ...string) (*View, er
 
 // selected returns the ops of a set in a state, with paths those of the paths
 // and below them.
-func selected(r *record, state State, paths []string) []*op {
-	var list []*op
+func selected(r *record.Record, state State, paths []string) []*record.Op {
+	var list []*record.Op
 	git := len(paths) == 0
-	in := func(o *op) bool {
+	in := func(o *record.Op) bool {
 		return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool {
 			return o.Path == p || strings.HasPrefix(o.Path, strings.TrimSuffix(p, "/")+"/")
 		})
@@ -132,14 +134,14 @@ func selected(r *record, state State, paths []string) []*op {
 }
 
 // text shows one op. whole reports whether a person saw all that it does.
-func (s *Store) text(r *record, dir *tree.Dir, o *op) (text string, whole bool) {
+func (s *Store) text(r *record.Record, dir *tree.Dir, o *record.Op) (text string, whole bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", o.Kind, safetext.Quote(o.Path))
 	if o.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", safetext.Line(o.Reason))
 	}
 	b.WriteString("\n")
-	if o.Kind == KindMkdir || o.Kind == KindMeta || o.regular() && o.Kind != KindGit {
+	if o.Kind == KindMkdir || o.Kind == KindMeta || o.Regular() && o.Kind != KindGit {
 		if o.Was != nil && o.Was.Perm != o.Meta.Perm {
 			fmt.Fprintf(&b, "  mode %#o, was %#o\n", o.Meta.Perm, o.Was.Perm)
 		} else {
@@ -164,8 +166,8 @@ func (s *Store) text(r *record, dir *tree.Dir, o *op) (text string, whole bool) 
 	old, oldText := s.current(dir, o)
 	var now []byte
 	nowText := true
-	if o.regular() {
-		now, nowText = limited(func() (*os.File, error) { return s.content(r, newName, o) })
+	if o.Regular() {
+		now, nowText = limited(func() (*os.File, error) { return s.journal.NewContent(r, o) })
 	}
 	if !oldText || !nowText {
 		fmt.Fprintf(&b, "  %d bytes, %s; was %s\n", o.Size, cut(o.New), cut(o.Old))
@@ -187,8 +189,8 @@ func cut(digest string) string {
 
 // current returns what the user has at an op's path now; text is false when it
 // cannot be shown.
-func (s *Store) current(dir *tree.Dir, o *op) (data []byte, text bool) {
-	data, text = limited(func() (*os.File, error) { return (view{dir}).Open(o.Path) })
+func (s *Store) current(dir *tree.Dir, o *record.Op) (data []byte, text bool) {
+	data, text = limited(func() (*os.File, error) { return dir.ReadAt(o.Path) })
 	return data, text
 }
 
@@ -203,25 +205,8 @@ func limited(open func() (*os.File, error)) (data []byte, text bool) {
 	return data, err == nil && len(data) <= maxShownFile && utf8.Valid(data) && !bytes.Contains(data, []byte{0})
 }
 
-// content opens what the store keeps of an op.
-func (s *Store) content(r *record, kind string, o *op) (*os.File, error) {
-	d, err := tree.Open(filepath.Join(s.dir(r.ID), kind))
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	f, err := d.Read(o.Slot)
-	if errors.Is(err, fs.ErrPermission) { // it has the mode of the user's file
-		if err := d.Chmod(o.Slot, 0o600); err != nil {
-			return nil, err
-		}
-		return d.Read(o.Slot)
-	}
-	return f, err
-}
-
 // token is the digest of what the user has at the paths of the held ops.
-func (s *Store) token(r *record, dir *tree.Dir, paths []string) (string, error) {
+func (s *Store) token(r *record.Record, dir *tree.Dir, paths []string) (string, error) {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	if err := enc.Encode(r.ID); err != nil {
@@ -241,7 +226,7 @@ func (s *Store) token(r *record, dir *tree.Dir, paths []string) (string, error) 
 
 // lstat describes what is at a path; nil: nothing.
 func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
-	folder, name := split(at)
+	folder, name := tree.Split(at)
 	if at == "." {
 		folder, name = ".", "."
 	}
@@ -250,12 +235,12 @@ func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
 		return nil, nil // a file or a link is where the folder would be
 	}
 	if err != nil {
-		return nil, ignoreMissing(err)
+		return nil, tree.IgnoreMissing(err)
 	}
 	defer d.Close()
 	m, err := d.Lstat(name)
 	if err != nil {
-		return nil, ignoreMissing(err)
+		return nil, tree.IgnoreMissing(err)
 	}
 	return &m, nil
 }
@@ -269,14 +254,14 @@ func lstat(dir *tree.Dir, at string) (*tree.Meta, error) {
 // It returns the new set, which can be undone. What could not be applied stays
 // held in the old set, and is refused in the new one, with the reason.
 func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*Set, error) {
-	return s.again(ctx, id, Held, func(f *folder, from, r *record) error {
+	return s.again(ctx, id, Held, func(f *folder, from, r *record.Record) error {
 		if token != "" {
-			now, err := s.token(from, f.dir, paths)
+			now, err := s.token(from, f.Dir, paths)
 			if err != nil {
 				return err
 			}
 			if now != token {
-				return errors.New("the folder is not as it was shown any more: look at the changes again")
+				return ErrNotAsShown
 			}
 		}
 		r.From = from.ID
@@ -284,7 +269,7 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 		for _, was := range selected(from, Held, paths) {
 			o := *was
 			o.State, o.Why, o.Reason, o.HasNew, o.Staged, o.Now = Applied, "", "", false, 0, nil
-			o.open = func() (*os.File, error) { return s.content(from, newName, was) }
+			o.Open = func() (*os.File, error) { return s.journal.NewContent(from, was) }
 			if err := s.expect(f, from, was, &o, token != "", free[o.Path]); err != nil {
 				o.State, o.Why, o.Reason = Refused, was.Why, err.Error()
 			} else if o.Kind == KindRemove || o.Kind == KindRmdir {
@@ -301,16 +286,16 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 
 // expect decides what an op that a person applies may find. free says that what
 // is at its path now is removed first.
-func (s *Store) expect(f *folder, from *record, was, o *op, seen, free bool) error {
-	if o.regular() && !was.HasNew {
+func (s *Store) expect(f *folder, from *record.Record, was, o *record.Op, seen, free bool) error {
+	if o.Regular() && !was.HasNew {
 		return errors.New("its content is gone")
 	}
 	if was.Why == WhyGit || gitPath(o.Path) && !o.Git {
-		if _, whole := s.text(from, f.dir, was); !whole || o.Kind == KindMkdir || o.Kind == KindSymlink {
+		if _, whole := s.text(from, f.Dir, was); !whole || o.Kind == KindMkdir || o.Kind == KindSymlink {
 			return errors.New("it is in a git folder, where only text that can be shown whole is applied")
 		}
 	}
-	now, err := lstat(f.dir, o.Path)
+	now, err := lstat(f.Dir, o.Path)
 	if err != nil {
 		return err
 	}
@@ -327,26 +312,26 @@ func (s *Store) expect(f *folder, from *record, was, o *op, seen, free bool) err
 		}
 	}
 	if o.Was = now; now != nil && !o.Git {
-		dir, name := split(o.Path)
-		d, err := f.dir.Walk(dir)
+		dir, name := tree.Split(o.Path)
+		d, err := f.Dir.Walk(dir)
 		if err != nil {
 			return err
 		}
 		defer d.Close()
-		if err := o.found(d, name, now); err != nil {
+		if err := o.Found(d, name, now); err != nil {
 			return err
 		}
 	}
-	return o.expecting(now)
+	return expecting(o, now)
 }
 
 // expecting makes the op one for what is there now.
-func (o *op) expecting(now *tree.Meta) error {
+func expecting(o *record.Op, now *tree.Meta) error {
 	switch {
 	case now == nil && (o.Kind == KindRemove || o.Kind == KindRmdir):
 	case now == nil && o.Kind == KindReplace:
 		o.Kind = KindCreate
-	case now == nil && o.Kind == KindMeta, now != nil && now.IsDir() && (o.regular() || o.Kind == KindSymlink || o.Kind == KindRemove):
+	case now == nil && o.Kind == KindMeta, now != nil && now.IsDir() && (o.Regular() || o.Kind == KindSymlink || o.Kind == KindRemove):
 		return errors.New("something else is there now")
 	case now != nil && o.Kind == KindCreate && !o.Git:
 		o.Kind = KindReplace
@@ -366,8 +351,8 @@ func (s *Store) unchanged(f *folder, now, was *tree.Meta, digest, link, at strin
 	case now.Same(was) && now.Ctime != 0, now.IsDir():
 		return true
 	case now.IsLink():
-		dir, name := split(at)
-		d, err := f.dir.Walk(dir)
+		dir, name := tree.Split(at)
+		d, err := f.Dir.Walk(dir)
 		if err != nil {
 			return false
 		}
@@ -375,7 +360,7 @@ func (s *Store) unchanged(f *folder, now, was *tree.Meta, digest, link, at strin
 		target, err := d.Readlink(name)
 		return err == nil && target == link
 	}
-	file, err := (view{f.dir}).Open(at)
+	file, err := f.Dir.ReadAt(at)
 	if err != nil || digest == "" || now.Size != was.Size {
 		return false
 	}
@@ -385,12 +370,12 @@ func (s *Store) unchanged(f *folder, now, was *tree.Meta, digest, link, at strin
 }
 
 // again makes a new set from an old one, under the turn of its folder.
-func (s *Store) again(ctx context.Context, id string, state State, fill func(f *folder, from, r *record) error) (*Set, error) {
+func (s *Store) again(ctx context.Context, id string, state State, fill func(f *folder, from, r *record.Record) error) (*Set, error) {
 	from, err := s.find(id)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder})
+	t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder})
 	if err != nil {
 		return nil, err
 	}
@@ -400,22 +385,22 @@ func (s *Store) again(ctx context.Context, id string, state State, fill func(f *
 	}
 	f := t.folders[0]
 	if f.meta.Dev != from.Dev || f.meta.Ino != from.Ino {
-		return nil, fmt.Errorf("%q is not the folder any more that the changes are of", from.Folder)
+		return nil, fmt.Errorf("%q: %w", from.Folder, ErrOtherFolder)
 	}
 	if from.Expired {
 		return nil, ErrExpired
 	}
-	r := s.record(from.Run, f)
+	r := s.journal.New(from.Run, f.Path, f.meta)
 	if err := fill(f, from, r); err != nil {
 		return nil, err
 	}
 	if len(r.Ops) == 0 {
-		return nil, fmt.Errorf("nothing of the change set %s is %s", from.ID, state)
+		return nil, fmt.Errorf("%w %s is %s", ErrNothing, from.ID, state)
 	}
 	for i := range r.Ops {
 		r.Ops[i].Slot = strconv.Itoa(i)
 	}
-	return s.carryOut(ctx, f, r)
+	return s.carryOut(ctx, f.Dir, r)
 }
 
 // Discard drops the held changes of a set; with paths, those alone.
@@ -426,42 +411,31 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 	}
 	// The turn keeps them from being applied at the same time. A folder that is
 	// gone has none.
-	if t, err := s.Begin(ctx, from.Run, nil, Folder{Path: from.Folder}); err == nil {
+	if t, err := s.Begin(ctx, from.Run, s.waiting, Folder{Path: from.Folder}); err == nil {
 		defer t.Close()
 	} else if ctx.Err() != nil {
 		return nil, err
 	}
-	var r *record
-	err = s.changing(func() error {
-		var err error
-		if r, err = s.find(from.ID); err != nil {
-			return err
-		}
+	r, err := s.journal.Discard(from.ID, func(r *record.Record) ([]*record.Op, error) {
 		list := selected(r, Held, paths)
 		if len(list) == 0 {
-			return fmt.Errorf("nothing of the change set %s is held", from.ID)
+			return nil, fmt.Errorf("%w %s is held", ErrNothing, from.ID)
 		}
-		for _, o := range list {
-			if o.State = Discarded; o.HasNew {
-				if err := os.Remove(filepath.Join(s.dir(r.ID), newName, o.Slot)); ignoreMissing(err) != nil {
-					return err
-				}
-				o.HasNew = false
-				r.Bytes -= o.Meta.Blocks
-			}
-		}
-		return s.save(r)
+		return list, nil
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %q", ErrNotFound, from.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return r.list(), nil
+	return r.List(), nil
 }
 
 // Undo takes the applied changes of a set back, where nothing changed since.
 // It returns a new set, in which what did change is held with its reason.
 func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
-	return s.again(ctx, id, Applied, func(f *folder, from, r *record) error {
+	return s.again(ctx, id, Applied, func(f *folder, from, r *record.Record) error {
 		r.Undoes = from.ID
 		list := selected(from, Applied, nil)
 		free := map[string]bool{} // :: path → an op before removes what is there
@@ -475,13 +449,13 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 			}
 		}
 		for _, was := range slices.Backward(list) {
-			if was.Git && was.Internal && !was.isIndex() {
+			if was.Git && was.Internal && !was.IsIndex() {
 				continue // objects stay: nothing names them
 			}
 			o, err := s.inverse(f, from, was, free[was.Path])
 			if err != nil {
 				o.State, o.Why, o.Reason = Held, WhyConflict, err.Error()
-				if !o.makes() || o.regular() && !was.HasOld {
+				if !o.Makes() || o.Regular() && !was.HasOld {
 					o.State = Refused
 				}
 			} else if o.Kind == KindRemove || o.Kind == KindRmdir {
@@ -492,8 +466,8 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 				r.Locks = from.Locks
 			}
 		}
-		if i := slices.IndexFunc(r.Ops, func(o op) bool { return o.Git && o.State != Applied }); i >= 0 {
-			holdGit(r, r.Ops[i].Why, r.Ops[i].Reason)
+		if i := slices.IndexFunc(r.Ops, func(o record.Op) bool { return o.Git && o.State != Applied }); i >= 0 {
+			r.HoldGit(r.Ops[i].Why, r.Ops[i].Reason)
 		}
 		return nil
 	})
@@ -501,29 +475,29 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 
 // opened returns the op that makes a folder writable which is to be removed, so
 // that what is in it can be; nil: it is, or is not the one of the set.
-func opened(f *folder, was *op) (*op, error) {
+func opened(f *folder, was *record.Op) (*record.Op, error) {
 	if was.Kind != KindMkdir || was.Now == nil || was.Now.Perm&0o700 == 0o700 {
 		return nil, nil
 	}
-	now, err := lstat(f.dir, was.Path)
+	now, err := lstat(f.Dir, was.Path)
 	if err != nil || now == nil || !now.Moved(was.Now) {
 		return nil, err
 	}
 	meta := *now
 	meta.Perm |= 0o700
-	return &op{
-		Change: Change{Path: was.Path, Kind: KindMeta, State: Applied}, Internal: true,
+	return &record.Op{
+		Change: record.Change{Path: was.Path, Kind: KindMeta, State: Applied}, Internal: true,
 		Was: now, WasAttrs: was.Attrs, Meta: meta, Attrs: was.Attrs,
 	}, nil
 }
 
 // inverse returns the op that takes another back, and why that cannot be done.
 // free says that what is at its path now is removed first.
-func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error) {
-	o := &op{
-		Change: Change{Path: was.Path, State: Applied, Old: was.New}, Git: was.Git, Internal: was.Internal,
+func (s *Store) inverse(f *folder, from *record.Record, was *record.Op, free bool) (*record.Op, error) {
+	o := &record.Op{
+		Change: record.Change{Path: was.Path, State: Applied, Old: was.New}, Git: was.Git, Internal: was.Internal,
 		Attrs: was.WasAttrs, WasAttrs: was.Attrs, WasLink: was.Link,
-		open: func() (*os.File, error) { return s.content(from, oldName, was) },
+		Open: func() (*os.File, error) { return s.journal.OldContent(from, was) },
 	}
 	if was.Was != nil {
 		o.Meta, o.Mode, o.Size = *was.Was, fs.FileMode(was.Was.Perm&0o777), was.Was.Size
@@ -554,7 +528,7 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 			return o, errors.New("what was there before was not kept")
 		}
 	}
-	now, err := lstat(f.dir, o.Path)
+	now, err := lstat(f.Dir, o.Path)
 	if err != nil {
 		return o, err
 	}
@@ -567,10 +541,23 @@ func (s *Store) inverse(f *folder, from *record, was *op, free bool) (*op, error
 		return o, errors.New("something has its name since")
 	case now == nil:
 		return o, errors.New("it was removed since")
-	case was.isIndex() && s.refreshed(f, from, was):
+	case was.IsIndex() && s.refreshed(f, from, was):
 	case was.Now == nil || !s.unchanged(f, now, was.Now, was.New, was.Link, o.Path):
 		return o, errors.New("it was changed since")
 	}
 	o.Was = now
 	return o, nil
+}
+
+// refreshed reports whether the user's index still says what a set made it say:
+// git writes it anew whenever it looks at files.
+func (s *Store) refreshed(f *folder, from *record.Record, o *record.Op) bool {
+	made, err1 := tree.ReadAll(gitdata.MaxIndex, func() (*os.File, error) { return s.journal.NewContent(from, o) })
+	now, err2 := tree.ReadAll(gitdata.MaxIndex, func() (*os.File, error) { return f.Dir.ReadAt(o.Path) })
+	return err1 == nil && err2 == nil && gitdata.SameIndex(made, now)
+}
+
+// gitPath reports whether the path names a git folder or something in one.
+func gitPath(at string) bool {
+	return slices.ContainsFunc(strings.Split(at, "/"), protect.IsDotGit)
 }

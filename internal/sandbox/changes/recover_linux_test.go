@@ -1,37 +1,34 @@
 package changes
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/apply"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/layer"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 )
 
-// stopAfter carries a set out up to a phase and stops there, as a server that
-// is killed does.
-func stopAfter(t *testing.T, w *world, stop phase) {
+// stopIn carries a set out until it is in a phase, and stops there, as a server
+// that is killed does.
+func stopIn(t *testing.T, w *world, state string, stop record.Phase) {
 	t.Helper()
 	w.done()
 	s, f := w.store, w.turn.folders[0]
-	dir, err := os.Open(w.layer.Dir.Name())
+	up := mustTree(t, w.layer.Dir)
+	defer up.Close()
+	ops, _, err := layer.Read(t.Context(), &f.Folder, up, w.layer.Copy, Ending{})
 	do(t, err)
-	defer dir.Close()
-	r := &reading{ctx: t.Context(), folder: f, names: s.names, copy: w.layer.Copy}
-	r.up = mustTree(t, dir)
-	defer r.up.Close()
-	do(t, r.read())
-	r.classify()
-	rec := s.record(Run{ID: "r"}, f)
-	rec.Ops = r.ops
-	do(t, os.Mkdir(s.dir(rec.ID), 0o700))
-	rec.Phase = staging
-	do(t, s.save(rec.begun()))
-	do(t, os.WriteFile(filepath.Join(s.open, rec.ID), nil, 0o600))
-	do(t, s.stage(context.Background(), f, rec))
-	if stop == committed {
-		rec.Phase = committed
-		do(t, s.save(rec))
+	r := s.journal.New(Run{ID: "r"}, f.Path, f.meta)
+	r.Ops = ops
+	do(t, s.journal.Commit(t.Context(), f.Dir, r))
+	if stop == record.Staging { // the same files, and the record from before them
+		r.Phase, r.Ops = stop, nil
+		data, err := r.Encode()
+		do(t, err)
+		do(t, os.WriteFile(filepath.Join(state, "sets", r.ID, "set.json"), data, 0o600))
 	}
 	do(t, w.turn.Close())
 }
@@ -39,7 +36,7 @@ func stopAfter(t *testing.T, w *world, stop phase) {
 // Before the end mark nothing counts. After it the next start finishes the set,
 // and looks at each conflict again.
 func TestRecovery(t *testing.T) {
-	for _, stop := range []phase{staging, committed} {
+	for _, stop := range []record.Phase{record.Staging, record.Committed} {
 		t.Run(string(stop), func(t *testing.T) {
 			state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
 			s := openStore(t, func(o *Options) { o.Dir = state })
@@ -48,11 +45,11 @@ func TestRecovery(t *testing.T) {
 			plant(t, w.at, map[string]string{"a": "run", "edited": "run", "new": "run", "taken": "run", "CLAUDE.md": "run"})
 			do(t, os.Remove(filepath.Join(w.at, "gone")))
 			do(t, os.Remove(filepath.Join(w.at, "removed")))
-			stopAfter(t, w, stop)
+			stopIn(t, w, state, stop)
 			plant(t, dir, map[string]string{"edited": "user", "taken": "user", "removed": "user"})
 			user := look(t, dir)
 			for name := range user {
-				if strings.HasPrefix(name, stageBegin) {
+				if strings.HasPrefix(name, apply.StagePrefix) {
 					delete(user, name)
 				}
 			}
@@ -60,7 +57,7 @@ func TestRecovery(t *testing.T) {
 			_, err := Open(t.Context(), Options{Dir: state})
 			do(t, err)
 			got := look(t, dir)
-			if stop == staging {
+			if stop == record.Staging {
 				same(t, "the folder", user, got)
 				if list, err := s.List(); err != nil || len(list) != 0 {
 					t.Errorf("List = %v, %v", list, err)

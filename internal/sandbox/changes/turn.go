@@ -6,17 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/layer"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/turns"
 )
-
-// A Run names what made changes. Its fields are only stored and shown.
-type Run struct {
-	ID   string `json:"id"`
-	Pack string `json:"pack,omitempty"`
-	Tool string `json:"tool,omitempty"`
-}
 
 // A Folder is a folder of the user's that a run may change.
 type Folder struct {
@@ -24,21 +19,6 @@ type Folder struct {
 	// Git is not nil for a folder that is a git folder, or part of one, outside
 	// of the project: of a worktree or a submodule. All of it is protected.
 	Git *GitFolder
-}
-
-// A GitFolder says where git's files are below a Folder, with slashes; "." is
-// the Folder itself.
-type GitFolder struct {
-	Dir    string // with HEAD and index: "worktrees/x"
-	Common string // with objects and refs: "."
-}
-
-// A Holder is a run that has the turn in a folder.
-type Holder struct {
-	Run    Run       `json:"run"`
-	PID    int       `json:"pid"`
-	Since  time.Time `json:"since"`
-	Folder string    `json:"folder"`
 }
 
 // A Turn is the right of one run to change its folders. It excludes all runs of
@@ -49,20 +29,13 @@ type Turn struct {
 	store   *Store
 	run     Run
 	folders []*folder
-	lock    *lock
+	lock    *turns.Lock
 }
 
 // A folder is an open folder of a turn.
 type folder struct {
-	path string // with links resolved
-	dir  *tree.Dir
+	layer.Folder
 	meta tree.Meta
-	// marker is later than what was changed before the turn, and not later than
-	// what is changed after; 0 where the system has no times of change.
-	marker int64
-	git    *GitFolder
-	own    []string // paths in the folder that are in Options.Own
-	whole  bool     // the folder itself is
 }
 
 // Begin waits for the turn in all of the folders, finishes what a dead server
@@ -72,8 +45,8 @@ type folder struct {
 // A run takes all of its folders at once: two turns, one after the other, could
 // wait for each other.
 //
-// waiting, if it is not nil, is called once with a holder when the turn is not
-// free. When ctx ends first, the error is ctx's cause, wrapped with the holder.
+// waiting, if it is not nil, is called once with the holder when the turn is not
+// free, before Begin waits. When ctx ends first, the error is a [*WaitError].
 func (s *Store) Begin(ctx context.Context, run Run, waiting func(Holder), folders ...Folder) (*Turn, error) {
 	return s.begin(ctx, run, true, waiting, folders)
 }
@@ -93,33 +66,29 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 			return t, fmt.Errorf("opening %q: %w", f.Path, err)
 		}
 		t.folders = append(t.folders, open)
-		paths = append(paths, open.path)
+		paths = append(paths, open.Path)
 	}
 	if wait {
 		s.recoverNear(ctx, t.folders)
 	}
-	list, err := wants(paths)
-	if err != nil {
-		return t, fmt.Errorf("taking the turn: %w", err)
-	}
-	c := card{Holder: Holder{Run: run, PID: os.Getpid(), Since: s.now()}, Wants: list}
+	holder := Holder{Run: run, PID: os.Getpid()}
 	if len(paths) > 0 {
-		c.Folder = paths[0]
+		holder.Folder = paths[0]
 	}
-	if t.lock, err = s.acquire(ctx, c, wait, waiting); err != nil {
+	if t.lock, err = s.turns.Take(ctx, holder, wait, waiting, paths...); err != nil {
 		return t, err
 	}
 	for _, f := range t.folders {
 		// Between opening and having the turn, the name may have come to mean another
 		// folder. The one that is locked is the one of the name then.
-		if now, err := os.Stat(f.path); err != nil || !f.meta.SameAs(now) {
-			return t, errors.Join(fmt.Errorf("%q is not the folder any more that it was: try again", f.path), err)
+		if now, err := os.Stat(f.Path); err != nil || !f.meta.SameAs(now) {
+			return t, errors.Join(fmt.Errorf("%q is not the folder any more that it was: try again", f.Path), err)
 		}
-		if err := s.recoverIn(f); err != nil {
+		if err := s.journal.Recover(f.Path, f.Dir); err != nil {
 			return t, err
 		}
-		if f.marker, err = f.dir.Moment(); err != nil {
-			return t, fmt.Errorf("marking the moment in %q: %w", f.path, err)
+		if f.Marker, err = f.Dir.Moment(); err != nil {
+			return t, fmt.Errorf("marking the moment in %q: %w", f.Path, err)
 		}
 	}
 	return t, nil
@@ -137,17 +106,17 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path: resolved, dir: dir, git: want.Git}
+	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, Names: s.names}}
 	if f.meta, err = dir.Stat(); err != nil {
 		_ = dir.Close()
 		return nil, err
 	}
 	for _, own := range s.own {
 		if rel, err := filepath.Rel(resolved, own); err == nil && filepath.IsLocal(rel) && rel != "." {
-			f.own = append(f.own, filepath.ToSlash(rel))
+			f.Own = append(f.Own, filepath.ToSlash(rel))
 		}
 		if rel, err := filepath.Rel(own, resolved); err == nil && (rel == "." || filepath.IsLocal(rel)) {
-			f.whole = true
+			f.Whole = true
 		}
 	}
 	return f, nil
@@ -155,24 +124,18 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 
 // Handle returns the open handle of folder i of Begin, which stays the same
 // folder when its name comes to mean another. The Turn owns it.
-func (t *Turn) Handle(i int) *os.File { return t.folders[i].dir.File() }
+func (t *Turn) Handle(i int) *os.File { return t.folders[i].Dir.File() }
 
 // Path returns the path of folder i with links resolved.
-func (t *Turn) Path(i int) string { return t.folders[i].path }
+func (t *Turn) Path(i int) string { return t.folders[i].Path }
 
-// CopyLimits bound a copy. Zero means 64 MiB and 5,000 names.
-type CopyLimits struct {
-	Bytes int64 // of files that the file system did not clone
-	Names int
-	// CloneOnly fails with ErrNoClone at the first file that cannot be cloned.
-	CloneOnly bool
+// Copy copies folder i into the empty folder to, with clones where the file
+// system has them: regular files, links, folders, modes, times, attributes and
+// holes. Other things are left out. On failure, what was copied stays in to for
+// the caller to remove.
+func (t *Turn) Copy(ctx context.Context, i int, to *os.File, limits CopyLimits) (*Copy, error) {
+	return t.folders[i].Copy(ctx, to, limits)
 }
-
-// Errors of [Turn.Copy], for which the caller chooses another layer.
-var (
-	ErrTooLarge = errors.New("the folder is too large to be copied")
-	ErrNoClone  = errors.New("the file system does not clone files")
-)
 
 // A Layer is where a run wrote instead of a folder. Of the two formats, the
 // zero Copy is an overlay's upper folder, mounted with "userxattr" and without
@@ -185,13 +148,6 @@ type Layer struct {
 	Dir *os.File
 	// Copy is what the copy held before; nil: Dir is an overlay's upper folder.
 	Copy *Copy
-}
-
-// An Ending says how a run ended, and what the user allowed for it.
-type Ending struct {
-	Killed   string // why it did not end by itself: "the time limit"; empty: it did
-	Review   bool   // hold every change
-	GitWrite bool   // commits come back as git's data
 }
 
 // Finish makes a set of each layer that holds changes and applies what may be
@@ -210,7 +166,7 @@ func (t *Turn) Finish(ctx context.Context, end Ending, layers ...Layer) ([]*Set,
 	for _, l := range layers {
 		set, err := t.finish(ctx, end, l)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("the changes to %q were not applied: %w", t.folders[l.Folder].path, err))
+			failed = append(failed, fmt.Errorf("the changes to %q were not applied: %w", t.folders[l.Folder].Path, err))
 		}
 		if set != nil {
 			sets = append(sets, set)
@@ -226,29 +182,37 @@ func (t *Turn) finish(ctx context.Context, end Ending, l Layer) (*Set, error) {
 		return nil, err
 	}
 	defer up.Close()
-	r := &reading{ctx: ctx, folder: f, names: t.store.names, up: up, copy: l.Copy, end: end}
-	if err := r.read(); err != nil {
+	ops, locks, err := layer.Read(ctx, &f.Folder, up, l.Copy, end)
+	if err != nil || len(ops) == 0 {
 		return nil, err
 	}
-	r.commits()
-	r.classify()
-	if len(r.ops) == 0 {
-		return nil, nil
+	r := t.store.journal.New(t.run, f.Path, f.meta)
+	r.Ops, r.Locks = ops, locks
+	return t.store.carryOut(ctx, f.Dir, r)
+}
+
+// carryOut commits a set and carries it out. On an error without a set nothing
+// was applied, and nothing is kept.
+//
+// The caller has the folder's turn.
+func (s *Store) carryOut(ctx context.Context, folder *tree.Dir, r *record.Record) (*Set, error) {
+	if err := s.journal.Commit(ctx, folder, r); err != nil {
+		return nil, err
 	}
-	rec := t.store.record(t.run, f)
-	rec.Ops, rec.Locks = r.ops, r.locks
-	return t.store.carryOut(ctx, f, rec)
+	// The set counts from here on, whatever becomes of ctx.
+	err := s.journal.Finish(folder, r)
+	return r.List(), err
 }
 
 // Close ends the turn. It may be called more than once.
 func (t *Turn) Close() error {
 	var errs []error
 	for _, f := range t.folders {
-		errs = append(errs, f.dir.Close())
+		errs = append(errs, f.Dir.Close())
 	}
 	t.folders = nil
 	if t.lock != nil {
-		t.lock.release()
+		t.lock.Release()
 		t.lock = nil
 	}
 	return errors.Join(errs...)

@@ -63,6 +63,7 @@ type refusedRun struct {
 	Ended    string        `json:"ended"`
 	Reads    []string      `json:"reads"`
 	Writes   []string      `json:"writes"`
+	Review   string        `json:"review,omitempty"` // who says that all of its changes wait
 	Limits   *audit.Limits `json:"limits,omitempty"`
 	Findings []refusal     `json:"findings"`
 }
@@ -161,7 +162,7 @@ func (x *explainer) explain() refusedRun {
 	_, tool, _ := strings.Cut(x.end.Tool, "/") // METHOD/TOOL
 	r := refusedRun{
 		Run: x.end.Run, Kind: x.end.Kind, Pack: x.end.Pack, Tool: tool, Sandbox: cmp.Or(x.end.Sandbox, x.start.Sandbox), Network: cmp.Or(x.end.Network, x.start.Network),
-		Ended: ending(x.end), Reads: append([]string{}, x.start.Reads...), Writes: append([]string{}, x.start.Writes...), Limits: x.start.Limits, Findings: []refusal{},
+		Ended: ending(x.end), Reads: append([]string{}, x.start.Reads...), Writes: append([]string{}, x.start.Writes...), Review: x.start.Review, Limits: x.start.Limits, Findings: []refusal{},
 	}
 	add := func(f refusal, ok bool) {
 		if ok && !slices.Contains(r.Findings, f) {
@@ -417,6 +418,9 @@ func printRefused(w io.Writer, r refusedRun) {
 		if len(list.all) > 0 {
 			line("  it could %s %s, beside parts of the system", list.name, strings.Join(list.all, ", "))
 		}
+	}
+	if r.Review != "" {
+		line("  nothing that it changed is applied before you have seen it, by %s; see: packs-mcp changes", r.Review)
 	}
 	if len(r.Findings) == 0 {
 		fmt.Fprintln(w, "\nNothing in the log says that the sandbox refused it anything. Its own output may say more.")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,7 +103,9 @@ func (a *app) changes(ctx context.Context) (*config.Config, *changes.Store, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := a.ChangeStore(ctx, cfg, nil)
+	s, err := a.ChangeStore(ctx, cfg, nil, func(h changes.Holder) {
+		fmt.Fprintln(a.Stderr, safetext.Line(fmt.Sprintf("Waiting for %s to end. Interrupt to leave everything as it is.", h)))
+	})
 	return cfg, s, err
 }
 
@@ -167,20 +171,36 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string) error 
 	if err != nil {
 		return err
 	}
-	v, err := s.Show(ctx, id, paths...)
-	if errors.Is(err, changes.ErrNotFound) {
-		return cli.WithHint(err, changesHint)
-	}
+	set, err := s.Get(id)
 	if err != nil {
-		return err
+		return setHint(err, nil)
 	}
-	if v.Text() == "" {
+	v, err := s.Show(ctx, set.ID, paths...)
+	switch {
+	case err != nil:
+		return setHint(err, set)
+	case v.Text() == "" && len(paths) > 0:
+		return setHint(fmt.Errorf("%w %s waits for you at %s", changes.ErrNothing, set.ID, quotedPaths(paths)), set)
+	case v.Text() == "":
 		fmt.Fprintln(a.Stderr, "Nothing of it waits for you.")
 		return nil
 	}
 	_, err = fmt.Fprint(a.Stdout, v.Text())
-	fmt.Fprintf(a.Stderr, "To apply exactly this: packs-mcp changes apply %s --shown %s\n", v.Set.ID, v.Token)
+	also := ""
+	if len(paths) > 0 {
+		also = ", with the same paths behind it" // of which a token stands for no others
+	}
+	fmt.Fprintf(a.Stderr, "To apply exactly this%s: packs-mcp changes apply %s --shown %s\n", also, v.Set.ID, v.Token)
 	return err
+}
+
+// quotedPaths lists paths for a message.
+func quotedPaths(paths []string) string {
+	all := make([]string, len(paths))
+	for i, p := range paths {
+		all[i] = safetext.Quote(p)
+	}
+	return strings.Join(all, ", ")
 }
 
 // decideChanges does what a person decided in a terminal.
@@ -190,11 +210,8 @@ func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, p
 		return err
 	}
 	set, err := s.Get(id)
-	if errors.Is(err, changes.ErrNotFound) {
-		return cli.WithHint(err, changesHint)
-	}
 	if err != nil {
-		return err
+		return setHint(err, nil)
 	}
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
 	if err != nil {
@@ -203,10 +220,49 @@ func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, p
 	defer func() { err = errors.Join(err, log.Close()) }()
 	done, err := decideChanges(log, channelCommand, event, set, paths, func(id string) (*changes.Set, error) { return do(s, id) })
 	if err != nil {
-		return cli.WithHint(err, "look at it first: packs-mcp changes show %s", set.ID)
+		return setHint(err, set)
 	}
 	a.printSet(done)
-	return nil
+	return left(event, set, done)
+}
+
+// setHint adds to what went wrong with a change set what a person can do about it.
+// set is nil when none was found.
+func setHint(err error, set *changes.Set) error {
+	if errors.Is(err, changes.ErrNotFound) {
+		return cli.WithHint(err, changesHint)
+	}
+	if set == nil {
+		return err
+	}
+	_, gone := os.Stat(set.Folder)
+	switch {
+	case errors.Is(err, changes.ErrExpired):
+		return cli.WithHint(err, "its content was dropped after limits.held_age; have the tool run again")
+	case errors.Is(err, changes.ErrNothing):
+		return cli.WithHint(err, "packs-mcp changes says what became of each of its changes")
+	case errors.Is(err, changes.ErrNotAsShown):
+		return cli.WithHint(err, "packs-mcp changes show %s prints what to give for --shown now", set.ID)
+	case errors.Is(err, changes.ErrOtherFolder), errors.Is(gone, fs.ErrNotExist):
+		return cli.WithHint(err, "put the folder back at %s, or drop what waits: packs-mcp changes discard %s", safetext.Quote(set.Folder), set.ID)
+	}
+	return err
+}
+
+// left says that not all of what a person decided was done.
+func left(event audit.Event, set, done *changes.Set) error {
+	n := done.Count(changes.Held) + done.Count(changes.Refused)
+	switch {
+	case n == 0 || event == eventChangesDiscard: // of which done is the set itself
+		return nil
+	case event == eventChangesUndo && done.Count(changes.Held) > 0:
+		return cli.WithHint(fmt.Errorf("%s not taken back", cli.Counted(n, "change was", "changes were")),
+			"you changed what is there since; packs-mcp changes show %s compares it with what was there before", done.ID)
+	case event == eventChangesUndo:
+		return cli.WithHint(fmt.Errorf("%s not taken back", cli.Counted(n, "change was", "changes were")), "the reason is behind each of them")
+	}
+	return cli.WithHint(fmt.Errorf("%s not applied, and waits still", cli.Counted(n, "change was", "changes were")),
+		"the reason is behind each of them; to replace what you changed yourself, look at it: packs-mcp changes show %s", set.ID)
 }
 
 // channelCommand is the channel of what a person did with the command.

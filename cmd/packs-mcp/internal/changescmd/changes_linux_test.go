@@ -3,6 +3,7 @@ package changescmd
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -103,6 +104,110 @@ func TestChanges(t *testing.T) {
 	want(0, []string{"changes.apply", "changes.undo", "changes.discard"}, "audit", "show", "--json")
 	if left, _ := os.ReadDir(project); len(left) != 1 {
 		t.Errorf("in the project: %v, want plain", left)
+	}
+}
+
+// Each error says what happened, and its hint what helps against just that.
+func TestChangesErrors(t *testing.T) {
+	home := t.TempDir()
+	project := filepath.Join(home, "project")
+	plantFiles(t, home, map[string]string{"project/AGENTS.md": "mine\n", "project/plain": "mine\n"})
+	environ := []string{"HOME=" + home, "PACKS_MCP_HOME=" + home}
+	open := &app{&cli.Env{Environ: environ, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
+	_, store, err := open.changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := store.Begin(t.Context(), changes.Run{ID: "run-1", Pack: "acme", Tool: "fmt"}, nil, changes.Folder{Path: project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	c, err := turn.Copy(t.Context(), 0, to, changes.CopyLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plantFiles(t, to.Name(), map[string]string{"AGENTS.md": "its own\n", "CLAUDE.md": "its own\n", "plain": "its own\n", "made": "its own\n"})
+	sets, err := turn.Finish(t.Context(), changes.Ending{}, changes.Layer{Dir: to, Copy: c})
+	if err != nil || len(sets) != 1 {
+		t.Fatal(sets, err)
+	}
+	if err := turn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	id := sets[0].ID
+	command := func(args ...string) (int, string) {
+		var out bytes.Buffer
+		code := run(t.Context(), append([]string{"changes"}, args...), environ, strings.NewReader(""), &out, &out)
+		return code, out.String()
+	}
+	fails := func(problem, hint string, args ...string) {
+		t.Helper()
+		code, out := command(args...)
+		want := "packs-mcp: error: " + problem + "\n"
+		if hint != "" {
+			want += "packs-mcp: hint: " + hint + "\n"
+		}
+		if code != 1 || !strings.HasSuffix(out, want) {
+			t.Errorf("packs-mcp changes %q = %d, want 1:\n%s\nwant at its end\n%s", args, code, out, want)
+		}
+	}
+	lists := "packs-mcp changes lists the change sets and their IDs"
+	became := "packs-mcp changes says what became of each of its changes"
+	for _, name := range []string{"show", "apply", "discard", "undo"} {
+		fails(`no such change set: "nothing"`, lists, name, "nothing")
+	}
+	for _, name := range []string{"apply", "discard"} {
+		fails("nothing of the change set "+id+" is held", became, name, id, "plain")
+	}
+	fails("nothing of the change set "+id+` waits for you at "plain", "a\x1b"`, became, "show", id, "plain", "a\x1b")
+
+	// What is shown in part is applied in part, as the command says.
+	_, text := command("show", id, "CLAUDE.md")
+	shown := regexp.MustCompile(`with the same paths behind it: packs-mcp changes apply \S+ --shown (\S+)`).FindStringSubmatch(text)
+	if shown == nil {
+		t.Fatalf("packs-mcp changes show says nothing of the paths:\n%s", text)
+	}
+	fails("the folder is not as it was shown any more: look at the changes again", "packs-mcp changes show "+id+" prints what to give for --shown now",
+		"apply", id, "--shown", shown[1])
+	code, out := command("apply", id, "CLAUDE.md", "--shown", shown[1])
+	if code != 0 {
+		t.Errorf("what was shown was not applied: %d\n%s", code, out)
+	}
+	applied := regexp.MustCompile(`^\S+`).FindString(out)
+	if code, out := command("undo", applied); code != 0 {
+		t.Errorf("what was applied was not taken back: %d\n%s", code, out)
+	}
+	fails("nothing of the change set "+applied+" is applied", became, "undo", applied)
+
+	// The user changed a file meanwhile.
+	plantFiles(t, project, map[string]string{"AGENTS.md": "mine, later\n", "made": "mine, later\n"})
+	fails("1 change was not applied, and waits still",
+		"the reason is behind each of them; to replace what you changed yourself, look at it: packs-mcp changes show "+id, "apply", id)
+	fails("1 change was not taken back", "the reason is behind each of them", "undo", id)
+
+	// The folder is another, then gone.
+	if err := os.Rename(project, project+"-moved"); err != nil {
+		t.Fatal(err)
+	}
+	back := fmt.Sprintf("put the folder back at %q, or drop what waits: packs-mcp changes discard %s", project, id)
+	for _, name := range []string{"show", "apply"} {
+		code, out := command(name, id)
+		if code != 1 || !strings.HasSuffix(out, "packs-mcp: hint: "+back+"\n") {
+			t.Errorf("packs-mcp changes %s without the folder = %d\n%s", name, code, out)
+		}
+	}
+	plantFiles(t, project, nil)
+	if err := os.Mkdir(project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fails(fmt.Sprintf("%q: it is not the folder any more that the changes are of", project), back, "apply", id)
+	if code, out := command("discard", id); code != 0 {
+		t.Errorf("packs-mcp changes discard without the folder = %d\n%s", code, out)
 	}
 }
 

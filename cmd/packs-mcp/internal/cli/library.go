@@ -135,14 +135,14 @@ func ToolFiles(cfg *config.Config) *packs.ToolFiles {
 // ChangeStore opens the store of what runs changed in the user's folders, which all
 // servers share. What would change the questions that are asked stays as it is,
 // whatever its name.
-func (env *Env) ChangeStore(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*changes.Store, error) {
+func (env *Env) ChangeStore(ctx context.Context, cfg *config.Config, logger *slog.Logger, waiting func(changes.Holder)) (*changes.Store, error) {
 	protected := append(slices.Concat(OwnFiles(cfg), SecretFiles(cfg)), cfg.Audit.Path)
 	for _, root := range env.Roots(cfg, Project(cfg)) {
 		protected = append(protected, root.Dir)
 	}
 	return changes.Open(ctx, changes.Options{
 		Dir: filepath.Join(cfg.Paths.State, "changes"), MaxBytes: cfg.Limits.Held, MaxAge: cfg.Limits.HeldAge,
-		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger,
+		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger, Waiting: waiting,
 	})
 }
 

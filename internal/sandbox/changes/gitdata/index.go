@@ -171,6 +171,9 @@ func (x *index) encode() []byte {
 	return h.Sum(b)
 }
 
+// MaxIndex is how long an index may be that is compared with another.
+const MaxIndex = 64 << 20
+
 // SameIndex reports whether two index files say the same of every path, so that
 // one is at most a refresh of the other.
 func SameIndex(a, b []byte) bool {

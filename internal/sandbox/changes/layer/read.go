@@ -1,4 +1,4 @@
-package changes
+package layer
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
@@ -17,31 +17,26 @@ import (
 const (
 	maxDepth   = 200
 	maxChanges = 250_000
-	// maxHole is how much larger than its content a file may look.
-	maxHole = 4 << 30
 )
 
-// Reasons of conflicts.
+// Reasons of conflicts, beside those of package record.
 const (
-	changedMeanwhile = "you changed it while the run was going on"
-	goneMeanwhile    = "you removed it while the run was going on"
-	madeMeanwhile    = "you made it while the run was going on"
-	movedMeanwhile   = "the folder it is in was moved while the run was going on"
+	madeMeanwhile  = "you made it while the run was going on"
+	movedMeanwhile = "the folder it is in was moved while the run was going on"
 )
 
 // A reading compares a layer with the folder and collects the differences, in
 // an order in which they can be carried out.
 type reading struct {
 	ctx    context.Context // of the one call of Finish
-	folder *folder
-	names  *protect.Names
+	folder *Folder
 	up     *tree.Dir
 	copy   *Copy // nil: up is an overlay's upper folder
 	end    Ending
-	ops    []op
-	gitWhy string   // why commits were not taken over
-	locks  []string // lock files of git's that the ops need
-	dirs   []op     // permissions of folders, which follow what is in them
+	ops    []record.Op
+	gitWhy string      // why commits were not taken over
+	locks  []string    // lock files of git's that the ops need
+	dirs   []record.Op // permissions of folders, which follow what is in them
 }
 
 // A place is one folder in the layer and what is below the same path in the
@@ -57,11 +52,11 @@ type place struct {
 }
 
 func (r *reading) read() error {
-	meta, err := r.folder.dir.Stat()
+	meta, err := r.folder.Dir.Stat()
 	if err != nil {
 		return err
 	}
-	if err := r.below(&place{up: r.up, low: r.folder.dir, meta: meta}); err != nil {
+	if err := r.below(&place{up: r.up, low: r.folder.Dir, meta: meta}); err != nil {
 		return err
 	}
 	r.ops = append(r.ops, r.dirs...)
@@ -141,15 +136,15 @@ func (r *reading) name(p *place, name string) error {
 	case n.up.IsFile():
 		return r.file(n)
 	}
-	return r.add(n, op{Change: Change{Kind: KindSpecial, State: Refused, Why: WhySpecial, Reason: "devices, pipes and sockets are never applied"}})
+	return r.add(n, record.Op{Change: record.Change{Kind: record.KindSpecial, State: record.Refused, Why: record.WhySpecial, Reason: "devices, pipes and sockets are never applied"}})
 }
 
 // add adds an op for the name. Its State is decided later unless it is Refused.
-func (r *reading) add(n *pair, o op) error {
+func (r *reading) add(n *pair, o record.Op) error {
 	o.Path, o.Was = n.at, n.low
 	if o.State == "" {
 		if why := r.conflict(n); why != "" {
-			o.Why, o.Reason = WhyConflict, why
+			o.Why, o.Reason = record.WhyConflict, why
 		}
 	}
 	r.ops = append(r.ops, o)
@@ -168,16 +163,16 @@ func (r *reading) conflict(n *pair) string {
 	case r.copy != nil && n.base == nil && n.low != nil:
 		return madeMeanwhile
 	case r.copy != nil && n.base != nil && n.low == nil:
-		return goneMeanwhile
+		return record.GoneMeanwhile
 	case n.low == nil:
 		return ""
 	case n.low.IsDir():
 		if r.copy != nil && (!n.base.user.IsDir() || n.base.user.Ino != n.low.Ino) {
-			return changedMeanwhile
+			return record.ChangedMeanwhile
 		}
 		return ""
-	case r.copy != nil && !n.low.Same(&n.base.user), r.folder.marker != 0 && n.low.Ctime >= r.folder.marker:
-		return changedMeanwhile
+	case r.copy != nil && !n.low.Same(&n.base.user), r.folder.Marker != 0 && n.low.Ctime >= r.folder.Marker:
+		return record.ChangedMeanwhile
 	}
 	return ""
 }
@@ -185,7 +180,7 @@ func (r *reading) conflict(n *pair) string {
 // dir compares a folder of the layer.
 func (r *reading) dir(n *pair) error {
 	if n.depth >= maxDepth {
-		return r.add(n, op{Change: Change{Kind: KindMkdir, State: Refused, Why: WhyName, Reason: fmt.Sprintf("more than %d folders below each other are never applied", maxDepth)}})
+		return r.add(n, record.Op{Change: record.Change{Kind: record.KindMkdir, State: record.Refused, Why: record.WhyName, Reason: fmt.Sprintf("more than %d folders below each other are never applied", maxDepth)}})
 	}
 	up, err := r.sub(n)
 	if err != nil {
@@ -197,11 +192,11 @@ func (r *reading) dir(n *pair) error {
 		return err
 	}
 	if why := r.odd(overlay); why != "" {
-		return r.add(n, op{Change: Change{Kind: KindMkdir, State: Refused, Why: WhyLayer, Reason: why}})
+		return r.add(n, record.Op{Change: record.Change{Kind: record.KindMkdir, State: record.Refused, Why: record.WhyLayer, Reason: why}})
 	}
-	o := op{Change: Change{Kind: KindMkdir, Mode: fs.FileMode(n.up.Perm & 0o777)}, Meta: *n.up, Attrs: attrs}
+	o := record.Op{Change: record.Change{Kind: record.KindMkdir, Mode: fs.FileMode(n.up.Perm & 0o777)}, Meta: *n.up, Attrs: attrs}
 	if n.up.Perm&tree.SetUID != 0 {
-		o.State, o.Why, o.Reason = Refused, WhySetID, "set-user-ID and set-group-ID are never applied"
+		o.State, o.Why, o.Reason = record.Refused, record.WhySetID, "set-user-ID and set-group-ID are never applied"
 		return r.add(n, o)
 	}
 	next := &place{path: n.at, up: up, depth: n.depth + 1, alone: n.alone || overlay["opaque"] == "y", moved: n.moved}
@@ -211,7 +206,7 @@ func (r *reading) dir(n *pair) error {
 				return err
 			}
 		} else if r.gone(n, overlay) {
-			o.Why, o.Reason = WhyConflict, goneMeanwhile
+			o.Why, o.Reason = record.WhyConflict, record.GoneMeanwhile
 		}
 		if err := r.add(&pair{place: n.place, name: n.name, at: n.at, base: baseIfGone(n)}, o); err != nil {
 			return err
@@ -226,7 +221,7 @@ func (r *reading) dir(n *pair) error {
 	next.low, next.meta = low, *n.low
 	if r.copy != nil {
 		next.moved = next.moved || n.base == nil || n.base.user.Ino != n.low.Ino
-	} else if m := r.folder.marker; m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
+	} else if m := r.folder.Marker; m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
 		// Both it and the folder it is in changed. It may have been moved here, with
 		// files that are older than the run.
 		next.moved = true
@@ -241,11 +236,11 @@ func (r *reading) dir(n *pair) error {
 		n.base != nil && n.base.copy.Perm&counts == n.up.Perm&counts && n.base.copy.Ctime == n.up.Ctime {
 		return r.below(next)
 	}
-	o.Kind, o.Path, o.Was, o.WasAttrs = KindMeta, n.at, n.low, was
+	o.Kind, o.Path, o.Was, o.WasAttrs = record.KindMeta, n.at, n.low, was
 	if why := r.conflict(n); why != "" {
-		o.Why, o.Reason = WhyConflict, why
-	} else if m := r.folder.marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
-		o.Why, o.Reason = WhyConflict, changedMeanwhile
+		o.Why, o.Reason = record.WhyConflict, why
+	} else if m := r.folder.Marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
+		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
 	if n.low.Perm&write == 0 && n.up.Perm&write != 0 { // what is done in it needs that
 		r.ops = append(r.ops, o)
@@ -267,7 +262,7 @@ func baseIfGone(n *pair) *copied {
 // copied up. Nothing tells what the run made anew in its place.
 func (r *reading) gone(n *pair, overlay map[string]string) bool {
 	_, copiedUp := overlay["origin"]
-	return r.copy == nil && copiedUp && n.place.low != nil && r.folder.marker != 0 && n.place.meta.Ctime >= r.folder.marker
+	return r.copy == nil && copiedUp && n.place.low != nil && r.folder.Marker != 0 && n.place.meta.Ctime >= r.folder.Marker
 }
 
 // sub opens a folder of the layer, which is ours, whatever its mode.
@@ -332,17 +327,17 @@ func (r *reading) file(n *pair) error {
 		}
 		return r.removed(n)
 	}
-	o := op{
-		Change: Change{Kind: KindCreate, Size: n.up.Size, Mode: fs.FileMode(n.up.Perm & 0o777)},
-		Meta:   *n.up, Attrs: attrs, open: r.opener(n.at),
+	o := record.Op{
+		Change: record.Change{Kind: record.KindCreate, Size: n.up.Size, Mode: fs.FileMode(n.up.Perm & 0o777)},
+		Meta:   *n.up, Attrs: attrs, Open: r.opener(n.at),
 	}
 	switch {
 	case r.odd(overlay) != "":
-		o.State, o.Why, o.Reason = Refused, WhyLayer, r.odd(overlay)
-	case n.up.Size > n.up.Blocks+maxHole:
-		o.State, o.Why, o.Reason = Refused, WhySpecial, "nearly all of it is a hole"
+		o.State, o.Why, o.Reason = record.Refused, record.WhyLayer, r.odd(overlay)
+	case n.up.MostlyHole():
+		o.State, o.Why, o.Reason = record.Refused, record.WhySpecial, "nearly all of it is a hole"
 	}
-	if o.State == Refused {
+	if o.State == record.Refused {
 		return r.add(n, o)
 	}
 	if o.New, err = tree.Digest(f, n.up.Size); err != nil {
@@ -358,26 +353,26 @@ func (r *reading) file(n *pair) error {
 		if n.low.Perm == n.up.Perm && n.low.Mtime == n.up.Mtime && o.WasAttrs.Equal(attrs) {
 			return nil
 		}
-		o.Kind, o.Note = KindMeta, ""
+		o.Kind, o.Note = record.KindMeta, ""
 	}
 	if n.up.Perm&(tree.SetUID|tree.SetGID) != 0 {
-		o.State, o.Why, o.Reason = Refused, WhySetID, "set-user-ID and set-group-ID are never applied"
+		o.State, o.Why, o.Reason = record.Refused, record.WhySetID, "set-user-ID and set-group-ID are never applied"
 		return r.add(n, o)
 	}
 	switch {
 	case n.low == nil:
 		if r.gone(n, overlay) {
-			o.Why, o.Reason = WhyConflict, goneMeanwhile
+			o.Why, o.Reason = record.WhyConflict, record.GoneMeanwhile
 		}
 	case n.low.IsDir():
 		if err := r.removed(n); err != nil {
 			return err
 		}
 		n = &pair{place: n.place, name: n.name, at: n.at}
-	case o.Kind == KindCreate:
-		o.Kind = KindReplace
+	case o.Kind == record.KindCreate:
+		o.Kind = record.KindReplace
 	}
-	if n.low != nil && n.low.Nlink > 1 && o.Note == "" && o.Kind == KindReplace {
+	if n.low != nil && n.low.Nlink > 1 && o.Note == "" && o.Kind == record.KindReplace {
 		o.Note = "it was one of several names of a file; the others keep the old content"
 	}
 	return r.add(n, o)
@@ -386,7 +381,7 @@ func (r *reading) file(n *pair) error {
 // opener returns how the content at a path of the layer is read again.
 func (r *reading) opener(at string) func() (*os.File, error) {
 	return func() (*os.File, error) {
-		dir, name := split(at)
+		dir, name := tree.Split(at)
 		d, err := r.up.Walk(dir)
 		if err != nil {
 			return nil, err
@@ -397,51 +392,15 @@ func (r *reading) opener(at string) func() (*os.File, error) {
 }
 
 // old notes what the user has at the name.
-func (r *reading) old(n *pair, o *op) error {
+func (r *reading) old(n *pair, o *record.Op) error {
 	if n.low == nil {
 		return nil
 	}
-	if err := o.found(n.place.low, n.name, n.low); err != nil {
+	if err := o.Found(n.place.low, n.name, n.low); err != nil {
 		return err
 	}
 	if n.base != nil && n.base.digest != "" && o.Old != n.base.digest {
-		o.Why, o.Reason = WhyConflict, changedMeanwhile
-	}
-	return nil
-}
-
-// found notes what a name has that the op changes. A file that cannot be read is
-// noted without its digest.
-func (o *op) found(d *tree.Dir, name string, m *tree.Meta) error {
-	o.Old, o.WasLink, o.WasAttrs = "", "", nil
-	switch {
-	case m.IsLink():
-		target, err := d.Readlink(name)
-		o.WasLink = target
-		return ignoreMissing(err)
-	case m.IsDir():
-		sub, err := d.Sub(name)
-		if err != nil {
-			return ignoreMissing(err)
-		}
-		defer sub.Close()
-		o.WasAttrs, err = tree.ReadAttrs(sub.File())
-		o.WasAttrs.Split()
-		return err
-	case !m.IsFile():
-		return nil
-	}
-	f, err := d.Read(name)
-	if err != nil {
-		return nil //nolint:nilerr // it is gone or closed to us: the op says so when it is carried out
-	}
-	defer f.Close()
-	o.WasAttrs, err = tree.ReadAttrs(f)
-	if o.WasAttrs.Split(); err != nil || m.Size > m.Blocks+maxHole {
-		return err
-	}
-	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
-		o.Old = ""
+		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
 	return nil
 }
@@ -451,7 +410,7 @@ func (r *reading) link(n *pair) error {
 	if err != nil {
 		return err
 	}
-	o := op{Change: Change{Kind: KindSymlink, Link: target, Size: int64(len(target))}, Meta: *n.up}
+	o := record.Op{Change: record.Change{Kind: record.KindSymlink, Link: target, Size: int64(len(target))}, Meta: *n.up}
 	if err := r.old(n, &o); err != nil {
 		return err
 	}
@@ -471,12 +430,12 @@ func (r *reading) link(n *pair) error {
 // below.
 func (r *reading) removed(n *pair) error {
 	if !n.low.IsDir() {
-		o := op{Change: Change{Kind: KindRemove}}
+		o := record.Op{Change: record.Change{Kind: record.KindRemove}}
 		if err := r.old(n, &o); err != nil {
 			return err
 		}
 		if !n.low.IsFile() && !n.low.IsLink() {
-			o.State, o.Why, o.Reason = Refused, WhySpecial, "devices, pipes and sockets are never removed"
+			o.State, o.Why, o.Reason = record.Refused, record.WhySpecial, "devices, pipes and sockets are never removed"
 		}
 		return r.add(n, o)
 	}
@@ -486,7 +445,7 @@ func (r *reading) removed(n *pair) error {
 	}
 	defer low.Close()
 	p := &place{path: n.at, low: low, meta: *n.low, moved: n.moved, depth: n.depth + 1}
-	if m := r.folder.marker; r.copy == nil && m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
+	if m := r.folder.Marker; r.copy == nil && m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
 		p.moved = true
 	}
 	var names []string
@@ -516,5 +475,5 @@ func (r *reading) removed(n *pair) error {
 		return err
 	}
 	attrs.Split()
-	return r.add(n, op{Change: Change{Kind: KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs})
+	return r.add(n, record.Op{Change: record.Change{Kind: record.KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs})
 }

@@ -1,4 +1,4 @@
-package changes
+package record
 
 import (
 	"io/fs"
@@ -27,6 +27,13 @@ type Set struct {
 	UndoLost string `json:"undo_lost,omitempty"`
 	// Bytes is what the set takes in the state folder.
 	Bytes int64 `json:"bytes"`
+}
+
+// A Run names what made changes. Its fields are only stored and shown.
+type Run struct {
+	ID   string `json:"id"`
+	Pack string `json:"pack,omitempty"`
+	Tool string `json:"tool,omitempty"`
 }
 
 // A Kind says what a change does.
@@ -77,6 +84,12 @@ const (
 	WhyName      Why = "name"     // control characters, or too deep
 	WhyRoom      Why = "room"     // the store has no room for its content
 	WhyLayer     Why = "layer"    // the layer says of it what is never so
+)
+
+// Reasons of conflicts that more than one package finds.
+const (
+	ChangedMeanwhile = "you changed it while the run was going on"
+	GoneMeanwhile    = "you removed it while the run was going on"
 )
 
 // A Change is one difference between a folder before a run and after.

@@ -1,4 +1,4 @@
-package changes
+package record
 
 import (
 	"bytes"
@@ -8,32 +8,32 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
-// A phase is how far a set has come. Each is on disk before what follows it is
+// A Phase is how far a set has come. Each is on disk before what follows it is
 // done.
-type phase string
+type Phase string
 
 const (
-	// staging: content is being written beside the folder's own files. Nothing of
+	// Staging: content is being written beside the folder's own files. Nothing of
 	// the set counts, and recovery removes it.
-	staging phase = "staging"
-	// committed: everything that the set needs is on disk. Recovery carries it out.
-	committed phase = "committed"
-	// decided: it was carried out, and what became of each change is known.
+	Staging Phase = "staging"
+	// Committed: everything that the set needs is on disk. Recovery carries it out.
+	Committed Phase = "committed"
+	// Decided: it was carried out, and what became of each change is known.
 	// Recovery clears up.
-	decided phase = "decided"
-	settled phase = "settled"
+	Decided Phase = "decided"
+	// Settled: nothing more is to be done.
+	Settled Phase = "settled"
 )
 
-// An op is a change with what is needed to carry it out, to show it and to
+// An Op is a change with what is needed to carry it out, to show it and to
 // take it back.
-type op struct {
+type Op struct {
 	Change
 	// Slot names its content in the stage, in the set's folder of new content, and
 	// in that of old content.
@@ -64,39 +64,74 @@ type op struct {
 	RawLink []byte `json:"raw_link,omitempty"`
 	RawWas  []byte `json:"raw_was,omitempty"`
 
-	open func() (*os.File, error) // :: the content of a regular file that is not staged yet
-	data []byte                   // the same, where it was made and not read; then open is nil
+	// Open opens the content of a regular file that is not staged yet. Where the
+	// content was made and not read, Open is nil and Data has it.
+	Open func() (*os.File, error) `json:"-"`
+	Data []byte                   `json:"-"`
 }
 
-// regular reports whether the op brings the content of a regular file.
-func (o *op) regular() bool {
+// Regular reports whether the op brings the content of a regular file.
+func (o *Op) Regular() bool {
 	return o.Kind == KindCreate || o.Kind == KindReplace || o.Kind == KindGit
 }
 
-// makes reports whether the op gives a name to something new, which is staged.
-func (o *op) makes() bool { return o.regular() || o.Kind == KindSymlink || o.Kind == KindMkdir }
+// Makes reports whether the op gives a name to something new, which is staged.
+func (o *Op) Makes() bool { return o.Regular() || o.Kind == KindSymlink || o.Kind == KindMkdir }
 
-// A record is a set as it is on disk.
-type record struct {
+// IsIndex reports whether the op replaces the index for commits that came back.
+func (o *Op) IsIndex() bool { return o.Git && o.Internal && path.Base(o.Path) == "index" }
+
+// Found notes what a name has that the op changes. A file that cannot be read is
+// noted without its digest.
+func (o *Op) Found(d *tree.Dir, name string, m *tree.Meta) error {
+	o.Old, o.WasLink, o.WasAttrs = "", "", nil
+	switch {
+	case m.IsLink():
+		target, err := d.Readlink(name)
+		o.WasLink = target
+		return tree.IgnoreMissing(err)
+	case m.IsDir():
+		sub, err := d.Sub(name)
+		if err != nil {
+			return tree.IgnoreMissing(err)
+		}
+		defer sub.Close()
+		o.WasAttrs, err = tree.ReadAttrs(sub.File())
+		o.WasAttrs.Split()
+		return err
+	case !m.IsFile():
+		return nil
+	}
+	f, err := d.Read(name)
+	if err != nil {
+		return nil //nolint:nilerr // it is gone or closed to us: the op says so when it is carried out
+	}
+	defer f.Close()
+	o.WasAttrs, err = tree.ReadAttrs(f)
+	if o.WasAttrs.Split(); err != nil || m.MostlyHole() {
+		return err
+	}
+	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
+		o.Old = ""
+	}
+	return nil
+}
+
+// A Record is a set as it is on disk.
+type Record struct {
 	Set
-	Phase phase    `json:"phase"`
+	Phase Phase    `json:"phase"`
 	Stage string   `json:"stage"` // name of the folder in Folder where content is staged
 	Dev   uint64   `json:"dev"`   // of Folder
 	Ino   uint64   `json:"ino"`
 	Locks []string `json:"locks,omitempty"` // lock files of git's in Folder
-	Ops   []op     `json:"ops"`
+	Ops   []Op     `json:"ops"`
 }
 
-const (
-	recordName = "set.json"
-	newName    = "new"
-	oldName    = "old"
-	endMark    = "\nend sha256:"
-	maxRecord  = 512 << 20
-)
+const endMark = "\nend sha256:"
 
-// list fills in the changes that are shown.
-func (r *record) list() *Set {
+// List returns the set with the changes that are shown.
+func (r *Record) List() *Set {
 	set := r.Set
 	set.Changes = nil
 	for i := range r.Ops {
@@ -107,8 +142,18 @@ func (r *record) list() *Set {
 	return &set
 }
 
-// encode returns the bytes of a record, which end in a mark with their digest.
-func (r *record) encode() ([]byte, error) {
+// HoldGit holds the applied ops on git's data, which are carried out all or
+// not at all.
+func (r *Record) HoldGit(why Why, reason string) {
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.Git && o.State == Applied {
+			o.State, o.Why, o.Reason = Held, why, reason
+		}
+	}
+}
+
+// Encode returns the bytes of a record, which end in a mark with their digest.
+func (r *Record) Encode() ([]byte, error) {
 	for i := range r.Ops {
 		o := &r.Ops[i]
 		o.RawPath, o.RawLink, o.RawWas = raw(o.Path), raw(o.Link), raw(o.WasLink)
@@ -127,12 +172,14 @@ func raw(s string) []byte {
 	return []byte(s)
 }
 
-func decode(data []byte) (*record, error) {
+// Decode returns the record of the bytes that Encode made. It checks their end
+// mark.
+func Decode(data []byte) (*Record, error) {
 	at := bytes.LastIndex(data, []byte(endMark))
 	if at < 0 || string(data[at:]) != fmt.Sprintf("%s%x\n", endMark, sha256.Sum256(data[:at])) {
 		return nil, errors.New("it has no end mark")
 	}
-	r := &record{}
+	r := &Record{}
 	if err := json.Unmarshal(data[:at], r); err != nil {
 		return nil, err
 	}
@@ -151,64 +198,4 @@ func decode(data []byte) (*record, error) {
 		}
 	}
 	return r, nil
-}
-
-func (s *Store) dir(id string) string { return filepath.Join(s.sets, id) }
-
-// save puts the record on disk, whole or not at all.
-func (s *Store) save(r *record) error {
-	data, err := r.encode()
-	if err != nil {
-		return err
-	}
-	dir := s.dir(r.ID)
-	next := filepath.Join(dir, recordName+".new")
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil && r.Phase != settled { // of a settled one, nothing more is to be done
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next, filepath.Join(dir, recordName)); err != nil || r.Phase == settled {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func (s *Store) load(id string) (*record, error) {
-	name := filepath.Join(s.dir(id), recordName)
-	if info, err := os.Lstat(name); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() || info.Size() > maxRecord {
-		return nil, fmt.Errorf("change set %q: its record is not a file of this program", id)
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := decode(data)
-	if err != nil || r.ID != id {
-		return nil, fmt.Errorf("change set %q is damaged: %w", id, errors.Join(err))
-	}
-	return r, nil
-}
-
-func syncDir(dir string) error {
-	d, err := tree.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
-// split returns the folder and the name of a path; the folder may be "".
-func split(p string) (dir, name string) {
-	dir, name = path.Split(p)
-	return path.Clean("./" + dir), name
 }

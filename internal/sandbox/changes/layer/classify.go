@@ -1,4 +1,4 @@
-package changes
+package layer
 
 import (
 	"path"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
 )
 
 // classify decides what becomes of each op, and drops what nobody needs to hear
@@ -21,13 +23,13 @@ func (r *reading) classify() {
 		o := &r.ops[i]
 		if o.Git {
 			if o.State == "" {
-				o.State = Applied
+				o.State = record.Applied
 				c.held(o)
 			}
 		} else if c.decide(o) {
 			continue
 		}
-		if o.State != Applied {
+		if o.State != record.Applied {
 			c.blocks(o)
 		}
 		kept = append(kept, *o)
@@ -47,49 +49,49 @@ type classifier struct {
 }
 
 // decide sets the state of an op. It reports whether the op is dropped.
-func (c *classifier) decide(o *op) (drop bool) {
-	if o.State == Refused {
+func (c *classifier) decide(o *record.Op) (drop bool) {
+	if o.State == record.Refused {
 		return false
 	}
 	if why, reason := c.refused(o); why != "" {
-		o.State, o.Why, o.Reason = Refused, why, reason
+		o.State, o.Why, o.Reason = record.Refused, why, reason
 		return false
 	}
 	if c.inGit(o.Path) {
 		if c.refreshed(o) {
 			return true
 		}
-		o.State, o.Why, o.Reason = Held, WhyGit, "it is in a git folder, or would make one"
+		o.State, o.Why, o.Reason = record.Held, record.WhyGit, "it is in a git folder, or would make one"
 		if c.gitWhy != "" {
 			o.Reason += "; " + c.gitWhy
 		}
 		return false
 	}
-	o.State = Held
+	o.State = record.Held
 	switch why := c.protected(o); {
 	case why != "":
-		o.Why, o.Reason = WhyProtected, why
-	case o.Why == WhyConflict:
+		o.Why, o.Reason = record.WhyProtected, why
+	case o.Why == record.WhyConflict:
 	default:
-		o.State = Applied
+		o.State = record.Applied
 		c.held(o)
 	}
 	return false
 }
 
 // held holds an op for what is so of the whole run, and for what it needs.
-func (c *classifier) held(o *op) {
+func (c *classifier) held(o *record.Op) {
 	switch {
 	case c.end.Killed != "":
-		o.State, o.Why, o.Reason = Held, WhyKilled, "the run did not end by itself: "+c.end.Killed
+		o.State, o.Why, o.Reason = record.Held, record.WhyKilled, "the run did not end by itself: "+c.end.Killed
 	case c.end.Review:
-		o.State, o.Why, o.Reason = Held, WhyReview, "you want to see every change"
-	case c.taken[o.Path], o.Kind == KindRmdir && c.stays[o.Path]:
-		o.State, o.Why, o.Reason = Held, WhyParent, "something there is not removed"
+		o.State, o.Why, o.Reason = record.Held, record.WhyReview, "you want to see every change"
+	case c.taken[o.Path], o.Kind == record.KindRmdir && c.stays[o.Path]:
+		o.State, o.Why, o.Reason = record.Held, record.WhyParent, "something there is not removed"
 	default:
 		for dir := path.Dir(o.Path); dir != "."; dir = path.Dir(dir) {
 			if c.open[dir] {
-				o.State, o.Why, o.Reason = Held, WhyParent, "the folder it is in is not made"
+				o.State, o.Why, o.Reason = record.Held, record.WhyParent, "the folder it is in is not made"
 				return
 			}
 		}
@@ -97,11 +99,11 @@ func (c *classifier) held(o *op) {
 }
 
 // blocks notes what cannot be done since o is not.
-func (c *classifier) blocks(o *op) {
+func (c *classifier) blocks(o *record.Op) {
 	switch o.Kind {
-	case KindMkdir:
+	case record.KindMkdir:
 		c.open[o.Path] = true
-	case KindRemove, KindRmdir:
+	case record.KindRemove, record.KindRmdir:
 		c.taken[o.Path] = true
 		for dir := path.Dir(o.Path); dir != "."; dir = path.Dir(dir) {
 			c.stays[dir] = true
@@ -110,13 +112,13 @@ func (c *classifier) blocks(o *op) {
 }
 
 // refused says what is never applied.
-func (c *classifier) refused(o *op) (Why, string) {
+func (c *classifier) refused(o *record.Op) (record.Why, string) {
 	if r := safetext.Inspect([]byte(o.Path)); r.Control+r.Bidi > 0 || strings.ContainsAny(o.Path, "\n\t\r") {
-		return WhyName, "its name has control characters"
+		return record.WhyName, "its name has control characters"
 	}
-	if o.Kind == KindSymlink {
+	if o.Kind == record.KindSymlink {
 		if _, why := c.leads(o); why != "" {
-			return WhyLinkOut, why
+			return record.WhyLinkOut, why
 		}
 	}
 	return "", ""
@@ -124,7 +126,7 @@ func (c *classifier) refused(o *op) (Why, string) {
 
 // leads returns the path in the folder where a new link leads, or why it may
 // not.
-func (c *classifier) leads(o *op) (to, why string) {
+func (c *classifier) leads(o *record.Op) (to, why string) {
 	const out = "its link leads out of the folder"
 	target := strings.ReplaceAll(o.Link, `\`, "/") // on another system a separator
 	if r := safetext.Inspect([]byte(target)); r.Control+r.Bidi > 0 || target == "" || strings.ContainsAny(target, "\n\t\r") {
@@ -132,7 +134,7 @@ func (c *classifier) leads(o *op) (to, why string) {
 	}
 	at := path.Dir(o.Path)
 	if path.IsAbs(target) || len(target) > 1 && target[1] == ':' {
-		rest, ok := strings.CutPrefix(target, filepath.ToSlash(c.folder.path)+"/")
+		rest, ok := strings.CutPrefix(target, filepath.ToSlash(c.folder.Path)+"/")
 		if !ok {
 			return "", out
 		}
@@ -162,8 +164,8 @@ func (c *classifier) leads(o *op) (to, why string) {
 // throughLink reports whether the user has a link at the path that may lead out
 // of the folder, by itself or through others.
 func (c *classifier) throughLink(at string, depth int) bool {
-	dir, name := split(at)
-	d, err := c.folder.dir.Walk(dir)
+	dir, name := tree.Split(at)
+	d, err := c.folder.Dir.Walk(dir)
 	if err != nil {
 		return false // nothing is there, and what the run puts there is checked itself
 	}
@@ -184,11 +186,11 @@ func (c *classifier) throughLink(at string, depth int) bool {
 }
 
 // protected says why a person has to see the op, or "".
-func (c *classifier) protected(o *op) string {
+func (c *classifier) protected(o *record.Op) string {
 	if why := c.guarded(o.Path); why != "" {
 		return "its name is protected: " + why
 	}
-	if o.Kind == KindSymlink {
+	if o.Kind == record.KindSymlink {
 		if to, _ := c.leads(o); to != "." && (c.inGit(to) || c.guarded(to) != "") {
 			return "its link leads to a protected name"
 		}
@@ -198,16 +200,16 @@ func (c *classifier) protected(o *op) string {
 
 // guarded says why the name is protected, or "".
 func (c *classifier) guarded(at string) string {
-	if c.folder.whole {
+	if c.folder.Whole {
 		return "the folder is a pack's, or of packs-mcp itself"
 	}
-	for _, own := range c.folder.own {
+	for _, own := range c.folder.Own {
 		a, b := foldPath(at), foldPath(own)
 		if a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/") {
 			return "it is a pack's, or of packs-mcp itself"
 		}
 	}
-	return c.names.Reason(at)
+	return c.folder.Names.Reason(at)
 }
 
 func foldPath(p string) string {
@@ -221,7 +223,7 @@ func foldPath(p string) string {
 // inGit reports whether the path is in a git folder: by its name, or by what is
 // in the folder, or will be.
 func (c *classifier) inGit(at string) bool {
-	if c.folder.git != nil || c.git["."] {
+	if c.folder.Git != nil || c.git["."] {
 		return true
 	}
 	for dir := at; dir != "."; dir = path.Dir(dir) {
@@ -249,13 +251,13 @@ func (c *classifier) gitFolders() {
 	}
 	for i := range c.ops {
 		o := &c.ops[i]
-		if o.makes() || o.Kind == KindSpecial {
+		if o.Makes() || o.Kind == record.KindSpecial {
 			mark(path.Dir(o.Path), path.Base(o.Path))
 		}
 		for dir := path.Dir(o.Path); ; dir = path.Dir(dir) {
 			if marks[dir] == nil || !marks[dir][""] {
 				mark(dir, "") // it was looked at
-				if d, err := c.folder.dir.Walk(dir); err == nil {
+				if d, err := c.folder.Dir.Walk(dir); err == nil {
 					for _, name := range []string{"HEAD", "objects", "refs", "commondir"} {
 						if _, err := d.Lstat(name); err == nil {
 							mark(dir, name)
@@ -279,11 +281,11 @@ func (c *classifier) gitFolders() {
 
 // refreshed reports whether an op in a git folder is of no account: git writes
 // the index anew when it looks at files, and times change with it.
-func (c *classifier) refreshed(o *op) bool {
+func (c *classifier) refreshed(o *record.Op) bool {
 	switch {
-	case o.Kind == KindMeta && o.Was != nil && o.Was.Perm == o.Meta.Perm && o.WasAttrs.Equal(o.Attrs):
+	case o.Kind == record.KindMeta && o.Was != nil && o.Was.Perm == o.Meta.Perm && o.WasAttrs.Equal(o.Attrs):
 		return true
-	case o.Kind == KindReplace && path.Base(o.Path) == "index" && o.Was != nil && o.Was.IsFile():
+	case o.Kind == record.KindReplace && path.Base(o.Path) == "index" && o.Was != nil && o.Was.IsFile():
 		return c.sameIndex(o)
 	}
 	return false

@@ -1,4 +1,4 @@
-package changes
+package layer
 
 import (
 	"context"
@@ -29,11 +29,11 @@ const (
 	defaultCopyNames = 5_000
 )
 
-// Copy copies folder i into the empty folder to, with clones where the file
+// Copy copies the folder into the empty folder to, with clones where the file
 // system has them: regular files, links, folders, modes, times, attributes and
 // holes. Other things are left out. On failure, what was copied stays in to for
 // the caller to remove.
-func (t *Turn) Copy(ctx context.Context, i int, to *os.File, limits CopyLimits) (*Copy, error) {
+func (f *Folder) Copy(ctx context.Context, to *os.File, limits CopyLimits) (*Copy, error) {
 	if limits.Bytes == 0 {
 		limits.Bytes = defaultCopyBytes
 	}
@@ -46,8 +46,8 @@ func (t *Turn) Copy(ctx context.Context, i int, to *os.File, limits CopyLimits) 
 	}
 	defer target.Close()
 	c := &copier{ctx: ctx, limits: limits, made: &Copy{entries: map[string]*copied{}, kids: map[string][]string{}}}
-	if err := c.folder(t.folders[i].dir, target, "", 0); err != nil {
-		return nil, fmt.Errorf("copying %q: %w", t.folders[i].path, err)
+	if err := c.folder(f.Dir, target, "", 0); err != nil {
+		return nil, fmt.Errorf("copying %q: %w", f.Path, err)
 	}
 	// A change that the run makes within the clock's step would not show.
 	if _, err := target.Moment(); err != nil {
@@ -67,7 +67,7 @@ type copier struct {
 
 func (c *copier) folder(from, to *tree.Dir, dir string, depth int) error {
 	if depth > maxDepth {
-		return ErrTooLarge
+		return errTooLarge
 	}
 	names, err := from.Names()
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *copier) folder(from, to *tree.Dir, dir string, depth int) error {
 			return err
 		}
 		if c.noted++; c.noted > c.limits.Names {
-			return ErrTooLarge
+			return errTooLarge
 		}
 		at := path.Join(dir, name)
 		e := &copied{user: m}
@@ -170,12 +170,12 @@ func (c *copier) file(from, to *tree.Dir, name string, m *tree.Meta) (digest str
 			return "", err
 		}
 		if c.plain && c.limits.CloneOnly {
-			return "", ErrNoClone
+			return "", errNoClone
 		}
 	}
 	if !cloned {
 		if c.bytes += m.Size; c.bytes > c.limits.Bytes {
-			return "", ErrTooLarge
+			return "", errTooLarge
 		}
 		if digest, err = tree.CopyContent(out, in, m.Size); err != nil {
 			return "", err

@@ -1,0 +1,128 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
+)
+
+// What is in a set's folder: the record, and folders of new and of old content.
+const (
+	recordName = "set.json"
+	newName    = "new"
+	oldName    = "old"
+	maxRecord  = 512 << 20
+)
+
+func (j *Journal) dir(id string) string { return filepath.Join(j.sets, id) }
+
+// save puts the record on disk, whole or not at all.
+func (j *Journal) save(r *record.Record) error {
+	data, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	dir := j.dir(r.ID)
+	next := filepath.Join(dir, recordName+".new")
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && r.Phase != record.Settled { // of a settled one, nothing more is to be done
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(next, filepath.Join(dir, recordName)); err != nil || r.Phase == record.Settled {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func (j *Journal) load(id string) (*record.Record, error) {
+	name := filepath.Join(j.dir(id), recordName)
+	if info, err := os.Lstat(name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return nil, fmt.Errorf("change set %q: its record is not a file of this program", id)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := record.Decode(data)
+	if err != nil || r.ID != id {
+		return nil, fmt.Errorf("change set %q is damaged: %w", id, errors.Join(err))
+	}
+	return r, nil
+}
+
+func syncDir(dir string) error {
+	d, err := tree.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// NewContent opens what the op gives a name to.
+func (j *Journal) NewContent(r *record.Record, o *record.Op) (*os.File, error) {
+	return j.content(r, newName, o)
+}
+
+// OldContent opens what the op took the name of.
+func (j *Journal) OldContent(r *record.Record, o *record.Op) (*os.File, error) {
+	return j.content(r, oldName, o)
+}
+
+// content opens what the store keeps of an op.
+func (j *Journal) content(r *record.Record, kind string, o *record.Op) (*os.File, error) {
+	d, err := tree.Open(filepath.Join(j.dir(r.ID), kind))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	f, err := d.Read(o.Slot)
+	if errors.Is(err, fs.ErrPermission) { // it has the mode of the user's file
+		if err := d.Chmod(o.Slot, 0o600); err != nil {
+			return nil, err
+		}
+		return d.Read(o.Slot)
+	}
+	return f, err
+}
+
+// Discard marks ops of a set as discarded, and drops their content. pick
+// chooses them. The error of a set that is not there is [fs.ErrNotExist].
+func (j *Journal) Discard(id string, pick func(*record.Record) ([]*record.Op, error)) (*record.Record, error) {
+	var r *record.Record
+	err := j.turns.Alone("records", func() error {
+		var err error
+		if r, err = j.load(id); err != nil {
+			return err
+		}
+		list, err := pick(r)
+		if err != nil {
+			return err
+		}
+		for _, o := range list {
+			if o.State = record.Discarded; o.HasNew {
+				if err := os.Remove(filepath.Join(j.dir(r.ID), newName, o.Slot)); tree.IgnoreMissing(err) != nil {
+					return err
+				}
+				o.HasNew = false
+				r.Bytes -= o.Meta.Blocks
+			}
+		}
+		return j.save(r)
+	})
+	return r, err
+}

@@ -1,0 +1,291 @@
+// Package journal keeps change sets on disk, and carries them out step by step, so
+// that after a crash a set is either wholly carried out or was never begun.
+//
+// A set goes from [record.Staging] to [record.Settled]; each step is on disk before
+// what follows it is done. The content that a set holds, and what it replaced,
+// lie beside its record until they expire.
+//
+// It does not find changes or decide what becomes of them. The caller has the
+// turn of a folder in which a set is carried out.
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/apply"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/turns"
+)
+
+// Options are where a journal is and how much it keeps.
+type Options struct {
+	Dir      string // private; Open makes it
+	Turns    *turns.Turns
+	MaxBytes int64 // of held content and undo data
+	MaxAge   time.Duration
+	Logger   *slog.Logger
+	Now      func() time.Time
+}
+
+// A Journal has the change sets of one user. Its methods are safe for
+// concurrent use, also by several processes.
+type Journal struct {
+	sets     string // folder: one folder for each set
+	open     string // folder: an empty file for each set that is not settled
+	turns    *turns.Turns
+	maxBytes int64
+	maxAge   time.Duration
+	log      *slog.Logger
+	now      func() time.Time
+}
+
+// Open opens the journal. All options must be set.
+func Open(o Options) (*Journal, error) {
+	j := &Journal{
+		sets: filepath.Join(o.Dir, "sets"), open: filepath.Join(o.Dir, "open"), turns: o.Turns,
+		maxBytes: o.MaxBytes, maxAge: o.MaxAge, log: o.Logger, now: o.Now,
+	}
+	for _, dir := range []string{o.Dir, j.sets, j.open} {
+		if err := tree.Private(dir); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// New returns a new set on the folder with the path.
+func (j *Journal) New(run record.Run, path string, m tree.Meta) *record.Record {
+	now := j.now()
+	id := newID(now)
+	return &record.Record{
+		Set:   record.Set{ID: id, Run: run, Folder: path, Made: now, Expires: now.Add(j.maxAge)},
+		Stage: apply.StagePrefix + id, Dev: m.Dev, Ino: m.Ino,
+	}
+}
+
+// newID returns a name for a set that sorts by its time.
+func newID(now time.Time) string {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return now.UTC().Format("20060102-150405.000000") + "-" + hex.EncodeToString(b[:])
+}
+
+// Unfinished returns the sets that are not settled.
+func (j *Journal) Unfinished() []*record.Record {
+	var list []*record.Record
+	entries, _ := os.ReadDir(j.open) // what cannot be read now is finished by a later start
+	for _, e := range entries {
+		r, err := j.load(e.Name())
+		switch {
+		case err == nil && r.Phase == record.Settled, errors.Is(err, fs.ErrNotExist):
+			_ = os.Remove(filepath.Join(j.open, e.Name()))
+		case err != nil:
+			j.log.Warn("a change set cannot be read", "set", e.Name(), "err", err)
+		default:
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Recover finishes the sets of the folder with the path, whose turn the caller
+// has, and drops those that were not committed.
+func (j *Journal) Recover(path string, folder *tree.Dir) error {
+	m, err := folder.Stat()
+	if err != nil {
+		return err
+	}
+	for _, r := range j.Unfinished() {
+		if r.Folder != path || r.Dev != m.Dev || r.Ino != m.Ino {
+			continue
+		}
+		if r.Phase == record.Staging {
+			err = j.drop(folder, r)
+		} else {
+			err = j.Finish(folder, r)
+		}
+		if err != nil {
+			return fmt.Errorf("finishing change set %s: %w", r.ID, err)
+		}
+		_ = tree.IgnoreMissing(os.Remove(filepath.Join(j.open, r.ID)))
+		j.log.Info("finished a change set that another server left", "set", r.ID, "dir", r.Folder, "phase", string(r.Phase))
+	}
+	return nil
+}
+
+// Forget drops an unfinished set whose folder could not be had for as long as
+// any set is kept: it is gone for good.
+func (j *Journal) Forget(r *record.Record) {
+	if j.now().After(r.Expires.Add(j.maxAge)) {
+		_ = os.RemoveAll(j.dir(r.ID))
+	}
+}
+
+// Records returns all settled sets that can be read, the newest first.
+func (j *Journal) Records() []*record.Record {
+	var list []*record.Record
+	entries, _ := os.ReadDir(j.sets)
+	for _, e := range slices.Backward(entries) {
+		if r, err := j.load(e.Name()); err == nil {
+			if r.Phase == record.Settled {
+				list = append(list, r)
+			}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			j.log.Warn("a change set cannot be read", "set", e.Name(), "err", err)
+		}
+	}
+	return list
+}
+
+// used returns how many bytes all settled sets keep.
+func (j *Journal) used() (n int64) {
+	for _, r := range j.Records() {
+		n += r.Bytes
+	}
+	return n
+}
+
+// Expire removes what is too old: first the content, and later the set.
+func (j *Journal) Expire() {
+	now := j.now()
+	_ = j.turns.Alone("records", func() error {
+		for _, r := range j.Records() {
+			switch {
+			case now.After(r.Expires.Add(j.maxAge)):
+				_ = os.RemoveAll(j.dir(r.ID))
+			case now.After(r.Expires) && !r.Expired:
+				r.Expired = true
+				r.UndoLost = "it has expired"
+				_ = j.empty(r, newName, oldName)
+			}
+		}
+		return nil
+	})
+	// A program that was killed before it noted that a set is open had staged
+	// nothing of it.
+	entries, _ := os.ReadDir(j.sets)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || now.Sub(info.ModTime()) <= j.maxAge {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(j.open, e.Name())); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if r, err := j.load(e.Name()); errors.Is(err, fs.ErrNotExist) || err == nil && r.Phase == record.Staging {
+			_ = os.RemoveAll(j.dir(e.Name()))
+		}
+	}
+}
+
+// empty removes content of a set and saves it.
+func (j *Journal) empty(r *record.Record, kinds ...string) error {
+	for _, kind := range kinds {
+		if err := os.RemoveAll(filepath.Join(j.dir(r.ID), kind)); err != nil {
+			return err
+		}
+		for i := range r.Ops {
+			if o := &r.Ops[i]; kind == newName {
+				o.HasNew = false
+			} else {
+				o.HasOld = false
+			}
+		}
+	}
+	r.Bytes = 0
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.HasNew {
+			r.Bytes += o.Meta.Blocks
+		}
+	}
+	return j.save(r)
+}
+
+// makeRoom drops the undo data of the oldest sets for what r holds. What still
+// does not fit is refused.
+func (j *Journal) makeRoom(r *record.Record) error {
+	var need int64
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.State == record.Held && o.Regular() {
+			need += o.Meta.Blocks
+		}
+	}
+	if need == 0 {
+		return nil
+	}
+	used := j.used()
+	if used+need > j.maxBytes {
+		err := j.turns.Alone("records", func() error {
+			for _, old := range slices.Backward(j.Records()) {
+				if used+need <= j.maxBytes {
+					break
+				}
+				if !slices.ContainsFunc(old.Ops, func(o record.Op) bool { return o.HasOld }) {
+					continue
+				}
+				before := old.Bytes
+				old.UndoLost = "what was there before made room for newer changes"
+				if err := j.empty(old, oldName); err != nil {
+					return err
+				}
+				used -= before - old.Bytes
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i := range r.Ops {
+		o := &r.Ops[i]
+		if o.State != record.Held || !o.Regular() {
+			continue
+		}
+		if used += o.Meta.Blocks; used > j.maxBytes {
+			used -= o.Meta.Blocks
+			o.State, o.Why, o.Reason = record.Refused, record.WhyRoom, o.Reason+"; and there is no room to keep it until you have seen it"
+		}
+	}
+	return nil
+}
+
+// tell notes in the set that r applied or took back what became of its changes.
+func (j *Journal) tell(r *record.Record) error {
+	id, state := r.From, record.Applied
+	if r.Undoes != "" {
+		id, state = r.Undoes, record.Undone
+	}
+	if id == "" {
+		return nil
+	}
+	return j.turns.Alone("records", func() error {
+		of, err := j.load(id)
+		if err != nil {
+			return tree.IgnoreMissing(err)
+		}
+		at := map[string][]*record.Op{}
+		for i := range of.Ops {
+			if o := &of.Ops[i]; o.By == "" && (o.State == record.Held || o.State == record.Applied) {
+				at[o.Path] = append(at[o.Path], o)
+			}
+		}
+		for i := range r.Ops {
+			if o := &r.Ops[i]; o.State == record.Applied {
+				for _, was := range at[o.Path] {
+					was.State, was.By, was.Why, was.Reason = state, r.ID, "", ""
+				}
+			}
+		}
+		return j.save(of)
+	})
+}

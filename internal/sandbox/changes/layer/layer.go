@@ -1,0 +1,74 @@
+// Package layer reads what a run left in its layer over a folder of the user's,
+// and decides of each change whether it may be applied, is held for a person, or
+// is refused.
+//
+// It also makes the copies of folders that serve as layers. It changes nothing
+// in the user's folder, and it keeps nothing: see packages apply and journal.
+package layer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
+)
+
+// A Folder is the folder of the user's that a layer is over.
+type Folder struct {
+	Path string // with links resolved
+	Dir  *tree.Dir
+	// Marker is later than what was changed before the turn, and not later than
+	// what is changed after; 0 where the system has no times of change.
+	Marker int64
+	Git    *GitFolder     // as in the turn's Folder
+	Names  *protect.Names // protected
+	Own    []string       // more protected paths, below the folder, with slashes
+	Whole  bool           // all of the folder is protected
+}
+
+// A GitFolder says where git's files are below a Folder, with slashes; "." is
+// the Folder itself.
+type GitFolder struct {
+	Dir    string // with HEAD and index: "worktrees/x"
+	Common string // with objects and refs: "."
+}
+
+// An Ending says how a run ended, and what the user allowed for it.
+type Ending struct {
+	Killed   string // why it did not end by itself: "the time limit"; empty: it did
+	Review   bool   // hold every change
+	GitWrite bool   // commits come back as git's data
+}
+
+// CopyLimits bound a copy. Zero means 64 MiB and 5,000 names.
+type CopyLimits struct {
+	Bytes int64 // of files that the file system did not clone
+	Names int
+	// CloneOnly fails with ErrNoClone at the first file that cannot be cloned.
+	CloneOnly bool
+}
+
+// Why a copy ends early. The caller then chooses another layer.
+var (
+	errTooLarge = errors.New("the folder is too large to be copied")
+	errNoClone  = errors.New("the file system does not clone files")
+)
+
+// Read compares a layer with the folder and returns the differences, in an
+// order in which they can be carried out, each with what becomes of it, and the
+// lock files of git's that they need. c is what the copy held before; nil: up
+// is an overlay's upper folder.
+//
+// It may change modes in up to read it. The ops read their content from up, so
+// up must stay open for as long as they are used.
+func Read(ctx context.Context, f *Folder, up *tree.Dir, c *Copy, end Ending) (ops []record.Op, locks []string, err error) {
+	r := &reading{ctx: ctx, folder: f, up: up, copy: c, end: end}
+	if err := r.read(); err != nil {
+		return nil, nil, err
+	}
+	r.commits()
+	r.classify()
+	return r.ops, r.locks, nil
+}

@@ -1,0 +1,295 @@
+// Package turns lets one run at a time change a folder: locks on the folder and
+// on those above it, shared by all servers of a user and freed by the system
+// when a process dies.
+//
+// It does not know what a run does with its turn.
+package turns
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
+)
+
+// Turns are the locks of one user's runs.
+type Turns struct {
+	dir string // one file for each folder, by its inode
+}
+
+// Open returns the turns whose locks are in the private folder dir, and makes
+// it.
+func Open(dir string) (*Turns, error) { return &Turns{dir}, tree.Private(dir) }
+
+// A Holder is a run that has the turn in a folder, or is the next to have it. It
+// may be a run of another server. The zero Holder is one that is not known.
+type Holder struct {
+	Run    record.Run `json:"run"`
+	PID    int        `json:"pid"`
+	Since  time.Time  `json:"since"`
+	Folder string     `json:"folder"` // the first one of its turn
+}
+
+// String names the run, its folder and its process.
+func (h Holder) String() string {
+	if h.PID == 0 {
+		return "another run"
+	}
+	return fmt.Sprintf("run %q in %q (process %d)", h.Run.ID, h.Folder, h.PID)
+}
+
+// A WaitError says that a turn was not free, and that the wait for it ended
+// before it was.
+type WaitError struct {
+	Holder Holder // when the wait ended
+	Err    error  // the cause of the context's end
+}
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("waiting for %s: %v", e.Holder, e.Err)
+}
+
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// Take waits for the turn in the folders with these paths, in which no links
+// are. With wait false, it returns [ErrTaken] instead of waiting.
+//
+// waiting, if it is not nil, is called once with a holder when the turn is not
+// free. When ctx ends first, the error is a [*WaitError].
+func (t *Turns) Take(ctx context.Context, h Holder, wait bool, waiting func(Holder), paths ...string) (*Lock, error) {
+	list, err := wants(paths)
+	if err != nil {
+		return nil, fmt.Errorf("taking the turn: %w", err)
+	}
+	return t.acquire(ctx, card{h, list}, wait, waiting)
+}
+
+// Alone calls do while no other process is in an Alone with the same name.
+func (t *Turns) Alone(name string, do func() error) error {
+	l := t.lockFile(name)
+	if err := l.Lock(); err != nil {
+		return err
+	}
+	defer l.Close()
+	return do()
+}
+
+// A want is a lock that a turn needs: exclusive on its own folders, shared on
+// every folder above, so that turns in folders above and below exclude each
+// other and turns side by side do not.
+type want struct {
+	Key       string `json:"key"` // device and inode
+	Exclusive bool   `json:"exclusive"`
+}
+
+// wants returns the locks for the folders, in the one order in which everybody
+// takes them.
+func wants(paths []string) ([]want, error) {
+	all := map[string]bool{} // :: key → exclusive
+	for _, p := range paths {
+		for dir, own := p, true; ; dir, own = filepath.Dir(dir), false {
+			key, err := keyOf(dir)
+			if err != nil {
+				return nil, err
+			}
+			all[key] = all[key] || own
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	var list []want
+	for key, exclusive := range all {
+		list = append(list, want{key, exclusive})
+	}
+	slices.SortFunc(list, func(a, b want) int { return cmp.Compare(a.Key, b.Key) })
+	return list, nil
+}
+
+func keyOf(dir string) (string, error) {
+	d, err := tree.Open(dir)
+	if errors.Is(err, fs.ErrPermission) { // a folder above that may be passed and not read
+		info, err := os.Stat(dir)
+		if err != nil {
+			return "", err
+		}
+		return key(tree.MetaOf(info), dir), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	m, err := d.Stat()
+	return key(m, dir), err
+}
+
+func key(m tree.Meta, dir string) string {
+	if m.Ino == 0 { // the path has to do
+		return fmt.Sprintf("%x", strings.ToLower(dir))
+	}
+	return fmt.Sprintf("%x-%x", m.Dev, m.Ino)
+}
+
+// A Lock is what a turn holds. What dies with a process is freed with it.
+type Lock struct{ held []*flock.Flock }
+
+// A card is what a turn writes into the files that it has locked
+// exclusively, for those who wait. It means nothing once the lock is free.
+type card struct {
+	Holder
+	Wants []want `json:"wants"`
+}
+
+// acquire takes the locks in order, and waits for each in the kernel, which is
+// fair. wait is false: [ErrTaken] says that one is not free.
+func (t *Turns) acquire(ctx context.Context, c card, wait bool, waiting func(Holder)) (*Lock, error) {
+	l := &Lock{}
+	for _, w := range c.Wants {
+		f, err := t.take(ctx, w, wait, func() {
+			if waiting != nil {
+				waiting(t.holder(c))
+				waiting = nil
+			}
+		})
+		if err != nil {
+			l.Release()
+			if ctx.Err() != nil {
+				err = &WaitError{Holder: t.holder(c), Err: context.Cause(ctx)}
+			}
+			return nil, err
+		}
+		l.held = append(l.held, f)
+		if w.Exclusive {
+			// At once, and not when it has all of them: until then the card in the file
+			// would be of an earlier turn.
+			t.sign(c, w)
+		}
+	}
+	return l, nil
+}
+
+// ErrTaken is for a turn that another run has.
+var ErrTaken = errors.New("another run has the turn")
+
+func (t *Turns) lockFile(name string) *flock.Flock {
+	return flock.New(filepath.Join(t.dir, name), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+}
+
+// take takes one lock. busy is called once before it waits.
+func (t *Turns) take(ctx context.Context, w want, wait bool, busy func()) (*flock.Flock, error) {
+	f := t.lockFile(w.Key)
+	try, block := f.TryRLock, f.RLock
+	if w.Exclusive {
+		try, block = f.TryLock, f.Lock
+	}
+	ok, err := try()
+	for errors.Is(err, syscall.EINTR) {
+		ok, err = try()
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("taking the turn: %w", err)
+	case ok:
+		return f, nil
+	case !wait:
+		_ = f.Close()
+		return nil, ErrTaken
+	}
+	busy()
+	done := make(chan error, 1)
+	go func() {
+		err := block()
+		for errors.Is(err, syscall.EINTR) {
+			err = block()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return f, err
+	case <-ctx.Done():
+		// A wait in the kernel cannot be called off. What comes of it is given back
+		// at once.
+		go func() {
+			<-done
+			_ = f.Close()
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// sign writes the card into the file of a lock. It only informs: where locks
+// keep others from reading, nobody is told.
+func (t *Turns) sign(c card, w want) {
+	c.Since = time.Now()
+	data, err := json.Marshal(c)
+	if err != nil {
+		return
+	}
+	// Over the old card, since emptying the file first takes milliseconds. What is
+	// left of a longer one comes after the first JSON value, and is not read.
+	if f, err := os.OpenFile(filepath.Join(t.dir, w.Key), os.O_WRONLY, 0); err == nil {
+		_, _ = f.Write(append(data, '\n'))
+		_ = f.Close()
+	}
+}
+
+// Release ends the turn.
+func (l *Lock) Release() {
+	for _, f := range slices.Backward(l.held) {
+		_ = f.Close()
+	}
+	l.held = nil
+}
+
+// holder returns who has one of the locks that own needs, as far as that can be
+// told.
+func (t *Turns) holder(own card) Holder {
+	entries, _ := os.ReadDir(t.dir)
+	for _, e := range entries {
+		f := t.lockFile(e.Name())
+		free, err := f.TryRLock()
+		_ = f.Close()
+		if free || err != nil { // nobody has it exclusively
+			continue
+		}
+		file, err := os.Open(filepath.Join(t.dir, e.Name()))
+		if err != nil {
+			continue
+		}
+		var c card
+		err = json.NewDecoder(io.LimitReader(file, 1<<20)).Decode(&c)
+		_ = file.Close()
+		itself := c.PID == own.PID && c.Run == own.Run // which has some of them, and waits for the others
+		if err == nil && !itself && c.blocks(own.Wants) {
+			return c.Holder
+		}
+	}
+	return Holder{}
+}
+
+// blocks reports whether the card's turn keeps another from taking its locks.
+func (c *card) blocks(wants []want) bool {
+	for _, a := range c.Wants {
+		for _, b := range wants {
+			if a.Key == b.Key && (a.Exclusive || b.Exclusive) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package changes
+
+import (
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/layer"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/turns"
+)
+
+// What a change set is; package record explains each.
+type (
+	Set    = record.Set
+	Run    = record.Run
+	Change = record.Change
+	Kind   = record.Kind
+	State  = record.State
+	Why    = record.Why
+)
+
+// The kinds of changes.
+const (
+	KindCreate  = record.KindCreate
+	KindReplace = record.KindReplace
+	KindRemove  = record.KindRemove
+	KindMkdir   = record.KindMkdir
+	KindRmdir   = record.KindRmdir
+	KindSymlink = record.KindSymlink
+	KindMeta    = record.KindMeta
+	KindGit     = record.KindGit
+	KindSpecial = record.KindSpecial
+)
+
+// The states of a change.
+const (
+	Applied   = record.Applied
+	Held      = record.Held
+	Refused   = record.Refused
+	Discarded = record.Discarded
+	Undone    = record.Undone
+)
+
+// Why a change is held or refused.
+const (
+	WhyProtected = record.WhyProtected
+	WhyGit       = record.WhyGit
+	WhyConflict  = record.WhyConflict
+	WhyKilled    = record.WhyKilled
+	WhyReview    = record.WhyReview
+	WhyParent    = record.WhyParent
+	WhyFailed    = record.WhyFailed
+	WhySpecial   = record.WhySpecial
+	WhySetID     = record.WhySetID
+	WhyLinkOut   = record.WhyLinkOut
+	WhyName      = record.WhyName
+	WhyRoom      = record.WhyRoom
+	WhyLayer     = record.WhyLayer
+)
+
+// What a turn is told of folders and layers; package layer explains each.
+type (
+	GitFolder  = layer.GitFolder
+	Copy       = layer.Copy
+	CopyLimits = layer.CopyLimits
+	Ending     = layer.Ending
+)
+
+// Who has a turn, and how a wait for it ends; package turns explains each.
+type (
+	Holder    = turns.Holder
+	WaitError = turns.WaitError
+)
