@@ -32,7 +32,7 @@ build:
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
 # of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools ./internal/sandbox/attack ./test/approvals ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/sandbox
+PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/sandbox
 test:
 	race=$$(scripts/race.sh) && go test -p 3 $(if $(V),-v) $(PLAIN) && \
 	go test $$race $(if $(V),-v) -run '^TestCheckIsStable$$' ./internal/packs/tools && \
@@ -80,7 +80,7 @@ soak-changes:
 # 2,000 runs at each level, with random kills; nothing may be left.
 soak-sandbox:
 	SANDBOX_SOAK=2000 go test -count=1 -timeout 30m -run '^TestSoak$$' -v ./test/sandbox
-	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./internal/sandbox/attack -args -runs 500 -swap 2s
+	go test -count=1 -timeout 10m -run '^(TestAlwaysConfined|TestSwap)$$' ./test/attack -args -runs 500 -swap 2s
 	scripts/unprivileged.sh all
 
 # Ten servers with one log and one file of grants for 1,000 calls, 200 servers

@@ -41,6 +41,14 @@ type row struct {
 // row covers is a failure: decide where it belongs first.
 func theMap() []row {
 	return []row{
+		// Packages of commands know cli, and not each other.
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/config", "internal/gate", "internal/packs", "internal/safetext", "internal/sandbox/changes", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/gate", "internal/launch", "internal/private", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate", "internal/safetext", "internal/sandbox"}},
+		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/safetext", "internal/sandbox/changes"}},
+		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/safetext", "internal/sandbox"}, run: true}, // it tries each level
 		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/sandbox/changes", "internal/safetext", "internal/spans"}, mcp: true},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
@@ -59,7 +67,7 @@ func theMap() []row {
 		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes"}, exec: true, run: true, init: true},
 		{dir: "internal/audit", may: []string{"internal/tokens"}},
 		{dir: "internal/config", may: []string{"internal/rules", "internal/sandbox/changes/protect"}},
-		{dir: "internal/browser", exec: true},
+		{dir: "internal/launch", exec: true},
 		// Spans are said by one and sent by the other, and the rest knows neither how
 		// nor whether.
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
@@ -207,7 +215,7 @@ func (c *checker) imports(home *row, f *ast.File) {
 		case imported == "C":
 			c.report(spec.Pos(), "cgo: the binary is static")
 		case imported == "os/exec" && !home.exec:
-			c.report(spec.Pos(), "%s may not import os/exec: only internal/sandbox starts processes", home.dir)
+			c.report(spec.Pos(), "%s may not import os/exec: only internal/sandbox and internal/launch start processes", home.dir)
 		case under(imported, "github.com/mark3labs/mcp-go") && !home.mcp:
 			c.report(spec.Pos(), "%s may not import mcp-go: only internal/server speaks MCP", home.dir)
 		case under(imported, "go.opentelemetry.io") && home.otel == "":
@@ -251,7 +259,7 @@ func (c *checker) starts(home *row, f *ast.File) {
 		}
 		imported := local[x.Name]
 		if !home.exec && slices.Contains(starters[imported], sel.Sel.Name) {
-			c.report(sel.Pos(), "%s may not use %s.%s: only internal/sandbox starts processes", home.dir, x.Name, sel.Sel.Name)
+			c.report(sel.Pos(), "%s may not use %s.%s: only internal/sandbox and internal/launch start processes", home.dir, x.Name, sel.Sel.Name)
 		}
 		if !home.run && imported == runner && (sel.Sel.Name == "New" || sel.Sel.Name == "Runner") {
 			c.report(sel.Pos(), "%s may not use %s.%s: nothing reaches the runner around the gate", home.dir, x.Name, sel.Sel.Name)
@@ -416,6 +424,7 @@ func TestTheCheckerFinds(t *testing.T) {
 			"internal/gate/a.go":      "package gate\n" + ours + "internal/audit\"\n" + ours + "internal/sandbox\"",
 			"internal/packs/b/a.go":   "package b\n" + ours + "internal/packs/diag\"\n" + ours + "schemas\"",
 			"internal/sandbox/a.go":   "package sandbox\nimport _ \"os/exec\"\nfunc init() {}",
+			"internal/launch/a.go":    "package launch\nimport _ \"os/exec\"",
 			"internal/gate/a_test.go": "package gate\nimport _ \"os/exec\"\n" + ours + "internal/packs\"\nvar x int\nfunc init() {}",
 		}, nil},
 		{"an arrow up", map[string]string{
@@ -424,6 +433,16 @@ func TestTheCheckerFinds(t *testing.T) {
 		{"an arrow across", map[string]string{
 			"internal/gate/a.go": "package gate\n" + ours + "internal/packs/tools\"",
 		}, []string{"internal/gate/a.go:2: internal/gate may not import internal/packs"}},
+		{"commands that know each other", map[string]string{
+			"cmd/packs-mcp/a.go":                  "package main\n" + ours + "cmd/packs-mcp/internal/author\"",
+			"cmd/packs-mcp/internal/author/a.go":  "package author\n" + ours + "cmd/packs-mcp/internal/cli\"",
+			"cmd/packs-mcp/internal/catalog/a.go": "package catalog\n" + ours + "cmd/packs-mcp/internal/author\"",
+			"cmd/packs-mcp/internal/approve/a.go": "package approve\nimport \"" + runner + "\"\nvar _ = sandbox.New",
+		}, []string{
+			"cmd/packs-mcp/internal/approve/a.go:2: cmd/packs-mcp/internal/approve may not import internal/sandbox",
+			"cmd/packs-mcp/internal/approve/a.go:3: cmd/packs-mcp/internal/approve may not use sandbox.New: nothing reaches the runner around the gate",
+			"cmd/packs-mcp/internal/catalog/a.go:2: cmd/packs-mcp/internal/catalog may not import cmd/packs-mcp/internal/author",
+		}},
 		{"the configuration below cmd", map[string]string{
 			"internal/server/a.go": "package server\n" + ours + "internal/config\"",
 		}, []string{"internal/server/a.go:2: internal/server may not import internal/config"}},
@@ -445,23 +464,23 @@ func TestTheCheckerFinds(t *testing.T) {
 			"test/node_modules/x/a.go":     "not Go",
 			".cache/a.go":                  "not Go",
 		}, nil},
-		{"os/exec outside the sandbox", map[string]string{
+		{"os/exec outside of sandbox and launch", map[string]string{
 			"internal/gate/a.go": "package gate\nimport _ \"os/exec\"",
 			"cmd/packs-mcp/a.go": "package main\nimport _ \"os/exec\"",
 		}, []string{
-			"cmd/packs-mcp/a.go:2: cmd/packs-mcp may not import os/exec: only internal/sandbox starts processes",
-			"internal/gate/a.go:2: internal/gate may not import os/exec: only internal/sandbox starts processes",
+			"cmd/packs-mcp/a.go:2: cmd/packs-mcp may not import os/exec: only internal/sandbox and internal/launch start processes",
+			"internal/gate/a.go:2: internal/gate may not import os/exec: only internal/sandbox and internal/launch start processes",
 		}},
 		{"a file for another system", map[string]string{
 			"internal/audit/a_plan9.go": "//go:build plan9\n\npackage audit\nimport _ \"os/exec\"",
-		}, []string{"internal/audit/a_plan9.go:4: internal/audit may not import os/exec: only internal/sandbox starts processes"}},
+		}, []string{"internal/audit/a_plan9.go:4: internal/audit may not import os/exec: only internal/sandbox and internal/launch start processes"}},
 		{"starting without os/exec", map[string]string{
 			"internal/packs/a.go": "package packs\nimport (\n\t\"os\"\n\tsc \"syscall\"\n)\nvar _ = os.StartProcess\nfunc f() { sc.Exec(\"x\", nil, nil) }",
 			"internal/gate/a.go":  "package gate\nimport _ \"unsafe\"\n//go:linkname f os.StartProcess\nfunc f()",
 		}, []string{
 			"internal/gate/a.go:3: go:linkname reaches around the map",
-			"internal/packs/a.go:6: internal/packs may not use os.StartProcess: only internal/sandbox starts processes",
-			"internal/packs/a.go:7: internal/packs may not use sc.Exec: only internal/sandbox starts processes",
+			"internal/packs/a.go:6: internal/packs may not use os.StartProcess: only internal/sandbox and internal/launch start processes",
+			"internal/packs/a.go:7: internal/packs may not use sc.Exec: only internal/sandbox and internal/launch start processes",
 		}},
 		{"a runner beside the gate", map[string]string{
 			"cmd/packs-mcp/a.go":   "package main\nimport \"" + runner + "\"\nvar _ = sandbox.New",

@@ -20,8 +20,8 @@ chmod 755 "$dir"
 mkdir -m 777 "$dir/tmp" # TMPDIR stays short, since a socket's path must be
 export CGO_ENABLED=0
 go test -c -o "$dir/sandbox" ./internal/sandbox
-go test -c -o "$dir/attack" ./internal/sandbox/attack
-go build -buildvcs=false -o "$dir/probe" ./internal/sandbox/attack/probe
+go test -c -o "$dir/attack" ./test/attack
+go build -buildvcs=false -o "$dir/probe" ./test/attack/probe
 if [ "${1:-}" = all ]; then
 	go test -c -o "$dir/controls" ./test/sandbox
 	go build -buildvcs=false -o "$dir/packs-mcp" ./cmd/packs-mcp # the tests take it from beside the probe

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
 // A plainClient is an MCP client that cannot ask anybody, and its server.
@@ -151,44 +153,44 @@ func TestClientsWaitForATerminal(t *testing.T) {
 	packs := filepath.Join(dir, "packs")
 	plantPack(t, packs, "one", "echo one went\n")
 	plantPack(t, packs, "two", "echo two went\n")
-	s := startTerminal(t, env, dir, "approvals")
-	s.until("No call waits. No server of yours is running")
+	s := screen.Start(t, env, dir, "approvals")
+	s.Until("No call waits. No server of yours is running")
 	a, b := startClient(t, env, packs), startClient(t, env, packs)
 
 	one := a.call("one")
-	question := s.until(alwaysPrompt)
+	question := s.Until(alwaysPrompt)
 	if !strings.Contains(question, "Run ./go.sh for pack one?") || !strings.Contains(question, fmt.Sprintf("pid %d", a.cmd.Process.Pid)) {
 		t.Errorf("the question is\n%s", question)
 	}
-	s.enter("r\r")
-	s.until("Allowed (once): ")
+	s.Enter("r\r")
+	s.Until("Allowed (once): ")
 	a.until(one, "one went")
 
 	two := b.call("two") // of the other server
-	question = s.until(alwaysPrompt)
+	question = s.Until(alwaysPrompt)
 	if !strings.Contains(question, fmt.Sprintf("pid %d", b.cmd.Process.Pid)) {
 		t.Errorf("the question is\n%s", question)
 	}
-	s.enter("d\r")
-	s.until("Denied: ")
+	s.Enter("d\r")
+	s.Until("Denied: ")
 	b.until(two, `"code":"denied"`)
 
 	// Answered by its code, while it is shown.
 	one = a.call("one")
-	question = s.until(alwaysPrompt)
+	question = s.Until(alwaysPrompt)
 	code := regexp.MustCompile(`---- (\S+) ---`).FindStringSubmatch(question)[1]
 	if status, out := commandOf(env, "approvals", "approve", strings.ToLower(code)); status != 0 || !strings.Contains(out, "Allowed (once)") {
 		t.Errorf("approvals approve = %d, %s", status, out)
 	}
 	a.until(one, "one went")
-	s.until("That call ")
-	s.until("No call waits.")
+	s.Until("That call ")
+	s.Until("No call waits.")
 	if status, out := commandOf(env, "approvals", "deny", code); status != 1 || !strings.Contains(out, "it was answered before: allowed, in a terminal at ") {
 		t.Errorf("approvals deny of a spent code = %d, %s", status, out)
 	}
-	s.enter("q\r")
-	if status := s.ended(); status != 0 {
-		t.Errorf("approvals ended with %d\n%s", status, s.screen())
+	s.Enter("q\r")
+	if status := s.Ended(); status != 0 {
+		t.Errorf("approvals ended with %d\n%s", status, s.Screen())
 	}
 
 	var decisions []string

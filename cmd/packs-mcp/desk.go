@@ -8,11 +8,13 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/changescmd"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/browser"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 )
 
@@ -92,13 +94,13 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 	c.open = func() (*approvals.Desk, error) {
 		var sets approvals.Changes // none where there is no place to keep changes in
 		if s.changes != nil {
-			sets = newPageSets(s.changes, s.log)
+			sets = changescmd.NewPageSets(s.changes, s.log)
 		}
 		return approvals.Open(approvals.Options{
 			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, Changes: sets,
 			RunDir: cfg.Paths.Run, Server: s.name,
-			Project: project(cfg), Version: versionName(), Page: c.page, Terminal: terminal, Logger: logger,
-			OpenBrowser: func(file string) error { return browser.Open(a.environ, file) },
+			Project: cli.Project(cfg), Version: a.Version, Page: c.page, Terminal: terminal, Logger: logger,
+			OpenBrowser: func(file string) error { return launch.Browser(a.Environ, file) },
 		})
 	}
 	return c

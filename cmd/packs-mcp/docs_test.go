@@ -42,7 +42,7 @@ func TestREADMEShowsWhatWorks(t *testing.T) {
 			t.Errorf("README.md has a block that is not JSON:\n%s", block)
 		}
 		if strings.Contains(block, `"tools"`) {
-			set, problems := tools.ParseToolsJSON("tools.json", []byte(block), tools.Limits{})
+			set, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(block))
 			if set == nil || diag.HasErrors(problems) || len(problems) > 0 {
 				t.Errorf("README.md shows a tools.json that is not right: %v", problems)
 			}

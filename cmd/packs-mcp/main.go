@@ -1,8 +1,8 @@
 // Command packs-mcp serves capability packs to MCP clients, and lets a person
 // look at them, try them, and see what was run.
 //
-// It holds every word that a person reads in a terminal, and wires the other
-// packages together; what they do is theirs.
+// It serves, and wires the other packages together; what they do is theirs. The
+// other commands are in the packages of internal, a package for each subject.
 package main
 
 import (
@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
 func main() {
@@ -31,11 +33,6 @@ func main() {
 // run is the whole program; it returns the exit status: 0 done, 1 failed, 2
 // misuse.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr}
-	root := a.command()
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	return a.report(root.ExecuteContext(ctx))
+	a := &app{&cli.Env{Environ: environ, Stdin: stdin, Stdout: stdout, Stderr: stderr, Version: versionName()}}
+	return a.Run(ctx, a.command(), args)
 }

@@ -14,12 +14,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
+	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
 // home is a folder for everything of one run of the program, and its
@@ -267,83 +266,6 @@ func TestChildCannotWriteToTheProtocol(t *testing.T) {
 	}
 }
 
-// terminalSession is the program on a terminal, with a person at it.
-type terminalSession struct {
-	t    *testing.T
-	tty  *os.File
-	cmd  *exec.Cmd
-	mu   sync.Mutex
-	text strings.Builder // what was on the screen
-	more chan struct{}
-	seen int // how much of text the person has read
-}
-
-func startTerminal(t *testing.T, env []string, dir string, args ...string) *terminalSession {
-	t.Helper()
-	s := &terminalSession{t: t, cmd: exec.Command("packs-mcp", args...), more: make(chan struct{}, 1)}
-	s.cmd.Env, s.cmd.Dir = env, dir
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 50, Cols: 200})
-	if err != nil {
-		t.Skipf("pseudo-terminal: %v", err)
-	}
-	s.tty = tty
-	t.Cleanup(func() { tty.Close(); _ = s.cmd.Process.Kill() })
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := tty.Read(buf)
-			s.mu.Lock()
-			s.text.Write(buf[:n])
-			s.mu.Unlock()
-			select {
-			case s.more <- struct{}{}:
-			default:
-			}
-			if err != nil {
-				close(s.more)
-				return
-			}
-		}
-	}()
-	return s
-}
-
-// until reads until some words are on the screen, and returns what came.
-func (s *terminalSession) until(words string) string {
-	s.t.Helper()
-	timeout := time.After(20 * time.Second)
-	for {
-		s.mu.Lock()
-		fresh := s.text.String()[s.seen:]
-		s.mu.Unlock()
-		if i := strings.Index(fresh, words); i >= 0 {
-			s.seen += i + len(words)
-			return fresh[:i+len(words)]
-		}
-		select {
-		case _, ok := <-s.more:
-			if !ok && !strings.Contains(s.screen()[s.seen:], words) {
-				s.t.Fatalf("the program ended before %q; since the last question it wrote\n%s", words, fresh)
-			}
-		case <-timeout:
-			s.t.Fatalf("%q does not come; since the last question there was\n%s", words, fresh)
-		}
-	}
-}
-
-func (s *terminalSession) screen() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-func (s *terminalSession) enter(text string) {
-	s.t.Helper()
-	if _, err := io.WriteString(s.tty, text); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 const prompt = "your decision, 1 to 3: "
 
 // A person at a terminal: each call is put to them, and each of the answers
@@ -352,9 +274,9 @@ func TestTryOnATerminal(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
 	plantPack(t, packs, "walk", "echo it went; echo made > made.txt\n")
-	s := startTerminal(t, env, dir, "try", packs)
+	s := screen.Start(t, env, dir, "try", packs)
 
-	question := s.until(prompt)
+	question := s.Until(prompt)
 	for _, want := range []string{"Open the documents of pack walk?", "[1] Allow once", "[2] Allow opening this pack's documents", "[3] Deny"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question does not have %q:\n%s", want, question)
@@ -363,36 +285,36 @@ func TestTryOnATerminal(t *testing.T) {
 	if strings.Contains(question, "The words of the document.") {
 		t.Error("the document is shown before it is allowed")
 	}
-	s.enter("nonsense\r") // asked again
-	s.until(prompt)
-	s.enter("0\r")
-	s.until(prompt)
-	s.enter("1\r")
-	s.until("The words of the document.")
+	s.Enter("nonsense\r") // asked again
+	s.Until(prompt)
+	s.Enter("0\r")
+	s.Until(prompt)
+	s.Enter("1\r")
+	s.Until("The words of the document.")
 
-	s.until("capability_packs_read_file")
-	s.until(prompt)
-	s.enter("3\r")
-	s.until(`"code": "denied"`)
+	s.Until("capability_packs_read_file")
+	s.Until(prompt)
+	s.Enter("3\r")
+	s.Until(`"code": "denied"`)
 
-	s.until("Enable 1 tool of pack walk?")
-	s.until(prompt)
-	s.enter("2\r")
-	s.until("walk__go")
+	s.Until("Enable 1 tool of pack walk?")
+	s.Until(prompt)
+	s.Enter("2\r")
+	s.Until("walk__go")
 
-	question = s.until(prompt)
+	question = s.Until(prompt)
 	for _, want := range []string{"go.sh", "sandbox", "stops      after 30 seconds"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question about the run does not have %q:\n%s", want, question)
 		}
 	}
-	s.enter("1\r")
-	s.until("it went")
-	s.until(prompt) // reading what it made
-	s.enter("1\r")
-	s.until("and its chain verifies.")
-	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("try ended with %v\n%s", err, s.screen())
+	s.Enter("1\r")
+	s.Until("it went")
+	s.Until(prompt) // reading what it made
+	s.Enter("1\r")
+	s.Until("and its chain verifies.")
+	if code := s.Ended(); code != 0 {
+		t.Errorf("try ended with status %d\n%s", code, s.Screen())
 	}
 	var decisions []string
 	for _, e := range events(t, dir)["decision"] {
@@ -410,16 +332,16 @@ func TestTryDeniedOnATerminal(t *testing.T) {
 			dir, env := home(t)
 			packs := filepath.Join(dir, "packs")
 			plantPack(t, packs, "walk", "echo it went\n")
-			s := startTerminal(t, env, dir, "try", packs)
+			s := screen.Start(t, env, dir, "try", packs)
 			for range 3 { // open, read, enable
-				s.until(prompt)
-				s.enter(leave)
+				s.Until(prompt)
+				s.Enter(leave)
 			}
-			s.until("and its chain verifies.")
-			if err := s.cmd.Wait(); err != nil {
-				t.Errorf("try ended with %v", err)
+			s.Until("and its chain verifies.")
+			if code := s.Ended(); code != 0 {
+				t.Errorf("try ended with status %d", code)
 			}
-			if strings.Contains(s.screen(), "The words of the document.") {
+			if strings.Contains(s.Screen(), "The words of the document.") {
 				t.Error("the document was shown")
 			}
 			all := events(t, dir)
@@ -440,12 +362,11 @@ func TestTryInterrupted(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
 	plantPack(t, packs, "walk", "echo it went\n")
-	s := startTerminal(t, env, dir, "try", packs)
-	s.until(prompt)
-	s.enter("\x03")
-	err := s.cmd.Wait()
-	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 1 {
-		t.Errorf("try ended with %v, want status 1\n%s", err, s.screen())
+	s := screen.Start(t, env, dir, "try", packs)
+	s.Until(prompt)
+	s.Enter("\x03")
+	if code := s.Ended(); code != 1 {
+		t.Errorf("try ended with status %d, want 1\n%s", code, s.Screen())
 	}
 	all := events(t, dir)
 	if len(all["run.start"]) != 0 || len(all["server.stop"]) != 1 {

@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
 func (a *app) serveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&a.flags.attach, "attach", nil, "attach the pack with this `ID`, or all, while this server runs (repeatable)")
-	f.StringVar(&a.flags.workspace, "workspace", "", "the `DIR` that runs write to (default: a new one for each chat)")
-	f.StringVar(&a.flags.http, "http", "", "serve over HTTP on this `ADDR` (host:port; without a host, 127.0.0.1) instead of standard input and output")
-	f.StringVar(&a.flags.publicURL, "public-url", "", "the `URL` that clients reach the HTTP server by, when not by its address")
+	f.StringArrayVar(&a.Flags.Attach, "attach", nil, "attach the pack with this `ID`, or all, while this server runs (repeatable)")
+	f.StringVar(&a.Flags.Workspace, "workspace", "", "the `DIR` that runs write to (default: a new one for each chat)")
+	f.StringVar(&a.Flags.HTTP, "http", "", "serve over HTTP on this `ADDR` (host:port; without a host, 127.0.0.1) instead of standard input and output")
+	f.StringVar(&a.Flags.PublicURL, "public-url", "", "the `URL` that clients reach the HTTP server by, when not by its address")
 	_ = cmd.MarkFlagDirname("workspace")
 }
 
@@ -35,10 +37,10 @@ http.tokens in the configuration); without one, a new one is printed at the star
 		Example: `  packs-mcp serve --packs ~/packs
   PACKS_MCP_TOKEN=$(openssl rand -hex 16) packs-mcp serve --packs ~/packs --http 127.0.0.1:8080
   packs-mcp serve --attach incident-triage --project ~/src/shop`,
-		Args: misuse(cobra.NoArgs),
+		Args: cli.Misuse(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
 	}
-	a.packFlags(cmd)
+	a.PackFlags(cmd)
 	a.serveFlags(cmd)
 	return cmd
 }
@@ -50,8 +52,8 @@ http.tokens in the configuration); without one, a new one is printed at the star
 const firstAnswer = 250 * time.Millisecond
 
 func (a *app) serve(ctx context.Context) (err error) {
-	if a.flags.workspace != "" {
-		if a.flags.workspace, err = filepath.Abs(a.flags.workspace); err != nil {
+	if a.Flags.Workspace != "" {
+		if a.Flags.Workspace, err = filepath.Abs(a.Flags.Workspace); err != nil {
 			return fmt.Errorf("finding the workspace: %w", err)
 		}
 	}
@@ -61,19 +63,19 @@ func (a *app) serve(ctx context.Context) (err error) {
 	unread := make(chan os.Signal, 1)
 	signal.Notify(unread, syscall.SIGPIPE)
 	defer signal.Stop(unread)
-	out, err := claimStdout(a.stdout)
+	out, err := claimStdout(a.Stdout)
 	if err != nil {
 		return err
 	}
-	cfg, logger, err := a.load()
+	cfg, logger, err := a.Load()
 	if err != nil {
 		return err
 	}
 	if err := keepPrivate(); err != nil {
 		logger.Warn("other programs of this user may read the server's environment", "err", err)
 	}
-	who, made := credentials(cfg)
-	logger = a.logger(cfg.Log, tokensOf(who)...)
+	who, made := cli.Credentials(cfg)
+	logger = a.Logger(cfg.Log, tokensOf(who)...)
 	s, err := a.start(ctx, cfg, logger, who, false)
 	if err != nil {
 		return err
@@ -83,9 +85,9 @@ func (a *app) serve(ctx context.Context) (err error) {
 	if cfg.HTTP.Addr != "" {
 		return a.serveHTTP(ctx, cfg, logger, s, who, made)
 	}
-	logger.Info("serving on standard input and output", "packs", len(s.library.Catalog(ctx).Attached()), "version", versionName())
-	if isTerminal(a.stdin) {
-		fmt.Fprintln(a.stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")
+	logger.Info("serving on standard input and output", "packs", len(s.library.Catalog(ctx).Attached()), "version", a.Version)
+	if cli.IsTerminal(a.Stdin) {
+		fmt.Fprintln(a.Stderr, "packs-mcp waits for an MCP client on standard input. To see packs work here, run: packs-mcp try")
 	}
 	probed := make(chan struct{})
 	probe := time.AfterFunc(firstAnswer, func() {
@@ -99,5 +101,5 @@ func (a *app) serve(ctx context.Context) (err error) {
 			<-probed
 		}
 	}()
-	return s.server.ServeStdio(ctx, a.stdin, out)
+	return s.server.ServeStdio(ctx, a.Stdin, out)
 }

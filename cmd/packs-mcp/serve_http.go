@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 )
@@ -25,7 +25,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	}
 	here := addr.IP != nil && addr.IP.IsLoopback()
 	if made != "" && !here {
-		return withHint(fmt.Errorf("%s can be reached by others, and no token is configured", cfg.HTTP.Addr),
+		return cli.WithHint(fmt.Errorf("%s can be reached by others, and no token is configured", cfg.HTTP.Addr),
 			"set PACKS_MCP_TOKEN, or http.token or http.tokens in the configuration; openssl rand -hex 16 makes a good one")
 	}
 	secure, err := tlsConfig(cfg, logger)
@@ -52,10 +52,10 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 		logger.Warn("others on the network can read what is sent, tokens too", "addr", l.Addr().String(),
 			"hint", "set http.tls_cert and http.tls_key, or put a proxy that has TLS in front of it and listen on 127.0.0.1")
 	}
-	logger.Info("serving over HTTP", "url", scheme+"://"+l.Addr().String()+"/mcp", "packs", len(s.library.Catalog(ctx).Attached()), "version", versionName())
+	logger.Info("serving over HTTP", "url", scheme+"://"+l.Addr().String()+"/mcp", "packs", len(s.library.Catalog(ctx).Attached()), "version", a.Version)
 	if made != "" {
 		// Once, and not through the logger: logs are kept.
-		fmt.Fprintf(a.stderr, "packs-mcp: clients need this token until the server ends: %s\n", made)
+		fmt.Fprintf(a.Stderr, "packs-mcp: clients need this token until the server ends: %s\n", made)
 	}
 	s.watch(logger)
 	s.counter.ready()
@@ -74,26 +74,9 @@ func tellOfProject(cfg *config.Config, logger *slog.Logger) {
 		logger.Warn("people with tokens of their own share the project: what a tool that one of them allows changes there, all have", "project", cfg.Project)
 		return
 	}
-	if dir := projectHere(cfg); dir != "" {
+	if dir := cli.ProjectHere(cfg); dir != "" {
 		logger.Info("people with tokens of their own share no project, so tools work in each one's workspace; project in the configuration names one for all", "dir", dir)
 	}
-}
-
-// credentials are who may use the server over HTTP. When nobody is configured, it
-// is whoever has the token that was made; over standard input and output nobody
-// needs one.
-func credentials(cfg *config.Config) (who []server.Credential, made string) {
-	if cfg.HTTP.Token != "" {
-		who = append(who, server.Credential{Token: cfg.HTTP.Token})
-	}
-	for _, t := range cfg.HTTP.Tokens {
-		who = append(who, server.Credential{Token: t.Token, Person: t.Name})
-	}
-	if len(who) == 0 && cfg.HTTP.Addr != "" {
-		made = rand.Text()
-		who = []server.Credential{{Token: made}}
-	}
-	return who, made
 }
 
 func tokensOf(who []server.Credential) []string {

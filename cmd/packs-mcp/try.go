@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/auditcmd"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/examples"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
@@ -37,7 +39,7 @@ calls of other packs are denied unless you say --yes.`,
 		Example: `  packs-mcp try
   packs-mcp try ~/packs --pack incident-triage
   packs-mcp try ./my-pack --yes`,
-		Args: misuse(cobra.MaximumNArgs(1)),
+		Args: cli.Misuse(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := ""
 			if len(args) > 0 {
@@ -49,23 +51,23 @@ calls of other packs are denied unless you say --yes.`,
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	a.packFlags(cmd)
+	a.PackFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve every call without asking")
 	cmd.Flags().StringVar(&pack, "pack", "", "the `ID` of the pack to visit (default: the first with tools)")
 	return cmd
 }
 
 func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
-	if a.flags.logLevel == "" {
-		a.flags.logLevel = "warn" // the tour is what there is to read
+	if a.Flags.LogLevel == "" {
+		a.Flags.LogLevel = "warn" // the tour is what there is to read
 	}
-	cfg, logger, err := a.load()
+	cfg, logger, err := a.Load()
 	if err != nil {
 		return err
 	}
-	interactive := isTerminal(a.stdin) && isTerminal(a.stdout)
-	g := &terminal{out: a.stdout, in: bufio.NewReader(a.stdin), approve: yes, ask: interactive}
-	opts := tour.Options{Version: versionName(), Pack: pack}
+	interactive := cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout)
+	g := &terminal{out: a.Stdout, in: bufio.NewReader(a.Stdin), approve: yes, ask: interactive}
+	opts := tour.Options{Version: a.Version, Pack: pack}
 	root := packs.Root{Dir: dir, Source: "flag", Trust: packs.TrustUser, AttachAll: true, Named: true}
 	if dir == "" {
 		var remove func()
@@ -77,7 +79,7 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 			g.approve = true
 			g.Tell("There is no terminal to ask on, so the calls of the bundled examples are approved by themselves.")
 		}
-		if project(cfg) == "" {
+		if cli.Project(cfg) == "" {
 			g.Tell("This folder is in no git repository, so the tools of git-helper will have nothing to look at.")
 		}
 		if pack == "" {
@@ -86,10 +88,10 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	} else if root.Dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("finding %q: %w", dir, err)
 	}
-	if len(a.flags.packs) == 0 {
+	if len(a.Flags.Packs) == 0 {
 		cfg.Packs = nil // only what is tried
 	}
-	who, _ := credentials(cfg)
+	who, _ := cli.Credentials(cfg)
 	s, err := a.start(ctx, cfg, logger, who, true, root)
 	if err != nil {
 		return err
@@ -118,7 +120,7 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 	catalog := s.library.Catalog(ctx)
 	var ids []string
 	first := ""
-	files := toolFiles(cfg)
+	files := cli.ToolFiles(cfg)
 	for _, p := range catalog.Attached() {
 		if p.Root != root.Dir {
 			continue
@@ -134,7 +136,7 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 	if named != "" {
 		p, err := catalog.LookupAttached(named)
 		if err != nil {
-			return "", withHint(err, "the packs here are: %s", strings.Join(ids, ", "))
+			return "", cli.WithHint(err, "the packs here are: %s", strings.Join(ids, ", "))
 		}
 		return p.ID, nil
 	}
@@ -172,14 +174,14 @@ func (a *app) take(ctx context.Context, s *service, g tour.Guide, o tour.Options
 // noPacks says what is missing in a folder without packs.
 func (a *app) noPacks(ctx context.Context, s *service, dir string) error {
 	for _, d := range s.library.Catalog(ctx).Problems() {
-		printProblem(a.stderr, d)
+		cli.PrintProblem(a.Stderr, d)
 	}
 	for _, p := range s.library.Catalog(ctx).All() {
 		for _, d := range p.Problems {
-			printProblem(a.stderr, d)
+			cli.PrintProblem(a.Stderr, d)
 		}
 	}
-	return withHint(fmt.Errorf("there are no packs to try in %q", dir),
+	return cli.WithHint(fmt.Errorf("there are no packs to try in %q", dir),
 		"a pack is a folder with a SKILL.md that begins with --- and has name: and description:")
 }
 
@@ -209,7 +211,7 @@ func (a *app) epilogue(cfg *config.Config, g *terminal, began int64) error {
 			return err
 		}
 		if line.Entry.Seq >= began {
-			if err := printEntry(a.stdout, line.Entry, false); err != nil {
+			if err := auditcmd.PrintEntry(a.Stdout, line.Entry, false); err != nil {
 				return err
 			}
 		}

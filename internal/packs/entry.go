@@ -144,9 +144,6 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 	return files
 }
 
-// toolsJSON is the file that declares several tools.
-const toolsJSON = "tools.json"
-
 // maxToolFiles is how many files with tools of one pack are known: more than
 // any configuration allows tools, so that the rest is not left out in silence.
 const maxToolFiles = 10_001
@@ -155,8 +152,8 @@ const maxToolFiles = 10_001
 // tools.json, then every *.tool.json.
 func toolFilesHere(here entries) []string {
 	var files []string
-	if _, ok := here.find(toolsJSON); ok {
-		files = append(files, toolsJSON)
+	if _, ok := here.find(tools.ToolsJSONFile); ok {
+		files = append(files, tools.ToolsJSONFile)
 	}
 	for e := range here.all() {
 		if isToolPack(e) && len(files) < maxToolFiles {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // maxName is how long a name, and so the last segment of an id, may be.
@@ -110,7 +111,7 @@ func (p *Pack) dirName() string {
 		base = path.Base(p.path)
 	}
 	if p.Loose {
-		base = strings.TrimSuffix(base, toolPackSuffix)
+		base = strings.TrimSuffix(base, tools.ToolPackSuffix)
 	}
 	name := cmp.Or(slug(base), "pack")
 	if reservedWord(name) != "" && (name != workspaceID || p.Loose || !strings.Contains(p.path, "/")) {
@@ -173,7 +174,7 @@ func assignIDs(found []*Pack) {
 	var losers []*Pack
 	for key, packs := range rivals {
 		keeper := packs[0]
-		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(strings.TrimSuffix(p.path, toolPackSuffix), p.ID) }); i >= 0 {
+		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(strings.TrimSuffix(p.path, tools.ToolPackSuffix), p.ID) }); i >= 0 {
 			keeper = packs[i]
 		}
 		taken[key] = keeper

@@ -18,11 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// toolPackSuffix is how the names of files with one tool end.
-const toolPackSuffix = ".tool.json"
-
 func isToolPack(e entry) bool {
-	return strings.HasSuffix(e.name, toolPackSuffix) && len(e.name) > len(toolPackSuffix) && !e.IsDir()
+	return tools.FormatOf(e.name) == tools.ToolPack && len(e.name) > len(tools.ToolPackSuffix) && !e.IsDir()
 }
 
 // holdsTools reports whether the files with tools in a directory that belongs
@@ -76,7 +73,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 	file, at := s.keepPlace(file, v.place.below(e.name, v.path(e.name)).at)
 	p := s.newPack()
 	*p = Pack{
-		Name: strings.TrimSuffix(path.Base(at), toolPackSuffix), Dir: file, Origin: s.origin,
+		Name: strings.TrimSuffix(path.Base(at), tools.ToolPackSuffix), Dir: file, Origin: s.origin,
 		Trust: s.root.Trust.normal(), Entry: filepath.Base(file), Loose: true, path: at,
 	}
 	p.ToolFiles = []string{p.Entry}

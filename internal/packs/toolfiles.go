@@ -265,10 +265,8 @@ func (f *ToolFiles) parse(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
 			return nil, problems
 		}
 		return &tools.Set{Tools: []*tools.Tool{t}}, problems
-	case s.name == toolsJSON:
-		return f.loader.ParseToolsJSON(s.name, s.data)
 	default:
-		return f.loader.ParseToolPack(s.name, s.data)
+		return f.loader.Parse(tools.FormatOf(s.name), s.name, s.data)
 	}
 }
 

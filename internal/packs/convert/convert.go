@@ -24,13 +24,13 @@ import (
 )
 
 // A Format is one in which tools are declared.
-type Format string
+type Format = tools.Format
 
 // The formats.
 const (
-	Markdown  Format = "markdown"   // SKILL.md
-	ToolPack  Format = "tool-pack"  // NAME.tool.json, one file a tool
-	ToolsJSON Format = "tools-json" // tools.json
+	Markdown  = tools.Markdown
+	ToolPack  = tools.ToolPack
+	ToolsJSON = tools.ToolsJSON
 )
 
 // Formats returns all formats.
@@ -44,10 +44,11 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("no format %q; there are markdown, tool-pack and tools-json", name)
 }
 
-// FormatOf returns the format of a file by its name, or "".
+// FormatOf returns the format of a file that a person named, or "": any Markdown
+// document may have tools, and any JSON file a list of them.
 func FormatOf(name string) Format {
 	switch base := path.Base(strings.ReplaceAll(name, `\`, "/")); {
-	case strings.HasSuffix(base, ".tool.json"):
+	case tools.FormatOf(base) == ToolPack:
 		return ToolPack
 	case strings.EqualFold(path.Ext(base), ".json"):
 		return ToolsJSON
@@ -87,11 +88,9 @@ func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic)
 	var set *tools.Set
 	var problems []diag.Diagnostic
 	s := &Source{}
-	switch FormatOf(file) {
-	case ToolPack:
-		set, problems = l.ParseToolPack(file, src)
-	case ToolsJSON:
-		set, problems = l.ParseToolsJSON(file, src)
+	switch f := FormatOf(file); f {
+	case ToolPack, ToolsJSON:
+		set, problems = l.Parse(f, file, src)
 	default:
 		if set := charset.Of(src); set != charset.UTF8 {
 			return nil, []diag.Diagnostic{{
@@ -188,14 +187,14 @@ func (w *writer) all() {
 		w.markdown()
 	case ToolPack:
 		for _, t := range w.source.Tools {
-			w.write(t.Name+".tool.json", toolPack(withVersion(t, w.source)), t)
+			w.write(t.Name+tools.ToolPackSuffix, toolPack(withVersion(t, w.source)), t)
 		}
 	default:
 		list := make([]*tools.Tool, len(w.source.Tools))
 		for i, t := range w.source.Tools {
 			list[i] = withVersion(t, w.source)
 		}
-		w.write("tools.json", toolsJSON(list), w.source.Tools...)
+		w.write(tools.ToolsJSONFile, toolsJSON(list), w.source.Tools...)
 	}
 }
 

@@ -321,11 +321,11 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 		return lib.Catalog(t.Context()).Problems()
 	},
 	tools.CodeSchemaNotRead: func(t *testing.T) []diag.Diagnostic {
-		_, problems := tools.ParseToolsJSON("tools.json", []byte(`[{"name": "a", "description": "d", "inputSchema": {"type": "text"}}]`), tools.Limits{})
+		_, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(`[{"name": "a", "description": "d", "inputSchema": {"type": "text"}}]`))
 		return problems
 	},
 	tools.CodeMore: func(t *testing.T) []diag.Diagnostic {
-		_, problems := tools.ParseToolsJSON("tools.json", []byte(`{"tools": [`+strings.Repeat(`{"name": "a b"}, `, 150)+`{"name": "a b"}]}`), tools.Limits{})
+		_, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(`{"tools": [`+strings.Repeat(`{"name": "a b"}, `, 150)+`{"name": "a b"}]}`))
 		return slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return d.Severity != diag.Info }) // which is never the only one
 	},
 	convert.CodeLost: func(t *testing.T) []diag.Diagnostic {

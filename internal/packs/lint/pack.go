@@ -3,10 +3,8 @@ package lint
 import (
 	"cmp"
 	"context"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -59,7 +57,7 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 	}
 	set, problems, err := c.files.Load(p)
 	if err != nil {
-		s.problems = append(s.problems, unreadable(toolsFile, err))
+		s.problems = append(s.problems, unreadable(tools.ToolsJSONFile, err))
 	}
 	s.set = set
 	for _, d := range problems {
@@ -143,14 +141,14 @@ var headCodes = []string{ // never modified
 }
 
 func (s *subject) sourceOf(d diag.Diagnostic, scanned bool) source {
-	switch base := path.Base(d.File); {
+	switch format := tools.FormatOf(d.File); {
 	case scanned && slices.Contains(headCodes, d.Code):
 		return fromHead
 	case scanned:
 		return fromScan
-	case base == toolsFile:
+	case format == tools.ToolsJSON:
 		return fromList
-	case strings.HasSuffix(base, packSuffix):
+	case format == tools.ToolPack:
 		return fromPackFile
 	default:
 		return fromMarkdown

@@ -160,7 +160,7 @@ func (s *subject) declaredOnly(severity diag.Severity) {
 		return
 	}
 	for _, t := range s.set.Tools {
-		if s.opts.Profile == CapabilityPack && path.Base(t.File) != toolsFile || t.Command != nil {
+		if s.opts.Profile == CapabilityPack && tools.FormatOf(t.File) != tools.ToolsJSON || t.Command != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.problems, func(d diag.Diagnostic) bool {

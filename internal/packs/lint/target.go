@@ -16,11 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-const (
-	toolsFile  = "tools.json"
-	packSuffix = ".tool.json"
-	skillFile  = "SKILL.md"
-)
+const skillFile = "SKILL.md"
 
 // results finds out what path is, and checks it.
 func (c *Checker) results(ctx context.Context, path string) ([]Result, error) {
@@ -42,7 +38,7 @@ func (c *Checker) results(ctx context.Context, path string) ([]Result, error) {
 	switch {
 	case strings.EqualFold(filepath.Ext(base), ".md"):
 		return c.folder(ctx, filepath.Dir(path), base)
-	case base == toolsFile, strings.HasSuffix(base, packSuffix):
+	case tools.FormatOf(base) != "":
 		return []Result{c.file(path)}, ctx.Err()
 	}
 	return wrong(CodePathUnsupported, "it is neither a folder nor a file that makes a pack or declares tools", "name a folder, a SKILL.md, a tools.json or a *.tool.json")
@@ -143,19 +139,16 @@ func (c *Checker) file(path string) Result {
 		r.Problems = append(r.Problems, unreadable(path, err))
 		return r
 	}
-	var set *tools.Set
-	if base == toolsFile {
-		set, r.Problems = c.loader.ParseToolsJSON(path, src)
-	} else {
-		set, r.Problems = c.loader.ParseToolPack(path, src)
-	}
-	if set != nil && base != toolsFile && len(set.Tools) == 1 {
+	format := tools.FormatOf(base)
+	set, problems := c.loader.Parse(format, path, src)
+	r.Problems = problems
+	if set != nil && format != tools.ToolsJSON && len(set.Tools) == 1 {
 		r.Name, r.Description = set.Tools[0].Name, set.Tools[0].Description
 	}
 	s := &subject{opts: &c.opts, set: set}
 	for _, d := range r.Problems {
 		from := fromPackFile
-		if base == toolsFile {
+		if format == tools.ToolsJSON {
 			from = fromList
 		}
 		s.take(from, d)

@@ -82,8 +82,7 @@ func (s *subject) texts(ctx context.Context) error {
 	var beyond, large skip
 	for _, name := range files {
 		s.fileName(name)
-		base := path.Base(name)
-		isTools := name == toolsFile || strings.HasSuffix(base, packSuffix)
+		isTools := name == tools.ToolsJSONFile || tools.FormatOf(name) == tools.ToolPack
 		isDocument := strings.EqualFold(path.Ext(name), ".md")
 		if isDocument {
 			documents++

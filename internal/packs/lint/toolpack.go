@@ -2,10 +2,8 @@ package lint
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
@@ -20,7 +18,7 @@ func (s *subject) toolPacks() {
 	found := false
 	if s.set != nil {
 		for _, t := range s.set.Tools {
-			if strings.HasSuffix(path.Base(t.File), packSuffix) {
+			if tools.FormatOf(t.File) == tools.ToolPack {
 				found = true
 				s.toolPack(t)
 			}
@@ -54,7 +52,7 @@ func (s *subject) toolPack(t *tools.Tool) {
 // loose adds what the profile says of a file of tools that no pack was named
 // with.
 func (s *subject) loose(file string) {
-	switch isPackFile := strings.HasSuffix(file, packSuffix); {
+	switch isPackFile := tools.FormatOf(file) == tools.ToolPack; {
 	case s.opts.Profile == ToolPack && isPackFile && s.set != nil:
 		for _, t := range s.set.Tools {
 			s.toolPack(t)

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -29,17 +27,14 @@ type Values struct {
 	defaulted map[string]bool // :: names whose value is the declared default
 }
 
-// JSON returns the values as one JSON object: keys sorted, no spaces, numbers
+// json returns the values as one JSON object: keys sorted, no spaces, numbers
 // as they were written. Equal bytes are equal calls of a tool.
-func (v Values) JSON() json.RawMessage {
+func (v Values) json() json.RawMessage {
 	if v.fields == nil {
 		return json.RawMessage("{}")
 	}
 	return canonical(v.fields)
 }
-
-// Names returns the names that have a value, sorted.
-func (v Values) Names() []string { return slices.Sorted(maps.Keys(v.fields)) }
 
 // An ArgumentError says why arguments are not what a tool takes.
 type ArgumentError struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,21 +27,21 @@ func TestCheck(t *testing.T) {
 		` {"title": "x", "severity": 5.0} `:                `{"severity":5.0,"title":"x"}`,
 		`{"title": "<&>", "labels": ["a"], "severity": 1}`: `{"labels":["a"],"severity":1,"title":"<&>"}`,
 	} {
-		if got := string(mustCheck(t, tool, in).JSON()); got != want {
+		if got := string(mustCheck(t, tool, in).json()); got != want {
 			t.Errorf("Check(%s) = %s, want %s", in, got, want)
 		}
 	}
-	if got := mustCheck(t, tool, `{"title": "x"}`).Names(); !slices.Equal(got, []string{"severity", "title"}) {
-		t.Errorf("Names() = %v, want severity and title", got)
+	if got := slices.Sorted(maps.Keys(mustCheck(t, tool, `{"title": "x"}`).fields)); !slices.Equal(got, []string{"severity", "title"}) {
+		t.Errorf("Check gives values to %v, want severity and title", got)
 	}
 
 	free := compile(t, `{}`, `["p"]`)
 	for _, in := range []string{"", " ", "null", "{}"} {
-		if got := string(mustCheck(t, free, in).JSON()); got != "{}" {
+		if got := string(mustCheck(t, free, in).json()); got != "{}" {
 			t.Errorf("Check(%q) = %s, want {}", in, got)
 		}
 	}
-	if got := string(Values{}.JSON()); got != "{}" {
+	if got := string(Values{}.json()); got != "{}" {
 		t.Errorf("Values{}.JSON() = %s, want {}", got)
 	}
 }
@@ -108,7 +109,7 @@ func TestCheckOfLiteralTool(t *testing.T) {
 	if _, err := tool.Check(json.RawMessage(`{}`)); err == nil {
 		t.Error("Check({}) = nil, want an error")
 	}
-	if got := string(mustCheck(t, tool, `{"title": "x"}`).JSON()); got != `{"severity":3,"title":"x"}` {
+	if got := string(mustCheck(t, tool, `{"title": "x"}`).json()); got != `{"severity":3,"title":"x"}` {
 		t.Errorf("Check = %s, want the default", got)
 	}
 	broken := &Tool{Name: "t", InputSchema: json.RawMessage(`{"type": 1}`)}
@@ -128,7 +129,7 @@ func TestSchemaThatMultiplies(t *testing.T) {
 	defs = append(defs, `"d50": {}`)
 	for _, where := range []string{`"$ref": "#/$defs/d0"`, `"properties": {"x": {"$ref": "#/$defs/d0"}}`, `"properties": {"x": {"items": {"$ref": "#/$defs/d0"}}}`} {
 		src := one(`"command": ["p"], "inputSchema": {` + where + `, "$defs": {` + strings.Join(defs, ", ") + `}}`)
-		if set, found := ParseToolsJSON("f", []byte(src), Limits{}); set != nil || codes(found) != CodeSchemaInvalid {
+		if set, found := parseToolsJSON("f", []byte(src), Limits{}); set != nil || codes(found) != CodeSchemaInvalid {
 			t.Errorf("ParseToolsJSON of 2^50 references by %s = %v, want %s", where, found, CodeSchemaInvalid)
 		}
 	}
@@ -140,8 +141,8 @@ func TestRedact(t *testing.T) {
 		"ref": {"$ref": "#/$defs/hidden"}, "list": {"type": "array", "items": {"format": "password"}},
 		"inner": {"type": "object", "properties": {"deep": {"writeOnly": true}}}, "api_key": {"type": "string"}, "own": {"type": "string", "secret": true}
 	}, "$defs": {"hidden": {"anyOf": [{"type": "string", "writeOnly": true}, {"type": "null"}]}}}`, `["p"]`)
-	if got, want := tool.Secrets(), []string{"api_key", "deep", "list", "own", "phrase", "ref", "word"}; !slices.Equal(got, want) {
-		t.Errorf("Secrets() = %v, want %v", got, want)
+	if got, want := tool.schema().secrets, []string{"api_key", "deep", "list", "own", "phrase", "ref", "word"}; !slices.Equal(got, want) {
+		t.Errorf("the secrets are %v, want %v", got, want)
 	}
 	in := `{"user": "u", "word": "w1", "phrase": "p1", "ref": "r1", "list": ["l1"], "inner": {"deep": {"a": "d1"}, "x": 1}, "api_key": "k1", "o": [{"clientSecret": "c1", "accessToken": "t1", "Password": null}]}`
 	want := `{"api_key":"[redacted]","inner":{"deep":"[redacted]","x":1},"list":"[redacted]","o":[{"Password":null,"accessToken":"[redacted]","clientSecret":"[redacted]"}],"phrase":"[redacted]","ref":"[redacted]","user":"u","word":"[redacted]"}`

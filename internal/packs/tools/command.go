@@ -62,8 +62,8 @@ func (p *parser) program(n *node) {
 
 // template parses the text of n, and reports whether it is a template.
 func (p *parser) template(n *node) (Arg, bool) {
-	a, err := ParseArg(n.text)
-	if e, ok := errors.AsType[*TemplateError](err); ok {
+	a, err := parseArg(n.text)
+	if e, ok := errors.AsType[*templateError](err); ok {
 		p.report(diag.Error, CodePlaceholderInvalid, n, e.Problem, e.Hint)
 		return Arg{}, false
 	}

@@ -10,7 +10,7 @@ import (
 // A declaration becomes a tool, arguments become values, and both become a
 // program and its arguments, which somebody else has to approve and run.
 func Example() {
-	set, problems := tools.ParseToolsJSON("tools.json", []byte(`{"tools": [{
+	set, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(`{"tools": [{
 		"name": "open_ticket",
 		"description": "Open an incident ticket.",
 		"inputSchema": {
@@ -18,7 +18,7 @@ func Example() {
 			"required": ["title"]
 		},
 		"command": ["./ticket.py", "--severity={{severity}}", "--", "{{title}}"]
-	}]}`), tools.Limits{})
+	}]}`))
 	if set == nil {
 		fmt.Println(problems)
 		return

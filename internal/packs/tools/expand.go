@@ -113,8 +113,8 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 		x.missing.Names = slices.Compact(x.missing.Names)
 		return nil, &x.missing
 	}
-	if t.Command.Stdin == StdinJSON {
-		inv.Stdin = append(v.JSON(), '\n')
+	if t.Command.Stdin == stdinJSON {
+		inv.Stdin = append(v.json(), '\n')
 	}
 	return inv, nil
 }
@@ -227,7 +227,7 @@ func (x *expander) cwd(source string) (string, error) {
 	if source == "" {
 		return CwdWorkspace, nil
 	}
-	a, err := ParseArg(source)
+	a, err := parseArg(source)
 	if err != nil {
 		return "", err
 	}

@@ -169,7 +169,7 @@ func TestExpandTheRest(t *testing.T) {
 		Stdin:  []byte(`{"d":"def","n":1.50,"neg":-1,"s":"-a b"}` + "\n"),
 		Values: values,
 	}
-	same := cmp.Comparer(func(a, b Values) bool { return string(a.JSON()) == string(b.JSON()) })
+	same := cmp.Comparer(func(a, b Values) bool { return string(a.json()) == string(b.json()) })
 	if diff := cmp.Diff(want, inv, same); diff != "" {
 		t.Errorf("Expand: -want +got\n%s", diff)
 	}
@@ -181,13 +181,6 @@ func TestExpandTheRest(t *testing.T) {
 	declared := compileTool(t, `{"name": "t"}`)
 	if _, err := declared.Expand(Values{}, nil); !errors.Is(err, ErrDeclaredOnly) {
 		t.Errorf("Expand of a declared tool = %v, want %v", err, ErrDeclaredOnly)
-	}
-}
-
-func TestContextNames(t *testing.T) {
-	tool := compile(t, `{}`, `{"program": "p", "args": ["{{context.url}}", "{{context.file:x}}"], "cwd": "{{context.cwd}}", "env": {"A": "{{context.url}}"}}`)
-	if diff := cmp.Diff([]string{"cwd", "url"}, tool.ContextNames()); diff != "" {
-		t.Errorf("ContextNames: -want +got\n%s", diff)
 	}
 }
 

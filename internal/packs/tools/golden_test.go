@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // and what came of them (want.txt).
 func TestGolden(t *testing.T) {
 	goldens(t, "testdata/*.txtar", func(files map[string]string) (*Set, []diag.Diagnostic) {
-		return ParseToolsJSON("tools.json", []byte(files["tools.json"]), Limits{})
+		return parseToolsJSON("tools.json", []byte(files["tools.json"]), Limits{})
 	})
 }
 
@@ -114,7 +114,7 @@ func golden(set *Set, found []diag.Diagnostic, calls string) string {
 				fmt.Fprintf(&b, "%v\n", err)
 			}
 			for _, tool := range set.Tools {
-				fmt.Fprintf(&b, "%s: needs %q, is described as %q\n", tool.Name, tool.ContextNames(), tool.DescriptionFor(ctx, 0))
+				fmt.Fprintf(&b, "%s: needs %q, is described as %q\n", tool.Name, contextNamesOf(tool), tool.DescriptionFor(ctx, 0))
 			}
 			continue
 		}

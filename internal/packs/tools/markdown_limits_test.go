@@ -136,7 +136,7 @@ func TestMarkdownDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, found := ParseToolsJSON("tools.json", list, Limits{})
+	again, found := parseToolsJSON("tools.json", list, Limits{})
 	if again == nil || len(found) > 0 {
 		t.Fatalf("ParseToolsJSON(%s) = %v", list, found)
 	}
@@ -256,7 +256,7 @@ func FuzzParseMarkdown(f *testing.F) {
 				t.Errorf("ParseMarkdown(%q): %s in line %d", src, tool.Definition(), tool.Line)
 			}
 			list := append(append([]byte("["), tool.Definition()...), ']')
-			again, found := ParseToolsJSON("tools.json", list, Limits{})
+			again, found := parseToolsJSON("tools.json", list, Limits{})
 			if again == nil || !bytes.Equal(again.Tools[0].Definition(), tool.Definition()) {
 				t.Errorf("ParseToolsJSON(%s) = %v, %v, want the same tool", list, again, found)
 			}

@@ -213,7 +213,7 @@ func (m *markdown) required(name string, n *node) bool {
 func (m *markdown) unused(params []*parameter, args []Arg) {
 	used := make(map[string]bool)
 	for _, a := range args {
-		for _, name := range a.Names() {
+		for _, name := range a.names() {
 			used[name] = true
 		}
 	}

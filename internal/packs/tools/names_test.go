@@ -14,13 +14,13 @@ import (
 func TestReservedNames(t *testing.T) {
 	formats := map[string]func(name string) (*Set, []diag.Diagnostic){
 		"tools.json": func(name string) (*Set, []diag.Diagnostic) {
-			return ParseToolsJSON("tools.json", fmt.Appendf(nil, `{"tools": [{"name": %q, "description": "d", "command": ["p"]}]}`, name), Limits{})
+			return parseToolsJSON("tools.json", fmt.Appendf(nil, `{"tools": [{"name": %q, "description": "d", "command": ["p"]}]}`, name), Limits{})
 		},
 		"a bare list": func(name string) (*Set, []diag.Diagnostic) {
-			return ParseToolsJSON("tools.json", fmt.Appendf(nil, `[{"name": %q, "description": "d", "command": ["p"]}]`, name), Limits{})
+			return parseToolsJSON("tools.json", fmt.Appendf(nil, `[{"name": %q, "description": "d", "command": ["p"]}]`, name), Limits{})
 		},
 		"a function": func(name string) (*Set, []diag.Diagnostic) {
-			return ParseToolsJSON("tools.json", fmt.Appendf(nil, `[{"type": "function", "function": {"name": %q, "description": "d", "parameters": {"type": "object"}}}]`, name), Limits{})
+			return parseToolsJSON("tools.json", fmt.Appendf(nil, `[{"type": "function", "function": {"name": %q, "description": "d", "parameters": {"type": "object"}}}]`, name), Limits{})
 		},
 		"a tool pack": func(name string) (*Set, []diag.Diagnostic) {
 			return new(Loader).ParseToolPack("x.tool.json", fmt.Appendf(nil, `{"name": %q, "description": "d", "command": {"program": "p"}}`, name))
@@ -58,7 +58,7 @@ func TestReservedNames(t *testing.T) {
 		}
 	}
 	// Of what is only listed, a name may have a slash.
-	_, found := ParseToolsJSON("tools.json", []byte(`[{"name": "x/exec_best_effort", "description": "d", "parameters": {"type": "object"}}]`), Limits{})
+	_, found := parseToolsJSON("tools.json", []byte(`[{"name": "x/exec_best_effort", "description": "d", "parameters": {"type": "object"}}]`), Limits{})
 	if !slices.ContainsFunc(found, func(d diag.Diagnostic) bool { return d.Code == CodeNameReserved }) {
 		t.Errorf("x/exec_best_effort gives %v, want %s", found, CodeNameReserved)
 	}

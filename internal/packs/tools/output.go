@@ -24,13 +24,13 @@ type Output struct {
 	Merged       bool   // show both streams as one
 }
 
-// An OutputError says that a program printed something else than its tool
+// An outputError says that a program printed something else than its tool
 // declares. The run itself is not a failure because of that.
-type OutputError struct {
+type outputError struct {
 	Problem string
 }
 
-func (e *OutputError) Error() string { return "output is not as declared: " + e.Problem }
+func (e *outputError) Error() string { return "output is not as declared: " + e.Problem }
 
 // A Formatted is the standard output of a run as its tool wants it shown.
 type Formatted struct {
@@ -40,8 +40,8 @@ type Formatted struct {
 }
 
 // Apply formats the standard output of a run. exitOK is [Policy.Allows] of its
-// exit code: what a failed program printed is shown as it is. An error, always an
-// *[OutputError], comes with a Formatted that can be used.
+// exit code: what a failed program printed is shown as it is. An error says that the
+// output is not as declared, and comes with a Formatted that can be used.
 //
 // More than 1 MiB is not read as JSON. Neither is what somebody cut, which the
 // caller says with isWhole.
@@ -59,13 +59,13 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 	}
 	switch {
 	case o.ExtractField != "" && (!isWhole || len(stdout) > maxParsed):
-		err = &OutputError{fmt.Sprintf("it has more than %d bytes, too many to take %q out of it", maxParsed, o.ExtractField)}
+		err = &outputError{fmt.Sprintf("it has more than %d bytes, too many to take %q out of it", maxParsed, o.ExtractField)}
 	case o.ExtractField != "" && !isJSON:
-		err = &OutputError{fmt.Sprintf("%q cannot be taken out of what is not JSON", o.ExtractField)}
+		err = &outputError{fmt.Sprintf("%q cannot be taken out of what is not JSON", o.ExtractField)}
 	case o.ExtractField != "":
 		field, ok := extract(value, o.ExtractField)
 		if !ok {
-			err = &OutputError{fmt.Sprintf("there is no %q in it", o.ExtractField)}
+			err = &outputError{fmt.Sprintf("there is no %q in it", o.ExtractField)}
 			break
 		}
 		if s, isString := field.(string); isString {
@@ -74,7 +74,7 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 			out.Text = string(canonical(field))
 		}
 	case o.Format == "json" && !isJSON:
-		err = &OutputError{"it is not JSON"}
+		err = &outputError{"it is not JSON"}
 	}
 	if o.Template != "" && err == nil {
 		out.Text = o.fill(strings.TrimRight(out.Text, "\r\n"))
@@ -136,7 +136,7 @@ const outputName = "output"
 // fill puts s into the template. A template that is none is left out; the
 // parsers refuse it.
 func (o Output) fill(s string) string {
-	a, err := ParseArg(o.Template)
+	a, err := parseArg(o.Template)
 	if err != nil {
 		return s
 	}

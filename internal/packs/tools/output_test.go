@@ -69,8 +69,8 @@ func TestOutputApply(t *testing.T) {
 			if diff := cmp.Diff(tt.parsed, parsed); diff != "" {
 				t.Errorf("Apply(%.50q) parsed: -want +got\n%s", tt.stdout, diff)
 			}
-			if _, ok := errors.AsType[*OutputError](err); ok != tt.bad {
-				t.Errorf("Apply(%.50q) = %v, want an OutputError: %v", tt.stdout, err, tt.bad)
+			if _, ok := errors.AsType[*outputError](err); ok != tt.bad {
+				t.Errorf("Apply(%.50q) = %v, want an outputError: %v", tt.stdout, err, tt.bad)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ func TestPortableHidesNothing(t *testing.T) {
 		"a": {"type": "string", "default": "x` + tag + `", "examples": ["` + bidi + `y"], "x-note": "` + tag + `", "x-` + tag + `": 1},
 		"c": {"enum": ["plain", "odd` + tag + `"]},
 		"b": {"type": "string", "default": "kept", "examples": ["kept too"], "x-note": "and this"}}}}]}`
-	set, problems := ParseToolsJSON("tools.json", []byte(src), Limits{})
+	set, problems := parseToolsJSON("tools.json", []byte(src), Limits{})
 	if set == nil {
 		t.Fatalf("ParseToolsJSON: %v", problems)
 	}

@@ -11,15 +11,11 @@ import (
 // redacted stands where a secret was.
 const redacted = "[redacted]"
 
-// Secrets returns the names of the parameters whose values must not be logged,
-// sorted: those that are declared secret, and those with a name like password or
-// api_key. A schema at any depth declares its value secret by "writeOnly": true,
-// "format": "password" or "secret": true.
-func (t *Tool) Secrets() []string { return slices.Clone(t.schema().secrets) }
-
 // Redact returns args with the values of secrets replaced by "[redacted]",
-// with sorted keys. It takes arguments that were not checked; what is not JSON
-// becomes the string "[unreadable]". In all other texts, what [RedactText] and
+// with sorted keys. Secret are the parameters that are declared so, by "writeOnly":
+// true, "format": "password" or "secret": true at any depth, and those with a name
+// like password or api_key. It takes arguments that were not checked; what is not JSON
+// becomes the string "[unreadable]". In all other texts, what [redactText] and
 // [RedactArgv] find is replaced as well.
 func (t *Tool) Redact(args json.RawMessage) json.RawMessage {
 	if strings.TrimSpace(string(args)) == "" {
@@ -59,7 +55,7 @@ func redact(v any, secrets []string) any {
 			v[i] = redact(v[i], secrets)
 		}
 	case string:
-		return RedactText(v)
+		return redactText(v)
 	}
 	return v
 }

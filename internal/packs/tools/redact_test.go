@@ -99,8 +99,8 @@ func TestRedactText(t *testing.T) {
 		"max_tokens=5":                         "max_tokens=5",
 		"mot_de_passé=1 schlüssel_secret=2":    "mot_de_passé=1 schlüssel_secret=" + r,
 	} {
-		if got := RedactText(in); got != want {
-			t.Errorf("RedactText(%q) = %q, want %q", in, got, want)
+		if got := redactText(in); got != want {
+			t.Errorf("redactText(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -125,8 +125,8 @@ func TestRedactTextIsLinear(t *testing.T) {
 	const size = 4 << 20
 	for _, unit := range []string{"a", " ", "a ", "://", ":", "=", "token=", "token: ", `token="\"`, "--token ", "bearer ", `\"`, "a:\t", "x://u@"} {
 		text := strings.Repeat(unit, size/len(unit))
-		if got := RedactText(text); len(got) > 3*len(text)+len(redacted) {
-			t.Errorf("RedactText of many %q has %d bytes, of %d", unit, len(got), len(text))
+		if got := redactText(text); len(got) > 3*len(text)+len(redacted) {
+			t.Errorf("redactText of many %q has %d bytes, of %d", unit, len(got), len(text))
 		}
 	}
 }
@@ -145,8 +145,8 @@ func FuzzRedactText(f *testing.F) {
 		}
 		text := before + "\n" + strings.ReplaceAll(forms[int(form)%len(forms)], "%", secret) + "\n" + after
 		// A quote that is open before takes what follows for its own.
-		if got := RedactText(text); strings.Contains(got, secret) {
-			t.Errorf("RedactText(%q) = %q, want it without %q", text, got, secret)
+		if got := redactText(text); strings.Contains(got, secret) {
+			t.Errorf("redactText(%q) = %q, want it without %q", text, got, secret)
 		}
 		RedactArgv(strings.Fields(before + after))
 	})

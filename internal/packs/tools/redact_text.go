@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// RedactText returns text without what is written as a secret in it:
+// redactText returns text without what is written as a secret in it:
 //
 //   - what follows a secret's name: token=X, "apiKey": "X", Authorization: Bearer X,
 //   - what follows an option with such a name: --token X, --token=X,
@@ -13,7 +13,7 @@ import (
 //
 // It is for records. It goes by how things are written, so it finds too much
 // at times, and cannot find everything. It takes time linear in the text.
-func RedactText(text string) string {
+func redactText(text string) string {
 	if !strings.ContainsAny(text, ":= \t") {
 		return text
 	}
@@ -27,7 +27,7 @@ func RedactText(text string) string {
 	return string(append(s.out, text[s.kept:]...))
 }
 
-// RedactArgv is RedactText for the arguments of a program: an option that is a
+// RedactArgv is redactText for the arguments of a program: an option that is a
 // secret's name hides the next argument, and what is after the "=" of
 // NAME=VALUE, or between : and the end of the value of curl's -u, is hidden to
 // its end.
@@ -46,7 +46,7 @@ func RedactArgv(argv []string) []string {
 		case assigned && value != "" && isName(name) && (sensitiveName(name) || isUserOption(name) && strings.Contains(value, ":")):
 			out[i] = name + "=" + redacted
 		default:
-			out[i] = RedactText(arg)
+			out[i] = redactText(arg)
 		}
 		before = ""
 		if option && !assigned {

@@ -128,12 +128,6 @@ func unique(names []string) []string {
 	return out
 }
 
-// hasPreset reports whether the parameter has a default.
-func (in *inputSchema) hasPreset(name string) bool {
-	p := in.param(name)
-	return p != nil && p.preset != nil
-}
-
 // knows reports whether a placeholder may name name: a property, or a fixed
 // value.
 func (in *inputSchema) knows(name string) bool {

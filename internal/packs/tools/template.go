@@ -58,8 +58,8 @@ func (a Arg) Literal() (text string, ok bool) {
 	}
 }
 
-// Names returns what the placeholders name, in order, with repetitions.
-func (a Arg) Names() []string {
+// names returns what the placeholders name, in order, with repetitions.
+func (a Arg) names() []string {
 	var names []string
 	for _, p := range a.pieces {
 		if p.form != literal {
@@ -72,29 +72,29 @@ func (a Arg) Names() []string {
 // fixed reports whether the caller of a tool has no say in the argument: what is
 // in it is the tool's own, or the user's context.
 func (a Arg) fixed() bool {
-	return !slices.ContainsFunc(a.Names(), func(name string) bool { return !strings.HasPrefix(name, contextPrefix) })
+	return !slices.ContainsFunc(a.names(), func(name string) bool { return !strings.HasPrefix(name, contextPrefix) })
 }
 
 // alone reports whether the argument is one placeholder and nothing else.
 func (a Arg) alone() bool { return len(a.pieces) == 1 && a.pieces[0].form != literal }
 
-// A TemplateError says why a text is not a template.
-type TemplateError struct {
+// A templateError says why a text is not a template.
+type templateError struct {
 	Text    string
 	Offset  int // byte offset in Text
 	Problem string
 	Hint    string // what to write instead, or ""
 }
 
-func (e *TemplateError) Error() string {
+func (e *templateError) Error() string {
 	return fmt.Sprintf("template %q: %s", e.Text, e.Problem)
 }
 
-// ParseArg parses one template. An error is a *[TemplateError].
-func ParseArg(s string) (Arg, error) {
+// parseArg parses one template. An error is a *[templateError].
+func parseArg(s string) (Arg, error) {
 	a := Arg{source: s}
 	fail := func(offset int, problem, hint string) (Arg, error) {
-		return Arg{}, &TemplateError{s, offset, problem, hint}
+		return Arg{}, &templateError{s, offset, problem, hint}
 	}
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		return fail(i, "a NUL character cannot be part of an argument", "remove it")
@@ -188,7 +188,7 @@ func (c *Command) templates() []Arg {
 	for _, a := range c.Env {
 		out = append(out, a)
 	}
-	if a, err := ParseArg(c.Cwd); err == nil {
+	if a, err := parseArg(c.Cwd); err == nil {
 		out = append(out, a)
 	}
 	return out

@@ -36,16 +36,16 @@ func TestParseArg(t *testing.T) {
 		{"{ {x} }}", []piece{{literal, "", "{ {x} }}"}}},
 		{"{{größe}}", []piece{{plain, "größe", ""}}},
 	} {
-		got, err := ParseArg(tt.in)
+		got, err := parseArg(tt.in)
 		if err != nil {
-			t.Errorf("ParseArg(%q) = %v, want no error", tt.in, err)
+			t.Errorf("parseArg(%q) = %v, want no error", tt.in, err)
 			continue
 		}
 		if diff := cmp.Diff(tt.want, got.pieces, cmpPiece); diff != "" {
-			t.Errorf("ParseArg(%q): -want +got\n%s", tt.in, diff)
+			t.Errorf("parseArg(%q): -want +got\n%s", tt.in, diff)
 		}
 		if got.String() != tt.in {
-			t.Errorf("ParseArg(%q).String() = %q", tt.in, got.String())
+			t.Errorf("parseArg(%q).String() = %q", tt.in, got.String())
 		}
 	}
 }
@@ -66,20 +66,20 @@ func TestParseArgRefuses(t *testing.T) {
 		"{{x}}{{y:--flag}}": "alone",
 		"a\x00b":            "NUL",
 	} {
-		_, err := ParseArg(in)
-		e, ok := errors.AsType[*TemplateError](err)
+		_, err := parseArg(in)
+		e, ok := errors.AsType[*templateError](err)
 		if !ok || !strings.Contains(e.Problem, want) {
-			t.Errorf("ParseArg(%q) = %v, want a TemplateError about %q", in, err, want)
+			t.Errorf("parseArg(%q) = %v, want a templateError about %q", in, err, want)
 		}
 	}
 }
 
 func TestArgNames(t *testing.T) {
-	a, err := ParseArg("{{x}}-{{y:1}}-{{x}}")
+	a, err := parseArg("{{x}}-{{y:1}}-{{x}}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := a.Names(), []string{"x", "y", "x"}; !slices.Equal(got, want) {
+	if got, want := a.names(), []string{"x", "y", "x"}; !slices.Equal(got, want) {
 		t.Errorf("Names() = %v, want %v", got, want)
 	}
 	if _, ok := a.Literal(); ok {
@@ -92,10 +92,10 @@ func FuzzPlaceholder(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := ParseArg(s)
+		a, err := parseArg(s)
 		if err != nil {
-			if _, ok := errors.AsType[*TemplateError](err); !ok {
-				t.Fatalf("ParseArg(%q) = %v, want a *TemplateError", s, err)
+			if _, ok := errors.AsType[*templateError](err); !ok {
+				t.Fatalf("parseArg(%q) = %v, want a *templateError", s, err)
 			}
 			return
 		}
@@ -108,19 +108,19 @@ func FuzzPlaceholder(f *testing.F) {
 				b.WriteString(p.String())
 			}
 		}
-		again, err := ParseArg(b.String())
+		again, err := parseArg(b.String())
 		if err != nil {
 			// "{" before a placeholder cannot be written so: "{" + "{{x}}".
 			if strings.Contains(b.String(), "{{{") {
 				return
 			}
-			t.Fatalf("ParseArg(%q) = %v, after ParseArg(%q) was fine", b.String(), err, s)
+			t.Fatalf("parseArg(%q) = %v, after parseArg(%q) was fine", b.String(), err, s)
 		}
 		if strings.Contains(b.String(), "{{{") {
 			return
 		}
 		if diff := cmp.Diff(a.pieces, again.pieces, cmp.AllowUnexported(piece{})); diff != "" {
-			t.Errorf("ParseArg(%q) and ParseArg(%q) differ:\n%s", s, b.String(), diff)
+			t.Errorf("parseArg(%q) and parseArg(%q) differ:\n%s", s, b.String(), diff)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 // A Source says where the value of a parameter comes from when the model gives
 // none.
 type Source struct {
-	From     string          // SourceLiteral, SourceTranscript, or "context." and a key of [Context]
+	From     string          // SourceLiteral, sourceTranscript, or "context." and a key of [Context]
 	Required bool            // context only: without a value from there, and without a default, there is no call
 	Value    json.RawMessage // SourceLiteral only: the value, as JSON
 }
@@ -23,8 +23,8 @@ const (
 	// SourceLiteral is a fixed value, which the model neither sees nor gives:
 	// the parameter is not in the input schema.
 	SourceLiteral = "literal"
-	// SourceTranscript is an ordinary argument: the model has the transcript.
-	SourceTranscript = "transcript"
+	// sourceTranscript is an ordinary argument: the model has the transcript.
+	sourceTranscript = "transcript"
 )
 
 // context returns the key of [Context] that the value comes from.
@@ -35,7 +35,7 @@ func (s Source) context() (name string, ok bool) {
 // validSource reports whether from is a source that there is.
 func validSource(from string) bool {
 	name, ok := strings.CutPrefix(from, contextPrefix)
-	return from == SourceLiteral || from == SourceTranscript || ok && slices.Contains(contextNames[:], name)
+	return from == SourceLiteral || from == sourceTranscript || ok && slices.Contains(contextNames[:], name)
 }
 
 // sources returns the sources for [Tool.Definition].

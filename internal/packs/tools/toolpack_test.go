@@ -194,7 +194,7 @@ func TestLiteralHidden(t *testing.T) {
 	if diff := cmp.Diff([]string{"-v; $(id) {{seen}}", "s"}, inv.Args); diff != "" {
 		t.Errorf("Args: -want +got\n%s", diff)
 	}
-	if got, want := string(inv.Values.JSON()), `{"hidden":"-v; $(id) {{seen}}","seen":"s"}`; got != want {
+	if got, want := string(inv.Values.json()), `{"hidden":"-v; $(id) {{seen}}","seen":"s"}`; got != want {
 		t.Errorf("Values = %s, want %s", got, want)
 	}
 }
@@ -214,8 +214,8 @@ func TestContextByteForByte(t *testing.T) {
 			t.Errorf("Expand with %q = %q %q, want %q", s, inv.Args, inv.Env, want)
 		}
 	}
-	if len(v.Names()) != 0 {
-		t.Errorf("Expand changed the values of the call: %v", v.Names())
+	if len(v.fields) != 0 {
+		t.Errorf("Expand changed the values of the call: %v", v.fields)
 	}
 	if _, err := tool.Expand(v, Context{"selection": "-rf"}); !isA[*LeadingDashError](err) {
 		t.Errorf("Expand with -rf = %v, want it refused", err)
@@ -294,7 +294,7 @@ func TestToolPackDefinition(t *testing.T) {
 			continue
 		}
 		def := set.Tools[0].Definition()
-		again, found := ParseToolsJSON("tools.json", []byte(`[`+string(def)+`]`), Limits{})
+		again, found := parseToolsJSON("tools.json", []byte(`[`+string(def)+`]`), Limits{})
 		if again == nil && set.Tools[0].Command == nil {
 			continue // a bare list says by its commands what it is
 		}
@@ -357,7 +357,7 @@ func FuzzParseToolPack(f *testing.F) {
 			return
 		}
 		def := tool.Definition()
-		again, found := ParseToolsJSON("f", []byte(`{"tools": [`+string(def)+`]}`), Limits{})
+		again, found := parseToolsJSON("f", []byte(`{"tools": [`+string(def)+`]}`), Limits{})
 		if again == nil || string(again.Tools[0].Definition()) != string(def) {
 			t.Errorf("ParseToolsJSON(%s) = %v, %v, want the same tool", def, again, found)
 		}
@@ -365,9 +365,9 @@ func FuzzParseToolPack(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before := string(v.JSON())
+		before := string(v.json())
 		inv, err := tool.Expand(v, ctx)
-		if string(v.JSON()) != before {
+		if string(v.json()) != before {
 			t.Errorf("Expand changed the values of the call")
 		}
 		if err != nil {

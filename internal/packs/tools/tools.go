@@ -11,10 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
 // A Tool is one compiled tool. It is never modified after it was made and is
@@ -51,7 +48,7 @@ type Command struct {
 	Args    []Arg          // without the program
 	Env     map[string]Arg // :: variable → value
 	Cwd     string         // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
-	Stdin   string         // "" (empty standard input) or StdinJSON
+	Stdin   string         // "" (empty standard input) or stdinJSON
 
 	UsualCwd string // what Cwd is when the declaration names no folder: CwdWorkspace, or CwdProject in Markdown
 	SkillEnv bool   // it also gets GIBBERISH_SKILL_NAME, GIBBERISH_SKILL_DIR and GIBBERISH_MODE, which the caller knows
@@ -64,8 +61,8 @@ const (
 	CwdProject   = "project"
 )
 
-// StdinJSON gives the arguments as one line of JSON on standard input.
-const StdinJSON = "json"
+// stdinJSON gives the arguments as one line of JSON on standard input.
+const stdinJSON = "json"
 
 // Network is how much of the network a tool asks for. The zero value is none.
 type Network string
@@ -138,34 +135,4 @@ func (s *Set) Lookup(name string) *Tool {
 		}
 	}
 	return nil
-}
-
-// ParseToolsJSON reads a tools.json; see [Loader.ParseToolsJSON]. Whoever reads
-// many keeps a [Loader], which compiles the published schema once.
-func ParseToolsJSON(file string, src []byte, limits Limits) (*Set, []diag.Diagnostic) {
-	return (&Loader{Limits: limits}).ParseToolsJSON(file, src)
-}
-
-// ContextNames returns what the tool takes from the user's context and has no
-// default for ("cwd", "file", "url", "selection", "clipboard"), sorted.
-func (t *Tool) ContextNames() []string {
-	if t.Command == nil {
-		return nil
-	}
-	var names []string
-	for _, a := range t.Command.templates() {
-		for _, p := range a.pieces {
-			if name, ok := strings.CutPrefix(p.name, contextPrefix); ok && (p.form == plain || p.form == spread) {
-				names = append(names, name)
-			}
-		}
-	}
-	in := t.schema()
-	for param, s := range t.Sources {
-		if name, ok := s.context(); ok && s.Required && !in.hasPreset(param) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +76,7 @@ func (l *Loader) Names(file string, src []byte) []string {
 		return nil
 	}
 	list := []*node{root}
-	if path.Base(file) == "tools.json" {
+	if FormatOf(file) == ToolsJSON {
 		found, err := toolList(root)
 		if err != nil {
 			return nil
@@ -212,12 +211,12 @@ func (p *parser) tool(src []byte, n *node) *Tool {
 
 // unused warns of parameters that do not reach the program.
 func (p *parser) unused(t *Tool, n *node) {
-	if t.Command.Stdin == StdinJSON {
+	if t.Command.Stdin == stdinJSON {
 		return
 	}
 	used := make(map[string]bool)
 	for _, a := range t.Command.templates() {
-		for _, name := range a.Names() {
+		for _, name := range a.names() {
 			used[name] = true
 		}
 	}

@@ -42,7 +42,7 @@ func TestShapes(t *testing.T) {
 		{"dotted name of what runs", `{"tools": [{"name": "a.b", "description": "d", "command": ["p"]}]}`, "not made of"},
 		{"name that cannot be shown", "{\"tools\": [{\"name\": \"a\u202eb\", \"description\": \"d\"}]}", "not made of"},
 	} {
-		set, found := ParseToolsJSON("tools.json", []byte(tt.src), Limits{})
+		set, found := parseToolsJSON("tools.json", []byte(tt.src), Limits{})
 		var got []string
 		if set == nil {
 			if !strings.Contains(found[0].Message, tt.want) {

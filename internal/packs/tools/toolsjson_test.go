@@ -159,7 +159,7 @@ func TestParseDiagnostics(t *testing.T) {
 		{"many problems", `{"tools": [` + strings.Repeat(`{"name": 1},`, 199) + `{"name": 1}]}`, strings.Repeat(CodeShape+" ", 100) + CodeMore, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			set, found := ParseToolsJSON("p/tools.json", []byte(tt.src), Limits{})
+			set, found := parseToolsJSON("p/tools.json", []byte(tt.src), Limits{})
 			if got := codes(found); got != tt.want {
 				t.Fatalf("ParseToolsJSON(%.200s)\n  codes %s\n  want  %s\n%v", tt.src, got, tt.want, found)
 			}
@@ -204,16 +204,16 @@ func reportsAll(t *testing.T, seen map[string]bool, comment string) {
 // A problem inside a schema is found where it is.
 func TestParsePointers(t *testing.T) {
 	src := "{\"tools\": [{\"name\": \"t\", \"description\": \"d\",\n\"inputSchema\": {\n\"properties\": {\n\"x\": {\"type\": \"text\"}\n}},\n\"command\": {\"program\": \"p\",\n\"args\": [\"a\",\n\"{{x\"]}}]}"
-	_, found := ParseToolsJSON("f", []byte(src), Limits{})
+	_, found := parseToolsJSON("f", []byte(src), Limits{})
 	if len(found) != 1 || found[0].Pointer != "/tools/0/inputSchema/properties/x/type" || found[0].Line != 4 {
 		t.Errorf("ParseToolsJSON = %+v, want the type of x in line 4", found)
 	}
-	_, found = ParseToolsJSON("f", []byte(strings.Replace(src, "text", "string", 1)), Limits{})
+	_, found = parseToolsJSON("f", []byte(strings.Replace(src, "text", "string", 1)), Limits{})
 	if len(found) != 1 || found[0].Pointer != "/tools/0/command/args/1" || found[0].Line != 8 {
 		t.Errorf("ParseToolsJSON = %+v, want the argument in line 8", found)
 	}
 	src = strings.NewReplacer("text", "string", "{{x", "{{x}}", "\"x\": {", "\"a/b~c\": {\"default\": 1, ").Replace(src)
-	_, found = ParseToolsJSON("f", []byte(src), Limits{})
+	_, found = parseToolsJSON("f", []byte(src), Limits{})
 	if len(found) == 0 || found[0].Pointer != "/tools/0/inputSchema/properties/a~1b~0c/default" {
 		t.Errorf("ParseToolsJSON = %+v, want the default of a/b~c", found)
 	}
@@ -244,14 +244,14 @@ func TestParseAccepts(t *testing.T) {
 		"patterns":             one(`"inputSchema": {"properties": {"x": {"pattern": "^[\\p{L}\\p{N} ._-]{1,500}$"}}}, "command": ["p", "{{x}}"]`),
 		"recursive schema":     one(`"inputSchema": {"properties": {"x": {"$ref": "#"}}}, "command": ["p", "{{x}}"]`),
 	} {
-		if set, found := ParseToolsJSON("f", []byte(src), Limits{}); set == nil || len(found) > 0 {
+		if set, found := parseToolsJSON("f", []byte(src), Limits{}); set == nil || len(found) > 0 {
 			t.Errorf("%s: ParseToolsJSON(%s) = %v, %v", name, src, set, found)
 		}
 	}
 }
 
 func TestParseDeclaredOnly(t *testing.T) {
-	set, found := ParseToolsJSON("f", []byte(`{"tools": [
+	set, found := parseToolsJSON("f", []byte(`{"tools": [
 		{"name": "a", "description": "d"},
 		{"name": "b", "description": "d", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}, "command": "npx b"},
 		{"name": "c", "description": "d", "parameters": true}
@@ -279,7 +279,7 @@ func TestNamesToldApart(t *testing.T) {
 		{"run", "r\U000e0041un"}, {"run", "r\ufe0fun"}, {"Σ", "ς"},
 	} {
 		src := fmt.Sprintf("{\"tools\": [{\"name\": %s, \"description\": \"d\"},\n{\"name\": %s, \"description\": \"d\"}]}", quote(pair[0]), quote(pair[1]))
-		set, found := ParseToolsJSON("f", []byte(src), Limits{})
+		set, found := parseToolsJSON("f", []byte(src), Limits{})
 		ok := false
 		for _, d := range found {
 			ok = ok || d.Code == CodeNameDuplicate && d.Line == 2 &&
@@ -291,7 +291,7 @@ func TestNamesToldApart(t *testing.T) {
 	}
 	for _, pair := range [][2]string{{"a", "b"}, {"ab", "a_b"}, {"a_b", "a__b"}} {
 		src := fmt.Sprintf(`{"tools": [{"name": %q}, {"name": %q}]}`, pair[0], pair[1])
-		if set, found := ParseToolsJSON("f", []byte(src), Limits{}); set == nil {
+		if set, found := parseToolsJSON("f", []byte(src), Limits{}); set == nil {
 			t.Errorf("ParseToolsJSON of %q and %q = %v, want both", pair[0], pair[1], found)
 		}
 	}
@@ -323,7 +323,7 @@ func TestEnvForbidden(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	set, _ := ParseToolsJSON("f", []byte(`{"tools": [{"name": "open_ticket"}, {"name": "close"}]}`), Limits{})
+	set, _ := parseToolsJSON("f", []byte(`{"tools": [{"name": "open_ticket"}, {"name": "close"}]}`), Limits{})
 	for _, name := range []string{"open_ticket", "Open-Ticket", "open.ticket"} {
 		if got := set.Lookup(name); got != set.Tools[0] {
 			t.Errorf("Lookup(%q) = %v, want open_ticket", name, got)
@@ -371,7 +371,7 @@ func TestPublishedSchema(t *testing.T) {
 		if got := whole.Validate(n.value()) == nil; got != want {
 			t.Errorf("schema accepts %s = %v, want %v", src, got, want)
 		}
-		if set, found := ParseToolsJSON("f", []byte(src), Limits{}); (set != nil) != want {
+		if set, found := parseToolsJSON("f", []byte(src), Limits{}); (set != nil) != want {
 			t.Errorf("ParseToolsJSON(%s) = %v, %v, want accepted = %v", src, set, found, want)
 		}
 	}
@@ -386,7 +386,7 @@ func TestExamplePacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if set, found := ParseToolsJSON("tools.json", src, Limits{}); set == nil || len(found) > 0 {
+	if set, found := parseToolsJSON("tools.json", src, Limits{}); set == nil || len(found) > 0 {
 		t.Errorf("ParseToolsJSON = %v, %v, want tools and no diagnostics", set, found)
 	}
 }
@@ -432,7 +432,7 @@ func BenchmarkParseToolsJSON(b *testing.B) {
 	src := one(`"inputSchema": {"type": "object", "properties": {"title": {"type": "string", "minLength": 1}, "severity": {"type": "integer", "default": 3}}, "required": ["title"]}, "command": {"program": "./p", "args": ["--title", "{{title}}"]}`)
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			ParseToolsJSON("f", []byte(src), Limits{})
+			parseToolsJSON("f", []byte(src), Limits{})
 		}
 	})
 	b.Run("later", func(b *testing.B) {

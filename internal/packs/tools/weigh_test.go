@@ -98,7 +98,7 @@ func TestHostileSchemas(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			soon(t, "reading "+tt.name, func() {
-				set, found := ParseToolsJSON("f", []byte(one(`"command": ["p"], "inputSchema": `+tt.schema)), Limits{})
+				set, found := parseToolsJSON("f", []byte(one(`"command": ["p"], "inputSchema": `+tt.schema)), Limits{})
 				if (set != nil) != tt.ok || set == nil && codes(found) != CodeSchemaInvalid {
 					t.Errorf("ParseToolsJSON(%.200s) = %v, want accepted = %v", tt.schema, found, tt.ok)
 				}
@@ -109,7 +109,7 @@ func TestHostileSchemas(t *testing.T) {
 					}
 					_ = tool.Signature()
 					_ = tool.Definition()
-					_ = tool.Secrets()
+					_ = tool.schema().secrets
 					_ = tool.Redact(json.RawMessage(`{"a": [[["x"]]]}`))
 					_, _ = tool.Check(json.RawMessage(`{"a": [[[["x"]]]], "p1": 5}`))
 				}
@@ -126,8 +126,8 @@ func TestSecretsFarAway(t *testing.T) {
 		toB0(strings.Replace(defs, `{"type": "string"}`, `{"type": "string", "writeOnly": true}`, 1)):                                                                                                            "[a]",
 		`{"properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#/$defs/y"}}, "$defs": {"x": {"items": {"$ref": "#/$defs/y"}}, "y": {"anyOf": [{"items": {"$ref": "#/$defs/x"}}, {"format": "password"}]}}}`: "[a b]",
 	} {
-		if got := fmt.Sprint(compile(t, schema, `["p"]`).Secrets()); got != want {
-			t.Errorf("Secrets() of %.200s = %s, want %s", schema, got, want)
+		if got := fmt.Sprint(compile(t, schema, `["p"]`).schema().secrets); got != want {
+			t.Errorf("the secrets of %.200s are %s, want %s", schema, got, want)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestHostileDefaults(t *testing.T) {
 		"one for many":                     {`{"properties": {` + strings.Join(shared, ",") + `}, "$defs": {"d": {"default": "` + strings.Repeat("x", 100_000) + `"}}}`, CodeSchemaInvalid},
 	} {
 		soon(t, "reading the default "+name, func() {
-			if set, found := ParseToolsJSON("f", []byte(one(`"command": ["p"], "inputSchema": `+tt.schema)), Limits{}); set != nil || codes(found) != tt.want {
+			if set, found := parseToolsJSON("f", []byte(one(`"command": ["p"], "inputSchema": `+tt.schema)), Limits{}); set != nil || codes(found) != tt.want {
 				t.Errorf("ParseToolsJSON of the default %s = %v, want %s", name, found, tt.want)
 			}
 		})

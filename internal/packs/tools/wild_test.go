@@ -74,7 +74,7 @@ func TestWildFiles(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range data.Samples {
 		seen[s.Path] = true
-		set, found := ParseToolsJSON(s.Path, s.Content, Limits{})
+		set, found := parseToolsJSON(s.Path, s.Content, Limits{})
 		if (set == nil) != diag.HasErrors(found) {
 			t.Errorf("ParseToolsJSON of %s = %v with %v", s.Path, set, found)
 		}

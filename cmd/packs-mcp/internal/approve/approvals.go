@@ -1,0 +1,426 @@
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+func (a *app) approvalsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "See the calls that wait for you, and answer them",
+		Long: `See the calls that wait for you, of every running server of yours, and answer them here. In
+a terminal each is shown in full, one after the other, and new ones as they come; Ctrl-C
+ends that and decides nothing. Without a terminal it prints the list.`,
+		Example: `  packs-mcp approvals
+  packs-mcp approvals list
+  packs-mcp approvals approve K7QM-2F9X
+  packs-mcp approvals open`,
+		Args: cli.Misuse(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout) {
+				return a.watchApprovals(cmd.Context())
+			}
+			return a.listApprovals(cmd.Context(), false)
+		},
+	}
+	var listJSON, showJSON bool
+	list := &cobra.Command{
+		Use:     "list",
+		Short:   "Print the calls that wait",
+		Example: "  packs-mcp approvals list\n  packs-mcp approvals list --json",
+		Args:    cli.Misuse(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listApprovals(cmd.Context(), listJSON) },
+	}
+	list.Flags().BoolVar(&listJSON, "json", false, "print JSON")
+	show := &cobra.Command{
+		Use:               "show CODE",
+		Short:             "Print one call in full: all there is to decide about",
+		Example:           "  packs-mcp approvals show K7QM-2F9X",
+		Args:              cli.Misuse(cobra.ExactArgs(1)),
+		ValidArgsFunction: a.completeCodes,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.showApproval(cmd.Context(), args[0], showJSON) },
+	}
+	show.Flags().BoolVar(&showJSON, "json", false, "print JSON")
+	cmd.AddCommand(list, show, a.approveCommand(), a.denyCommand(), a.openCommand())
+	for _, c := range append(cmd.Commands(), cmd) {
+		c.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+		_ = c.MarkFlagFilename("config", "yaml", "yml")
+	}
+	cmd.AddCommand(a.grantsCommand(), a.revokeCommand())
+	return cmd
+}
+
+// A waiting call is one of a running server's queue.
+type waiting struct {
+	approvals.Call
+	server *approvals.Server
+}
+
+// servers are those of this user, as one look found them.
+type servers struct {
+	open     []*approvals.Server // tell their calls
+	pageOnly []*approvals.Server // take answers on their page only
+	silent   int                 // are announced, and did not answer: what waits there is not known
+}
+
+// running finds this user's servers. What cannot be used is said on standard
+// error.
+func (a *app) running(ctx context.Context) (servers, error) {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return servers{}, err
+	}
+	found, err := approvals.Find(ctx, cfg.Paths.Run)
+	if err != nil {
+		return servers{}, err
+	}
+	var s servers
+	for _, one := range found.Servers {
+		if one.PageOnly {
+			s.pageOnly = append(s.pageOnly, one)
+		} else {
+			s.open = append(s.open, one)
+		}
+	}
+	for _, f := range found.Skipped {
+		if f.Silent {
+			s.silent++
+		}
+		fmt.Fprintf(a.Stderr, "packs-mcp: warning: %s is not used: %s\n", safetext.Line(f.File), f.Reason)
+	}
+	return s, nil
+}
+
+// A queueOf is what one server answered when it was asked for its calls.
+type queueOf struct {
+	server *approvals.Server
+	calls  []approvals.Call
+}
+
+// queues asks the servers for their calls. One that does not answer is among the
+// silent ones afterwards, and that is said on standard error.
+func (a *app) queues(ctx context.Context, s *servers) []queueOf {
+	var all []queueOf
+	for _, one := range s.open {
+		calls, err := one.Pending(ctx)
+		if err != nil {
+			fmt.Fprintf(a.Stderr, "packs-mcp: warning: the server with pid %d does not tell its calls: %s\n", one.PID, safetext.Line(err.Error()))
+			s.silent++
+			continue
+		}
+		all = append(all, queueOf{one, calls})
+	}
+	return all
+}
+
+// callsOf are the calls of several servers, the one that was asked first before
+// the others.
+func callsOf(queues []queueOf) []waiting {
+	var all []waiting
+	for _, q := range queues {
+		for _, c := range q.calls {
+			all = append(all, waiting{c, q.server})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b waiting) int { return a.Asked.Compare(b.Asked) })
+	return all
+}
+
+// nobody says that there is nobody to ask.
+func (s servers) nobody() error {
+	if s.silent > 0 {
+		return s.unanswered()
+	}
+	return cli.WithHint(errors.New("no server of yours is running, so no call waits"),
+		"clients start servers themselves; one whose approval.channels has neither page nor terminal cannot be asked")
+}
+
+// unanswered says that nobody knows what waits at some servers.
+func (s servers) unanswered() error {
+	what := "one server of yours does not answer, so a call of it may wait"
+	if s.silent > 1 {
+		what = fmt.Sprintf("%d servers of yours do not answer, so calls of theirs may wait", s.silent)
+	}
+	return cli.WithHint(errors.New(what), "the warnings say why; try again, and remove the file of a server that has ended")
+}
+
+// onPages says which servers have to be answered elsewhere; empty when there is
+// none.
+func (s servers) onPages() string {
+	switch len(s.pageOnly) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("One server of yours (%s) takes answers on its page only: packs-mcp approvals open --server %d", place(s.pageOnly[0]), s.pageOnly[0].PID)
+	default:
+		pids := make([]string, len(s.pageOnly))
+		for i, one := range s.pageOnly {
+			pids[i] = strconv.Itoa(one.PID)
+		}
+		return fmt.Sprintf("%d servers of yours take answers on their pages only: packs-mcp approvals open --server PID, with one of %s", len(pids), strings.Join(pids, ", "))
+	}
+}
+
+func (a *app) listApprovals(ctx context.Context, asJSON bool) error {
+	s, err := a.running(ctx)
+	if err != nil {
+		return err
+	}
+	calls := callsOf(a.queues(ctx, &s))
+	if err := a.printList(calls, s, asJSON); err != nil {
+		return err
+	}
+	if s.silent > 0 {
+		return s.unanswered()
+	}
+	return nil
+}
+
+func (a *app) printList(calls []waiting, s servers, asJSON bool) error {
+	if asJSON {
+		listed := make([]listedCall, len(calls))
+		for i, w := range calls {
+			listed[i] = listedOf(w)
+		}
+		return cli.PrintJSON(a.Stdout, struct {
+			Pending []listedCall `json:"pending"`
+		}{listed})
+	}
+	if pages := s.onPages(); pages != "" {
+		fmt.Fprintln(a.Stderr, pages)
+	}
+	switch {
+	case len(calls) > 0:
+		return a.printTable(calls, len(s.open))
+	case s.silent > 0:
+		fmt.Fprintln(a.Stderr, "No call waits at the servers that answer.")
+	case len(s.open) > 0 || len(s.pageOnly) == 0:
+		fmt.Fprintln(a.Stderr, "No call waits. "+servedBy(len(s.open)))
+	}
+	return nil
+}
+
+func (a *app) printTable(calls []waiting, servers int) error {
+	now := time.Now()
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	for _, w := range calls {
+		fmt.Fprintf(t, "%s\t%s ago\t%s\t%s\n", w.Code, span(now.Sub(w.Asked)), state(w.Call, now), inPlace(w, servers))
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	fmt.Fprintln(a.Stderr, "See one in full:  packs-mcp approvals show CODE\nAnswer it:        packs-mcp approvals approve CODE, or: deny CODE\nOr go through all of them, in a terminal: packs-mcp approvals")
+	return nil
+}
+
+// inPlace is the title of a call, with its server when there are several.
+func inPlace(w waiting, servers int) string {
+	if servers < 2 {
+		return w.Title
+	}
+	return fmt.Sprintf("%s (%s)", w.Title, place(w.server))
+}
+
+// place tells a server from the others, for a person.
+func place(s *approvals.Server) string {
+	if s.Project == "" {
+		return fmt.Sprintf("pid %d", s.PID)
+	}
+	return fmt.Sprintf("pid %d, %s", s.PID, filepath.Base(s.Project))
+}
+
+func servedBy(servers int) string {
+	switch servers {
+	case 0:
+		return "No server of yours is running; clients start them."
+	case 1:
+		return "One server of yours is running."
+	default:
+		return fmt.Sprintf("%d servers of yours are running.", servers)
+	}
+}
+
+// span is a time in words, rounded down.
+func span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	default:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+}
+
+// state says in few words how a call stands.
+func state(c approvals.Call, now time.Time) string {
+	switch {
+	case c.Answered == gate.Deny.String():
+		return "denied"
+	case c.Answered != "":
+		return "allowed: " + c.Answered
+	case c.Waits.After(now):
+		return "waits " + span(c.Waits.Sub(now))
+	default:
+		return "answer for its next try"
+	}
+}
+
+// standing says in a sentence what an answer does now.
+func standing(c approvals.Call, now time.Time) string {
+	switch {
+	case c.Answered == gate.Deny.String():
+		return "It is denied."
+	case c.Answered != "":
+		return fmt.Sprintf("It is allowed (%s), and was not made again yet.", c.Answered)
+	case c.Waits.After(now):
+		return fmt.Sprintf("The client waits %s for your answer.", span(c.Waits.Sub(now)))
+	default:
+		return fmt.Sprintf("You can answer for %s.", span(c.Expires.Sub(now)))
+	}
+}
+
+// origin says who asked, and when.
+func origin(w waiting, now time.Time) string {
+	who := "a client without a name"
+	if w.Client != "" {
+		who = "a client that calls itself " + safetext.Quote(w.Client)
+	}
+	whose := ""
+	if w.Person != "" {
+		// First, and not in quotes: it is not the client's to say.
+		whose = "for " + w.Person + ", "
+	}
+	return fmt.Sprintf("Asked %s ago %sby %s (%s).", span(now.Sub(w.Asked)), whose, who, place(w.server))
+}
+
+// listedCall is a call as list --json and show --json print it.
+type listedCall struct {
+	Code     string             `json:"code"`
+	Server   string             `json:"server"`
+	PID      int                `json:"pid"`
+	Project  string             `json:"project"`
+	Chat     string             `json:"chat"`
+	Client   string             `json:"client"`
+	Person   string             `json:"person,omitempty"`
+	Kind     string             `json:"kind"`
+	Pack     string             `json:"pack"`
+	Title    string             `json:"title"`
+	Text     string             `json:"text"`
+	Choices  []approvals.Choice `json:"choices"`
+	Fields   []approvals.Field  `json:"fields"`
+	Asked    time.Time          `json:"asked"`
+	Waits    time.Time          `json:"waits,omitzero"`
+	Expires  time.Time          `json:"expires"`
+	Note     string             `json:"note"`
+	Gone     bool               `json:"client_gone"`
+	Answered string             `json:"answered"`
+}
+
+func listedOf(w waiting) listedCall {
+	return listedCall{
+		Code: w.Code, Server: w.server.Name, PID: w.server.PID, Project: w.server.Project,
+		Chat: w.Chat, Client: w.Client, Person: w.Person, Kind: w.Kind, Pack: w.Pack, Title: w.Title, Text: w.Text,
+		Choices: w.Choices, Fields: w.Fields, Asked: w.Asked, Waits: w.Waits, Expires: w.Expires, Note: w.Note, Gone: w.Gone, Answered: w.Answered,
+	}
+}
+
+func (a *app) showApproval(ctx context.Context, typed string, asJSON bool) error {
+	w, err := a.lookUp(ctx, typed)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return cli.PrintJSON(a.Stdout, listedOf(w))
+	}
+	now := time.Now()
+	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimRight(w.Text, "\n"))
+	fmt.Fprintf(a.Stdout, "%s\n%s\n\n", about(w, now), standing(w.Call, now))
+	t := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	for _, c := range w.Choices {
+		command := "approve " + w.Code
+		switch c.Value {
+		case gate.Deny.String():
+			command = "deny " + w.Code
+		case string(gate.Once):
+		default:
+			command += " --for " + c.Value
+		}
+		fmt.Fprintf(t, "packs-mcp approvals %s\t%s\n", command, c.Title)
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// about is what there is to know beside the text that is decided about, in lines.
+func about(w waiting, now time.Time) string {
+	lines := []string{origin(w, now)}
+	if w.Note != "" {
+		lines = append(lines, w.Note)
+	}
+	for _, f := range w.Fields {
+		lines = append(lines, fmt.Sprintf("It needs a value for %s: %s", f.Name, f.Title))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// wrap breaks text between words so that its lines have at most width
+// characters where that is possible; the second and later lines are indented.
+// No width is no end.
+func wrap(text string, width, indent int) string {
+	if width <= 0 {
+		return text
+	}
+	var b strings.Builder
+	used := 0
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case used+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			used = indent
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String()
+}
+
+// completeCodes offers the codes of the calls that wait to the shell.
+func (a *app) completeCodes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.Stderr = io.Discard // a warning would be taken for a code
+	s, err := a.running(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var codes []string
+	for _, w := range callsOf(a.queues(cmd.Context(), &s)) {
+		codes = append(codes, w.Code+"\t"+cli.OneLine(w.Title, 60))
+	}
+	return codes, cobra.ShellCompDirectiveNoFileComp
+}

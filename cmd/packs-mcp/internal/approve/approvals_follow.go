@@ -1,0 +1,89 @@
+package approve
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+)
+
+// lookAgain is how often new servers are looked for.
+const lookAgain = time.Second
+
+// A bulletin is what a server told of its calls.
+type bulletin struct {
+	server *approvals.Server
+	calls  []approvals.Call // all that wait
+	ended  bool             // the server tells nothing any more
+	why    string           // it does not want to; empty when it has ended
+}
+
+// follow tells the calls of the servers, and of those that start later, until
+// ctx ends. Then the channel is closed, and nothing of it runs.
+func follow(ctx context.Context, runDir string, servers []*approvals.Server) <-chan bulletin {
+	f := &follower{updates: make(chan bulletin), followed: make(map[string]bool)}
+	for _, s := range servers {
+		f.start(ctx, s)
+	}
+	go func() {
+		defer close(f.updates)
+		defer f.wg.Wait()
+		again := time.NewTicker(lookAgain)
+		defer again.Stop()
+		for {
+			// What cannot be used was said when the command began.
+			if found, err := approvals.Find(ctx, runDir); err == nil {
+				for _, s := range found.Servers {
+					f.start(ctx, s)
+				}
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return f.updates
+}
+
+type follower struct {
+	updates chan bulletin
+	wg      sync.WaitGroup
+
+	mu       sync.Mutex
+	followed map[string]bool // :: id of a server → somebody listens to it
+}
+
+// start listens to a server, unless somebody does.
+func (f *follower) start(ctx context.Context, s *approvals.Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followed[s.ID()] || s.PageOnly {
+		return
+	}
+	f.followed[s.ID()] = true
+	f.wg.Go(func() {
+		defer func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.followed, s.ID())
+		}()
+		for calls, err := range s.Watch(ctx) {
+			u := bulletin{server: s, calls: calls}
+			if err != nil {
+				u.ended = true
+				if r, ok := errors.AsType[*approvals.RefusedError](err); ok {
+					u.why = r.Message
+				}
+			}
+			select {
+			case f.updates <- u:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package approve
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+)
+
+// A keyboard is the lines that a person types. Each counts only for the question
+// that was on the screen before it was typed.
+type keyboard struct {
+	lines   <-chan typedLine
+	discard func()    // drops what the terminal holds back
+	since   time.Time // of the question; what was read before does not count
+}
+
+// A typedLine is one line, without its end.
+type typedLine struct {
+	text string
+	read time.Time // when the last of it arrived
+	err  error     // nobody types any more; io.EOF after Ctrl-D
+}
+
+// keyboard reads standard input from now on, until ctx ends.
+func (a *app) keyboard(ctx context.Context) *keyboard {
+	discard := func() {}
+	if f, ok := a.Stdin.(*os.File); ok {
+		discard = func() { discardInput(f) }
+	}
+	return newKeyboard(ctx, a.Stdin, discard)
+}
+
+func newKeyboard(ctx context.Context, in io.Reader, discard func()) *keyboard {
+	lines := make(chan typedLine)
+	go func() { // ends with the next line, or with the program
+		clocked := &clockedReader{Reader: in}
+		r := bufio.NewReader(clocked)
+		for {
+			text, err := r.ReadString('\n')
+			select {
+			case lines <- typedLine{strings.TrimRight(text, "\r\n"), clocked.at, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return &keyboard{lines: lines, discard: discard}
+}
+
+// A clockedReader knows when it was last read.
+type clockedReader struct {
+	io.Reader
+	at time.Time
+}
+
+func (r *clockedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.at = time.Now()
+	return n, err
+}
+
+// forget has everything that was typed so far count for nothing. It is called
+// when a question has been shown, so that nobody answers what they have not seen.
+func (k *keyboard) forget() {
+	k.discard()
+	k.since = time.Now()
+}
+
+// counts reports whether a line was typed after forget.
+func (k *keyboard) counts(l typedLine) bool { return l.err != nil || l.read.After(k.since) }
+
+// ask shows a prompt and returns the next line.
+func (k *keyboard) ask(ctx context.Context, out io.Writer, prompt string) (string, error) {
+	k.forget()
+	fmt.Fprint(out, prompt)
+	for {
+		select {
+		case l := <-k.lines:
+			if !k.counts(l) {
+				continue
+			}
+			if l.err != nil {
+				fmt.Fprintln(out)
+			}
+			return l.text, l.err
+		case <-ctx.Done():
+			fmt.Fprintln(out)
+			return "", ctx.Err()
+		}
+	}
+}
+
+// A look is what the terminal can show.
+type look struct {
+	bold, plain string // switch bold type on and off; empty where that is not wanted
+	moves       bool   // the cursor can be moved
+	width       func() int
+}
+
+const (
+	usualWidth = 80
+	// widest keeps lines readable in a wide window.
+	widest = 100
+)
+
+// look finds out what standard output can show.
+func (a *app) look() look {
+	l := look{width: func() int { return usualWidth }}
+	f, ok := a.Stdout.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return l
+	}
+	l.width = func() int {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return min(w, widest)
+		}
+		return usualWidth
+	}
+	name := cli.Getenv(a.Environ, "TERM")
+	if runtime.GOOS == "windows" || name == "" || name == "dumb" {
+		return l
+	}
+	l.moves = true
+	if cli.Getenv(a.Environ, "NO_COLOR") == "" {
+		l.bold, l.plain = "\x1b[1m", "\x1b[0m"
+	}
+	return l
+}
+
+// printText prints what is decided about, as it is, between two lines. The first
+// line of it is the title.
+func (l look) printText(out io.Writer, w waiting) {
+	fmt.Fprintf(out, "\n---- %s %s\n", w.Code, strings.Repeat("-", max(0, min(l.width(), 60)-15)))
+	title, rest, _ := strings.Cut(strings.TrimRight(w.Text, "\n"), "\n")
+	fmt.Fprintf(out, "%s%s%s\n", l.bold, title, l.plain)
+	if rest != "" {
+		fmt.Fprintln(out, rest)
+	}
+	fmt.Fprintln(out, strings.Repeat("-", min(l.width(), 60)))
+}

@@ -1,0 +1,442 @@
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/approvals"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// readTime is how long a question is on the screen before it can be answered.
+// Somebody who is typing when it comes is answering something else.
+const readTime = 500 * time.Millisecond
+
+// A console shows the calls that wait, one after the other, and has the person
+// answer them.
+type console struct {
+	out     io.Writer
+	look    look
+	keys    *keyboard
+	updates <-chan bulletin
+	pause   time.Duration // before a question can be answered
+
+	queues  []queueOf       // as the servers told them
+	found   servers         // when this began
+	decided map[string]bool // :: id of a call → it was answered here
+	skipped map[string]bool // :: id of a call → the person does not want to answer it here
+	told    map[string]bool // :: id of a server → that it cannot be followed was said
+	idle    string          // what was said last while nothing waited
+}
+
+// errQuit ends the console, since the person wants that.
+var errQuit = errors.New("quit")
+
+// errNext goes on with the next call.
+var errNext = errors.New("next")
+
+// watchApprovals goes through the calls that wait in this terminal, until the
+// person quits.
+func (a *app) watchApprovals(ctx context.Context) error {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return err
+	}
+	s, err := a.running(ctx)
+	if err != nil {
+		return err
+	}
+	queues := a.queues(ctx, &s)
+	ctx, cancel := context.WithCancel(ctx)
+	updates := follow(ctx, cfg.Paths.Run, s.open)
+	defer func() {
+		cancel()
+		for range updates { // until everything of it has ended
+		}
+	}()
+	c := &console{
+		out: a.Stdout, look: a.look(), keys: a.keyboard(ctx), updates: updates, pause: readTime,
+		queues: queues, found: s,
+	}
+	if pages := s.onPages(); pages != "" {
+		c.say(pages)
+	}
+	return c.run(ctx)
+}
+
+func (c *console) run(ctx context.Context) error {
+	c.decided, c.skipped, c.told = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for {
+		err := c.step(ctx)
+		if errors.Is(err, errQuit) || ctx.Err() != nil {
+			c.bye()
+			return nil
+		}
+		if err != nil && !errors.Is(err, errNext) {
+			return err
+		}
+	}
+}
+
+// step asks about the next call, or waits for one.
+func (c *console) step(ctx context.Context) error {
+	open := c.open()
+	if len(open) > 0 {
+		c.idle = ""
+		return c.question(ctx, open[0], len(open))
+	}
+	if text := c.idleText(); text != c.idle {
+		c.idle = text
+		c.say(text)
+	}
+	select {
+	case u, ok := <-c.updates:
+		if !ok {
+			return errQuit
+		}
+		c.apply(u)
+	case l := <-c.keys.lines:
+		if l.err != nil || isWord(l.text, "q", "quit") {
+			return errQuit
+		}
+	case <-ctx.Done():
+		return errQuit
+	}
+	return nil
+}
+
+func callID(w waiting) string { return w.server.ID() + " " + w.Code }
+
+// undecided are the calls that nobody has answered.
+func (c *console) undecided() []waiting {
+	return slices.DeleteFunc(callsOf(c.queues), func(w waiting) bool { return w.Answered != "" || c.decided[callID(w)] })
+}
+
+// open are the calls to ask about.
+func (c *console) open() []waiting {
+	return slices.DeleteFunc(c.undecided(), func(w waiting) bool { return c.skipped[callID(w)] })
+}
+
+func (c *console) idleText() string {
+	text := "No call waits. "
+	if c.found.silent > 0 {
+		text = "No call waits at the servers that answer. "
+	}
+	if n := len(c.undecided()); n > 0 {
+		text = fmt.Sprintf("No other call waits; %d that you skipped still can be answered. ", n)
+	}
+	served := servedBy(len(c.queues))
+	if len(c.queues) == 0 && c.found.silent+len(c.found.pageOnly) > 0 {
+		served = "Servers that start now are shown here." // and others are running
+	}
+	return text + served + " Ctrl-C ends this."
+}
+
+// bye says what is left.
+func (c *console) bye() {
+	switch n := len(c.undecided()); n {
+	case 0:
+	case 1:
+		c.say("One call was left undecided; see it again with: packs-mcp approvals")
+	default:
+		c.say(fmt.Sprintf("%d calls were left undecided; see them again with: packs-mcp approvals", n))
+	}
+}
+
+// say prints lines of our own.
+func (c *console) say(text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(c.out, wrap(line, c.look.width(), 0))
+	}
+}
+
+// apply takes in what a server told.
+func (c *console) apply(u bulletin) {
+	i := slices.IndexFunc(c.queues, func(q queueOf) bool { return q.server.ID() == u.server.ID() })
+	if u.ended {
+		if i >= 0 {
+			c.queues = slices.Delete(c.queues, i, i+1)
+		}
+		if u.why != "" && !c.told[u.server.ID()] {
+			c.told[u.server.ID()] = true
+			c.say(fmt.Sprintf("The calls of %s are not shown: %s.", place(u.server), u.why))
+		}
+		return
+	}
+	if i < 0 {
+		c.queues = append(c.queues, queueOf{u.server, u.calls})
+		return
+	}
+	c.queues[i].calls = u.calls
+}
+
+// question shows one call, of so many, and has the person answer it.
+func (c *console) question(ctx context.Context, w waiting, of int) error {
+	c.look.printText(c.out, w)
+	c.say(about(w, time.Now()))
+	if of > 1 {
+		c.say(fmt.Sprintf("%d more wait after this one.", of-1))
+	}
+	fmt.Fprintln(c.out)
+	keys := keysOf(w.Call)
+	for _, k := range keys {
+		fmt.Fprintln(c.out, "  "+k.letter+"  "+wrap(k.about, c.look.width()-5, 5))
+	}
+	fmt.Fprintln(c.out)
+	if err := c.sleep(ctx, &w); err != nil {
+		return err
+	}
+	for {
+		text, err := c.answer(ctx, &w, promptOf(keys))
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(keys, func(k key) bool { return isWord(text, k.words...) })
+		switch {
+		case i < 0 && strings.TrimSpace(text) == "":
+			c.say("An empty line decides nothing.")
+		case i < 0:
+			c.say("That is none of the answers.")
+		case keys[i].value == skipValue:
+			c.skipped[callID(w)] = true
+			return errNext
+		case keys[i].value == quitValue:
+			return errQuit
+		default:
+			return c.decide(ctx, &w, keys[i].value)
+		}
+	}
+}
+
+// decide carries the answer to the server, with the values that the call needs.
+func (c *console) decide(ctx context.Context, w *waiting, value string) error {
+	d := approvals.Decision{Code: w.Code, Decision: value}
+	if value != gate.Deny.String() {
+		if w.Gone {
+			text, err := c.answer(ctx, w, "The client is gone; run anyway? Type yes: ")
+			if err != nil {
+				return err
+			}
+			if !strings.EqualFold(strings.TrimSpace(text), "yes") {
+				c.say("Nothing was decided.")
+				return errNext // and the call comes again
+			}
+			d.Gone = true
+		}
+		for _, f := range w.Fields {
+			text, err := c.answer(ctx, w, fmt.Sprintf("%s (%s): ", f.Title, f.Name))
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(text) == "" {
+				c.say("Without a value nothing is decided.")
+				return errNext // and the call comes again
+			}
+			if d.Values == nil {
+				d.Values = make(map[string]string)
+			}
+			d.Values[f.Name] = text
+		}
+	}
+	done, err := w.server.Decide(ctx, d)
+	r, refused := errors.AsType[*approvals.RefusedError](err)
+	switch {
+	case err == nil:
+		c.say(outcome(*w, value, done, time.Now()))
+	case refused && gate.CodeProblem(r.Problem) == gate.CodeInvalid:
+		c.say("Nothing was decided: " + safetext.Line(err.Error()) + ".")
+		return errNext // and the call comes again
+	case refused:
+		c.say("Nothing was decided here: " + safetext.Line(err.Error()) + ".")
+	default:
+		c.say("It is not known whether your answer arrived: " + safetext.Line(err.Error()) + ". See what happened: packs-mcp audit show --last 5")
+	}
+	c.decided[callID(*w)] = true
+	return errNext
+}
+
+// sleep leaves the person time to see what they are asked.
+func (c *console) sleep(ctx context.Context, w *waiting) error {
+	timer := time.NewTimer(c.pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case l := <-c.keys.lines: // typed for something else
+			if l.err != nil {
+				return errQuit
+			}
+		case u, ok := <-c.updates:
+			if err := c.still(ctx, w, u, ok); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return errQuit
+		}
+	}
+}
+
+// answer shows a prompt, below what an answer does now, and returns what the
+// person types. It ends with errNext when the call needs no answer any more, and
+// with errQuit when the person goes.
+func (c *console) answer(ctx context.Context, w *waiting, prompt string) (string, error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	waited, gone := false, false
+	show := func() {
+		now := time.Now()
+		waited, gone = w.Waits.After(now), w.Gone
+		c.say(standing(w.Call, now))
+		c.keys.forget()
+		fmt.Fprint(c.out, prompt)
+	}
+	show()
+	for {
+		select {
+		case l := <-c.keys.lines:
+			if l.err != nil {
+				fmt.Fprintln(c.out)
+				return "", errQuit
+			}
+			if c.keys.counts(l) {
+				return l.text, nil
+			}
+		case u, ok := <-c.updates:
+			if err := c.still(ctx, w, u, ok); err != nil {
+				return "", err
+			}
+		case <-tick.C:
+		case <-ctx.Done():
+			fmt.Fprintln(c.out)
+			return "", errQuit
+		}
+		now := time.Now()
+		if waited && !w.Waits.After(now) {
+			fmt.Fprintln(c.out)
+			c.say("The client has stopped waiting. Your answer will hold for when it makes the same call again.")
+			show()
+			continue
+		}
+		if w.Gone && !gone {
+			fmt.Fprintln(c.out)
+			c.say("The client is gone, so nobody may take the result. Before it runs you are asked once more.")
+			show()
+			continue
+		}
+		c.countDown(standing(w.Call, now), prompt)
+	}
+}
+
+// countDown writes a new text into the line above the prompt. What the person
+// has typed stays, and so does the cursor.
+func (c *console) countDown(text, prompt string) {
+	const room = 4 // for an answer
+	if width := c.look.width(); c.look.moves && len(prompt)+room < width && len(text) < width {
+		fmt.Fprintf(c.out, "\x1b7\x1b[1A\r%s\x1b[K\x1b8", text)
+	}
+}
+
+// still takes in an update, and reports errNext when the call that is shown
+// needs no answer any more.
+func (c *console) still(ctx context.Context, w *waiting, u bulletin, ok bool) error {
+	if !ok {
+		return errQuit
+	}
+	c.apply(u)
+	if u.server.ID() != w.server.ID() {
+		return nil
+	}
+	if u.ended {
+		fmt.Fprintln(c.out)
+		c.say("The server of that call has ended. Nothing was decided here.")
+		return errNext
+	}
+	for _, now := range u.calls {
+		if now.Code != w.Code {
+			continue
+		}
+		if w.Call = now; now.Answered == "" {
+			return nil
+		}
+		fmt.Fprintln(c.out)
+		if now.Answered == gate.Deny.String() {
+			c.say("That call was denied elsewhere.")
+		} else {
+			c.say(fmt.Sprintf("That call was allowed elsewhere (%s).", now.Answered))
+		}
+		return errNext
+	}
+	why := "it was answered elsewhere, or its client gave it up"
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if r, ok := errors.AsType[*approvals.RefusedError](w.server.Why(ctx, w.Code)); ok {
+		why = r.Message
+	}
+	fmt.Fprintln(c.out)
+	c.say(fmt.Sprintf("That call no longer waits: %s.", why))
+	return errNext
+}
+
+// A key is one thing to type at a question.
+type key struct {
+	letter string   // shown before what it does
+	label  string   // in the prompt, with the letter in brackets
+	about  string   // what it covers
+	words  []string // what is taken for it
+	value  string   // of the choice
+}
+
+const (
+	skipValue = "skip"
+	quitValue = "quit"
+)
+
+// keysOf are the answers that the call offers, and what else can be done.
+func keysOf(call approvals.Call) []key {
+	var keys []key
+	for _, ch := range call.Choices {
+		k := key{about: ch.Title, value: ch.Value}
+		switch ch.Value {
+		case string(gate.Once):
+			k.letter, k.label, k.words = "r", "[r]un once", []string{"r", "run", "o", "once"}
+			switch {
+			case ch.Lasts:
+				k.label = "[r]un from now on"
+			case !gate.Kind(call.Kind).Starts():
+				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
+			}
+		case string(gate.Chat):
+			k.letter, k.label, k.words = "c", "[c]hat", []string{"c", "chat"}
+		case string(gate.Always):
+			k.letter, k.label, k.words = "a", "[a]lways", []string{"a", "always"}
+		case gate.Deny.String():
+			k.letter, k.label, k.words = "d", "[d]eny", []string{"d", "deny"}
+		default:
+			continue // of a server that is newer than this program
+		}
+		keys = append(keys, k)
+	}
+	return append(keys,
+		key{letter: "s", label: "[s]kip", about: "Skip: it goes on waiting", words: []string{"s", "skip"}, value: skipValue},
+		key{letter: "q", label: "[q]uit", about: "Quit: nothing more is decided", words: []string{"q", "quit"}, value: quitValue})
+}
+
+func promptOf(keys []key) string {
+	labels := make([]string, len(keys))
+	for i, k := range keys {
+		labels[i] = k.label
+	}
+	return strings.Join(labels, "  ") + ": "
+}
+
+// isWord reports whether the person typed one of these words.
+func isWord(text string, words ...string) bool {
+	return slices.Contains(words, strings.ToLower(strings.TrimSpace(text)))
+}

@@ -1,0 +1,22 @@
+// Package approve is the terminal's side of approvals: the commands that list,
+// show and answer the calls that wait, that go through them with a person, that
+// open the page, and that list and revoke the answers which always hold.
+//
+// It decides nothing, and it knows no rule: it carries a code and a choice to a
+// running server, whose gate has offered both. The page is in internal/approvals.
+package approve
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+)
+
+// An app is one run of the program; its methods are the commands.
+type app struct{ *cli.Env }
+
+// Commands returns the command approvals.
+func Commands(e *cli.Env) []*cobra.Command {
+	a := &app{e}
+	return []*cobra.Command{a.approvalsCommand()}
+}

@@ -1,0 +1,349 @@
+package approve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/private"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// eventRevoke records that a person took a grant back.
+const eventRevoke audit.Event = "revoke"
+
+// listedGrant is one grant as grants --json prints it.
+type listedGrant struct {
+	ID      string      `json:"id"`
+	Since   time.Time   `json:"since"`
+	Kind    gate.Kind   `json:"kind"`
+	Pack    string      `json:"pack"`
+	Dir     string      `json:"dir,omitempty"`
+	Tool    string      `json:"tool,omitempty"`
+	Argv    []string    `json:"argv,omitempty"`
+	Covers  string      `json:"covers"`
+	Channel string      `json:"channel,omitempty"`
+	Policy  string      `json:"policy,omitempty"`
+	Person  string      `json:"person,omitempty"`
+	Void    *gate.Void  `json:"void,omitempty"`
+	Facts   []gate.Fact `json:"facts,omitempty"` // with --verbose
+}
+
+func (a *app) grantsCommand() *cobra.Command {
+	var pack string
+	var asJSON, verbose bool
+	cmd := &cobra.Command{
+		Use:   "grants",
+		Short: `List what is allowed without a question, in every chat`,
+		Long: `List what is allowed without a question, in every chat, by an answer of "always". Such a
+grant holds until anything about it changes; one that is void allows nothing any more.`,
+		Example: `  packs-mcp approvals grants
+  packs-mcp approvals grants --pack incident-triage --json`,
+		Args: cli.Misuse(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return a.listGrants(pack, asJSON, verbose) },
+	}
+	a.grantFlags(cmd, &pack)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the facts that each grant depends on")
+	return cmd
+}
+
+func (a *app) grantFlags(cmd *cobra.Command, pack *string) {
+	cmd.Flags().StringVar(pack, "pack", "", "only the grants of the pack `ID`")
+	cmd.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	_ = cmd.RegisterFlagCompletionFunc("pack", a.completeGrantPacks)
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+}
+
+func (a *app) listGrants(pack string, asJSON, verbose bool) error {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return err
+	}
+	store := cli.GrantStore(cfg)
+	all, err := store.Load()
+	if err != nil {
+		return refusedGrants(store, err)
+	}
+	listed := make([]listedGrant, 0, len(all))
+	for _, g := range ofPack(all, pack) {
+		l := listedGrant{
+			ID: g.ID, Since: g.Since, Kind: g.Kind, Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
+			Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person, Void: g.Void,
+		}
+		if verbose {
+			l.Facts = g.Facts
+		}
+		listed = append(listed, l)
+	}
+	if asJSON {
+		return cli.PrintJSON(a.Stdout, struct {
+			Grants []listedGrant `json:"grants"`
+		}{listed})
+	}
+	for _, l := range listed {
+		printGrant(a.Stdout, l)
+	}
+	switch {
+	case len(listed) > 0:
+	case len(all) > 0:
+		fmt.Fprintf(a.Stderr, "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), len(all))
+	default:
+		fmt.Fprintln(a.Stderr, `No grants: nobody answered "always".`)
+	}
+	return nil
+}
+
+// printGrant prints one grant for a person. Packs, clients and models wrote most
+// of the words.
+func printGrant(w io.Writer, g listedGrant) {
+	fmt.Fprintf(w, "%s  since %s  %s\n", safetext.Line(g.ID), grantTime(g.Since), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)))
+	line := func(name, text string) { fmt.Fprintf(w, "    %-8s %s\n", name, text) }
+	line("allows", safetext.Line(g.Covers))
+	if len(g.Argv) > 0 {
+		words := make([]string, len(g.Argv))
+		for i, word := range g.Argv {
+			words[i] = safetext.Quote(word)
+		}
+		line("runs", strings.Join(words, " "))
+	}
+	if g.Dir != "" {
+		line("pack in", safetext.Line(g.Dir))
+	}
+	if g.Policy != "" {
+		line("while", safetext.Line("approval.policy is "+g.Policy))
+	}
+	if g.Person != "" {
+		line("for", safetext.Line(g.Person))
+	}
+	if g.Void != nil {
+		line("void", fmt.Sprintf("since %s; it allows nothing, and the next call asks", grantTime(g.Void.At)))
+		for _, change := range g.Void.Changes {
+			line("", safetext.Line(change))
+		}
+	}
+	for _, f := range g.Facts {
+		values := slices.DeleteFunc(slices.Clone(f.Values), func(v string) bool { return v == "" })
+		if len(values) > 0 {
+			line("fact", safetext.Line(f.Name+": "+strings.Join(values, ", ")))
+		}
+	}
+}
+
+func grantTime(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+// grantSubject says what a grant is about, in few words.
+func grantSubject(kind gate.Kind, pack, tool string) string {
+	switch kind {
+	case gate.KindRun:
+		return fmt.Sprintf("run %s of %s", tool, pack)
+	case gate.KindExec:
+		return fmt.Sprintf("exec a command for %s", pack)
+	}
+	return fmt.Sprintf("%s %s", kind, pack)
+}
+
+// ofPack returns the grants of a pack, all when it is empty, in a slice of their
+// own.
+func ofPack(grants []gate.Grant, pack string) []gate.Grant {
+	return slices.DeleteFunc(slices.Clone(grants), func(g gate.Grant) bool { return pack != "" && !strings.EqualFold(g.Pack, pack) })
+}
+
+// refusedGrants says what to do about grants that cannot be used.
+func refusedGrants(store *grantfile.Store, err error) error {
+	refused, ok := errors.AsType[*private.RefusedError](err)
+	switch {
+	case !ok:
+		return err
+	case refused.Path == filepath.Dir(store.Path()):
+		return cli.WithHint(err, "no grant counts, and every call is denied, until this folder is yours alone; see who else writes to it, then: chmod 700 %s", safetext.Quote(refused.Path))
+	default:
+		return cli.WithHint(err, "no grant counts, and every call is denied; look at the file, then start over with: packs-mcp approvals revoke --all (which moves it aside)")
+	}
+}
+
+func (a *app) revokeCommand() *cobra.Command {
+	var pack string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "revoke ID... | --pack ID | --all",
+		Short: `Take answers of "always" back`,
+		Long: `Take answers of "always" back: running servers ask again at once. An ID may be shortened as
+long as it means one grant. With --all, a file of grants that is refused is moved aside, so
+that new answers can be kept.`,
+		Example: `  packs-mcp approvals revoke 732ad01b
+  packs-mcp approvals revoke --pack incident-triage
+  packs-mcp approvals revoke --all`,
+		Args:              cli.Misuse(cobra.ArbitraryArgs),
+		ValidArgsFunction: a.completeGrants,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			ways := 0
+			for _, given := range []bool{len(ids) > 0, cmd.Flags().Changed("pack"), all} {
+				if given {
+					ways++
+				}
+			}
+			switch {
+			case ways != 1:
+				return &cli.UsageError{Err: errors.New("revoke takes IDs, or --pack ID, or --all"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
+			case !all && pack == "" && (len(ids) == 0 || slices.Contains(ids, "")):
+				return &cli.UsageError{Err: errors.New("an ID is empty"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
+			}
+			return a.revoke(ids, pack, all)
+		},
+	}
+	a.grantFlags(cmd, &pack)
+	cmd.Flags().BoolVar(&all, "all", false, "all grants, also those of a file that is refused")
+	return cmd
+}
+
+func (a *app) revoke(ids []string, pack string, all bool) (err error) {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return err
+	}
+	store := cli.GrantStore(cfg)
+	_, refused := store.Load()
+	if refused != nil && !all {
+		return refusedGrants(store, refused)
+	}
+	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(store.Path()) {
+		return a.startOver(store, log, e)
+	}
+	var gone []gate.Grant
+	err = store.Update(func(grants []gate.Grant) ([]gate.Grant, error) {
+		var err error
+		if gone, err = chosenGrants(grants, ids, pack); err != nil {
+			return nil, err
+		}
+		revoked := make(map[string]bool, len(gone))
+		for _, g := range gone {
+			revoked[g.ID] = true
+			entry := audit.Entry{
+				Event: eventRevoke, Kind: string(g.Kind), Pack: g.Pack, Tool: g.Tool, Dir: g.Dir, Channel: "command",
+				Reason: fmt.Sprintf("the grant %s of %s", g.ID, g.Since.UTC().Format(time.RFC3339)),
+			}
+			if g.Person != "" {
+				entry.Reason += " for " + g.Person
+			}
+			if err := log.Append(entry); err != nil {
+				return nil, err // nothing changes without a record
+			}
+		}
+		return slices.DeleteFunc(grants, func(g gate.Grant) bool { return revoked[g.ID] }), nil
+	})
+	if err != nil {
+		return refusedGrants(store, err)
+	}
+	for _, g := range gone {
+		fmt.Fprintf(a.Stdout, "revoked %s (%s)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)))
+	}
+	if len(gone) == 0 {
+		fmt.Fprintln(a.Stderr, "No grants: there was nothing to revoke.")
+	}
+	return nil
+}
+
+// startOver moves a refused file aside, and writes that down first.
+func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private.RefusedError) error {
+	err := log.Append(audit.Entry{
+		Event: eventRevoke, Channel: "command",
+		Reason: fmt.Sprintf("all grants: %q is refused (%s), and is moved aside", refused.Path, refused.Reason),
+	})
+	if err != nil {
+		return err
+	}
+	moved, err := store.SetAside(time.Now())
+	for _, path := range moved {
+		fmt.Fprintf(a.Stdout, "moved aside: %s\n", safetext.Line(path))
+	}
+	if err != nil {
+		return refusedGrants(store, err)
+	}
+	fmt.Fprintln(a.Stderr, "No grants are left; every call asks. Nothing was removed: look at what was moved aside.")
+	return nil
+}
+
+// chosenGrants finds the grants that a person means: by id, or of a pack, or all
+// of them.
+func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant, error) {
+	const hint = "packs-mcp approvals grants lists the grants and their IDs"
+	if len(ids) == 0 {
+		found := ofPack(grants, pack)
+		if pack != "" && len(found) == 0 {
+			return nil, cli.WithHint(fmt.Errorf("no grants of the pack %q", pack), hint)
+		}
+		return found, nil
+	}
+	var found []gate.Grant
+	for _, id := range ids {
+		var means []gate.Grant
+		for _, g := range grants {
+			if g.ID == id {
+				means = []gate.Grant{g}
+				break
+			}
+			if len(id) <= len(g.ID) && strings.EqualFold(g.ID[:len(id)], id) {
+				means = append(means, g)
+			}
+		}
+		switch {
+		case len(means) == 0:
+			return nil, cli.WithHint(fmt.Errorf("no grant %q", id), hint)
+		case len(means) > 1:
+			var names []string
+			for _, g := range means[:min(len(means), 5)] {
+				names = append(names, g.ID)
+			}
+			return nil, cli.WithHint(fmt.Errorf("%q means %d grants", id, len(means)), "give more of the ID: %s", safetext.Line(strings.Join(names, ", ")))
+		case !slices.ContainsFunc(found, func(g gate.Grant) bool { return g.ID == means[0].ID }):
+			found = append(found, means[0])
+		}
+	}
+	return found, nil
+}
+
+// completeGrants offers the ids of the grants to the shell.
+func (a *app) completeGrants(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.completeFromGrants(func(g gate.Grant) string {
+		return safetext.Line(g.ID) + "\t" + cli.OneLine(grantSubject(g.Kind, g.Pack, g.Tool), 60)
+	})
+}
+
+// completeGrantPacks offers the ids of the packs that have grants.
+func (a *app) completeGrantPacks(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.completeFromGrants(func(g gate.Grant) string { return safetext.Line(g.Pack) })
+}
+
+func (a *app) completeFromGrants(word func(gate.Grant) string) ([]string, cobra.ShellCompDirective) {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	all, err := cli.GrantStore(cfg).Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var words []string
+	for _, g := range all {
+		words = append(words, word(g))
+	}
+	slices.Sort(words)
+	return slices.Compact(words), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package auditcmd
+
+// processGone knows nothing about processes here.
+func processGone(int) bool { return false }

@@ -1,0 +1,163 @@
+package author
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/packs/convert"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// maxConverted is how large a file to convert may be, in bytes; the parsers
+// have a limit of their own, below it.
+const maxConverted = 8 << 20 // 8 MiB
+
+func (a *app) convertCommand() *cobra.Command {
+	var to, output string
+	var force, strict, split bool
+	cmd := &cobra.Command{
+		Use:   "convert FILE [--to FORMAT] --output DIR",
+		Short: "Declare tools in another format",
+		Long: `Write the tools of a SKILL.md, a *.tool.json or a tools.json in another format:
+
+  markdown    NAME/SKILL.md; with --split, one for each policy that its tools have
+  tool-pack   NAME.tool.json, one a tool; of a SKILL.md without --to
+  tools-json  tools.json
+
+What is written is read again and compared. Whatever the new format cannot say is printed,
+in one line a kind; with --strict nothing is written then. Scripts are not copied.`,
+		Example: `  packs-mcp convert skills/summarize/SKILL.md --output tools
+  packs-mcp convert summarize.tool.json --to tools-json --output my-pack --strict`,
+		Args: cli.Misuse(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if output == "" {
+				return &cli.UsageError{Err: errors.New("--output is needed"), Hint: "name the folder to write into: --output DIR"}
+			}
+			from := convert.FormatOf(args[0])
+			format, err := convert.Target(from), error(nil)
+			switch {
+			case to != "":
+				format, err = convert.ParseFormat(to)
+			case format == "" && from != "":
+				err = errors.New("--to is needed: this file can become several formats")
+			}
+			if err != nil {
+				return &cli.UsageError{Err: err, Hint: "name one: --to markdown, tool-pack or tools-json"}
+			}
+			return a.convert(args[0], format, output, convert.Options{Split: split}, force, strict)
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "the `FORMAT`: markdown, tool-pack or tools-json; tool-pack when FILE is a SKILL.md")
+	cmd.Flags().StringVar(&output, "output", "", "the `DIR` to write into")
+	cmd.Flags().BoolVar(&force, "force", false, "write over files that are there")
+	cmd.Flags().BoolVar(&strict, "strict", false, "write nothing when something would get lost")
+	cmd.Flags().BoolVar(&split, "split", false, "write several packs where one SKILL.md cannot say the policies of all tools")
+	var formats []string
+	for _, f := range convert.Formats() {
+		formats = append(formats, string(f))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.MarkFlagDirname("output")
+	return cmd
+}
+
+func (a *app) convert(file string, to convert.Format, output string, o convert.Options, force, strict bool) error {
+	if convert.FormatOf(file) == "" {
+		return &cli.UsageError{Err: fmt.Errorf("%q is in no format that is known", file), Hint: "name a SKILL.md, a tools.json or a NAME.tool.json"}
+	}
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("reading %q: not a regular file", file)
+	}
+	if err == nil && info.Size() > maxConverted {
+		err = fmt.Errorf("reading %q: too large: %d bytes, and the limit is %d", file, info.Size(), maxConverted)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	loader := &tools.Loader{}
+	source, problems := convert.Read(loader, file, text)
+	for _, d := range problems {
+		cli.PrintFinding(a.Stderr, d)
+	}
+	if source == nil {
+		if diag.HasErrors(problems) {
+			return cli.ErrSaid
+		}
+		return cli.WithHint(fmt.Errorf("%q declares no tool", file), "a tool in Markdown is a heading ### tool_name with #### Command and a fenced block")
+	}
+	files, problems := convert.Write(loader, source, to, o)
+	lost := 0
+	for _, d := range problems {
+		cli.PrintFinding(a.Stderr, d)
+		if d.Severity == diag.Warning {
+			lost++
+		}
+	}
+	switch {
+	case files == nil:
+		return cli.ErrSaid
+	case strict && lost > 0:
+		return cli.WithHint(fmt.Errorf("nothing is written: %s cannot say %s", to, diag.Count(lost, "thing")), "leave --strict out to write the rest")
+	}
+	return a.place(output, files, force)
+}
+
+// place writes the files below a directory, and their paths to standard
+// output. It writes none of them when one is there already, and nothing through
+// a link that leads out of the directory.
+func (a *app) place(output string, files []convert.File, force bool) (err error) {
+	for _, f := range files {
+		path := filepath.Join(output, filepath.FromSlash(f.Name))
+		if _, err := os.Lstat(path); err == nil && !force {
+			return cli.WithHint(fmt.Errorf("%q is there already", path), "name another --output, or write over it with --force")
+		}
+	}
+	if err := os.MkdirAll(output, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(output)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, f := range files {
+		if err := writeNew(root, f.Name, f.Data, 0o644, force); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.Stdout, safetext.Line(filepath.Join(output, filepath.FromSlash(f.Name))))
+	}
+	return nil
+}
+
+// writeNew writes a file below root and makes the folders above it. A file that
+// is there is an error, or is replaced as a whole, never written through.
+func writeNew(root *os.Root, name string, data []byte, mode fs.FileMode, replace bool) error {
+	name = filepath.FromSlash(name)
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if replace {
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

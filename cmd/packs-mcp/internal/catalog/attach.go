@@ -1,0 +1,138 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+func (a *app) attachCommand() *cobra.Command {
+	var trust string
+	cmd := &cobra.Command{
+		Use:   "attach ID...",
+		Short: "Attach packs: models see them from now on",
+		Long: `Attach packs, until they are detached. New chats begin with them, and running servers
+follow at once. The attachment is for the pack in this very folder: another pack that comes
+to have the same id gains nothing.`,
+		Example: `  packs-mcp attach incident-triage
+  packs-mcp attach project-notes --trust user`,
+		Args:              cli.Misuse(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: a.completePacks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if trust != "" && trust != string(packs.TrustUser) && trust != string(packs.TrustUntrusted) {
+				return &cli.UsageError{Err: fmt.Errorf("--trust is %q", trust), Hint: "it must be user or untrusted"}
+			}
+			return a.attach(cmd.Context(), args, trust)
+		},
+	}
+	a.PackFlags(cmd)
+	cmd.Flags().StringVar(&trust, "trust", "", "user or untrusted: how far you vouch for these packs (default: as their folder says)")
+	return cmd
+}
+
+// chosen finds the packs that a person named.
+func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *config.Config, error) {
+	cfg, logger, err := a.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	lib, err := a.Library(ctx, cfg, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	var found []*packs.Pack
+	for _, id := range ids {
+		p, err := lib.Catalog(ctx).Lookup(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, p)
+	}
+	return found, cfg, nil
+}
+
+// change changes what is attached, and writes down that a person did it.
+func (a *app) change(cfg *config.Config, event audit.Event, found []*packs.Pack, how func(*attach.Set, *packs.Pack)) error {
+	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		err = errors.Join(err, log.Append(audit.Entry{Event: event, Pack: p.ID, Dir: p.Dir, Channel: "command"}))
+	}
+	if err := errors.Join(err, log.Close()); err != nil {
+		return err // nothing changes without a record
+	}
+	return cli.AttachedStore(cfg).Update(func(s *attach.Set) error {
+		for _, p := range found {
+			how(s, p)
+		}
+		return nil
+	})
+}
+
+func (a *app) attach(ctx context.Context, ids []string, trust string) error {
+	found, cfg, err := a.chosen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		if !p.Valid {
+			for _, d := range p.Problems {
+				cli.PrintProblem(a.Stderr, d)
+			}
+			return cli.WithHint(fmt.Errorf("pack %q is not valid, so it cannot be attached", p.ID), "mend what is named above, and attach it again")
+		}
+	}
+	err = a.change(cfg, audit.EventAttach, found, func(s *attach.Set, p *packs.Pack) {
+		s.Attach(p.ID, attach.Entry{Dir: p.Dir, Trust: trust, Since: time.Now().UTC()})
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		fmt.Fprintf(a.Stdout, "attached %s (%s)\n", safetext.Line(p.ID), safetext.Line(p.Dir))
+	}
+	return nil
+}
+
+func (a *app) detachCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "detach ID...",
+		Short:             "Detach packs: models no longer see them",
+		Example:           "  packs-mcp detach incident-triage",
+		Args:              cli.Misuse(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: a.completePacks,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.detach(cmd.Context(), args) },
+	}
+	a.PackFlags(cmd)
+	return cmd
+}
+
+func (a *app) detach(ctx context.Context, ids []string) error {
+	found, cfg, err := a.chosen(ctx, ids)
+	if err != nil {
+		return err
+	}
+	err = a.change(cfg, audit.EventDetach, found, func(s *attach.Set, p *packs.Pack) {
+		s.Detach(p.ID, time.Now().UTC())
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		fmt.Fprintf(a.Stdout, "detached %s\n", safetext.Line(p.ID))
+	}
+	return nil
+}

@@ -1,0 +1,477 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// listedPack is one pack as list --json and show --json print it.
+type listedPack struct {
+	PackID       string      `json:"pack_id"`
+	Name         string      `json:"name"`
+	Description  string      `json:"description"`
+	Tags         []string    `json:"tags"`
+	Version      string      `json:"version,omitempty"`
+	License      string      `json:"license,omitempty"`
+	Compatible   string      `json:"compatibility,omitempty"`
+	AllowedTools string      `json:"allowed_tools,omitempty"`
+	Modes        []string    `json:"modes,omitempty"`
+	Source       string      `json:"source"`
+	Path         string      `json:"path"`
+	Trust        packs.Trust `json:"trust"`
+	Attached     bool        `json:"attached"`
+	Valid        bool        `json:"valid"`
+	HasToolsJSON bool        `json:"has_tools_json"`
+	ShadowedBy   string      `json:"shadowed_by,omitempty"`
+	// HiddenInMode is the configured mode, when the pack is for others.
+	HiddenInMode string `json:"hidden_in_mode,omitempty"`
+	// Forbidden says that a rule denies everything about the pack.
+	Forbidden bool              `json:"forbidden,omitempty"`
+	Problems  []diag.Diagnostic `json:"problems"`
+
+	set    *tools.Set // nil when it has none
+	unread bool
+	denied []diag.Diagnostic // of Problems: files that are left out, and the tools that need them
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var all, asJSON bool
+	source := sourceAll
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the attached packs",
+		Long:  "List the attached packs: what a model sees from the start. With --all, also those that are not attached, shadowed, invalid or forbidden by a rule, with the reason.",
+		Example: `  packs-mcp list --packs ~/packs
+  packs-mcp list --all --json`,
+		Args: cli.Misuse(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(sources(), source) {
+				return &cli.UsageError{Err: fmt.Errorf("--source is %q", source), Hint: "it must be local, remote or all"}
+			}
+			return a.list(cmd.Context(), source, all, asJSON)
+		},
+	}
+	a.PackFlags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "also packs that a model does not see, with the reason")
+	cmd.Flags().StringVar(&source, "source", source, "local (folders of this machine), remote, or all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	_ = cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sources(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// Where the packs of a list come from.
+const (
+	sourceLocal  = "local"
+	sourceRemote = "remote"
+	sourceAll    = "all"
+)
+
+func sources() []string { return []string{sourceLocal, sourceRemote, sourceAll} }
+
+func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
+	cfg, logger, err := a.Load()
+	if err != nil {
+		return err
+	}
+	lib, err := a.Library(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	catalog := lib.Catalog(ctx)
+	found, problems := catalog.All(), catalog.Problems()
+	if !all {
+		found = slices.DeleteFunc(found, func(p *packs.Pack) bool { return !isListed(p) })
+	}
+	if source == sourceRemote {
+		found, problems = nil, nil // every root is a folder of this machine
+	}
+	listed := describeAll(ctx, cfg, found, all)
+	if asJSON {
+		var more any
+		if len(problems) > 0 {
+			more = problems
+		}
+		return cli.PrintJSONList(a.Stdout, "packs", listed, "problems", more)
+	}
+	shown := 0
+	for l := range listed {
+		printPack(a.Stdout, l, all)
+		shown++
+	}
+	if source == sourceRemote {
+		fmt.Fprintln(a.Stderr, "No packs from elsewhere; this version serves folders of this machine.")
+		return nil
+	}
+	for _, d := range problems {
+		cli.PrintProblem(a.Stderr, d)
+	}
+	if note := a.compatNote(ctx, cfg); note != "" {
+		defer fmt.Fprintln(a.Stderr, note)
+	}
+	switch rest := len(catalog.All()) - shown; {
+	case len(catalog.All()) == 0:
+		a.sayNoPacks(cfg)
+	case !all && rest > 0:
+		fmt.Fprintf(a.Stderr, "%d more are not attached, for another mode, shadowed, invalid or forbidden; see: packs-mcp list --all\n", rest)
+	}
+	return nil
+}
+
+// isListed reports whether a pack is listed without --all: a model sees it, or will as
+// soon as it is read.
+func isListed(p *packs.Pack) bool {
+	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
+}
+
+// sayNoPacks says where packs were looked for, and what was not looked at there.
+func (a *app) sayNoPacks(cfg *config.Config) {
+	fmt.Fprintln(a.Stderr, "No packs. Looked in:")
+	for _, r := range a.Roots(cfg, a.PacksFolder(cfg)) {
+		fmt.Fprintf(a.Stderr, "  %s: %s\n", safetext.Line(r.Dir), whatIsIn(r.Dir))
+	}
+	if dir, err := os.Getwd(); err == nil && cli.Project(cfg) == "" && !cli.SeveralPeople(cfg) && a.PacksFolder(cfg) == "" {
+		fmt.Fprintf(a.Stderr, "  %s and the folders above it: no folder .packs in any\n", safetext.Line(dir))
+	}
+	fmt.Fprintln(a.Stderr, "Name a folder of packs with --packs DIR, or put packs into "+safetext.Line(cfg.Paths.Packs))
+}
+
+// whatIsIn says why no pack was found in a folder.
+func whatIsIn(dir string) string {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is not there"
+	case err != nil:
+		return "it cannot be read"
+	}
+	var skipped []string
+	for _, e := range entries {
+		if packs.IsSkipped(e.Name()) && e.IsDir() {
+			skipped = append(skipped, safetext.Line(e.Name()))
+		}
+	}
+	text := "no SKILL.md, and no other document that makes a pack"
+	const most = 5
+	switch more := len(skipped) - most; {
+	case more > 0:
+		text += fmt.Sprintf("; skipped: %s and %d more", strings.Join(skipped[:most], ", "), more)
+	case len(skipped) > 0:
+		text += "; skipped: " + strings.Join(skipped, ", ")
+	}
+	return text
+}
+
+// describeAll describes packs one by one, and only with all those that a rule forbids
+// altogether, which no model is told of.
+func describeAll(ctx context.Context, cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
+	return func(yield func(listedPack) bool) {
+		// Compiled tools are kept; of so many packs, not all at once.
+		const most = 1_000
+		var files *packs.ToolFiles
+		for i, p := range found {
+			if i%most == 0 {
+				files = cli.ToolFiles(cfg)
+			}
+			forbidden := rules.Forbids(cfg.Rules, "", p.ID)
+			if forbidden && !all {
+				continue
+			}
+			l := describe(p, files, cfg.Mode)
+			l.Forbidden = forbidden
+			if l.Attached {
+				// Only of what a model can use: a survey looks at every file.
+				l.denied = p.Denied(ctx, l.set)
+				l.Problems = append(l.Problems, l.denied...)
+			}
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// compatNote says in one line that folders of other programs hold packs, when
+// the configuration lists none of these programs; otherwise it is empty.
+func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
+	if len(cfg.Compat) > 0 {
+		return ""
+	}
+	var names, counts []string
+	for _, name := range config.CompatNames() {
+		catalog, err := packs.Scan(ctx, packs.Options{Roots: a.CompatRoots([]string{name}, a.PacksFolder(cfg))})
+		if err != nil {
+			return ""
+		}
+		if n := len(catalog.All()); n > 0 {
+			names, counts = append(names, name), append(counts, fmt.Sprintf("%s (%d)", name, n))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	file := cfg.File
+	if file == "" {
+		file = cfg.Paths.Config
+	}
+	return fmt.Sprintf("Packs of other programs are here: %s. To find them too, put this line into %s: compat: [%s]",
+		strings.Join(counts, ", "), safetext.Line(file), strings.Join(names, ", "))
+}
+
+// describe says everything about a pack that a person or a program may want to
+// know before it is opened.
+func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
+	set, problems, err := files.Load(p)
+	m := p.Metadata()
+	l := listedPack{
+		Version: m.Version, License: m.License, Compatible: m.Compatibility, AllowedTools: m.AllowedTools, Modes: p.Modes(),
+		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
+		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
+		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
+		Problems: append(slices.Clone(p.Problems), problems...), set: set, unread: p.IsUnread(),
+	}
+	if !p.Offered {
+		l.HiddenInMode = cmp.Or(mode, "Global")
+	}
+	if err != nil {
+		l.Problems = append(l.Problems, diag.Diagnostic{
+			Code: packs.CodeToolsUnreadable, Severity: diag.Error, Message: err.Error(), Hint: "check that the pack's folder is there and can be read",
+		})
+	}
+	if l.Problems == nil {
+		l.Problems = []diag.Diagnostic{}
+	}
+	return l
+}
+
+// printPack prints a line for a pack, as the unified skills have it, and with
+// all, why a model does not see it.
+func printPack(w io.Writer, l listedPack, all bool) {
+	state := ""
+	switch {
+	case l.unread:
+		state = " (not read yet)"
+	case !all:
+	case !l.Valid:
+		state = " (invalid)"
+	case l.ShadowedBy != "":
+		state = " (shadowed)"
+	case !l.Attached:
+		state = " (not attached)"
+	case l.Forbidden:
+		state = " (forbidden by a rule)"
+	case l.HiddenInMode != "":
+		state = fmt.Sprintf(" (for %s, and the mode is %s)", modesLine(l.Modes), safetext.Line(l.HiddenInMode))
+	}
+	fmt.Fprint(w, skillLine(l.PackID, state, cli.OneLine(l.Description, 160), l.Tags))
+	if !all && !l.unread {
+		for _, d := range l.Problems {
+			if d.Severity == diag.Error || slices.Contains(l.denied, d) {
+				fmt.Fprint(w, "    ")
+				cli.PrintProblem(w, d)
+			}
+		}
+	}
+	if all {
+		fmt.Fprintf(w, "    %s, %s: %s\n", l.Source, l.Trust, safetext.Line(l.Path))
+		for _, d := range cli.FoldInfos(l.Problems) {
+			fmt.Fprint(w, "    ")
+			cli.PrintProblem(w, d)
+		}
+	}
+}
+
+// modesLine names modes: "mode Dev", "the modes Dev and Meeting".
+func modesLine(modes []string) string {
+	named := make([]string, len(modes))
+	for i, m := range modes {
+		named[i] = safetext.Line(m)
+	}
+	if len(named) == 1 {
+		return "the mode " + named[0]
+	}
+	return "the modes " + strings.Join(named, ", ")
+}
+
+// shownTool is one tool as show --json prints it.
+type shownTool struct {
+	Name        string `json:"name"`
+	Signature   string `json:"signature"`
+	Description string `json:"description"`
+	// Executable is false for a tool that is only declared; Reason says why.
+	Executable bool   `json:"executable"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Aliases: []string{"get"},
+		Short:   "Show one pack: what it is, its files, its tools, its problems",
+		Example: `  packs-mcp show git-helper --packs ~/packs
+  packs-mcp show acme/billing/refunds --json`,
+		Args:              cli.Misuse(cobra.ExactArgs(1)),
+		ValidArgsFunction: a.completePacks,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], asJSON) },
+	}
+	a.PackFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) show(ctx context.Context, id string, asJSON bool) error {
+	cfg, logger, err := a.Load()
+	if err != nil {
+		return err
+	}
+	lib, err := a.Library(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	p, err := lib.Catalog(ctx).Lookup(id)
+	if err != nil {
+		return err
+	}
+	files := cli.ToolFiles(cfg)
+	out := struct {
+		listedPack
+		Entry  string      `json:"entry"`
+		Docs   []string    `json:"docs,omitempty"`
+		Digest string      `json:"digest,omitempty"`
+		Files  int         `json:"files"`
+		Bytes  int64       `json:"bytes"`
+		Tools  []shownTool `json:"tools"`
+	}{listedPack: describe(p, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
+	var shown []*tools.Tool
+	if out.set != nil {
+		shown = out.set.Tools
+	}
+	tree, err := digest(ctx, p)
+	if err != nil {
+		out.Problems = append(out.Problems, packs.NotDigested(err))
+	} else {
+		out.Digest, out.Files, out.Bytes = tree.Digest, len(tree.Files), tree.Bytes
+		out.Problems = append(out.Problems, p.DeniedProblems(tree, out.set)...)
+		shown = p.WithoutDenied(tree, shown)
+	}
+	for _, t := range shown {
+		out.Tools = append(out.Tools, shownTool{
+			Name: t.Name, Signature: t.Signature(), Description: t.Description,
+			Executable: t.Command != nil, Reason: t.DeclaredOnly,
+		})
+	}
+	out.Forbidden = rules.Forbids(cfg.Rules, "", p.ID)
+	if asJSON {
+		return cli.PrintJSON(a.Stdout, out)
+	}
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "pack\t%s\n", safetext.Line(out.PackID))
+	fmt.Fprintf(w, "name\t%s\n", safetext.Line(out.Name))
+	fmt.Fprintf(w, "description\t%s\n", safetext.Line(out.Description))
+	if len(out.Tags) > 0 {
+		fmt.Fprintf(w, "tags\t%s\n", safetext.Line(strings.Join(out.Tags, ", ")))
+	}
+	for _, line := range [...]struct{ name, text string }{
+		{"version", out.Version}, {"license", out.License}, {"compatibility", out.Compatible},
+		{"allowed-tools", out.AllowedTools}, {"modes", strings.Join(out.Modes, ", ")},
+	} {
+		if line.text == "" {
+			continue
+		}
+		note := ""
+		if line.name == "allowed-tools" {
+			note = " (grants nothing)"
+		}
+		fmt.Fprintf(w, "%s\t%s%s\n", line.name, safetext.Line(line.text), note)
+	}
+	fmt.Fprintf(w, "folder\t%s\n", safetext.Line(out.Path))
+	fmt.Fprintf(w, "entry\t%s\n", safetext.Line(out.Entry))
+	state := stateOf(p, out.HiddenInMode)
+	if out.Forbidden {
+		state += "; a rule forbids everything about it"
+	}
+	fmt.Fprintf(w, "state\t%s\n", state)
+	fmt.Fprintf(w, "trust\t%s (%s)\n", out.Trust, out.Source)
+	fmt.Fprintf(w, "content\t%d files, %d bytes, %s\n", out.Files, out.Bytes, out.Digest)
+	for i, t := range out.Tools {
+		label := ""
+		if i == 0 {
+			label = "tools"
+		}
+		signature := safetext.Line(t.Signature)
+		if !t.Executable {
+			signature += " (declared only: " + safetext.Line(t.Reason) + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\n", label, signature)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	for _, d := range cli.FoldInfos(out.Problems) {
+		cli.PrintProblem(a.Stdout, d)
+	}
+	return nil
+}
+
+func stateOf(p *packs.Pack, mode string) string {
+	switch {
+	case p.IsUnread():
+		return "not read yet, since other packs of its folder are slow to read"
+	case !p.Valid:
+		return "invalid"
+	case p.ShadowedBy != "":
+		return "shadowed by " + safetext.Line(p.ShadowedBy)
+	case !p.Attached:
+		return "not attached; attach it with: packs-mcp attach " + p.ID
+	case !p.Offered:
+		return fmt.Sprintf("attached, but not offered: it is for %s, and the mode is %s", modesLine(p.Modes()), safetext.Line(mode))
+	default:
+		return "attached"
+	}
+}
+
+func digest(ctx context.Context, p *packs.Pack) (*packfs.Tree, error) {
+	dir, err := p.OpenDir()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Digest(ctx, new(packfs.DigestCache))
+}
+
+// completePacks offers the ids of all packs to the shell.
+func (a *app) completePacks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cfg, logger, err := a.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	lib, err := a.Library(cmd.Context(), cfg, logger)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var ids []string
+	for _, p := range lib.Catalog(cmd.Context()).All() {
+		ids = append(ids, p.ID+"\t"+cli.OneLine(p.Description, 60))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

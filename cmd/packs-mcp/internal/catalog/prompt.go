@@ -1,0 +1,132 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server"
+)
+
+// The blocks that prompt prints.
+const (
+	blockPacks           = "packs"
+	blockAvailableSkills = "available_skills"
+	blockSkills          = "skills"
+)
+
+func (a *app) promptCommand() *cobra.Command {
+	format := blockPacks
+	formats := []string{blockPacks, blockAvailableSkills, blockSkills}
+	cmd := &cobra.Command{
+		Use:   "prompt",
+		Short: "Print the block about the attached packs, as models see it",
+		Long: `Print the block about the attached packs, for a prompt of your own:
+
+  packs             what this server's instructions hold, within their bound
+  available_skills  the XML block of Agent Skills, all packs
+  skills            a <skills> block, one line each with source and tags, all packs`,
+		Example: `  packs-mcp prompt --packs ~/packs
+  packs-mcp prompt --format available_skills`,
+		Args: cli.Misuse(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(formats, format) {
+				return &cli.UsageError{Err: fmt.Errorf("--format is %q", format), Hint: "it must be packs, available_skills or skills"}
+			}
+			return a.prompt(cmd.Context(), format)
+		},
+	}
+	a.PackFlags(cmd)
+	cmd.Flags().StringVar(&format, "format", format, "packs, available_skills or skills")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) prompt(ctx context.Context, format string) error {
+	cfg, logger, err := a.Load()
+	if err != nil {
+		return err
+	}
+	lib, err := a.Library(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	forbidden := func(id string) bool { return rules.Forbids(cfg.Rules, "", id) }
+	var text string
+	switch format {
+	case blockAvailableSkills:
+		text = availableSkills(forModels(lib.Catalog(ctx), forbidden))
+	case blockSkills:
+		text = skills(forModels(lib.Catalog(ctx), forbidden))
+	default:
+		text = server.Metadata(ctx, server.Options{
+			Library: lib, Tools: cli.ToolFiles(cfg), Dotted: cfg.ToolNames == config.Dotted,
+			Limits: server.Limits{Description: cfg.Limits.Description},
+		}, forbidden)
+	}
+	_, err = fmt.Fprintln(a.Stdout, text)
+	return err
+}
+
+// forModels are the packs that a model is told of.
+func forModels(c *packs.Catalog, forbidden func(id string) bool) []*packs.Pack {
+	var all []*packs.Pack
+	for _, p := range c.Attached() {
+		if !p.Frontmatter.DisableModelInvocation() && !forbidden(p.ID) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// availableSkills is the block of Agent Skills: each value on a line of its
+// own, escaped the way the reference library does.
+func availableSkills(all []*packs.Pack) string {
+	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;")
+	var b strings.Builder
+	b.WriteString("<available_skills>\n")
+	for _, p := range all {
+		entry := p.Dir
+		if !p.Loose {
+			entry = filepath.Join(p.Dir, filepath.FromSlash(p.Entry))
+		}
+		b.WriteString("<skill>\n")
+		for _, v := range [][2]string{{"name", p.Name}, {"description", p.Description}, {"location", entry}} {
+			fmt.Fprintf(&b, "<%s>\n%s\n</%s>\n", v[0], escape.Replace(safetext.Text(v[1])), v[0])
+		}
+		b.WriteString("</skill>\n")
+	}
+	b.WriteString("</available_skills>")
+	return b.String()
+}
+
+// skills is the block of the unified skills. What would close it is escaped.
+func skills(all []*packs.Pack) string {
+	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	var b strings.Builder
+	b.WriteString("<skills>\n# Available Skills:\n")
+	for _, p := range all {
+		b.WriteString(escape.Replace(skillLine(p.ID, "", cli.OneLine(p.Description, math.MaxInt), p.Tags())))
+	}
+	b.WriteString("</skills>")
+	return b.String()
+}
+
+// skillLine is one pack on one line, as the unified skills have it.
+func skillLine(id, state, description string, tags []string) string {
+	list := ""
+	if len(tags) > 0 {
+		list = " [" + safetext.Line(strings.Join(tags, ", ")) + "]"
+	}
+	return fmt.Sprintf("- [local] %s%s: %s%s\n", id, state, description, list)
+}

@@ -1,0 +1,282 @@
+package changescmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+)
+
+// Events that record what a person did with the changes of a run.
+const (
+	eventChangesApply   audit.Event = "changes.apply"
+	eventChangesDiscard audit.Event = "changes.discard"
+	eventChangesUndo    audit.Event = "changes.undo"
+)
+
+// changesHint says where the IDs of change sets are.
+const changesHint = "packs-mcp changes lists the change sets and their IDs"
+
+func (a *app) changesCommand() *cobra.Command {
+	var asJSON bool
+	var shown string
+	list := func(cmd *cobra.Command, _ []string) error { return a.listChanges(cmd.Context(), asJSON) }
+	cmd := &cobra.Command{
+		Use:   "changes",
+		Short: "Look at what runs changed in your folders, and apply, discard or undo it",
+		Long: `Look at what runs changed in your folders, and apply, discard or undo it. A run works in a
+layer over a folder. What it did there is applied when it ends, except what waits for you:
+protected names, conflicts with your own changes, and runs that did not end by themselves.
+What waits is kept for a day, or for limits.held_age. An ID may be shortened as long as it means one set.`,
+		Example: "  packs-mcp changes\n  packs-mcp changes show 20260110-1504\n  packs-mcp changes undo 20260110-1504",
+		Args:    cli.Misuse(cobra.NoArgs),
+		RunE:    list,
+	}
+	listed := &cobra.Command{
+		Use: "list", Short: "List the change sets, the newest first", Example: "  packs-mcp changes list --json",
+		Args: cli.Misuse(cobra.NoArgs), RunE: list,
+	}
+	show := &cobra.Command{
+		Use: "show ID [PATH...]", Short: "Show the changes of a set that wait for you, as a diff",
+		Example: "  packs-mcp changes show 20260110-1504 CLAUDE.md",
+		Args:    cli.Misuse(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.showChanges(cmd.Context(), args[0], args[1:])
+		},
+	}
+	apply := &cobra.Command{
+		Use: "apply ID [PATH...]", Short: "Apply changes that wait for you",
+		Long: `Apply changes that wait for you. A change whose file you have changed since is applied only
+with --shown, and what "show" printed for it: then it replaces exactly what you saw.`,
+		Example: "  packs-mcp changes apply 20260110-1504 CLAUDE.md",
+		Args:    cli.Misuse(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decideChanges(cmd.Context(), eventChangesApply, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
+				return s.Apply(cmd.Context(), id, shown, args[1:]...)
+			})
+		},
+	}
+	apply.Flags().StringVar(&shown, "shown", "", "the `TOKEN` that show printed")
+	discard := &cobra.Command{
+		Use: "discard ID [PATH...]", Short: "Drop changes that wait for you", Example: "  packs-mcp changes discard 20260110-1504",
+		Args: cli.Misuse(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decideChanges(cmd.Context(), eventChangesDiscard, args[0], args[1:], func(s *changes.Store, id string) (*changes.Set, error) {
+				return s.Discard(cmd.Context(), id, args[1:]...)
+			})
+		},
+	}
+	undo := &cobra.Command{
+		Use: "undo ID", Short: "Take applied changes back, where nothing changed since", Example: "  packs-mcp changes undo 20260110-1504",
+		Args: cli.Misuse(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decideChanges(cmd.Context(), eventChangesUndo, args[0], nil, func(s *changes.Store, id string) (*changes.Set, error) {
+				return s.Undo(cmd.Context(), id)
+			})
+		},
+	}
+	for _, c := range []*cobra.Command{cmd, listed, show, apply, discard, undo} {
+		c.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+		_ = c.MarkFlagFilename("config", "yaml", "yml")
+	}
+	for _, c := range []*cobra.Command{cmd, listed} {
+		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	}
+	cmd.AddCommand(listed, show, apply, discard, undo)
+	return cmd
+}
+
+// changes opens the store of the configuration.
+func (a *app) changes(ctx context.Context) (*config.Config, *changes.Store, error) {
+	cfg, _, err := a.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.ChangeStore(ctx, cfg, nil, func(h changes.Holder) {
+		fmt.Fprintln(a.Stderr, safetext.Line(fmt.Sprintf("Waiting for %s to end. Interrupt to leave everything as it is.", h)))
+	})
+	return cfg, s, err
+}
+
+func (a *app) listChanges(ctx context.Context, asJSON bool) error {
+	_, s, err := a.changes(ctx)
+	if err != nil {
+		return err
+	}
+	sets, err := s.List()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if sets == nil {
+			sets = []*changes.Set{}
+		}
+		return cli.PrintJSON(a.Stdout, struct {
+			Sets []*changes.Set `json:"sets"`
+		}{sets})
+	}
+	for _, set := range sets {
+		a.printSet(set)
+	}
+	if len(sets) == 0 {
+		fmt.Fprintln(a.Stderr, "No changes: no run changed a folder of yours in the last days.")
+	}
+	return nil
+}
+
+// printSet prints a set for a person. Packs and runs wrote most of the words.
+func (a *app) printSet(set *changes.Set) {
+	fmt.Fprintf(a.Stdout, "%s  %s  in %s\n", set.ID, set.Made.Local().Format(time.DateTime), safetext.Quote(set.Folder))
+	switch {
+	case set.Undoes != "":
+		fmt.Fprintf(a.Stdout, "    you took %s back\n", set.Undoes)
+	case set.From != "":
+		fmt.Fprintf(a.Stdout, "    you applied changes of %s\n", set.From)
+	case set.Run.Pack != "":
+		fmt.Fprintf(a.Stdout, "    %s of %s, run %s\n", safetext.Line(set.Run.Tool), safetext.Line(set.Run.Pack), safetext.Line(set.Run.ID))
+	}
+	switch held := set.Count(changes.Held); {
+	case set.Expired:
+		fmt.Fprintln(a.Stdout, "    expired: what waited is gone")
+	case held > 0:
+		fmt.Fprintf(a.Stdout, "    %s for you until %s\n", cli.Counted(held, "change waits", "changes wait"), set.Expires.Local().Format(time.DateTime))
+	}
+	for _, c := range set.Changes {
+		fmt.Fprintf(a.Stdout, "    %-9s %-7s %s", c.State, c.Kind, safetext.Quote(c.Path))
+		for _, why := range []string{c.Reason, c.Note} {
+			if why != "" {
+				fmt.Fprintf(a.Stdout, "  (%s)", safetext.Line(why))
+			}
+		}
+		fmt.Fprintln(a.Stdout)
+	}
+	if set.UndoLost != "" && !set.Expired {
+		fmt.Fprintf(a.Stdout, "    cannot be undone wholly: %s\n", safetext.Line(set.UndoLost))
+	}
+}
+
+func (a *app) showChanges(ctx context.Context, id string, paths []string) error {
+	_, s, err := a.changes(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := s.Get(id)
+	if err != nil {
+		return setHint(err, nil)
+	}
+	v, err := s.Show(ctx, set.ID, paths...)
+	switch {
+	case err != nil:
+		return setHint(err, set)
+	case v.Text() == "" && len(paths) > 0:
+		return setHint(fmt.Errorf("%w %s waits for you at %s", changes.ErrNothing, set.ID, quotedPaths(paths)), set)
+	case v.Text() == "":
+		fmt.Fprintln(a.Stderr, "Nothing of it waits for you.")
+		return nil
+	}
+	_, err = fmt.Fprint(a.Stdout, v.Text())
+	also := ""
+	if len(paths) > 0 {
+		also = ", with the same paths behind it" // of which a token stands for no others
+	}
+	fmt.Fprintf(a.Stderr, "To apply exactly this%s: packs-mcp changes apply %s --shown %s\n", also, v.Set.ID, v.Token)
+	return err
+}
+
+// quotedPaths lists paths for a message.
+func quotedPaths(paths []string) string {
+	all := make([]string, len(paths))
+	for i, p := range paths {
+		all[i] = safetext.Quote(p)
+	}
+	return strings.Join(all, ", ")
+}
+
+// decideChanges does what a person decided in a terminal.
+func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, paths []string, do func(*changes.Store, string) (*changes.Set, error)) (err error) {
+	cfg, s, err := a.changes(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := s.Get(id)
+	if err != nil {
+		return setHint(err, nil)
+	}
+	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	done, err := decideChanges(log, channelCommand, event, set, paths, func(id string) (*changes.Set, error) { return do(s, id) })
+	if err != nil {
+		return setHint(err, set)
+	}
+	a.printSet(done)
+	return left(event, set, done)
+}
+
+// setHint adds to what went wrong with a change set what a person can do about it.
+// set is nil when none was found.
+func setHint(err error, set *changes.Set) error {
+	if errors.Is(err, changes.ErrNotFound) {
+		return cli.WithHint(err, changesHint)
+	}
+	if set == nil {
+		return err
+	}
+	_, gone := os.Stat(set.Folder)
+	switch {
+	case errors.Is(err, changes.ErrExpired):
+		return cli.WithHint(err, "its content was dropped after limits.held_age; have the tool run again")
+	case errors.Is(err, changes.ErrNothing):
+		return cli.WithHint(err, "packs-mcp changes says what became of each of its changes")
+	case errors.Is(err, changes.ErrNotAsShown):
+		return cli.WithHint(err, "packs-mcp changes show %s prints what to give for --shown now", set.ID)
+	case errors.Is(err, changes.ErrOtherFolder), errors.Is(gone, fs.ErrNotExist):
+		return cli.WithHint(err, "put the folder back at %s, or drop what waits: packs-mcp changes discard %s", safetext.Quote(set.Folder), set.ID)
+	}
+	return err
+}
+
+// left says that not all of what a person decided was done.
+func left(event audit.Event, set, done *changes.Set) error {
+	n := done.Count(changes.Held) + done.Count(changes.Refused)
+	switch {
+	case n == 0 || event == eventChangesDiscard: // of which done is the set itself
+		return nil
+	case event == eventChangesUndo && done.Count(changes.Held) > 0:
+		return cli.WithHint(fmt.Errorf("%s not taken back", cli.Counted(n, "change was", "changes were")),
+			"you changed what is there since; packs-mcp changes show %s compares it with what was there before", done.ID)
+	case event == eventChangesUndo:
+		return cli.WithHint(fmt.Errorf("%s not taken back", cli.Counted(n, "change was", "changes were")), "the reason is behind each of them")
+	}
+	return cli.WithHint(fmt.Errorf("%s not applied, and waits still", cli.Counted(n, "change was", "changes were")),
+		"the reason is behind each of them; to replace what you changed yourself, look at it: packs-mcp changes show %s", set.ID)
+}
+
+// channelCommand is the channel of what a person did with the command.
+const channelCommand = "command"
+
+// decideChanges records what a person decided about a set, and then does it. What
+// cannot be recorded is not done.
+func decideChanges(log *audit.Log, channel string, event audit.Event, set *changes.Set, paths []string, do func(id string) (*changes.Set, error)) (*changes.Set, error) {
+	err := log.Append(audit.Entry{
+		Event: event, Run: set.Run.ID, Pack: set.Run.Pack, Tool: set.Run.Tool, Dir: set.Folder, Channel: channel,
+		Changed: paths, Reason: "the change set " + set.ID,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nothing was changed: %w", err)
+	}
+	return do(set.ID)
+}

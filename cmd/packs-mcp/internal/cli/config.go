@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/server"
+)
+
+// Load reads the configuration and makes the logger.
+func (env *Env) Load() (*config.Config, *slog.Logger, error) {
+	over := map[string]string{}
+	set := func(key, value string) {
+		if value != "" {
+			over[key] = value
+		}
+	}
+	set("project", env.Flags.Project)
+	set("http.addr", env.Flags.HTTP)
+	set("http.public_url", env.Flags.PublicURL)
+	set("log.level", env.Flags.LogLevel)
+	set("log.format", env.Flags.LogFormat)
+	cfg, err := config.Load(config.Options{
+		File: env.Flags.Config, FileRequired: env.Flags.Config != "", Environ: env.Environ, Flags: over, Packs: env.Flags.Packs,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	logger := env.Logger(cfg.Log)
+	for _, w := range cfg.Warnings {
+		logger.Warn(w)
+	}
+	return cfg, logger, nil
+}
+
+// Project returns the project folder: the configured one, or the git root of
+// the working folder, or none. A home folder that is in git, as some people's
+// settings are, is no project by itself: tools would find everybody's keys. Nor
+// is the folder in which a server of several people happens to be started: each
+// one's tools would change the files of the others.
+func Project(cfg *config.Config) string {
+	if cfg.Project != "" || SeveralPeople(cfg) {
+		return cfg.Project
+	}
+	return ProjectHere(cfg)
+}
+
+// SeveralPeople reports whether what is served has tokens for more than one.
+func SeveralPeople(cfg *config.Config) bool {
+	who, _ := Credentials(cfg)
+	return cfg.HTTP.Addr != "" && len(who) > 1
+}
+
+// ProjectHere is the git root of the working folder; empty: there is none.
+func ProjectHere(cfg *config.Config) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		parent := filepath.Dir(dir)
+		if parent == dir || dir == cfg.Paths.Home {
+			return ""
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		dir = parent
+	}
+}
+
+// Credentials are who may use the server over HTTP. When nobody is configured, it
+// is whoever has the token that was made; over standard input and output nobody
+// needs one.
+func Credentials(cfg *config.Config) (who []server.Credential, made string) {
+	if cfg.HTTP.Token != "" {
+		who = append(who, server.Credential{Token: cfg.HTTP.Token})
+	}
+	for _, t := range cfg.HTTP.Tokens {
+		who = append(who, server.Credential{Token: t.Token, Person: t.Name})
+	}
+	if len(who) == 0 && cfg.HTTP.Addr != "" {
+		made = rand.Text()
+		who = []server.Credential{{Token: made}}
+	}
+	return who, made
+}
+
+// OwnFiles are the files and folders that this program goes by.
+func OwnFiles(cfg *config.Config) []string {
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Index}
+	if cfg.File != "" {
+		all = append(all, cfg.File)
+	}
+	return all
+}
+
+// SecretFiles are the files and folders that no program of a pack may read: who has
+// read them can answer in a person's place, or be another one.
+func SecretFiles(cfg *config.Config) []string {
+	all := []string{cfg.Paths.State, cfg.Paths.Run}
+	if cfg.HTTP.InFile {
+		all = append(all, cfg.File)
+	}
+	if cfg.HTTP.TLSKey != "" {
+		all = append(all, cfg.HTTP.TLSKey)
+	}
+	return all
+}
+
+// GrantStore is where answers of "always" are kept.
+func GrantStore(cfg *config.Config) *grantfile.Store {
+	return grantfile.Open(filepath.Join(cfg.Paths.State, "grants.json"))
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// A UsageError is a command line that makes no sense.
+type UsageError struct {
+	Err  error
+	Hint string
+}
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// A HintedError says what to do now.
+type HintedError struct {
+	err  error
+	Hint string
+}
+
+func (e *HintedError) Error() string { return e.err.Error() }
+
+func (e *HintedError) Unwrap() error { return e.err }
+
+// WithHint adds what to do now to an error.
+func WithHint(err error, format string, args ...any) error {
+	return &HintedError{err: err, Hint: fmt.Sprintf(format, args...)}
+}
+
+// Report says what went wrong and returns the exit status.
+func (env *Env) Report(err error) int {
+	if err == nil {
+		return 0
+	}
+	if errors.Is(err, ErrSaid) {
+		return 1
+	}
+	hint := ""
+	if e, ok := errors.AsType[*HintedError](err); ok {
+		hint = e.Hint
+	} else if e, ok := errors.AsType[*UsageError](err); ok {
+		hint = e.Hint
+	} else if e, ok := errors.AsType[*audit.UnsafeError](err); ok {
+		hint = e.Hint
+	} else if e, ok := errors.AsType[*packs.NotFoundError](err); ok && len(e.Near) == 0 {
+		hint = "packs-mcp list --all shows every pack there is"
+	} else if _, ok := errors.AsType[*config.Error](err); ok {
+		hint = "correct it and run the command again; nothing was done"
+	} else if errors.Is(err, context.Canceled) {
+		hint = "it was interrupted"
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(safetext.Text(err.Error()), "\n"), "\n") {
+		fmt.Fprintf(env.Stderr, "packs-mcp: error: %s\n", line)
+	}
+	if hint != "" {
+		fmt.Fprintf(env.Stderr, "packs-mcp: hint: %s\n", hint)
+	}
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		return 2
+	}
+	if _, ok := errors.AsType[*config.Error](err); ok {
+		return 2
+	}
+	return 1
+}
+
+// errSaid ends a command with status 1 that has said everything already.
+var ErrSaid = errors.New("said")

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"unicode/utf16"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// PrintJSON prints v for programs to read. Characters that could drive a
+// terminal or deceive a reader are written as \u escapes: the same JSON, and
+// safe to look at.
+func PrintJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
+
+// PrintJSONLine is printJSON on one line.
+func PrintJSONLine(w io.Writer, v any) error { return writeJSON(w, v, "") }
+
+func writeJSON(w io.Writer, v any, indent string) error {
+	text, err := encodeJSON(v, "", indent)
+	if err == nil {
+		_, err = w.Write(append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("printing JSON: %w", err)
+	}
+	return nil
+}
+
+// encodeJSON returns v without a newline at the end, with prefix before all lines but
+// the first.
+func encodeJSON(v any, prefix, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent(prefix, indent)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return visible(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// PrintJSONList is printJSON of an object with a list called name, which is never all
+// in memory, and with a second member, unless that is nil.
+func PrintJSONList[T any](w io.Writer, name string, list iter.Seq[T], then string, value any) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "{\n  %q: [", name)
+	end := "]"
+	for v := range list {
+		text, err := encodeJSON(v, "    ", "  ")
+		if err != nil {
+			return fmt.Errorf("printing JSON: %w", err)
+		}
+		if end != "]" {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(out, "\n    %s", text)
+		end = "\n  ]"
+	}
+	out.WriteString(end)
+	if value != nil {
+		text, err := encodeJSON(value, "  ", "  ")
+		if err != nil {
+			return fmt.Errorf("printing JSON: %w", err)
+		}
+		fmt.Fprintf(out, ",\n  %q: %s", then, text)
+	}
+	out.WriteString("\n}\n")
+	if err := out.Flush(); err != nil { // which has the first error of all
+		return fmt.Errorf("printing JSON: %w", err)
+	}
+	return nil
+}
+
+// visible escapes what is not safe to show in JSON. All of it is inside of
+// strings, since JSON is ASCII outside of them.
+func visible(src []byte) []byte {
+	if safetext.Inspect(src).Total() == 0 {
+		return src
+	}
+	var out []byte
+	for _, r := range string(src) {
+		s := string(r)
+		switch {
+		case r == '\n' || safetext.Line(s) == s:
+			out = append(out, s...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+)
+
+// PacksFolder is the folder whose own packs are found: the project, or, where there is
+// none, the nearest folder from the working folder up that has a folder of packs in
+// it. That makes it no project: no tool gets at it.
+func (env *Env) PacksFolder(cfg *config.Config) string {
+	if dir := Project(cfg); dir != "" || SeveralPeople(cfg) {
+		return dir
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		parent := filepath.Dir(dir)
+		if parent == dir || dir == cfg.Paths.Home {
+			return ""
+		}
+		for _, root := range env.ownRoots(cfg.Compat, dir) {
+			if info, err := os.Stat(root.Dir); err == nil && info.IsDir() {
+				return dir
+			}
+		}
+		dir = parent
+	}
+}
+
+// ownRoots are the folders of packs that a project has, those of other programs
+// included.
+func (env *Env) ownRoots(compat []string, project string) []packs.Root {
+	own := []packs.Root{{
+		Dir: filepath.Join(project, ".packs"), Source: "project", Trust: packs.TrustUntrusted, Inside: project, Optional: true,
+	}}
+	for _, r := range env.CompatRoots(compat, project) {
+		if r.Inside != "" {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
+// Roots are the folders that hold packs, in order of priority: those that were
+// named, the project's own, the user's own, and those of other programs that
+// the configuration lists.
+func (env *Env) Roots(cfg *config.Config, project string) []packs.Root {
+	var all []packs.Root
+	for _, r := range cfg.Packs {
+		root := packs.Root{
+			Dir: r.Path, Source: "config", Trust: packs.TrustUser, Named: true,
+			AttachAll: r.Attach.All, Attach: r.Attach.IDs, Entry: r.Entry, Docs: r.Docs,
+		}
+		if r.Trust == config.TrustUntrusted {
+			root.Trust = packs.TrustUntrusted
+		}
+		if r.Source == config.FromFlag {
+			root.Source = "flag"
+		}
+		all = append(all, root)
+	}
+	// These are looked at without being named, so that nobody misses them.
+	if project != "" {
+		all = append(all, env.ownRoots(nil, project)...)
+	}
+	all = append(all, packs.Root{Dir: cfg.Paths.Packs, Source: "user", Trust: packs.TrustUser, Optional: true})
+	return append(all, env.CompatRoots(cfg.Compat, project)...)
+}
+
+// CompatRoots are the folders of other programs, found and not attached. Those
+// of a project come with it, so nobody vouches for them.
+func (env *Env) CompatRoots(names []string, project string) []packs.Root {
+	var all []packs.Root
+	for _, f := range config.CompatFolders(names, env.Environ, runtime.GOOS, project) {
+		root := packs.Root{Dir: f.Path, Source: f.Name, Trust: packs.TrustUser, Tools: f.Tools, Optional: true}
+		if f.Project {
+			root.Trust, root.Inside = packs.TrustUntrusted, project
+		}
+		all = append(all, root)
+	}
+	return all
+}
+
+// AttachedStore is where attached packs are remembered.
+func AttachedStore(cfg *config.Config) *attach.Store {
+	return attach.Open(filepath.Join(cfg.Paths.State, "attached.json"))
+}
+
+// Library finds the packs. extra roots come first.
+func (env *Env) Library(ctx context.Context, cfg *config.Config, logger *slog.Logger, extra ...packs.Root) (*packs.Library, error) {
+	return packs.NewLibrary(ctx, packs.Options{
+		Roots:  append(extra, env.Roots(cfg, env.PacksFolder(cfg))...),
+		Mode:   cfg.Mode,
+		Attach: env.Flags.Attach,
+		Limits: packs.Limits{
+			EntryDoc: cfg.Limits.EntryDoc, Frontmatter: int(cfg.Limits.Frontmatter), Description: cfg.Limits.Description,
+			ToolsFile: cfg.Limits.ToolsFile, PackSize: cfg.Limits.PackSize,
+		},
+		Logger: logger,
+		Index:  env.index(cfg),
+	}, AttachedStore(cfg))
+}
+
+// index is where this very program keeps what it read of packs; nowhere when it
+// cannot tell itself from another.
+func (env *Env) index(cfg *config.Config) packs.Index {
+	build := buildName(env.Version)
+	if build == "" {
+		return packs.Index{}
+	}
+	return packs.Index{Dir: cfg.Paths.Index, Version: build}
+}
+
+// ToolFiles compiles tools under the configured limits.
+func ToolFiles(cfg *config.Config) *packs.ToolFiles {
+	return packs.NewToolFiles(tools.Limits{
+		Size: int(cfg.Limits.ToolsFile), Count: cfg.Limits.ToolsPerPack, Description: cfg.Limits.Description,
+	}, cfg.Mode)
+}
+
+// ChangeStore opens the store of what runs changed in the user's folders, which all
+// servers share. What would change the questions that are asked stays as it is,
+// whatever its name.
+func (env *Env) ChangeStore(ctx context.Context, cfg *config.Config, logger *slog.Logger, waiting func(changes.Holder)) (*changes.Store, error) {
+	protected := append(slices.Concat(OwnFiles(cfg), SecretFiles(cfg)), cfg.Audit.Path)
+	for _, root := range env.Roots(cfg, Project(cfg)) {
+		protected = append(protected, root.Dir)
+	}
+	return changes.Open(ctx, changes.Options{
+		Dir: filepath.Join(cfg.Paths.State, "changes"), MaxBytes: cfg.Limits.Held, MaxAge: cfg.Limits.HeldAge,
+		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger, Waiting: waiting,
+	})
+}
+
+// buildName tells this program from others, of the same version too: those that
+// somebody builds while they change how packs are read. It is empty when that is
+// not known.
+func buildName(version string) string {
+	file, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, %d bytes of %d", version, info.Size(), info.ModTime().UnixNano())
+}

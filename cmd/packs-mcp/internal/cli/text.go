@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// OneLine is text on one line, escaped, cut to max characters.
+func OneLine(text string, max int) string {
+	r := []rune(safetext.Line(strings.Join(strings.Fields(text), " ")))
+	if len(r) > max {
+		return string(r[:max-1]) + "…"
+	}
+	return string(r)
+}
+
+// PrintProblem prints what is wrong, and what to do.
+func PrintProblem(w io.Writer, d diag.Diagnostic) {
+	fmt.Fprintf(w, "%s: %s\n", d.Severity, safetext.Line(d.String()))
+	if d.Hint != "" {
+		fmt.Fprintf(w, "    hint: %s\n", safetext.Line(d.Hint))
+	}
+}
+
+// FoldInfos returns problems in their order, with one info for all that have the same
+// code and file.
+func FoldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
+	type kind struct{ code, file string }
+	count := make(map[kind]int)
+	for _, d := range problems {
+		if d.Severity == diag.Info {
+			count[kind{d.Code, d.File}]++
+		}
+	}
+	var folded []diag.Diagnostic
+	for _, d := range problems {
+		if d.Severity == diag.Info {
+			n := count[kind{d.Code, d.File}]
+			if n == 0 {
+				continue // told with the first
+			}
+			count[kind{d.Code, d.File}] = 0
+			if n > 1 {
+				d.Message += fmt.Sprintf(" (and %d more like it)", n-1)
+			}
+		}
+		folded = append(folded, d)
+	}
+	return folded
+}
+
+// PrintFinding prints a problem the way editors look for places.
+func PrintFinding(w io.Writer, d diag.Diagnostic) {
+	note := ""
+	if d.Severity != diag.Error {
+		note = " (" + string(d.Severity) + ")"
+	}
+	fmt.Fprintf(w, "%s%s\n", safetext.Line(d.String()), note)
+	if d.Hint != "" {
+		fmt.Fprintf(w, "  hint: %s\n", safetext.Line(d.Hint))
+	}
+}
+
+// Counted returns a number with its noun: "1 problem", "2 problems".
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,364 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A checkup is what doctor finds, as doctor --json prints it. Sections that
+// need a configuration are left out when it does not load.
+type checkup struct {
+	OK       bool             `json:"ok"`    // an approved call could run here
+	Stops    []finding        `json:"stops"` // what keeps calls from running
+	Warnings []finding        `json:"warnings"`
+	Version  string           `json:"version"`
+	System   string           `json:"system"`  // "linux/amd64"
+	AsRoot   bool             `json:"as_root"` // we are root, and so would be what packs run
+	Sandbox  checkedSandbox   `json:"sandbox"`
+	Approval *checkedApproval `json:"approval,omitempty"`
+	Config   checkedConfig    `json:"config"`
+	Packs    *checkedPacks    `json:"packs,omitempty"`
+	Audit    *checkedAudit    `json:"audit,omitempty"`
+	Clients  []foundClient    `json:"clients"`
+}
+
+// A finding is one thing that is amiss, and what to do about it.
+type finding struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+type checkedSandbox struct {
+	Level           sandbox.Level `json:"level"`
+	Required        string        `json:"required,omitempty"`
+	Met             bool          `json:"met"`
+	NetworkEnforced bool          `json:"network_enforced"` // runs are kept to the network they were approved with
+	Trials          []trial       `json:"trials"`
+	Layers          string        `json:"layers"` // how runs change a project: "overlay", or why by copies alone
+	Hint            string        `json:"hint,omitempty"`
+}
+
+// A trial is one level that was tried by running a program under it.
+type trial struct {
+	Level   sandbox.Level `json:"level"`
+	Works   bool          `json:"works"`
+	Means   []string      `json:"means,omitempty"`
+	Gaps    []string      `json:"gaps,omitempty"`
+	Problem string        `json:"problem,omitempty"`
+	TookMS  float64       `json:"took_ms"`
+}
+
+type checkedApproval struct {
+	Policy   string   `json:"policy"`
+	Channels []string `json:"channels"`
+	WaitMS   int64    `json:"wait_ms"`
+	Rules    int      `json:"rules"`
+}
+
+type checkedConfig struct {
+	File     string          `json:"file"` // that is read when it is there
+	Exists   bool            `json:"exists"`
+	OK       bool            `json:"ok"`
+	Problems []configProblem `json:"problems"`
+	Warnings []string        `json:"warnings,omitempty"`
+}
+
+type configProblem struct {
+	Where   string `json:"where,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+}
+
+type checkedPacks struct {
+	Found    int               `json:"found"`
+	Attached int               `json:"attached"`
+	Roots    []checkedRoot     `json:"roots"`
+	Problems []diag.Diagnostic `json:"problems"` // of the roots; those of a pack are in list --all
+}
+
+type checkedRoot struct {
+	Path     string      `json:"path"`
+	Source   string      `json:"source"`
+	Trust    packs.Trust `json:"trust"`
+	Exists   bool        `json:"exists"`
+	Found    int         `json:"found"`
+	Attached int         `json:"attached"`
+	Invalid  int         `json:"invalid"`
+	Shadowed int         `json:"shadowed"`
+}
+
+type checkedAudit struct {
+	Path     string `json:"path"`
+	Exists   bool   `json:"exists"`
+	Writable bool   `json:"writable"`
+	Verified bool   `json:"verified"` // a log that is not there yet is
+	Entries  int    `json:"entries"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what works here, and what keeps packs from running",
+		Long: `Look at everything that a call needs: the sandbox, by running something under each level
+until one works; who can be asked; the configuration; the folders of packs; the audit log;
+and the clients that are set up on this machine. Nothing is changed. The exit status is 0
+when an approved call could run here, and 1 when something stops it.`,
+		Example: `  packs-mcp doctor
+  packs-mcp doctor --packs ~/packs
+  packs-mcp doctor --json | jq .sandbox.level`,
+		Args: cli.Misuse(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.doctor(cmd.Context(), sandbox.Options{}, asJSON)
+		},
+	}
+	a.PackFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, o sandbox.Options, asJSON bool) error {
+	c, err := a.examine(ctx, o)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = cli.PrintJSON(a.Stdout, c)
+	} else {
+		err = printCheckup(a.Stdout, c)
+	}
+	if err != nil {
+		return err
+	}
+	if !c.OK {
+		return cli.ErrSaid
+	}
+	return nil
+}
+
+// examine looks at everything.
+func (a *app) examine(ctx context.Context, o sandbox.Options) (*checkup, error) {
+	c := &checkup{
+		Stops: []finding{}, Warnings: []finding{},
+		Version: a.Version, System: runtime.GOOS + "/" + runtime.GOARCH, AsRoot: os.Geteuid() == 0,
+	}
+	cfg, logger, err := a.Load()
+	if err != nil {
+		if !c.brokenConfig(err) {
+			return nil, err
+		}
+		c.Config.File = a.configFile()
+	} else {
+		c.Config = checkedConfig{
+			File: cfg.File, Exists: cfg.File != "", OK: true, Problems: []configProblem{}, Warnings: cfg.Warnings,
+		}
+		if cfg.File == "" {
+			c.Config.File = cfg.Paths.Config
+		}
+	}
+	o.Logger = logger
+	if err := c.examineSandbox(ctx, o, cfg); err != nil {
+		return nil, err
+	}
+	home, dir := homeOf(a.Environ), ""
+	if cfg != nil {
+		c.Approval = &checkedApproval{Policy: cfg.Approval.Policy, Channels: cfg.Approval.Channels, WaitMS: cfg.Approval.Wait.Milliseconds(), Rules: len(cfg.Rules)}
+		home, dir = cfg.Paths.Home, cli.Project(cfg)
+		if c.Packs, err = a.examinePacks(ctx, cfg, logger); err != nil {
+			return nil, err
+		}
+		c.examineAudit(cfg.Audit.Path)
+	}
+	c.Clients = findClients(clientFiles(runtime.GOOS, a.Environ, home, dir))
+	if c.AsRoot {
+		c.warn("packs-mcp runs as root, and so would what packs run, as far as the sandbox lets it", "start it, or the client that starts it, as an ordinary user")
+	}
+	c.OK = len(c.Stops) == 0
+	return c, nil
+}
+
+func (c *checkup) stop(message, hint string) { c.Stops = append(c.Stops, finding{message, hint}) }
+func (c *checkup) warn(message, hint string) { c.Warnings = append(c.Warnings, finding{message, hint}) }
+
+// brokenConfig notes what is wrong with the configuration, if that is what err
+// is about.
+func (c *checkup) brokenConfig(err error) bool {
+	e, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		return false
+	}
+	c.Config.Exists = true
+	for _, p := range e.Problems {
+		c.Config.Problems = append(c.Config.Problems, configProblem{p.Where, p.Key, p.Message})
+	}
+	c.stop("the configuration does not load", "correct what is said about it above; until then the server does not start")
+	return true
+}
+
+// configFile is the configuration that is read.
+func (a *app) configFile() string {
+	if a.Flags.Config != "" {
+		return a.Flags.Config
+	}
+	if name := cli.Getenv(a.Environ, "PACKS_MCP_CONFIG"); name != "" {
+		return name
+	}
+	paths, err := config.ResolvePaths(a.Environ, runtime.GOOS)
+	if err != nil {
+		return ""
+	}
+	return paths.Config
+}
+
+// examineSandbox finds the level of this machine, and compares it with what
+// cfg, if there is one, requires.
+func (c *checkup) examineSandbox(ctx context.Context, o sandbox.Options, cfg *config.Config) error {
+	runner := sandbox.New(o)
+	defer runner.Close()
+	report := runner.Probe(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := &c.Sandbox
+	s.Level, s.NetworkEnforced, s.Hint = report.Level, report.NetworkEnforced, report.Hint
+	s.Layers = cmp.Or(report.Overlay, sandbox.LayerOverlay.String())
+	for _, t := range report.Trials {
+		s.Trials = append(s.Trials, trial{
+			Level: t.Level, Works: t.Problem == "", Means: t.Means, Gaps: t.Gaps, Problem: t.Problem,
+			TookMS: float64(t.Took.Round(10*time.Microsecond)) / float64(time.Millisecond),
+		})
+	}
+	if cfg == nil {
+		return nil
+	}
+	required, err := sandbox.ParseLevel(cfg.Sandbox.Require)
+	if err != nil {
+		return err
+	}
+	s.Required, s.Met = required.String(), s.Level >= required
+	if !s.Met {
+		c.stop(fmt.Sprintf("runs are confined at level %s here, and the configuration requires %s", s.Level, required), s.Hint)
+	}
+	return nil
+}
+
+// examinePacks counts the packs of each root.
+func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*checkedPacks, error) {
+	lib, err := a.Library(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	catalog := lib.Catalog(ctx)
+	out := &checkedPacks{
+		Found: len(catalog.All()), Attached: len(catalog.Attached()), Roots: []checkedRoot{},
+		Problems: append([]diag.Diagnostic{}, catalog.Problems()...),
+	}
+	for _, r := range a.Roots(cfg, a.PacksFolder(cfg)) {
+		_, err := os.Stat(r.Dir)
+		if r.Optional && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		root := checkedRoot{Path: r.Dir, Source: r.Source, Trust: r.Trust, Exists: err == nil}
+		for _, p := range catalog.All() {
+			if p.Root != r.Dir || p.Source != r.Source {
+				continue
+			}
+			root.Found++
+			switch {
+			case !p.Valid:
+				root.Invalid++
+			case p.ShadowedBy != "":
+				root.Shadowed++
+			case p.Attached:
+				root.Attached++
+			}
+		}
+		out.Roots = append(out.Roots, root)
+	}
+	return out, nil
+}
+
+// examineAudit finds out whether a line could be written, and whether those
+// that are there are as they were written.
+func (c *checkup) examineAudit(path string) {
+	c.Audit = &checkedAudit{Path: path}
+	notWritable := func(err error) {
+		hint := "a call runs only when that is on record: give the folder to this user, or name another file with audit.path"
+		if e, ok := errors.AsType[*audit.UnsafeError](err); ok {
+			err, hint = fmt.Errorf("%q %s", e.Path, e.Reason), e.Hint
+		}
+		c.stop(fmt.Sprintf("the audit log cannot be written: %v", err), hint)
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		c.Audit.Verified = true
+		if err := couldMake(path); err != nil {
+			notWritable(err)
+			return
+		}
+		c.Audit.Writable = true
+		return
+	}
+	c.Audit.Exists = true
+	log, err := audit.Open(path, audit.Options{})
+	if err == nil {
+		err = log.Close()
+	}
+	if err != nil {
+		notWritable(err)
+	} else {
+		c.Audit.Writable = true
+	}
+	report, err := audit.Verify(path)
+	switch {
+	case err != nil:
+		c.warn(fmt.Sprintf("the audit log cannot be read: %v", err), "")
+	case !report.OK:
+		c.warn("the audit log is not as it was written", "packs-mcp audit verify says where")
+	}
+	c.Audit.Verified, c.Audit.Entries = err == nil && report.OK, report.Entries
+}
+
+// couldMake reports why a file could not be made at path, without making it.
+func couldMake(path string) error {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%q is not a folder", dir)
+		}
+		f, err := os.CreateTemp(dir, ".packs-mcp-doctor-*")
+		if err != nil {
+			return fmt.Errorf("in %q: %w", dir, errors.Unwrap(err))
+		}
+		return errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+}
+
+func homeOf(environ []string) string {
+	if runtime.GOOS == "windows" {
+		return cli.Getenv(environ, "USERPROFILE")
+	}
+	return cli.Getenv(environ, "HOME")
+}

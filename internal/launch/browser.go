@@ -1,0 +1,164 @@
+// Package launch starts programs that belong to the user or to this project,
+// and not to a pack: today, the user's browser on a local file.
+//
+// It confines nothing, waits for nothing, and cannot tell whether the person saw
+// the file. Nothing that a pack says may reach it: the program comes from the
+// user's environment or is the system's own, and its only argument that is not
+// fixed there is the file's address. What packs and models run is started by
+// package sandbox, through the gate.
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// ErrNoDisplay is returned where a browser could show nothing: on a system with
+// neither X11 nor Wayland in the environment, and no BROWSER.
+var ErrNoDisplay = errors.New("there is no display to open a browser on")
+
+// Browser starts the user's browser on a file and returns at once. environ is the
+// user's whole environment, as of os.Environ; the browser gets it.
+//
+// BROWSER names the programs to try, separated as in PATH: each is split at
+// spaces, without a shell, quotes keep words together, and %s stands for the
+// file's address, which otherwise comes last. Without BROWSER it is what the
+// system opens such files with. An error means that none could be started.
+func Browser(environ []string, file string) error {
+	candidates, err := plan(environ, runtime.GOOS, file)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, argv := range candidates {
+		err := start(environ, filepath.Dir(file), argv)
+		if err == nil {
+			return nil
+		}
+		failed = append(failed, err)
+	}
+	return fmt.Errorf("starting a browser: %w", errors.Join(failed...))
+}
+
+// start starts a program that outlives this one, or that Wait collects when it
+// ends first.
+func start(environ []string, dir string, argv []string) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	// The run folder is the user's alone. The folder that the server was started
+	// in may be a project of somebody else's.
+	cmd.Env, cmd.Dir = environ, dir
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	// Nobody waits for this: it ends when the browser does.
+	go func() { _ = cmd.Wait() }()
+	return nil
+}
+
+// plan returns the commands to try, in order.
+func plan(environ []string, goos, file string) ([][]string, error) {
+	if !filepath.IsAbs(file) {
+		return nil, fmt.Errorf("the file %q has no absolute path", file)
+	}
+	env := func(name string) (value string) {
+		for _, kv := range environ {
+			if k, v, ok := strings.Cut(kv, "="); ok && (k == name || goos == "windows" && strings.EqualFold(k, name)) {
+				value = v
+			}
+		}
+		return value
+	}
+	address := fileURL(goos, file)
+	if named := env("BROWSER"); named != "" {
+		separator := ":"
+		if goos == "windows" {
+			separator = ";"
+		}
+		var all [][]string
+		for entry := range strings.SplitSeq(named, separator) {
+			if argv := command(entry, address); argv != nil {
+				all = append(all, argv)
+			}
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("BROWSER=%q names no program", named)
+		}
+		return all, nil
+	}
+	switch goos {
+	case "windows":
+		root := env("SystemRoot")
+		if !filepath.IsAbs(root) {
+			root = `C:\Windows`
+		}
+		return [][]string{{root + `\System32\rundll32.exe`, "url.dll,FileProtocolHandler", file}}, nil
+	case "darwin":
+		return [][]string{{"/usr/bin/open", file}}, nil
+	}
+	if env("DISPLAY") == "" && env("WAYLAND_DISPLAY") == "" {
+		return nil, ErrNoDisplay
+	}
+	return [][]string{{"xdg-open", address}}, nil
+}
+
+// fileURL is the address of a file, as browsers take it.
+func fileURL(goos, file string) string {
+	if goos == "windows" {
+		file = "/" + strings.ReplaceAll(file, `\`, "/")
+	}
+	return (&url.URL{Scheme: "file", Path: file}).String()
+}
+
+// command makes one entry of BROWSER a command; nil for an empty one, and for
+// one whose quotes do not end.
+func command(entry, address string) []string {
+	argv, ok := words(entry)
+	if !ok || len(argv) == 0 {
+		return nil
+	}
+	named := false
+	for i := range argv {
+		if i > 0 && strings.Contains(argv[i], "%s") {
+			argv[i] = strings.ReplaceAll(argv[i], "%s", address)
+			named = true
+		}
+	}
+	if !named {
+		argv = append(argv, address)
+	}
+	return argv
+}
+
+// words splits at spaces and tabs that are not inside of quotes.
+func words(s string) (argv []string, ok bool) {
+	var word strings.Builder
+	var quote rune // the open one; 0 when there is none
+	started := false
+	for _, c := range s {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, started = c, true
+		case quote == 0 && (c == ' ' || c == '\t'):
+			if started {
+				argv = append(argv, word.String())
+				word.Reset()
+				started = false
+			}
+		default:
+			word.WriteRune(c)
+			started = true
+		}
+	}
+	if started {
+		argv = append(argv, word.String())
+	}
+	return argv, quote == 0
+}
