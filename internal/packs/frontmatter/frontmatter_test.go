@@ -202,6 +202,29 @@ func TestUTF16(t *testing.T) {
 }
 
 // fieldsOf returns what a document says, but for name and description.
+// specs/skill-md-tools.md, "Example Frontmatter", and the fields of its two tables
+// with their types.
+func TestSpecificationExample(t *testing.T) {
+	yes, ten := true, 10
+	doc, problems := Parse("f", []byte(`---
+name: git-status
+version: 1.0.0
+description: Show git working tree status. Use when user asks about git state, uncommitted changes, or branch info.
+author: gibb.eri.sh
+modes: [Dev, Global]
+read_only: true
+timeout: 10
+---
+`))
+	if doc == nil || len(problems) > 0 {
+		t.Fatalf("Parse = %v, %v, want a document and no problem", doc, problems)
+	}
+	want := Document{Version: "1.0.0", Author: "gibb.eri.sh", Modes: []string{"Dev", "Global"}, ReadOnly: &yes, Timeout: &ten}
+	if diff := cmp.Diff(fieldsOf(&want), fieldsOf(doc)); diff != "" || doc.Name != "git-status" || !strings.HasPrefix(doc.Description, "Show git working tree status. Use when") {
+		t.Errorf("Parse = %+v: -want +got\n%s", doc, diff)
+	}
+}
+
 func fieldsOf(d *Document) any {
 	return []any{d.Tags, d.Modes, d.License, d.Compatibility, d.ArgumentHint, d.Version, d.Author, d.AllowedTools,
 		d.ReadOnly, d.AlwaysAsk, d.Network, d.Timeout, d.DisableModelInvocation, d.UserInvocable}
