@@ -184,7 +184,7 @@ var semver = sync.OnceValue(func() *regexp.Regexp {
 // limit reports a description of more characters than the specification has.
 func (s *subject) limit(severity diag.Severity, v *yaml.Node, text string, limit int, message string) {
 	if n := utf8.RuneCountInString(text); n > limit {
-		s.report(severity, CodeDescription, v, fmt.Sprintf("the description has %d characters, and %s", n, fmt.Sprintf(message, limit)), "shorten it, and move the rest into the body")
+		s.report(severity, CodeDescription, v, fmt.Sprintf("the description has %d characters, and the specification %s", n, fmt.Sprintf(message, limit)), "shorten it, and move the rest into the body")
 	}
 }
 

@@ -1,10 +1,13 @@
 package lint
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
 // Keys that other programs define are no news; a mistyped one is told with what may
@@ -57,6 +60,20 @@ func TestOneCharacter(t *testing.T) {
 		problems := check(t, dir+"/p", Options{}).Packs[0].Problems
 		if len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
 			t.Errorf("%q: %v, want %q", text, problems, want)
+		}
+	}
+}
+
+// A description that is too long for a specification is told both numbers.
+func TestDescriptionLimitSaysBoth(t *testing.T) {
+	for profile, want := range map[Profile]string{
+		SkillMD:     "the description has 1100 characters, and the specification reads only 256",
+		AgentSkills: "the description has 1100 characters, and the specification allows 1024",
+	} {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte("---\nname: p\nversion: 1.0.0\ndescription: " + strings.Repeat("x", 1100) + "\n---\n")}})
+		problems := check(t, dir+"/p", Options{Profile: profile}).Packs[0].Problems
+		if !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Message == want }) {
+			t.Errorf("profile %s: %v, want %q", profile, problems, want)
 		}
 	}
 }
