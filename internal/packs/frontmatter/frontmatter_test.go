@@ -169,16 +169,17 @@ func TestParseFields(t *testing.T) {
 // What stands in the way is named.
 func TestMessages(t *testing.T) {
 	for src, want := range map[string][2]string{
-		"```yaml\n---\nname: a\ndescription: b\n---\n```\n": {"```yaml", "fence"},
-		"---\n```\nname: a\ndescription: b\n```\n---\n":     {"```", "fence"},
-		"!---\nname: a\ndescription: b\n---\n":              {`"!"`, "first line"},
-		"# ---\nname: a\ndescription: b\n---\n":             {`"#"`, "first line"},
-		"---\nname: #a\ndescription: b\n---\n":              {"begins with #", "quotes"},
-		"---\nname: a\ndescription: !Use this\n---\n":       {"begins with !", "quotes"},
-		"---\nname: a\ndescription: Fixes issue #12\n---\n": {"#12", "quotes"},
-		"---\nname: a\ndescription: b\n---# Title\n":        {"# Title", "line of its own"},
-		"---\nname: a\ndescription: caf\xe9s\n---\n":        {"Latin-1", "UTF-8"},
-		"\n\n---\nname: a\ndescription: b\n---\n":           {"before the line ---", "remove"},
+		"```yaml\n---\nname: a\ndescription: b\n---\n```\n":  {"```yaml", "fence"},
+		"---\n```\nname: a\ndescription: b\n```\n---\n":      {"```", "fence"},
+		"!---\nname: a\ndescription: b\n---\n":               {`"!"`, "first line"},
+		"# ---\nname: a\ndescription: b\n---\n":              {`"#"`, "first line"},
+		"---\nname: #a\ndescription: b\n---\n":               {"begins with #", "quotes"},
+		"---\nname: a\ndescription: !Use this\n---\n":        {"begins with !", "quotes"},
+		"---\nname: a\ndescription: Fixes issue #12\n---\n":  {"#12", "quotes"},
+		"---\nname: a\ndescription: b\n---# Title\n":         {`"# Title"`, "line of its own"},
+		"---\r\nname: a\r\ndescription: b\r\n---# Title\r\n": {`"# Title"`, "line of its own"},
+		"---\nname: a\ndescription: caf\xe9s\n---\n":         {"Latin-1", "UTF-8"},
+		"\n\n---\nname: a\ndescription: b\n---\n":            {"before the line ---", "remove"},
 	} {
 		_, problems := Parse("f", []byte(src))
 		if len(problems) == 0 || !strings.Contains(problems[0].Message, want[0]) || !strings.Contains(problems[0].Message+problems[0].Hint, want[1]) {
