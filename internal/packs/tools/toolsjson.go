@@ -313,10 +313,11 @@ func (p *parser) unknownKeys(n, command *node) {
 }
 
 func (p *parser) unknown(n *node, shape *jsonschema.Schema) {
+	known := slices.Sorted(maps.Keys(shape.Properties))
 	for _, m := range n.members {
 		if _, ok := shape.Properties[m.key]; !ok && !ofFunction(n, m) {
 			hint := "remove it, or check its spelling"
-			if meant := near.Names(m.key, slices.Sorted(maps.Keys(shape.Properties)), 1); len(meant) > 0 && len(m.key) > 2 && n.get(meant[0]) == nil {
+			if meant := near.Names(m.key, known, 1); len(meant) > 0 && len(m.key) > 2 && n.get(meant[0]) == nil {
 				hint = fmt.Sprintf("did you mean %q? Otherwise remove it", meant[0])
 			}
 			p.report(diag.Warning, CodeUnknownKey, m.value, fmt.Sprintf("key %+q is not read", clip(m.key)), hint)
