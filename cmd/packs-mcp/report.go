@@ -8,6 +8,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 )
 
 // A reporter says in a server's log what is wrong with the packs: each thing once, and
@@ -68,8 +69,8 @@ func notAttached(id string, all []*packs.Pack) (t trouble, ok bool) {
 		ids = append(ids, p.ID)
 	}
 	hint := "packs-mcp list --all shows all ids"
-	if near := packs.Near(id, ids, 3); len(near) > 0 {
-		hint = "near to it are " + strings.Join(near, ", ")
+	if meant := near.Names(id, ids, 3); len(meant) > 0 {
+		hint = "near to it are " + strings.Join(meant, ", ")
 	}
 	return trouble{id, "--attach names a pack that is not there", hint}, true
 }

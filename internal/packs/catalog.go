@@ -8,11 +8,15 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 )
 
 // modeGlobal is the mode in which every pack without modes, or with this one,
 // is offered.
 const modeGlobal = "Global"
+
+// nearIDs is how many ids an error suggests.
+const nearIDs = 3
 
 // A Catalog is what a scan found. It never changes, and is safe for concurrent
 // use.
@@ -239,7 +243,7 @@ func (c *Catalog) lookup(id string, counts func(*Pack) bool) (*Pack, error) {
 	}
 	switch {
 	case len(matches) == 0 || lower == workspaceID:
-		return nil, &NotFoundError{id, near(lower, ids)}
+		return nil, &NotFoundError{id, near.Names(lower, ids, nearIDs)}
 	case len(matches) > 1:
 		e := &AmbiguousError{ID: id}
 		for _, p := range matches {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -311,6 +312,9 @@ func (s *scanner) walk(v *visit) error {
 		switch {
 		case v.up == nil:
 			s.missing(err)
+		case strangeName(path.Base(p.at)):
+			s.reportDir(p, CodeRootUnreadable, fmt.Sprintf("no path can have the name %q on every system, so nothing in this directory was looked at", path.Base(p.at)),
+				"rename it: no colon, no backslash, and on Windows no space or dot at the end")
 		case !errors.Is(err, packfs.ErrNotFound): // otherwise gone since
 			s.reportDir(p, CodeRootUnreadable, "the directory cannot be read: "+causeOf(err), "check that you may read it")
 		}
@@ -418,10 +422,18 @@ func (s *scanner) follow(top *visit, l place) error {
 	return nil
 }
 
+// strangeName reports whether the rules of packfs refuse every path with that name
+// in it.
+func strangeName(name string) bool {
+	_, err := packfs.Clean(name)
+	return err != nil
+}
+
 // ofPlugin reports whether a folder beside the manifest of a plugin is for other
-// things than packs. Its documents have frontmatter as packs have.
+// things than packs, in any letter case, as some file systems find it. Its documents
+// have frontmatter as packs have.
 func ofPlugin(name string) bool {
-	switch name {
+	switch strings.ToLower(name) {
 	case "agents", "commands", "output-styles", "hooks":
 		return true
 	}

@@ -98,7 +98,7 @@ func TestDiscovery(t *testing.T) {
 		{name: "first document, deeper", tree: "-- a/b/x.md --\nPACK no\n-- a/c/y.md --\nPACK y\n-- a/c/tools.json --\n[]\n-- a/d/README.md --\nPACK d\n-- a/e/z.md --\nPACK z\n-- a/e/tools/t.tool.json --\n{}\n" +
 			"-- a/f/m.md --\n---\nname: m\ndescription: d\n---\n### greet\n#### Command\n```bash\necho hi\n```\n",
 			want: []string{"a/d = a/d/README.md", "a/m = a/f/m.md", "a/y = a/c/y.md", "a/z = a/e/z.md"}},
-		{name: "beside a plugin manifest", tree: "-- p/.claude-plugin/plugin.json --\n{}\n-- p/agents/a.md --\nPACK a\n-- p/agents/deep/tools.json --\n[]\n-- p/agents/deep/b.md --\nPACK b\n-- p/commands/README.md --\nPACK c\n" +
+		{name: "beside a plugin manifest", tree: "-- p/.claude-plugin/plugin.json --\n{}\n-- p/agents/a.md --\nPACK a\n-- p/agents/deep/tools.json --\n[]\n-- p/agents/deep/b.md --\nPACK b\n-- p/Commands/README.md --\nPACK c\n" +
 			"-- p/hooks/h.md --\nPACK h\n-- p/output-styles/o.md --\nPACK o\n-- p/skills/s/SKILL.md --\nPACK s\n-- q/agents/z.md --\nPACK z\n-- q/agents/tools.json --\n[]\n",
 			want: []string{"p/skills/s = p/skills/s/SKILL.md", "q/z = q/agents/z.md"}},
 		{name: "a root that is a plugin", tree: "-- .claude-plugin/plugin.json --\n{}\n-- agents/a.md --\nPACK a\n-- commands/c.md --\nPACK c\n-- other/o.md --\nPACK o\n-- hooks/SKILL.md --\nPACK hooks\n",

@@ -4,6 +4,7 @@ package packs
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -111,4 +112,24 @@ func asSomebody(t *testing.T) (done bool) {
 		t.Errorf("as another user: %v\n%s", err, out)
 	}
 	return true
+}
+
+// A folder whose name no path can have on every system is left out, with the reason
+// and the cure, and it keeps nothing beside it from being found.
+func TestStrangeNamesSayWhy(t *testing.T) {
+	dir := writeTree(t, "-- a:b/SKILL.md --\nPACK x\n-- c/d\\e/f/SKILL.md --\nPACK y\n-- c/SKILL.md --\nPACK c\n")
+	c := scan(t, Options{Roots: []Root{{Dir: dir}}})
+	if diff := cmp.Diff([]string{"c = c/SKILL.md", "! root-unreadable", "! root-unreadable"}, describe(c, dir)); diff != "" {
+		t.Errorf("Scan (-want +got):\n%s", diff)
+	}
+	var files []string
+	for _, d := range c.Problems() {
+		files = append(files, d.File)
+		if !strings.Contains(d.Message, fmt.Sprintf("%q", filepath.Base(d.File))) || !strings.Contains(d.Hint, "rename") {
+			t.Errorf("%+v, want the name, and that it can be changed", d)
+		}
+	}
+	if diff := cmp.Diff([]string{filepath.Join(dir, "a:b"), filepath.Join(dir, "c", `d\e`)}, files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
 }

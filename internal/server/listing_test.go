@@ -320,3 +320,32 @@ func TestListIsOfOneLook(t *testing.T) {
 	}
 	t.Error("the list says that the pack has tools, and has none of them")
 }
+
+// specs/capability-packs.md §5.3: the instructions teach each thing that it
+// requires, naming the tools as the list has them.
+func TestBootstrap(t *testing.T) {
+	w := newWorld(t, triage)
+	instructions := w.initialize()["instructions"].(string)
+	rules, block, found := strings.Cut(instructions, "\n\n")
+	if !found || !strings.HasPrefix(block, "Capability Packs (attached; metadata only):\n- pack_id: triage\n") {
+		t.Fatalf("the instructions are %q, want the rules and then the block", instructions)
+	}
+	for _, want := range []string{
+		`Packs are available only if listed in "Capability Packs (attached; metadata only)".`,
+		"first call capability_packs_open_docs(pack_id)",
+		"call capability_packs_read_file(pack_id, path)",
+		"If has_tools_json is true and you need execution, call capability_packs_enable_tools(pack_id) before any pack tool",
+		"Never assume a pack's contents without opening or reading them",
+		"Prefer asking the user for missing inputs over guessing",
+	} {
+		if !strings.Contains(rules, want) {
+			t.Errorf("the instructions do not say %q:\n%s", want, rules)
+		}
+	}
+	listed := w.listed()
+	for _, name := range regexp.MustCompile(`capability_packs_\w+`).FindAllString(rules, -1) {
+		if !slices.Contains(listed, name) {
+			t.Errorf("the instructions name %s, which is not among %q", name, listed)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -209,8 +210,8 @@ func nearTools(name string, set *tools.Set) []string {
 	for i, t := range set.Tools {
 		all[i] = t.Name
 	}
-	if near := packs.Near(name, all, maxNearTools); len(near) > 0 {
-		return near
+	if meant := near.Names(name, all, maxNearTools); len(meant) > 0 {
+		return meant
 	}
 	return all[:min(len(all), maxNearTools)]
 }

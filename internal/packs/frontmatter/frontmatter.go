@@ -173,7 +173,7 @@ func (p *parser) inspect(src []byte, limit int) *Document {
 
 	if rest, ok := afterMarker(src[block.End:]); ok {
 		p.report(diag.Warning, CodeRecovered, 2+bytes.Count(src[block.Start:block.End], newline), 1,
-			fmt.Sprintf("the line --- that ends the frontmatter has %q behind it, which is read as the first line of the body", clip(string(rest))), "put it on a line of its own")
+			fmt.Sprintf("the line --- that ends the frontmatter has %q behind it, which is read as the first line of the body", clip(string(bytes.TrimSpace(rest)))), "put it on a line of its own")
 	}
 	doc := p.mapping(src[block.Start:block.End])
 	if doc == nil {

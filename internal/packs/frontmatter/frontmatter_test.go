@@ -170,16 +170,17 @@ func TestParseFields(t *testing.T) {
 // What stands in the way is named.
 func TestMessages(t *testing.T) {
 	for src, want := range map[string][2]string{
-		"```yaml\n---\nname: a\ndescription: b\n---\n```\n": {"```yaml", "fence"},
-		"---\n```\nname: a\ndescription: b\n```\n---\n":     {"```", "fence"},
-		"!---\nname: a\ndescription: b\n---\n":              {`"!"`, "first line"},
-		"# ---\nname: a\ndescription: b\n---\n":             {`"#"`, "first line"},
-		"---\nname: #a\ndescription: b\n---\n":              {"begins with #", "quotes"},
-		"---\nname: a\ndescription: !Use this\n---\n":       {"begins with !", "quotes"},
-		"---\nname: a\ndescription: Fixes issue #12\n---\n": {"#12", "quotes"},
-		"---\nname: a\ndescription: b\n---# Title\n":        {"# Title", "line of its own"},
-		"---\nname: a\ndescription: caf\xe9s\n---\n":        {"Latin-1", "UTF-8"},
-		"\n\n---\nname: a\ndescription: b\n---\n":           {"before the line ---", "remove"},
+		"```yaml\n---\nname: a\ndescription: b\n---\n```\n":  {"```yaml", "fence"},
+		"---\n```\nname: a\ndescription: b\n```\n---\n":      {"```", "fence"},
+		"!---\nname: a\ndescription: b\n---\n":               {`"!"`, "first line"},
+		"# ---\nname: a\ndescription: b\n---\n":              {`"#"`, "first line"},
+		"---\nname: #a\ndescription: b\n---\n":               {"begins with #", "quotes"},
+		"---\nname: a\ndescription: !Use this\n---\n":        {"begins with !", "quotes"},
+		"---\nname: a\ndescription: Fixes issue #12\n---\n":  {"#12", "quotes"},
+		"---\nname: a\ndescription: b\n---# Title\n":         {`"# Title"`, "line of its own"},
+		"---\r\nname: a\r\ndescription: b\r\n---# Title\r\n": {`"# Title"`, "line of its own"},
+		"---\nname: a\ndescription: caf\xe9s\n---\n":         {"Latin-1", "UTF-8"},
+		"\n\n---\nname: a\ndescription: b\n---\n":            {"before the line ---", "remove"},
 	} {
 		_, problems := Parse("f", []byte(src))
 		if len(problems) == 0 || !strings.Contains(problems[0].Message, want[0]) || !strings.Contains(problems[0].Message+problems[0].Hint, want[1]) {
@@ -203,6 +204,29 @@ func TestUTF16(t *testing.T) {
 }
 
 // fieldsOf returns what a document says, but for name and description.
+// specs/skill-md-tools.md, "Example Frontmatter", and the fields of its two tables
+// with their types.
+func TestSpecificationExample(t *testing.T) {
+	yes, ten := true, 10
+	doc, problems := Parse("f", []byte(`---
+name: git-status
+version: 1.0.0
+description: Show git working tree status. Use when user asks about git state, uncommitted changes, or branch info.
+author: gibb.eri.sh
+modes: [Dev, Global]
+read_only: true
+timeout: 10
+---
+`))
+	if doc == nil || len(problems) > 0 {
+		t.Fatalf("Parse = %v, %v, want a document and no problem", doc, problems)
+	}
+	want := Document{Version: "1.0.0", Author: "gibb.eri.sh", Modes: []string{"Dev", "Global"}, ReadOnly: &yes, Timeout: &ten}
+	if diff := cmp.Diff(fieldsOf(&want), fieldsOf(doc)); diff != "" || doc.Name != "git-status" || !strings.HasPrefix(doc.Description, "Show git working tree status. Use when") {
+		t.Errorf("Parse = %+v: -want +got\n%s", doc, diff)
+	}
+}
+
 func fieldsOf(d *Document) any {
 	return []any{d.Tags, d.Modes, d.License, d.Compatibility, d.ArgumentHint, d.Version, d.Author, d.AllowedTools,
 		d.ReadOnly, d.AlwaysAsk, d.Network, d.Timeout, d.DisableModelInvocation, d.UserInvocable}

@@ -44,7 +44,7 @@ func (s *subject) agentSkills() {
 	if _, v := s.key("description"); v == nil || v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) == "" {
 		s.report(diag.Error, frontmatter.CodeDescriptionMissing, v, "the frontmatter has no description with text in it", "add a line description: that says what the skill does and when to use it")
 	} else {
-		s.limit(diag.Error, v, v.Value, maxAgentText, "the specification allows %d")
+		s.limit(diag.Error, v, v.Value, maxAgentText, "allows %d")
 	}
 	if _, v := s.key("compatibility"); v != nil {
 		if n := utf8.RuneCountInString(v.Value); v.Kind != yaml.ScalarNode || n > maxCompatibility {

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -124,7 +125,7 @@ func (s *subject) unknownKeys(severity diag.Severity, known []string) {
 		if s.opts.Profile != Default {
 			message = fmt.Sprintf("the frontmatter has a key %q, which the specification does not have", clip(k.Value))
 		}
-		switch meant := packs.Near(k.Value, known, 1); {
+		switch meant := near.Names(k.Value, known, 1); {
 		case len(meant) > 0 && len(k.Value) > 2:
 			hint = fmt.Sprintf("did you mean %q? Otherwise put it below metadata:", meant[0])
 		case slices.Contains(knownKeys(), k.Value):
@@ -184,7 +185,7 @@ var semver = sync.OnceValue(func() *regexp.Regexp {
 // limit reports a description of more characters than the specification has.
 func (s *subject) limit(severity diag.Severity, v *yaml.Node, text string, limit int, message string) {
 	if n := utf8.RuneCountInString(text); n > limit {
-		s.report(severity, CodeDescription, v, fmt.Sprintf("the description has %d characters, and %s", n, fmt.Sprintf(message, limit)), "shorten it, and move the rest into the body")
+		s.report(severity, CodeDescription, v, fmt.Sprintf("the description has %d characters, and the specification %s", n, fmt.Sprintf(message, limit)), "shorten it, and move the rest into the body")
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *subject) skillMD() {
 		s.directory(diag.Error, s.doc.Name) // §2.2 "Must match directory name"
 	}
 	if _, v := s.key("description"); v != nil {
-		s.limit(diag.Warning, v, s.doc.Description, maxSkillText, "of which the specification reads %d")
+		s.limit(diag.Warning, v, s.doc.Description, maxSkillText, "reads only %d")
 	}
 	switch _, v := s.key("version"); {
 	case s.doc.Version == "":

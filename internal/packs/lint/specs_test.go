@@ -1,11 +1,15 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // TestEverySectionHasALine holds docs/specs.md against the specifications:
@@ -27,13 +31,9 @@ func TestEverySectionHasALine(t *testing.T) {
 			}
 			part, _, _ = strings.Cut(part, "\n## ")
 			rows := map[string]int{} // :: section → how many rows are about it
-			for line := range strings.Lines(part) {
-				cells := strings.Split(line, " | ")
-				if len(cells) < 2 || !strings.HasPrefix(line, "| ") {
-					continue
-				}
-				if here := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(cells[1]), "|")); here != "" {
-					rows[sectionKey(strings.TrimPrefix(cells[0], "| "))]++
+			for _, row := range specRows(part) {
+				if len(row) > 1 && row[1] != "" {
+					rows[sectionKey(row[0])]++
 				}
 			}
 			wanted := specSections(string(text))
@@ -47,6 +47,138 @@ func TestEverySectionHasALine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEveryRowNamesATest checks the last column of docs/specs.md: each row names
+// tests that exist, or says why there is nothing to test.
+func TestEveryRowNamesATest(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/specs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := specRows(string(doc))
+	if len(rows) < 150 {
+		t.Errorf("docs/specs.md has %d rows, want those of five specifications", len(rows))
+	}
+	for _, row := range rows {
+		if err := rowProblem(os.DirFS("../../.."), row); err != nil {
+			t.Errorf("docs/specs.md: row %q: %v", row[0], err)
+		}
+	}
+}
+
+func TestRowProblem(t *testing.T) {
+	tree := fstest.MapFS{
+		"root_test.go":               {Data: []byte("package x\n\nfunc TestRoot(t *testing.T) {\n}\n")},
+		"a/b/b_test.go":              {Data: []byte("package b\n\nfunc TestMain(m *testing.M) {\n}\n\nfunc TestOne(t *testing.T) {\n}\n\nfunc TestHelper(t *testing.T, x int) {\n}\n")},
+		"a/b/more_test.go":           {Data: []byte("package b\n\nfunc TestTwo(t *testing.T) {\n}\n")},
+		"a/b/testdata/in/case.txtar": {},
+	}
+	for _, tt := range []struct {
+		here, shown string
+		ok          bool
+	}{
+		{"as it is", "`a/b` `TestOne`", true},
+		{"as it is", "`a/b` `TestOne`, `TestTwo/case`; `.` `TestRoot`", true},
+		{"not applicable: of another program", "—", true},
+		{"*later*", "—", true},
+		{"as it is", "—", false},
+		{"as it is", "", false},
+		{"as it is", "a/b TestOne", false},
+		{"as it is", "`a/b`", false},
+		{"as it is", "`a/b` `TestGone`", false},
+		{"as it is", "`a/b` `TestOne`, `TestGone`", false},
+		{"as it is", "`a/b` `TestTwo/gone`", false},
+		{"as it is", "`a/b` `TestHelper`", false},
+		{"as it is", "`a/b` `TestMain`", false},
+		{"as it is", "`a/c` `TestOne`", false},
+		{"as it is", "`../b` `TestOne`", false},
+		{"as it is", "`a/b` `TestTwo/../case`", false},
+	} {
+		if err := rowProblem(tree, []string{"Section", tt.here, tt.shown}); (err == nil) != tt.ok {
+			t.Errorf("rowProblem(%q, %q) = %v, want a problem: %v", tt.here, tt.shown, err, !tt.ok)
+		}
+	}
+	if err := rowProblem(tree, []string{"Section", "as it is"}); err == nil {
+		t.Error("rowProblem of a row without a last column = nil")
+	}
+}
+
+// specRows returns the cells of each row about a section, without the heads of
+// the tables.
+func specRows(doc string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(doc) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| Section |") {
+			continue
+		}
+		rows = append(rows, strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | "))
+	}
+	return rows
+}
+
+// rowProblem returns what is wrong with the tests that a row of docs/specs.md
+// names, in the source tree root. The last cell lists, for each package, its
+// folder and its tests; a subtest is a file of the package's testdata.
+func rowProblem(root fs.FS, row []string) error {
+	if len(row) != 3 {
+		return fmt.Errorf("%d cells, want a section, what is here, and the tests", len(row))
+	}
+	here, shown := row[1], row[2]
+	if shown == "—" {
+		if strings.Contains(here, "not applicable") || here == "*later*" {
+			return nil
+		}
+		return errors.New(`it names no test, and is neither "not applicable" nor "*later*"`)
+	}
+	for group := range strings.SplitSeq(shown, "; ") {
+		m := specTests.FindStringSubmatch(group)
+		if m == nil {
+			return fmt.Errorf("%q is not a package and its tests, such as `internal/server` `TestExec`", group)
+		}
+		source, err := testSource(root, m[1])
+		if err != nil {
+			return err
+		}
+		for name := range strings.SplitSeq(m[2], ", ") {
+			name, sub, isSub := strings.Cut(strings.Trim(name, "`"), "/")
+			if name == "TestMain" || !strings.Contains(source, "\nfunc "+name+"(t *testing.T) {") {
+				return fmt.Errorf("package %s has no test %s", m[1], name)
+			}
+			if isSub && !hasGolden(root, m[1], sub) {
+				return fmt.Errorf("the test data of package %s has no %s.txtar, which %s would read", m[1], sub, name)
+			}
+		}
+	}
+	return nil
+}
+
+// testSource returns the test files of a package, joined.
+func testSource(root fs.FS, pkg string) (string, error) {
+	files, err := fs.Glob(root, path.Join(pkg, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		return "", fmt.Errorf("there is no package %s with tests", pkg)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		src, err := fs.ReadFile(root, f)
+		if err != nil {
+			return "", err
+		}
+		all.Write(src)
+	}
+	return all.String(), nil
+}
+
+// hasGolden reports whether the test data of a package has an archive of that name.
+func hasGolden(root fs.FS, pkg, name string) bool {
+	found := false
+	_ = fs.WalkDir(root, path.Join(pkg, "testdata"), func(file string, _ fs.DirEntry, err error) error {
+		found = found || err == nil && path.Base(file) == name+".txtar"
+		return nil
+	})
+	return found
 }
 
 // specSections returns what of a specification has a row of its own.
@@ -75,6 +207,7 @@ var (
 	specHeading = regexp.MustCompile(`^#{2,4} (.*\S)`)
 	specNumber  = regexp.MustCompile(`^(\d+(?:\.\d+)*)\.? |^(edge case \d+)\b`)
 	specAside   = regexp.MustCompile(` \*?\([^()]*\)\*?$`)
+	specTests   = regexp.MustCompile("^`([a-z0-9/_-]+|\\.)` (`Test[A-Za-z0-9_]*(?:/[A-Za-z0-9._-]+)?`(?:, `Test[A-Za-z0-9_]*(?:/[A-Za-z0-9._-]+)?`)*)$")
 )
 
 // sectionKey is what a heading and its row have in common: the number, or the

@@ -1,10 +1,15 @@
 package lint
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // Keys that other programs define are no news; a mistyped one is told with what may
@@ -33,6 +38,7 @@ func TestJSONErrorsSayWhere(t *testing.T) {
 		message, hint string
 	}{
 		"[\n {\n  \"name\": \"a\"\n  \"description\": \"d\"\n }\n]": {3, "a comma is missing at the end of line 3", "comma"},
+		"[\n {\"name\": \"a\" \"title\": \"b\"}\n]":                 {2, "a comma is missing before column 15 of line 2", "comma"},
 		"[\n {\"name\": \"a\"}\n {\"name\": \"b\"}\n]":              {2, "a comma is missing at the end of line 2", "comma"},
 		"[\n {\"name\" \"a\"}\n]":                                   {2, "a colon is missing", "colon"},
 		"[\n {name: \"a\"}\n]":                                      {2, "a key must be in double quotes", "double quotes"},
@@ -57,6 +63,41 @@ func TestOneCharacter(t *testing.T) {
 		problems := check(t, dir+"/p", Options{}).Packs[0].Problems
 		if len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
 			t.Errorf("%q: %v, want %q", text, problems, want)
+		}
+	}
+}
+
+// A description that is too long for a specification is told both numbers.
+func TestDescriptionLimitSaysBoth(t *testing.T) {
+	for profile, want := range map[Profile]string{
+		SkillMD:     "the description has 1100 characters, and the specification reads only 256",
+		AgentSkills: "the description has 1100 characters, and the specification allows 1024",
+	} {
+		dir := writeTree(t, []txtar.File{{Name: "p/SKILL.md", Data: []byte("---\nname: p\nversion: 1.0.0\ndescription: " + strings.Repeat("x", 1100) + "\n---\n")}})
+		problems := check(t, dir+"/p", Options{Profile: profile}).Packs[0].Problems
+		if !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Message == want }) {
+			t.Errorf("profile %s: %v, want %q", profile, problems, want)
+		}
+	}
+}
+
+// Keys of a tool that nobody reads are told with what may have been meant, unless
+// that is there as well.
+func TestKeysOfTools(t *testing.T) {
+	const tool = `[{"name": "a", "description": "d", "inputSchema": {"type": "object"}, "command": {"program": "true", %s}, "policy": {%s}, "output": {%s}, %s}]`
+	for _, tt := range []struct{ command, policy, output, own, want string }{
+		{`"argz": []`, `"read_only": true`, `"speak": true`, `"modes": []`, `did you mean "args"?`},
+		{`"args": []`, `"timeout_sec": 5`, `"speak": true`, `"modes": []`, `did you mean "timeout_secs"?`},
+		{`"args": []`, `"read_only": true`, `"extract_feild": "x"`, `"modes": []`, `did you mean "extract_field"?`},
+		{`"args": []`, `"read_only": true`, `"speak": true`, `"exmaples": []`, `did you mean "examples"?`},
+		{`"args": []`, `"read_only": true`, `"speak": true`, `"descriptoin": "d"`, "remove it, or check its spelling"},
+		{`"args": []`, `"read_only": true`, `"speak": true`, `"zzzzzz": "d"`, "remove it, or check its spelling"},
+	} {
+		src := fmt.Sprintf(tool, tt.command, tt.policy, tt.output, tt.own)
+		dir := writeTree(t, []txtar.File{{Name: "tools.json", Data: []byte(src)}})
+		problems := check(t, dir+"/tools.json", Options{}).Packs[0].Problems
+		if len(problems) != 1 || problems[0].Code != tools.CodeUnknownKey || !strings.Contains(problems[0].Hint, tt.want) {
+			t.Errorf("%s: %+v, want %s with %q", src, problems, tools.CodeUnknownKey, tt.want)
 		}
 	}
 }

@@ -137,27 +137,30 @@ func TestSentences(t *testing.T) {
 	missed := 0
 	for _, c := range []struct {
 		name      string
-		docs      []Document
+		docs      func(*testing.T) []Document
 		sentences []sentence
 	}{
-		{"real packs", corpus(t), ofCorpus},
-		{"common packs among 10,000", among(common, 10_000), ofCommon},
+		{"real packs", corpus, ofCorpus},
+		{"common packs among 10,000", func(*testing.T) []Document { return among(common, 10_000) }, ofCommon},
 	} {
-		if len(c.sentences) != 30 {
-			t.Fatalf("%s: %d sentences, want 30", c.name, len(c.sentences))
-		}
-		x := New(c.docs)
-		for _, s := range c.sentences {
-			var got []string
-			for _, h := range x.Search(s.says, 3, Filter{}) {
-				id, _, _ := strings.Cut(c.docs[h.Index].Name, " ")
-				got = append(got, path.Base(id))
+		t.Run(c.name, func(t *testing.T) {
+			if len(c.sentences) != 30 {
+				t.Fatalf("%d sentences, want 30", len(c.sentences))
 			}
-			if !slices.ContainsFunc(s.want, func(want string) bool { return slices.Contains(got, want) }) {
-				missed++
-				t.Logf("%s: Search(%q) = %q, want one of %q", c.name, s.says, got, s.want)
+			docs := c.docs(t)
+			x := New(docs)
+			for _, s := range c.sentences {
+				var got []string
+				for _, h := range x.Search(s.says, 3, Filter{}) {
+					id, _, _ := strings.Cut(docs[h.Index].Name, " ")
+					got = append(got, path.Base(id))
+				}
+				if !slices.ContainsFunc(s.want, func(want string) bool { return slices.Contains(got, want) }) {
+					missed++
+					t.Logf("Search(%q) = %q, want one of %q", s.says, got, s.want)
+				}
 			}
-		}
+		})
 	}
 	if missed > maxMissed {
 		t.Errorf("%d of 60 sentences do not find their pack among the first three, want at most %d", missed, maxMissed)
@@ -166,6 +169,7 @@ func TestSentences(t *testing.T) {
 
 // corpus are the real packs, as they are when the server has them.
 func corpus(t *testing.T) []Document {
+	t.Helper()
 	archive := filepath.Join("..", "..", "..", "..", "shared", "corpora", "packs.tar.gz")
 	f, err := os.Open(archive)
 	if err != nil {

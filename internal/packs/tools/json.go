@@ -198,7 +198,11 @@ func (r *reader) syntax(p int, err error) *jsonError {
 	line := 1 + bytes.Count(r.src[:behind], []byte("\n"))
 	switch {
 	case strings.Contains(problem, "after object key:value pair"), strings.Contains(problem, "after array element"):
-		return &jsonError{CodeJSONSyntax, behind, fmt.Sprintf("a comma is missing at the end of line %d", line), "put a comma there"}
+		where := fmt.Sprintf("at the end of line %d", line)
+		if !bytes.Contains(r.src[behind:p], []byte("\n")) {
+			where = fmt.Sprintf("before column %d of line %d", p-bytes.LastIndexByte(r.src[:p], '\n'), line)
+		}
+		return &jsonError{CodeJSONSyntax, behind, "a comma is missing " + where, "put a comma there"}
 	case strings.Contains(problem, "after object key"):
 		return &jsonError{CodeJSONSyntax, behind, fmt.Sprintf("a colon is missing behind the key on line %d", line), "put a colon between the key and its value"}
 	case strings.Contains(problem, "beginning of object key"), r.isBareKey(p):

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/schemas"
 )
 
@@ -310,9 +312,14 @@ func (p *parser) unknownKeys(n, command *node) {
 }
 
 func (p *parser) unknown(n *node, shape *jsonschema.Schema) {
+	known := slices.Sorted(maps.Keys(shape.Properties))
 	for _, m := range n.members {
 		if _, ok := shape.Properties[m.key]; !ok && !ofFunction(n, m) {
-			p.report(diag.Warning, CodeUnknownKey, m.value, fmt.Sprintf("key %+q is not read", clip(m.key)), "remove it, or check its spelling")
+			hint := "remove it, or check its spelling"
+			if meant := near.Names(m.key, known, 1); len(meant) > 0 && len(m.key) > 2 && n.get(meant[0]) == nil {
+				hint = fmt.Sprintf("did you mean %q? Otherwise remove it", meant[0])
+			}
+			p.report(diag.Warning, CodeUnknownKey, m.value, fmt.Sprintf("key %+q is not read", clip(m.key)), hint)
 		}
 	}
 }

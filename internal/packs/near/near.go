@@ -1,4 +1,5 @@
-package packs
+// Package near finds the names that somebody may have meant who wrote another one.
+package near
 
 import (
 	"cmp"
@@ -14,15 +15,10 @@ const (
 	maxNearLetters = 64  // of each, between what is the same in both
 )
 
-// enoughNear is how many names a message suggests.
-const enoughNear = 3
-
-// near is [Near] with as many names as a message suggests.
-func near(id string, ids []string) []string { return Near(id, ids, enoughNear) }
-
-// Near returns at most so many of names that somebody who wrote name may have
-// meant, the nearest first. Letter case does not matter.
-func Near(name string, names []string, most int) []string {
+// Names returns at most so many of names that somebody who wrote name may have
+// meant, the nearest first. Letter case does not matter. Names may be paths, of
+// which the last segment alone may be meant.
+func Names(name string, names []string, most int) []string {
 	id := strings.ToLower(name)
 	type candidate struct {
 		id       string

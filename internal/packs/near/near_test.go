@@ -1,4 +1,4 @@
-package packs
+package near
 
 import (
 	"fmt"
@@ -78,9 +78,9 @@ func TestNearIsThatOfAWholeComparison(t *testing.T) {
 				letters = slices.Delete(letters, at, at+1)
 			}
 		}
-		got, want := near(string(letters), ids), slowNear(string(letters), ids)
+		got, want := Names(string(letters), ids, 3), slowNear(string(letters), ids)
 		if !slices.Equal(got, want) {
-			t.Errorf("near(%q) = %q, want %q", string(letters), got, want)
+			t.Errorf("Names(%q) = %q, want %q", string(letters), got, want)
 		}
 		if len(got) > 0 {
 			found++
@@ -90,8 +90,8 @@ func TestNearIsThatOfAWholeComparison(t *testing.T) {
 		t.Errorf("something was near to %d ids only", found)
 	}
 	for _, id := range []string{"", "/", "x/", strings.Repeat("x", maxNear), "a\xff"} {
-		if got, want := near(id, ids), slowNear(id, ids); !slices.Equal(got, want) {
-			t.Errorf("near(%q) = %q, want %q", id, got, want)
+		if got, want := Names(id, ids, 3), slowNear(id, ids); !slices.Equal(got, want) {
+			t.Errorf("Names(%q) = %q, want %q", id, got, want)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestNearIsBounded(t *testing.T) {
 	for i := range 10 {
 		ids = append(ids, fmt.Sprintf("pack-%d", i))
 	}
-	if got := near(strings.Repeat("x", maxNear+1), ids); got != nil {
-		t.Errorf("near to a very long id are %q, want none", got)
+	if got := Names(strings.Repeat("x", maxNear+1), ids, 3); got != nil {
+		t.Errorf("Names of a very long id are %q, want none", got)
 	}
 }
