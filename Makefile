@@ -61,9 +61,11 @@ bench-micro:
 bench-sandbox:
 	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o .cache/bench-sandbox ./test/sandbox/bench && .cache/bench-sandbox -n 200
 
-# Applies and undoes change sets while they are killed 200 times; and 200 random
-# trees, with a user and an enemy beside.
+# Applies and undoes change sets while they are killed 200 times, in the package and
+# with the real program at each level; and 200 random trees, with a user and an enemy
+# beside.
 soak-changes:
+	SANDBOX_KILLS=200 go test -count=1 -timeout 30m -run '^TestKilledServer$$' -v ./test/sandbox
 	CHANGES_TEST_ROUNDS=200 go test -count=1 -timeout 30m -run 'TestKill|TestProperty|TestEnemy|TestBusyUser' -v ./internal/sandbox/changes
 
 # 2,000 runs at each level, with random kills; nothing may be left.
