@@ -362,6 +362,9 @@ func (w *Work) meta(o *record.Op, made bool) (err error) {
 		!made && now.IsFile() && (now.Size != o.Was.Size || now.Mtime != o.Was.Mtime && now.Mtime != o.Meta.Mtime):
 		return conflictError(record.ChangedMeanwhile)
 	}
+	if now.IsFile() && now.Nlink > 1 {
+		return conflictError("it has another name, under which it would change as well")
+	}
 	var f *os.File
 	if now.IsDir() {
 		sub, err := d.Sub(name)
