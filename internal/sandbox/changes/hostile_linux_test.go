@@ -251,6 +251,22 @@ func TestHardLinks(t *testing.T) {
 	}
 }
 
+// A folder whose mode the user changed during the run is not removed.
+func TestRemovedFolderChanged(t *testing.T) {
+	for _, format := range formats() {
+		s, dir := openStore(t, nil), t.TempDir()
+		plant(t, dir, map[string]string{"d/": "", "e/": ""})
+		w := begin(t, s, format, Folder{Path: dir})
+		do(t, os.Remove(filepath.Join(w.at, "d")))
+		do(t, os.Remove(filepath.Join(w.at, "e")))
+		w.done()
+		do(t, os.Chmod(filepath.Join(dir, "d"), 0o700))
+		if got := states(w.finish(Ending{})); got["d"] != "rmdir held conflict" || got["e"] != "rmdir applied" {
+			t.Errorf("%s: %v", format, got)
+		}
+	}
+}
+
 func TestHeldRuns(t *testing.T) {
 	for _, format := range formats() {
 		for _, end := range []Ending{{Killed: "the time limit"}, {Review: true}} {
