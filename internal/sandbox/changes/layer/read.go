@@ -239,7 +239,7 @@ func (r *reading) dir(n *pair) error {
 	o.Kind, o.Path, o.Was, o.WasAttrs = record.KindMeta, n.at, n.low, was
 	if why := r.conflict(n); why != "" {
 		o.Why, o.Reason = record.WhyConflict, why
-	} else if r.metaChanged(n.low) {
+	} else if m := r.folder.Marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
 		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
 	if n.low.Perm&write == 0 && n.up.Perm&write != 0 { // what is done in it needs that
@@ -248,12 +248,6 @@ func (r *reading) dir(n *pair) error {
 	}
 	r.dirs = append(r.dirs, o)
 	return r.below(next)
-}
-
-// metaChanged reports whether the user changed a folder's mode or attributes
-// during the run, and nothing in the folder after that.
-func (r *reading) metaChanged(dir *tree.Meta) bool {
-	return r.folder.Marker != 0 && dir.Ctime >= r.folder.Marker && dir.Ctime != dir.Mtime
 }
 
 // baseIfGone keeps what a copy had at the name when the user has nothing there.
@@ -486,7 +480,7 @@ func (r *reading) removed(n *pair) error {
 	}
 	attrs.Split()
 	o := record.Op{Change: record.Change{Kind: record.KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs}
-	if r.metaChanged(n.low) {
+	if m := r.folder.Marker; m != 0 && n.low.Ctime >= m { // its mode, attributes, or what is in it
 		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
 	return r.add(n, o)
