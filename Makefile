@@ -69,12 +69,14 @@ bench-runs:
 # How far past the bounds of folders on disk a run gets; and where no filter can ask
 # the supervisor.
 bench-overshoot:
-	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -o .cache/bench-sandbox ./test/sandbox/bench && CGO_ENABLED=0 go build -o .cache/probe ./internal/sandbox/attack/probe
+	@mkdir -p .cache && CGO_ENABLED=0 go build -trimpath -o .cache/bench-sandbox ./test/sandbox/bench && CGO_ENABLED=0 go build -o .cache/probe ./test/attack/probe
 	@.cache/bench-sandbox -overshoot && .cache/probe block userns,listener -- .cache/bench-sandbox -overshoot
 
-# Applies and undoes change sets while they are killed 200 times; and 200 random
-# trees, with a user and an enemy beside.
+# Applies and undoes change sets while they are killed 200 times, in the package and
+# with the real program at each level; and 200 random trees, with a user and an enemy
+# beside.
 soak-changes:
+	SANDBOX_KILLS=200 go test -count=1 -timeout 30m -run '^TestKilledServer$$' -v ./test/sandbox
 	CHANGES_TEST_ROUNDS=200 go test -count=1 -timeout 30m -run 'TestKill|TestProperty|TestEnemy|TestBusyUser' -v ./internal/sandbox/changes
 
 # 2,000 runs at each level, with random kills; nothing may be left.

@@ -215,6 +215,58 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// A file with another name is not changed under that name, whatever a run does to
+// its mode, times or attributes: the other name may be a hook's.
+func TestHardLinks(t *testing.T) {
+	for _, format := range formats() {
+		s, dir := openStore(t, nil), t.TempDir()
+		plant(t, dir, map[string]string{".git/hooks/pre-commit": "x", "late": "1", "other": "1"})
+		do(t, os.Link(filepath.Join(dir, ".git/hooks/pre-commit"), filepath.Join(dir, "x")))
+		before := look(t, dir)
+		w := begin(t, s, format, Folder{Path: dir})
+		do(t, os.Chmod(filepath.Join(w.at, "x"), 0o755))
+		do(t, os.Chmod(filepath.Join(w.at, "late"), 0o755))
+		set := w.finish(Ending{Review: true})
+		if got := states(set); got["x"] != "replace held review" || got["late"] != "meta held review" {
+			t.Errorf("%s: %v", format, got)
+		}
+		do(t, os.Remove(filepath.Join(dir, "other")))
+		do(t, os.Link(filepath.Join(dir, "late"), filepath.Join(dir, "other")))
+		v, err := s.Show(t.Context(), set.ID)
+		do(t, err)
+		applied, err := s.Apply(t.Context(), set.ID, v.Token)
+		do(t, err)
+		if got := states(applied); got["x"] != "replace applied" || !strings.HasPrefix(got["late"], "meta refused") {
+			t.Errorf("%s: %v", format, got)
+		}
+		after := look(t, dir)
+		if after[".git/hooks/pre-commit"] != before[".git/hooks/pre-commit"] || !strings.HasPrefix(after["x"], "-rwxr-xr-x") || after["other"] != before["late"] {
+			t.Errorf("%s: %v, was %v", format, after, before)
+		}
+		_, err = s.Undo(t.Context(), applied.ID)
+		do(t, err)
+		if after := look(t, dir); after["x"] != before["x"] {
+			t.Errorf("%s: after Undo x is %q, was %q", format, after["x"], before["x"])
+		}
+	}
+}
+
+// A folder whose mode the user changed during the run is not removed.
+func TestRemovedFolderChanged(t *testing.T) {
+	for _, format := range formats() {
+		s, dir := openStore(t, nil), t.TempDir()
+		plant(t, dir, map[string]string{"d/": "", "e/": ""})
+		w := begin(t, s, format, Folder{Path: dir})
+		do(t, os.Remove(filepath.Join(w.at, "d")))
+		do(t, os.Remove(filepath.Join(w.at, "e")))
+		w.done()
+		do(t, os.Chmod(filepath.Join(dir, "d"), 0o700))
+		if got := states(w.finish(Ending{})); got["d"] != "rmdir held conflict" || got["e"] != "rmdir applied" {
+			t.Errorf("%s: %v", format, got)
+		}
+	}
+}
+
 func TestHeldRuns(t *testing.T) {
 	for _, format := range formats() {
 		for _, end := range []Ending{{Killed: "the time limit"}, {Review: true}} {

@@ -30,7 +30,8 @@ type Work struct {
 	folder  *tree.Dir
 	stage   *tree.Dir // nil: nothing was staged
 	record  *record.Record
-	touched map[string]bool // folders whose names changed
+	touched map[string]bool       // folders whose names changed
+	makes   map[string]*record.Op // :: path → the op that makes something new there; nil: not looked yet
 }
 
 // Prepare makes the stage if the set needs one, and takes git's locks. Where

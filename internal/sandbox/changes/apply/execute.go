@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
@@ -99,7 +100,7 @@ func (w *Work) do(o *record.Op) error {
 	d, err := w.folder.Walk(dir)
 	if err != nil {
 		if o.Kind == record.KindRemove || o.Kind == record.KindRmdir {
-			if errors.Is(err, fs.ErrNotExist) {
+			if errors.Is(err, fs.ErrNotExist) || w.overtaken(o) {
 				return nil
 			}
 		}
@@ -117,6 +118,28 @@ func (w *Work) do(o *record.Op) error {
 		return w.create(d, name, o)
 	}
 	return w.replace(d, name, o)
+}
+
+// overtaken reports whether a later op gave the name of what o removes, or of a
+// folder that it is in, to something new. It could not have before o was carried
+// out, so o was, and then the program was killed.
+func (w *Work) overtaken(o *record.Op) bool {
+	if w.makes == nil {
+		w.makes = map[string]*record.Op{}
+		for i := range w.record.Ops {
+			if p := &w.record.Ops[i]; p.State == record.Applied && p.Makes() && p.Was == nil {
+				w.makes[p.Path] = p
+			}
+		}
+	}
+	for at := o.Path; at != "."; at = path.Dir(at) {
+		if p := w.makes[at]; p != nil && p.State == record.Applied {
+			if m, err := w.staged(p.Slot); err == nil && m == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // staged returns what lies in the op's slot; nil: nothing.
@@ -294,6 +317,9 @@ func (w *Work) rmdir(d *tree.Dir, name string, o *record.Op) error {
 		return tree.IgnoreMissing(err)
 	}
 	if now.Ino != o.Was.Ino || !now.IsDir() {
+		if w.overtaken(o) {
+			return nil
+		}
 		return conflictError(record.ChangedMeanwhile)
 	}
 	if err := d.Rmdir(name); err != nil {
@@ -335,6 +361,9 @@ func (w *Work) meta(o *record.Op, made bool) (err error) {
 		!made && (now.Ino != o.Was.Ino || now.Type != o.Was.Type || now.Perm != o.Was.Perm && now.Perm != o.Meta.Perm),
 		!made && now.IsFile() && (now.Size != o.Was.Size || now.Mtime != o.Was.Mtime && now.Mtime != o.Meta.Mtime):
 		return conflictError(record.ChangedMeanwhile)
+	}
+	if now.IsFile() && now.Nlink > 1 {
+		return conflictError("it has another name, under which it would change as well")
 	}
 	var f *os.File
 	if now.IsDir() {

@@ -353,7 +353,11 @@ func (r *reading) file(n *pair) error {
 		if n.low.Perm == n.up.Perm && n.low.Mtime == n.up.Mtime && o.WasAttrs.Equal(attrs) {
 			return nil
 		}
-		o.Kind, o.Note = record.KindMeta, ""
+		// With another name, perhaps a protected one, the file would change under that
+		// as well. Then it is replaced.
+		if n.low.Nlink <= 1 {
+			o.Kind, o.Note = record.KindMeta, ""
+		}
 	}
 	if n.up.Perm&(tree.SetUID|tree.SetGID) != 0 {
 		o.State, o.Why, o.Reason = record.Refused, record.WhySetID, "set-user-ID and set-group-ID are never applied"
@@ -373,7 +377,7 @@ func (r *reading) file(n *pair) error {
 		o.Kind = record.KindReplace
 	}
 	if n.low != nil && n.low.Nlink > 1 && o.Note == "" && o.Kind == record.KindReplace {
-		o.Note = "it was one of several names of a file; the others keep the old content"
+		o.Note = "it was one of several names of a file; the others stay as they are"
 	}
 	return r.add(n, o)
 }
@@ -475,5 +479,9 @@ func (r *reading) removed(n *pair) error {
 		return err
 	}
 	attrs.Split()
-	return r.add(n, record.Op{Change: record.Change{Kind: record.KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs})
+	o := record.Op{Change: record.Change{Kind: record.KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs}
+	if m := r.folder.Marker; m != 0 && n.low.Ctime >= m { // its mode, attributes, or what is in it
+		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
+	}
+	return r.add(n, o)
 }
