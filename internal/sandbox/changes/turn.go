@@ -85,6 +85,7 @@ type folder struct {
 	git    *GitFolder
 	own    []string // paths in the folder that are in Options.Own
 	whole  bool     // the folder itself is
+	inGit  bool     // see InGit
 }
 
 // Begin waits for the turn in all of the folders, finishes what a dead server
@@ -159,7 +160,7 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path: resolved, dir: dir, git: want.Git}
+	f := &folder{path: resolved, dir: dir, git: want.Git, inGit: InGit(resolved)}
 	if f.meta, err = dir.Stat(); err != nil {
 		_ = dir.Close()
 		return nil, err
