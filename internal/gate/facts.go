@@ -167,6 +167,9 @@ func layers(all []sandbox.Layer) []string {
 		if l.IsGit() {
 			words += ", git " + l.Git.Dir + " of " + l.Git.Common
 		}
+		if l.Commits {
+			words += ", with commits"
+		}
 		out = append(out, l.Folder+" ("+words+")")
 	}
 	return out

@@ -167,7 +167,7 @@ func layerWords(l sandbox.Layer, policy *sandbox.Policy) string {
 		words = "commits are applied when it ends; everything else waits for you"
 	case policy.Review || l.IsGit():
 		words = "held when it ends; every change waits for you"
-	case policy.GitWrite:
+	case policy.GitWrite && l.Commits:
 		words = "applied when it ends, commits too; protected names wait for you"
 	}
 	if l.Kind != sandbox.LayerOverlay {

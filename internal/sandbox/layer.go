@@ -38,6 +38,10 @@ type Layer struct {
 	// worktree or a submodule that is elsewhere. All of it is protected; with
 	// [Policy.GitWrite], commits are applied. Zero: it is any other folder.
 	Git changes.GitFolder
+
+	// Commits says that [Policy.GitWrite] holds for the repository whose working tree
+	// Folder is. It does not hold for others that a run may change.
+	Commits bool
 }
 
 // IsGit reports whether the folder is a git folder outside of its working tree.
@@ -275,36 +279,35 @@ func (l *layers) finish(ctx context.Context, p *Policy, res *Result, lost bool) 
 	if l == nil || l.turn == nil {
 		return
 	}
-	end := changes.Ending{Review: p.Review, GitWrite: p.GitWrite}
+	end := changes.Ending{Review: p.Review}
 	switch {
 	case res.Cause != CauseExit:
 		end.Killed = res.Cause.words()
 	case lost:
 		end.Killed = "what watched over it was killed"
 	}
-	var all []changes.Layer
+	var failed []error
 	for _, one := range l.all {
-		switch {
-		case one.index < 0:
-		case one.dir == nil:
-			res.ChangesProblem = "what the run changed is lost: " + lostLayer
-		default:
-			all = append(all, changes.Layer{Folder: one.index, Dir: one.dir, Copy: one.copy})
+		if one.index < 0 {
+			continue
 		}
+		if one.dir == nil {
+			failed = append(failed, errLostLayer)
+			continue
+		}
+		end.GitWrite = p.GitWrite && (one.Commits || one.IsGit())
+		// What came of the run is not lost because nobody waits for it any more.
+		sets, err := l.turn.Finish(context.WithoutCancel(ctx), end, changes.Layer{Folder: one.index, Dir: one.dir, Copy: one.copy})
+		res.Changes = append(res.Changes, sets...)
+		failed = append(failed, err)
 	}
-	if len(all) == 0 {
-		return
-	}
-	// What came of the run is not lost because nobody waits for it any more.
-	sets, err := l.turn.Finish(context.WithoutCancel(ctx), end, all...)
-	res.Changes = sets
-	if err != nil {
+	if err := errors.Join(failed...); err != nil {
 		res.ChangesProblem = err.Error()
 	}
 }
 
-// lostLayer says why an overlay left nothing to apply.
-const lostLayer = "the sandbox helper did not hand it over"
+// errLostLayer says why an overlay left nothing to apply.
+var errLostLayer = errors.New("what the run changed is lost: the sandbox helper did not hand it over")
 
 // closeLayers gives back what the layers hold. What the run changed is lost,
 // unless it was taken before.

@@ -74,6 +74,7 @@ func TestLayerPrograms(t *testing.T) {
 				}
 				policy, c := inProject(t, dir, p.script)
 				policy.Layers, policy.GitWrite = r.Layers(t.Context(), []string{dir}), p.commit
+				policy.Layers[0].Commits = p.commit
 				policy.Limits.Timeout = 5 * time.Minute // a cold build on a busy machine
 				for _, program := range p.needs {
 					if path, err := exec.LookPath(program); err == nil {

@@ -220,7 +220,7 @@ type Policy struct {
 	Limits  Limits
 
 	Review   bool // no change in a layer is applied before a person has seen it
-	GitWrite bool // commits in a layer are applied, as git's data
+	GitWrite bool // commits in layers with Commits or Git are applied, as git's data
 }
 
 // An Image says that what a run finds at the absolute folder or file At is what

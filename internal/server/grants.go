@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
 // A Grant opens something of the user's own to tools that would not get it
@@ -167,6 +168,8 @@ func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write 
 		return ""
 	case within(path, pack.Dir):
 		return "is in the pack, which stays as it is"
+	case changes.InGit(path):
+		return "is git's own data, which no grant of a folder opens; git: write takes commits of the project over"
 	case slices.ContainsFunc(append(slices.Clone(s.opts.Own), s.opts.AuditLog), func(own string) bool {
 		return own != "" && (within(own, path) || within(path, own))
 	}):

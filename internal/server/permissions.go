@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -66,6 +67,11 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kin
 	m.policy.Review = p.Review
 	s.grant(m, pack, kind, tool)
 	m.policy.Layers = s.opts.Gate.Layers(ctx, m.changes)
+	for i := range m.policy.Layers {
+		l := &m.policy.Layers[i]
+		// A granted folder is another repository's, or has some in it.
+		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.in().workspace)}, l.Folder)
+	}
 	if elsewhere {
 		s.outerGit(ctx, m, dir, p.ReadOnly)
 	}
@@ -82,6 +88,9 @@ func (s *Server) outerGit(ctx context.Context, m *permissions, dir string, readO
 	}
 	// No layer is in another.
 	apart := !slices.ContainsFunc(m.changes, func(dir string) bool { return within(dir, outer) || within(outer, dir) })
+	if m.policy.GitWrite && !readOnly && !apart {
+		m.leaveOut("git: write", "does not hold for "+safetext.Quote(outer)+", the project's git folder: it is in a folder that is granted as a whole, and stays as it is")
+	}
 	if m.policy.GitWrite && !readOnly && apart {
 		if l := s.opts.Gate.Layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {
 			l[0].Git = git

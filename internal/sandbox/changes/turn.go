@@ -106,7 +106,7 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, Names: s.names}}
+	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, InGit: InGit(resolved), Names: s.names}}
 	if f.meta, err = dir.Stat(); err != nil {
 		_ = dir.Close()
 		return nil, err

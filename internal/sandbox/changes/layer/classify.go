@@ -223,7 +223,7 @@ func foldPath(p string) string {
 // inGit reports whether the path is in a git folder: by its name, or by what is
 // in the folder, or will be.
 func (c *classifier) inGit(at string) bool {
-	if c.folder.Git != nil || c.git["."] {
+	if c.folder.Git != nil || c.folder.InGit || c.git["."] {
 		return true
 	}
 	for dir := at; dir != "."; dir = path.Dir(dir) {

@@ -26,6 +26,7 @@ type Folder struct {
 	Names  *protect.Names // protected
 	Own    []string       // more protected paths, below the folder, with slashes
 	Whole  bool           // all of the folder is protected
+	InGit  bool           // the folder is in a git folder: every name in it is git's
 }
 
 // A GitFolder says where git's files are below a Folder, with slashes; "." is

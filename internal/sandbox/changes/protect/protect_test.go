@@ -33,6 +33,71 @@ func TestReason(t *testing.T) {
 	}
 }
 
+// What tools obey because it is there is protected at any depth and in any letter
+// case, and what runs only when a person builds, tests or starts the project is
+// not.
+func TestReasonOfTools(t *testing.T) {
+	n, err := New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tool, names := range map[string][]string{
+		"agents": {
+			".mcp.json", ".claude/settings.local.json", ".cursor/mcp.json", ".codex/config.toml", ".gemini/settings.json", ".amp/settings.json",
+			".aiignore", ".aiexclude", ".geminiignore", ".codeiumignore", ".clineignore", ".rooignore", ".cursorindexingignore",
+			".github/skills/x/SKILL.md", ".github/copilot/settings.json", ".github/copilot-instructions.md",
+		},
+		"editors": {
+			".vscode/launch.json", ".idea/runConfigurations/x.xml", ".devcontainer/devcontainer.json", ".exrc", ".nvim.lua", ".lazy.lua", ".neoconf.json",
+			".dir-locals.el", ".theia/tasks.json", ".factorypath", ".bsp/sbt.json", ".metals/settings.json", ".ruby-lsp/Gemfile", ".swiftpm/x",
+			"rust-analyzer.toml", "CMakePresets.json", "CMakeUserPresets.json",
+		},
+		"shells": {
+			".envrc", ".envrc.local", ".direnv/x", "flake.nix", "shell.nix", "devenv.nix", "devenv.local.nix", "devenv.yaml", "pixi.toml", ".pixi/envs/default/bin/python",
+			".flox/env/manifest.toml", ".venv/bin/activate", "venv/bin/activate", ".bashrc", "Microsoft.PowerShell_profile.ps1", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc",
+			"mise.toml", "mise.local.toml", ".config/mise/config.toml", ".miserc.toml", ".tool-versions", ".prototools", "aqua.yaml", "aqua.yml", ".go-version",
+			".swift-version", ".bun-version", ".deno-version", ".dvmrc", ".opentofu-version",
+		},
+		"git": {
+			".lfsconfig", ".hooks/pre-commit", ".husky/pre-commit", "prek.toml", "hk.pkl", "hk.local.pkl", ".rusty-hook.toml", ".cargo-husky/hooks/pre-commit",
+			"lefthook.jsonc", ".config/lefthook.yml", "lefthook-local.yml", ".pre-commit-config.yml",
+		},
+		"package managers and builds": {
+			".npmrc", ".yarn/sdks/x", "pnpm-workspace.yaml", ".pnpmfile.mjs", ".cargo/config.toml", "rust-toolchain.toml", "go.work", "sitecustomize.py", "x.pth", ".mambarc",
+			"jupyter_notebook_config.py", "jupyter_server_config.json", "jupyter_config.py", "ipython_config.py", ".irbrc", ".rdbgrc", ".byebugrc", ".bundle/config",
+			".mvn/jvm.config", "user.bazelrc", "tools/bazel", "Directory.Solution.targets", "global.json",
+		},
+		"linters in editors": {
+			"eslint.config.mjs", ".oxlintrc.json", ".markdownlint.cjs", ".markdownlint.mjs", ".markdownlint-cli2.cjs", ".graphqlrc.js", "graphql.config.ts", "tailwind.config.js",
+			"svelte.config.js", ".golangci.yml", ".php-cs-fixer.dist.php", "phpstan.neon.dist", ".phpactor.json", "pylintrc", "pylintrc.toml", ".pylintrc.toml",
+		},
+		"other machines": {
+			".github/workflows/x.yml", ".github/dependabot.yaml", ".azure-pipelines/x.yml", "buildspec.yml", "buildspec.yaml", "codemagic.yaml", "bitrise.yml",
+			".build.yml", ".builds/x.yml", ".tekton/x.yaml", ".harness/x.yaml", ".mergify.yml", ".mergify/config.yml", "renovate.json5",
+		},
+	} {
+		for _, name := range names {
+			for _, p := range []string{name, "deep/er/" + name, strings.ToUpper(name)} {
+				if n.Reason(p) == "" {
+					t.Errorf("%s: Reason(%q) is empty", tool, p)
+				}
+			}
+		}
+	}
+	for _, p := range []string{
+		"package.json", "package-lock.json", "Makefile", "build.rs", "Cargo.toml", "Cargo.lock", "go.mod", "go.sum", "vendor/x/y.go", "pyproject.toml", "setup.py", "setup.cfg",
+		"tox.ini", "conftest.py", "requirements.txt", "Gemfile", "Rakefile", "pom.xml", "build.gradle", "build.gradle.kts", "CMakeLists.txt", "Dockerfile", "docker-compose.yml",
+		"compose.yaml", "vite.config.ts", "webpack.config.js", "tsconfig.json", "main.tf", "x.ipynb", ".gitignore", ".editorconfig", "tools/bazel.md", "src/flake.nix.md",
+		"profile.ps1.md", "src/hooks/useX.ts", "docs/venv.md", "global.js", "config.json",
+	} {
+		for _, p := range []string{p, "deep/" + p} {
+			if why := n.Reason(p); why != "" {
+				t.Errorf("Reason(%q) = %q, want none: it is the project's own code", p, why)
+			}
+		}
+	}
+}
+
 func TestNew(t *testing.T) {
 	for _, bad := range []string{"", "/", "*", "**", "a//b", "a/../b", "["} {
 		if _, err := New([]string{bad}, nil); err == nil {

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// files are those below a folder, each with a digest. The index, which git may
+// refresh, is left out.
+func files(t *testing.T, dirs ...string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || d.Name() == "index" {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			all[path] = fmt.Sprintf("%x", sha256.Sum256(data))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// A granted folder opens no git data in it or around it: not the project's own git
+// folder, which is elsewhere in it, nor another repository's, with git: write or
+// without. What the question says is so.
+func TestGrantedFoldersWithGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git: not on this machine")
+	}
+	const tree = `
+-- acme/git/SKILL.md --
+---
+name: git
+description: Commits.
+---
+-- acme/git/tools.json --
+{"tools": [{"name": "sh", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
+  "command": {"program": "./sh", "args": ["{{script}}"], "cwd": "project"}}]}
+-- acme/git/sh* --
+#!/bin/sh
+eval "$1"
+`
+	const commit = `git add made && git commit -qm second`
+	script := `export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
+		plant() { mkdir -p "$1/hooks"; echo evil >"$1/hooks/pre-commit"; printf '[core]\n\tfsmonitor = /tmp/evil\n' >>"$1/config"; echo x >"$1/commondir"; }
+		echo made >made; ` + commit + `
+		plant ../main/.git; plant ../other/.git; plant ../../own/.git; plant ../../bare.git; echo evil >../../hooked/.git/hooks/pre-commit
+		for r in ../other ../../own; do (cd $r && echo made >made && ` + commit + `); done
+		rm -f ../other/.git/HEAD
+		exit 0`
+	// At none, the path in the worktree's .git file leads out of the run's copy.
+	for _, level := range []sandbox.Level{sandbox.LevelFull, sandbox.LevelPartial} {
+		for _, git := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, git: write is %v", level, git), func(t *testing.T) {
+				box := confined(t, level)
+				root := withoutLinks(t.TempDir())
+				at := func(name string) string { return filepath.Join(root, name) }
+				for _, dir := range []string{"src/main", "src/other", "own", "hooked"} {
+					runGit(t, root, "init", "-q", "-b", "main", dir)
+					runGit(t, at(dir), "commit", "-q", "--allow-empty", "-m", "one")
+				}
+				runGit(t, root, "init", "-q", "--bare", "bare.git")
+				runGit(t, at("src/main"), "worktree", "add", "-q", "-b", "side", at("src/project"))
+				watched := []string{at("src/main/.git"), at("src/other/.git"), at("own/.git"), at("bare.git"), at("hooked/.git")}
+				before := files(t, watched...)
+				w := newWorld(t, tree, box, func(s *setup) {
+					s.server.Project = at("src/project")
+					s.server.Grants = []Grant{{Pack: "acme/git", Tool: "sh", Git: git, Write: []string{at("src"), at("own"), at("bare.git"), at("hooked/.git/hooks")}}}
+				})
+				w.answer = decide("once")
+				w.initialize()
+				w.enable("git")
+				got, _ := w.tool("git__sh", map[string]any{"script": script})
+				if diff := cmp.Diff(before, files(t, watched...)); diff != "" {
+					t.Errorf("git data in granted folders changed (-before +after):\n%s\n%v", diff, got)
+				}
+				if made, err := os.ReadFile(at("src/project/made")); string(made) != "made\n" {
+					t.Errorf("made = %q, %v, want it applied: only git's data is not\n%v", made, err, got)
+				}
+				q := w.lastQuestion()
+				for _, words := range []string{at("bare.git"), at("hooked/.git/hooks"), "is git's own data, which no grant of a folder opens"} {
+					if !says(q, words) {
+						t.Errorf("the question has not %q:\n%s", words, q)
+					}
+				}
+				if says(q, "commits too") || says(q, "commits are applied when it ends") {
+					t.Errorf("the question says that commits are applied:\n%s", q)
+				}
+				if says(q, "it is in a folder that is granted as a whole") != git {
+					t.Errorf("the question does not say what git: write does not hold for:\n%s", q)
+				}
+			})
+		}
+	}
+}
