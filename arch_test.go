@@ -44,7 +44,7 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/sandbox/changes", "internal/safetext", "internal/spans"}, mcp: true},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
-		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/changes", "internal/safetext"}, run: true},
+		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/changes", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},
 		{dir: "internal/sandbox/changes/protect"},
@@ -57,6 +57,7 @@ func theMap() []row {
 		// nor whether.
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
 		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
+		{dir: "internal/caches"},
 		{dir: "internal/private"},
 		{dir: "internal/rules"},
 		{dir: "internal/safetext"},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -214,6 +215,7 @@ type service struct {
 	require  sandbox.Level
 	runner   *sandbox.Runner // the gate's; nil until it is there
 	copies   *copies.Store   // the gate's
+	caches   *caches.Store   // the gate's
 	changes  *changes.Store  // the runner's
 	traces   *telemetry.Traces
 	counter  *counter // nil when the person is asked here and nowhere else
@@ -259,6 +261,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		s.traces = telemetry.Start(a.environ, versionName(), logger)
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
+	s.caches = cacheStore(cfg)
 	programs := new(sandbox.Lookuper)
 	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{
@@ -268,7 +271,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
-		Copies: s.copies, Grants: grantStore(cfg).Among(people(cfg, who)),
+		Copies: s.copies, Caches: s.caches, Grants: grantStore(cfg).Among(people(cfg, who)),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here {
@@ -297,7 +300,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
 			Run: sandbox.Limits{
 				Timeout: l.Timeout, CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
-				FileSize: l.FileSize, Workspace: l.Workspace, Layer: l.Layer, LayerNames: l.LayerNames,
+				FileSize: l.FileSize, Workspace: l.Workspace, Layer: l.Layer, LayerNames: l.LayerNames, Cache: l.Cache, CacheNames: l.CacheNames,
 				Output: int(l.Output), OutputMerged: 2 * int(l.OutputMarkdown), OutputTotal: l.OutputTotal,
 			},
 		},
@@ -335,6 +338,14 @@ func (a *app) changeStore(ctx context.Context, cfg *config.Config, logger *slog.
 	})
 }
 
+// manyCaches is how many full caches there may be, together as large.
+const manyCaches = 8
+
+// cacheStore is where tools' caches are.
+func cacheStore(cfg *config.Config) *caches.Store {
+	return caches.Open(cfg.Paths.Caches, caches.Options{Bytes: manyCaches * cfg.Limits.Cache})
+}
+
 // copyDir is where runs find copies of folders that can have no other layer: in
 // the user's cache, since files clone only within one file system. Empty when it
 // cannot be made: the system's temporary folder is good enough.
@@ -368,7 +379,7 @@ func grants(cfg *config.Config) []server.Grant {
 
 // own are the files and folders that this program goes by.
 func own(cfg *config.Config) []string {
-	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Index}
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
 	if cfg.File != "" {
 		all = append(all, cfg.File)
 	}
@@ -394,6 +405,9 @@ func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 	box := s.gate.Sandbox(ctx)
 	if err := s.copies.Sweep(ctx); err != nil {
 		logger.Warn("what is left of private copies is not all removed", "err", err)
+	}
+	if err := s.caches.Sweep(ctx); err != nil {
+		logger.Warn("old caches of tools are not all removed", "err", err)
 	}
 	var means, gaps []string
 	for _, t := range box.Trials {
