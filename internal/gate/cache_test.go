@@ -68,7 +68,7 @@ func TestCacheIsOfItsFacts(t *testing.T) {
 		{"other arguments", func(r *Request) { r.Run.Command.Args = []string{"Grace"}; r.Arguments = []byte(`{"who":"Grace"}`) }, true},
 		{"another chat", func(r *Request) { r.Caller.Chat = "stdio-2" }, true},
 		{"another person", func(r *Request) { r.Caller.Person = "grace" }, false},
-		{"whoever has the token", func(r *Request) { r.Caller.Origin = OriginNetwork }, false},
+		{"the client of this machine", func(r *Request) { r.Caller.Origin = OriginClient }, false},
 		{"another pack", func(r *Request) { r.Pack.ID = "other" }, false},
 		{"a pack of the same name from another root", func(r *Request) { r.Pack.Dir = "/elsewhere/triage" }, false},
 		{"a changed pack", func(r *Request) { r.Pack.Digest = "sha256:" + strings.Repeat("ac", 32) }, false},
@@ -112,7 +112,7 @@ func TestNoCache(t *testing.T) {
 // The question says it, the log says it, and a full cache is emptied.
 func TestCacheIsSaid(t *testing.T) {
 	b, built, _ := withCaches(t)
-	if q := b.ask(cachedRun()); !strings.Contains(q.Text, "keeps      \"go-build\"\n           a cache between its runs, up to 1 GiB\n") {
+	if q := b.ask(cachedRun()); !strings.Contains(q.Text, "keeps      \"go-build\"\n               a cache between its runs, up to 1 GiB\n") {
 		t.Errorf("the question does not name the cache:\n%s", q.Text)
 	}
 	if q := b.ask(toolRun()); strings.Contains(q.Text, "cache") {
