@@ -222,7 +222,7 @@ func TestForget(t *testing.T) {
 func TestSweep(t *testing.T) {
 	dir := folder(t)
 	now := time.Now()
-	s := Open(dir, Options{Count: 3, Bytes: 100, Age: time.Hour, Now: func() time.Time { return now }})
+	s := Open(dir, Options{Count: 4, Bytes: 100, Age: time.Hour, Now: func() time.Time { return now }})
 	for i, c := range []struct {
 		key   string
 		bytes int64
@@ -239,6 +239,11 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	killed := filepath.Join(dir, key("f")) // whose server was killed
+	if err := errors.Join(os.MkdirAll(filepath.Join(killed, dataName), 0o700), os.WriteFile(filepath.Join(killed, openName), nil, 0o600),
+		os.WriteFile(filepath.Join(killed, aboutName), []byte(`{"subject":"f","name":"x"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for _, left := range []string{"gone-X", "somebody's"} {
 		if err := os.MkdirAll(filepath.Join(dir, left, "deep"), 0o700); err != nil {
 			t.Fatal(err)
@@ -247,7 +252,7 @@ func TestSweep(t *testing.T) {
 	if err := s.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// a is the newest, b does not fit beside it, c does, d is too old, e is in use.
+	// f is not known to be whole, a is the newest, b does not fit beside it, c does, d is too old, e is in use.
 	if got, want := names(t, dir), []string{key("a"), key("c"), key("e"), "somebody's"}; !cmp.Equal(got, want) {
 		t.Errorf("there are %v, want %v", got, want)
 	}

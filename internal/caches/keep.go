@@ -139,7 +139,7 @@ func (s *Store) surplus(root *os.Root, about *About) (gone []string) {
 	}
 	slices.SortFunc(all.caches, func(a, b Entry) int { return b.Used.Compare(a.Used) }) // what is to stay first
 	for _, e := range all.caches {
-		old := e.About == About{} || now.Sub(e.Used) > s.o.Age ||
+		old := e.About == About{} || e.open || now.Sub(e.Used) > s.o.Age ||
 			about != nil && e.About.Subject == about.Subject && e.About.Version != about.Version
 		if keep, room = keep-1, room-e.Bytes; keep >= 0 && room >= 0 && !old {
 			continue
@@ -158,7 +158,8 @@ type Entry struct {
 	Bytes int64     // after the last run that ended
 	Used  time.Time // last
 
-	key string
+	key  string
+	open bool // it is in use, or its last server was killed
 }
 
 // entries are what the folder of a Store has in it.
@@ -183,6 +184,8 @@ func (s *Store) entries(root *os.Root) (all entries) {
 		case isKey(name):
 			e := Entry{Bytes: sizeOf(root, name), Used: info.ModTime(), key: name}
 			e.About, _ = aboutOf(root, name)
+			_, err := root.Lstat(filepath.Join(name, openName))
+			e.open = !errors.Is(err, fs.ErrNotExist)
 			all.caches = append(all.caches, e)
 		}
 	}
