@@ -42,17 +42,17 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/config", "internal/gate", "internal/packs", "internal/safetext", "internal/sandbox/changes", "internal/server"}},
-		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/gate", "internal/launch", "internal/private", "internal/safetext"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/safetext", "internal/sandbox/changes", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate", "internal/safetext", "internal/sandbox"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
 		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/safetext", "internal/sandbox/changes"}},
-		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/safetext", "internal/sandbox"}, run: true}, // it tries each level
+		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/caches", "internal/config", "internal/packs", "internal/safetext", "internal/sandbox"}, run: true}, // it tries each level
 		{dir: "cmd/packs-mcp", may: []string{"*"}, run: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/sandbox/changes", "internal/safetext", "internal/spans"}, mcp: true},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
-		{dir: "internal/gate", may: []string{"internal/audit", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/changes", "internal/safetext"}, run: true},
+		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/changes", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
 		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},
 		{dir: "internal/sandbox/changes/protect"},
@@ -72,6 +72,7 @@ func theMap() []row {
 		// nor whether.
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
 		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
+		{dir: "internal/caches"},
 		{dir: "internal/private"},
 		{dir: "internal/rules"},
 		{dir: "internal/safetext"},

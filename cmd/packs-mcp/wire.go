@@ -13,6 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -34,6 +35,7 @@ type service struct {
 	require  sandbox.Level
 	runner   *sandbox.Runner // the gate's; nil until it is there
 	copies   *copies.Store   // the gate's
+	caches   *caches.Store   // the gate's
 	changes  *changes.Store  // the runner's
 	traces   *telemetry.Traces
 	counter  *counter // nil when the person is asked here and nowhere else
@@ -79,6 +81,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		s.traces = telemetry.Start(a.Environ, a.Version, logger)
 	}
 	s.copies = copies.Open(cfg.Paths.Copies, copies.Options{Pack: cfg.Limits.PackSize})
+	s.caches = cli.CacheStore(cfg)
 	programs := new(sandbox.Lookuper)
 	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{
@@ -90,7 +93,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	asking := gate.Options{
 		Runner: s.runner, Log: s.traces.Tracer().Recorder(s.log), Logger: logger, Server: s.name, Require: s.require,
 		Policy: cfg.Approval.Policy, Prompts: cfg.Approval.Prompts, People: people(cfg, who), Rules: cfg.Rules, Channels: cfg.Approval.Channels,
-		Copies: s.copies, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
+		Copies: s.copies, Caches: s.caches, Grants: cli.GrantStore(cfg).Among(people(cfg, who)),
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here {
@@ -119,7 +122,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
 			Run: sandbox.Limits{
 				Timeout: l.Timeout, CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
-				FileSize: l.FileSize, Workspace: l.Workspace, Layer: l.Layer, LayerNames: l.LayerNames,
+				FileSize: l.FileSize, Workspace: l.Workspace, Layer: l.Layer, LayerNames: l.LayerNames, Cache: l.Cache, CacheNames: l.CacheNames,
 				Output: int(l.Output), OutputMerged: 2 * int(l.OutputMarkdown), OutputTotal: l.OutputTotal,
 			},
 		},
@@ -172,6 +175,9 @@ func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 	box := s.gate.Sandbox(ctx)
 	if err := s.copies.Sweep(ctx); err != nil {
 		logger.Warn("what is left of private copies is not all removed", "err", err)
+	}
+	if err := s.caches.Sweep(ctx); err != nil {
+		logger.Warn("old caches of tools are not all removed", "err", err)
 	}
 	var means, gaps []string
 	for _, t := range box.Trials {

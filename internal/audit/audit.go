@@ -112,6 +112,7 @@ type Entry struct {
 	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
 	Closed        []string `json:"closed,omitempty"`  // of run.start: folders of Reads that it was to change, and could get no layer for
 	Review        string   `json:"review,omitempty"`  // of run.start: who says that no change is applied before a person has seen it, as "config.yaml:12"
+	Cache         string   `json:"cache,omitempty"`   // of run.start: what the tool calls the folder of Writes that it keeps between its runs
 	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
 
 	ExitCode    *int     `json:"exit_code,omitempty"`
@@ -120,9 +121,10 @@ type Entry struct {
 	StdoutBytes int64    `json:"stdout_bytes,omitempty"`
 	StderrBytes int64    `json:"stderr_bytes,omitempty"`
 	DurationMS  int64    `json:"duration_ms,omitempty"`
-	CPUMS       int64    `json:"cpu_ms,omitempty"`    // processor time
-	MaxRSS      int64    `json:"max_rss,omitempty"`   // bytes of the largest process
-	Artifacts   []string `json:"artifacts,omitempty"` // paths in the workspace
+	CPUMS       int64    `json:"cpu_ms,omitempty"`     // processor time
+	MaxRSS      int64    `json:"max_rss,omitempty"`    // bytes of the largest process
+	CacheFull   bool     `json:"cache_full,omitempty"` // the cache was emptied after the run, or after others that use it as well
+	Artifacts   []string `json:"artifacts,omitempty"`  // paths in the workspace
 
 	// Of a changes event: paths in the folder Dir, held and refused ones with reasons.
 	Set     string   `json:"set,omitempty"` // id of the change set
@@ -147,8 +149,9 @@ type Limits struct {
 	Memory     int64 `json:"memory"` // bytes, of each process
 	Processes  int   `json:"processes"`
 	OpenFiles  int   `json:"open_files"`
-	FileSize   int64 `json:"file_size"` // bytes
-	Workspace  int64 `json:"workspace"` // bytes
+	FileSize   int64 `json:"file_size"`       // bytes
+	Workspace  int64 `json:"workspace"`       // bytes
+	Cache      int64 `json:"cache,omitempty"` // bytes between runs, of a tool with one
 	OutputSize int64 `json:"output_total"`
 }
 

@@ -162,6 +162,9 @@ type Limits struct {
 	Layer      int64 // what a run may change of the user's folders, in bytes
 	LayerNames int   // the same, in files, folders and links
 
+	Cache      int64 // what a tool may keep between its runs, in bytes
+	CacheNames int   // the same, in files, folders and links
+
 	Held    int64         // changes that wait for the user, and what undoing takes
 	HeldAge time.Duration // after which they go
 
@@ -233,6 +236,8 @@ func Default() *Config {
 			Workspace:      gib,
 			Layer:          512 * mib,
 			LayerNames:     100_000,
+			Cache:          gib,
+			CacheNames:     100_000,
 			Held:           gib,
 			HeldAge:        24 * time.Hour,
 			EnabledTools:   60,

@@ -90,6 +90,8 @@ limits:
   workspace: 1GiB           # of a workspace
   layer: 512MiB             # what a run may change of your folders, all together; at level full in memory
   layer_names: 100000       # the same, in files, folders and links
+  cache: 1GiB               # what a tool may keep between its runs in a cache; twice that while one runs
+  cache_names: 100000       # the same, in files, folders and links
   held: 1GiB                # changes that wait for you, and what undoing takes; more is refused
   held_age: 24h             # after this, what waits is dropped
   enabled_tools: 60         # of a chat

@@ -226,7 +226,7 @@ func (f *fileReader) grantedPath(s string, write bool) (string, string) {
 		}
 		return p, ""
 	}
-	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run, own.Copies, own.Index} {
+	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run, own.Copies, own.Caches, own.Index} {
 		if holds(ours) {
 			return "", "whoever writes there could change what packs-mcp does, which keeps " + show(ours) + ": name another folder"
 		}

@@ -93,6 +93,8 @@ func keys() []key {
 		size("limits.workspace", kib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Workspace }),
 		size("limits.layer", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Layer }),
 		count("limits.layer_names", 100, 10_000_000, func(c *Config) *int { return &c.Limits.LayerNames }),
+		size("limits.cache", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Cache }),
+		count("limits.cache_names", 100, 10_000_000, func(c *Config) *int { return &c.Limits.CacheNames }),
 		size("limits.held", mib, 1024*gib, func(c *Config) *int64 { return &c.Limits.Held }),
 		duration("limits.held_age", time.Hour, 30*24*time.Hour, func(c *Config) *time.Duration { return &c.Limits.HeldAge }),
 		count("limits.enabled_tools", 1, 1000, func(c *Config) *int { return &c.Limits.EnabledTools }),

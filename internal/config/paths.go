@@ -18,6 +18,7 @@ type Paths struct {
 	Audit      string // audit.jsonl
 	Run        string // sockets and the like, of running servers
 	Copies     string // private copies of packs; what is there can be made again
+	Caches     string // what tools keep between their runs; what is there can be made again
 	Index      string // what was read of packs; what is there can be made again
 }
 
@@ -55,6 +56,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		p.Audit = join(goos, root, "audit.jsonl")
 		p.Run = join(goos, root, "run")
 		p.Copies = join(goos, root, copies)
+		p.Caches = join(goos, root, caches)
 		p.Index = join(goos, root, index)
 		return p, nil
 	}
@@ -118,6 +120,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 	p.Workspaces = join(goos, data, "workspaces")
 	p.Audit = join(goos, state, "audit.jsonl")
 	p.Copies = join(goos, cache, copies)
+	p.Caches = join(goos, cache, caches)
 	p.Index = join(goos, cache, index)
 	return p, nil
 }
@@ -125,6 +128,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 // The folders of what can be made again.
 const (
 	copies = "copies"
+	caches = "caches"
 	index  = "index"
 )
 

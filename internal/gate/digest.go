@@ -74,6 +74,7 @@ func (r *Run) addPlan(s sum, level sandbox.Level) {
 	s.add("may write", p.Writable...)
 	s.add("layers", layers(p.Layers)...)
 	s.add("changes", fmt.Sprint(p.Review), fmt.Sprint(p.GitWrite), r.ReviewRule)
+	s.add("cache", r.Cache, p.Cache)
 	s.add("private", p.Private...)
 	for _, l := range p.Links {
 		s.add("link", l.Path, l.Target)

@@ -17,6 +17,7 @@ const (
 	factInterpreter = "interpreter"
 	factNetwork     = "network"
 	factEnviron     = "environment"
+	factCache       = "cache"
 	factArgs        = "arguments"
 	factInputs      = "files of the arguments"
 	factReads       = "files that it can read"
@@ -60,6 +61,7 @@ func (r *Request) runFacts(level sandbox.Level) []Fact {
 		{"may change", r.masked(p.Writable...)},
 		{"may change in a layer", layers(p.Layers)},
 		{"changes", changeRules(&p)},
+		{factCache, cacheFact(run)},
 		{"private", r.masked(p.Private...)},
 		{"links", links(p.Links)},
 		{"images", images(p.Images)},
@@ -185,6 +187,11 @@ func changeRules(p *sandbox.Policy) []string {
 		out = append(out, "commits are applied")
 	}
 	return out
+}
+
+// cacheFact names what a tool keeps between its runs.
+func cacheFact(r *Run) []string {
+	return slices.DeleteFunc([]string{r.Cache, r.Policy.Cache}, func(s string) bool { return s == "" })
 }
 
 func images(all []sandbox.Image) []string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -109,6 +110,9 @@ type Options struct {
 	// Copies makes the private copies of packs that programs are started from;
 	// nil: they are started from the pack's own folder.
 	Copies Copier
+	// Caches keeps what tools keep between their runs; nil: a tool that wants a cache
+	// does not run.
+	Caches *caches.Store
 	// Channels are the ways in which a person can be asked: ChannelElicitation,
 	// ChannelPage, ChannelTerminal. Nil is elicitation alone.
 	Channels []string
@@ -140,7 +144,8 @@ type Gate struct {
 	rules   []rules.Rule
 	store   GrantStore // nil: nothing holds in every chat
 	copies  Copier     // nil: packs are not copied
-	ask     []string   // the channels
+	caches  *caches.Store
+	ask     []string // the channels
 	wait    time.Duration
 	pending time.Duration
 	full    bool
@@ -199,7 +204,7 @@ func New(o Options) (*Gate, error) {
 	}
 	return &Gate{
 		runner: o.Runner, log: o.Log, logger: o.Logger, server: o.Server,
-		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies,
+		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
 		states:   st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,

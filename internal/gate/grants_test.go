@@ -202,6 +202,7 @@ var packDifferences = []difference{
 }
 
 var runDifferences = []difference{
+	{"a cache", func(r *Request) { r.Run.Cache = "go-build" }, `cache: now also "go-build"`, false},
 	{"more network (RP-03)", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, "network was none, is full", false},
 	{"one more variable (RP-03)", func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=hunter2") }, `"TOKEN"`, false},
 	{"one variable less", func(r *Request) { r.Run.Command.Env = r.Run.Command.Env[:1] }, `"MODE"`, false},

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -163,13 +164,22 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		return nil, err
 	}
 	defer release()
+	var leave func(caches.Held)
+	if policy.Cache, leave, err = p.cache(ctx); err != nil {
+		return nil, err
+	}
+	held := caches.Held{Bytes: -1}
+	defer func() { leave(held) }()
 	command := p.req.Run.Command
 	command.RunID, command.Pack, command.Tool = p.run, p.req.Pack.ID, p.req.Run.Tool
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
 	command.Waiting = p.waiting
+	if policy.Cache != "" {
+		command.Env = append(command.Env, "PACKS_CACHE="+policy.Cache)
+	}
 
 	start := p.runEntry(audit.EventRunStart)
-	p.reach(&start)
+	p.reach(&start, &policy)
 	if err := g.append(start); err != nil {
 		return nil, err
 	}
@@ -182,6 +192,8 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		end.Sandbox = result.Level.String()
 		end.StdoutBytes, end.StderrBytes = result.Stdout.Total, result.Stderr.Total
 		end.DurationMS = result.Duration.Milliseconds()
+		held = caches.Held(result.Cache)
+		end.CacheFull = held.Full
 		end.CPUMS, end.MaxRSS = result.Usage.CPU.Milliseconds(), result.Usage.MaxRSS
 		for _, a := range result.Artifacts {
 			end.Artifacts = append(end.Artifacts, a.Path)
@@ -282,6 +294,29 @@ func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func
 	return policy, release, nil
 }
 
+// cache takes the folder into use that the tool keeps between its runs, and returns
+// what gives it back; without one, the folder is empty. Its key is the digest of all
+// that a grant for the run would be bound to. So a run finds what the runs left that
+// one answer covers, and nothing of any other.
+func (p *Permit) cache(ctx context.Context) (folder string, leave func(caches.Held), err error) {
+	run, pack := p.req.Run, p.req.Pack
+	if run.Cache == "" {
+		return "", func(caches.Held) {}, nil
+	}
+	if p.gate.caches == nil {
+		return "", nil, p.Withhold("this server keeps no caches, and the tool wants one", "Tell the user; the tool cannot run here.")
+	}
+	c, err := p.gate.caches.Take(ctx, digestOf(p.req.facts(p.box.Level)), caches.About{
+		Subject: p.req.subject(), Version: pack.Digest + " " + run.Definition,
+		Person: p.req.Caller.Person, Pack: pack.ID, Tool: run.Tool, Name: run.Cache,
+	})
+	if err != nil {
+		p.gate.logger.Warn("the tool's cache cannot be used; nothing was started", "pack", pack.ID, "tool", run.Tool, "run", p.run, "err", err)
+		return "", nil, p.Withhold(safetext.Line(err.Error()), "Tell the user what is said. Call again when it is mended.")
+	}
+	return c.Folder, c.Release, nil
+}
+
 // outcome says how a run ended, for people.
 func outcome(result *sandbox.Result, err error) string {
 	switch {
@@ -311,7 +346,7 @@ func (g *Gate) start(ctx context.Context, policy sandbox.Policy, command sandbox
 const maxReach = 100
 
 // reach notes what the run may touch: what it is refused is explained by that.
-func (p *Permit) reach(e *audit.Entry) {
+func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
 	policy := p.req.Run.Policy
 	first := func(all []string) []string { return slices.Clone(all[:min(len(all), maxReach)]) }
 	reads, writes := slices.Clone(policy.ReadOnly), slices.Clone(policy.Writable)
@@ -323,6 +358,9 @@ func (p *Permit) reach(e *audit.Entry) {
 			writes = append(writes, l.Folder)
 		}
 	}
+	if started.Cache != "" {
+		e.Cache, writes = p.req.Run.Cache, append(writes, started.Cache)
+	}
 	e.Reads, e.Writes, e.Closed = first(reads), first(writes), first(closed)
 	if policy.Review {
 		e.Review = cmp.Or(p.reviewRule(), "the tool or sandbox.grants")
@@ -331,6 +369,9 @@ func (p *Permit) reach(e *audit.Entry) {
 	e.Limits = &audit.Limits{
 		TimeoutMS: l.Timeout.Milliseconds(), CPUMS: l.CPU.Milliseconds(), Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
 		FileSize: l.FileSize, Workspace: l.Workspace, OutputSize: l.OutputTotal,
+	}
+	if started.Cache != "" {
+		e.Limits.Cache = l.Cache
 	}
 }
 

@@ -42,6 +42,10 @@ func (p *prompt) run(req *Request, box sandbox.Report) {
 	}
 	p.granted(r.Granted, box.Level)
 	limits := r.Policy.Limits.WithDefaults()
+	if r.Cache != "" {
+		p.fact("keeps", safetext.Quote(r.Cache))
+		p.fact("", fmt.Sprintf("a cache between its runs, up to %s", size(limits.Cache)))
+	}
 	if box.Level != sandbox.LevelNone {
 		p.fact("limits", fmt.Sprintf("%d processes, %s of memory each", limits.Processes, size(limits.Memory)))
 	}

@@ -146,7 +146,12 @@ type Run struct {
 	// UsualDir says that Command.Dir is where a tool of its format, or a command,
 	// runs when it names no folder.
 	UsualDir bool
-	Policy   sandbox.Policy
+	// Policy has no Cache: [Permit.Run] sets it.
+	Policy sandbox.Policy
+	// Cache is what the tool calls the folder that it keeps between its runs; empty:
+	// it keeps none. The folder is a part of what an answer is bound to, so runs that
+	// differ in any fact of a grant have different ones.
+	Cache string
 	// Env holds the variables the tool itself sets, as K=V; they are shown.
 	// Command.Env has them too, among the ones every program gets.
 	Env []string
@@ -213,7 +218,7 @@ func (r *Request) invalid() string {
 		return fmt.Sprintf("a call of the kind %q cannot come about in this way", r.Kind)
 	case r.Kind.Starts() != (r.Run != nil):
 		return incomplete
-	case r.Run != nil && (r.Kind == KindRun) != (r.Run.Tool != ""):
+	case r.Run != nil && (r.Kind == KindRun) != (r.Run.Tool != ""), r.Run != nil && r.Run.Policy.Cache != "":
 		return incomplete
 	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead && r.Kind != KindDetach):
 		return incomplete

@@ -281,7 +281,7 @@ func (f *ToolFiles) parseMarkdown(p *Pack, s source) (*tools.Set, []diag.Diagnos
 	d.ReadOnly = doc.ReadOnly != nil && *doc.ReadOnly
 	d.AlwaysAsk = doc.AlwaysAsk != nil && *doc.AlwaysAsk
 	d.Network = doc.Network != nil && *doc.Network
-	d.Review = doc.Review
+	d.Review, d.Cache = doc.Review, doc.Cache
 	if doc.Timeout != nil {
 		d.Timeout = time.Duration(*doc.Timeout) * time.Second
 	}

@@ -31,11 +31,12 @@ type bound struct {
 	before holding
 	bytes  int64 // that it may hold in all, unless it held more before
 	names  int64
+	cause  Cause // of the end of a run that fills it
 }
 
 // newBound bounds what is added to a folder.
 func newBound(root *os.Root, bytes, names int64, added bool) *bound {
-	b := &bound{root: root, bytes: bytes, names: names}
+	b := &bound{root: root, bytes: bytes, names: names, cause: CauseWorkspaceLimit}
 	b.before = measureRoot(root, 0)
 	if added {
 		b.bytes, b.names = b.bytes+b.before.bytes, b.names+b.before.names
@@ -162,7 +163,7 @@ func (r *Runner) over(bounds []*bound, hidden int64) Cause {
 func overBounds(bounds []*bound, hidden int64) Cause {
 	for _, b := range bounds {
 		if b.exceeded(hidden) {
-			return CauseWorkspaceLimit
+			return b.cause
 		}
 	}
 	return CauseExit

@@ -135,6 +135,9 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 	if c.WorkspaceID != nil && !l.images.covers(c.Workspace) {
 		t.identify(c.Workspace, confineID(c.WorkspaceID))
 	}
+	if l.cache != nil {
+		t.identify(policy.Cache, confineID(l.cache.info))
+	}
 	t.finish()
 	return j, nil
 }

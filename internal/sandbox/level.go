@@ -41,6 +41,7 @@ type launch struct {
 	command               *Command
 	images                images
 	layers                *layers
+	cache                 *cache        // nil: none
 	checked               []checkedFile // that were verified
 	argv, env             []string      // both whole, argv[0] is the program's path
 	tmp                   string        // what TMPDIR is

@@ -17,6 +17,7 @@ const (
 	CauseOutputLimit    Cause = "output_limit"    // more output than Limits.OutputTotal
 	CauseCancelled      Cause = "cancelled"       // the context of the run was done
 	CauseWorkspaceLimit Cause = "workspace_limit" // held more on disk than Limits.Workspace, or than Limits.Layer in a copy
+	CauseCacheLimit     Cause = "cache_limit"     // the Cache held more than twice Limits.Cache
 	CauseDiskFull       Cause = "disk_full"       // the disk of the audit log was about to be full
 	CauseCPULimit       Cause = "cpu_limit"       // more processor time than Limits.CPU
 	CauseFileSizeLimit  Cause = "file_size_limit" // wrote a file beyond Limits.FileSize
@@ -36,6 +37,8 @@ func (c Cause) words() string {
 		return "the call being cancelled"
 	case CauseWorkspaceLimit:
 		return "the limit on the workspace"
+	case CauseCacheLimit:
+		return "the limit on the cache"
 	case CauseDiskFull:
 		return "the disk of the audit log being almost full"
 	case CauseCPULimit:
@@ -67,11 +70,20 @@ type Result struct {
 	MoreArtifacts int               // how many more of both there were than are listed
 	Incomplete    bool              // the workspace has more entries than were looked at
 
+	// Cache is what the Policy's Cache held after the run.
+	Cache CacheUse
+
 	// Changes are what came of the changes in the Policy's Layers: one set for each
 	// folder that has any. ChangesProblem says why sets are missing; then their
 	// folders are as they were before, and what the run did to them is lost.
 	Changes        []*changes.Set
 	ChangesProblem string
+}
+
+// A CacheUse is what a cache held after a run.
+type CacheUse struct {
+	Bytes int64 // on disk, as far as they were counted
+	Full  bool  // more than Limits allow between runs, or its disk was about to be full
 }
 
 // Usage is what the program and those of its children that it waited for used.

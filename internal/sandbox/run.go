@@ -109,6 +109,12 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	cache, err := p.openCache()
+	if err != nil {
+		return nil, err
+	}
+	defer cache.close()
+	p = p.withCache()
 	im, err := p.openImages()
 	if err != nil {
 		return nil, err
@@ -158,7 +164,7 @@ func (r *Runner) Run(ctx context.Context, p Policy, c Command) (*Result, error) 
 	if p, c, im, err = over.place(s, p, c, im); err != nil {
 		return nil, err
 	}
-	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, tmp: tmp, tmpOnDisk: s.tempDir() == ""}, ws)
+	res, lost, err := r.run(ctx, s, &launch{policy: p, command: &c, images: im, layers: over, cache: cache, tmp: tmp, tmpOnDisk: s.tempDir() == ""}, ws)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +236,11 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 		}
 	}
 	stopWatching := make(chan struct{})
-	watched := r.watchBounds(stopWatching, bounds, proc.hidden)
+	watching := bounds
+	if l.cache != nil {
+		watching = append(slices.Clip(bounds), l.cache.bound(limits))
+	}
+	watched := r.watchBounds(stopWatching, watching, proc.hidden)
 	full := watched
 	done, over := ctx.Done(), out.over
 	for running := true; running; {
@@ -286,6 +296,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 	if res.Cause == CauseExit {
 		res.Cause = overBounds(bounds, 0)
 	}
+	res.Cache = l.cache.use(limits, res.Cause)
 	res.ExitCode, res.Signal, res.Usage = ended.code, ended.signal, ended.usage
 	res.Stdout, res.Stderr, res.Merged = out.stdout.capture(), out.stderr.capture(), out.merged.capture()
 	return res, ended.lost, nil

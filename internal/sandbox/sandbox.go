@@ -125,6 +125,9 @@ type Limits struct {
 	Layer      int64 // bytes of what the run changes in all Layers together
 	LayerNames int   // files, folders and links of the same
 
+	Cache      int64 // bytes that the Cache may hold between runs, and half of what it may while one goes on
+	CacheNames int   // files, folders and links of the same
+
 	Output       int   // bytes kept in memory of each stream, half from its head and half from its tail
 	OutputMerged int   // the same for the two streams taken together
 	OutputTotal  int64 // bytes of both streams; with more, the program is killed
@@ -142,6 +145,8 @@ func DefaultLimits() Limits {
 		Workspace:    1 << 30,
 		Layer:        512 << 20,
 		LayerNames:   100_000,
+		Cache:        1 << 30,
+		CacheNames:   100_000,
 		Output:       16 << 10,
 		OutputMerged: 4 << 10,
 		OutputTotal:  64 << 20,
@@ -161,6 +166,8 @@ func (l Limits) WithDefaults() Limits {
 	l.Workspace = orDefault(l.Workspace, d.Workspace)
 	l.Layer = orDefault(l.Layer, d.Layer)
 	l.LayerNames = orDefault(l.LayerNames, d.LayerNames)
+	l.Cache = orDefault(l.Cache, d.Cache)
+	l.CacheNames = orDefault(l.CacheNames, d.CacheNames)
 	l.Output = orDefault(l.Output, d.Output)
 	l.OutputMerged = orDefault(l.OutputMerged, d.OutputMerged)
 	l.OutputTotal = orDefault(l.OutputTotal, d.OutputTotal)
@@ -182,7 +189,8 @@ func (l Limits) check() error {
 	}{
 		{"timeout", int64(l.Timeout)}, {"cpu", int64(l.CPU)}, {"memory", l.Memory},
 		{"processes", int64(l.Processes)}, {"open_files", int64(l.OpenFiles)},
-		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"layer", l.Layer}, {"layer_names", int64(l.LayerNames)}, {"output", int64(l.Output)},
+		{"file_size", l.FileSize}, {"workspace", l.Workspace}, {"layer", l.Layer}, {"layer_names", int64(l.LayerNames)},
+		{"cache", l.Cache}, {"cache_names", int64(l.CacheNames)}, {"output", int64(l.Output)},
 		{"output_markdown", int64(l.OutputMerged)}, {"output_total", l.OutputTotal},
 	} {
 		if f.value < 0 {
@@ -203,6 +211,11 @@ type Policy struct {
 	// in another. When one cannot be had any more as it is here, nothing is
 	// started.
 	Layers []Layer
+
+	// Cache is an absolute folder, without symbolic links, that is kept between runs
+	// and that this one may change as well; empty: there is none. No other program of
+	// the user's listens on a socket in it. See [Limits] and [Result.Cache].
+	Cache string
 
 	// Private are those of ReadOnly and Writable that are made for runs, so that no
 	// other program of the user's listens on a socket in them. See [Network].
@@ -260,6 +273,9 @@ func (p *Policy) check() error {
 		if !filepath.IsAbs(l.Folder) || filepath.Clean(l.Folder) != l.Folder || strings.ContainsRune(l.Folder, 0) {
 			return &CommandError{Problem: fmt.Sprintf("layered folder %q is not absolute and clean", l.Folder)}
 		}
+	}
+	if p.Cache != "" && (!filepath.IsAbs(p.Cache) || filepath.Clean(p.Cache) != p.Cache || strings.ContainsRune(p.Cache, 0)) {
+		return &CommandError{Problem: fmt.Sprintf("cache %q is not absolute and clean", p.Cache)}
 	}
 	return p.Limits.check()
 }

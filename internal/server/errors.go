@@ -40,6 +40,7 @@ const (
 	codeOutputLimit        = "output_limit"
 	codeCancelled          = "cancelled"
 	codeWorkspaceLimit     = "workspace_limit"
+	codeCacheLimit         = "cache_limit"
 	codeFileSizeLimit      = "file_size_limit"
 	codeProcessLimit       = "process_limit"
 	codeFolderBusy         = "folder_busy"

@@ -303,6 +303,9 @@ func (r *run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolEr
 			"the program started more than %d processes and was stopped%s", limits.Processes, bySignal(res))
 	case sandbox.CauseWorkspaceLimit:
 		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
+	case sandbox.CauseCacheLimit:
+		return failf(codeCacheLimit, "Call again: the cache begins empty. If it is said again, tell the user; the limit is limits.cache in the configuration.",
+			"the tool's cache was filled with more than it may hold while a run goes on, %d bytes or %d files, and the program was stopped", 2*limits.Cache, 2*limits.CacheNames)
 	case sandbox.CauseDiskFull:
 		return failf(codeWorkspaceLimit, "Tell the user to make room on the disk.", "the disk of the audit log was about to be full, and the program was stopped")
 	}
@@ -338,6 +341,9 @@ func (e *runEnvelope) notes(res *sandbox.Result) {
 		}
 	}
 	e.addChanges(res)
+	if res.Cache.Full {
+		e.Notes = append(e.Notes, "the tool's cache was full and is emptied; the next run begins without it")
+	}
 	for _, s := range res.Skipped {
 		e.Notes = append(e.Notes, fmt.Sprintf("not an artifact: %s: %s", safetext.Quote(s.Path), safetext.Line(s.Reason)))
 	}

@@ -122,7 +122,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
-			Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
+			Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
 			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, unlogged), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil

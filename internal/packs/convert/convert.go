@@ -118,7 +118,7 @@ func defaults(doc *frontmatter.Document) tools.MarkdownDefaults {
 	is := func(b *bool) bool { return b != nil && *b }
 	d := tools.MarkdownDefaults{
 		BodyOffset: doc.BodyOffset, Modes: doc.Modes,
-		ReadOnly: is(doc.ReadOnly), AlwaysAsk: is(doc.AlwaysAsk), Network: is(doc.Network), Review: doc.Review,
+		ReadOnly: is(doc.ReadOnly), AlwaysAsk: is(doc.AlwaysAsk), Network: is(doc.Network), Review: doc.Review, Cache: doc.Cache,
 	}
 	if doc.Timeout != nil {
 		d.Timeout = time.Duration(*doc.Timeout) * time.Second

@@ -22,7 +22,7 @@ var declared = []struct { // never modified
 	lossless   []Format
 }{
 	{"empty/SKILL.md", "---\nname: empty\ndescription: d\n---\n\n### nothing\n\nDoes nothing.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\ntrue\n```\n", Formats()},
-	{"words/SKILL.md", "---\nname: words\nversion: 2.1.0\nauthor: a\ndescription: \"d: with a colon\"\nread_only: true\nalways_ask: true\nreview: all\nnetwork: true\ntimeout: 7\nmodes: [Dev, Global]\n---\n" +
+	{"words/SKILL.md", "---\nname: words\nversion: 2.1.0\nauthor: a\ndescription: \"d: with a colon\"\nread_only: true\nalways_ask: true\nreview: all\ncache: go-build\nnetwork: true\ntimeout: 7\nmodes: [Dev, Global]\n---\n" +
 		"\n### quoting\n\nQuotes *things*.\n\nIn two paragraphs.\n\n#### Parameters\n\n| Name | Type | Required | Description |\n|---|---|---|---|\n" +
 		"| a | string | yes | has a \\| in it |\n| n | integer | no | how many (default: 3) |\n| b | boolean | no | on? |\n| l | array | no | |\n| f | number | no | |\n" +
 		"\n#### Examples\n\n```\nUser: one\n```\n\n```\nUser: two\n```\n\n#### Command\n\n```bash\nprintf '%s\\n' \"two words\" 'it'\\''s' \"\" 'a\"b' \"c\\\\d\" '$HOME|*' {{b:--on}} --n={{n}} {{a}} {{l...}} {{f:1.5}} '{{{{'\n```\n", Formats()},
@@ -31,7 +31,7 @@ var declared = []struct { // never modified
 	{"tools.json", `{"tools": [{"name": "Full-1", "title": "t", "description": "d", "version": "3",
 		"inputSchema": {"type": "object", "properties": {"required": {"type": "string", "enum": ["a", "b"], "default": "a"}, "o": {"type": "object"}}, "required": ["o"], "minProperties": 1},
 		"outputSchema": {"type": "object"}, "command": {"program": "p", "args": ["{{required}}", "a\nb"], "env": {"A": "{{o}}"}, "stdin": "json", "cwd": "{{context.cwd}}"},
-		"policy": {"network": "loopback", "timeout_secs": 3, "confirm_before_run": true, "allowed_exit_codes": [0, 3]},
+		"policy": {"network": "loopback", "timeout_secs": 3, "confirm_before_run": true, "cache": "npm", "allowed_exit_codes": [0, 3]},
 		"output": {"format": "json", "extract_field": "a.b", "template": "<{{output}}>", "max_chars": 9, "speak": true}, "examples": ["e"], "modes": ["Dev"]},
 		{"name": "later", "inputSchema": {"type": "object"}}]}`, []Format{ToolPack, ToolsJSON}},
 	{"x.tool.json", `{"name": "sourced", "description": "d", "version": "1.0.0", "modes": ["Coding"], "examples": ["User: {{url}}"],

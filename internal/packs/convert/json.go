@@ -238,6 +238,7 @@ func policyOf(p tools.Policy, pack bool) object {
 	o.addIf(p.Timeout > 0, "timeout_secs", int(p.Timeout.Seconds()))
 	o.addIf(p.AlwaysAsk, "confirm_before_run", true)
 	o.addIf(p.Review, "review", tools.ReviewAll)
+	o.addIf(p.Cache != "", "cache", p.Cache)
 	o.addIf(p.AllowedExitCodes != nil, "allowed_exit_codes", p.AllowedExitCodes)
 	return o
 }

@@ -25,7 +25,7 @@ func (w *writer) markdown() {
 			w.report(diag.Error, CodeImpossible, t, fmt.Sprintf("tool %q is declared only, and in Markdown a tool is a command", t.Name), "choose another format, or leave the tool out")
 			continue
 		}
-		key := fmt.Sprint(t.Policy.ReadOnly, t.Policy.AlwaysAsk, t.Policy.Review, t.Policy.Network == tools.NetworkFull, t.Policy.Timeout, t.Modes)
+		key := fmt.Sprint(t.Policy.ReadOnly, t.Policy.AlwaysAsk, t.Policy.Review, t.Policy.Cache, t.Policy.Network == tools.NetworkFull, t.Policy.Timeout, t.Modes)
 		if groups[key] == nil {
 			order = append(order, key)
 		}
@@ -124,6 +124,9 @@ func (w *writer) skill(name string, list []*tools.Tool) []byte {
 	}
 	if policy.Review {
 		key("review", tools.ReviewAll)
+	}
+	if policy.Cache != "" {
+		key("cache", policy.Cache)
 	}
 	if policy.Network == tools.NetworkFull {
 		key("network", true)

@@ -7,6 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/cachename"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
@@ -56,6 +57,8 @@ func (p *parser) read(doc *Document, node *yaml.Node) {
 			if v.Kind != yaml.ScalarNode || v.Value != "all" {
 				p.wrongType(k, v, "all", "it is read as all, so every change waits for the user")
 			}
+		case "cache":
+			doc.Cache = p.cache(k, v)
 		case "network":
 			doc.Network = p.boolean(k, v)
 		case "timeout":
@@ -231,6 +234,18 @@ func (p *parser) seconds(k, v *yaml.Node) *int {
 		n = maxTimeout
 	}
 	return &n
+}
+
+// cache reads the name of a cache; what is none is no cache.
+func (p *parser) cache(k, v *yaml.Node) string {
+	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
+		return ""
+	}
+	if v.Kind != yaml.ScalarNode || !cachename.Valid(v.Value) {
+		p.wrongType(k, v, cachename.Want, "it is ignored")
+		return ""
+	}
+	return v.Value
 }
 
 func (p *parser) wrongType(k, v *yaml.Node, want, instead string) {

@@ -60,8 +60,9 @@ type Document struct {
 	ReadOnly  *bool
 	AlwaysAsk *bool
 	Network   *bool
-	Timeout   *int // seconds, 1 to 300
-	Review    bool // a person sees every change of a tool before it is applied
+	Timeout   *int   // seconds, 1 to 300
+	Review    bool   // a person sees every change of a tool before it is applied
+	Cache     string // the name of the cache that each tool keeps between its runs; empty: none
 
 	DisableModelInvocation bool  // not to be offered to the model
 	UserInvocable          *bool // false: no prompt for people

@@ -108,7 +108,7 @@ const hostKeys = `agent alwaysApply applyTo arguments background category color 
 // knownKeys are the keys that some specification has, or that are honoured
 // because many packs have them.
 func knownKeys() []string {
-	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint", "review"}, strings.Fields(hostKeys))
+	return slices.Concat(agentKeys, skillKeys, []string{"tags", "argument-hint", "review", "cache"}, strings.Fields(hostKeys))
 }
 
 // unknownKeys reports the keys of the frontmatter that are not in known.

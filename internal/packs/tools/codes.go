@@ -44,6 +44,7 @@ const (
 	CodeEnvForbidden         = "env-forbidden"             // a variable that packs do not get to set
 	CodeParameterUnused      = "parameter-unused"          // warning: no placeholder names it
 	CodePolicyConflict       = "policy-conflict"           // two policies that exclude each other
+	CodeCacheName            = "cache-name"                // not a name that a cache can have
 )
 
 // Codes of diagnostics that only *.tool.json files get.

@@ -78,6 +78,7 @@ func (p Policy) definition() map[string]any {
 		"allowed_exit_codes": anys(codes),
 	}
 	put(def, "review", ReviewAll, p.Review)
+	put(def, "cache", p.Cache, p.Cache != "")
 	put(def, "timeout_secs", int(p.Timeout/time.Second), p.Timeout > 0)
 	return def
 }

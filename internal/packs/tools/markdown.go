@@ -10,6 +10,7 @@ import (
 
 	"github.com/yuin/goldmark/ast"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/cachename"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
@@ -20,6 +21,7 @@ type MarkdownDefaults struct {
 
 	ReadOnly, AlwaysAsk, Network bool
 	Review                       bool          // a person sees every change before it is applied
+	Cache                        string        // that each tool keeps between its runs; one that is no name is none
 	Timeout                      time.Duration // 1 s to 300 s, more is cut to that; 0: the default of the configuration
 	Modes                        []string
 }
@@ -226,6 +228,9 @@ func (m *markdown) tool(s *section) *Tool {
 	}
 	if m.defaults.Network {
 		t.Policy.Network = NetworkFull
+	}
+	if cachename.Valid(m.defaults.Cache) {
+		t.Policy.Cache = m.defaults.Cache
 	}
 	here := &node{kind: kindObject, start: m.base + s.at}
 	t.Line, _ = m.position(here.start)

@@ -165,6 +165,7 @@ func TestMarkdownDefinition(t *testing.T) {
 	}
 	differs("read_only", parse(base, MarkdownDefaults{Modes: defaults.Modes, Timeout: 5e9, ReadOnly: true}))
 	differs("always_ask", parse(base, MarkdownDefaults{Modes: defaults.Modes, Timeout: 5e9, AlwaysAsk: true}))
+	differs("cache", parse(base, MarkdownDefaults{Modes: defaults.Modes, Timeout: 5e9, Cache: "go-build"}))
 	differs("network", parse(base, MarkdownDefaults{Modes: defaults.Modes, Timeout: 5e9, Network: true}))
 	differs("timeout", parse(base, MarkdownDefaults{Modes: defaults.Modes, Timeout: 6e9}))
 	differs("modes", parse(base, MarkdownDefaults{Timeout: 5e9}))

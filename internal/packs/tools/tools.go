@@ -80,6 +80,7 @@ type Policy struct {
 	ReadOnly         bool
 	AlwaysAsk        bool
 	Review           bool          // a person sees every change before it is applied
+	Cache            string        // the name of the cache that it keeps between its runs; empty: none
 	Network          Network       // "" is NetworkNone
 	Timeout          time.Duration // 1 s to 300 s; 0: the default of the configuration
 	AllowedExitCodes []int         // 0 to 255; nil: only 0

@@ -254,6 +254,9 @@ func (p *parser) shape(n, command *node) {
 	if name := n.get("name"); name.kind == kindText && !validName(name.text) {
 		value["name"] = "x"
 	}
+	if cache := n.get("policy").get("cache"); cache != nil && cache.kind == kindText {
+		value["policy"].(map[string]any)["cache"] = "x"
+	}
 	for _, name := range envNames(command) {
 		if !validEnvName(name) {
 			delete(value["command"].(map[string]any)["env"].(map[string]any), name)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/cachename"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
@@ -18,6 +19,11 @@ func (p *parser) policy(n *node) Policy {
 		AlwaysAsk: n.isTrue("confirm_before_run"),
 		Review:    n.str("review") == ReviewAll,
 		Network:   NetworkNone,
+	}
+	if at := n.get("cache"); at != nil && at.kind == kindText {
+		if policy.Cache = at.text; !cachename.Valid(at.text) {
+			p.report(diag.Error, CodeCacheName, at, fmt.Sprintf("the name of a cache is %+q", clip(at.text)), "write "+cachename.Want)
+		}
 	}
 	requires := n.get("requires_network")
 	if requires != nil && requires.truth {

@@ -90,6 +90,10 @@ func TestParseDiagnostics(t *testing.T) {
 		{"exit code", one(`"policy": {"allowed_exit_codes": [256]}`), CodeShape, "1:80"},
 		{"network", one(`"policy": {"network": "all"}`), CodeShape, "1:68"},
 		{"stdin", one(`"command": {"program": "p", "stdin": "text"}`), CodeShape, "1:83"},
+		{"cache", one(`"policy": {"cache": "../x"}`), CodeCacheName, "1:66"},
+		{"no cache", one(`"policy": {"cache": ""}`), CodeCacheName, "1:66"},
+		{"cache of a device", one(`"policy": {"cache": "NUL"}`), CodeCacheName, "1:66"},
+		{"cache that is no text", one(`"policy": {"cache": ["x"]}`), CodeShape, "1:66"},
 		{"policy conflict", one(`"policy": {"network": "none", "requires_network": true}`), CodePolicyConflict, "1:68"},
 
 		{"string command", one(`"command": "npx foo"`), CodeCommandNotUnderstood, "1:57"},

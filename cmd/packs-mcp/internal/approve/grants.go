@@ -1,6 +1,7 @@
 package approve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -180,8 +183,9 @@ func (a *app) revokeCommand() *cobra.Command {
 		Use:   "revoke ID... | --pack ID | --all",
 		Short: `Take answers of "always" back`,
 		Long: `Take answers of "always" back: running servers ask again at once. An ID may be shortened as
-long as it means one grant. With --all, a file of grants that is refused is moved aside, so
-that new answers can be kept.`,
+long as it means one grant. Caches that tools kept under these answers are emptied; with --all,
+every tool's. With --all, a file of grants that is refused is moved aside, so that new answers
+can be kept.`,
 		Example: `  packs-mcp approvals revoke 732ad01b
   packs-mcp approvals revoke --pack incident-triage
   packs-mcp approvals revoke --all`,
@@ -200,7 +204,7 @@ that new answers can be kept.`,
 			case !all && pack == "" && (len(ids) == 0 || slices.Contains(ids, "")):
 				return &cli.UsageError{Err: errors.New("an ID is empty"), Hint: "packs-mcp approvals grants lists the grants and their IDs"}
 			}
-			return a.revoke(ids, pack, all)
+			return a.revoke(cmd.Context(), ids, pack, all)
 		},
 	}
 	a.grantFlags(cmd, &pack)
@@ -208,7 +212,7 @@ that new answers can be kept.`,
 	return cmd
 }
 
-func (a *app) revoke(ids []string, pack string, all bool) (err error) {
+func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (err error) {
 	cfg, _, err := a.Load()
 	if err != nil {
 		return err
@@ -224,7 +228,7 @@ func (a *app) revoke(ids []string, pack string, all bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(store.Path()) {
-		return a.startOver(store, log, e)
+		return errors.Join(a.startOver(store, log, e), a.emptyCaches(ctx, cfg, func(string) bool { return true }))
 	}
 	var gone []gate.Grant
 	err = store.Update(func(grants []gate.Grant) ([]gate.Grant, error) {
@@ -256,6 +260,21 @@ func (a *app) revoke(ids []string, pack string, all bool) (err error) {
 	}
 	if len(gone) == 0 {
 		fmt.Fprintln(a.Stderr, "No grants: there was nothing to revoke.")
+	}
+	return a.emptyCaches(ctx, cfg, func(key string) bool {
+		return all || slices.ContainsFunc(gone, func(g gate.Grant) bool { return g.Digest == key })
+	})
+}
+
+// emptyCaches empties what the tools of revoked grants have kept between their runs:
+// a cache's key is the digest of its grant.
+func (a *app) emptyCaches(ctx context.Context, cfg *config.Config, revoked func(key string) bool) error {
+	n, err := cli.CacheStore(cfg).Forget(ctx, revoked)
+	if n > 0 {
+		fmt.Fprintf(a.Stdout, "emptied %s\n", diag.Count(n, "cache"))
+	}
+	if err != nil {
+		return cli.WithHint(fmt.Errorf("emptying caches: %w", err), "the answers are revoked; remove the folder of the caches yourself: %s", safetext.Quote(cfg.Paths.Caches))
 	}
 	return nil
 }

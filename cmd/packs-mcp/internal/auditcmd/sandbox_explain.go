@@ -210,6 +210,8 @@ func (x *explainer) ended() (refusal, bool) {
 		return x.limit("stopped: it wrote too much output", "output_total", "output", bytesText(l.OutputSize), bytesText(2*l.OutputSize))
 	case cause == sandbox.CauseWorkspaceLimit:
 		return x.limit("it left too much in the workspace", "workspace", "a workspace", bytesText(l.Workspace), bytesText(2*l.Workspace))
+	case cause == sandbox.CauseCacheLimit:
+		return x.limit("stopped: it filled its cache", "cache", "a cache between runs, and twice that while one goes on,", bytesText(l.Cache), bytesText(2*l.Cache))
 	case x.end.Signal == "SIGSYS":
 		return refusal{What: "ended by SIGSYS", Why: "The program made a system call that the sandbox refuses. Nothing in the configuration allows that."}, true
 	}

@@ -320,6 +320,7 @@ type shownTool struct {
 	// Executable is false for a tool that is only declared; Reason says why.
 	Executable bool   `json:"executable"`
 	Reason     string `json:"reason,omitempty"`
+	Cache      string `json:"cache,omitempty"` // what it keeps between its runs
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -377,7 +378,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	for _, t := range shown {
 		out.Tools = append(out.Tools, shownTool{
 			Name: t.Name, Signature: t.Signature(), Description: t.Description,
-			Executable: t.Command != nil, Reason: t.DeclaredOnly,
+			Executable: t.Command != nil, Reason: t.DeclaredOnly, Cache: t.Policy.Cache,
 		})
 	}
 	out.Forbidden = rules.Forbids(cfg.Rules, "", p.ID)
@@ -421,6 +422,9 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		signature := safetext.Line(t.Signature)
 		if !t.Executable {
 			signature += " (declared only: " + safetext.Line(t.Reason) + ")"
+		}
+		if t.Cache != "" {
+			signature += " (keeps the cache " + safetext.Quote(t.Cache) + " between its runs)"
 		}
 		fmt.Fprintf(w, "%s\t%s\n", label, signature)
 	}

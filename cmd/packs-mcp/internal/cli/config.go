@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 	"github.com/packs-mcp/packs-mcp/internal/server"
@@ -92,7 +93,7 @@ func Credentials(cfg *config.Config) (who []server.Credential, made string) {
 
 // OwnFiles are the files and folders that this program goes by.
 func OwnFiles(cfg *config.Config) []string {
-	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Index}
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
 	if cfg.File != "" {
 		all = append(all, cfg.File)
 	}
@@ -110,6 +111,14 @@ func SecretFiles(cfg *config.Config) []string {
 		all = append(all, cfg.HTTP.TLSKey)
 	}
 	return all
+}
+
+// manyCaches is how many full caches there may be, together as large.
+const manyCaches = 8
+
+// CacheStore is where tools' caches are.
+func CacheStore(cfg *config.Config) *caches.Store {
+	return caches.Open(cfg.Paths.Caches, caches.Options{Bytes: manyCaches * cfg.Limits.Cache})
 }
 
 // GrantStore is where answers of "always" are kept.

@@ -35,6 +35,7 @@ type checkup struct {
 	Approval *checkedApproval `json:"approval,omitempty"`
 	Config   checkedConfig    `json:"config"`
 	Packs    *checkedPacks    `json:"packs,omitempty"`
+	Caches   *checkedCaches   `json:"caches,omitempty"` // left out while no tool has one
 	Audit    *checkedAudit    `json:"audit,omitempty"`
 	Clients  []foundClient    `json:"clients"`
 }
@@ -102,6 +103,21 @@ type checkedRoot struct {
 	Attached int         `json:"attached"`
 	Invalid  int         `json:"invalid"`
 	Shadowed int         `json:"shadowed"`
+}
+
+// checkedCaches are what tools keep between their runs.
+type checkedCaches struct {
+	Path  string         `json:"path"`
+	Tools []checkedCache `json:"tools"`
+}
+
+type checkedCache struct {
+	Pack   string    `json:"pack"`
+	Tool   string    `json:"tool"`
+	Name   string    `json:"name"`
+	Person string    `json:"person,omitempty"`
+	Bytes  int64     `json:"bytes"` // after the last run that ended
+	Used   time.Time `json:"used"`
 }
 
 type checkedAudit struct {
@@ -184,6 +200,7 @@ func (a *app) examine(ctx context.Context, o sandbox.Options) (*checkup, error) 
 		if c.Packs, err = a.examinePacks(ctx, cfg, logger); err != nil {
 			return nil, err
 		}
+		c.examineCaches(cfg)
 		c.examineAudit(cfg.Audit.Path)
 	}
 	c.Clients = findClients(clientFiles(runtime.GOOS, a.Environ, home, dir))
@@ -293,6 +310,27 @@ func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog
 		out.Roots = append(out.Roots, root)
 	}
 	return out, nil
+}
+
+// examineCaches lists what tools keep between their runs.
+func (c *checkup) examineCaches(cfg *config.Config) {
+	all, err := cli.CacheStore(cfg).List()
+	if err != nil {
+		c.warn(fmt.Sprintf("tools with a cache cannot run: %v", err), "")
+		return
+	}
+	if len(all) == 0 {
+		return
+	}
+	c.Caches = &checkedCaches{Path: cfg.Paths.Caches, Tools: []checkedCache{}}
+	for _, e := range all {
+		if e.About.Name == "" {
+			continue // it goes with the next sweep
+		}
+		c.Caches.Tools = append(c.Caches.Tools, checkedCache{
+			Pack: e.About.Pack, Tool: e.About.Tool, Name: e.About.Name, Person: e.About.Person, Bytes: e.Bytes, Used: e.Used,
+		})
+	}
 }
 
 // examineAudit finds out whether a line could be written, and whether those

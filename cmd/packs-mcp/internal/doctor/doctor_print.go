@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/config"
@@ -100,6 +101,9 @@ func printCheckup(w io.Writer, c *checkup) error {
 	p.config(&c.Config)
 	if c.Packs != nil {
 		p.packs(c.Packs)
+	}
+	if c.Caches != nil {
+		p.caches(c.Caches)
 	}
 	if c.Audit != nil {
 		p.audit(c.Audit)
@@ -244,6 +248,35 @@ func (p doctorPrinter) packs(c *checkedPacks) {
 			p.item("", 0, "hint: %s", d.Hint)
 		}
 	}
+}
+
+// maxShownCaches is how many caches are printed; they are sorted by when they were
+// used last.
+const maxShownCaches = 10
+
+func (p doctorPrinter) caches(c *checkedCaches) {
+	var bytes int64
+	for _, t := range c.Tools {
+		bytes += t.Bytes
+	}
+	p.section("caches", "tools keep %s in %s; you can remove any of it:", sizeText(bytes), diag.Count(len(c.Tools), "cache"))
+	p.path(c.Path)
+	for _, t := range c.Tools[:min(len(c.Tools), maxShownCaches)] {
+		person := ""
+		if t.Person != "" {
+			person = " for " + t.Person
+		}
+		p.item("", 0, "%s of %s%s: %s, %s, used %s", t.Tool, t.Pack, person, t.Name, sizeText(t.Bytes), t.Used.Local().Format(time.DateTime))
+	}
+	if more := len(c.Tools) - maxShownCaches; more > 0 {
+		p.item("", 0, "and %d more", more)
+	}
+}
+
+// sizeText is a number of bytes as people read it, rounded up.
+func sizeText(n int64) string {
+	const mib = 1 << 20
+	return fmt.Sprintf("%d MiB", (n+mib-1)/mib)
 }
 
 func (p doctorPrinter) audit(a *checkedAudit) {

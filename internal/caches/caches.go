@@ -1,0 +1,355 @@
+// Package caches keeps the folders in which tools find what their earlier runs
+// left there, such as the objects of a compiler.
+//
+// A cache has a key: the digest of everything that an answer for its tool is
+// bound to. A run gets the folder of its own key and no other, so a cache that
+// was written by another version of the pack, for another person, in another
+// project or with other rights is not found, let alone read. Nothing has to be
+// compared or emptied for that to hold. A cache is emptied to make room, because a
+// person revoked an answer, or because nobody knows whether it is whole.
+//
+// Programs of packs fill these folders. The package opens nothing in them but
+// folders, and follows no links.
+package caches
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// What the folder of a cache has in it, which is called by its key:
+//
+//	about.json  whose it is. Without it, the cache is over: no other run gets it
+//	lock        is locked, shared, by whoever uses the cache
+//	open        is there while the cache is in use
+//	size        how many bytes it held after the last run
+//	data/       what runs get
+//
+// Runs can write in data alone. The time of the folder itself is when the cache
+// was used last.
+const (
+	aboutName = "about.json"
+	lockName  = "lock"
+	openName  = "open"
+	sizeName  = "size"
+	dataName  = "data"
+)
+
+// maxAbout is the largest about.json that counts, in bytes.
+const maxAbout = 64 << 10
+
+// An About says whose a cache is.
+type About struct {
+	// Subject is what answers are about, whatever becomes of it: a person, a pack
+	// in a folder, and a tool.
+	Subject string `json:"subject"`
+	// Version is that of the pack and of the tool's declaration. Caches of the same
+	// subject with another one go when a new cache is made.
+	Version string `json:"version"`
+
+	Person string `json:"person,omitempty"` // empty: the user of this machine
+	Pack   string `json:"pack"`
+	Tool   string `json:"tool"`
+	Name   string `json:"name"` // what the tool calls the cache
+}
+
+// Held is what a cache holds after a run.
+type Held struct {
+	Bytes int64 // negative: as much as before
+	Full  bool  // the cache is to be emptied
+}
+
+// A FolderError says why a folder of caches cannot be used. Nothing in it was
+// changed.
+type FolderError struct {
+	Dir     string
+	Problem string // "is a symbolic link"
+}
+
+func (e *FolderError) Error() string {
+	return fmt.Sprintf("the folder %q, of tools' caches, %s", e.Dir, e.Problem)
+}
+
+// ErrOver says that a cache was revoked while a run uses it.
+var ErrOver = errors.New("the cache was revoked, and a run that began before still uses it; call again when that run has ended")
+
+// errBusy says that a lock cannot be had.
+var errBusy = errors.New("another server does not let go of the caches")
+
+// Options bound a [Store]. The zero value is ready.
+type Options struct {
+	// Count is how many caches there may be; 0 stands for 64.
+	Count int
+	// Bytes is how much they may hold, taken together; 0 stands for 8 GiB. Beyond
+	// either, those go that were not used for longest. What is in use stays.
+	Bytes int64
+	// Age is how long a cache is kept that nobody uses; 0 stands for 30 days.
+	Age time.Duration
+	Now func() time.Time // nil: time.Now
+}
+
+// A Store is a folder of caches. Safe for concurrent use, by several processes
+// as well.
+type Store struct {
+	dir string
+	o   Options
+
+	mu sync.Mutex // guards the short times in which the folder's entries change, before its lock
+}
+
+// Open returns the Store in the absolute folder dir, which is made when a cache
+// is taken.
+func Open(dir string, o Options) *Store {
+	if o.Count <= 0 {
+		o.Count = 64
+	}
+	if o.Bytes <= 0 {
+		o.Bytes = 8 << 30
+	}
+	if o.Age <= 0 {
+		o.Age = 30 * 24 * time.Hour
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{dir: dir, o: o}
+}
+
+// A Cache is a cache in use.
+type Cache struct {
+	// Folder is what a run gets: an absolute path without symbolic links. Only the
+	// user may enter the folder that it is in.
+	Folder string
+
+	store *Store
+	key   string
+	info  os.FileInfo // of the folder called key
+	lock  *flock.Flock
+	once  sync.Once
+}
+
+// Take takes the cache called key into use, which is 64 hexadecimal digits, and
+// makes it when there is none. Any number of runs, of any number of servers, may
+// use a cache at the same time. [Cache.Release] ends the use.
+//
+// A cache that nobody uses is replaced by an empty one when it is not known to be
+// whole: the last server that used it was killed, or it is not said to be about's.
+//
+// The error is a [*FolderError], [ErrOver], one of writing, or ctx's own.
+func (s *Store) Take(ctx context.Context, key string, about About) (*Cache, error) {
+	if !isKey(key) {
+		return nil, fmt.Errorf("taking a cache: %q is no key", key)
+	}
+	root, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	var c *Cache
+	var gone []string
+	err = s.alone(ctx, root, func() error {
+		c, gone, err = s.take(root, key, about)
+		return err
+	})
+	remove(root, gone)
+	if err != nil {
+		return nil, fmt.Errorf("taking the cache %q: %w", about.Name, said(err))
+	}
+	return c, nil
+}
+
+// take is Take. It is called by alone, and returns what is to be removed as well.
+func (s *Store) take(root *os.Root, key string, about About) (c *Cache, gone []string, err error) {
+	there, err := s.looks(root, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if there && !s.isWhole(root, key, about) {
+		switch aside, ok := s.aside(root, key); {
+		case ok:
+			there, gone = false, append(gone, aside)
+		case s.unused(root, key, func() {}):
+			return nil, nil, &FolderError{Dir: filepath.Join(s.dir, key), Problem: "cannot be emptied; remove it, and call again"}
+		case !s.isFor(root, key, about):
+			return nil, nil, ErrOver
+		}
+	}
+	if !there {
+		gone = append(gone, s.surplus(root, &about)...)
+		if err := s.make(root, key, about); err != nil {
+			return nil, append(gone, s.discard(root, key)...), err
+		}
+	}
+	c = &Cache{Folder: filepath.Join(root.Name(), key, dataName), store: s, key: key, lock: lockOf(root, key)}
+	if ok, err := c.lock.TryRLock(); err != nil || !ok {
+		_ = c.lock.Close()
+		return nil, gone, &FolderError{Dir: filepath.Join(s.dir, key), Problem: "cannot be locked"}
+	}
+	if c.info, err = s.begin(root, key); err != nil {
+		_ = c.lock.Close()
+		return nil, gone, err
+	}
+	return c, gone, nil
+}
+
+// looks reports whether there is a cache called key. Its error says what is there
+// instead.
+func (s *Store) looks(root *os.Root, key string) (there bool, err error) {
+	for _, name := range []string{key, filepath.Join(key, dataName)} {
+		info, err := root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return name != key, nil // one without data is not whole
+		}
+		problem := ""
+		switch {
+		case err != nil:
+			problem = "cannot be looked at: " + cause(err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			problem = "is a symbolic link"
+		case !info.IsDir():
+			problem = "is not a folder"
+		case !ownedByUs(info):
+			problem = "belongs to another user"
+		case name == key && openToOthers(info):
+			problem = "is open to other users"
+		}
+		if problem != "" {
+			return false, &FolderError{Dir: filepath.Join(s.dir, name), Problem: problem + "; remove it, and call again"}
+		}
+	}
+	return true, nil
+}
+
+// isWhole reports whether the cache called key is about's, and no server was
+// killed that used it, nor uses it now.
+func (s *Store) isWhole(root *os.Root, key string, about About) bool {
+	if _, err := root.Lstat(filepath.Join(key, openName)); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	return s.isFor(root, key, about)
+}
+
+// isFor reports whether the cache called key is about's, and has a place for data.
+func (s *Store) isFor(root *os.Root, key string, about About) bool {
+	if _, err := root.Lstat(filepath.Join(key, dataName)); err != nil {
+		return false
+	}
+	is, ok := aboutOf(root, key)
+	return ok && is == about
+}
+
+// aboutOf says whose a cache is.
+func aboutOf(root *os.Root, key string) (about About, ok bool) {
+	name := filepath.Join(key, aboutName)
+	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxAbout {
+		return About{}, false
+	}
+	text, err := root.ReadFile(name)
+	return about, err == nil && json.Unmarshal(text, &about) == nil
+}
+
+// make makes an empty cache.
+func (s *Store) make(root *os.Root, key string, about About) error {
+	text, err := json.Marshal(about)
+	if err != nil {
+		return err
+	}
+	if err := root.Mkdir(key, 0o700); err != nil {
+		return err
+	}
+	if err := root.Mkdir(filepath.Join(key, dataName), 0o700); err != nil {
+		return err
+	}
+	return root.WriteFile(filepath.Join(key, aboutName), text, 0o600)
+}
+
+// begin notes that the cache called key is in use, and opens to us what a run may
+// have closed.
+func (s *Store) begin(root *os.Root, key string) (os.FileInfo, error) {
+	f, err := root.OpenFile(filepath.Join(key, openName), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	if err := root.Chmod(filepath.Join(key, dataName), 0o700); err != nil {
+		return nil, err
+	}
+	return root.Lstat(key)
+}
+
+// Release ends the use of the cache. The last run to end empties it when it is
+// full or was revoked. Only the first call counts.
+func (c *Cache) Release(held Held) {
+	c.once.Do(func() {
+		defer c.lock.Close()
+		root, err := c.store.open()
+		if err != nil {
+			return // somebody put something else in the place of all caches
+		}
+		defer root.Close()
+		var gone []string
+		// The run is over, whoever waited for it.
+		_ = c.store.alone(context.Background(), root, func() error {
+			_ = c.lock.Close()
+			gone = c.store.end(root, c, held)
+			return nil
+		})
+		remove(root, gone)
+	})
+}
+
+// end notes that a run has ended, and returns what is to be removed. It is called
+// by alone.
+func (s *Store) end(root *os.Root, c *Cache, held Held) (gone []string) {
+	if now, err := root.Lstat(c.key); err != nil || !os.SameFile(now, c.info) {
+		return nil // it is not there any more
+	}
+	if _, ok := aboutOf(root, c.key); !ok || held.Full {
+		if aside, unused := s.aside(root, c.key); unused {
+			return []string{aside}
+		}
+		return nil // the last run that uses it empties it
+	}
+	grew := false
+	size := filepath.Join(c.key, sizeName)
+	if text := strconv.FormatInt(held.Bytes, 10); held.Bytes >= 0 {
+		if old, err := root.ReadFile(size); err != nil || string(old) != text {
+			// One that cannot be written counts as the largest there is.
+			grew = root.WriteFile(size, []byte(text), 0o600) == nil || root.Remove(size) == nil
+		}
+	}
+	s.unused(root, c.key, func() { _ = root.Remove(filepath.Join(c.key, openName)) })
+	if grew {
+		return s.surplus(root, nil)
+	}
+	return nil
+}
+
+// said puts into words what most often keeps a cache from being made.
+func said(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the disk with the caches is full; free some space and call again: %w", err)
+	}
+	return err
+}
+
+// cause returns the text of err without the path that the caller names itself.
+func cause(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

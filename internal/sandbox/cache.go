@@ -1,0 +1,86 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// whileRunning is how many times as much as between runs a cache may hold while one
+// goes on: a run that needs no more than a cache may hold never ends because of what
+// earlier ones left.
+const whileRunning = 2
+
+// A cache is a run's.
+type cache struct {
+	root *os.Root
+	info os.FileInfo
+}
+
+// openCache opens the folder of the Policy's Cache, and nothing that a link leads
+// to; nil: there is none.
+func (p *Policy) openCache() (*cache, error) {
+	if p.Cache == "" {
+		return nil, nil
+	}
+	bad := func(err error) (*cache, error) {
+		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("cache %q", p.Cache), Err: err}
+	}
+	at, err := os.Lstat(p.Cache)
+	if err == nil && !at.IsDir() {
+		err = errNoFolder
+	}
+	if err != nil {
+		return bad(err)
+	}
+	root, err := os.OpenRoot(p.Cache)
+	if err != nil {
+		return bad(err)
+	}
+	c := &cache{root: root}
+	if c.info, err = root.Stat("."); err == nil && !os.SameFile(at, c.info) {
+		err = errNoFolder
+	}
+	if err != nil {
+		c.close()
+		return bad(err)
+	}
+	return c, nil
+}
+
+func (c *cache) close() {
+	if c != nil {
+		_ = c.root.Close()
+	}
+}
+
+// withCache is p with what having a Cache means: it is one more folder of ours that
+// the run may change.
+func (p Policy) withCache() Policy {
+	if p.Cache != "" {
+		p.Writable = append(slices.Clone(p.Writable), p.Cache)
+		p.Private = append(slices.Clone(p.Private), p.Cache)
+	}
+	return p
+}
+
+// bound is what ends a run that fills the cache.
+func (c *cache) bound(limits Limits) *bound {
+	return &bound{
+		root: c.root, bytes: whileRunning * limits.Cache, names: whileRunning * int64(limits.CacheNames),
+		cause: CauseCacheLimit,
+	}
+}
+
+// use says what the cache holds after a run that ended because of why.
+func (c *cache) use(limits Limits, why Cause) CacheUse {
+	if c == nil {
+		return CacheUse{}
+	}
+	names := int64(limits.CacheNames)
+	now := measureRoot(c.root, names+1)
+	return CacheUse{
+		Bytes: now.bytes,
+		Full:  now.deep || now.bytes > limits.Cache || now.names > names || why == CauseCacheLimit || why == CauseDiskFull,
+	}
+}
