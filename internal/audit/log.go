@@ -133,6 +133,14 @@ func (l *Log) AppendLazy(e Entry) error {
 	return nil
 }
 
+// Failures returns how many syncs failed. What was written lazily before one may
+// be lost, also when a later sync of the same file goes well.
+func (l *Log) Failures() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failures
+}
+
 // Close syncs what was written and closes the log. It waits for the work in
 // the background. Appends after it return [ErrClosed].
 func (l *Log) Close() error {

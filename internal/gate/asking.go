@@ -331,7 +331,7 @@ func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
 
 func (c *check) newPermit() *Permit {
 	// A copy: what is done with the request from here on changes nothing.
-	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone()}
+	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone(), failures: c.log.Failures()}
 	if p.req.Kind.Starts() {
 		p.run = newRunID()
 	}

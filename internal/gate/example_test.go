@@ -113,4 +113,6 @@ func (printer) Append(e audit.Entry) error {
 
 func (p printer) AppendLazy(e audit.Entry) error { return p.Append(e) }
 
+func (printer) Failures() int { return 0 }
+
 func (printer) Layers(context.Context, []string) []sandbox.Layer { return nil }

@@ -87,6 +87,9 @@ type Recorder interface {
 	Append(audit.Entry) error
 	// AppendLazy returns when the entry is written; it is on disk within a second.
 	AppendLazy(audit.Entry) error
+	// Failures returns how many times the log did not reach the disk. Entries
+	// appended lazily before such a failure may be lost.
+	Failures() int
 }
 
 // Options are what a gate is made of.

@@ -79,10 +79,18 @@ type recorder struct {
 	entries []audit.Entry
 	synced  []bool
 	fail    func(audit.Entry) error // nil: never
+
+	failures int // see Failures
 }
 
 func (l *recorder) Append(e audit.Entry) error     { return l.write(e, true) }
 func (l *recorder) AppendLazy(e audit.Entry) error { return l.write(e, false) }
+
+func (l *recorder) Failures() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failures
+}
 
 func (l *recorder) write(e audit.Entry, sync bool) error {
 	if _, err := json.Marshal(e); err != nil {

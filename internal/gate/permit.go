@@ -31,6 +31,9 @@ type Permit struct {
 	used atomic.Bool
 	// byGrant: an earlier answer allowed it, with everything that is bound to that.
 	byGrant bool
+	// failures is how often the log had failed to reach the disk when the decision
+	// was recorded, which may have been lazily.
+	failures int
 	// values are what the person filled in.
 	values  map[string]string
 	hide    func(string) string                // see Hide
@@ -180,7 +183,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 
 	start := p.runEntry(audit.EventRunStart)
 	p.reach(&start, &policy)
-	if err := g.append(start); err != nil {
+	if err := g.append(p.failures, start); err != nil {
 		return nil, err
 	}
 	result, err := g.start(ctx, policy, command)
@@ -212,7 +215,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	if result != nil {
 		lines = append(lines, p.changeEntries(result)...)
 	}
-	if logErr := g.append(lines...); logErr != nil {
+	if logErr := g.append(g.log.Failures(), lines...); logErr != nil {
 		g.queue.outcome(p.run, outcome(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started

@@ -56,9 +56,12 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 	return nil
 }
 
-// append writes entries that must be on disk before anything goes on. The disk is
-// waited for once.
-func (g *Gate) append(entries ...audit.Entry) error {
+// errLost is a line of the log that may not have reached the disk.
+var errLost = errors.New("the log did not reach the disk meanwhile, and may have lost a line")
+
+// append writes entries that must be on disk before anything goes on, with what was
+// written since the log had this number of failures. It waits for the disk once.
+func (g *Gate) append(failures int, entries ...audit.Entry) error {
 	for i, e := range entries {
 		write := g.log.AppendLazy
 		if i == len(entries)-1 {
@@ -67,6 +70,9 @@ func (g *Gate) append(entries ...audit.Entry) error {
 		if err := g.failed(e, shorter(e, write)); err != nil {
 			return err
 		}
+	}
+	if g.log.Failures() != failures {
+		return g.failed(entries[len(entries)-1], errLost)
 	}
 	return nil
 }

@@ -336,6 +336,25 @@ func TestRunThatFails(t *testing.T) {
 	}
 }
 
+// A decision that a grant made may be on its way to the disk. When the disk fails
+// before the program starts, nothing starts: the line may be lost, though the next
+// one gets there.
+func TestLostDecision(t *testing.T) {
+	b := newBench(t)
+	b.approve(toolRun(), Chat)
+	permit, _, err := b.Check(t.Context(), toolRun(), nil)
+	if err != nil || permit == nil {
+		t.Fatalf("Check() = %v, %v", permit, err)
+	}
+	started := b.runner.count()
+	b.log.mu.Lock()
+	b.log.failures++
+	b.log.mu.Unlock()
+	if _, err := permit.Run(t.Context()); !errors.Is(err, ErrDenied) || b.runner.count() != started {
+		t.Errorf("Run() = %v, and started %d programs; want a denial and none", err, b.runner.count()-started)
+	}
+}
+
 // TestSyncedLines: what a person was asked about is on disk before it happens;
 // what a grant allows may take a second, but is on disk before a program starts.
 func TestSyncedLines(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 type Recorder interface {
 	Append(audit.Entry) error
 	AppendLazy(audit.Entry) error
+	Failures() int
 }
 
 // Recorder returns log, with a span for each line that belongs to a request
@@ -30,6 +31,8 @@ type recorder struct {
 
 func (r *recorder) Append(e audit.Entry) error     { return r.write(e, r.log.Append, true) }
 func (r *recorder) AppendLazy(e audit.Entry) error { return r.write(e, r.log.AppendLazy, false) }
+
+func (r *recorder) Failures() int { return r.log.Failures() }
 
 // write writes a line. onDisk says that this takes until it is there.
 func (r *recorder) write(e audit.Entry, write func(audit.Entry) error, onDisk bool) error {

@@ -28,6 +28,7 @@ type fakeLog struct {
 
 func (l *fakeLog) Append(audit.Entry) error     { l.lines++; return l.err }
 func (l *fakeLog) AppendLazy(audit.Entry) error { l.lines++; return l.err }
+func (l *fakeLog) Failures() int                { return 0 }
 
 // What is nobody's to know is nil, and does nothing.
 func TestNil(t *testing.T) {
