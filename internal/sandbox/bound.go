@@ -25,9 +25,32 @@ type holding struct {
 	deep  bool // there is more than was looked at, deeper down
 }
 
+// A filled is a folder on disk that a run fills.
+type filled struct {
+	root *os.Root
+	// self opens the folder to us again after the run closed it: changing the mode of
+	// "." in root would need the right to search it.
+	self *os.File
+}
+
+// openFilled takes over root.
+func openFilled(root *os.Root) (*filled, error) {
+	self, err := root.Open(".")
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return &filled{root, self}, nil
+}
+
+func (f *filled) close() {
+	_ = f.self.Close()
+	_ = f.root.Close()
+}
+
 // A bound is a folder on disk that a run may fill up to a bound.
 type bound struct {
-	root   *os.Root
+	folder *filled
 	before holding
 	bytes  int64 // that it may hold in all, unless it held more before
 	names  int64
@@ -35,9 +58,9 @@ type bound struct {
 }
 
 // newBound bounds what is added to a folder.
-func newBound(root *os.Root, bytes, names int64, added bool) *bound {
-	b := &bound{root: root, bytes: bytes, names: names, cause: CauseWorkspaceLimit}
-	b.before = measureRoot(root, 0)
+func newBound(folder *filled, bytes, names int64, added bool) *bound {
+	b := &bound{folder: folder, bytes: bytes, names: names, cause: CauseWorkspaceLimit}
+	b.before = folder.measure(0)
 	if added {
 		b.bytes, b.names = b.bytes+b.before.bytes, b.names+b.before.names
 	}
@@ -48,18 +71,27 @@ func newBound(root *os.Root, bytes, names int64, added bool) *bound {
 // run's and in no folder.
 func (b *bound) exceeded(extra int64) bool {
 	most := max(b.names, b.before.names) + 1
-	now := measureRoot(b.root, most)
+	now := b.folder.measure(most)
 	return now.deep || now.bytes+extra > max(b.bytes, b.before.bytes) || now.names > max(b.names, b.before.names)
 }
 
-// measureRoot looks at everything in a folder; most bounds the names, and 0 does
+// measure looks at everything in the folder; most bounds the names, and 0 does
 // not. It opens nothing but folders, follows no links, and opens what the run
-// closed to us.
-func measureRoot(root *os.Root, most int64) holding {
+// closed to us. What cannot be opened counts as too much.
+func (f *filled) measure(most int64) holding {
 	m := &measuring{most: most, linked: map[fileID]bool{}}
-	m.folder(root, 0)
+	for range openTries {
+		if m.folder(f.root, 0) {
+			return m.holding
+		}
+		_ = f.self.Chmod(0o700)
+	}
+	m.deep = true
 	return m.holding
 }
+
+// openTries is how often a folder is opened that a run closes meanwhile.
+const openTries = 3
 
 type measuring struct {
 	holding
@@ -69,16 +101,11 @@ type measuring struct {
 
 func (m *measuring) full() bool { return m.most > 0 && m.names > m.most }
 
-func (m *measuring) folder(root *os.Root, depth int) {
+// folder reports whether the folder could be opened.
+func (m *measuring) folder(root *os.Root, depth int) bool {
 	f, err := root.Open(".")
-	if errors.Is(err, fs.ErrPermission) {
-		// It is the run's own, and the run closed it.
-		if info, serr := root.Stat("."); serr == nil && root.Chmod(".", info.Mode().Perm()|0o500) == nil {
-			f, err = root.Open(".")
-		}
-	}
 	if err != nil {
-		return
+		return !errors.Is(err, fs.ErrPermission) // else it is gone again
 	}
 	defer f.Close()
 	for !m.full() {
@@ -87,9 +114,10 @@ func (m *measuring) folder(root *os.Root, depth int) {
 			m.entry(root, e, depth)
 		}
 		if err != nil { // the end, or nothing that can be read
-			return
+			break
 		}
 	}
+	return true
 }
 
 func (m *measuring) entry(root *os.Root, e fs.DirEntry, depth int) {
@@ -112,15 +140,24 @@ func (m *measuring) entry(root *os.Root, e fs.DirEntry, depth int) {
 		m.deep = true
 		return
 	}
-	sub, err := root.OpenRoot(e.Name())
-	if errors.Is(err, fs.ErrPermission) && root.Chmod(e.Name(), info.Mode().Perm()|0o700) == nil {
-		sub, err = root.OpenRoot(e.Name())
+	for range openTries {
+		sub, err := root.OpenRoot(e.Name())
+		if errors.Is(err, fs.ErrPermission) {
+			if root.Chmod(e.Name(), info.Mode().Perm()|0o700) != nil {
+				return // it is not the user's, so the run did not fill it
+			}
+			continue
+		}
+		if err != nil {
+			return // gone again
+		}
+		open := m.folder(sub, depth+1)
+		_ = sub.Close()
+		if open {
+			return
+		}
 	}
-	if err != nil {
-		return
-	}
-	defer sub.Close()
-	m.folder(sub, depth+1)
+	m.deep = true
 }
 
 // A fileID tells a file from others.
@@ -179,34 +216,47 @@ func (r *Runner) reserveLeft() bool {
 }
 
 // bounds are the folders on disk that the run fills, for watchBounds; close them.
-func (l *launch) bounds(ws *workspace) []*bound {
+// A folder that cannot be looked at is an error: nothing would bound it.
+func (l *launch) bounds(ws *workspace) (all []*bound, err error) {
 	limits := l.policy.Limits
-	var all []*bound
-	if ws != nil && !insideAny(layered(l.policy.Layers), l.command.Workspace) {
-		if root, err := ws.root.OpenRoot("."); err == nil {
-			all = append(all, newBound(root, limits.Workspace, int64(limits.LayerNames), false))
+	add := func(root *os.Root, err error, bytes int64, added bool) error {
+		if err != nil {
+			return err
 		}
+		folder, err := openFilled(root)
+		if err == nil {
+			all = append(all, newBound(folder, bytes, int64(limits.LayerNames), added))
+		}
+		return err
 	}
-	add := func(dir string, bytes, names int64) {
-		if root, err := os.OpenRoot(dir); err == nil {
-			all = append(all, newBound(root, bytes, names, true))
+	if ws != nil && !insideAny(layered(l.policy.Layers), l.command.Workspace) {
+		root, err := ws.root.OpenRoot(".")
+		if err := add(root, err, limits.Workspace, false); err != nil {
+			return all, err
 		}
 	}
 	if l.tmpOnDisk {
-		add(l.tmp, limits.Workspace, int64(limits.LayerNames))
+		root, err := os.OpenRoot(l.tmp)
+		if err := add(root, err, limits.Workspace, true); err != nil {
+			return all, err
+		}
 	}
 	if l.layers != nil {
 		for _, one := range l.layers.all {
-			if one.copy != nil {
-				add(one.from, limits.Layer, int64(limits.LayerNames))
+			if one.copy == nil {
+				continue
+			}
+			root, err := os.OpenRoot(one.from)
+			if err := add(root, err, limits.Layer, true); err != nil {
+				return all, err
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 func closeBounds(all []*bound) {
 	for _, b := range all {
-		_ = b.root.Close()
+		b.folder.close()
 	}
 }

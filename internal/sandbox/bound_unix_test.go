@@ -3,8 +3,10 @@
 package sandbox
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ func TestWorkspaceBound(t *testing.T) {
 		"behind 10,001 names":    `i=0; while [ $i -le 10000 ]; do : >f$i; i=$((i+1)); done; dd if=/dev/zero of=z bs=1M count=60 2>/dev/null; sleep 10`,
 		"65 folders deep":        `i=0; while [ $i -le 65 ]; do mkdir d; cd d; i=$((i+1)); done; dd if=/dev/zero of=z bs=1M count=60 2>/dev/null; sleep 10`,
 		"300 folders deep":       `i=0; while [ $i -le 300 ]; do mkdir d; cd d; i=$((i+1)); done; sleep 10`,
-		"in a closed folder":     `mkdir d; dd if=/dev/zero of=d/z bs=1M count=60 2>/dev/null; chmod 0 d; sleep 10`,
+		"in a closed folder":     `mkdir d; dd if=/dev/zero of=d/z bs=1M count=60 2>/dev/null; chmod 0 d; chmod 0 .; sleep 10`,
 		"set aside":              `python3 -c 'import ctypes,os; f=os.open("z",os.O_CREAT|os.O_WRONLY); ctypes.CDLL(None).fallocate(f,1,ctypes.c_long(0),ctypes.c_long(60<<20))'; sleep 10`,
 		"in a file with no name": `exec 3>z; rm z; dd if=/dev/zero bs=1M count=60 >&3 2>/dev/null; sleep 10`,
 		"all at the end":         `dd if=/dev/zero of=z bs=1M count=60 2>/dev/null`,
@@ -34,6 +36,7 @@ func TestWorkspaceBound(t *testing.T) {
 				dir := plantTree(t, nil)
 				_, c := inProject(t, dir, script)
 				c.Dir = c.Workspace
+				opened(t, c.Workspace)
 				limits := Limits{Workspace: most, Timeout: 30 * time.Second}
 				if strings.Contains(name, "names") && !strings.Contains(name, "behind") {
 					limits.LayerNames = 2000
@@ -52,6 +55,19 @@ func TestWorkspaceBound(t *testing.T) {
 			})
 		})
 	}
+}
+
+// opened opens the folders in dir for the end of the test, which removes them.
+func opened(t *testing.T, dir string) {
+	t.Cleanup(func() {
+		_ = os.Chmod(dir, 0o700)
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if d != nil && d.IsDir() && err == nil {
+				_ = os.Chmod(path, 0o700) // before its names are read
+			}
+			return nil
+		})
+	})
 }
 
 // A run within its bounds is let alone, also when the workspace was too full

@@ -13,8 +13,8 @@ const whileRunning = 2
 
 // A cache is a run's.
 type cache struct {
-	root *os.Root
-	info os.FileInfo
+	folder *filled
+	info   os.FileInfo
 }
 
 // openCache opens the folder of the Policy's Cache, and nothing that a link leads
@@ -37,7 +37,10 @@ func (p *Policy) openCache() (*cache, error) {
 	if err != nil {
 		return bad(err)
 	}
-	c := &cache{root: root}
+	c := &cache{}
+	if c.folder, err = openFilled(root); err != nil {
+		return bad(err)
+	}
 	if c.info, err = root.Stat("."); err == nil && !os.SameFile(at, c.info) {
 		err = errNoFolder
 	}
@@ -50,7 +53,7 @@ func (p *Policy) openCache() (*cache, error) {
 
 func (c *cache) close() {
 	if c != nil {
-		_ = c.root.Close()
+		c.folder.close()
 	}
 }
 
@@ -67,7 +70,7 @@ func (p Policy) withCache() Policy {
 // bound is what ends a run that fills the cache.
 func (c *cache) bound(limits Limits) *bound {
 	return &bound{
-		root: c.root, bytes: whileRunning * limits.Cache, names: whileRunning * int64(limits.CacheNames),
+		folder: c.folder, bytes: whileRunning * limits.Cache, names: whileRunning * int64(limits.CacheNames),
 		cause: CauseCacheLimit,
 	}
 }
@@ -78,7 +81,7 @@ func (c *cache) use(limits Limits, why Cause) CacheUse {
 		return CacheUse{}
 	}
 	names := int64(limits.CacheNames)
-	now := measureRoot(c.root, names+1)
+	now := c.folder.measure(names + 1)
 	return CacheUse{
 		Bytes: now.bytes,
 		Full:  now.deep || now.bytes > limits.Cache || now.names > names || why == CauseCacheLimit || why == CauseDiskFull,

@@ -86,7 +86,9 @@ func TestCacheBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachLevel(t, func(t *testing.T, r *Runner) {
-				p, c := cached(t, cacheFolder(t), `cd "$PACKS_CACHE"; `+tt.script)
+				cache := cacheFolder(t)
+				opened(t, cache)
+				p, c := cached(t, cache, `cd "$PACKS_CACHE"; `+tt.script)
 				p.Limits = Limits{Cache: most, CacheNames: 1000, Timeout: 30 * time.Second}
 				res, err := r.Run(t.Context(), p, c)
 				if err != nil {

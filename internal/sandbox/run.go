@@ -207,8 +207,11 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 		return nil, false, &CommandError{Problem: fmt.Sprintf(
 			"the disk of the audit log has less than %d MiB free, which are kept for the log", r.o.Reserve>>20)}
 	}
-	bounds := l.bounds(ws)
+	bounds, err := l.bounds(ws)
 	defer closeBounds(bounds)
+	if err != nil {
+		return nil, false, &CommandError{Folder: true, Problem: "nothing could bound what the run writes", Err: err}
+	}
 	keepDescriptors()
 	res := &Result{Started: time.Now()}
 	proc, err := s.start(l)
