@@ -24,6 +24,7 @@ if [ -n "$base" ]; then
 	git archive "$base" | tar -x -C "$dir/source"
 	(cd "$dir/source" && build base ./cmd/packs-mcp)
 fi
+# shellcheck disable=SC2086 # several arguments
 set -- -only spaced -packs 10 -program "$dir/packs-mcp" -bare "$dir/bare" -dir "$dir/tmp" ${BENCH_ARGS:-}
 if [ -n "$base" ]; then
 	set -- "$@" -base "$dir/base"

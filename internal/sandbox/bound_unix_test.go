@@ -3,10 +3,12 @@
 package sandbox
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -21,17 +23,11 @@ func TestWorkspaceBound(t *testing.T) {
 		"65 folders deep":        `i=0; while [ $i -le 65 ]; do mkdir d; cd d; i=$((i+1)); done; dd if=/dev/zero of=z bs=1M count=60 2>/dev/null; sleep 10`,
 		"300 folders deep":       `i=0; while [ $i -le 300 ]; do mkdir d; cd d; i=$((i+1)); done; sleep 10`,
 		"in a closed folder":     `mkdir d; dd if=/dev/zero of=d/z bs=1M count=60 2>/dev/null; chmod 0 d; chmod 0 .; sleep 10`,
-		"set aside":              `python3 -c 'import ctypes,os; f=os.open("z",os.O_CREAT|os.O_WRONLY); ctypes.CDLL(None).fallocate(f,1,ctypes.c_long(0),ctypes.c_long(60<<20))'; sleep 10`,
 		"in a file with no name": `exec 3>z; rm z; dd if=/dev/zero bs=1M count=60 >&3 2>/dev/null; sleep 10`,
 		"all at the end":         `dd if=/dev/zero of=z bs=1M count=60 2>/dev/null`,
 		"in too many names":      `i=0; while [ $i -le 3000 ]; do : >g$i; i=$((i+1)); done; sleep 10`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if strings.Contains(script, "python3") {
-				if _, err := exec.LookPath("python3"); err != nil {
-					t.Skip("no python3 to call fallocate with")
-				}
-			}
 			eachLevel(t, func(t *testing.T, r *Runner) {
 				dir := plantTree(t, nil)
 				_, c := inProject(t, dir, script)
@@ -68,6 +64,72 @@ func opened(t *testing.T, dir string) {
 			return nil
 		})
 	})
+}
+
+// §9.7: a run allocates no space that it does not write, where there is a filter of
+// system calls. Elsewhere it is ended once it has too much.
+func TestAllocatedSpace(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3 to call fallocate with")
+	}
+	const script = `import ctypes, errno, os, time
+f = os.open("z", os.O_CREAT | os.O_WRONLY)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.fallocate(f, 1, ctypes.c_long(0), ctypes.c_long(60 << 20)) < 0:
+    print(errno.errorcode[ctypes.get_errno()], os.fstat(f).st_blocks)
+    os.posix_fallocate(f, 0, 1 << 20)
+    print(os.fstat(f).st_size)
+else:
+    time.sleep(10)
+`
+	eachLevel(t, func(t *testing.T, r *Runner) {
+		if runtime.GOOS != "linux" {
+			t.Skip("no fallocate on this system")
+		}
+		_, c := inProject(t, plantTree(t, nil), "exec python3 -c '"+script+"'")
+		c.Dir = c.Workspace
+		res, err := r.Run(t.Context(), Policy{Writable: []string{c.Workspace}, Limits: Limits{Workspace: 20 << 20}}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Level() == LevelNone {
+			if res.Cause != CauseWorkspaceLimit {
+				t.Errorf("the run ended with %q, want it ended by the bound (stderr %q)", res.Cause, res.Stderr.Bytes())
+			}
+			return
+		}
+		if got, want := string(res.Stdout.Bytes()), "ENOTSUP 0\n1048576\n"; got != want || res.Cause != CauseExit {
+			t.Errorf("the run printed %q and ended with %q, want %q: nothing allocated, and 1 MiB written (stderr %q)", got, res.Cause, want, res.Stderr.Bytes())
+		}
+	})
+}
+
+// §9.7: a run that has too much on disk gets no time to write on.
+func TestOverBoundsEndsAtOnce(t *testing.T) {
+	const most = 8 << 20
+	fill := "trap '' TERM; while :; do dd if=/dev/zero of=%s/z bs=1M count=64 2>/dev/null; done"
+	for _, test := range []struct {
+		name, dir string
+		want      Cause
+	}{
+		{"workspace", "$PWD", CauseWorkspaceLimit},
+		{"cache", "$PACKS_CACHE", CauseCacheLimit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			eachLevel(t, func(t *testing.T, r *Runner) {
+				r.o.Grace = time.Minute // which a program that ignores SIGTERM would have
+				p, c := cached(t, cacheFolder(t), fmt.Sprintf(fill, test.dir))
+				p.Limits = Limits{Workspace: most, Cache: most, Timeout: 50 * time.Second}
+				res, err := r.Run(t.Context(), p, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Cause != test.want || res.Duration > 30*time.Second {
+					t.Errorf("the run ended with %q after %v, want %q at once", res.Cause, res.Duration, test.want)
+				}
+			})
+		})
+	}
 }
 
 // A run within its bounds is let alone, also when the workspace was too full

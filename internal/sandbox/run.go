@@ -99,8 +99,9 @@ func New(o Options) *Runner {
 //
 // When ctx is done, the timeout passes or the output is too much, everything
 // that the run started gets SIGTERM, and SIGKILL after [Options.Grace], or after
-// [Options.ShutdownGrace] when the server ends. When the program itself ends,
-// the rest gets SIGKILL at once. What "everything" is, and what becomes of it
+// [Options.ShutdownGrace] when the server ends. When there is too much on disk,
+// SIGKILL follows SIGTERM at once, and when the program itself ends, the rest
+// gets SIGKILL at once. What "everything" is, and what becomes of it
 // when the server itself is killed, depends on the [Level].
 //
 // The program finds a private folder for temporary files in TMPDIR (TMP and
@@ -254,7 +255,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 			stop(CauseTimeout, r.o.Grace)
 		case why, ok := <-full:
 			if full = nil; ok {
-				stop(why, r.o.Grace)
+				stop(why, 0) // with time to end, it would write on
 			}
 		case <-done:
 			done = nil

@@ -156,6 +156,7 @@ func (c *client) request(method string, params any) map[string]any {
 // An envelope is what comes of a call.
 type envelope struct {
 	Stdout  string `json:"stdout"`
+	Stderr  string `json:"stderr"`
 	Signal  string `json:"signal"`
 	Sandbox string `json:"sandbox"`
 	Error   struct {
@@ -166,8 +167,14 @@ type envelope struct {
 // exec runs the pack's probe.
 func (c *client) exec(args ...string) envelope {
 	c.t.Helper()
+	return c.run("./probe", args...)
+}
+
+// run runs a program of the pack.
+func (c *client) run(command string, args ...string) envelope {
+	c.t.Helper()
 	m := c.request("tools/call", map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{
-		"pack_id": "attack", "command": "./probe", "args": args,
+		"pack_id": "attack", "command": command, "args": args,
 	}})
 	result, _ := m["result"].(map[string]any)
 	text, err := json.Marshal(result["structuredContent"])

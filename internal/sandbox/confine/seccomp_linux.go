@@ -28,7 +28,7 @@ const (
 	retNoSys  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	retNoMem  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOMEM)
 	retInval  = unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)
-	retNoAttr = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
+	retNoSupp = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 	retKill   = unix.SECCOMP_RET_KILL_PROCESS
 )
 
@@ -132,8 +132,9 @@ func (f Filter) program() []unix.SockFilter {
 		w.refuse(nr, retNoSys)
 	}
 	for _, nr := range attributes() {
-		w.refuse(nr, retNoAttr)
+		w.refuse(nr, retNoSupp)
 	}
+	w.allocation()
 	f.memory(&w)
 	for _, nr := range []int{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		w.when(nr, func(w *filterWriter) {
@@ -157,6 +158,15 @@ func (f Filter) program() []unix.SockFilter {
 			addCryptKey = 0xc0506617 // FS_IOC_ADD_ENCRYPTION_KEY
 			delCryptKey = 0xc0406618 // FS_IOC_REMOVE_ENCRYPTION_KEY closes the user's encrypted files
 
+			// Other ways to allocate space; see allocation.
+			reserve    = 0x40305828 // FS_IOC_RESVSP
+			reserve64  = 0x4030582a // FS_IOC_RESVSP64
+			zeroRange  = 0x40305839 // FS_IOC_ZERO_RANGE
+			allocate   = 0x4030580a // XFS_IOC_ALLOCSP
+			allocate64 = 0x40305824 // XFS_IOC_ALLOCSP64
+			resize     = 0x4030580b // XFS_IOC_FREESP, which allocates as well as frees
+			resize64   = 0x40305825 // XFS_IOC_FREESP64
+
 			// File systems' own calls that make and remove subvolumes: they take a
 			// folder that is open to read, and pass Landlock by. Others take clones of
 			// a file's blocks by numbers that look like Btrfs's.
@@ -170,6 +180,7 @@ func (f Filter) program() []unix.SockFilter {
 		w.load(arg(1))
 		w.oneOf(retPerm, unix.TIOCSTI, tiocLinux, unix.TIOCSETD, fioSetOwn, siocSPGrp,
 			setFlags, setXAttr, setVerity, setPolicy, setVersion, setVersion4, addCryptKey, delCryptKey)
+		w.oneOf(retNoSupp, reserve, reserve64, zeroRange, allocate, allocate64, resize, resize64)
 		w.oneOf(retAllow, clone, cloneRange, dedupeRange)
 		w.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, kind)
 		w.oneOf(retPerm, btrfs, bcachefs)
@@ -208,6 +219,18 @@ func (f Filter) ask(refusal uint32) uint32 {
 		return refusal
 	}
 	return retAsk
+}
+
+// allocation refuses to allocate space that is not written. Where nothing but
+// looking bounds a folder, that would take the whole disk between two looks.
+// Programs take it for a file system that cannot, and write instead. What frees
+// space is allowed.
+func (w *filterWriter) allocation() {
+	w.when(unix.SYS_FALLOCATE, func(w *filterWriter) {
+		w.load(arg(1))
+		w.oneOf(retAllow, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_COLLAPSE_RANGE)
+		w.ret(retNoSupp)
+	})
 }
 
 // memory keeps memory within bounds that the kernel's limit on a process's data

@@ -66,7 +66,7 @@ func block(args []string) int {
 // ends with this one.
 func runChild(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr //nolint:forbidigo // the probe is a program of its own
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	_ = cmd.Run()
 	return cmd.ProcessState.ExitCode()

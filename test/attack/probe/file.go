@@ -76,6 +76,8 @@ func fileOps() map[string]op {
 		"read-link": two(readLink),
 		"exec":      one(execute),
 		"exec-mem":  one(executeMemory),
+		"allocate":  allocate,
+		"reserve":   reserve,
 		"lock":      one(lock),
 	}
 }
@@ -191,6 +193,32 @@ func control(path string, flags, cmd, arg int) error {
 	}
 	_, err = unix.FcntlInt(uintptr(fd), cmd, arg)
 	return err
+}
+
+// allocate calls fallocate on the first MiB of a file, with a mode.
+func allocate(args []string) (string, error) {
+	fd, err := unix.Open(args[0], unix.O_RDWR, 0)
+	if err != nil {
+		return "open", err
+	}
+	return "", unix.Fallocate(fd, uint32(number(args, 1)), 0, 1<<20)
+}
+
+// reserve does what fallocate does by the ioctl with a number (struct
+// space_resv).
+func reserve(args []string) (string, error) {
+	fd, err := unix.Open(args[0], unix.O_RDWR, 0)
+	if err != nil {
+		return "open", err
+	}
+	space := struct {
+		kind, whence int16
+		start, size  int64
+		system, pid  uint32
+		_            [4]int32
+	}{size: 1 << 20}
+	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(number(args, 1)), uintptr(unsafe.Pointer(&space)))
+	return "", errno(e)
 }
 
 // byHandle opens a file by its number, without walking the path to it. Another

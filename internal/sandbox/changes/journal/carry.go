@@ -67,7 +67,8 @@ func (j *Journal) Finish(folder *tree.Dir, r *record.Record) error {
 	if err := j.save(r); err != nil {
 		return err
 	}
-	return os.Remove(filepath.Join(j.open, r.ID))
+	// Another process may have seen already that the set is settled; see Unfinished.
+	return tree.IgnoreMissing(os.Remove(filepath.Join(j.open, r.ID)))
 }
 
 // drop removes what a set that does not count left.
