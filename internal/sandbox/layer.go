@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
@@ -272,13 +273,21 @@ func (l *layers) finish(ctx context.Context, p *Policy, res *Result, lost bool) 
 	if len(all) == 0 {
 		return
 	}
-	// What came of the run is not lost because nobody waits for it any more.
-	sets, err := l.turn.Finish(context.WithoutCancel(ctx), end, all...)
+	// What came of the run is not lost because nobody waits for it any more. But a
+	// layer can be made to take hours, and others wait for the turn.
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), finishTime, errFinishTime)
+	defer done()
+	sets, err := l.turn.Finish(ctx, end, all...)
 	res.Changes = sets
 	if err != nil {
 		res.ChangesProblem = err.Error()
 	}
 }
+
+// finishTime is how long reading and staging the changes of a run may take.
+const finishTime = 5 * time.Minute
+
+var errFinishTime = fmt.Errorf("reading them took more than %v", finishTime)
 
 // lostLayer says why an overlay left nothing to apply.
 const lostLayer = "the sandbox helper did not hand it over"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
@@ -16,9 +17,16 @@ import (
 // Bounds of one layer. What is deeper is refused; more changes are an error.
 const (
 	maxDepth   = 200
+	maxPath    = 4095 // bytes; the system opens no longer ones
 	maxChanges = 250_000
-	// maxHole is how much larger than its content a file may look.
-	maxHole = 4 << 30
+	// maxText is how many bytes the paths, links and attributes of all changes may
+	// take in the journal: a layer of 100,000 names could hold gigabytes of them.
+	maxText = 64 << 20
+	// maxHoles is how much larger than their content all new files together may
+	// look. Holes take no room in a layer, and are read and hashed all the same.
+	maxHoles = 1 << 30
+	// maxHashed is the largest file of the user's that is hashed.
+	maxHashed = 4 << 30
 )
 
 // Reasons of conflicts.
@@ -42,6 +50,8 @@ type reading struct {
 	gitWhy string   // why commits were not taken over
 	locks  []string // lock files of git's that the ops need
 	dirs   []op     // permissions of folders, which follow what is in them
+	text   int64    // see maxText
+	holes  int64    // see maxHoles
 }
 
 // A place is one folder in the layer and what is below the same path in the
@@ -147,16 +157,49 @@ func (r *reading) name(p *place, name string) error {
 // add adds an op for the name. Its State is decided later unless it is Refused.
 func (r *reading) add(n *pair, o op) error {
 	o.Path, o.Was = n.at, n.low
-	if o.State == "" {
+	switch {
+	case o.State != "":
+	case len(o.Path) > maxPath:
+		o.State, o.Why, o.Reason = Refused, WhyName, "its path is too long"
+	default:
 		if why := r.conflict(n); why != "" {
 			o.Why, o.Reason = WhyConflict, why
 		}
 	}
 	r.ops = append(r.ops, o)
-	if len(r.ops)+len(r.dirs) > maxChanges {
+	return r.count(&o)
+}
+
+// count reports an error when the changes with this one are too many, or too
+// long.
+func (r *reading) count(o *op) error {
+	r.text += int64(jsonSize(o.Path) + jsonSize(o.Link) + jsonSize(o.WasLink))
+	for _, attrs := range []tree.Attrs{o.Attrs, o.WasAttrs} {
+		for name, value := range attrs {
+			r.text += int64(jsonSize(name) + len(value)*4/3)
+		}
+	}
+	switch {
+	case len(r.ops)+len(r.dirs) > maxChanges:
 		return fmt.Errorf("more than %d changes", maxChanges)
+	case r.text > maxText:
+		return fmt.Errorf("the names, links and attributes of its changes take more than %d MiB", maxText>>20)
 	}
 	return nil
+}
+
+// jsonSize returns about how many bytes a string takes in a record.
+func jsonSize(s string) int {
+	if !utf8.ValidString(s) {
+		return 8 * len(s) // escaped, and once more in base64
+	}
+	n := len(s)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '<' || c == '>' || c == '&' {
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
 }
 
 // conflict says how the user's folder differs at the name from what the run
@@ -184,6 +227,9 @@ func (r *reading) conflict(n *pair) string {
 
 // dir compares a folder of the layer.
 func (r *reading) dir(n *pair) error {
+	if len(n.at) > maxPath {
+		return r.add(n, op{Change: Change{Kind: KindMkdir}})
+	}
 	if n.depth >= maxDepth {
 		return r.add(n, op{Change: Change{Kind: KindMkdir, State: Refused, Why: WhyName, Reason: fmt.Sprintf("more than %d folders below each other are never applied", maxDepth)}})
 	}
@@ -249,9 +295,12 @@ func (r *reading) dir(n *pair) error {
 	}
 	if n.low.Perm&write == 0 && n.up.Perm&write != 0 { // what is done in it needs that
 		r.ops = append(r.ops, o)
-		return r.below(next)
+	} else {
+		r.dirs = append(r.dirs, o)
 	}
-	r.dirs = append(r.dirs, o)
+	if err := r.count(&o); err != nil {
+		return err
+	}
 	return r.below(next)
 }
 
@@ -336,15 +385,17 @@ func (r *reading) file(n *pair) error {
 		Change: Change{Kind: KindCreate, Size: n.up.Size, Mode: fs.FileMode(n.up.Perm & 0o777)},
 		Meta:   *n.up, Attrs: attrs, open: r.opener(n.at),
 	}
+	holes := max(0, n.up.Size-n.up.Blocks)
 	switch {
 	case r.odd(overlay) != "":
 		o.State, o.Why, o.Reason = Refused, WhyLayer, r.odd(overlay)
-	case n.up.Size > n.up.Blocks+maxHole:
-		o.State, o.Why, o.Reason = Refused, WhySpecial, "nearly all of it is a hole"
+	case r.holes+holes > maxHoles:
+		o.State, o.Why, o.Reason = Refused, WhySpecial, "the files that the run made have too many holes"
 	}
 	if o.State == Refused {
 		return r.add(n, o)
 	}
+	r.holes += holes
 	if o.New, err = tree.Digest(f, n.up.Size); err != nil {
 		return err
 	}
@@ -437,7 +488,7 @@ func (o *op) found(d *tree.Dir, name string, m *tree.Meta) error {
 	}
 	defer f.Close()
 	o.WasAttrs, err = tree.ReadAttrs(f)
-	if o.WasAttrs.Split(); err != nil || m.Size > m.Blocks+maxHole {
+	if o.WasAttrs.Split(); err != nil || m.Size > maxHashed {
 		return err
 	}
 	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
@@ -470,6 +521,9 @@ func (r *reading) link(n *pair) error {
 // removed adds the removal of what the user has at the name, with everything
 // below.
 func (r *reading) removed(n *pair) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
 	if !n.low.IsDir() {
 		o := op{Change: Change{Kind: KindRemove}}
 		if err := r.old(n, &o); err != nil {
