@@ -189,6 +189,9 @@ func (c *classifier) protected(o *op) string {
 		return "its name is protected: " + why
 	}
 	if o.Kind == KindSymlink {
+		if why := c.names.Above(o.Path); why != "" {
+			return "it would take the place of a folder in which names are protected: " + why
+		}
 		if to, _ := c.leads(o); to != "." && (c.inGit(to) || c.guarded(to) != "") {
 			return "its link leads to a protected name"
 		}
