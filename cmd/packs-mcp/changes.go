@@ -178,6 +178,10 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string) error 
 		return nil
 	}
 	_, err = fmt.Fprint(a.stdout, v.Text())
+	if v.Cut { // what was not shown is not applied as shown
+		fmt.Fprintf(a.stderr, "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
+		return err
+	}
 	fmt.Fprintf(a.stderr, "To apply exactly this: packs-mcp changes apply %s --shown %s\n", v.Set.ID, v.Token)
 	return err
 }

@@ -332,7 +332,26 @@ func (a *app) changeStore(ctx context.Context, cfg *config.Config, logger *slog.
 	return changes.Open(ctx, changes.Options{
 		Dir: filepath.Join(cfg.Paths.State, "changes"), MaxBytes: cfg.Limits.Held, MaxAge: cfg.Limits.HeldAge,
 		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger,
+		GitConfig: gitConfig(a.environ),
 	})
+}
+
+// gitConfig are the files of git's settings outside of repositories.
+func gitConfig(environ []string) []string {
+	if file := env(environ, "GIT_CONFIG_GLOBAL"); file != "" {
+		return []string{file, "/etc/gitconfig"}
+	}
+	files := []string{"/etc/gitconfig"}
+	home := homeOf(environ)
+	if home != "" {
+		files = append(files, filepath.Join(home, ".gitconfig"))
+	}
+	if xdg := env(environ, "XDG_CONFIG_HOME"); xdg != "" {
+		files = append(files, filepath.Join(xdg, "git", "config"))
+	} else if home != "" {
+		files = append(files, filepath.Join(home, ".config", "git", "config"))
+	}
+	return files
 }
 
 // copyDir is where runs find copies of folders that can have no other layer: in

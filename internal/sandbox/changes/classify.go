@@ -16,6 +16,9 @@ import (
 func (r *reading) classify() {
 	c := &classifier{reading: r, git: map[string]bool{}, open: map[string]bool{}, stays: map[string]bool{}, taken: map[string]bool{}}
 	c.gitFolders()
+	if len(r.ops) > 0 {
+		c.findAims()
+	}
 	kept := r.ops[:0]
 	for i := range r.ops {
 		o := &r.ops[i]
@@ -44,6 +47,7 @@ type classifier struct {
 	open  map[string]bool // :: folder → it is not made, or not the run's
 	stays map[string]bool // :: folder → something in it is not removed
 	taken map[string]bool // :: path → what is there is not removed
+	aims  []aim
 }
 
 // decide sets the state of an op. It reports whether the op is dropped.
@@ -187,6 +191,9 @@ func (c *classifier) throughLink(at string, depth int) bool {
 func (c *classifier) protected(o *op) string {
 	if why := c.guarded(o.Path); why != "" {
 		return "its name is protected: " + why
+	}
+	if why := c.aimed(o.Path, o.Kind == KindSymlink); why != "" {
+		return "it is protected: " + why
 	}
 	if o.Kind == KindSymlink {
 		if why := c.names.Above(o.Path); why != "" {

@@ -43,15 +43,17 @@ type reading struct {
 	ctx    context.Context // of the one call of Finish
 	folder *folder
 	names  *protect.Names
-	up     *tree.Dir
-	copy   *Copy // nil: up is an overlay's upper folder
-	end    Ending
-	ops    []op
-	gitWhy string   // why commits were not taken over
-	locks  []string // lock files of git's that the ops need
-	dirs   []op     // permissions of folders, which follow what is in them
-	text   int64    // see maxText
-	holes  int64    // see maxHoles
+	// gitConfig are the user's own files of git's settings.
+	gitConfig []string
+	up        *tree.Dir
+	copy      *Copy // nil: up is an overlay's upper folder
+	end       Ending
+	ops       []op
+	gitWhy    string   // why commits were not taken over
+	locks     []string // lock files of git's that the ops need
+	dirs      []op     // permissions of folders, which follow what is in them
+	text      int64    // see maxText
+	holes     int64    // see maxHoles
 }
 
 // A place is one folder in the layer and what is below the same path in the

@@ -32,6 +32,9 @@ type Options struct {
 	// Own are absolute paths that no run may change wherever they are: pack roots,
 	// and this program's own files.
 	Own []string
+	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
+	// they and a repository's settings name in a folder is protected in it.
+	GitConfig []string
 	// Logger hears of what recovery did; nil: nobody does.
 	Logger *slog.Logger
 	Now    func() time.Time // nil: time.Now
@@ -47,8 +50,10 @@ type Store struct {
 	maxAge   time.Duration
 	names    *protect.Names
 	own      []string // with links resolved
-	log      *slog.Logger
-	now      func() time.Time
+	// gitConfig is Options.GitConfig.
+	gitConfig []string
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 // Errors that callers tell apart.
@@ -75,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		sets: filepath.Join(o.Dir, "sets"), open: filepath.Join(o.Dir, "open"), turns: filepath.Join(o.Dir, "turns"),
 		maxBytes: cmp.Or(o.MaxBytes, defaultBytes), maxAge: cmp.Or(o.MaxAge, defaultAge),
-		names: names, log: o.Logger, now: o.Now,
+		names: names, gitConfig: o.GitConfig, log: o.Logger, now: o.Now,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -226,7 +226,7 @@ func (t *Turn) finish(ctx context.Context, end Ending, l Layer) (*Set, error) {
 		return nil, err
 	}
 	defer up.Close()
-	r := &reading{ctx: ctx, folder: f, names: t.store.names, up: up, copy: l.Copy, end: end}
+	r := &reading{ctx: ctx, folder: f, names: t.store.names, gitConfig: t.store.gitConfig, up: up, copy: l.Copy, end: end}
 	if err := r.read(); err != nil {
 		return nil, err
 	}
