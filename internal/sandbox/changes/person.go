@@ -281,8 +281,10 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 		}
 		r.From = from.ID
 		free := map[string]bool{} // :: path → an op before removes what is there
+		seen := map[string]bool{} // see becomesGit
 		for _, was := range selected(from, Held, paths) {
 			o := *was
+			seen[o.Path] = was.Why == WhyGit
 			o.State, o.Why, o.Reason, o.HasNew, o.Staged, o.Now = Applied, "", "", false, 0, nil
 			o.open = func() (*os.File, error) { return s.content(from, newName, was) }
 			if err := s.expect(f, from, was, &o, token != "", free[o.Path]); err != nil {
@@ -295,6 +297,7 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 				r.Locks = from.Locks
 			}
 		}
+		r.becomesGit(f, seen)
 		return nil
 	})
 }
@@ -495,6 +498,7 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 		if i := slices.IndexFunc(r.Ops, func(o op) bool { return o.Git && o.State != Applied }); i >= 0 {
 			holdGit(r, r.Ops[i].Why, r.Ops[i].Reason)
 		}
+		r.becomesGit(f, nil)
 		return nil
 	})
 }
