@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,5 +78,36 @@ func TestBoundOfHoles(t *testing.T) {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}
+	}
+}
+
+// What a run left in one set does not make the next one's slower: the bytes of
+// all sets are known without reading their changes.
+func TestHeads(t *testing.T) {
+	s, dir := openStore(t, nil), t.TempDir()
+	w := begin(t, s, "copy", Folder{Path: dir})
+	plant(t, w.at, map[string]string{"CLAUDE.md": "obey", "\xff": ""})
+	set := w.finish(Ending{})
+	do(t, w.turn.Close())
+	whole, err := s.load(set.ID)
+	do(t, err)
+	head, err := s.loadHead(set.ID)
+	do(t, err)
+	if len(head.Ops) != 0 || len(whole.Ops) != 2 {
+		t.Errorf("the head has %d ops and the record %d, want 0 and 2", len(head.Ops), len(whole.Ops))
+	}
+	whole.Ops = nil
+	if diff := cmp.Diff(whole, head, cmp.AllowUnexported(record{})); diff != "" {
+		t.Errorf("the head differs from the record (-record +head):\n%s", diff)
+	}
+	name := filepath.Join(s.dir(set.ID), recordName)
+	data, err := os.ReadFile(name)
+	do(t, err)
+	do(t, os.WriteFile(name, data[:len(data)-len(data)/4], 0o600)) // the changes are cut off
+	if _, err := s.load(set.ID); err == nil {
+		t.Error("a record that is cut off is read")
+	}
+	if got := s.used(); got != whole.Bytes || got == 0 {
+		t.Errorf("used = %d, want %d, without reading the changes", got, whole.Bytes)
 	}
 }

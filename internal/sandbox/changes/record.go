@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -84,7 +85,7 @@ type record struct {
 	Dev   uint64   `json:"dev"`   // of Folder
 	Ino   uint64   `json:"ino"`
 	Locks []string `json:"locks,omitempty"` // lock files of git's in Folder
-	Ops   []op     `json:"ops"`
+	Ops   []op     `json:"ops"`             // the last field: see loadHead
 }
 
 const (
@@ -192,6 +193,39 @@ func (s *Store) load(id string) (*record, error) {
 		return nil, err
 	}
 	r, err := decode(data)
+	if err != nil || r.ID != id {
+		return nil, fmt.Errorf("change set %q is damaged: %w", id, errors.Join(err))
+	}
+	return r, nil
+}
+
+// loadHead returns a record without its ops, whose number does not matter here.
+// It does not look whether the record is whole.
+func (s *Store) loadHead(id string) (*record, error) {
+	f, err := os.Open(filepath.Join(s.dir(id), recordName))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d := json.NewDecoder(io.LimitReader(f, maxRecord))
+	_, err = d.Token() // the bracket
+	fields := map[string]json.RawMessage{}
+	for err == nil && d.More() {
+		var key json.Token
+		if key, err = d.Token(); err != nil || key == "ops" { // the last one, see record
+			break
+		}
+		var value json.RawMessage
+		err = d.Decode(&value)
+		fields[fmt.Sprint(key)] = value
+	}
+	r := &record{}
+	if err == nil {
+		var data []byte
+		if data, err = json.Marshal(fields); err == nil {
+			err = json.Unmarshal(data, r)
+		}
+	}
 	if err != nil || r.ID != id {
 		return nil, fmt.Errorf("change set %q is damaged: %w", id, errors.Join(err))
 	}

@@ -218,11 +218,17 @@ func (s *Store) changing(do func() error) error {
 }
 
 // records returns all settled sets that can be read, the newest first.
-func (s *Store) records() []*record {
+func (s *Store) records() []*record { return s.read(s.load) }
+
+// heads returns them without their ops: what a run left in one set does not make
+// each later call slower.
+func (s *Store) heads() []*record { return s.read(s.loadHead) }
+
+func (s *Store) read(load func(id string) (*record, error)) []*record {
 	var list []*record
 	entries, _ := os.ReadDir(s.sets)
 	for _, e := range slices.Backward(entries) {
-		if r, err := s.load(e.Name()); err == nil {
+		if r, err := load(e.Name()); err == nil {
 			if r.Phase == settled {
 				list = append(list, r)
 			}
@@ -235,7 +241,7 @@ func (s *Store) records() []*record {
 
 // used returns how many bytes all settled sets keep.
 func (s *Store) used() (n int64) {
-	for _, r := range s.records() {
+	for _, r := range s.heads() {
 		n += r.Bytes
 	}
 	return n
@@ -245,11 +251,15 @@ func (s *Store) used() (n int64) {
 func (s *Store) expire() {
 	now := s.now()
 	_ = s.changing(func() error {
-		for _, r := range s.records() {
+		for _, r := range s.heads() {
 			switch {
 			case now.After(r.Expires.Add(s.maxAge)):
 				_ = os.RemoveAll(s.dir(r.ID))
 			case now.After(r.Expires) && !r.Expired:
+				r, err := s.load(r.ID)
+				if err != nil {
+					continue // it is told of where it is listed
+				}
 				r.Expired = true
 				r.UndoLost = "it has expired"
 				_ = s.empty(r, newName, oldName)
@@ -397,15 +407,20 @@ func (s *Store) Get(id string) (*Set, error) {
 }
 
 func (s *Store) find(id string) (*record, error) {
+	entries, _ := os.ReadDir(s.sets)
 	var found *record
-	for _, r := range s.records() {
-		if r.ID == id {
-			return r, nil
+	for _, e := range entries {
+		if id == "" || !strings.HasPrefix(e.Name(), id) {
+			continue
 		}
-		if strings.HasPrefix(r.ID, id) && id != "" {
-			if found != nil {
-				return nil, fmt.Errorf("%w: %q is the beginning of several", ErrNotFound, id)
-			}
+		r, err := s.load(e.Name())
+		switch {
+		case err != nil || r.Phase != settled:
+		case r.ID == id:
+			return r, nil
+		case found != nil:
+			return nil, fmt.Errorf("%w: %q is the beginning of several", ErrNotFound, id)
+		default:
 			found = r
 		}
 	}
