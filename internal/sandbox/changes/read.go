@@ -247,7 +247,9 @@ func (r *reading) dir(n *pair) error {
 	if why := r.odd(overlay); why != "" {
 		return r.add(n, op{Change: Change{Kind: KindMkdir, State: Refused, Why: WhyLayer, Reason: why}})
 	}
-	o := op{Change: Change{Kind: KindMkdir, Mode: fs.FileMode(n.up.Perm & 0o777)}, Meta: *n.up, Attrs: attrs}
+	o := op{Change: Change{Kind: KindMkdir}, Meta: *n.up, Attrs: attrs}
+	o.Meta.Perm = usable(n)
+	o.Mode = fs.FileMode(o.Meta.Perm & 0o777)
 	if n.up.Perm&tree.SetUID != 0 {
 		o.State, o.Why, o.Reason = Refused, WhySetID, "set-user-ID and set-group-ID are never applied"
 		return r.add(n, o)
@@ -266,7 +268,10 @@ func (r *reading) dir(n *pair) error {
 		}
 		return r.below(next)
 	}
-	low, err := n.place.low.Sub(n.name)
+	low, err := enter(n.place.low, n.name)
+	if errors.Is(err, fs.ErrPermission) {
+		return r.add(n, op{Change: Change{Kind: KindMeta, State: Refused, Why: WhyFailed, Reason: closedFolder}})
+	}
 	if err != nil {
 		return err
 	}
@@ -285,7 +290,7 @@ func (r *reading) dir(n *pair) error {
 	}
 	was.Split()
 	const counts, write = 0o1777, 0o200
-	if n.low.Perm&counts == n.up.Perm&counts && was.Equal(attrs) ||
+	if n.low.Perm&counts == o.Meta.Perm&counts && was.Equal(attrs) ||
 		n.base != nil && n.base.copy.Perm&counts == n.up.Perm&counts && n.base.copy.Ctime == n.up.Ctime {
 		return r.below(next)
 	}
@@ -295,7 +300,7 @@ func (r *reading) dir(n *pair) error {
 	} else if m := r.folder.marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
 		o.Why, o.Reason = WhyConflict, changedMeanwhile
 	}
-	if n.low.Perm&write == 0 && n.up.Perm&write != 0 { // what is done in it needs that
+	if n.low.Perm&write == 0 && o.Meta.Perm&write != 0 { // what is done in it needs that
 		r.ops = append(r.ops, o)
 	} else {
 		r.dirs = append(r.dirs, o)
@@ -304,6 +309,32 @@ func (r *reading) dir(n *pair) error {
 		return err
 	}
 	return r.below(next)
+}
+
+// usable returns the mode that a folder is to have. A run does not take the
+// owner's own rights: in a folder that cannot be entered nothing can be undone,
+// and no later run could change it.
+func usable(n *pair) uint32 {
+	need := uint32(0o700)
+	if n.low != nil && n.low.IsDir() {
+		need &= n.low.Perm
+	}
+	return n.up.Perm | need
+}
+
+// closedFolder is why nothing in a folder is changed.
+const closedFolder = "you have no right to read or enter this folder"
+
+// enter opens a folder of the user's in which names can be looked at.
+func enter(d *tree.Dir, name string) (*tree.Dir, error) {
+	sub, err := d.Sub(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := sub.Lstat("."); err != nil {
+		return nil, errors.Join(err, sub.Close())
+	}
+	return sub, nil
 }
 
 // baseIfGone keeps what a copy had at the name when the user has nothing there.
@@ -536,7 +567,10 @@ func (r *reading) removed(n *pair) error {
 		}
 		return r.add(n, o)
 	}
-	low, err := n.place.low.Sub(n.name)
+	low, err := enter(n.place.low, n.name)
+	if errors.Is(err, fs.ErrPermission) {
+		return r.add(n, op{Change: Change{Kind: KindRmdir, State: Refused, Why: WhyFailed, Reason: closedFolder}})
+	}
 	if err != nil {
 		return err
 	}
