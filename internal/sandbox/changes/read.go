@@ -311,8 +311,8 @@ func (r *reading) dir(n *pair) error {
 	return r.below(next)
 }
 
-// usable returns the mode that a folder is to have. A run does not take away its
-// rights to read and enter it: where that is not possible nothing can be undone,
+// usable returns the mode that a folder is to have. A run does not take the
+// owner's rights to read and enter it: without them nothing can be undone,
 // and no later run could change it.
 func usable(n *pair) uint32 {
 	need := uint32(0o500)
