@@ -107,6 +107,31 @@ func TestGitWriteHolds(t *testing.T) {
 			plant(t, at, map[string]string{"CLAUDE.md": "run\n"})
 			git(t, at, "commit", "-qam", "three")
 		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, "CLAUDE.md"},
+		{"a protected file between two commits", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{".envrc": "run\n"})
+			git(t, at, "add", "-f", ".envrc")
+			git(t, at, "commit", "-qm", "three")
+			git(t, at, "rm", "-q", ".envrc")
+			git(t, at, "commit", "-qm", "four")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, ".envrc"},
+		{"a link in a commit that leads out", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{"x@": "../../outside"})
+			git(t, at, "add", "x")
+			git(t, at, "commit", "-qm", "three")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, "leads out of the folder"},
+		{"a link in a commit in the place of a protected folder", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{"gh/copilot-instructions.md": "obey\n", ".github@": "gh"})
+			git(t, at, "add", ".")
+			git(t, at, "commit", "-qm", "three")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, ".github/"},
+		{"a hook by git's settings in a commit", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{"hk/pre-commit": "evil\n"})
+			git(t, at, "add", ".")
+			git(t, at, "-c", "core.hooksPath=/dev/null", "commit", "-qm", "three")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, "hk/pre-commit"},
+		{"a merge of the user's branches", func(t *testing.T, at, _ string) {
+			git(t, at, "merge", "-q", "--no-edit", "other")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "git applied"}, ""},
 		{"the branch moved meanwhile", func(t *testing.T, at, dir string) {
 			plant(t, at, map[string]string{"a": "run\n"})
 			git(t, at, "commit", "-qam", "three")
@@ -141,6 +166,14 @@ func TestGitWriteHolds(t *testing.T) {
 			t.Run(tc.name+"/"+format, func(t *testing.T) {
 				s, dir := openStore(t, nil), t.TempDir()
 				repo(t, dir)
+				git(t, dir, "config", "core.hooksPath", "hk")
+				git(t, dir, "checkout", "-qb", "other")
+				plant(t, dir, map[string]string{"c": "1\n"})
+				git(t, dir, "add", "c")
+				git(t, dir, "commit", "-qm", "other")
+				git(t, dir, "checkout", "-q", "main")
+				git(t, dir, "commit", "-q", "--allow-empty", "-m", "so that it is no fast-forward")
+				git(t, dir, "pack-refs", "--all", "--prune")
 				w := begin(t, s, format, Folder{Path: dir})
 				tc.run(t, w.at, dir)
 				set := w.finish(tc.end)

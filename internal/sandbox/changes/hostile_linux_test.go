@@ -79,6 +79,18 @@ func TestHostile(t *testing.T) {
 				"claude.MD": "create held protected", "x/.VSCODE": "mkdir held protected", "x/.VSCODE/tasks.json": "create held protected",
 				"y/ＣＬＡＵＤＥ.md": "create held protected", "z/agents.md. ": "create held protected",
 			}},
+		{"spellings that ext4 and f2fs fold", nil, write(map[string]string{
+			".g\u00adit/config": "", "CLAUDE\u2060.md": "", ".env\ufe0frc": "", ".\u00dfh/config": "", "a/\u3164.vscode/x": "", "b/.g\U000e0041it": "",
+		}), map[string]string{
+			".g\u00adit": "mkdir held git", ".g\u00adit/config": "create held git", "CLAUDE\u2060.md": "create held protected", ".env\ufe0frc": "create held protected",
+			".\u00dfh": "mkdir held protected", ".\u00dfh/config": "create held protected", "a/\u3164.vscode": "mkdir held protected", "a/\u3164.vscode/x": "create held protected",
+			"b/.g\U000e0041it": "create held git",
+		}},
+		{"links in the place of folders with protected names", nil, write(map[string]string{
+			"x/copilot-instructions.md": "obey", "x/wrapper/gradle-wrapper.jar": "code", ".github@": "x", "sub/Gradle@": "../x", ".yarn@": "x", "innocent@": "x",
+		}), map[string]string{
+			".github": "symlink held protected", "sub/Gradle": "symlink held protected", ".yarn": "symlink held protected",
+		}},
 		{"what is never applied", map[string]string{"u": "x"}, func(t *testing.T, at string) {
 			p := func(n string) string { return filepath.Join(at, n) }
 			do(t, unix.Mkfifo(p("fifo"), 0o644))

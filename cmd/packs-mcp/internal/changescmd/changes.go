@@ -186,6 +186,10 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string) error 
 		return nil
 	}
 	_, err = fmt.Fprint(a.Stdout, v.Text())
+	if v.Cut { // what was not shown is not applied as shown
+		fmt.Fprintf(a.Stderr, "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
+		return err
+	}
 	also := ""
 	if len(paths) > 0 {
 		also = ", with the same paths behind it" // of which a token stands for no others

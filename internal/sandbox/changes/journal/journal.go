@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/apply"
@@ -132,11 +133,38 @@ func (j *Journal) Forget(r *record.Record) {
 }
 
 // Records returns all settled sets that can be read, the newest first.
-func (j *Journal) Records() []*record.Record {
+func (j *Journal) Records() []*record.Record { return j.read(j.load) }
+
+// heads returns them without their ops: what a run left in one set does not make
+// each later call slower.
+func (j *Journal) heads() []*record.Record { return j.read(j.loadHead) }
+
+// Find returns the settled set with the ID, or, when there is none, all whose IDs
+// begin with it.
+func (j *Journal) Find(id string) []*record.Record {
+	var list []*record.Record
+	entries, _ := os.ReadDir(j.sets)
+	for _, e := range entries {
+		if id == "" || !strings.HasPrefix(e.Name(), id) {
+			continue
+		}
+		r, err := j.load(e.Name())
+		switch {
+		case err != nil || r.Phase != record.Settled:
+		case r.ID == id:
+			return []*record.Record{r}
+		default:
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (j *Journal) read(load func(id string) (*record.Record, error)) []*record.Record {
 	var list []*record.Record
 	entries, _ := os.ReadDir(j.sets)
 	for _, e := range slices.Backward(entries) {
-		if r, err := j.load(e.Name()); err == nil {
+		if r, err := load(e.Name()); err == nil {
 			if r.Phase == record.Settled {
 				list = append(list, r)
 			}
@@ -149,7 +177,7 @@ func (j *Journal) Records() []*record.Record {
 
 // used returns how many bytes all settled sets keep.
 func (j *Journal) used() (n int64) {
-	for _, r := range j.Records() {
+	for _, r := range j.heads() {
 		n += r.Bytes
 	}
 	return n
@@ -159,11 +187,15 @@ func (j *Journal) used() (n int64) {
 func (j *Journal) Expire() {
 	now := j.now()
 	_ = j.turns.Alone("records", func() error {
-		for _, r := range j.Records() {
+		for _, r := range j.heads() {
 			switch {
 			case now.After(r.Expires.Add(j.maxAge)):
 				_ = os.RemoveAll(j.dir(r.ID))
 			case now.After(r.Expires) && !r.Expired:
+				r, err := j.load(r.ID)
+				if err != nil {
+					continue // it is told of where it is listed
+				}
 				r.Expired = true
 				r.UndoLost = "it has expired"
 				_ = j.empty(r, newName, oldName)

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -26,6 +27,7 @@ var table string
 type Names struct {
 	exact    map[string][]pattern // :: folded last part → the patterns that end in it
 	globs    []pattern            // whose last part has a "*"
+	deep     []pattern            // of several parts
 	patterns int
 }
 
@@ -85,6 +87,9 @@ func (n *Names) add(text, reason string) error {
 		p.parts = append(p.parts, folded)
 	}
 	n.patterns++
+	if len(p.parts) > 1 {
+		n.deep = append(n.deep, p)
+	}
 	if last := p.parts[len(p.parts)-1]; strings.ContainsAny(last, `*?[\`) {
 		n.globs = append(n.globs, p)
 	} else {
@@ -106,6 +111,23 @@ func (n *Names) Reason(path string) string {
 		}
 		if p := n.match(parts[:i+1]); p != nil {
 			return fmt.Sprintf("%s: %s", p.text, p.reason)
+		}
+	}
+	return ""
+}
+
+// Above returns why a link at path is protected, or "": a link to a folder would
+// put what is in that folder where a pattern of several parts says.
+func (n *Names) Above(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		parts[i] = Fold(part)
+	}
+	for _, p := range n.deep {
+		for k := 1; k < len(p.parts); k++ {
+			if above := (&pattern{parts: p.parts[:k]}); above.ends(parts) {
+				return fmt.Sprintf("%s: %s", p.text, p.reason)
+			}
 		}
 	}
 	return ""
@@ -137,7 +159,8 @@ func (p *pattern) ends(parts []string) bool {
 }
 
 // Fold returns what is the same for all names that some file system takes for
-// the same: HFS+ ignores some characters and case, NTFS case, what follows a
+// the same: HFS+ ignores some characters and case, ext4 and f2fs all characters
+// that are ignored by default, and "ß" is "ss" there, NTFS case, what follows a
 // colon, and dots and spaces at the end.
 func Fold(name string) string {
 	name = strings.Map(func(r rune) rune {
@@ -150,6 +173,7 @@ func Fold(name string) string {
 	// Once more: lower case of one form can be another, and a fold must be one of
 	// itself.
 	name = norm.NFKC.String(strings.ToLower(strings.ToUpper(name)))
+	name = strings.ReplaceAll(name, "ß", "ss")
 	if i := strings.IndexByte(name, ':'); i > 0 {
 		name = name[:i]
 	}
@@ -159,9 +183,11 @@ func Fold(name string) string {
 	return name
 }
 
-// ignorable reports whether HFS+ leaves the character out of a name.
+// ignorable reports whether some file system leaves the character out of a name.
+// The set is Unicode's Default_Ignorable_Code_Point, which has all that HFS+
+// ignores; format characters beyond it do no harm here.
 func ignorable(r rune) bool {
-	return r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f || r == 0xfeff
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // IsDotGit reports whether some file system, or git itself, takes the name for

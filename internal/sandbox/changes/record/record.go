@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strconv"
@@ -70,6 +71,9 @@ type Op struct {
 	Data []byte                   `json:"-"`
 }
 
+// maxHashed is the largest file of the user's that is hashed.
+const maxHashed = 4 << 30
+
 // Regular reports whether the op brings the content of a regular file.
 func (o *Op) Regular() bool {
 	return o.Kind == KindCreate || o.Kind == KindReplace || o.Kind == KindGit
@@ -108,7 +112,7 @@ func (o *Op) Found(d *tree.Dir, name string, m *tree.Meta) error {
 	}
 	defer f.Close()
 	o.WasAttrs, err = tree.ReadAttrs(f)
-	if o.WasAttrs.Split(); err != nil || m.MostlyHole() {
+	if o.WasAttrs.Split(); err != nil || m.Size > maxHashed {
 		return err
 	}
 	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
@@ -125,7 +129,7 @@ type Record struct {
 	Dev   uint64   `json:"dev"`   // of Folder
 	Ino   uint64   `json:"ino"`
 	Locks []string `json:"locks,omitempty"` // lock files of git's in Folder
-	Ops   []Op     `json:"ops"`
+	Ops   []Op     `json:"ops"`             // the last field: see DecodeHead
 }
 
 const endMark = "\nend sha256:"
@@ -170,6 +174,32 @@ func raw(s string) []byte {
 		return nil
 	}
 	return []byte(s)
+}
+
+// DecodeHead returns a record without its ops, of which it reads none. It does not
+// look whether the record is whole.
+func DecodeHead(from io.Reader) (*Record, error) {
+	d := json.NewDecoder(from)
+	_, err := d.Token() // the bracket
+	fields := map[string]json.RawMessage{}
+	for err == nil && d.More() {
+		var key json.Token
+		if key, err = d.Token(); err != nil || key == "ops" { // the last one, see Record
+			break
+		}
+		var value json.RawMessage
+		err = d.Decode(&value)
+		fields[fmt.Sprint(key)] = value
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{}
+	return r, json.Unmarshal(data, r)
 }
 
 // Decode returns the record of the bytes that Encode made. It checks their end
