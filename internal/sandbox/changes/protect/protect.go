@@ -35,6 +35,13 @@ type pattern struct {
 	text   string   // as written
 	parts  []string // folded
 	reason string
+	own    bool // it does not count in folders of dependencies
+}
+
+// dependencies reports whether package managers install the code of others in a
+// folder with the name. Another spelling is not theirs.
+func dependencies(name string) bool {
+	return name == "node_modules" || name == "vendor" || name == "bower_components"
 }
 
 // New returns the table's names and the patterns of add, without the patterns
@@ -42,10 +49,14 @@ type pattern struct {
 // nothing is an error, and so is one in remove that is not in the table.
 func New(add, remove []string) (*Names, error) {
 	n := &Names{exact: map[string][]pattern{}}
-	gone := map[string]bool{}
+	gone, own := map[string]bool{}, false
 	for line := range strings.Lines(table) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if strings.HasPrefix(line, "[") {
+			own = line != "[everywhere]"
 			continue
 		}
 		text, reason, ok := strings.Cut(line, "  ")
@@ -56,7 +67,7 @@ func New(add, remove []string) (*Names, error) {
 			gone[text] = true
 			continue
 		}
-		if err := n.add(text, strings.TrimSpace(reason)); err != nil {
+		if err := n.add(text, strings.TrimSpace(reason), own); err != nil {
 			return nil, err
 		}
 	}
@@ -66,16 +77,16 @@ func New(add, remove []string) (*Names, error) {
 		}
 	}
 	for _, text := range add {
-		if err := n.add(text, "you protected it"); err != nil {
+		if err := n.add(text, "you protected it", false); err != nil {
 			return nil, err
 		}
 	}
 	return n, nil
 }
 
-func (n *Names) add(text, reason string) error {
+func (n *Names) add(text, reason string, own bool) error {
 	rest, _ := strings.CutSuffix(strings.TrimPrefix(text, "**/"), "/**")
-	p := pattern{text: text, reason: reason}
+	p := pattern{text: text, reason: reason, own: own}
 	for part := range strings.SplitSeq(rest, "/") {
 		folded := Fold(part)
 		if folded == "" || folded == ".." || strings.Trim(folded, "*") == "" {
@@ -101,6 +112,7 @@ func (n *Names) add(text, reason string) error {
 // Reason returns why path, which has slashes, is protected, or "".
 func (n *Names) Reason(path string) string {
 	parts := strings.Split(path, "/")
+	installed := false
 	for i, part := range parts {
 		parts[i] = Fold(part)
 		if IsDotGit(part) {
@@ -109,9 +121,10 @@ func (n *Names) Reason(path string) string {
 		if shortName(parts[i]) {
 			return "it may be the short name of another file"
 		}
-		if p := n.match(parts[:i+1]); p != nil {
+		if p := n.match(parts[:i+1], installed); p != nil {
 			return fmt.Sprintf("%s: %s", p.text, p.reason)
 		}
+		installed = installed || dependencies(part)
 	}
 	return ""
 }
@@ -120,10 +133,14 @@ func (n *Names) Reason(path string) string {
 // put what is in that folder where a pattern of several parts says.
 func (n *Names) Above(path string) string {
 	parts := strings.Split(path, "/")
+	installed := slices.ContainsFunc(parts[:len(parts)-1], dependencies)
 	for i, part := range parts {
 		parts[i] = Fold(part)
 	}
 	for _, p := range n.deep {
+		if installed && p.own {
+			continue
+		}
 		for k := 1; k < len(p.parts); k++ {
 			if above := (&pattern{parts: p.parts[:k]}); above.ends(parts) {
 				return fmt.Sprintf("%s: %s", p.text, p.reason)
@@ -133,11 +150,12 @@ func (n *Names) Above(path string) string {
 	return ""
 }
 
-// match returns a pattern that the last of the folded parts end, or nil.
-func (n *Names) match(parts []string) *pattern {
+// match returns a pattern that the last of the folded parts end, or nil. installed
+// says that they are in a folder of dependencies.
+func (n *Names) match(parts []string, installed bool) *pattern {
 	for _, list := range [][]pattern{n.exact[parts[len(parts)-1]], n.globs} {
 		for i := range list {
-			if p := &list[i]; p.ends(parts) {
+			if p := &list[i]; !(installed && p.own) && p.ends(parts) {
 				return p
 			}
 		}
