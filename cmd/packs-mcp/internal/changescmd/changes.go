@@ -161,6 +161,9 @@ func (a *app) printSet(set *changes.Set) {
 		}
 		fmt.Fprintln(a.Stdout)
 	}
+	if len(set.MadeRoom) > 0 {
+		fmt.Fprintf(a.Stdout, "    made room: %s cannot be undone any more\n", strings.Join(set.MadeRoom, ", "))
+	}
 	if set.UndoLost != "" && !set.Expired {
 		fmt.Fprintf(a.Stdout, "    cannot be undone wholly: %s\n", safetext.Line(set.UndoLost))
 	}

@@ -82,6 +82,12 @@ func (o *Op) Regular() bool {
 // Makes reports whether the op gives a name to something new, which is staged.
 func (o *Op) Makes() bool { return o.Regular() || o.Kind == KindSymlink || o.Kind == KindMkdir }
 
+// Replaces reports whether the op is applied and takes the name of a regular file,
+// which undoing it needs.
+func (o *Op) Replaces() bool {
+	return o.State == Applied && o.Was != nil && o.Was.IsFile() && o.Kind != KindMeta
+}
+
 // IsIndex reports whether the op replaces the index for commits that came back.
 func (o *Op) IsIndex() bool { return o.Git && o.Internal && path.Base(o.Path) == "index" }
 
