@@ -35,6 +35,13 @@ func TestAims(t *testing.T) {
 		}, map[string]string{"tools/git.inc": "evil", "tools/clean.sh": "evil", "src/a": "x"}, map[string]string{
 			"tools/git.inc": "replace held protected", "tools/clean.sh": "replace held protected", "src/a": "replace applied",
 		}},
+		{"repositories in the folder", map[string]string{
+			"a/b/.git/HEAD": gitHead, "a/b/.git/config": "[core]\n\thooksPath = hk\n",
+			"c/.git": "gitdir: ../mods/c\n", "mods/c/config": "[core]\n\thooksPath = ../shared\n",
+		}, map[string]string{"a/b/hk/pre-commit": "evil", "a/b/ok": "", "shared/pre-push": "evil", "hk/x": ""}, map[string]string{
+			"a/b/hk": "mkdir held protected", "a/b/hk/pre-commit": "create held protected", "a/b/ok": "create applied",
+			"shared": "mkdir held protected", "shared/pre-push": "create held protected", "hk": "mkdir applied", "hk/x": "create applied",
+		}},
 		{"the user's own settings", map[string]string{".git/HEAD": gitHead, "bin/diff.sh": ""},
 			map[string]string{"bin/diff.sh": "evil"}, map[string]string{"bin/diff.sh": "replace held protected"}},
 		{"the settings of a worktree's repository", map[string]string{

@@ -3,8 +3,11 @@ package layer
 import (
 	"bufio"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -47,10 +50,45 @@ func (c *classifier) findAims() {
 			c.aim(c.folder.Path, target, "the link "+name+" leads to it")
 		}
 	}
-	top, dir := repository(c.folder.Path)
-	if top == "" {
-		return
+	for top := c.folder.Path; ; top = filepath.Dir(top) {
+		if dir, ok := gitAt(top); ok {
+			c.repository(top, dir)
+			break
+		}
+		if top == filepath.Dir(top) {
+			break
+		}
 	}
+	for _, below := range c.near(names) {
+		top := filepath.Join(c.folder.Path, filepath.FromSlash(below))
+		if dir, ok := gitAt(top); ok {
+			c.repository(top, dir)
+		}
+	}
+}
+
+// near returns the folders in which a repository can be whose settings name what
+// the ops change: those that the ops are in, and those directly in the folder,
+// whose names are given. Others are not looked for: that would be a walk through
+// all of the folder after each run.
+func (c *classifier) near(names []string) []string {
+	dirs := map[string]bool{}
+	for _, name := range names {
+		if m, err := c.folder.Dir.Lstat(name); err == nil && m.IsDir() {
+			dirs[name] = true
+		}
+	}
+	for i := range c.ops {
+		for dir := path.Dir(c.ops[i].Path); dir != "." && !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(dirs))
+}
+
+// repository adds what the settings of the repository in top name, with the user's
+// own.
+func (c *classifier) repository(top, dir string) {
 	files := append([]string{filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree")}, c.folder.GitConfig...)
 	if common, ok := firstLine(filepath.Join(dir, "commondir"), ""); ok {
 		files = append(files, filepath.Join(from(dir, common), "config"))
@@ -62,10 +100,10 @@ func (c *classifier) findAims() {
 
 // aim adds what a path that is relative to base names in the folder, with and
 // without links on the way.
-func (c *classifier) aim(base, path, why string) {
-	path = from(base, path)
-	all := []string{path}
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+func (c *classifier) aim(base, named, why string) {
+	named = from(base, named)
+	all := []string{named}
+	if resolved, err := filepath.EvalSymlinks(named); err == nil {
 		all = append(all, resolved)
 	}
 	for _, p := range all {
@@ -77,33 +115,26 @@ func (c *classifier) aim(base, path, why string) {
 
 // from returns a path that is relative to base, or to the home folder with "~/",
 // as an absolute one.
-func from(base, path string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+func from(base, named string) string {
+	if rest, ok := strings.CutPrefix(named, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, rest)
 		}
 	}
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
+	if filepath.IsAbs(named) {
+		return filepath.Clean(named)
 	}
-	return filepath.Join(base, filepath.FromSlash(path))
+	return filepath.Join(base, filepath.FromSlash(named))
 }
 
-// repository returns the working tree that a folder is in, and its git folder;
-// top is "" when it is in none.
-func repository(folder string) (top, dir string) {
-	for top = folder; ; top = filepath.Dir(top) {
-		at := filepath.Join(top, ".git")
-		if info, err := os.Stat(at); err == nil && info.IsDir() {
-			return top, at
-		}
-		if named, ok := firstLine(at, "gitdir:"); ok {
-			return top, from(top, named)
-		}
-		if top == filepath.Dir(top) {
-			return "", ""
-		}
+// gitAt returns the git folder of the repository whose working tree is in top.
+func gitAt(top string) (dir string, ok bool) {
+	at := filepath.Join(top, ".git")
+	if info, err := os.Stat(at); err == nil && info.IsDir() {
+		return at, true
 	}
+	named, ok := firstLine(at, "gitdir:")
+	return from(top, named), ok
 }
 
 // firstLine returns what follows the prefix in the first line of a small file.
