@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -231,5 +232,32 @@ func TestGitWorktree(t *testing.T) {
 	plant(t, tree, map[string]string{"a": "worktree\n"})
 	if status := git(t, tree, "status", "--porcelain"); status != "" {
 		t.Errorf("status: %s", status)
+	}
+}
+
+// A held commit says which files it changes.
+func TestGitWriteShown(t *testing.T) {
+	s, dir := openStore(t, nil), t.TempDir()
+	repo(t, dir)
+	w := begin(t, s, "copy", Folder{Path: dir})
+	plant(t, w.at, map[string]string{"a": "run\n", "n/m\x1b": "run\n", "gone": "1\n"})
+	git(t, w.at, "add", ".")
+	git(t, w.at, "commit", "-qm", "three")
+	git(t, w.at, "rm", "-q", "gone")
+	for i := range 250 {
+		plant(t, w.at, map[string]string{fmt.Sprintf("many/%03d", i): ""})
+	}
+	git(t, w.at, "add", ".")
+	git(t, w.at, "commit", "-qm", "four")
+	set := w.finish(Ending{GitWrite: true, Review: true})
+	v, err := s.Show(t.Context(), set.ID, ".git/refs/heads/main")
+	do(t, err)
+	for _, want := range []string{"    M \"a\"\n", "    A \"many/000\"\n", "and 52 more"} {
+		if !strings.Contains(v.Text(), want) {
+			t.Errorf("the view lacks %q:\n%s", want, v.Text())
+		}
+	}
+	if strings.Contains(v.Text(), "gone") || strings.Contains(v.Text(), "\x1b") {
+		t.Errorf("the view has what it should not:\n%q", v.Text())
 	}
 }

@@ -156,6 +156,12 @@ func (s *Store) text(r *record.Record, dir *tree.Dir, o *record.Op) (text string
 	switch o.Kind {
 	case KindGit:
 		fmt.Fprintf(&b, "  from %s to %s\n", cut(o.Old), cut(o.Link))
+		for _, file := range o.Files {
+			fmt.Fprintf(&b, "    %s %s\n", file[:1], safetext.Quote(file[2:]))
+		}
+		if o.MoreFiles > 0 {
+			fmt.Fprintf(&b, "    and %d more\n", o.MoreFiles)
+		}
 		return b.String(), true
 	case KindSymlink:
 		fmt.Fprintf(&b, "  leads to %s\n", safetext.Quote(o.Link))

@@ -53,6 +53,10 @@ type Ref struct {
 	Name     string // "refs/heads/main"
 	Path     string // of its file
 	Old, New string // names of objects; Old is empty for a new one
+	// Files are those that differ between the two, or, for a new one, from the branch
+	// that is checked out: "A ", "M " or "D " and a path. More is how many others do.
+	Files []string
+	More  int
 }
 
 // Read returns what the run committed; nil if no branch or tag is new or moved.
@@ -185,6 +189,7 @@ type reader struct {
 	seen        map[string]bool
 	commits     []string // the new ones
 	bytes       int64
+	listed      int // bytes of the files of all references
 }
 
 func (r *reader) read() error {
@@ -205,12 +210,13 @@ func (r *reader) read() error {
 	if err != nil {
 		return err
 	}
-	for _, ref := range r.imp.Refs {
+	for i := range r.imp.Refs {
+		ref := &r.imp.Refs[i]
 		from := ref.Old
 		if from == "" {
 			from = r.refs[head]
 		}
-		if err := r.checkNames(from, ref.New); err != nil {
+		if err := r.checkNames(ref, from); err != nil {
 			return fmt.Errorf("%s: %w", ref.Name, err)
 		}
 	}
@@ -311,9 +317,9 @@ func (r *reader) tree(id string) (string, error) {
 }
 
 // checkNames refuses a commit that changes a protected file: the next checkout
-// would write it.
-func (r *reader) checkNames(old, new string) error {
-	to, err := r.tree(new)
+// would write it. It lists the files that the reference changes.
+func (r *reader) checkNames(ref *Ref, old string) error {
+	to, err := r.tree(ref.New)
 	if err != nil || to == "" {
 		return err
 	}
@@ -323,7 +329,10 @@ func (r *reader) checkNames(old, new string) error {
 			return err
 		}
 	}
-	return r.diff([]string{from}, to, "", 0)
+	if err := r.diff([]string{from}, to, "", 0); err != nil {
+		return err
+	}
+	return r.list(ref, from, to, "", 0)
 }
 
 // checkCommit refuses a commit with a protected file that none of its parents

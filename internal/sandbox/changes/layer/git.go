@@ -262,6 +262,7 @@ func (r *reading) gitOps(imp *gitdata.Import, g *GitFolder) (ops []record.Op, wh
 	for _, ref := range imp.Refs {
 		o := file(ref.Path, record.KindGit, 0o644, []byte(ref.New+"\n"), false)
 		o.Old, o.Link, o.Size = ref.Old, ref.New, 0
+		o.Files, o.MoreFiles = ref.Files, ref.More
 		packed, err := r.folder.Dir.Walk(g.Common)
 		if err == nil {
 			m, err := packed.Lstat("packed-refs")

@@ -55,6 +55,10 @@ type Op struct {
 	// is in no list: the objects and the index behind a KindGit.
 	Git      bool `json:"git,omitempty"`
 	Internal bool `json:"internal,omitempty"`
+	// Files are what a KindGit changes, as "A ", "M " or "D " and a path, and
+	// MoreFiles how many others.
+	Files     []string `json:"files,omitempty"`
+	MoreFiles int      `json:"more_files,omitempty"`
 	// By is the set with which a person applied or took back the op.
 	By string `json:"by,omitempty"`
 	// HasNew and HasOld say that the store keeps content under Slot.
