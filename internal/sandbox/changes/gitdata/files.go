@@ -50,11 +50,11 @@ func (r *reader) list(ref *Ref, from, to, dir string, depth int) error {
 		switch {
 		case was == is:
 		case was.name == "":
-			r.add(ref, "A " + at)
+			r.add(ref, "A "+at)
 		case is.name == "":
-			r.add(ref, "D " + at)
+			r.add(ref, "D "+at)
 		default:
-			r.add(ref, "M " + at)
+			r.add(ref, "M "+at)
 		}
 	}
 	return nil
