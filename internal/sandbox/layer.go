@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
@@ -286,6 +287,10 @@ func (l *layers) finish(ctx context.Context, p *Policy, res *Result, lost bool) 
 	case lost:
 		end.Killed = "what watched over it was killed"
 	}
+	// What came of the run is not lost because nobody waits for it any more. But a
+	// layer can be made to take hours, and others wait for the turn.
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), finishTime, errFinishTime)
+	defer done()
 	var failed []error
 	for _, one := range l.all {
 		if one.index < 0 {
@@ -296,8 +301,7 @@ func (l *layers) finish(ctx context.Context, p *Policy, res *Result, lost bool) 
 			continue
 		}
 		end.GitWrite = p.GitWrite && (one.Commits || one.IsGit())
-		// What came of the run is not lost because nobody waits for it any more.
-		sets, err := l.turn.Finish(context.WithoutCancel(ctx), end, changes.Layer{Folder: one.index, Dir: one.dir, Copy: one.copy})
+		sets, err := l.turn.Finish(ctx, end, changes.Layer{Folder: one.index, Dir: one.dir, Copy: one.copy})
 		res.Changes = append(res.Changes, sets...)
 		failed = append(failed, err)
 	}
@@ -305,6 +309,11 @@ func (l *layers) finish(ctx context.Context, p *Policy, res *Result, lost bool) 
 		res.ChangesProblem = err.Error()
 	}
 }
+
+// finishTime is how long reading and staging the changes of a run may take.
+const finishTime = 5 * time.Minute
+
+var errFinishTime = fmt.Errorf("reading them took more than %v", finishTime)
 
 // errLostLayer says why an overlay left nothing to apply.
 var errLostLayer = errors.New("what the run changed is lost: the sandbox helper did not hand it over")

@@ -42,9 +42,9 @@ func (r *Runner) copyable(dir string) (LayerKind, string) {
 // measure counts the names in dir and the bytes of its files, without following
 // links. It gives up beyond most names.
 func measure(dir string, most int) (names int, bytes int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone while we looked
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && name != dir {
+			return nil // gone while we looked, or left out of the copy
 		}
 		if err != nil {
 			return err

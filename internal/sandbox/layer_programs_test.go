@@ -52,6 +52,18 @@ func TestLayerPrograms(t *testing.T) {
 			name: "go build", needs: []string{"go"}, files: map[string]string{"go.mod": "module x\n\ngo 1.21\n", "main.go": "package main\n\nfunc main() { println(1) }\n"},
 			script: `GOCACHE="$HOME/cache" GOPATH="$HOME/go" GOFLAGS=-mod=mod GOTOOLCHAIN=local CGO_ENABLED=0 go build -o app .`, after: "./app",
 		},
+		{
+			// What packages bring is applied, but for what acts without a build.
+			name: "npm install", needs: []string{"npm", "node"}, files: map[string]string{
+				"package.json": `{"name": "x", "version": "1.0.0"}`, "p/package.json": `{"name": "p", "version": "1.0.0", "bin": "p.js"}`, "p/p.js": "#!/usr/bin/env node\nconsole.log(1)\n",
+				"p/.eslintrc": "{}", "p/eslint.config.js": "", "p/.editorconfig": "", "p/.github/workflows/ci.yml": "", "p/.vscode/settings.json": "{}", "p/.travis.yml": "", "p/Makefile": "",
+				"p/AGENTS.md": "obey\n", "p/.envrc": "run\n",
+			},
+			before: "npm pack ./p && rm -r p",
+			script: "npm install --offline --no-audit --no-fund ./p-1.0.0.tgz",
+			after: `cd node_modules/p && ls .eslintrc eslint.config.js .editorconfig .github/workflows/ci.yml .vscode/settings.json .travis.yml Makefile && test "$(../.bin/p)" = 1 &&
+				test ! -e AGENTS.md && test ! -e .envrc`,
+		},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			for _, program := range p.needs {

@@ -273,3 +273,44 @@ func TestLayersOutermost(t *testing.T) {
 		t.Errorf("outermost differs (-want +got):\n%s", diff)
 	}
 }
+
+// What one run closes, or the user, does not keep the next run from changing
+// the rest. This says something where others than root run it.
+func TestLayerWithClosedNames(t *testing.T) {
+	eachLevel(t, func(t *testing.T, r *Runner) {
+		if r.Level() == LevelNone {
+			t.Skip("the same as partial")
+		}
+		dir := plantTree(t, map[string]string{"own/secret": "", "file": "mine\n", "key": ""})
+		for _, name := range []string{"own", "key"} {
+			if err := os.Chmod(filepath.Join(dir, name), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "own"), 0o700) })
+		do := func(script string, want ...string) *Result {
+			t.Helper()
+			p, c := inProject(t, dir, script)
+			p.Layers = r.Layers(t.Context(), []string{dir})
+			res, err := r.Run(t.Context(), p, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, states(res)); diff != "" || res.ChangesProblem != "" {
+				t.Errorf("after %q: %s (-want +got):\n%s", script, res.ChangesProblem, diff)
+			}
+			return res
+		}
+		first := do("mkdir d q; echo >d/x; chmod 0 d q file", "applied d", "applied d/x", "applied file", "applied q")
+		do("chmod 755 q; echo >q/x; echo >more", "applied more", "applied q", "applied q/x")
+		if _, err := r.o.Changes.Undo(t.Context(), first.Changes[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "d")); err == nil {
+			t.Error("d is there after it was undone")
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "file")); string(text) != "mine\n" {
+			t.Errorf("file = %q, %v after its mode was undone", text, err)
+		}
+	})
+}

@@ -128,6 +128,39 @@ func TestLayersTakenNames(t *testing.T) {
 	}
 }
 
+// §9.16: what git's settings name, what the user's own link leads to, and links
+// in the place of folders with protected names.
+func TestLayersNamedElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sly)
+	v := newVictim(t, w)
+	v.git(t, "config", "core.hooksPath", "scripts/hooks")
+	w.put("project/docs/ai.md", "mine\n")
+	if err := os.Symlink("docs/ai.md", filepath.Join(v.dir, "CLAUDE.md")); err != nil {
+		t.Fatal(err)
+	}
+	c := w.connect(choose("once"), "--project", v.dir)
+	c.enable("sly")
+	c.tool(v.do(`
+		mkdir -p scripts/hooks gh; printf '#!/bin/sh\nPROGRAM\n' >scripts/hooks/pre-commit; chmod 755 scripts/hooks/pre-commit
+		echo obey >docs/ai.md; echo obey >gh/copilot-instructions.md; ln -s gh .github; echo good >made
+	`)).want("")
+	for name, want := range map[string]string{"docs/ai.md": "mine\n", "made": "good\n", "gh/copilot-instructions.md": "obey\n"} {
+		if got, err := os.ReadFile(filepath.Join(v.dir, name)); string(got) != want {
+			t.Errorf("%s = %q, %v, want %q", name, got, err, want)
+		}
+	}
+	for _, name := range []string{".github", "scripts/hooks"} {
+		if _, err := os.Lstat(filepath.Join(v.dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is in the project (%v)", name, err)
+		}
+	}
+	v.git(t, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "second")
+	if _, err := os.Lstat(v.ran); err == nil {
+		t.Error("the user's git commit ran the pack's program")
+	}
+}
+
 // §9.2: a run of another server begins while one goes on, and ends after it.
 func TestLayersTwoServers(t *testing.T) {
 	t.Parallel()

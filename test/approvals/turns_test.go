@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +24,12 @@ func holdTurn(t *testing.T, w *world, v *victim) (id string, let func()) {
 	t.Helper()
 	c := w.connect(choose("once"), "--project", v.dir)
 	c.enable("sly")
+	return c.holdTurn(t, v)
+}
+
+func (c *client) holdTurn(t *testing.T, v *victim) (id string, let func()) {
+	t.Helper()
+	w := c.w
 	r := c.beginTool(v.do(slow))
 	w.until("the slow run to have started", func() bool { return len(w.runs()) > 0 })
 	id = w.runs()[0]
@@ -159,12 +166,35 @@ func TestTurnWaitOfCommand(t *testing.T) {
 	}
 }
 
-// A run does not wait longer than a run may take, and says who has its turn.
+// A run does not wait longer than a run may take, and says who has its turn. That
+// holds also when the server that has it is stopped, which then ends no run.
 func TestTurnWaitEnds(t *testing.T) {
 	t.Parallel()
+	for name, stops := range map[string]bool{"a slow run": false, "a stopped server": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			turnWaitEnds(t, stops)
+		})
+	}
+}
+
+func turnWaitEnds(t *testing.T, stops bool) {
 	w := newWorld(t, sly)
 	v := newVictim(t, w)
-	holder, let := holdTurn(t, w, v)
+	first := w.connect(choose("once"), "--project", v.dir)
+	first.enable("sly")
+	holder, let := first.holdTurn(t, v)
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		if !stops {
+			return
+		}
+		if err := first.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	t.Cleanup(func() { _ = first.cmd.Process.Signal(syscall.SIGCONT) }) // or it never ends
 	w.env = append(w.env, "PACKS_MCP_SANDBOX_TIMEOUT_MAX=1s", "PACKS_MCP_LIMITS_TIMEOUT=1s")
 	c := w.connect(choose("once"), "--project", v.dir)
 	c.enable("sly")
@@ -172,6 +202,7 @@ func TestTurnWaitEnds(t *testing.T) {
 	if ends := w.ends(); len(ends) != 1 || !strings.Contains(ends[0].Error, holder) {
 		t.Errorf("the log has %+v, want that nothing was started because of %s", ends, holder)
 	}
+	signal(syscall.SIGCONT)
 	let()
 	c.tool(v.do(`cat made`)).want("", "slow")
 	if _, err := os.Lstat(filepath.Join(v.dir, "late")); err == nil {

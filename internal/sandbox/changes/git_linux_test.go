@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,31 @@ func TestGitWriteHolds(t *testing.T) {
 			plant(t, at, map[string]string{"CLAUDE.md": "run\n"})
 			git(t, at, "commit", "-qam", "three")
 		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, "CLAUDE.md"},
+		{"a protected file between two commits", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{".envrc": "run\n"})
+			git(t, at, "add", "-f", ".envrc")
+			git(t, at, "commit", "-qm", "three")
+			git(t, at, "rm", "-q", ".envrc")
+			git(t, at, "commit", "-qm", "four")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, ".envrc"},
+		{"a link in a commit that leads out", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{"x@": "../../outside"})
+			git(t, at, "add", "x")
+			git(t, at, "commit", "-qm", "three")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, "leads out of the folder"},
+		{"a link in a commit in the place of a protected folder", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{"gh/copilot-instructions.md": "obey\n", ".github@": "gh"})
+			git(t, at, "add", ".")
+			git(t, at, "commit", "-qm", "three")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, ".github/"},
+		{"a hook by git's settings in a commit", func(t *testing.T, at, _ string) {
+			plant(t, at, map[string]string{"hk/pre-commit": "evil\n"})
+			git(t, at, "add", ".")
+			git(t, at, "-c", "core.hooksPath=/dev/null", "commit", "-qm", "three")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "create held git"}, "hk/pre-commit"},
+		{"a merge of the user's branches", func(t *testing.T, at, _ string) {
+			git(t, at, "merge", "-q", "--no-edit", "other")
+		}, Ending{GitWrite: true}, map[string]string{".git/refs/heads/main": "git applied"}, ""},
 		{"the branch moved meanwhile", func(t *testing.T, at, dir string) {
 			plant(t, at, map[string]string{"a": "run\n"})
 			git(t, at, "commit", "-qam", "three")
@@ -141,6 +167,14 @@ func TestGitWriteHolds(t *testing.T) {
 			t.Run(tc.name+"/"+format, func(t *testing.T) {
 				s, dir := openStore(t, nil), t.TempDir()
 				repo(t, dir)
+				git(t, dir, "config", "core.hooksPath", "hk")
+				git(t, dir, "checkout", "-qb", "other")
+				plant(t, dir, map[string]string{"c": "1\n"})
+				git(t, dir, "add", "c")
+				git(t, dir, "commit", "-qm", "other")
+				git(t, dir, "checkout", "-q", "main")
+				git(t, dir, "commit", "-q", "--allow-empty", "-m", "so that it is no fast-forward")
+				git(t, dir, "pack-refs", "--all", "--prune")
 				w := begin(t, s, format, Folder{Path: dir})
 				tc.run(t, w.at, dir)
 				set := w.finish(tc.end)
@@ -198,5 +232,32 @@ func TestGitWorktree(t *testing.T) {
 	plant(t, tree, map[string]string{"a": "worktree\n"})
 	if status := git(t, tree, "status", "--porcelain"); status != "" {
 		t.Errorf("status: %s", status)
+	}
+}
+
+// A held commit says which files it changes.
+func TestGitWriteShown(t *testing.T) {
+	s, dir := openStore(t, nil), t.TempDir()
+	repo(t, dir)
+	w := begin(t, s, "copy", Folder{Path: dir})
+	plant(t, w.at, map[string]string{"a": "run\n", "n/m\x1b": "run\n", "gone": "1\n"})
+	git(t, w.at, "add", ".")
+	git(t, w.at, "commit", "-qm", "three")
+	git(t, w.at, "rm", "-q", "gone")
+	for i := range 250 {
+		plant(t, w.at, map[string]string{fmt.Sprintf("many/%03d", i): ""})
+	}
+	git(t, w.at, "add", ".")
+	git(t, w.at, "commit", "-qm", "four")
+	set := w.finish(Ending{GitWrite: true, Review: true})
+	v, err := s.Show(t.Context(), set.ID, ".git/refs/heads/main")
+	do(t, err)
+	for _, want := range []string{"    M \"a\"\n", "    A \"many/000\"\n", "and 52 more"} {
+		if !strings.Contains(v.Text(), want) {
+			t.Errorf("the view lacks %q:\n%s", want, v.Text())
+		}
+	}
+	if strings.Contains(v.Text(), "gone") || strings.Contains(v.Text(), "\x1b") {
+		t.Errorf("the view has what it should not:\n%q", v.Text())
 	}
 }

@@ -1,9 +1,11 @@
 package changes
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,18 @@ func TestHostile(t *testing.T) {
 				"claude.MD": "create held protected", "x/.VSCODE": "mkdir held protected", "x/.VSCODE/tasks.json": "create held protected",
 				"y/ＣＬＡＵＤＥ.md": "create held protected", "z/agents.md. ": "create held protected",
 			}},
+		{"spellings that ext4 and f2fs fold", nil, write(map[string]string{
+			".g\u00adit/config": "", "CLAUDE\u2060.md": "", ".env\ufe0frc": "", ".\u00dfh/config": "", "a/\u3164.vscode/x": "", "b/.g\U000e0041it": "",
+		}), map[string]string{
+			".g\u00adit": "mkdir held git", ".g\u00adit/config": "create held git", "CLAUDE\u2060.md": "create held protected", ".env\ufe0frc": "create held protected",
+			".\u00dfh": "mkdir held protected", ".\u00dfh/config": "create held protected", "a/\u3164.vscode": "mkdir held protected", "a/\u3164.vscode/x": "create held protected",
+			"b/.g\U000e0041it": "create held git",
+		}},
+		{"links in the place of folders with protected names", nil, write(map[string]string{
+			"x/copilot-instructions.md": "obey", "x/wrapper/gradle-wrapper.jar": "code", ".github@": "x", "sub/Gradle@": "../x", ".yarn@": "x", "innocent@": "x",
+		}), map[string]string{
+			".github": "symlink held protected", "sub/Gradle": "symlink held protected", ".yarn": "symlink held protected",
+		}},
 		{"what is never applied", map[string]string{"u": "x"}, func(t *testing.T, at string) {
 			p := func(n string) string { return filepath.Join(at, n) }
 			do(t, unix.Mkfifo(p("fifo"), 0o644))
@@ -362,6 +376,74 @@ func TestRoom(t *testing.T) {
 	}
 	if first, err := s.Get(first.ID); err != nil || first.UndoLost == "" {
 		t.Errorf("the undo data of the first set was kept: %v", err)
+	}
+}
+
+// What could not be undone is not applied: a run that replaces or removes more of
+// the user's files than the store keeps is held. A person may apply it all the same.
+func TestRoomForUndo(t *testing.T) {
+	for _, format := range formats() {
+		t.Run(format, func(t *testing.T) {
+			s, dir := openStore(t, func(o *Options) { o.MaxBytes = 64 << 10 }), t.TempDir()
+			text := strings.Repeat("a", 40<<10)
+			plant(t, dir, map[string]string{"a": text, "d/b": text, "c": "mine"})
+			before := look(t, dir)
+			w := begin(t, s, format, Folder{Path: dir})
+			do(t, os.RemoveAll(filepath.Join(w.at, "a")))
+			do(t, os.RemoveAll(filepath.Join(w.at, "d")))
+			plant(t, w.at, map[string]string{"c": "the run's", "new": "the run's"})
+			set := w.finish(Ending{})
+			for _, c := range set.Changes {
+				if c.State != Held || c.Why != WhyRoom || !strings.Contains(c.Reason, "could not be undone") {
+					t.Errorf("%s is %s %s (%s), want it held for room", c.Path, c.State, c.Why, c.Reason)
+				}
+			}
+			same(t, "the folder was changed", before, look(t, dir))
+			applied, err := s.Apply(t.Context(), set.ID, "")
+			do(t, err)
+			if n := applied.Count(Applied); n != len(set.Changes) || applied.UndoLost == "" {
+				t.Errorf("a person applied %d of %d changes, undo lost: %q", n, len(set.Changes), applied.UndoLost)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "a")); err == nil {
+				t.Error("what a person applied is not")
+			}
+		})
+	}
+}
+
+// A newer run takes the room of the oldest undo data, and both sets say so. What
+// waits for a person is never dropped for it.
+func TestMadeRoom(t *testing.T) {
+	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 64 << 10 }), t.TempDir()
+	text := strings.Repeat("a", 40<<10)
+	plant(t, dir, map[string]string{"a": text, "b": text})
+	runs := 0
+	run := func(name string) *Set {
+		t.Helper()
+		w := begin(t, s, "copy", Folder{Path: dir})
+		runs++
+		plant(t, w.at, map[string]string{name: strings.Repeat(fmt.Sprint(runs), 40<<10)})
+		return w.finish(Ending{})
+	}
+	first, second := run("a"), run("b")
+	if len(first.MadeRoom) != 0 || second.Count(Applied) != 1 || second.UndoLost != "" || !slices.Equal(second.MadeRoom, []string{first.ID}) {
+		t.Errorf("second = %v, undo lost %q, made room %q; want it applied, and room made by %s", states(second), second.UndoLost, second.MadeRoom, first.ID)
+	}
+	if first, err := s.Get(first.ID); err != nil || !strings.Contains(first.UndoLost, second.ID) {
+		t.Errorf("the first set says %q, %v; want the second one named", first.UndoLost, err)
+	}
+	if _, err := s.Undo(t.Context(), second.ID); err != nil {
+		t.Error(err)
+	}
+	waits := run("CLAUDE.md")
+	if got := states(run("a"))["a"]; got != "replace refused room" {
+		t.Errorf("beside what waits, a is %q, want it not applied", got)
+	}
+	if _, err := s.Discard(t.Context(), waits.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(run("a"))["a"]; got != "replace applied" {
+		t.Errorf("with room again, a is %q, want it applied", got)
 	}
 }
 

@@ -156,6 +156,12 @@ func (s *Store) text(r *record.Record, dir *tree.Dir, o *record.Op) (text string
 	switch o.Kind {
 	case KindGit:
 		fmt.Fprintf(&b, "  from %s to %s\n", cut(o.Old), cut(o.Link))
+		for _, file := range o.Files {
+			fmt.Fprintf(&b, "    %s %s\n", file[:1], safetext.Quote(file[2:]))
+		}
+		if o.MoreFiles > 0 {
+			fmt.Fprintf(&b, "    and %d more\n", o.MoreFiles)
+		}
 		return b.String(), true
 	case KindSymlink:
 		fmt.Fprintf(&b, "  leads to %s\n", safetext.Quote(o.Link))
@@ -266,8 +272,10 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 		}
 		r.From = from.ID
 		free := map[string]bool{} // :: path → an op before removes what is there
+		seen := map[string]bool{} // see RefuseNewGit
 		for _, was := range selected(from, Held, paths) {
 			o := *was
+			seen[o.Path] = was.Why == WhyGit
 			o.State, o.Why, o.Reason, o.HasNew, o.Staged, o.Now = Applied, "", "", false, 0, nil
 			o.Open = func() (*os.File, error) { return s.journal.NewContent(from, was) }
 			if err := s.expect(f, from, was, &o, token != "", free[o.Path]); err != nil {
@@ -280,6 +288,7 @@ func (s *Store) Apply(ctx context.Context, id, token string, paths ...string) (*
 				r.Locks = from.Locks
 			}
 		}
+		f.RefuseNewGit(r.Ops, seen)
 		return nil
 	})
 }
@@ -469,6 +478,7 @@ func (s *Store) Undo(ctx context.Context, id string) (*Set, error) {
 		if i := slices.IndexFunc(r.Ops, func(o record.Op) bool { return o.Git && o.State != Applied }); i >= 0 {
 			r.HoldGit(r.Ops[i].Why, r.Ops[i].Reason)
 		}
+		f.RefuseNewGit(r.Ops, nil)
 		return nil
 	})
 }

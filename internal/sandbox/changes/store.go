@@ -30,6 +30,9 @@ type Options struct {
 	// Own are absolute paths that no run may change wherever they are: pack roots,
 	// and this program's own files.
 	Own []string
+	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
+	// they and a repository's settings name in a folder is protected in it.
+	GitConfig []string
 	// Waiting is called when Apply, Discard or Undo has to wait for a run that works
 	// in the folder; nil: nobody is told.
 	Waiting func(Holder)
@@ -45,6 +48,7 @@ type Store struct {
 	turns   *turns.Turns
 	names   *protect.Names
 	own     []string // with links resolved
+	git     []string // Options.GitConfig
 	waiting func(Holder)
 	log     *slog.Logger
 	now     func() time.Time
@@ -71,7 +75,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{names: names, waiting: o.Waiting, log: o.Logger, now: o.Now}
+	s := &Store{names: names, git: o.GitConfig, waiting: o.Waiting, log: o.Logger, now: o.Now}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -148,20 +152,11 @@ func (s *Store) Get(id string) (*Set, error) {
 }
 
 func (s *Store) find(id string) (*record.Record, error) {
-	var found *record.Record
-	for _, r := range s.journal.Records() {
-		if r.ID == id {
-			return r, nil
-		}
-		if strings.HasPrefix(r.ID, id) && id != "" {
-			if found != nil {
-				return nil, fmt.Errorf("%w: %q is the beginning of several", ErrNotFound, id)
-			}
-			found = r
-		}
-	}
-	if found == nil {
+	switch found := s.journal.Find(id); len(found) {
+	case 0:
 		return nil, fmt.Errorf("%w: %q", ErrNotFound, id)
+	case 1:
+		return found[0], nil
 	}
-	return found, nil
+	return nil, fmt.Errorf("%w: %q is the beginning of several", ErrNotFound, id)
 }

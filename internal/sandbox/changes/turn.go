@@ -106,7 +106,7 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, InGit: InGit(resolved), Names: s.names}}
+	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, InGit: InGit(resolved), Names: s.names, GitConfig: s.git}}
 	if f.meta, err = dir.Stat(); err != nil {
 		_ = dir.Close()
 		return nil, err
@@ -131,8 +131,8 @@ func (t *Turn) Path(i int) string { return t.folders[i].Path }
 
 // Copy copies folder i into the empty folder to, with clones where the file
 // system has them: regular files, links, folders, modes, times, attributes and
-// holes. Other things are left out. On failure, what was copied stays in to for
-// the caller to remove.
+// holes. Other things are left out, and so is what may not be read. On failure,
+// what was copied stays in to for the caller to remove.
 func (t *Turn) Copy(ctx context.Context, i int, to *os.File, limits CopyLimits) (*Copy, error) {
 	return t.folders[i].Copy(ctx, to, limits)
 }

@@ -161,6 +161,9 @@ func (a *app) printSet(set *changes.Set) {
 		}
 		fmt.Fprintln(a.Stdout)
 	}
+	if len(set.MadeRoom) > 0 {
+		fmt.Fprintf(a.Stdout, "    made room: %s cannot be undone any more\n", strings.Join(set.MadeRoom, ", "))
+	}
 	if set.UndoLost != "" && !set.Expired {
 		fmt.Fprintf(a.Stdout, "    cannot be undone wholly: %s\n", safetext.Line(set.UndoLost))
 	}
@@ -186,6 +189,10 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string) error 
 		return nil
 	}
 	_, err = fmt.Fprint(a.Stdout, v.Text())
+	if v.Cut { // what was not shown is not applied as shown
+		fmt.Fprintf(a.Stderr, "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
+		return err
+	}
 	also := ""
 	if len(paths) > 0 {
 		also = ", with the same paths behind it" // of which a token stands for no others

@@ -219,6 +219,8 @@ func TestChangeStoreProtects(t *testing.T) {
 	plantFiles(t, home, map[string]string{
 		"config.yaml":         "packs: [project/tools]\nsandbox: {protect: [deploy/**], unprotect: [CODEOWNERS]}\nlimits: {held: 1MiB, held_age: 2h}\naudit: {path: project/log/a.jsonl}\n",
 		"project/tools/x":     "",
+		"project/.git/HEAD":   "ref: refs/heads/main\n",
+		".gitconfig":          "[core]\n\thooksPath = hk\n",
 		"project/log/a.jsonl": "",
 	})
 	a := &app{&cli.Env{Environ: []string{"HOME=" + home, "PACKS_MCP_HOME=" + home}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
@@ -243,9 +245,10 @@ func TestChangeStoreProtects(t *testing.T) {
 	want := map[string]changes.State{
 		"deploy": changes.Held, "deploy/x": changes.Held, "CODEOWNERS": changes.Applied, "CLAUDE.md": changes.Held, "tools/y": changes.Held,
 		"log/a.jsonl": changes.Held, "plain": changes.Applied, "sub": changes.Applied, "sub/.git": changes.Held,
+		"hk": changes.Held, "hk/pre-commit": changes.Held,
 	}
 	plantFiles(t, to.Name(), map[string]string{
-		"deploy/x": "1", "CODEOWNERS": "2", "CLAUDE.md": "3", "tools/y": "4", "log/a.jsonl": "5", "plain": "6", "sub/.git": "7",
+		"deploy/x": "1", "CODEOWNERS": "2", "CLAUDE.md": "3", "tools/y": "4", "log/a.jsonl": "5", "plain": "6", "sub/.git": "7", "hk/pre-commit": "8",
 	})
 	sets, err := turn.Finish(t.Context(), changes.Ending{}, changes.Layer{Dir: to, Copy: c})
 	if err != nil || len(sets) != 1 {
@@ -281,4 +284,56 @@ func plantFiles(t *testing.T, dir string, files map[string]string) {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// A set that is too long to be shown whole has no token: what was not shown is not
+// applied as shown.
+func TestChangesShowCut(t *testing.T) {
+	home, project, layer := t.TempDir(), t.TempDir(), t.TempDir()
+	environ := []string{"HOME=" + home, "PACKS_MCP_HOME=" + home}
+	a := &app{&cli.Env{Environ: environ, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
+	_, store, err := a.changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := store.Begin(t.Context(), changes.Run{ID: "run-1"}, nil, changes.Folder{Path: project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turn.Close()
+	to, err := os.Open(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	c, err := turn.Copy(t.Context(), 0, to, changes.CopyLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"z/.envrc": "evil\n"}
+	for i := range 6 {
+		files[fmt.Sprintf("d%d/CLAUDE.md", i)] = strings.Repeat("words\n", 40_000)
+	}
+	plantFiles(t, layer, files)
+	sets, err := turn.Finish(t.Context(), changes.Ending{}, changes.Layer{Dir: to, Copy: c})
+	if err != nil || len(sets) != 1 {
+		t.Fatal(sets, err)
+	}
+	if err := turn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	show := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if code := run(t.Context(), append([]string{"changes", "show", sets[0].ID}, args...), environ, strings.NewReader(""), &out, &out); code != 0 {
+			t.Fatalf("packs-mcp changes show = %d:\n%s", code, &out)
+		}
+		return out.String()
+	}
+	if out := show(); strings.Contains(out, "--shown") || !strings.Contains(out, "Not all of it is shown") {
+		t.Errorf("a view that is cut ends with %q", out[max(0, len(out)-200):])
+	}
+	if out := show("z/.envrc"); !strings.Contains(out, "+evil") || !strings.Contains(out, "--shown") {
+		t.Errorf("what was cut, alone: %s", out)
+	}
 }

@@ -143,7 +143,25 @@ func (env *Env) ChangeStore(ctx context.Context, cfg *config.Config, logger *slo
 	return changes.Open(ctx, changes.Options{
 		Dir: filepath.Join(cfg.Paths.State, "changes"), MaxBytes: cfg.Limits.Held, MaxAge: cfg.Limits.HeldAge,
 		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger, Waiting: waiting,
+		GitConfig: env.gitConfig(cfg),
 	})
+}
+
+// gitConfig are the files of git's settings outside of repositories.
+func (env *Env) gitConfig(cfg *config.Config) []string {
+	if file := Getenv(env.Environ, "GIT_CONFIG_GLOBAL"); file != "" {
+		return []string{file, "/etc/gitconfig"}
+	}
+	files := []string{"/etc/gitconfig"}
+	if cfg.Paths.Home != "" {
+		files = append(files, filepath.Join(cfg.Paths.Home, ".gitconfig"))
+	}
+	if xdg := Getenv(env.Environ, "XDG_CONFIG_HOME"); xdg != "" {
+		files = append(files, filepath.Join(xdg, "git", "config"))
+	} else if cfg.Paths.Home != "" {
+		files = append(files, filepath.Join(cfg.Paths.Home, ".config", "git", "config"))
+	}
+	return files
 }
 
 // buildName tells this program from others, of the same version too: those that

@@ -374,7 +374,13 @@ func (w *Work) meta(o *record.Op, made bool) (err error) {
 		defer sub.Close()
 		f = sub.File()
 	} else {
-		if f, err = d.Read(name); err != nil {
+		f, err = d.Read(name)
+		if errors.Is(err, fs.ErrPermission) { // the mode may be what the op is about
+			if err = d.Chmod(name, now.Perm|0o400); err == nil {
+				f, err = d.Read(name)
+			}
+		}
+		if err != nil {
 			return err
 		}
 		defer f.Close()

@@ -31,6 +31,9 @@ type Source struct {
 	Common      string // with objects and refs: ".git", and elsewhere for a worktree
 	// Protected returns why no commit may change the file at path, or "".
 	Protected func(path string) string
+	// Link returns why no commit may have a link at path to target, or ""; nil: any
+	// may.
+	Link func(path, target string) string
 	// File opens a file of the user's at a path of the repository, so that a commit
 	// may hold a protected file as the user has it; nil: none may.
 	File func(path string) (*os.File, error)
@@ -50,6 +53,10 @@ type Ref struct {
 	Name     string // "refs/heads/main"
 	Path     string // of its file
 	Old, New string // names of objects; Old is empty for a new one
+	// Files are those that differ between the two, or, for a new one, from the branch
+	// that is checked out: "A ", "M " or "D " and a path. More is how many others do.
+	Files []string
+	More  int
 }
 
 // Read returns what the run committed; nil if no branch or tag is new or moved.
@@ -180,7 +187,9 @@ type reader struct {
 	refs        map[string]string // of the user
 	base, after *objects
 	seen        map[string]bool
+	commits     []string // the new ones
 	bytes       int64
+	listed      int // bytes of the files of all references
 }
 
 func (r *reader) read() error {
@@ -201,13 +210,21 @@ func (r *reader) read() error {
 	if err != nil {
 		return err
 	}
-	for _, ref := range r.imp.Refs {
+	for i := range r.imp.Refs {
+		ref := &r.imp.Refs[i]
 		from := ref.Old
 		if from == "" {
 			from = r.refs[head]
 		}
-		if err := r.checkNames(from, ref.New); err != nil {
+		if err := r.checkNames(ref, from); err != nil {
 			return fmt.Errorf("%s: %w", ref.Name, err)
+		}
+	}
+	// Each new commit for itself: what one adds and the next removes is written by
+	// a checkout, a rebase or a revert.
+	for _, id := range r.commits {
+		if err := r.checkCommit(id); err != nil {
+			return fmt.Errorf("commit %s: %w", id, err)
 		}
 	}
 	for _, ref := range r.imp.Refs {
@@ -262,6 +279,9 @@ func (r *reader) need(id string) error {
 			return fmt.Errorf("object %s: %w", id, err)
 		}
 		todo = append(todo, below...)
+		if kind == "commit" {
+			r.commits = append(r.commits, id)
+		}
 		data := encode(kind, content)
 		r.imp.Objects[r.base.loose(id)] = data
 		if r.bytes += int64(len(data)); r.bytes > maxImported || len(r.imp.Objects) > maxObjects {
@@ -297,9 +317,9 @@ func (r *reader) tree(id string) (string, error) {
 }
 
 // checkNames refuses a commit that changes a protected file: the next checkout
-// would write it.
-func (r *reader) checkNames(old, new string) error {
-	to, err := r.tree(new)
+// would write it. It lists the files that the reference changes.
+func (r *reader) checkNames(ref *Ref, old string) error {
+	to, err := r.tree(ref.New)
 	if err != nil || to == "" {
 		return err
 	}
@@ -309,7 +329,38 @@ func (r *reader) checkNames(old, new string) error {
 			return err
 		}
 	}
-	return r.diff(from, to, "", 0)
+	if err := r.diff([]string{from}, to, "", 0); err != nil {
+		return err
+	}
+	return r.list(ref, from, to, "", 0)
+}
+
+// checkCommit refuses a commit with a protected file that none of its parents
+// has in this way.
+func (r *reader) checkCommit(id string) error {
+	_, content, err := r.object(id)
+	if err != nil {
+		return err
+	}
+	h, err := parseHeaders("commit", content, r.size)
+	if err != nil {
+		return err
+	}
+	var from []string
+	for _, parent := range h.needs {
+		if parent == h.tree {
+			continue
+		}
+		tree, err := r.tree(parent)
+		if err != nil {
+			return err
+		}
+		from = append(from, tree)
+	}
+	if len(from) == 0 {
+		from = []string{""}
+	}
+	return r.diff(from, h.tree, "", 0)
 }
 
 func (r *reader) entries(tree string) (map[string]treeEntry, error) {
@@ -331,8 +382,10 @@ func (r *reader) entries(tree string) (map[string]treeEntry, error) {
 	return entries, err
 }
 
-func (r *reader) diff(from, to, dir string, depth int) error {
-	if from == to {
+// diff refuses a tree with a protected file that is in none of the other trees
+// in this way.
+func (r *reader) diff(from []string, to, dir string, depth int) error {
+	if slices.Contains(from, to) {
 		return nil
 	}
 	if depth > maxTreeDepth {
@@ -341,45 +394,73 @@ func (r *reader) diff(from, to, dir string, depth int) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
 	}
-	old, err := r.entries(from)
-	if err != nil {
-		return err
-	}
 	now, err := r.entries(to)
 	if err != nil {
 		return err
 	}
 	names := map[string]bool{}
-	for n := range old {
-		names[n] = true
-	}
 	for n := range now {
 		names[n] = true
 	}
+	var old []map[string]treeEntry
+	for _, tree := range from {
+		entries, err := r.entries(tree)
+		if err != nil {
+			return err
+		}
+		for n := range entries {
+			names[n] = true
+		}
+		old = append(old, entries)
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		a, b := old[name], now[name]
-		if a == b {
-			continue
+		if err := r.diffName(old, now[name], name, path.Join(dir, name), depth); err != nil {
+			return err
 		}
-		at := path.Join(dir, name)
-		if a.mode == modeTree || b.mode == modeTree {
-			var from, to string
-			if a.mode == modeTree {
-				from, a = a.id, treeEntry{}
-			}
-			if b.mode == modeTree {
-				to, b = b.id, treeEntry{}
-			}
-			if err := r.diff(from, to, at, depth+1); err != nil {
-				return err
-			}
-			if a == b {
-				continue
-			}
+	}
+	return nil
+}
+
+func (r *reader) diffName(old []map[string]treeEntry, is treeEntry, name, at string, depth int) error {
+	var trees []string // below the name
+	folders, same := is.mode == modeTree, false
+	file := is // without a folder
+	to := ""
+	if folders {
+		to, file = is.id, treeEntry{}
+	}
+	for _, entries := range old {
+		was := entries[name]
+		if was == is {
+			return nil
 		}
-		if why := r.source.Protected(at); why != "" && !r.users(at, b) {
-			return fmt.Errorf("a commit changes %q, which is protected: %s", at, why)
+		tree := ""
+		if was.mode == modeTree {
+			folders, tree, was = true, was.id, treeEntry{}
 		}
+		trees = append(trees, tree)
+		same = same || was == file
+	}
+	if folders {
+		if err := r.diff(trees, to, at, depth+1); err != nil {
+			return err
+		}
+	}
+	if same {
+		return nil
+	}
+	if why := r.source.Protected(at); why != "" && !r.users(at, file) {
+		return fmt.Errorf("a commit changes %q, which is protected: %s", at, why)
+	}
+	if file.mode != modeLink || r.source.Link == nil {
+		return nil
+	}
+	_, target, err := r.object(file.id)
+	if err != nil {
+		return err
+	}
+	if why := r.source.Link(at, string(target)); why != "" {
+		return fmt.Errorf("a commit has the link %q: %s", at, why)
 	}
 	return nil
 }

@@ -102,11 +102,7 @@ func (j *Journal) stage(ctx context.Context, folder *tree.Dir, r *record.Record)
 	if err := w.Stage(ctx, kept); err != nil {
 		return err
 	}
-	for i := range r.Ops {
-		if r.Ops[i].HasNew {
-			r.Bytes += r.Ops[i].Meta.Blocks
-		}
-	}
+	r.Bytes += newBytes(r)
 	return nil
 }
 
@@ -115,6 +111,7 @@ func (j *Journal) stage(ctx context.Context, folder *tree.Dir, r *record.Record)
 // repeated.
 func (j *Journal) collect(folder *tree.Dir, w *apply.Work, r *record.Record) error {
 	used := j.used()
+	person := r.From != "" || r.Undoes != "" // for a run's set, makeRoom made room
 	for i := range r.Ops {
 		o := &r.Ops[i]
 		switch {
@@ -127,7 +124,7 @@ func (j *Journal) collect(folder *tree.Dir, w *apply.Work, r *record.Record) err
 				}
 				o.HasNew = true
 			}
-		case o.State == record.Applied && o.Was != nil && o.Was.IsFile() && o.Kind != record.KindMeta:
+		case o.Replaces():
 			if j.has(r, oldName, o) {
 				o.HasOld = true
 				break
@@ -136,7 +133,7 @@ func (j *Journal) collect(folder *tree.Dir, w *apply.Work, r *record.Record) err
 			if !ok {
 				break
 			}
-			if used+r.Bytes+m.Blocks > j.maxBytes {
+			if person && used+r.Bytes+m.Blocks > j.maxBytes {
 				r.UndoLost = "there is no room for what was there before"
 			} else if err := j.keep(w, name, &m, r, oldName, o.Slot); err != nil {
 				r.UndoLost = "what was there before could not be kept: " + apply.Reason(err)

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,6 +59,20 @@ func (j *Journal) load(id string) (*record.Record, error) {
 		return nil, err
 	}
 	r, err := record.Decode(data)
+	if err != nil || r.ID != id {
+		return nil, fmt.Errorf("change set %q is damaged: %w", id, errors.Join(err))
+	}
+	return r, nil
+}
+
+// loadHead returns a record without its ops, whose number does not matter here.
+func (j *Journal) loadHead(id string) (*record.Record, error) {
+	f, err := os.Open(filepath.Join(j.dir(id), recordName))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := record.DecodeHead(io.LimitReader(f, maxRecord))
 	if err != nil || r.ID != id {
 		return nil, fmt.Errorf("change set %q is damaged: %w", id, errors.Join(err))
 	}

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/apply"
@@ -132,11 +133,38 @@ func (j *Journal) Forget(r *record.Record) {
 }
 
 // Records returns all settled sets that can be read, the newest first.
-func (j *Journal) Records() []*record.Record {
+func (j *Journal) Records() []*record.Record { return j.read(j.load) }
+
+// heads returns them without their ops: what a run left in one set does not make
+// each later call slower.
+func (j *Journal) heads() []*record.Record { return j.read(j.loadHead) }
+
+// Find returns the settled set with the ID, or, when there is none, all whose IDs
+// begin with it.
+func (j *Journal) Find(id string) []*record.Record {
+	var list []*record.Record
+	entries, _ := os.ReadDir(j.sets)
+	for _, e := range entries {
+		if id == "" || !strings.HasPrefix(e.Name(), id) {
+			continue
+		}
+		r, err := j.load(e.Name())
+		switch {
+		case err != nil || r.Phase != record.Settled:
+		case r.ID == id:
+			return []*record.Record{r}
+		default:
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (j *Journal) read(load func(id string) (*record.Record, error)) []*record.Record {
 	var list []*record.Record
 	entries, _ := os.ReadDir(j.sets)
 	for _, e := range slices.Backward(entries) {
-		if r, err := j.load(e.Name()); err == nil {
+		if r, err := load(e.Name()); err == nil {
 			if r.Phase == record.Settled {
 				list = append(list, r)
 			}
@@ -149,7 +177,7 @@ func (j *Journal) Records() []*record.Record {
 
 // used returns how many bytes all settled sets keep.
 func (j *Journal) used() (n int64) {
-	for _, r := range j.Records() {
+	for _, r := range j.heads() {
 		n += r.Bytes
 	}
 	return n
@@ -159,11 +187,15 @@ func (j *Journal) used() (n int64) {
 func (j *Journal) Expire() {
 	now := j.now()
 	_ = j.turns.Alone("records", func() error {
-		for _, r := range j.Records() {
+		for _, r := range j.heads() {
 			switch {
 			case now.After(r.Expires.Add(j.maxAge)):
 				_ = os.RemoveAll(j.dir(r.ID))
 			case now.After(r.Expires) && !r.Expired:
+				r, err := j.load(r.ID)
+				if err != nil {
+					continue // it is told of where it is listed
+				}
 				r.Expired = true
 				r.UndoLost = "it has expired"
 				_ = j.empty(r, newName, oldName)
@@ -202,23 +234,18 @@ func (j *Journal) empty(r *record.Record, kinds ...string) error {
 			}
 		}
 	}
-	r.Bytes = 0
-	for i := range r.Ops {
-		if o := &r.Ops[i]; o.HasNew {
-			r.Bytes += o.Meta.Blocks
-		}
-	}
+	r.Bytes = newBytes(r)
 	return j.save(r)
 }
 
-// makeRoom drops the undo data of the oldest sets for what r holds. What still
-// does not fit is refused.
+// makeRoom drops the undo data of the oldest sets for what r holds, and for what a
+// run's set replaces or removes. What could not be undone is held, and held content
+// that still does not fit is refused. A person's own set may be without undo data.
 func (j *Journal) makeRoom(r *record.Record) error {
-	var need int64
-	for i := range r.Ops {
-		if o := &r.Ops[i]; o.State == record.Held && o.Regular() {
-			need += o.Meta.Blocks
-		}
+	run := r.From == "" && r.Undoes == ""
+	need := heldBytes(r)
+	if run {
+		need += undoBytes(r)
 	}
 	if need == 0 {
 		return nil
@@ -226,7 +253,16 @@ func (j *Journal) makeRoom(r *record.Record) error {
 	used := j.used()
 	if used+need > j.maxBytes {
 		err := j.turns.Alone("records", func() error {
-			for _, old := range slices.Backward(j.Records()) {
+			all := j.Records()
+			kept := used
+			for _, old := range all {
+				kept -= old.Bytes - newBytes(old)
+			}
+			if run && undoBytes(r) > 0 && kept+need > j.maxBytes {
+				j.hold(r)
+				need = heldBytes(r)
+			}
+			for _, old := range slices.Backward(all) {
 				if used+need <= j.maxBytes {
 					break
 				}
@@ -234,11 +270,14 @@ func (j *Journal) makeRoom(r *record.Record) error {
 					continue
 				}
 				before := old.Bytes
-				old.UndoLost = "what was there before made room for newer changes"
+				old.UndoLost = "what was there before made room for newer changes, of " + r.ID
 				if err := j.empty(old, oldName); err != nil {
 					return err
 				}
 				used -= before - old.Bytes
+				r.MadeRoom = append(r.MadeRoom, old.ID)
+				j.log.Warn("a change set cannot be undone any more: what was there before made room for a newer one",
+					"set", old.ID, "dir", old.Folder, "newer", r.ID, "run", r.Run.ID)
 			}
 			return nil
 		})
@@ -257,6 +296,47 @@ func (j *Journal) makeRoom(r *record.Record) error {
 		}
 	}
 	return nil
+}
+
+// hold holds all of a run's set, of which a part could not be undone: half of it
+// would be neither what was there before nor what the run left.
+func (j *Journal) hold(r *record.Record) {
+	reason := fmt.Sprintf("it could not be undone: what the run replaces and removes takes %d MiB, for which limits.held (%d MiB) has no room beside what waits", undoBytes(r)>>20, j.maxBytes>>20)
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.State == record.Applied {
+			o.State, o.Why, o.Reason = record.Held, record.WhyRoom, reason
+		}
+	}
+}
+
+// heldBytes returns what the set's held content takes.
+func heldBytes(r *record.Record) (n int64) {
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.State == record.Held && o.Regular() {
+			n += o.Meta.Blocks
+		}
+	}
+	return n
+}
+
+// undoBytes returns what has to be kept so that the set can be undone.
+func undoBytes(r *record.Record) (n int64) {
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.Replaces() {
+			n += o.Was.Blocks
+		}
+	}
+	return n
+}
+
+// newBytes returns what a set keeps beside undo data.
+func newBytes(r *record.Record) (n int64) {
+	for i := range r.Ops {
+		if o := &r.Ops[i]; o.HasNew {
+			n += o.Meta.Blocks
+		}
+	}
+	return n
 }
 
 // tell notes in the set that r applied or took back what became of its changes.

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,8 +17,11 @@ import (
 // classify decides what becomes of each op, and drops what nobody needs to hear
 // of: git's refreshed indexes, and files that the commits explain.
 func (r *reading) classify() {
-	c := &classifier{reading: r, git: map[string]bool{}, open: map[string]bool{}, stays: map[string]bool{}, taken: map[string]bool{}}
+	c := newClassifier(r)
 	c.gitFolders()
+	if len(r.ops) > 0 {
+		c.findAims()
+	}
 	kept := r.ops[:0]
 	for i := range r.ops {
 		o := &r.ops[i]
@@ -40,12 +44,22 @@ func (r *reading) classify() {
 	}
 }
 
+func newClassifier(r *reading) *classifier {
+	return &classifier{
+		reading: r, git: map[string]bool{}, newGit: map[string]bool{},
+		open: map[string]bool{}, stays: map[string]bool{}, taken: map[string]bool{},
+	}
+}
+
 type classifier struct {
 	*reading
-	git   map[string]bool // :: folder → it is a git folder by what is in it, or would be
-	open  map[string]bool // :: folder → it is not made, or not the run's
-	stays map[string]bool // :: folder → something in it is not removed
-	taken map[string]bool // :: path → what is there is not removed
+	git map[string]bool // :: folder → it is a git folder by what is in it, or would be
+	// newGit are those of git that are none yet.
+	newGit map[string]bool
+	open   map[string]bool // :: folder → it is not made, or not the run's
+	stays  map[string]bool // :: folder → something in it is not removed
+	taken  map[string]bool // :: path → what is there is not removed
+	aims   []aim
 }
 
 // decide sets the state of an op. It reports whether the op is dropped.
@@ -190,7 +204,13 @@ func (c *classifier) protected(o *record.Op) string {
 	if why := c.guarded(o.Path); why != "" {
 		return "its name is protected: " + why
 	}
+	if why := c.aimed(o.Path, o.Kind == record.KindSymlink); why != "" {
+		return "it is protected: " + why
+	}
 	if o.Kind == record.KindSymlink {
+		if why := c.folder.Names.Above(o.Path); why != "" {
+			return "it would take the place of a folder in which names are protected: " + why
+		}
 		if to, _ := c.leads(o); to != "." && (c.inGit(to) || c.guarded(to) != "") {
 			return "its link leads to a protected name"
 		}
@@ -242,39 +262,71 @@ func gitMarks() []string { return []string{"head", "objects", "refs", "commondir
 // gitFolders finds the folders on the way to every op that are git folders, or
 // would be with all ops carried out.
 func (c *classifier) gitFolders() {
-	marks := map[string]map[string]bool{}
-	mark := func(dir, name string) {
-		if marks[dir] == nil {
-			marks[dir] = map[string]bool{}
-		}
-		marks[dir][protect.Fold(name)] = true
-	}
+	there, after := map[string]marks{}, map[string]marks{}
 	for i := range c.ops {
 		o := &c.ops[i]
-		if o.Makes() || o.Kind == record.KindSpecial {
-			mark(path.Dir(o.Path), path.Base(o.Path))
-		}
 		for dir := path.Dir(o.Path); ; dir = path.Dir(dir) {
-			if marks[dir] == nil || !marks[dir][""] {
-				mark(dir, "") // it was looked at
-				if d, err := c.folder.Dir.Walk(dir); err == nil {
-					for _, name := range []string{"HEAD", "objects", "refs", "commondir"} {
-						if _, err := d.Lstat(name); err == nil {
-							mark(dir, name)
-						}
-					}
-					_ = d.Close()
-				}
+			if after[dir] == nil {
+				there[dir] = marksIn(c.folder.Dir, dir)
+				after[dir] = maps.Clone(there[dir])
 			}
 			if dir == "." {
 				break
 			}
 		}
+		if o.Makes() || o.Kind == record.KindSpecial {
+			after[path.Dir(o.Path)][protect.Fold(path.Base(o.Path))] = true
+		}
 	}
-	for dir, has := range marks {
-		m := gitMarks()
-		if has[m[0]] && has[m[1]] && has[m[2]] || has[m[3]] {
+	for dir := range after {
+		if after[dir].git() {
 			c.git[dir] = true
+			c.newGit[dir] = !there[dir].git()
+		}
+	}
+}
+
+// marks are names in a folder, folded.
+type marks map[string]bool
+
+// git reports whether the names make a folder a git folder.
+func (m marks) git() bool {
+	names := gitMarks()
+	return m[names[0]] && m[names[1]] && m[names[2]] || m[names[3]]
+}
+
+// marksIn returns the marks of a git folder that are in a folder.
+func marksIn(in *tree.Dir, dir string) marks {
+	m := marks{}
+	d, err := in.Walk(dir)
+	if err != nil {
+		return m
+	}
+	defer d.Close()
+	for _, name := range []string{"HEAD", "objects", "refs", "commondir"} {
+		if _, err := d.Lstat(name); err == nil {
+			m[protect.Fold(name)] = true
+		}
+	}
+	return m
+}
+
+// RefuseNewGit refuses the ops of a person's apply or undo that would make a git
+// folder, of parts that were harmless each for itself. seen are the paths of which
+// the person saw that they do that.
+func (f *Folder) RefuseNewGit(ops []record.Op, seen map[string]bool) {
+	c := newClassifier(&reading{folder: f, ops: ops})
+	c.gitFolders()
+	for i := range ops {
+		o := &ops[i]
+		if o.State != record.Applied || o.Git || !o.Makes() || seen[o.Path] {
+			continue
+		}
+		for dir := o.Path; dir != "."; {
+			if dir = path.Dir(dir); c.newGit[dir] {
+				o.State, o.Why, o.Reason = record.Refused, record.WhyGit, "with it, its folder would be a git folder"
+				break
+			}
 		}
 	}
 }

@@ -31,8 +31,8 @@ const (
 
 // Copy copies the folder into the empty folder to, with clones where the file
 // system has them: regular files, links, folders, modes, times, attributes and
-// holes. Other things are left out. On failure, what was copied stays in to for
-// the caller to remove.
+// holes. Other things are left out, and so is what may not be read. On failure,
+// what was copied stays in to for the caller to remove.
 func (f *Folder) Copy(ctx context.Context, to *os.File, limits CopyLimits) (*Copy, error) {
 	if limits.Bytes == 0 {
 		limits.Bytes = defaultCopyBytes
@@ -55,6 +55,9 @@ func (f *Folder) Copy(ctx context.Context, to *os.File, limits CopyLimits) (*Cop
 	}
 	return c.made, nil
 }
+
+// errClosed says that we have no right to read something of the user's.
+var errClosed = errors.New("it may not be read")
 
 type copier struct {
 	ctx    context.Context // of the one call of Copy
@@ -104,6 +107,9 @@ func (c *copier) folder(from, to *tree.Dir, dir string, depth int) error {
 		default:
 			continue
 		}
+		if errors.Is(err, errClosed) {
+			continue
+		}
 		if err == nil {
 			e.copy, err = to.Lstat(name)
 		}
@@ -117,7 +123,10 @@ func (c *copier) folder(from, to *tree.Dir, dir string, depth int) error {
 }
 
 func (c *copier) sub(from, to *tree.Dir, at, name string, m *tree.Meta, depth int) error {
-	below, err := from.Sub(name)
+	below, err := enter(from, name)
+	if errors.Is(err, fs.ErrPermission) {
+		return errClosed
+	}
 	if err != nil {
 		return err
 	}
@@ -153,6 +162,9 @@ func finishFile(to, from *os.File, dir *tree.Dir, name string, m *tree.Meta) err
 
 func (c *copier) file(from, to *tree.Dir, name string, m *tree.Meta) (digest string, err error) {
 	in, err := from.Read(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", errClosed
+	}
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -156,8 +157,12 @@ func (r *reading) commits() {
 	if r.copy == nil {
 		s.After = merged{view{r.up}, user}
 	}
+	c := &classifier{reading: r}
+	s.Link = c.committedLink
 	if r.folder.Git == nil {
 		s.File = user.Open
+		c.findAims()
+		s.Protected = func(at string) string { return cmp.Or(c.guarded(at), c.aimed(at, false)) }
 	}
 	imp, err := gitdata.Read(r.ctx, s)
 	if err != nil {
@@ -175,6 +180,17 @@ func (r *reading) commits() {
 		}
 	}
 	r.ops = append(r.ops, ops...)
+}
+
+// committedLink returns why a commit may not have a link, which a checkout would
+// make, or "".
+func (c *classifier) committedLink(at, target string) string {
+	o := &record.Op{Change: record.Change{Path: at, Kind: record.KindSymlink, Link: target}}
+	if _, why := c.refused(o); why != "" {
+		return why
+	}
+	to, _ := c.leads(o)
+	return cmp.Or(c.folder.Names.Above(at), c.folder.Names.Reason(to))
 }
 
 // accounted reports whether the import brings what the op would, or git writes
@@ -246,6 +262,7 @@ func (r *reading) gitOps(imp *gitdata.Import, g *GitFolder) (ops []record.Op, wh
 	for _, ref := range imp.Refs {
 		o := file(ref.Path, record.KindGit, 0o644, []byte(ref.New+"\n"), false)
 		o.Old, o.Link, o.Size = ref.Old, ref.New, 0
+		o.Files, o.MoreFiles = ref.Files, ref.More
 		packed, err := r.folder.Dir.Walk(g.Common)
 		if err == nil {
 			m, err := packed.Lstat("packed-refs")

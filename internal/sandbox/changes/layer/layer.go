@@ -27,6 +27,9 @@ type Folder struct {
 	Own    []string       // more protected paths, below the folder, with slashes
 	Whole  bool           // all of the folder is protected
 	InGit  bool           // the folder is in a git folder: every name in it is git's
+	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
+	// they and a repository's settings name in the folder is protected.
+	GitConfig []string
 }
 
 // A GitFolder says where git's files are below a Folder, with slashes; "." is

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/tree"
@@ -16,7 +17,14 @@ import (
 // Bounds of one layer. What is deeper is refused; more changes are an error.
 const (
 	maxDepth   = 200
+	maxPath    = 4095 // bytes; the system opens no longer ones
 	maxChanges = 250_000
+	// maxText is how many bytes the paths, links and attributes of all changes may
+	// take in the journal: a layer of 100,000 names could hold gigabytes of them.
+	maxText = 64 << 20
+	// maxHoles is how much larger than their content all new files together may
+	// look. Holes take no room in a layer, and are read and hashed all the same.
+	maxHoles = 1 << 30
 )
 
 // Reasons of conflicts, beside those of package record.
@@ -37,6 +45,8 @@ type reading struct {
 	gitWhy string      // why commits were not taken over
 	locks  []string    // lock files of git's that the ops need
 	dirs   []record.Op // permissions of folders, which follow what is in them
+	text   int64       // see maxText
+	holes  int64       // see maxHoles
 }
 
 // A place is one folder in the layer and what is below the same path in the
@@ -142,16 +152,49 @@ func (r *reading) name(p *place, name string) error {
 // add adds an op for the name. Its State is decided later unless it is Refused.
 func (r *reading) add(n *pair, o record.Op) error {
 	o.Path, o.Was = n.at, n.low
-	if o.State == "" {
+	switch {
+	case o.State != "":
+	case len(o.Path) > maxPath:
+		o.State, o.Why, o.Reason = record.Refused, record.WhyName, "its path is too long"
+	default:
 		if why := r.conflict(n); why != "" {
 			o.Why, o.Reason = record.WhyConflict, why
 		}
 	}
 	r.ops = append(r.ops, o)
-	if len(r.ops)+len(r.dirs) > maxChanges {
+	return r.count(&o)
+}
+
+// count reports an error when the changes with this one are too many, or too
+// long.
+func (r *reading) count(o *record.Op) error {
+	r.text += int64(jsonSize(o.Path) + jsonSize(o.Link) + jsonSize(o.WasLink))
+	for _, attrs := range []tree.Attrs{o.Attrs, o.WasAttrs} {
+		for name, value := range attrs {
+			r.text += int64(jsonSize(name) + len(value)*4/3)
+		}
+	}
+	switch {
+	case len(r.ops)+len(r.dirs) > maxChanges:
 		return fmt.Errorf("more than %d changes", maxChanges)
+	case r.text > maxText:
+		return fmt.Errorf("the names, links and attributes of its changes take more than %d MiB", maxText>>20)
 	}
 	return nil
+}
+
+// jsonSize returns about how many bytes a string takes in a record.
+func jsonSize(s string) int {
+	if !utf8.ValidString(s) {
+		return 8 * len(s) // escaped, and once more in base64
+	}
+	n := len(s)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '<' || c == '>' || c == '&' {
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
 }
 
 // conflict says how the user's folder differs at the name from what the run
@@ -179,6 +222,9 @@ func (r *reading) conflict(n *pair) string {
 
 // dir compares a folder of the layer.
 func (r *reading) dir(n *pair) error {
+	if len(n.at) > maxPath {
+		return r.add(n, record.Op{Change: record.Change{Kind: record.KindMkdir}})
+	}
 	if n.depth >= maxDepth {
 		return r.add(n, record.Op{Change: record.Change{Kind: record.KindMkdir, State: record.Refused, Why: record.WhyName, Reason: fmt.Sprintf("more than %d folders below each other are never applied", maxDepth)}})
 	}
@@ -194,7 +240,9 @@ func (r *reading) dir(n *pair) error {
 	if why := r.odd(overlay); why != "" {
 		return r.add(n, record.Op{Change: record.Change{Kind: record.KindMkdir, State: record.Refused, Why: record.WhyLayer, Reason: why}})
 	}
-	o := record.Op{Change: record.Change{Kind: record.KindMkdir, Mode: fs.FileMode(n.up.Perm & 0o777)}, Meta: *n.up, Attrs: attrs}
+	o := record.Op{Change: record.Change{Kind: record.KindMkdir}, Meta: *n.up, Attrs: attrs}
+	o.Meta.Perm = usable(n)
+	o.Mode = fs.FileMode(o.Meta.Perm & 0o777)
 	if n.up.Perm&tree.SetUID != 0 {
 		o.State, o.Why, o.Reason = record.Refused, record.WhySetID, "set-user-ID and set-group-ID are never applied"
 		return r.add(n, o)
@@ -213,7 +261,10 @@ func (r *reading) dir(n *pair) error {
 		}
 		return r.below(next)
 	}
-	low, err := n.place.low.Sub(n.name)
+	low, err := enter(n.place.low, n.name)
+	if errors.Is(err, fs.ErrPermission) {
+		return r.add(n, record.Op{Change: record.Change{Kind: record.KindMeta, State: record.Refused, Why: record.WhyFailed, Reason: closedFolder}})
+	}
 	if err != nil {
 		return err
 	}
@@ -232,7 +283,7 @@ func (r *reading) dir(n *pair) error {
 	}
 	was.Split()
 	const counts, write = 0o1777, 0o200
-	if n.low.Perm&counts == n.up.Perm&counts && was.Equal(attrs) ||
+	if n.low.Perm&counts == o.Meta.Perm&counts && was.Equal(attrs) ||
 		n.base != nil && n.base.copy.Perm&counts == n.up.Perm&counts && n.base.copy.Ctime == n.up.Ctime {
 		return r.below(next)
 	}
@@ -242,12 +293,41 @@ func (r *reading) dir(n *pair) error {
 	} else if m := r.folder.Marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
 		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
-	if n.low.Perm&write == 0 && n.up.Perm&write != 0 { // what is done in it needs that
+	if n.low.Perm&write == 0 && o.Meta.Perm&write != 0 { // what is done in it needs that
 		r.ops = append(r.ops, o)
-		return r.below(next)
+	} else {
+		r.dirs = append(r.dirs, o)
 	}
-	r.dirs = append(r.dirs, o)
+	if err := r.count(&o); err != nil {
+		return err
+	}
 	return r.below(next)
+}
+
+// usable returns the mode that a folder is to have. A run does not take the
+// owner's rights to read and enter it: without them nothing can be undone,
+// and no later run could change it.
+func usable(n *pair) uint32 {
+	need := uint32(0o500)
+	if n.low != nil && n.low.IsDir() {
+		need &= n.low.Perm
+	}
+	return n.up.Perm | need
+}
+
+// closedFolder is why nothing in a folder is changed.
+const closedFolder = "you have no right to read or enter this folder"
+
+// enter opens a folder of the user's in which names can be looked at.
+func enter(d *tree.Dir, name string) (*tree.Dir, error) {
+	sub, err := d.Sub(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := sub.Lstat("."); err != nil {
+		return nil, errors.Join(err, sub.Close())
+	}
+	return sub, nil
 }
 
 // baseIfGone keeps what a copy had at the name when the user has nothing there.
@@ -331,15 +411,17 @@ func (r *reading) file(n *pair) error {
 		Change: record.Change{Kind: record.KindCreate, Size: n.up.Size, Mode: fs.FileMode(n.up.Perm & 0o777)},
 		Meta:   *n.up, Attrs: attrs, Open: r.opener(n.at),
 	}
+	holes := max(0, n.up.Size-n.up.Blocks)
 	switch {
 	case r.odd(overlay) != "":
 		o.State, o.Why, o.Reason = record.Refused, record.WhyLayer, r.odd(overlay)
-	case n.up.MostlyHole():
-		o.State, o.Why, o.Reason = record.Refused, record.WhySpecial, "nearly all of it is a hole"
+	case r.holes+holes > maxHoles:
+		o.State, o.Why, o.Reason = record.Refused, record.WhySpecial, "the files that the run made have too many holes"
 	}
 	if o.State == record.Refused {
 		return r.add(n, o)
 	}
+	r.holes += holes
 	if o.New, err = tree.Digest(f, n.up.Size); err != nil {
 		return err
 	}
@@ -433,6 +515,9 @@ func (r *reading) link(n *pair) error {
 // removed adds the removal of what the user has at the name, with everything
 // below.
 func (r *reading) removed(n *pair) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
 	if !n.low.IsDir() {
 		o := record.Op{Change: record.Change{Kind: record.KindRemove}}
 		if err := r.old(n, &o); err != nil {
@@ -443,7 +528,10 @@ func (r *reading) removed(n *pair) error {
 		}
 		return r.add(n, o)
 	}
-	low, err := n.place.low.Sub(n.name)
+	low, err := enter(n.place.low, n.name)
+	if errors.Is(err, fs.ErrPermission) {
+		return r.add(n, record.Op{Change: record.Change{Kind: record.KindRmdir, State: record.Refused, Why: record.WhyFailed, Reason: closedFolder}})
+	}
 	if err != nil {
 		return err
 	}

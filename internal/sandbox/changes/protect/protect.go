@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -26,6 +27,7 @@ var table string
 type Names struct {
 	exact    map[string][]pattern // :: folded last part → the patterns that end in it
 	globs    []pattern            // whose last part has a "*"
+	deep     []pattern            // of several parts
 	patterns int
 }
 
@@ -33,6 +35,13 @@ type pattern struct {
 	text   string   // as written
 	parts  []string // folded
 	reason string
+	own    bool // it does not count in folders of dependencies
+}
+
+// dependencies reports whether package managers install the code of others in a
+// folder with the name. Another spelling is not theirs.
+func dependencies(name string) bool {
+	return name == "node_modules" || name == "vendor" || name == "bower_components"
 }
 
 // New returns the table's names and the patterns of add, without the patterns
@@ -40,10 +49,14 @@ type pattern struct {
 // nothing is an error, and so is one in remove that is not in the table.
 func New(add, remove []string) (*Names, error) {
 	n := &Names{exact: map[string][]pattern{}}
-	gone := map[string]bool{}
+	gone, own := map[string]bool{}, false
 	for line := range strings.Lines(table) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if strings.HasPrefix(line, "[") {
+			own = line != "[everywhere]"
 			continue
 		}
 		text, reason, ok := strings.Cut(line, "  ")
@@ -54,7 +67,7 @@ func New(add, remove []string) (*Names, error) {
 			gone[text] = true
 			continue
 		}
-		if err := n.add(text, strings.TrimSpace(reason)); err != nil {
+		if err := n.add(text, strings.TrimSpace(reason), own); err != nil {
 			return nil, err
 		}
 	}
@@ -64,16 +77,16 @@ func New(add, remove []string) (*Names, error) {
 		}
 	}
 	for _, text := range add {
-		if err := n.add(text, "you protected it"); err != nil {
+		if err := n.add(text, "you protected it", false); err != nil {
 			return nil, err
 		}
 	}
 	return n, nil
 }
 
-func (n *Names) add(text, reason string) error {
+func (n *Names) add(text, reason string, own bool) error {
 	rest, _ := strings.CutSuffix(strings.TrimPrefix(text, "**/"), "/**")
-	p := pattern{text: text, reason: reason}
+	p := pattern{text: text, reason: reason, own: own}
 	for part := range strings.SplitSeq(rest, "/") {
 		folded := Fold(part)
 		if folded == "" || folded == ".." || strings.Trim(folded, "*") == "" {
@@ -85,6 +98,9 @@ func (n *Names) add(text, reason string) error {
 		p.parts = append(p.parts, folded)
 	}
 	n.patterns++
+	if len(p.parts) > 1 {
+		n.deep = append(n.deep, p)
+	}
 	if last := p.parts[len(p.parts)-1]; strings.ContainsAny(last, `*?[\`) {
 		n.globs = append(n.globs, p)
 	} else {
@@ -96,6 +112,7 @@ func (n *Names) add(text, reason string) error {
 // Reason returns why path, which has slashes, is protected, or "".
 func (n *Names) Reason(path string) string {
 	parts := strings.Split(path, "/")
+	installed := false
 	for i, part := range parts {
 		parts[i] = Fold(part)
 		if IsDotGit(part) {
@@ -104,18 +121,41 @@ func (n *Names) Reason(path string) string {
 		if shortName(parts[i]) {
 			return "it may be the short name of another file"
 		}
-		if p := n.match(parts[:i+1]); p != nil {
+		if p := n.match(parts[:i+1], installed); p != nil {
 			return fmt.Sprintf("%s: %s", p.text, p.reason)
+		}
+		installed = installed || dependencies(part)
+	}
+	return ""
+}
+
+// Above returns why a link at path is protected, or "": a link to a folder would
+// put what is in that folder where a pattern of several parts says.
+func (n *Names) Above(path string) string {
+	parts := strings.Split(path, "/")
+	installed := slices.ContainsFunc(parts[:len(parts)-1], dependencies)
+	for i, part := range parts {
+		parts[i] = Fold(part)
+	}
+	for _, p := range n.deep {
+		if installed && p.own {
+			continue
+		}
+		for k := 1; k < len(p.parts); k++ {
+			if above := (&pattern{parts: p.parts[:k]}); above.ends(parts) {
+				return fmt.Sprintf("%s: %s", p.text, p.reason)
+			}
 		}
 	}
 	return ""
 }
 
-// match returns a pattern that the last of the folded parts end, or nil.
-func (n *Names) match(parts []string) *pattern {
+// match returns a pattern that the last of the folded parts end, or nil. installed
+// says that they are in a folder of dependencies.
+func (n *Names) match(parts []string, installed bool) *pattern {
 	for _, list := range [][]pattern{n.exact[parts[len(parts)-1]], n.globs} {
 		for i := range list {
-			if p := &list[i]; p.ends(parts) {
+			if p := &list[i]; !(installed && p.own) && p.ends(parts) {
 				return p
 			}
 		}
@@ -137,7 +177,8 @@ func (p *pattern) ends(parts []string) bool {
 }
 
 // Fold returns what is the same for all names that some file system takes for
-// the same: HFS+ ignores some characters and case, NTFS case, what follows a
+// the same: HFS+ ignores some characters and case, ext4 and f2fs all characters
+// that are ignored by default, and "ß" is "ss" there, NTFS case, what follows a
 // colon, and dots and spaces at the end.
 func Fold(name string) string {
 	name = strings.Map(func(r rune) rune {
@@ -150,6 +191,7 @@ func Fold(name string) string {
 	// Once more: lower case of one form can be another, and a fold must be one of
 	// itself.
 	name = norm.NFKC.String(strings.ToLower(strings.ToUpper(name)))
+	name = strings.ReplaceAll(name, "ß", "ss")
 	if i := strings.IndexByte(name, ':'); i > 0 {
 		name = name[:i]
 	}
@@ -159,9 +201,11 @@ func Fold(name string) string {
 	return name
 }
 
-// ignorable reports whether HFS+ leaves the character out of a name.
+// ignorable reports whether some file system leaves the character out of a name.
+// The set is Unicode's Default_Ignorable_Code_Point, which has all that HFS+
+// ignores; format characters beyond it do no harm here.
 func ignorable(r rune) bool {
-	return r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f || r == 0xfeff
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // IsDotGit reports whether some file system, or git itself, takes the name for

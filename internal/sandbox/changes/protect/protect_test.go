@@ -43,7 +43,7 @@ func TestReasonOfTools(t *testing.T) {
 	}
 	for tool, names := range map[string][]string{
 		"agents": {
-			".mcp.json", ".claude/settings.local.json", ".cursor/mcp.json", ".codex/config.toml", ".gemini/settings.json", ".amp/settings.json",
+			".mcp.json", ".claude/settings.local.json", ".claude-plugin/plugin.json", ".cursor/mcp.json", ".codex/config.toml", ".gemini/settings.json", ".amp/settings.json",
 			".aiignore", ".aiexclude", ".geminiignore", ".codeiumignore", ".clineignore", ".rooignore", ".cursorindexingignore",
 			".github/skills/x/SKILL.md", ".github/copilot/settings.json", ".github/copilot-instructions.md",
 		},
@@ -98,6 +98,43 @@ func TestReasonOfTools(t *testing.T) {
 	}
 }
 
+// In folders of dependencies, what is read only from a project's own root does not
+// count. What acts without a build does, and so does what the user protects.
+func TestReasonInDependencies(t *testing.T) {
+	n, err := New([]string{"deploy/**"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		".eslintrc", "eslint.config.js", ".github/workflows/ci.yml", ".github/dependabot.yml", ".travis.yml", ".vscode/settings.json", ".npmrc", ".husky/pre-commit",
+		".golangci.yml", "CODEOWNERS", "phpstan.neon.dist", "gradle/wrapper/gradle-wrapper.jar",
+	} {
+		for _, p := range []string{"node_modules/x/" + name, "web/node_modules/@a/b/node_modules/c/" + name, "vendor/github.com/x/y/" + name, "bower_components/x/" + name} {
+			if why := n.Reason(p); why != "" {
+				t.Errorf("Reason(%q) = %q, want none", p, why)
+			}
+		}
+		for _, p := range []string{name, "Node_Modules/x/" + name, "node_modules./x/" + name, "my-vendor/" + name} {
+			if n.Reason(p) == "" {
+				t.Errorf("Reason(%q) is empty", p)
+			}
+		}
+	}
+	for _, name := range []string{
+		"CLAUDE.md", "AGENTS.md", ".claude/settings.json", ".claude-plugin/plugin.json", ".cursor/rules/x", ".mcp.json", ".envrc", "mise.toml", "flake.nix", ".dir-locals.el",
+		".git/config", ".git", "git~1", ".hg/hgrc", ".gitattributes", ".htaccess", "x.pth", "deploy/x",
+	} {
+		for _, p := range []string{"node_modules/x/" + name, "vendor/" + name, "vendor/x/node_modules/" + name} {
+			if n.Reason(p) == "" {
+				t.Errorf("Reason(%q) is empty", p)
+			}
+		}
+	}
+	if n.Above("node_modules/x/gradle") != "" || n.Above("gradle") == "" || n.Above("node_modules/x/.github") == "" {
+		t.Error("a link in a folder of dependencies counts by other rows than what is in it")
+	}
+}
+
 func TestNew(t *testing.T) {
 	for _, bad := range []string{"", "/", "*", "**", "a//b", "a/../b", "["} {
 		if _, err := New([]string{bad}, nil); err == nil {
@@ -110,6 +147,9 @@ func TestNew(t *testing.T) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(table) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if strings.HasPrefix(name, "[") && name != "[everywhere]" && name != "[not in dependencies]" {
+			t.Errorf("%q says nothing of where the rows below it count", name)
+		}
 		if name != "" && seen[name] && !strings.HasPrefix(name, "#") {
 			t.Errorf("%q is in the list twice", name)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strconv"
@@ -54,6 +55,10 @@ type Op struct {
 	// is in no list: the objects and the index behind a KindGit.
 	Git      bool `json:"git,omitempty"`
 	Internal bool `json:"internal,omitempty"`
+	// Files are what a KindGit changes, as "A ", "M " or "D " and a path, and
+	// MoreFiles how many others.
+	Files     []string `json:"files,omitempty"`
+	MoreFiles int      `json:"more_files,omitempty"`
 	// By is the set with which a person applied or took back the op.
 	By string `json:"by,omitempty"`
 	// HasNew and HasOld say that the store keeps content under Slot.
@@ -70,6 +75,9 @@ type Op struct {
 	Data []byte                   `json:"-"`
 }
 
+// maxHashed is the largest file of the user's that is hashed.
+const maxHashed = 4 << 30
+
 // Regular reports whether the op brings the content of a regular file.
 func (o *Op) Regular() bool {
 	return o.Kind == KindCreate || o.Kind == KindReplace || o.Kind == KindGit
@@ -77,6 +85,12 @@ func (o *Op) Regular() bool {
 
 // Makes reports whether the op gives a name to something new, which is staged.
 func (o *Op) Makes() bool { return o.Regular() || o.Kind == KindSymlink || o.Kind == KindMkdir }
+
+// Replaces reports whether the op is applied and takes the name of a regular file,
+// which undoing it needs.
+func (o *Op) Replaces() bool {
+	return o.State == Applied && o.Was != nil && o.Was.IsFile() && o.Kind != KindMeta
+}
 
 // IsIndex reports whether the op replaces the index for commits that came back.
 func (o *Op) IsIndex() bool { return o.Git && o.Internal && path.Base(o.Path) == "index" }
@@ -108,7 +122,7 @@ func (o *Op) Found(d *tree.Dir, name string, m *tree.Meta) error {
 	}
 	defer f.Close()
 	o.WasAttrs, err = tree.ReadAttrs(f)
-	if o.WasAttrs.Split(); err != nil || m.MostlyHole() {
+	if o.WasAttrs.Split(); err != nil || m.Size > maxHashed {
 		return err
 	}
 	if o.Old, err = tree.Digest(f, m.Size); err != nil { // it changed while it was read
@@ -125,7 +139,7 @@ type Record struct {
 	Dev   uint64   `json:"dev"`   // of Folder
 	Ino   uint64   `json:"ino"`
 	Locks []string `json:"locks,omitempty"` // lock files of git's in Folder
-	Ops   []Op     `json:"ops"`
+	Ops   []Op     `json:"ops"`             // the last field: see DecodeHead
 }
 
 const endMark = "\nend sha256:"
@@ -170,6 +184,32 @@ func raw(s string) []byte {
 		return nil
 	}
 	return []byte(s)
+}
+
+// DecodeHead returns a record without its ops, of which it reads none. It does not
+// look whether the record is whole.
+func DecodeHead(from io.Reader) (*Record, error) {
+	d := json.NewDecoder(from)
+	_, err := d.Token() // the bracket
+	fields := map[string]json.RawMessage{}
+	for err == nil && d.More() {
+		var key json.Token
+		if key, err = d.Token(); err != nil || key == "ops" { // the last one, see Record
+			break
+		}
+		var value json.RawMessage
+		err = d.Decode(&value)
+		fields[fmt.Sprint(key)] = value
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{}
+	return r, json.Unmarshal(data, r)
 }
 
 // Decode returns the record of the bytes that Encode made. It checks their end

@@ -25,6 +25,9 @@ type Set struct {
 	// UndoLost says why the set cannot be undone, or not wholly; empty: it can,
 	// if anything was applied.
 	UndoLost string `json:"undo_lost,omitempty"`
+	// MadeRoom are the sets that cannot be undone any more, because this one needed
+	// the room.
+	MadeRoom []string `json:"made_room,omitempty"`
 	// Bytes is what the set takes in the state folder.
 	Bytes int64 `json:"bytes"`
 }
@@ -82,7 +85,7 @@ const (
 	WhySetID     Why = "set-id"
 	WhyLinkOut   Why = "link-out" // a link that leads out of the folder
 	WhyName      Why = "name"     // control characters, or too deep
-	WhyRoom      Why = "room"     // the store has no room for its content
+	WhyRoom      Why = "room"     // the store has no room for its content, or for what undoing the set takes
 	WhyLayer     Why = "layer"    // the layer says of it what is never so
 )
 

@@ -73,12 +73,6 @@ func (m *Meta) Moved(o *Meta) bool {
 		(m.IsDir() || m.Size == o.Size && m.Mtime == o.Mtime)
 }
 
-// maxHole is how much larger than its content a file may look.
-const maxHole = 4 << 30
-
-// MostlyHole reports whether nearly all of a file is a hole.
-func (m *Meta) MostlyHole() bool { return m.Size > m.Blocks+maxHole }
-
 // SameAs reports whether m is of what [os.Stat] described. Where the system has
 // no inodes it reports true.
 func (m *Meta) SameAs(info fs.FileInfo) bool {

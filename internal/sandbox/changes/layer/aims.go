@@ -1,0 +1,217 @@
+package layer
+
+import (
+	"bufio"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bounds of what is read of git's settings.
+const (
+	maxGitConfig = 1 << 20
+	maxIncludes  = 10
+)
+
+// An aim is a path in the folder that something protected leads to: what is
+// there is protected as well.
+type aim struct {
+	at  string // folded
+	why string
+}
+
+// aimed returns why a path is protected by what leads to it, or "". A link in
+// the place of a folder above would put something else there.
+func (c *classifier) aimed(at string, link bool) string {
+	folded := foldPath(at)
+	for _, a := range c.aims {
+		if folded == a.at || strings.HasPrefix(folded, a.at+"/") || link && strings.HasPrefix(a.at, folded+"/") {
+			return a.why
+		}
+	}
+	return ""
+}
+
+// findAims collects where the user's own links with protected names directly in
+// the folder lead, and what git's settings name in it: hooks, included settings
+// and programs.
+func (c *classifier) findAims() {
+	names, _ := c.folder.Dir.Names()
+	for _, name := range names {
+		m, err := c.folder.Dir.Lstat(name)
+		if err != nil || !m.IsLink() || c.folder.Names.Reason(name) == "" && c.folder.Names.Above(name) == "" {
+			continue
+		}
+		if target, err := c.folder.Dir.Readlink(name); err == nil {
+			c.aim(c.folder.Path, target, "the link "+name+" leads to it")
+		}
+	}
+	for top := c.folder.Path; ; top = filepath.Dir(top) {
+		if dir, ok := gitAt(top); ok {
+			c.repository(top, dir)
+			break
+		}
+		if top == filepath.Dir(top) {
+			break
+		}
+	}
+	for _, below := range c.near(names) {
+		top := filepath.Join(c.folder.Path, filepath.FromSlash(below))
+		if dir, ok := gitAt(top); ok {
+			c.repository(top, dir)
+		}
+	}
+}
+
+// near returns the folders in which a repository can be whose settings name what
+// the ops change: those that the ops are in, and those directly in the folder,
+// whose names are given. Others are not looked for: that would be a walk through
+// all of the folder after each run.
+func (c *classifier) near(names []string) []string {
+	dirs := map[string]bool{}
+	for _, name := range names {
+		if m, err := c.folder.Dir.Lstat(name); err == nil && m.IsDir() {
+			dirs[name] = true
+		}
+	}
+	for i := range c.ops {
+		for dir := path.Dir(c.ops[i].Path); dir != "." && !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(dirs))
+}
+
+// repository adds what the settings of the repository in top name, with the user's
+// own.
+func (c *classifier) repository(top, dir string) {
+	files := append([]string{filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree")}, c.folder.GitConfig...)
+	if common, ok := firstLine(filepath.Join(dir, "commondir"), ""); ok {
+		files = append(files, filepath.Join(from(dir, common), "config"))
+	}
+	for _, file := range files {
+		c.gitSettings(top, file, 0)
+	}
+}
+
+// aim adds what a path that is relative to base names in the folder, with and
+// without links on the way.
+func (c *classifier) aim(base, named, why string) {
+	named = from(base, named)
+	all := []string{named}
+	if resolved, err := filepath.EvalSymlinks(named); err == nil {
+		all = append(all, resolved)
+	}
+	for _, p := range all {
+		if rel, err := filepath.Rel(c.folder.Path, p); err == nil && filepath.IsLocal(rel) && rel != "." {
+			c.aims = append(c.aims, aim{foldPath(filepath.ToSlash(rel)), why})
+		}
+	}
+}
+
+// from returns a path that is relative to base, or to the home folder with "~/",
+// as an absolute one.
+func from(base, named string) string {
+	if rest, ok := strings.CutPrefix(named, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(named) {
+		return filepath.Clean(named)
+	}
+	return filepath.Join(base, filepath.FromSlash(named))
+}
+
+// gitAt returns the git folder of the repository whose working tree is in top.
+func gitAt(top string) (dir string, ok bool) {
+	at := filepath.Join(top, ".git")
+	if info, err := os.Stat(at); err == nil && info.IsDir() {
+		return at, true
+	}
+	named, ok := firstLine(at, "gitdir:")
+	return from(top, named), ok
+}
+
+// firstLine returns what follows the prefix in the first line of a small file.
+func firstLine(file, prefix string) (string, bool) {
+	data, err := readConfig(file)
+	line, _, _ := strings.Cut(string(data), "\n")
+	line, ok := strings.CutPrefix(line, prefix)
+	line = strings.TrimSpace(line)
+	return line, ok && err == nil && line != ""
+}
+
+// readConfig reads a regular file.
+func readConfig(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		return nil, os.ErrInvalid
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxGitConfig))
+}
+
+// gitSettings adds what a file of git's settings names. It does not know every
+// key that names a program: each word with a slash that is the path of a file
+// counts. Conditions of includes count as fulfilled.
+func (c *classifier) gitSettings(top, file string, depth int) {
+	data, err := readConfig(file)
+	if err != nil || depth > maxIncludes {
+		return
+	}
+	section := ""
+	lines := bufio.NewScanner(strings.NewReader(strings.ReplaceAll(string(data), "\\\n", " ")))
+	lines.Buffer(nil, maxGitConfig+1)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") {
+			if section, line, _ = strings.Cut(line[1:], "]"); section != "" {
+				section = strings.ToLower(strings.Fields(section + " ")[0])
+			}
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			continue
+		}
+		c.gitSetting(top, file, section, strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value), depth)
+	}
+}
+
+func (c *classifier) gitSetting(top, file, section, key, value string, depth int) {
+	const why = "git's settings name it"
+	whole := strings.Trim(value, `"`)
+	switch section, _, _ = strings.Cut(section, "."); section {
+	case "remote", "branch", "url", "user":
+		return // they name repositories and people
+	case "include", "includeif":
+		if key == "path" && whole != "" {
+			c.aim(filepath.Dir(file), whole, why)
+			c.gitSettings(top, from(filepath.Dir(file), whole), depth+1)
+		}
+		return
+	}
+	switch {
+	case key == "url" || whole == "":
+		return
+	case key == "hookspath" || key == "templatedir": // which need not be there yet
+		c.aim(top, whole, why)
+		return
+	}
+	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\"'`\\;&|()<>!=", r) })
+	for _, word := range append(words, whole) {
+		if !strings.Contains(word, "/") {
+			continue
+		}
+		if info, err := os.Stat(from(top, word)); err == nil && info.Mode().IsRegular() {
+			c.aim(top, word, why)
+		}
+	}
+}
