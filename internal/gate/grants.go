@@ -63,7 +63,7 @@ func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
 	if i >= 0 {
 		return Chat, grant, true
 	}
-	if i := slices.IndexFunc(stored, holds); i >= 0 && c.rememberable() {
+	if i := slices.IndexFunc(stored, func(g Grant) bool { return holds(g) && c.counts(g) }); i >= 0 {
 		return Always, stored[i], true
 	}
 	return Deny, Grant{}, false

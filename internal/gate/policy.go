@@ -121,7 +121,7 @@ func (g *Gate) Forbids(kind Kind, pack string) bool {
 // allowable reports whether a rule may allow the request. What can send data
 // anywhere takes a rule that names the tool.
 func (c *check) allowable(r rules.Rule) bool {
-	return c.req.Run == nil || c.req.Run.Policy.Network != sandbox.NetworkFull || r.NamesTool()
+	return !c.req.reachesNetwork() || r.NamesTool()
 }
 
 // isBare reports whether a program was asked for by its name alone.
@@ -144,27 +144,46 @@ func (c *check) unasked() (reason string) {
 	switch {
 	case r.Kind == KindOpen || r.Kind == KindRead || r.Kind == KindEnable:
 		return "the policy first-run asks about this only for packs that are not trusted"
-	case r.Pack.Trust == TrustBundled && c.firstRunOnly():
+	case r.Pack.Trust == TrustBundled && c.firstRunOnly() && !r.reachesNetwork():
 		return "the policy first-run does not ask about read-only tools that come with this program"
 	}
 	return ""
 }
 
 // firstRunOnly reports whether, under the policy, one answer is enough for all
-// runs of the tool until something about it changes.
+// runs of the tool until something about it changes. That includes tools that
+// may use the whole network (specs/skill-md-tools.md §6.3): the person chose the
+// policy, the question names the network, and the answer is bound to it.
 func (c *check) firstRunOnly() bool {
 	r := &c.req
 	return c.policy == PolicyFirstRun && !r.onceOnly() && !c.always && r.Kind == KindRun && r.Run.ReadOnly && c.rememberable()
 }
 
-// rememberable reports whether an answer may hold in every chat. What can send
-// data anywhere is asked about in each.
+// everywhere reports whether the answer "always" may be given. What can send data
+// anywhere is asked about in each chat.
+func (c *check) everywhere() bool { return c.rememberable() && !c.req.reachesNetwork() }
+
+// counts reports whether a stored grant whose facts are those of the request may
+// allow it.
+func (c *check) counts(g Grant) bool {
+	if g.Policy == PolicyFirstRun {
+		return c.firstRunOnly()
+	}
+	return c.everywhere()
+}
+
+// reachesNetwork reports whether the run can send data anywhere.
+func (r *Request) reachesNetwork() bool {
+	return r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull
+}
+
+// rememberable reports whether an answer can be kept: it lasts, and what is kept
+// as text comes back as it was.
 func (c *check) rememberable() bool {
 	r := &c.req
-	if !r.lasting() || r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull {
+	if !r.lasting() {
 		return false
 	}
-	// What is kept as text has to come back as it was.
 	return !slices.ContainsFunc(c.like().Facts, func(f Fact) bool {
 		return slices.ContainsFunc(f.Values, func(v string) bool { return !utf8.ValidString(v) })
 	})
@@ -180,13 +199,16 @@ func (c *check) choices() []Choice {
 	}
 	if c.firstRunOnly() && c.store != nil {
 		once.Title, once.Lasts = "Run, and from now on unasked while nothing about it changes (it says that it only reads)", true
+		if r.reachesNetwork() {
+			once.Title = "Run, and from now on unasked, with any arguments and the whole network, while nothing about it changes (it says that it only reads)"
+		}
 	}
 	deny := Choice{Value: denyWord, Title: "Deny"}
 	if !r.lasting() || c.always || r.Kind == KindAttach { // which lasts until it is detached
 		return []Choice{once, deny}
 	}
 	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), r.until())}}
-	if c.store != nil && c.rememberable() {
+	if c.store != nil && c.everywhere() {
 		all = append(all, Choice{Value: string(Always), Title: fmt.Sprintf("Always allow %s, in every client, until anything about it changes", r.scope())})
 	}
 	return append(all, deny)

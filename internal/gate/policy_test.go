@@ -55,8 +55,11 @@ func TestFirstRun(t *testing.T) {
 		{"a read-only tool", run(readOnly), asks, allows},
 		{"a bundled read-only tool", run(readOnly, bundled), allows, allows},
 		{"a read-only tool with loopback", run(readOnly, loopback), asks, allows},
-		{"a read-only tool with network", run(readOnly, network), asks, asks},
-		{"a bundled read-only tool with network", run(readOnly, bundled, network), asks, asks},
+		{"a read-only tool with network", run(readOnly, network), asks, allows},
+		{"a bundled read-only tool with network", run(readOnly, bundled, network), asks, allows},
+		{"a tool with network", run(network), asks, asks},
+		{"an untrusted read-only tool with network", run(readOnly, untrusted, network), asks, asks},
+		{"a read-only tool with network that always asks", run(readOnly, network, alwaysAsk), asks, asks},
 		{"an untrusted read-only tool", run(readOnly, untrusted), asks, asks},
 		{"a read-only tool of unknown trust", run(readOnly, unknown), asks, asks},
 		{"a read-only tool that always asks", run(readOnly, alwaysAsk), asks, asks},
@@ -176,6 +179,46 @@ func TestFirstRunAnswer(t *testing.T) {
 			t.Errorf("Check() = %v, and grants = %+v", err, store.grants)
 		}
 	})
+}
+
+// A first run with the whole network: the choice says so, *always* is not offered
+// beside it, and the answer counts neither without the network nor under the
+// other policy. An answer for always, as a file may hold it, counts for nothing.
+func TestFirstRunNetwork(t *testing.T) {
+	req := with(toolRun(), func(r *Request) { r.Run.ReadOnly, r.Run.Policy.Network = true, sandbox.NetworkFull })
+	store := new(memory)
+	b := newBench(t, storedIn(store), firstRun)
+	q := b.ask(req)
+	if got := q.Choices[0]; !got.Lasts || !strings.Contains(got.Title, "with any arguments and the whole network") {
+		t.Errorf("the choice = %+v, want one that names the network", got)
+	}
+	if slices.ContainsFunc(q.Choices, func(c Choice) bool { return c.Value == string(Always) }) {
+		t.Errorf("choices = %+v, want no answer for always", q.Choices)
+	}
+	b.approve(req, Once)
+	if g := store.grants; len(g) != 1 || g[0].Policy != PolicyFirstRun {
+		t.Fatalf("grants = %+v, want one of the policy", g)
+	}
+	for says, change := range map[string]func(*Request){
+		"no network":      func(r *Request) { r.Run.Policy.Network = sandbox.NetworkNone },
+		"loopback":        func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback },
+		"another program": func(r *Request) { r.Run.Command.Program.Digest = "ff" },
+	} {
+		if got := newBench(t, storedIn(remade(t, store)), firstRun).outcome(with(req, change)); got != asks {
+			t.Errorf("%s: %s, want %s", says, got, asks)
+		}
+	}
+	if got := newBench(t, storedIn(remade(t, store)), firstRun).outcome(req); got != allows {
+		t.Errorf("in another server: %s, want %s", got, allows)
+	}
+	if got := newBench(t, storedIn(remade(t, store))).outcome(req); got != asks {
+		t.Errorf("under the policy every-call: %s, want %s", got, asks)
+	}
+	always := remade(t, store)
+	always.grants[0].Policy = ""
+	if got := newBench(t, storedIn(always), firstRun).outcome(req); got != asks {
+		t.Errorf("with an answer for always: %s, want %s", got, asks)
+	}
 }
 
 func TestUnknownPolicy(t *testing.T) {

@@ -1,6 +1,9 @@
 package packs
 
-import "strings"
+import (
+	"hash/maphash"
+	"strings"
+)
 
 // A keep holds texts that stay, together. Made one by one between those that a
 // scan needs for a moment, they would leave holes as large as themselves. A text
@@ -69,4 +72,21 @@ func (s *scanner) newPack() *Pack {
 	p := &s.free[0]
 	s.free = s.free[1:]
 	return p
+}
+
+// A seen is a set of paths. It holds their hashes, of 64 bits and a seed of its own:
+// the paths of a large root would take several times the memory. That one path is
+// taken for another will not happen.
+type seen struct {
+	seed   maphash.Seed
+	hashes map[uint64]struct{}
+}
+
+func newSeen() seen { return seen{maphash.MakeSeed(), make(map[uint64]struct{})} }
+
+func (s seen) add(path string) { s.hashes[maphash.String(s.seed, path)] = struct{}{} }
+
+func (s seen) has(path string) bool {
+	_, ok := s.hashes[maphash.String(s.seed, path)]
+	return ok
 }

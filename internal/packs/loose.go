@@ -66,10 +66,10 @@ func (s *scanner) looseTool(e entry, v *visit) {
 		}
 		file = target
 	}
-	if s.visited[file] {
+	if s.visited.has(file) {
 		return // by a link, or by its own name
 	}
-	s.visited[file] = true
+	s.visited.add(file)
 	file, at := s.keepPlace(file, v.place.below(e.name, v.path(e.name)).at)
 	p := s.newPack()
 	*p = Pack{

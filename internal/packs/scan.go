@@ -51,7 +51,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	memos := make([]*memo, len(opts.Roots))
 	for i := range opts.Roots {
 		root := &opts.Roots[i]
-		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: make(map[string]bool), touched: touched}
+		s := &scanner{ctx: ctx, root: root, bounds: opts.bounds.withDefaults(), whole: opts.whole, clock: clock, visited: newSeen(), touched: touched}
 		if opts.Patient {
 			s.bounds = s.bounds.patient()
 		}
@@ -88,20 +88,20 @@ type scanner struct {
 	dir       string          // the root's directory, absolute, symlinks resolved
 	stamps    stamper
 	dirs      int
-	reads     int             // directories and documents that were opened
-	steps     int             // that documents took to read
-	linkSteps int             // of them, that those took which are links
-	unread    int             // documents for which there were none
-	fullAt    *place          // the first directory for which there was no room; nil: there was for all
-	deep      int             // directories that hold others which are too deep
-	deepAt    place           // the first of them
-	visited   map[string]bool // :: directory relative to dir, or absolute path of a loose tool, symlinks resolved → true
-	links     []place         // symlinks met on the way, which may lead to directories
-	follows   int             // how many symlinks were followed, or are in links
-	hints     []string        // why documents of the root's own directory do not count
-	head      []byte          // of the document that is read; what is made of it shares nothing with it
-	whole     bool            // see [Options]
-	starved   error           // the first that was one of those
+	reads     int      // directories and documents that were opened
+	steps     int      // that documents took to read
+	linkSteps int      // of them, that those took which are links
+	unread    int      // documents for which there were none
+	fullAt    *place   // the first directory for which there was no room; nil: there was for all
+	deep      int      // directories that hold others which are too deep
+	deepAt    place    // the first of them
+	visited   seen     // directories relative to dir, and absolute paths of loose tools, symlinks resolved
+	links     []place  // symlinks met on the way, which may lead to directories
+	follows   int      // how many symlinks were followed, or are in links
+	hints     []string // why documents of the root's own directory do not count
+	head      []byte   // of the document that is read; what is made of it shares nothing with it
+	whole     bool     // see [Options]
+	starved   error    // the first that was one of those
 
 	found    []*Pack
 	problems []diag.Diagnostic
@@ -116,14 +116,10 @@ type scanner struct {
 // remember returns what to remember for the next scan, and nothing else of s.
 func (s *scanner) remember() *memo {
 	m := &memo{dir: s.dir, links: s.linked, docs: s.out.docs, other: s.out.other, reads: s.reads, steps: s.steps, unread: s.unread, fresh: true, always: s.out.always, lasts: s.stamps.device != 0}
-	if len(s.out.b) > maxTree {
+	if s.out.size() > maxTree {
 		return &memo{dir: s.dir, reads: s.reads, steps: s.steps, unread: s.unread, always: true}
 	}
-	if string(s.out.b) == s.old.tree {
-		m.tree = s.old.tree
-	} else {
-		m.tree = string(s.out.b)
-	}
+	m.tree = s.out.tree()
 	if m.same(&s.old) {
 		m.docs, m.links, m.fresh = s.old.docs, s.old.links, false
 	} else {
@@ -210,11 +206,11 @@ func (s *scanner) scan() error {
 	defer top.close()
 	if s.before != nil && s.before.dir == dir && s.before.tree != "" {
 		s.old = *s.before
-		s.out.b = make([]byte, 0, len(s.old.tree)+len(s.old.tree)/16)
+		s.out.old = s.old.tree
 		s.out.docs = make([]frontmatter.Summary, 0, len(s.old.docs)+len(s.old.docs)/16)
 		top.remember(0)
 	}
-	if err := s.walk(top); err != nil || len(s.out.b) == 0 {
+	if err := s.walk(top); err != nil || s.out.size() == 0 {
 		return err // or it said why
 	}
 	// Links come after the directories they may lead to, so that a pack that has
@@ -298,7 +294,7 @@ func (s *scanner) walk(v *visit) error {
 		return err
 	}
 	p := v.place
-	s.visited[p.actual] = true
+	s.visited.add(p.actual)
 	err := v.look()
 	for try := 0; err == nil; try++ {
 		if v.isPack = s.pack(v, try == maxTries-1); !v.vanished || try == maxTries-1 {
@@ -403,7 +399,7 @@ func (s *scanner) follow(top *visit, l place) error {
 		return nil
 	}
 	rel = filepath.ToSlash(rel)
-	if s.visited[rel] {
+	if s.visited.has(rel) {
 		return nil
 	}
 	l.actual = rel
@@ -412,11 +408,11 @@ func (s *scanner) follow(top *visit, l place) error {
 	if at, ok := s.old.links[rel]; ok {
 		v.remember(at)
 	}
-	begin := len(s.out.b)
+	begin := s.out.size()
 	if err := s.walk(v); err != nil {
 		return err
 	}
-	if len(s.out.b) > begin {
+	if s.out.size() > begin {
 		s.linked[rel] = begin
 	}
 	return nil

@@ -22,13 +22,49 @@ const (
 	nodeFlags // behind the last one
 )
 
-// A writer makes the tree of a memo.
+// A writer makes the tree of a memo. As long as what is written is what old has in
+// the same place, it copies nothing: most scans find what the one before did.
 type writer struct {
-	b     []byte
-	docs  []frontmatter.Summary
-	other map[int]packfs.Which
+	old     string // a tree that this one may be the same as
+	same    int    // old[:same] is written, and not in b
+	differs bool   // from old; then same is 0
+	b       []byte // what is behind old[:same]
+	docs    []frontmatter.Summary
+	other   map[int]packfs.Which
 	// always is whether any node that was written has that.
 	always bool
+}
+
+// size is how many bytes are written.
+func (w *writer) size() int { return w.same + len(w.b) }
+
+// compare takes what is in b for a part of old, if it is.
+func (w *writer) compare() {
+	switch {
+	case w.differs:
+	case len(w.b) <= len(w.old)-w.same && w.old[w.same:w.same+len(w.b)] == string(w.b):
+		w.same, w.b = w.size(), w.b[:0]
+	default:
+		w.diverge()
+	}
+}
+
+// diverge copies what was the same as old until now.
+func (w *writer) diverge() {
+	all := make([]byte, 0, len(w.old)+len(w.old)/16+len(w.b))
+	all = append(all, w.old[:w.same]...)
+	w.b, w.same, w.differs = append(all, w.b...), 0, true
+}
+
+// tree is what is written: old itself if it is the same.
+func (w *writer) tree() string {
+	switch {
+	case w.differs:
+		return string(w.b)
+	case w.same == len(w.old):
+		return w.old
+	}
+	return strings.Clone(w.old[:w.same])
 }
 
 func (w *writer) number(v uint64) { w.b = binary.AppendUvarint(w.b, v) }
@@ -39,10 +75,14 @@ func (w *writer) stamp(s packfs.Stamp) { w.b, _ = s.AppendBinary(w.b) } // it ca
 
 // begin writes a node. What is written until end is below it.
 func (w *writer) begin(n *node) (at int) {
-	begin := len(w.b)
+	begin := w.size()
 	w.text(n.name)
-	at = len(w.b)
-	w.b = append(w.b, 0, 0, 0, 0) // for how many bytes are behind them
+	at = w.size()
+	if !w.differs && at+4 <= len(w.old) { // what end will say if nothing changed
+		w.b = append(w.b, w.old[at:at+4]...)
+	} else {
+		w.b = append(w.b, 0, 0, 0, 0) // for how many bytes are behind them
+	}
 	device, inode, ok := n.which.Inode()
 	if !ok && n.which != (packfs.Which{}) {
 		if w.other == nil {
@@ -77,12 +117,21 @@ func (w *writer) begin(n *node) (at int) {
 	for i := range n.docs {
 		w.record(&n.docs[i])
 	}
+	w.compare()
 	return at
 }
 
 // end ends the node that begin returned at for.
 func (w *writer) end(at int) {
-	binary.LittleEndian.PutUint32(w.b[at:], uint32(len(w.b)-at-4))
+	var size [4]byte
+	binary.LittleEndian.PutUint32(size[:], uint32(w.size()-at-4))
+	if !w.differs {
+		if w.old[at:at+4] == string(size[:]) { // begin compared them, whatever they say
+			return
+		}
+		w.diverge()
+	}
+	copy(w.b[at:], size[:])
 }
 
 func (w *writer) record(r *record) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -12,13 +13,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// misspelled explains the error of a command that names no program, and says how
+// misspelled explains the error of a command that names no program, or a folder, and says how
 // what was probably meant is written; nil when it has nothing to say.
 func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error) *toolError {
-	if e, ok := errors.AsType[*sandbox.NotFoundError](err); !ok || e.NeededBy != "" {
-		return nil
+	hint := ""
+	if e, ok := errors.AsType[*sandbox.NotFoundError](err); ok && e.NeededBy == "" {
+		hint = s.meantCommand(c, pack, p)
+	} else if _, ok := errors.AsType[*sandbox.NotExecutableError](err); ok {
+		hint = ofFolder(pack, p.Command)
 	}
-	hint := s.meantCommand(c, pack, p)
 	if hint == "" {
 		return nil
 	}
@@ -33,6 +36,12 @@ func (s *Server) meantCommand(c *call, pack *packs.Pack, p *execParams) string {
 	}
 	if hint := ofWorkspace(c, p.Command, p.Args); hint != "" {
 		return hint
+	}
+	if hint := ofFolder(pack, p.Command); hint != "" {
+		return hint
+	}
+	if name := inScripts(pack, p.Command); name != "" {
+		return fmt.Sprintf("The pack has that program in a folder: call again with %s.", spelledCall(name, p.Args))
 	}
 	if name := ofPack(pack, strings.ReplaceAll(p.Command, `\`, "/")); name != "" {
 		return fmt.Sprintf("A program of the pack begins with ./, and its path has slashes: call again with %s.", spelledCall(name, p.Args))
@@ -52,7 +61,7 @@ func (s *Server) meantCommand(c *call, pack *packs.Pack, p *execParams) string {
 		return "command takes one program and no arguments, and there is no shell: put each argument into args as it is, without quotes, and make a call for each program."
 	}
 	program := words[0]
-	if name := ofPack(pack, program); name != "" {
+	if name := cmp.Or(ofPack(pack, program), inScripts(pack, program)); name != "" {
 		program = name
 	}
 	args := append(words[1:], p.Args...)
@@ -98,6 +107,40 @@ func ofPack(pack *packs.Pack, name string) string {
 		return ""
 	}
 	return "./" + rel
+}
+
+// inScripts is how a file in the pack's folder scripts, where most have their
+// programs, is called by its name alone; empty when there is none.
+func inScripts(pack *packs.Pack, name string) string {
+	if strings.ContainsAny(strings.TrimPrefix(name, "./"), `/\`) {
+		return ""
+	}
+	return ofPack(pack, "scripts/"+strings.TrimPrefix(name, "./"))
+}
+
+// ofFolder says what can be run in a folder of the pack that is named as a
+// program; empty when it is none.
+func ofFolder(pack *packs.Pack, name string) string {
+	rel := strings.Trim(strings.TrimPrefix(name, "./"), "/")
+	if rel == "" || path.IsAbs(name) {
+		return ""
+	}
+	dir, err := pack.OpenDir()
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	entries, _, err := dir.List(rel)
+	if err != nil {
+		return ""
+	}
+	const is = "That is a folder of the pack"
+	for _, e := range entries {
+		if e.Type == packfs.TypeFile && !strings.HasPrefix(e.Name, ".") {
+			return fmt.Sprintf("%s: name a file in it as the command, such as %q.", is, "./"+path.Join(rel, e.Name))
+		}
+	}
+	return is + ", and no program: name a file."
 }
 
 // ofWorkspace says how a script that an earlier run made is run: programs are not

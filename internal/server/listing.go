@@ -197,16 +197,29 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			spans.From(ctx).Tool(req.Params.Name)
 			return
 		}
-		if args, err := rawArguments(*req); err == nil {
-			if filled, ok := s.skillCall(s.catalog(ctx, c), c, name, args); ok {
+		asSkill := func(name string) bool {
+			args, err := rawArguments(*req)
+			if err != nil {
+				return false
+			}
+			filled, ok := s.skillCall(s.catalog(ctx, c), c, name, args)
+			if ok {
 				req.Params.Name, req.Params.RawArguments, req.Params.Arguments = s.exposed(toolOpenDocs), filled, nil
 				spans.From(ctx).Tool(name)
-				return
 			}
+			return ok
+		}
+		if asSkill(name) {
+			return
 		}
 		spoken = s.exposed(toolCall) // nobody has listed the other
 		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
 		case 0:
+			for rest, certain := range withoutPrefix(name) {
+				if certain && asSkill(rest) {
+					return
+				}
+			}
 			if ref.pack, ref.tool, ok = s.guess(ctx, name); !ok {
 				// The library answers that there is no such tool.
 				s.refusedEarly(ctx, string(mcp.MethodToolsCall), req.Params.RawArguments, failf(codeNotFound, "", "there is no tool %q", shorten(name, maxHint)))

@@ -82,34 +82,40 @@ func (s *Server) searched(ctx context.Context) (*search.Index, []string, []uint6
 	return f.index, f.ids, f.marks
 }
 
-// searchable is what is searched, by id, and the ids.
-func (s *Server) searchable(catalog *packs.Catalog) (docs []search.Document, ids []string) {
+// searchable returns the ids of what is searched, sorted, and a function that makes
+// the document of one of them. Documents are made one at a time: together, they
+// would take as much memory as the index.
+func (s *Server) searchable(catalog *packs.Catalog) (ids []string, document func(i int) search.Document) {
 	loads := len(catalog.Attached()) <= maxLoaded
-	all := catalog.All()
-	docs, ids = make([]search.Document, 0, len(all)), make([]string, 0, len(all))
-	for _, p := range all {
-		if !isFindable(p) {
-			continue
+	var found []*packs.Pack
+	for _, p := range catalog.All() {
+		if isFindable(p) {
+			found = append(found, p)
+			ids = append(ids, p.ID)
 		}
-		docs = append(docs, search.Document{
-			Name: p.ID + " " + p.Name, Tags: p.Tags(), Tools: s.toolNames(p, loads && p.Attached), Description: p.Description,
-		})
-		ids = append(ids, p.ID)
 	}
-	return docs, ids
+	return ids, func(i int) search.Document {
+		p := found[i]
+		return search.Document{
+			Name: p.ID + " " + p.Name, Tags: p.Tags(), Tools: s.toolNames(p, loads && p.Attached), Description: p.Description,
+		}
+	}
 }
 
 // take makes the index one of these documents, with as much of the one before as is
 // still right. The caller holds mu.
-func (f *finder) take(docs []search.Document, ids []string) {
+func (f *finder) take(ids []string, document func(i int) search.Document) {
 	if f.index == nil {
 		f.seed = maphash.MakeSeed()
 	}
-	marks := make([]uint64, len(docs))
-	old := make([]int, len(docs)) // :: document → what it was in the index, or -1
+	marks := make([]uint64, len(ids))
+	old := make([]int, len(ids)) // :: document → what it was in the index, or -1
 	was, kept := 0, 0
-	for i := range docs {
-		marks[i] = markOfDocument(f.seed, &docs[i], ids[i])
+	for i := range ids {
+		// The mark first: if names of tools become known before the index takes the
+		// document, the mark is the old one, and the next take makes it anew.
+		d := document(i)
+		marks[i] = markOfDocument(f.seed, &d, ids[i])
 		for was < len(f.ids) && compareFolded(f.ids[was], ids[i]) < 0 {
 			was++
 		}
@@ -119,10 +125,16 @@ func (f *finder) take(docs []search.Document, ids []string) {
 		}
 	}
 	switch {
-	case f.index == nil || kept < len(docs)/2:
-		f.index = search.New(docs)
-	case kept < len(docs) || kept < len(f.ids):
-		f.index = f.index.Changed(old, func(i int) search.Document { return docs[i] })
+	case f.index == nil || kept < len(ids)/2:
+		f.index = search.New(func(yield func(search.Document) bool) {
+			for i := range ids {
+				if !yield(document(i)) {
+					return
+				}
+			}
+		})
+	case kept < len(ids) || kept < len(f.ids):
+		f.index = f.index.Changed(old, document)
 	}
 	f.ids, f.marks = ids, marks
 }

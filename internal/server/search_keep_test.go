@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,11 +26,15 @@ func TestSearchIndexIsKept(t *testing.T) {
 	index := func() *search.Index {
 		t.Helper()
 		got, ids, _ := w.srv.searched(t.Context())
-		docs, want := w.srv.searchable(w.lib.Catalog(t.Context()))
+		want, document := w.srv.searchable(w.lib.Catalog(t.Context()))
+		var docs []search.Document
+		for i := range want {
+			docs = append(docs, document(i))
+		}
 		if diff := cmp.Diff(want, ids); diff != "" {
 			t.Errorf("the ids (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(search.New(docs), got, cmp.AllowUnexported(search.Index{})); diff != "" {
+		if diff := cmp.Diff(search.New(slices.Values(docs)), got, cmp.AllowUnexported(search.Index{})); diff != "" {
 			t.Errorf("the index (-made anew +got):\n%s", diff)
 		}
 		return got

@@ -61,6 +61,12 @@ func TestSkillTools(t *testing.T) {
 			t.Errorf("acme__deep %v = %q after %d questions, want %q after one about the pack", args, doc, len(w.asked)-asked, want)
 		}
 	}
+	// Clients put names of their own before it.
+	for _, name := range []string{"mcp__packs-mcp__acme__deep", "packs.acme__deep", "mcp__packs__triage"} {
+		if out := w.ok(name, map[string]any{"arguments": "it"}); out["entry_doc"] == nil {
+			t.Errorf("%s = %v, want the document", name, out)
+		}
+	}
 	w.fails("invalid_arguments", "acme__deep", map[string]any{"arguments": []string{"a"}})
 	w.fails("invalid_arguments", "acme__deep", map[string]any{"else": "x"})
 	w.answer = decide("deny")

@@ -128,13 +128,22 @@ chmod +x made.sh data.bin
 		{exec("made.sh x"), `"command":"sh","args":["made.sh","x"]`, "made says x\n"},
 		{exec("./data.bin"), "name its interpreter", ""},
 		{exec(`scripts\say.sh`, "x"), `"command":"./scripts/say.sh","args":["x"]`, "said x\n"},
+		{exec("say.sh", "x"), `"command":"./scripts/say.sh","args":["x"]`, "said x\n"},
+		{exec("./say.sh", "x"), `"command":"./scripts/say.sh","args":["x"]`, "said x\n"},
+		{exec("say.sh x"), `"command":"./scripts/say.sh","args":["x"]`, "said x\n"},
+		{exec("./scripts"), `a folder of the pack: name a file in it as the command, such as "./scripts/make.sh"`, ""},
+		{exec("scripts/"), "a folder of the pack", ""},
 		{exec("LANG=C echo x"), `"command":"env"`, ""},
 		{exec("  "), "names one program", ""},
 		{exec("echo 'a b' | cat"), "there is no shell", ""},
 		{exec("./none.sh"), "which program is missing", ""},
 		{exec("../p/scripts/say.sh"), "which program is missing", ""},
 	} {
-		e := w.fails("program_not_found", "capability_packs_exec_best_effort", tt.args)
+		code := "program_not_found"
+		if strings.HasPrefix(tt.hint, "a folder of the pack") && tt.args["command"] == "./scripts" {
+			code = "permission_denied" // it is there, and no program
+		}
+		e := w.fails(code, "capability_packs_exec_best_effort", tt.args)
 		hint, _ := e["hint"].(string)
 		if !strings.Contains(hint, tt.hint) || strings.Contains(hint, workspace) {
 			t.Errorf("%v: hint %q, want %q and no path of the workspace", tt.args, hint, tt.hint)

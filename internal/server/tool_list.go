@@ -285,11 +285,16 @@ func offered(c *packs.Catalog) []*packs.Pack {
 func isOffered(p *packs.Pack) bool { return !p.Frontmatter.DisableModelInvocation() }
 
 // packAt is the id in a URI of a pack, or of its entry document; any other text is
-// returned as it is.
+// returned as it is. Unlike a resource's, the scheme may be in any letter case, as
+// a person writes it.
 func packAt(catalog *packs.Catalog, text string) string {
+	given := text
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		text = strings.ToLower(scheme) + "://" + rest
+	}
 	u, ok := parseURI(strings.TrimRight(text, "/"))
 	if !ok || u.scheme == schemeWorkspace {
-		return text
+		return given
 	}
 	if p, err := catalog.Lookup(path.Dir(u.path)); err == nil && p.Entry == path.Base(u.path) {
 		return p.ID

@@ -117,8 +117,8 @@ func TestNamesOfPacks(t *testing.T) {
 	for name, want := range map[string]string{
 		"git-helper": "Git.\n", "GIT-HELPER": "Git.\n", "acme/deep": "Deep.\n", "deep": "Deep.\n", "DEEP": "Deep.\n",
 		"skill://acme/deep": "Deep.\n", "skill://acme/deep/SKILL.md": "Deep.\n", "skill://acme/deep/": "Deep.\n", "pack://git-helper": "Git.\n",
-		"skill://git-helper/SKILL.md": "Git.\n",
-		"skill://nowhere":             "", "skill://acme/deep/tools.json": "", "workspace://git-helper": "", "skill://": "", "skill://../git-helper": "",
+		"skill://git-helper/SKILL.md": "Git.\n", "SKILL://acme/deep": "Deep.\n", "Skill://git-helper/SKILL.md": "Git.\n",
+		"skill://nowhere": "", "skill://acme/deep/tools.json": "", "workspace://git-helper": "", "skill://": "", "skill://../git-helper": "",
 	} {
 		out, isError := w.tool("capability_packs_open_docs", map[string]any{"pack_id": name})
 		doc, _ := out["entry_doc"].(map[string]any)

@@ -120,10 +120,10 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	b.Run("make", func(b *testing.B) {
 		for b.Loop() {
-			search.New(docs)
+			search.New(slices.Values(docs))
 		}
 	})
-	x := search.New(docs)
+	x := search.New(slices.Values(docs))
 	for _, q := range []string{"invoice", "inv", "invioce", "deplyo pipelin for the custmer", "how do I migrate the customer database to a new server", strings.Repeat("service ticket refund ", 10)} {
 		b.Run(fmt.Sprintf("%.30q", q), func(b *testing.B) {
 			for b.Loop() {

@@ -285,6 +285,9 @@ func (s *subject) look(t text) {
 		s.warn(t, tools.CodeNotUTF8, at, fmt.Sprintf("%s is not UTF-8", t.what), "save the file as UTF-8")
 	}
 	plain, offsets := visible(t.s)
+	if t.document {
+		plain = unquoted(plain)
+	}
 	lower := lowered(plain)
 	for _, rule := range rules() {
 		if m := rule.find(plain, lower); m != nil {
@@ -329,7 +332,7 @@ func (r *rule) excuses(plain string, from, to int) bool {
 	if i := strings.IndexByte(behind, '\n'); i >= 0 {
 		behind = behind[:i]
 	}
-	for _, q := range [][2]string{{`"`, `"`}, {"`", "`"}, {"“", "”"}, {"«", "»"}, {"„", "“"}} {
+	for _, q := range [][2]string{{`"`, `"`}, {"`", "`"}, {"“", "”"}, {"‘", "’"}, {"«", "»"}, {"„", "“"}} {
 		opened := strings.Count(before, q[0]) > strings.Count(before, q[1])
 		if q[0] == q[1] {
 			opened = strings.Count(before, q[0])%2 == 1
@@ -338,8 +341,17 @@ func (r *rule) excuses(plain string, from, to int) bool {
 			return true
 		}
 	}
+	if q := singleQuotes(); q[0].MatchString(before) && q[1].MatchString(behind) {
+		return true
+	}
 	return r.except != nil && r.except.MatchString(before)
 }
+
+// singleQuotes match what is before a text in single quotes, and what is behind it.
+// An apostrophe stands in a word and begins none.
+var singleQuotes = sync.OnceValue(func() [2]*regexp.Regexp {
+	return [2]*regexp.Regexp{regexp.MustCompile(`(^|[\s(\[])'[^']*$`), regexp.MustCompile(`^[^']*'($|\W)`)}
+})
 
 // worded is a rule about wording, whatever the case: what begins with one of the
 // words and goes on as the pattern says.
@@ -350,10 +362,13 @@ func worded(code, pattern, says string, starts ...string) rule {
 	}
 }
 
+// saying is what forbids to say something: "that you", "that the model may".
+const saying = `\s+(say|claim|suggest|write|assume|accept|agree)\s+that\s+(\w+\s+){0,3}`
+
 // forbidden is a rule that is not about what is forbidden by words that end as the
 // pattern says.
 func forbidden(r rule, pattern string) rule {
-	r.except = regexp.MustCompile(`(?i)\b(never|do\s+not|don['’]t|must\s+not|should\s+not|may\s+not|cannot|can['’]t|refuse\s+to|avoid)` + pattern + `$`)
+	r.except = regexp.MustCompile(`(?i)\b(never|do\s+not|don['’]t|must\s+not|should\s+not|may\s+not|cannot|can['’]t|refuse\s+to|avoid)(` + pattern + `|` + saying + `)$`)
 	return r
 }
 

@@ -48,7 +48,7 @@ func TestBoundsOfLists(t *testing.T) {
 				want = []int{0}
 			}
 			n := tc.bound + over
-			if got := exactly(New([]Document{tc.doc(n)}), query, "needle"); !slices.Equal(got, want) {
+			if got := exactly(indexOf([]Document{tc.doc(n)}), query, "needle"); !slices.Equal(got, want) {
 				t.Errorf("%s of %d finds %v, want %v", name, n, got, want)
 			}
 		}
@@ -82,7 +82,7 @@ func TestTyposInShortWords(t *testing.T) {
 		{"cats", "coats", true},
 		{"жук", "жул", false}, // letters are counted, not bytes
 	} {
-		if got := found(New([]Document{{Name: tc.name}}), tc.query) != nil; got != tc.want {
+		if got := found(indexOf([]Document{{Name: tc.name}}), tc.query) != nil; got != tc.want {
 			t.Errorf("Search(%q) finds %q: %v, want %v", tc.query, tc.name, got, tc.want)
 		}
 	}
@@ -93,7 +93,7 @@ func TestTyposInShortWords(t *testing.T) {
 func TestAccents(t *testing.T) {
 	spellings := []string{"creme brulee", "crème brûlée", "CRÈME BRÛLÉE", "cre\u0300me bru\u0302le\u0301e", "Crème brulee"}
 	for _, written := range spellings {
-		x := New([]Document{
+		x := indexOf([]Document{
 			{Description: "Something else."},
 			{Name: "cremes", Tags: []string{"brulees"}}, // beginnings, in better places
 			{Description: written},
@@ -111,7 +111,7 @@ func TestAccents(t *testing.T) {
 			}
 		}
 	}
-	if got := found(New([]Document{{Name: "ﬁne ①"}}), "fine 1"); !slices.Equal(got, []int{0}) {
+	if got := found(indexOf([]Document{{Name: "ﬁne ①"}}), "fine 1"); !slices.Equal(got, []int{0}) {
 		t.Errorf("a ligature and a number in a circle are found as %v, want 0", got)
 	}
 }
@@ -121,7 +121,7 @@ func TestAccents(t *testing.T) {
 func TestRareWordsCountMore(t *testing.T) {
 	docs := slices.Repeat([]Document{{Description: "Deploys. deploy"}}, 20)
 	docs = append(docs, Document{Description: "Zebra here."})
-	x := New(docs)
+	x := indexOf(docs)
 	for _, query := range []string{"deploy zebra", "zebra deploy"} {
 		hits := x.Search(query, 2, Filter{})
 		if len(hits) != 2 || hits[0].Index != 20 || hits[1].Index != 0 || hits[0].Score <= hits[1].Score {
@@ -130,7 +130,7 @@ func TestRareWordsCountMore(t *testing.T) {
 	}
 	// Of two that are as rare, the one with another word beside it is better.
 	docs = append(docs, Document{Description: "Deploy cow."})
-	if got := New(docs).Search("deploy cow zebra", 1, Filter{}); len(got) != 1 || got[0].Index != 21 {
+	if got := indexOf(docs).Search("deploy cow zebra", 1, Filter{}); len(got) != 1 || got[0].Index != 21 {
 		t.Errorf("Search = %v, want the one with two of the words", got)
 	}
 }

@@ -26,7 +26,7 @@ func TestChanged(t *testing.T) {
 	for i := range docs {
 		docs[i] = document()
 	}
-	x := New(docs)
+	x := indexOf(docs)
 	for round := range 300 {
 		var next []Document
 		var old []int
@@ -56,14 +56,14 @@ func TestChanged(t *testing.T) {
 		})
 		if docs = next; len(docs) > 200 || len(docs) < 20 {
 			docs = docs[:min(len(docs), 60)]
-			x = New(docs)
+			x = indexOf(docs)
 		}
-		if diff := cmp.Diff(New(docs), x, cmp.AllowUnexported(Index{})); diff != "" {
+		if diff := cmp.Diff(indexOf(docs), x, cmp.AllowUnexported(Index{})); diff != "" {
 			t.Fatalf("round %d: Changed (-New +it):\n%s", round, diff)
 		}
 	}
 	none := x.Changed(nil, nil)
-	if diff := cmp.Diff(New(nil), none, cmp.AllowUnexported(Index{})); diff != "" {
+	if diff := cmp.Diff(indexOf(nil), none, cmp.AllowUnexported(Index{})); diff != "" {
 		t.Errorf("Changed to nothing (-New +it):\n%s", diff)
 	}
 	all := make([]int, len(docs))

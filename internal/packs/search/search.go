@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"container/heap"
 	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -85,26 +86,46 @@ type Index struct {
 	mean     float32  // of lengths
 }
 
-// New makes an Index of documents.
-func New(docs []Document) *Index {
-	b := builder{ids: make(map[string]uint32), last: make([]uint32, 0, 1024)}
-	for i := range docs {
-		b.document(uint32(i), &docs[i])
+// New makes an Index of documents. It keeps none of them.
+func New(docs iter.Seq[Document]) *Index {
+	b := builder{ids: make(map[string]uint32)}
+	for d := range docs {
+		b.document(uint32(len(b.lengths)), &d)
 	}
 	return b.index().index(b.lengths)
 }
 
 // A builder collects postings in the order of the documents.
 type builder struct {
-	ids   map[string]uint32 // :: word → its number
-	words []string          // by number
-	last  []uint32          // :: number of a word → 1 + where its last posting is
-	pairs []pair
+	ids     map[string]uint32 // :: word → its number
+	words   []string          // by number
+	entries []entry           // by number
 
 	lengths []uint16 // of documents, in the order they came
 }
 
-type pair struct{ word, posting uint32 }
+// An entry is where a word stands. Its postings are kept as an [Index] has them,
+// without their number: they are most of what a builder holds.
+type entry struct {
+	packed []byte // all but the last
+	before uint32 // the document of the last but one; 0: none
+	last   uint32 // the document of the last << fieldBits | fields
+	count  uint32
+}
+
+// pack makes room for the next posting.
+func (e *entry) pack() {
+	if e.count > 0 {
+		e.packed, e.before = appendPosting(e.packed, e.before, e.last)
+	}
+}
+
+// appendPosting appends a posting to those of a word, of which the last is of the
+// document before. It returns the document of the new one.
+func appendPosting(to []byte, before, posting uint32) ([]byte, uint32) {
+	doc := posting >> fieldBits
+	return binary.AppendUvarint(to, uint64(doc-before)<<fieldBits|uint64(posting&(1<<fieldBits-1))), doc
+}
 
 func (b *builder) document(i uint32, d *Document) {
 	add := func(text string, max int, f field) (n uint16) {
@@ -131,43 +152,39 @@ func (b *builder) add(doc uint32, word string, f field) {
 		word = strings.Clone(word) // and not the document's text
 		b.ids[word] = id
 		b.words = append(b.words, word)
-		b.last = append(b.last, 0)
+		b.entries = append(b.entries, entry{})
 	}
-	if at := b.last[id]; at > 0 && b.pairs[at-1].posting>>fieldBits == doc {
-		b.pairs[at-1].posting |= f
+	e := &b.entries[id]
+	if e.count > 0 && e.last>>fieldBits == doc {
+		e.last |= f
 		return
 	}
-	b.pairs = append(b.pairs, pair{id, doc<<fieldBits | f})
-	b.last[id] = uint32(len(b.pairs))
+	e.pack()
+	e.last = doc<<fieldBits | f
+	e.count++
 }
 
-// index sorts the words, and the postings by them.
+// index sorts the words. The builder is of no use afterwards.
 func (b *builder) index() *packer {
 	order := make([]uint32, len(b.words))
 	for i := range order {
 		order[i] = uint32(i)
 	}
+	b.ids = nil
 	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(b.words[x], b.words[y]) })
-	// first[r] is where the pairs of the word of this rank begin among all.
-	first, rank := make([]uint32, len(order)+1), b.last // which is no longer needed
-	for r, id := range order {
-		rank[id] = uint32(r)
+	size := 0
+	for i := range b.entries {
+		e := &b.entries[i]
+		e.pack()
+		size += len(e.packed) + binary.MaxVarintLen32
 	}
-	for _, p := range b.pairs {
-		first[rank[p.word]+1]++
-	}
-	for i := range order {
-		first[i+1] += first[i]
-	}
-	byWord, next := make([]uint32, len(b.pairs)), slices.Clone(first)
-	for _, p := range b.pairs {
-		at := &next[rank[p.word]]
-		byWord[*at] = p.posting
-		*at++
-	}
-	p := newPacker(len(order), 2*len(b.pairs))
-	for r, id := range order {
-		p.add(b.words[id], byWord[first[r]:first[r+1]])
+	p := newPacker(len(order), size)
+	for _, id := range order {
+		e := &b.entries[id]
+		p.begin(b.words[id], e.count)
+		p.postings = append(p.postings, e.packed...)
+		p.end()
+		e.packed = nil
 	}
 	return p
 }
@@ -184,18 +201,23 @@ func newPacker(words, bytes int) *packer {
 	return &packer{words: make([]string, 0, words), starts: make([]uint32, 1, words+1), postings: make([]byte, 0, bytes)}
 }
 
-// add takes the next word, and where it stands.
-func (p *packer) add(word string, postings []uint32) {
+// begin takes the next word, which stands in so many documents. Its postings follow.
+func (p *packer) begin(word string, count uint32) {
 	p.words = append(p.words, word)
 	p.text += len(word)
-	p.postings = binary.AppendUvarint(p.postings, uint64(len(postings)))
+	p.postings = binary.AppendUvarint(p.postings, uint64(count))
+}
+
+func (p *packer) end() { p.starts = append(p.starts, uint32(len(p.postings))) }
+
+// add takes the next word, and where it stands.
+func (p *packer) add(word string, postings []uint32) {
+	p.begin(word, uint32(len(postings)))
 	before := uint32(0)
 	for _, posting := range postings {
-		doc := posting >> fieldBits
-		p.postings = binary.AppendUvarint(p.postings, uint64((doc-before)<<fieldBits|posting&(1<<fieldBits-1)))
-		before = doc
+		p.postings, before = appendPosting(p.postings, before, posting)
 	}
-	p.starts = append(p.starts, uint32(len(p.postings)))
+	p.end()
 }
 
 // index returns the Index of documents with so many words.

@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// indexOf is the Index of a list.
+func indexOf(docs []Document) *Index { return New(slices.Values(docs)) }
+
 var shelf = []Document{
 	0: {Name: "acme/billing/refunds", Tags: []string{"money"}, Tools: []string{"open_ticket", "listRefunds"}, Description: "Gives customers their money back, with a receipt."},
 	1: {Name: "deploy-pipeline", Tags: []string{"ci"}, Tools: []string{"rollback"}, Description: "Deploys a service in steps."},
@@ -29,7 +32,7 @@ func found(x *Index, query string) []int {
 }
 
 func TestSearch(t *testing.T) {
-	x := New(shelf)
+	x := indexOf(shelf)
 	for _, tc := range []struct {
 		query string
 		want  []int
@@ -82,7 +85,7 @@ func TestSearch(t *testing.T) {
 
 // Where a word stands decides, and how well it fits.
 func TestRanking(t *testing.T) {
-	x := New([]Document{
+	x := indexOf([]Document{
 		0: {Name: "other", Description: "All about a billing run and what is in it."},
 		1: {Name: "tooled", Tools: []string{"start_billing"}, Description: "Runs."},
 		2: {Name: "tagged", Tags: []string{"billing"}, Description: "Runs."},
@@ -124,7 +127,7 @@ func TestRanking(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	x := New([]Document{{Name: "first", Description: strings.Repeat("x ", maxDescription) + "needle"}, {Name: "second", Description: strings.Repeat("y", 10_000)}})
+	x := indexOf([]Document{{Name: "first", Description: strings.Repeat("x ", maxDescription) + "needle"}, {Name: "second", Description: strings.Repeat("y", 10_000)}})
 	if got := found(x, "needle"); got != nil {
 		t.Errorf("what stands behind the bound was found: %v", got)
 	}
@@ -137,7 +140,7 @@ func TestBounds(t *testing.T) {
 	if got := x.Search("first", 0, Filter{}); got != nil {
 		t.Errorf("Search of none = %v", got)
 	}
-	if got := found(New(nil), "x"); got != nil {
+	if got := found(indexOf(nil), "x"); got != nil {
 		t.Errorf("Search in nothing = %v", got)
 	}
 	many := make([]Document, 100)
@@ -148,11 +151,11 @@ func TestBounds(t *testing.T) {
 	for i := range want {
 		want[i] = i
 	}
-	if diff := cmp.Diff(want, found(New(many), "same")); diff != "" {
+	if diff := cmp.Diff(want, found(indexOf(many), "same")); diff != "" {
 		t.Errorf("of equals, the first 20 (-want +got):\n%s", diff)
 	}
 	var kept []int
-	for _, h := range New(many).Search("same", 3, Filter{Keep: func(doc int) bool { return doc%30 == 0 }}) {
+	for _, h := range indexOf(many).Search("same", 3, Filter{Keep: func(doc int) bool { return doc%30 == 0 }}) {
 		kept = append(kept, h.Index)
 	}
 	if diff := cmp.Diff([]int{0, 30, 60}, kept); diff != "" {
@@ -164,7 +167,7 @@ func TestBounds(t *testing.T) {
 func FuzzSearch(f *testing.F) {
 	f.Add("deploy", "a deploy, Ölwechsel 翻訳", "deplyo")
 	f.Fuzz(func(t *testing.T, name, description, query string) {
-		x := New([]Document{{Name: name, Description: description}, {Name: "other"}})
+		x := indexOf([]Document{{Name: name, Description: description}, {Name: "other"}})
 		there := map[string]bool{}
 		for w := range words(cut(name, maxName)) {
 			there[w] = true
@@ -219,7 +222,7 @@ func slow(a, b string) bool {
 
 // Of a query, what is behind its bounds is not looked at.
 func TestLongQueries(t *testing.T) {
-	x := New(shelf)
+	x := indexOf(shelf)
 	for name, tc := range map[string]struct {
 		query string
 		want  []int
@@ -293,10 +296,10 @@ func TestStem(t *testing.T) {
 // A letter may be wrong in words that nothing has otherwise, and only in those.
 func TestTyposWhenNothingElse(t *testing.T) {
 	docs := []Document{{Name: "word"}, {Name: "work"}, {Name: "world"}}
-	if got := found(New(docs), "word"); !slices.Equal(got, []int{0}) {
+	if got := found(indexOf(docs), "word"); !slices.Equal(got, []int{0}) {
 		t.Errorf("Search of a word that is there = %v, want its document alone", got)
 	}
-	if got := found(New(docs[1:]), "word"); !slices.Equal(got, []int{0, 1}) {
+	if got := found(indexOf(docs[1:]), "word"); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("Search of a word that is not there = %v, want both that are near", got)
 	}
 }
@@ -320,7 +323,7 @@ func TestCopies(t *testing.T) {
 		1: {{Index: 0, Copies: []int{2, 4}}},
 		5: {{Index: 0, Copies: []int{2, 4}}, {Index: 1}},
 	} {
-		got := New(docs).Search("refunds", limit, Filter{Mark: same, Keep: func(doc int) bool { return doc != 3 }})
+		got := indexOf(docs).Search("refunds", limit, Filter{Mark: same, Keep: func(doc int) bool { return doc != 3 }})
 		for i := range got {
 			got[i].Score = 0
 		}

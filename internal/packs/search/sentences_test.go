@@ -148,7 +148,7 @@ func TestSentences(t *testing.T) {
 				t.Fatalf("%d sentences, want 30", len(c.sentences))
 			}
 			docs := c.docs(t)
-			x := New(docs)
+			x := indexOf(docs)
 			for _, s := range c.sentences {
 				var got []string
 				for _, h := range x.Search(s.says, 3, Filter{}) {

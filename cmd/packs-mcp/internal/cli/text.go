@@ -27,23 +27,23 @@ func PrintProblem(w io.Writer, d diag.Diagnostic) {
 }
 
 // FoldInfos returns problems in their order, with one info for all that have the same
-// code and file.
+// code, file and hint: one with a hint of its own, such as "did you mean", says more.
 func FoldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
-	type kind struct{ code, file string }
+	type kind struct{ code, file, hint string }
 	count := make(map[kind]int)
 	for _, d := range problems {
 		if d.Severity == diag.Info {
-			count[kind{d.Code, d.File}]++
+			count[kind{d.Code, d.File, d.Hint}]++
 		}
 	}
 	var folded []diag.Diagnostic
 	for _, d := range problems {
 		if d.Severity == diag.Info {
-			n := count[kind{d.Code, d.File}]
+			n := count[kind{d.Code, d.File, d.Hint}]
 			if n == 0 {
 				continue // told with the first
 			}
-			count[kind{d.Code, d.File}] = 0
+			count[kind{d.Code, d.File, d.Hint}] = 0
 			if n > 1 {
 				d.Message += fmt.Sprintf(" (and %d more like it)", n-1)
 			}

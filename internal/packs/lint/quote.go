@@ -1,0 +1,56 @@
+package lint
+
+import "strings"
+
+// unquoted returns a Markdown document with spaces in the place of what it quotes:
+// block quotes and fenced code. Lines and offsets stay. A fence that nothing ends
+// quotes nothing, so that one line cannot hide the rest.
+func unquoted(text string) string {
+	if !strings.ContainsAny(text, ">`~") {
+		return text
+	}
+	out := []byte(text)
+	blank := func(from, to int) {
+		for i := from; i < to; i++ {
+			if out[i] != '\n' {
+				out[i] = ' '
+			}
+		}
+	}
+	var open string // the fence that is open; empty: none
+	var inside int  // where what is in it begins
+	at := 0
+	for line := range strings.Lines(text) {
+		end := at + len(line)
+		fence, info := fenceOf(line)
+		switch {
+		case open == "" && fence != "" && (fence[0] == '~' || !strings.Contains(info, "`")):
+			open, inside = fence, end
+		case open != "" && strings.HasPrefix(fence, open) && info == "":
+			blank(inside, at)
+			open = ""
+		}
+		at = end
+	}
+	at = 0
+	for line := range strings.Lines(text) {
+		end := at + len(line)
+		if rest := strings.TrimLeft(line, " "); strings.HasPrefix(rest, ">") && len(line)-len(rest) <= 3 {
+			blank(at, end)
+		}
+		at = end
+	}
+	return string(out)
+}
+
+// fenceOf returns the fence that a line begins with, and what is behind it; an
+// empty one when it has none.
+func fenceOf(line string) (fence, info string) {
+	rest := strings.TrimLeft(line, " \t") // in lists, too
+	for _, c := range []string{"`", "~"} {
+		if behind := strings.TrimLeft(rest, c); len(rest)-len(behind) >= 3 {
+			return rest[:len(rest)-len(behind)], strings.TrimSpace(behind)
+		}
+	}
+	return "", ""
+}
