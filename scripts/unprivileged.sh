@@ -39,7 +39,7 @@ nobody() {
 }
 nobody sandbox
 if [ "${1:-}" != all ]; then
-	nobody attack -test.skip '^(TestDocs|TestBinary)'
+	nobody attack -test.skip '^(TestDocs|TestBinary|TestOriginal)'
 	exit 0
 fi
 nobody attack -test.skip '^TestDocs$'

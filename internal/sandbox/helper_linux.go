@@ -27,8 +27,9 @@ type helper struct {
 	layers []*os.File // of the job, once they came; owned by who asks for the answer
 }
 
-// helperExit bounds how long a helper that has said its last word takes to end.
-const helperExit = time.Second
+// helperExit bounds how long a helper that has said its last word takes to end. It
+// removes its control group by then, which may take two seconds.
+const helperExit = 3 * time.Second
 
 func startHelper() (*helper, error) {
 	keepDescriptors()

@@ -367,7 +367,7 @@ func FuzzParse(f *testing.F) {
 		if doc == nil {
 			return
 		}
-		if doc.BodyOffset < 0 || doc.BodyOffset > len(src) || doc.Name == "" || doc.Description == "" {
+		if doc.BodyOffset < 0 || doc.BodyOffset > len(charset.Text(src)) || doc.Name == "" || doc.Description == "" {
 			t.Fatalf("Parse(%q) = %+v", src, doc)
 		}
 		text := render(t, doc)

@@ -90,7 +90,7 @@ func TestKeysOfTools(t *testing.T) {
 		{`"args": []`, `"timeout_sec": 5`, `"speak": true`, `"modes": []`, `did you mean "timeout_secs"?`},
 		{`"args": []`, `"read_only": true`, `"extract_feild": "x"`, `"modes": []`, `did you mean "extract_field"?`},
 		{`"args": []`, `"read_only": true`, `"speak": true`, `"exmaples": []`, `did you mean "examples"?`},
-		{`"args": []`, `"read_only": true`, `"speak": true`, `"descripton": "d"`, "remove it, or check its spelling"},
+		{`"args": []`, `"read_only": true`, `"speak": true`, `"descriptio": "d"`, "remove it, or check its spelling"},
 		{`"args": []`, `"read_only": true`, `"speak": true`, `"zzzzzz": "d"`, "remove it, or check its spelling"},
 	} {
 		src := fmt.Sprintf(tool, tt.command, tt.policy, tt.output, tt.own)

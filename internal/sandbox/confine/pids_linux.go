@@ -115,9 +115,9 @@ func RemoveGroup(name string) {
 }
 
 // removeGroup removes a group whose members were killed. They count for a
-// moment longer.
+// moment longer, and on a busy machine for more than half a second.
 func removeGroup(dir string) {
-	const most = 500 * time.Millisecond
+	const most = 2 * time.Second
 	for pause := time.Millisecond; pause < most; pause *= 2 {
 		if err := os.Remove(dir); !errors.Is(err, unix.EBUSY) {
 			return
