@@ -26,17 +26,20 @@ FUZZPARTS ?= 1
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/packs-mcp ./cmd/packs-mcp
 
-# "make test V=1" also names what is skipped, and why. Three packages at a time:
-# many tests wait for processes, and for time limits. Those of PLAIN are without the
+# "make test V=1" also names what is skipped, and why. Two packages at a time, since
+# many tests have time limits; and test/sandbox alone, which counts what is left on the
+# machine. Those of PLAIN are without the
 # race detector, which would take its time and find next to nothing: lint and tools
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
 # of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant ./test/sandbox
+PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
+ALONE := ./test/sandbox
 test:
-	race=$$(scripts/race.sh) && go test -p 3 $(if $(V),-v) $(PLAIN) && \
+	race=$$(scripts/race.sh) && go test -p 2 $(if $(V),-v) $(PLAIN) && \
+	go test $(if $(V),-v) $(ALONE) && \
 	go test $$race $(if $(V),-v) -run '^TestCheckIsStable$$' ./internal/packs/tools && \
-	go test $$race -p 3 $(if $(V),-v) $$(go list ./... | grep -v $(PLAIN:./%=-e '/%$$'))
+	go test $$race -p 2 $(if $(V),-v) $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE)))
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
@@ -46,9 +49,9 @@ WAITS    := docker fresh e2e conformance
 check:
 	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
 
-# "make test" and "make check" in one, side by side.
+# "make test" and "make check" in one. The tests have the machine for themselves.
 ci:
-	scripts/steps.sh build then test "$(COMPUTES) $(WAITS) unprivileged" then fuzz
+	scripts/steps.sh build then test then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
 
 bench:
 	@mkdir -p .cache && go build -o .cache/bench-table ./test/bench/table && .cache/bench-table $(ARGS)

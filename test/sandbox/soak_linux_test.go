@@ -99,6 +99,7 @@ func TestSoak(t *testing.T) {
 		for range atATime {
 			s.rooms <- newRoom(t)
 		}
+		s.there = s.survivors()
 		s.run(t, 3*atATime) // what a process opens once is open afterwards
 		before := inventory(t)
 		begin := time.Now()
@@ -145,7 +146,8 @@ type soak struct {
 	v     variant
 	r     *sandbox.Runner
 	mark  string
-	rooms chan *room // that nobody uses
+	rooms chan *room     // that nobody uses
+	there map[int]string // processes of other tests, as survivors has them
 
 	mu       sync.Mutex
 	outcomes map[string]int // guarded by mu
@@ -324,7 +326,7 @@ func (s *soak) survivors() map[int]string {
 	}
 	left := map[int]string{}
 	for pid, p := range all {
-		if !ours[pid] && (p.parent == os.Getpid() || p.exe == self || bytes.Contains(p.environ, []byte(s.mark))) {
+		if _, ok := s.there[pid]; !ok && !ours[pid] && (p.parent == os.Getpid() || p.exe == self || bytes.Contains(p.environ, []byte(s.mark))) {
 			left[pid] = fmt.Sprintf("process %d (parent %d, state %s): %s %s", pid, p.parent, p.state, p.exe, p.cmdline)
 		}
 	}
