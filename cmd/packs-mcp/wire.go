@@ -225,7 +225,7 @@ func (s *service) close() error {
 // people is how many persons the server asks.
 func people(cfg *config.Config, who []server.Credential) int {
 	if cfg.HTTP.Addr == "" {
-		return 1 // whoever started the client
+		return 1 // the user of the client
 	}
 	return len(who)
 }

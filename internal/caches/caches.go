@@ -31,7 +31,7 @@ import (
 // What the folder of a cache has in it, which is called by its key:
 //
 //	about.json  whose it is. Without it, the cache is over: no other run gets it
-//	lock        is locked, shared, by whoever uses the cache
+//	lock        is locked, shared, by each run that uses the cache
 //	open        is there while the cache is in use
 //	size        how many bytes it held after the last run
 //	data/       what runs get
@@ -301,7 +301,7 @@ func (c *Cache) Release(held Held) {
 		}
 		defer root.Close()
 		var gone []string
-		// The run is over, whoever waited for it.
+		// The run is over, even if its caller has gone.
 		_ = c.store.alone(context.Background(), root, func() error {
 			_ = c.lock.Close()
 			gone = c.store.end(root, c, held)

@@ -9,8 +9,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// A rule that holds what a run changes does so whoever allows the run, and
-// without a word about runs that it does not match.
+// A rule that holds what a run changes does so also if a person or a grant allows
+// the run. It does nothing to runs that it does not match.
 func TestReviewRule(t *testing.T) {
 	review := func(change ...func(*rules.Rule)) rules.Rule {
 		r := rules.Rule{Effect: rules.Allow, Tool: "triage/greet", Review: true, Where: "c:1"}

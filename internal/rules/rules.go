@@ -154,10 +154,10 @@ type Short struct {
 func Decide(all []Rule, c Call) Verdict { return decide(all, c, runtime.GOOS == "windows") }
 
 // Review returns a rule that holds all changes of c until a person has seen them,
-// and reports whether there is one. One rule is enough, whatever the
-// others say and whoever allows the run in the end. It holds also for a run that
-// the rule does not allow because the run has more than the rule names, and a
-// rule that [Rule.Check] refuses holds for every run.
+// and reports whether there is one. One rule is enough, whatever the others say,
+// and also if a person or a grant allows the run. It holds for a run that the rule
+// does not allow because the run has more than the rule names. A rule that
+// [Rule.Check] refuses holds for every run.
 func Review(all []Rule, c Call) (Rule, bool) {
 	if !starts(c.Kind) {
 		return Rule{}, false

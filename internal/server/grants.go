@@ -31,7 +31,7 @@ type Grant struct {
 	Home  bool     // HOME is the user's own
 	Git   bool     // commits that a run made come back, as git's data
 
-	Review bool // no change is applied before the user has seen it, whoever made the pack
+	Review bool // no change is applied before the user has seen it; holds for untrusted packs too
 }
 
 // covers reports whether g is about a tool of a pack, or about the commands that

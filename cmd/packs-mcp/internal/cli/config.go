@@ -74,9 +74,8 @@ func ProjectHere(cfg *config.Config) string {
 	}
 }
 
-// Credentials are who may use the server over HTTP. When nobody is configured, it
-// is whoever has the token that was made; over standard input and output nobody
-// needs one.
+// Credentials returns who may use the server over HTTP. If no token is configured,
+// it makes one, and returns it. Over standard input and output nobody needs one.
 func Credentials(cfg *config.Config) (who []server.Credential, made string) {
 	if cfg.HTTP.Token != "" {
 		who = append(who, server.Credential{Token: cfg.HTTP.Token})
