@@ -58,8 +58,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// A folder that anybody may write to, or that is not the system's, has nothing
-// that only root can change, whoever owns the file.
+// A file in a folder that anybody may write to, or that is not the system's, can be
+// changed by others than root, even if root owns the file.
 func TestSystemOwned(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(own, nil, 0o755); err != nil {
