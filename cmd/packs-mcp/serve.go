@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 func (a *app) serveFlags(cmd *cobra.Command) {
@@ -101,5 +102,5 @@ func (a *app) serve(ctx context.Context) (err error) {
 			<-probed
 		}
 	}()
-	return s.server.ServeStdio(ctx, a.Stdin, out)
+	return wire.ServeStdio(ctx, s.server, a.Stdin, out)
 }

@@ -32,7 +32,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	h, err := s.server.HTTP(server.HTTPOptions{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer})
+	h, err := server.NewHTTP(s.server, server.HTTPOptions{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer})
 	if err != nil {
 		return err
 	}

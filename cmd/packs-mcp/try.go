@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/server/tour"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 func (a *app) tryCommand() *cobra.Command {
@@ -163,7 +164,7 @@ func (a *app) take(ctx context.Context, s *service, g tour.Guide, o tour.Options
 	toClient, fromServer := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		err := s.server.ServeStdio(ctx, toServer, fromServer)
+		err := wire.ServeStdio(ctx, s.server, toServer, fromServer)
 		served <- errors.Join(err, fromServer.Close())
 	}()
 	err := tour.Take(ctx, toClient, fromClient, g, o)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // unaskedAnswer returns what a call brought along as an answer, or nil. In
@@ -92,7 +93,7 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 	if t := s.base[plainName(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
 		method = t
 	}
-	c, err := s.newCall(ctx, newCallID(), method, mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: p.Arguments}})
+	c, err := s.newCall(ctx, wire.NewReference(), method, mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: p.Arguments}})
 	if err != nil {
 		return err
 	}
@@ -115,5 +116,5 @@ func wrongAnswer(err error) error {
 		return nil
 	}
 	e := explainGate(denied)
-	return &rpcError{code: codeInvalidParams, message: e.Code + ": " + strings.TrimSpace(e.Message+". "+e.Hint), data: map[string]any{"error": e}}
+	return &rpcError{code: wire.CodeInvalidParams, message: e.Code + ": " + strings.TrimSpace(e.Message+". "+e.Hint), data: map[string]any{"error": e}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // everywhere has questions on the page and in the terminal too, and lets calls
@@ -250,7 +251,7 @@ func TestAttachedInAChat(t *testing.T) {
 	w.answer = decide("once")
 	w.initialize()
 	w.enable("triage")
-	other, err := w.srv.newChat("other", "soon")
+	other, err := w.srv.newChat(wire.Client{Transport: "other", Ends: "soon", Origin: gate.OriginClient})
 	if err != nil {
 		t.Fatal(err)
 	}

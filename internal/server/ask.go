@@ -11,6 +11,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // inputID names our one question among the input requests of a call.
@@ -67,7 +68,7 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 		form = make(chan *gate.Answer, 1)
 		go func() { form <- s.elicit(waiting, q) }()
 	}
-	aside(ctx, func() {
+	wire.Aside(ctx, func() {
 		beat := time.NewTicker(s.progress)
 		defer beat.Stop()
 		for {
@@ -115,7 +116,7 @@ func (s *Server) tell(ctx context.Context, c *call, message string) {
 	c.telling.Lock() // until it is sent, so that they go out in order
 	defer c.telling.Unlock()
 	c.told++ // "The progress value MUST increase with each notification"
-	sess.notify("notifications/progress", map[string]any{
+	sess.Notify("notifications/progress", map[string]any{
 		"progressToken": c.meta.ProgressToken, "progress": c.told, "message": message,
 	})
 }

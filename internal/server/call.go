@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -68,7 +69,7 @@ type action struct {
 // call is the one road of every tool call. It recovers panics, whose texts are
 // for the log and not for a client.
 func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
-	id := newCallID()
+	id := wire.NewReference()
 	fails := func(e *toolError) *mcp.CallToolResult {
 		spans.From(ctx).ToolFailed(e.Code)
 		return failure(e)
@@ -76,7 +77,7 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	defer func() {
 		if r := recover(); r != nil {
 			s.logger.Error("a tool call panicked", "call", id, "tool", req.Params.Name, "err", r, "stack", string(debug.Stack()))
-			result = fails(&toolError{Code: codeInternalError, Message: internalMessage(id), Reference: id})
+			result = fails(&toolError{Code: codeInternalError, Message: wire.InternalMessage(id), Reference: id})
 		}
 	}()
 	tool := s.base[plainName(req.Params.Name)]
@@ -248,13 +249,13 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 }
 
 // caller is who makes a call of a chat.
-func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *session) gate.Caller {
+func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Session) gate.Caller {
 	info := sess.GetClientInfo()
 	modern := mcpserver.IsModernRequest(ctx)
 	return gate.Caller{
 		Chat: ch.id, ChatEnd: ch.ends, Call: id,
 		Client: s.clientName(info.Name, info.Version), Person: ch.person, Origin: ch.origin,
-		CanAsk: canAsk(sess.GetClientCapabilities()) && (modern || sess.wire.asks()), Carries: modern,
+		CanAsk: sess.CanAsk() && (modern || sess.TakesQuestions()), Carries: modern,
 	}
 }
 

@@ -9,13 +9,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
-
-// A note tells a client that something it may have is no longer what is there.
-type note struct {
-	method string
-	uri    string // of notifications/resources/updated; empty otherwise
-}
 
 // The notes about lists.
 const (
@@ -27,7 +22,7 @@ const (
 // A listener is told of changes that concern its chat, if its client wants to
 // know of them.
 type listener interface {
-	tell(note)
+	Tell(wire.Note)
 }
 
 // isBehind reports whether a chat was told of another Catalog than this.
@@ -38,9 +33,9 @@ func (c *chat) isBehind(now *packs.Catalog) bool {
 }
 
 // tell tells everybody who listens.
-func (c *chat) tell(n note) {
+func (c *chat) tell(n wire.Note) {
 	for _, l := range c.everyListener() {
-		l.tell(n)
+		l.Tell(n)
 	}
 }
 
@@ -96,14 +91,14 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 	}
 	if tools := s.toolsPrint(now, c); tools != listed {
 		c.setListed(tools)
-		c.tell(note{method: toolsChanged})
+		c.tell(wire.Note{Method: toolsChanged})
 	}
 	prompts, resources := s.listsDifferFor(c, before, now)
 	if prompts {
-		c.tell(note{method: promptsChanged})
+		c.tell(wire.Note{Method: promptsChanged})
 	}
 	if resources {
-		c.tell(note{method: resourcesChanged})
+		c.tell(wire.Note{Method: resourcesChanged})
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // everyList are the notes about all lists, in the order in which they come.
@@ -185,11 +187,11 @@ func TestOneLookAtThePacks(t *testing.T) {
 	w.srv.opts.Library = lib
 	var all []*chat
 	for range 5 {
-		c, err := w.srv.newChat("test", "")
+		c, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { w.srv.endChat(c) })
+		t.Cleanup(func() { c.Close() })
 		all = append(all, c)
 	}
 	w.srv.Refresh(t.Context())

@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // A chat is one conversation: what was enabled in it, its workspace, and who
@@ -49,20 +50,14 @@ type chat struct {
 	view        *packs.Catalog // the packs with own; nil: to be made
 }
 
-// newChat starts a chat of the client that started this program. name is a word
-// for its transport, for the logs.
-func (s *Server) newChat(name, ends string) (*chat, error) {
-	return s.newChatOf("", gate.OriginClient, name, ends)
-}
-
-// newChatOf starts a person's chat.
-func (s *Server) newChatOf(person string, origin gate.Origin, name, ends string) (*chat, error) {
+// newChat starts a chat of a client.
+func (s *Server) newChat(of wire.Client) (*chat, error) {
 	sp, err := s.newSpace()
 	if err != nil {
 		return nil, err
 	}
 	c := &chat{
-		id: name + "-" + rand.Text()[:16], person: person, origin: origin, ends: ends, space: sp,
+		id: of.Transport + "-" + rand.Text()[:16], person: of.Person, origin: of.Origin, ends: of.Ends, space: sp,
 		runs: make(chan struct{}, s.limits.Runs), server: s, over: make(chan struct{}),
 		enabled: make(map[string]*enabledPack),
 	}
@@ -73,8 +68,15 @@ func (s *Server) newChatOf(person string, origin gate.Origin, name, ends string)
 	return c, nil
 }
 
-// endChat forgets a chat, but for what is in its workspaces.
-func (s *Server) endChat(c *chat) {
+// ID is the chat's id, which logs and clients may see.
+func (c *chat) ID() string { return c.id }
+
+// Abandon says that the chat's client is gone, though its calls may still end.
+func (c *chat) Abandon() { c.server.opts.Gate.Abandon(c.id) }
+
+// Close forgets a chat whose calls have ended, but for what is in its workspaces.
+func (c *chat) Close() {
+	s := c.server
 	s.opts.Gate.EndChat(c.id)
 	s.mu.Lock()
 	s.chats = slices.DeleteFunc(s.chats, func(have *chat) bool { return have == c })
@@ -88,13 +90,20 @@ func (s *Server) endChat(c *chat) {
 
 // chatOf returns the chat that a request belongs to. Every transport puts a
 // session of its own into the context.
-func chatOf(ctx context.Context) (*chat, *session, bool) {
-	sess, ok := mcpserver.ClientSessionFromContext(ctx).(*session)
+func chatOf(ctx context.Context) (*chat, *wire.Session, bool) {
+	sess, ok := mcpserver.ClientSessionFromContext(ctx).(*wire.Session)
 	if !ok {
 		return nil, nil, false
 	}
-	return sess.chat, sess, true
+	ch, ok := sess.Chat().(*chat)
+	return ch, sess, ok
 }
+
+// Listen has a session told of what changes in its chat, until Unlisten.
+func (c *chat) Listen(sess *wire.Session) { c.listen(sess) }
+
+// Unlisten has a session told of nothing more.
+func (c *chat) Unlisten(sess *wire.Session) { c.unlisten(sess) }
 
 func (c *chat) listen(l listener) {
 	c.mu.Lock()

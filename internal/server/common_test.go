@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // countedGate counts how often somebody asks what the rules forbid: each list of packs
@@ -29,7 +30,7 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 	w.srv.opts.Gate = counted
 	heard := make(map[int][]string) // :: chat → what it heard since it was looked at
 	start := func(i int) *chat {
-		return hearing(t, w, func(n note) { heard[i] = append(heard[i], n.method) })
+		return hearing(t, w, func(n wire.Note) { heard[i] = append(heard[i], n.Method) })
 	}
 	texts := 0
 	edit := func() (cost int32) {
@@ -90,7 +91,7 @@ func TestManyChatsCostWhatOneDoes(t *testing.T) {
 func TestChatThatNobodyHears(t *testing.T) {
 	w := newWorld(t, triage)
 	var heard []string
-	c := hearing(t, w, func(n note) { heard = append(heard, n.method) })
+	c := hearing(t, w, func(n wire.Note) { heard = append(heard, n.Method) })
 	c.setListed(w.srv.toolsPrint(w.srv.catalog(t.Context(), c), c))
 	listeners := c.everyListener()
 	c.unlisten(listeners[0])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // maxValues is how many values a completion has, by the protocol.
@@ -57,7 +58,7 @@ func (s *Server) complete(ctx context.Context, r *frontRequest) (mcp.ResultMetad
 		all, ok = s.templateValues(ctx, r, &p)
 	}
 	if !ok {
-		return nil, &rpcError{code: codeInvalidParams, message: "there is no such prompt or template, or it has no such argument"}
+		return nil, &rpcError{code: wire.CodeInvalidParams, message: "there is no such prompt or template, or it has no such argument"}
 	}
 	begin := strings.ToLower(p.Argument.Value)
 	all = slices.DeleteFunc(all, func(v string) bool {

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // pageSize is how many entries a page of a list has: small enough for a message
@@ -25,7 +27,7 @@ func afterCursor(list, cursor string) (last string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	of, last, ok := strings.Cut(string(raw), "\x00")
 	if err != nil || !ok || of != list || last == "" {
-		return "", &rpcError{code: codeInvalidParams, message: "the cursor is not one of this list; leave it out to begin again"}
+		return "", &rpcError{code: wire.CodeInvalidParams, message: "the cursor is not one of this list; leave it out to begin again"}
 	}
 	return last, nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // What is encoded by hand says the same as what the library's types say of
@@ -42,18 +44,15 @@ func TestEncodeMessage(t *testing.T) {
 		"nothing":                response(nil),
 		"raw":                    response(json.RawMessage(`{"a": [1, 2]}`)),
 		"a number for an id":     mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(int64(7)), Result: made},
-		"an error":               mcp.NewJSONRPCError(mcp.NewRequestId(int64(1)), codeInternal, "no", nil),
+		"an error":               mcp.NewJSONRPCError(mcp.NewRequestId(int64(1)), wire.CodeInternal, "no", nil),
 		"a notification":         mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION},
 	} {
-		line, err := encodeLine(message)
+		line, err := wire.Encode(message)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if n := len(line) - 1; line[n] != '\n' {
-			t.Errorf("%s: the line does not end: %q", name, line)
-		}
-		for _, r := range string(line[:len(line)-1]) {
+		for _, r := range string(line) {
 			if r < ' ' || r == '\u2028' || r == '\u2029' || r == '\u0085' {
 				t.Errorf("%s: the line holds a %q: %q", name, r, line)
 			}
@@ -81,7 +80,7 @@ func TestEncodeMessage(t *testing.T) {
 		"an id that is not JSON":    mcp.JSONRPCResponse{ID: mcp.NewRequestId(json.RawMessage(`{`)), Result: made},
 		"content that is not JSON":  response(&mcp.CallToolResult{Content: []mcp.Content{nil}, Result: mcp.Result{Meta: &mcp.Meta{AdditionalFields: map[string]any{"f": func() {}}}}, RawStructuredContent: []byte("{}")}),
 	} {
-		if line, err := encodeLine(message); err == nil {
+		if line, err := wire.Encode(message); err == nil {
 			t.Errorf("%s is encoded as %s", name, line)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // The codes of errors that a model gets.
@@ -80,10 +81,6 @@ func failf(code, hint, format string, args ...any) *toolError {
 	return &toolError{Code: code, Message: safetext.Line(fmt.Sprintf(format, args...)), Hint: hint}
 }
 
-func internalMessage(reference string) string {
-	return fmt.Sprintf("internal error (%s); see the server's log", reference)
-}
-
 // explain decides what a model may know of an error. What is not known here
 // becomes an internal error with a reference, and the cause goes to the log,
 // once, with the whole chain.
@@ -92,7 +89,7 @@ func (s *Server) explain(err error, callID string) *toolError {
 		return e
 	}
 	s.logger.Error("a call failed", "call", callID, "err", err)
-	return &toolError{Code: codeInternalError, Message: internalMessage(callID), Reference: callID}
+	return &toolError{Code: codeInternalError, Message: wire.InternalMessage(callID), Reference: callID}
 }
 
 // known is what a model may know of an error; nil for an error that is not known
@@ -106,7 +103,7 @@ func known(err error) *toolError {
 			return e
 		}
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, errCancelled) || errors.Is(err, errEnded) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, wire.ErrCancelled) || errors.Is(err, wire.ErrEnded) {
 		return failf(codeCancelled, "", "the call was cancelled")
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // lookedLibrary calls look whenever somebody wants to know the packs.
@@ -19,19 +21,19 @@ func (l *lookedLibrary) Catalog(ctx context.Context) *packs.Catalog {
 }
 
 // A told is called with each change.
-type told func(note)
+type told func(wire.Note)
 
-func (l *told) tell(n note) { (*l)(n) }
+func (l *told) Tell(n wire.Note) { (*l)(n) }
 
 // hearing starts a chat that has seen the packs as they are, and calls hear with
 // each change that it is told of.
-func hearing(t *testing.T, w *world, hear func(note)) *chat {
+func hearing(t *testing.T, w *world, hear func(wire.Note)) *chat {
 	t.Helper()
-	c, err := w.srv.newChat("test", "")
+	c, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.srv.endChat(c) })
+	t.Cleanup(func() { c.Close() })
 	c.saw(w.srv.catalog(t.Context(), c))
 	l := told(hear)
 	c.listen(&l)
@@ -51,7 +53,7 @@ func TestFollowIsOneAtATime(t *testing.T) {
 			free++
 		}
 	}
-	c = hearing(t, w, func(note) { notes++; look() })
+	c = hearing(t, w, func(wire.Note) { notes++; look() })
 	w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
 	if err := w.lib.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
@@ -80,7 +82,7 @@ func TestRefreshLeavesOff(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	for i := range chats {
-		hearing(t, w, func(note) {
+		hearing(t, w, func(wire.Note) {
 			heard[i]++
 			end()
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // Methods that the library has no constant for.
@@ -77,20 +78,19 @@ func frontMethod(method string) func(*Server, context.Context, *frontRequest) (m
 // front answers a request in front of the library, in either era. ok is false
 // when it is the library's: one of its methods, a notification, or a request of
 // an era that it refuses.
-func (s *Server) front(ctx context.Context, id json.RawMessage, method string, raw []byte) (reply mcp.JSONRPCMessage, ok bool) {
-	answer := frontMethod(method)
-	if answer == nil && !answerable(method) || id == nil {
+func (s *Server) front(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMessage, ok bool) {
+	answer := frontMethod(m.Method)
+	if answer == nil && !answerable(m.Method) || m.ID == nil {
 		return nil, false
 	}
-	e, problem := parse(raw)
 	ch, sess, known := chatOf(ctx)
-	if problem != nil || !known {
+	if !known {
 		return nil, false
 	}
-	if answerable(method) && len(e.Params) > 0 {
+	if answerable(m.Method) && len(m.Params) > 0 {
 		var carried carriedAnswer
 		// Parameters that are no object are refused below, or by the library.
-		if wrong := json.Unmarshal(e.Params, &carried); wrong == nil {
+		if wrong := json.Unmarshal(m.Params, &carried); wrong == nil {
 			if text := carried.problem(); text != "" {
 				answer = func(s *Server, ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 					return nil, s.refuseAnswer(ctx, r, text)
@@ -104,8 +104,8 @@ func (s *Server) front(ctx context.Context, id json.RawMessage, method string, r
 	var p struct {
 		Meta *mcp.Meta `json:"_meta"`
 	}
-	if len(e.Params) > 0 && json.Unmarshal(e.Params, &p) != nil {
-		return errorReply(id, badParams(method)), true
+	if len(m.Params) > 0 && json.Unmarshal(m.Params, &p) != nil {
+		return errorReply(m.ID, badParams(m.Method)), true
 	}
 	version := p.Meta.ProtocolVersion()
 	info := &mcpserver.RequestProtocolInfo{ProtocolVersion: version}
@@ -120,16 +120,16 @@ func (s *Server) front(ctx context.Context, id json.RawMessage, method string, r
 		sess.SetClientCapabilities(*info.ClientCapabilities)
 	}
 	ctx = mcpserver.WithRequestProtocolInfo(ctx, info)
-	r := &frontRequest{method: method, params: e.Params, modern: info.Modern, chat: ch, catalog: s.catalog(ctx, ch)}
+	r := &frontRequest{method: m.Method, params: m.Params, modern: info.Modern, chat: ch, catalog: s.catalog(ctx, ch)}
 	ch.saw(r.catalog)
 	result, err := answer(s, ctx, r)
 	if err != nil {
-		return errorReply(id, s.refusal(method, err)), true
+		return errorReply(m.ID, s.refusal(m.Method, err)), true
 	}
 	if r.modern {
 		s.decorate(result)
 	}
-	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(id), Result: result}, true
+	return mcp.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(m.ID), Result: result}, true
 }
 
 // decorate adds what results of 2026-07-28 have. What a chat sees is its own,
@@ -158,7 +158,7 @@ func (s *Server) refusal(method string, err error) *rpcError {
 	if e, ok := errors.AsType[*rpcError](err); ok {
 		return e
 	}
-	e := s.explain(err, newCallID())
+	e := s.explain(err, wire.NewReference())
 	if method == string(mcp.MethodResourcesRead) || method == methodDirectoryRead {
 		e.Hint = strings.TrimSpace(e.Hint + s.orReadFile(err))
 	}
@@ -169,11 +169,11 @@ func (s *Server) refusal(method string, err error) *rpcError {
 	data := map[string]any{"error": e}
 	switch e.Code {
 	case codeInternalError:
-		return &rpcError{code: codeInternal, message: e.Message, data: data}
+		return &rpcError{code: wire.CodeInternal, message: e.Message, data: data}
 	case codeDenied, codeApprovalPending, codeTooLarge, codeCancelled:
 		return &rpcError{code: codeNotGiven, message: e.Code + ": " + message, data: data}
 	default:
-		return &rpcError{code: codeInvalidParams, message: e.Code + ": " + message, data: data}
+		return &rpcError{code: wire.CodeInvalidParams, message: e.Code + ": " + message, data: data}
 	}
 }
 
@@ -197,7 +197,7 @@ type inputResult struct {
 
 // badParams is the error for parameters of another type than the protocol's.
 func badParams(method string) *rpcError {
-	return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}
+	return &rpcError{code: wire.CodeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}
 }
 
 // decode decodes the parameters of a request into v.
@@ -224,7 +224,7 @@ func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roun
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding the arguments of %s: %w", method.name, err)
 	}
-	c, err := s.newCall(ctx, newCallID(), method, mcp.CallToolRequest{
+	c, err := s.newCall(ctx, wire.NewReference(), method, mcp.CallToolRequest{
 		Params: mcp.CallToolParams{Name: method.name, RawArguments: raw, Meta: trip.Meta},
 	})
 	if err != nil {

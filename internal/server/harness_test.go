@@ -24,6 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // A world is a server with packs, a real gate, a real runner and a real audit
@@ -150,7 +151,7 @@ func (w *world) connect() {
 	outR, outW := io.Pipe()
 	w.in = inW
 	go func() {
-		err := w.srv.ServeStdio(context.WithoutCancel(t.Context()), inR, outW)
+		err := wire.ServeStdio(context.WithoutCancel(t.Context()), w.srv, inR, outW)
 		outW.Close()
 		w.done <- err
 	}()

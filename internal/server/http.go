@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // The paths that are served over HTTP.
@@ -31,6 +32,16 @@ type Credential struct {
 	// Person is whose it is, as questions and the audit log have it; empty:
 	// nobody in particular.
 	Person string
+}
+
+// A Host answers the messages that come over HTTP.
+type Host interface {
+	wire.Host
+	// SharedWorkspace is the one workspace of every chat; empty when each has its own.
+	// People with credentials of their own do not share one.
+	SharedWorkspace() string
+	// OverHTTP notes in a request's context how it came.
+	OverHTTP(context.Context, http.Header) context.Context
 }
 
 // HTTPOptions are what serving over HTTP takes beside a server. Credentials is
@@ -52,7 +63,7 @@ type HTTPOptions struct {
 
 // HTTP serves clients over HTTP: MCP's Streamable HTTP at /mcp, the older
 // HTTP+SSE at /sse and /message, /healthz, and, with an issuer, the metadata of
-// RFC 9728. Make one with [Server.HTTP]; it is an [http.Handler].
+// RFC 9728. Make one with [NewHTTP]; it is an [http.Handler].
 //
 // It does not use the library's own transports, which bound no body, let one
 // caller cancel another's call, accept session ids that nobody made, and lose
@@ -62,7 +73,7 @@ type HTTPOptions struct {
 // credential that made it. A call whose client goes away is cancelled, in both
 // protocol eras: its answer could reach nobody.
 type HTTP struct {
-	server  *Server
+	host    Host
 	logger  *slog.Logger
 	callers []*caller
 	public  *url.URL // nil: none
@@ -92,16 +103,16 @@ type HTTP struct {
 // on it: proxies close what is silent, and a client that is gone is noticed.
 const keepAlive = 15 * time.Second
 
-// HTTP returns what serves s over HTTP. Whoever calls it closes it.
-func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
+// NewHTTP returns what serves a host over HTTP. The caller closes it.
+func NewHTTP(host Host, o HTTPOptions) (*HTTP, error) {
 	if len(o.Credentials) == 0 {
 		return nil, errors.New("serving over HTTP: a token is required")
 	}
-	if len(o.Credentials) > 1 && s.opts.Workspace != "" {
-		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", s.opts.Workspace)
+	if shared := host.SharedWorkspace(); shared != "" && len(o.Credentials) > 1 {
+		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
 	h := &HTTP{
-		server: s, logger: s.logger, issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime, heads: headerTime, rate: slowest, leaves: ending,
+		host: host, logger: host.Logger(), issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime, heads: headerTime, rate: slowest, leaves: wire.EndTime,
 		conns:    newConnections(len(o.Credentials)),
 		sessions: make(map[string]*httpSession), onSSE: make(map[string]*sseConn),
 	}
@@ -125,7 +136,7 @@ func (s *Server) HTTP(o HTTPOptions) (*HTTP, error) {
 			return nil, errors.New("serving over HTTP: two people have the same token")
 		}
 		seen[sum] = true
-		who := newCaller(c.Person, sum, s.limits.Request)
+		who := newCaller(c.Person, sum, host.MaxMessage())
 		if o.Local && (h.public == nil || isLoopback(h.public.Hostname())) {
 			who.origin = gate.OriginMachine
 		}
@@ -279,7 +290,7 @@ func (h *HTTP) Close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.end(errEnded)
+	h.end(wire.ErrEnded)
 	h.wg.Wait()
 	h.mu.Lock()
 	all := h.sessions
@@ -290,7 +301,7 @@ func (h *HTTP) Close() {
 	}
 	for _, c := range h.callers {
 		if ch := c.takeChat(); ch != nil {
-			h.server.endChat(ch)
+			ch.Close()
 		}
 	}
 }
@@ -326,7 +337,7 @@ func (h *HTTP) expire(now time.Time) {
 	}
 	for _, c := range h.callers {
 		if ch := c.idleChat(before); ch != nil {
-			h.server.endChat(ch)
+			ch.Close()
 		}
 	}
 }

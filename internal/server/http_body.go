@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // read reads a request's body, which is bounded before anything of it is read.
@@ -36,7 +38,7 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 	}
 	if !c.admit(size) {
 		w.Header().Set("Retry-After", "1")
-		return fail(http.StatusServiceUnavailable, tooManyRequests)
+		return fail(http.StatusServiceUnavailable, wire.TooManyRequests)
 	}
 	defer func() {
 		if !ok {
@@ -68,6 +70,6 @@ func (h *HTTP) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 }
 
 // reject answers a message that the library does not get to see.
-func reject(w http.ResponseWriter, status int, id json.RawMessage, p *problem) {
-	writeJSON(w, status, rejection(id, p))
+func reject(w http.ResponseWriter, status int, id json.RawMessage, p *wire.Problem) {
+	writeJSON(w, status, wire.Rejection(id, p))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const (
@@ -30,7 +31,7 @@ type caller struct {
 	person string
 	origin gate.Origin
 	token  [sha256.Size]byte // the token's digest
-	slots  slots             // of its requests that are worked on
+	slots  wire.Slots        // of its requests that are worked on
 	limit  int               // bytes of one request
 	most   int               // bytes of all
 	room   int               // bytes of their large answers
@@ -43,7 +44,7 @@ type caller struct {
 	sessions int
 	// chat is the one of the newer era, which has no sessions; nil until it is
 	// needed. starting is held while it is made.
-	chat     *chat
+	chat     wire.Chat
 	starting sync.Mutex
 	using    int       // requests of chat under way
 	used     time.Time // when the last one ended
@@ -52,12 +53,12 @@ type caller struct {
 func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
 	return &caller{
 		person: person, token: token, limit: limit, most: max(maxHeldHTTP, 2*limit), room: maxAnswers,
-		slots: newSlots(), freed: make(chan struct{}),
+		slots: wire.NewSlots(), freed: make(chan struct{}),
 	}
 }
 
 // useChat returns the caller's chat of the newer era, and what ends its use.
-func (h *HTTP) useChat(c *caller) (_ *chat, leave func(), err error) {
+func (h *HTTP) useChat(c *caller) (_ wire.Chat, leave func(), err error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
 	c.mu.Lock()
@@ -67,7 +68,7 @@ func (h *HTTP) useChat(c *caller) (_ *chat, leave func(), err error) {
 	}
 	c.mu.Unlock()
 	if ch == nil {
-		if ch, err = h.server.newChatOf(c.person, c.origin, "http", "until this token has not been used for "+inWords(h.idle)); err != nil {
+		if ch, err = h.host.Open(wire.Client{Transport: "http", Ends: "until this token has not been used for " + inWords(h.idle), Person: c.person, Origin: c.origin}); err != nil {
 			return nil, nil, err
 		}
 		c.mu.Lock()
@@ -95,7 +96,7 @@ func inWords(d time.Duration) string {
 }
 
 // takeChat takes the chat away from its caller, to be ended.
-func (c *caller) takeChat() *chat {
+func (c *caller) takeChat() wire.Chat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ch := c.chat
@@ -104,7 +105,7 @@ func (c *caller) takeChat() *chat {
 }
 
 // idleChat takes the chat away when nobody used it since before.
-func (c *caller) idleChat(before time.Time) *chat {
+func (c *caller) idleChat(before time.Time) wire.Chat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.using > 0 || c.used.After(before) {
@@ -119,7 +120,7 @@ func (c *caller) idleChat(before time.Time) *chat {
 func (c *caller) admit(size int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inFlight >= maxInFlight || c.held+size > c.most {
+	if c.inFlight >= wire.MaxInFlight || c.held+size > c.most {
 		return false
 	}
 	c.inFlight++
@@ -157,7 +158,7 @@ func (c *caller) keep(ctx context.Context, size int) bool {
 		}
 		c.mu.Lock()
 	}
-	if errors.Is(context.Cause(ctx), errCancelled) {
+	if errors.Is(context.Cause(ctx), wire.ErrCancelled) {
 		return false
 	}
 	c.answers += size

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // hold is a pack whose program runs until a file "go" is in its workspace.
@@ -378,7 +379,7 @@ func TestHTTPSlowClients(t *testing.T) {
 	}
 	began := time.Now()
 	s.http.Close()
-	if took := time.Since(began); took > ending+2*flush {
+	if took := time.Since(began); took > wire.EndTime+2*wire.FlushTime {
 		t.Errorf("Close took %s", took)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // secured serves a site's handler over TLS, with HTTP/2 for who wants it. Our own
@@ -254,7 +256,7 @@ func TestHTTPEndsWhileAnswersBegin(t *testing.T) {
 			<-w.begun
 			began := time.Now()
 			s.http.Close()
-			if took := time.Since(began); took > ending+2*flush {
+			if took := time.Since(began); took > wire.EndTime+2*wire.FlushTime {
 				t.Errorf("Close took %s", took)
 			}
 			<-done
@@ -280,7 +282,7 @@ func TestHTTPNoSecond(t *testing.T) {
 // serveOn serves a world with [HTTP.Serve] for Ada and Grace, until the test ends.
 func serveOn(t *testing.T, w *world, secure *tls.Config, change ...func(*HTTP)) (addr string, h *HTTP) {
 	t.Helper()
-	h, err := w.srv.HTTP(HTTPOptions{Credentials: []Credential{{Token: tokenAda, Person: "ada"}, {Token: tokenGrace, Person: "grace"}}})
+	h, err := NewHTTP(w.srv, HTTPOptions{Credentials: []Credential{{Token: tokenAda, Person: "ada"}, {Token: tokenGrace, Person: "grace"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

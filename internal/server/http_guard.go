@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // foreign says why a request may come from a page that a browser was led to;
@@ -187,7 +188,7 @@ func (h *HTTP) refused(why, from string) {
 // what was sent with the request is not waited for, but what is on its way is
 // still taken for a moment, since the client may not get the answer otherwise.
 func refuse(w http.ResponseWriter, status int, why string) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(flush))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wire.FlushTime))
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

@@ -181,7 +181,7 @@ func TestHTTPOptions(t *testing.T) {
 		"no URL":           {Credentials: []Credential{{tokenAda, "ada"}}, PublicURL: "packs.example.com"},
 		"URL with a query": {Credentials: []Credential{{tokenAda, "ada"}}, PublicURL: "https://packs.example.com/?x"},
 	} {
-		if h, err := w.srv.HTTP(o); err == nil {
+		if h, err := NewHTTP(w.srv, o); err == nil {
 			h.Close()
 			t.Errorf("%s: HTTP() = nil, want an error", name)
 		} else if strings.Contains(err.Error(), tokenAda) {
@@ -189,7 +189,7 @@ func TestHTTPOptions(t *testing.T) {
 		}
 	}
 	one := newWorld(t, "", func(s *setup) { s.server.Workspace = t.TempDir() })
-	if h, err := one.srv.HTTP(HTTPOptions{Credentials: []Credential{{tokenAda, "ada"}, {tokenGrace, "grace"}}}); err == nil {
+	if h, err := NewHTTP(one.srv, HTTPOptions{Credentials: []Credential{{tokenAda, "ada"}, {tokenGrace, "grace"}}}); err == nil {
 		h.Close()
 		t.Error("HTTP() with one workspace for two people = nil, want an error")
 	}
@@ -346,7 +346,7 @@ func TestHTTPHeaders(t *testing.T) {
 func TestHTTPServe(t *testing.T) {
 	w := newWorld(t, triage)
 	for _, secure := range []bool{false, true} {
-		h, err := w.srv.HTTP(HTTPOptions{Credentials: []Credential{{Token: tokenAda}}})
+		h, err := NewHTTP(w.srv, HTTPOptions{Credentials: []Credential{{Token: tokenAda}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestHTTPAnswersCount(t *testing.T) {
 	}
 	s.until("two answers wait for their clients, and the next ones for room", func() bool {
 		inFlight, _, answers := ada.counted()
-		return inFlight == clients && answers > each && len(ada.slots.heavy) == maxHeavy
+		return inFlight == clients && answers > each && len(ada.slots.Heavy) == cap(ada.slots.Heavy)
 	})
 	if _, _, answers := ada.counted(); answers > ada.room {
 		t.Errorf("%d bytes of answers wait, want at most %d", answers, ada.room)
@@ -83,7 +83,7 @@ func TestHTTPAnswersCount(t *testing.T) {
 	wg.Wait()
 	s.until("nothing is held", func() bool {
 		inFlight, held, answers := ada.counted()
-		return inFlight+held+answers+len(ada.slots.heavy)+len(ada.slots.work) == 0
+		return inFlight+held+answers+len(ada.slots.Heavy)+len(ada.slots.Work) == 0
 	})
 }
 
@@ -116,7 +116,7 @@ func TestSSEBounds(t *testing.T) {
 	}
 	s.until("an answer waits for its client, and the next ones for room", func() bool {
 		_, _, answers := ada.counted()
-		return answers > 0 && len(ada.slots.heavy) == maxHeavy
+		return answers > 0 && len(ada.slots.Heavy) == cap(ada.slots.Heavy)
 	})
 	if _, _, answers := ada.counted(); answers > ada.room {
 		t.Errorf("%d bytes of answers wait, want at most %d", answers, ada.room)
@@ -124,7 +124,7 @@ func TestSSEBounds(t *testing.T) {
 	silent.conn.Close()
 	s.until("nothing is held", func() bool {
 		inFlight, held, answers := ada.counted()
-		return inFlight+held+answers+len(ada.slots.heavy) == 0
+		return inFlight+held+answers+len(ada.slots.Heavy) == 0
 	})
 	// And there are not any number of them.
 	for range maxSSE - 1 {
@@ -194,7 +194,7 @@ func TestHTTPLeftBehind(t *testing.T) {
 			_, err := c.try(ctx, "tools/call", map[string]any{"name": "capability_packs_list", "arguments": map[string]any{}})
 			done <- err
 		}()
-		s.until("it is worked on", func() bool { return len(ada.slots.work) == 1 })
+		s.until("it is worked on", func() bool { return len(ada.slots.Work) == 1 })
 		leave()
 		<-done
 		w.awaitText("left behind")
@@ -209,7 +209,7 @@ func TestHTTPLeftBehind(t *testing.T) {
 		close(lib.off)
 		s.until("nothing is held", func() bool {
 			inFlight, held, _ := ada.counted()
-			return inFlight+held+len(ada.slots.work) == 0
+			return inFlight+held+len(ada.slots.Work) == 0
 		})
 		s.http.expire(time.Now().Add(2 * time.Hour))
 		if got := len(w.srv.everyChat()); got != chats-1 {
@@ -236,50 +236,4 @@ func TestHTTPNotLeftBehind(t *testing.T) {
 func (w *world) awaitText(text string) {
 	w.t.Helper()
 	(&site{w: w}).until("the log has "+text, func() bool { return strings.Contains(w.log.String(), text) })
-}
-
-// A request that was cancelled while it waited needs no place to end in.
-func TestSlot(t *testing.T) {
-	all := newSlots()
-	ctx, cancel := context.WithCancel(t.Context())
-	p := all.of("tools/call")
-	if !p.take(ctx) {
-		t.Fatal("there is no place")
-	}
-	inner := context.WithValue(ctx, slotKey{}, p)
-	aside(inner, func() {
-		if len(all.work) != 0 {
-			t.Error("it has its place while it waits")
-		}
-	})
-	if len(all.work) != 1 || !p.held {
-		t.Error("it has no place after it waited")
-	}
-	aside(inner, func() {
-		for range maxConcurrent { // others take all there are
-			if !all.of("tools/call").take(t.Context()) {
-				t.Error("there is no place")
-			}
-		}
-		cancel()
-	})
-	if p.held {
-		t.Error("it has a place that there is not")
-	}
-	p.give() // and takes no other's away
-	if len(all.work) != maxConcurrent {
-		t.Errorf("%d places are taken, want %d", len(all.work), maxConcurrent)
-	}
-	if all.of("tools/list").take(ctx) {
-		t.Error("a cancelled request has a place")
-	}
-	if p := all.of("subscriptions/listen"); p != nil || !p.take(ctx) {
-		t.Error("what waits for ever takes a place")
-	}
-	for _, method := range []string{"resources/read", "prompts/get"} {
-		if p := all.of(method); !p.take(t.Context()) || len(all.work) != maxConcurrent {
-			t.Errorf("%s takes a place of the others", method)
-		}
-	}
-	aside(t.Context(), func() {})
 }

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // send sends what belongs to no request.
-func (s *httpSession) send(message any) {
+func (s *httpSession) Send(message any) {
 	b, err := json.Marshal(message)
 	if err != nil {
 		s.http.logger.Error("a message cannot be encoded", "err", err)
@@ -51,8 +53,8 @@ func (s *httpSession) pay() {
 }
 
 // A session's own wire carries no questions: they belong to a request.
-func (s *httpSession) sendWhenRoom(context.Context, any) error { return errNoStream }
-func (s *httpSession) asks() bool                              { return false }
+func (s *httpSession) SendWhenRoom(context.Context, any) error { return errNoStream }
+func (s *httpSession) Asks() bool                              { return false }
 
 // get opens a stream for news of the older era.
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
@@ -76,7 +78,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	defer leave()
 	st := h.newStream(w, true)
 	stop := context.AfterFunc(s.ctx, func() {
-		st.hurry(time.Now().Add(flush))
+		st.hurry(time.Now().Add(wire.FlushTime))
 		st.close()
 	})
 	defer stop()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // post serves one message of Streamable HTTP.
@@ -30,8 +32,8 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	x := &exchange{http: h, w: w, r: r, caller: c, asEvents: !asJSON, stream: h.newStream(w, events)}
 	x.after(release)
 	defer x.settle()
-	data = trimLine(data)
-	e, id, wrong := frame(data)
+	data = wire.TrimLine(data)
+	e, id, wrong := wire.Frame(data)
 	if wrong != nil {
 		reject(w, http.StatusBadRequest, id, wrong)
 		return
@@ -42,7 +44,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	// Either of them makes it a request of the newer era; that one is missing is
 	// then said.
-	if isModern(e.Params) || mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
+	if wire.IsModern(e.Params) || mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		x.modern()
 	} else {
 		x.older()
@@ -79,7 +81,7 @@ type exchange struct {
 	w        http.ResponseWriter
 	r        *http.Request
 	caller   *caller
-	envelope envelope
+	envelope wire.Envelope
 	id       json.RawMessage // nil: not a request
 	method   string
 	raw      []byte
@@ -113,20 +115,26 @@ func (x *exchange) settle() {
 	}()
 }
 
+// to is the message for the host, of a session; own says that the session was made
+// for it.
+func (x *exchange) to(sess *wire.Session, own bool) wire.Message {
+	return wire.Message{Session: sess, Own: own, ID: x.id, Method: x.method, Params: x.envelope.Params, Raw: x.raw}
+}
+
 // traced has the spans of a request tell of the HTTP request.
 func (x *exchange) traced(ctx context.Context) context.Context {
-	return x.http.server.opts.Spans.OverHTTP(ctx, x.r.Header)
+	return x.http.host.OverHTTP(ctx, x.r.Header)
 }
 
 func (x *exchange) reject(status, code int, format string, args ...any) {
-	reject(x.w, status, x.id, &problem{code, fmt.Sprintf(format, args...)})
+	reject(x.w, status, x.id, &wire.Problem{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // modern serves a message of 2026-07-28 or later, which has no sessions: the
 // chat is the credential's.
 func (x *exchange) modern() {
-	if x.envelope.isAnswer() {
-		x.reject(http.StatusBadRequest, codeInvalidRequest, "since 2026-07-28 a client answers questions with another request, and not with a response")
+	if x.envelope.IsAnswer() {
+		x.reject(http.StatusBadRequest, wire.CodeInvalidRequest, "since 2026-07-28 a client answers questions with another request, and not with a response")
 		return
 	}
 	if x.id == nil {
@@ -139,11 +147,11 @@ func (x *exchange) modern() {
 	}
 	if x.method == string(mcp.MethodSubscriptionsListen) && !x.stream.events {
 		// It would be silent, and nobody would see when its client is gone.
-		x.reject(http.StatusNotAcceptable, codeInvalidRequest, "the client must accept text/event-stream to listen")
+		x.reject(http.StatusNotAcceptable, wire.CodeInvalidRequest, "the client must accept text/event-stream to listen")
 		return
 	}
-	if p := early(x.method, x.envelope.Params, true, false); p != nil {
-		reject(x.w, statusOf(p.code), x.id, p)
+	if p := wire.Early(x.method, x.envelope.Params, true, false); p != nil {
+		reject(x.w, statusOf(p.Code), x.id, p)
 		return
 	}
 	ch, leave, err := x.http.useChat(x.caller)
@@ -152,7 +160,7 @@ func (x *exchange) modern() {
 		return
 	}
 	x.after(leave)
-	sess := x.http.server.newSession(x.stream, ch, new(peer), x.id)
+	sess := wire.NewSession(x.http.host, x.stream, ch, new(wire.Peer), x.id)
 	ctx, cancel := context.WithCancelCause(x.http.ending)
 	defer cancel(nil)
 	x.run(x.traced(ctx), cancel, sess, statusOf)
@@ -173,7 +181,7 @@ func (x *exchange) headersAgree() bool {
 		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "the header %s is missing", mcp.HeaderProtocolVersion)
 		return false
 	case inBody == "":
-		x.reject(http.StatusBadRequest, codeInvalidParams, "_meta has no %s, which the header %s says is %q", mcp.MetaKeyProtocolVersion, mcp.HeaderProtocolVersion, inHeader)
+		x.reject(http.StatusBadRequest, wire.CodeInvalidParams, "_meta has no %s, which the header %s says is %q", mcp.MetaKeyProtocolVersion, mcp.HeaderProtocolVersion, inHeader)
 		return false
 	case inHeader != inBody:
 		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "the header %s is %q and the body says %q", mcp.HeaderProtocolVersion, inHeader, inBody)
@@ -193,7 +201,7 @@ func statusOf(code int) int {
 	switch code {
 	case mcp.METHOD_NOT_FOUND:
 		return http.StatusNotFound
-	case mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, mcp.UNSUPPORTED_PROTOCOL_VERSION, codeInvalidRequest, codeInvalidParams, codeParse:
+	case mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, mcp.UNSUPPORTED_PROTOCOL_VERSION, wire.CodeInvalidRequest, wire.CodeInvalidParams, wire.CodeParse:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK
@@ -210,7 +218,7 @@ func (x *exchange) older() {
 		return
 	}
 	if version != "" && !mcp.IsValidProtocolVersion(version) {
-		x.reject(http.StatusBadRequest, codeInvalidRequest, "the protocol version %q is not one of %s", version, strings.Join(mcp.ValidProtocolVersions, ", "))
+		x.reject(http.StatusBadRequest, wire.CodeInvalidRequest, "the protocol version %q is not one of %s", version, strings.Join(mcp.ValidProtocolVersions, ", "))
 		return
 	}
 	s := x.http.sessionOf(x.w, x.r, x.caller)
@@ -219,8 +227,8 @@ func (x *exchange) older() {
 	}
 	x.after(s.leave)
 	switch {
-	case x.envelope.isAnswer():
-		s.base.answer(x.envelope)
+	case x.envelope.IsAnswer():
+		s.base.Answer(x.envelope)
 		x.w.WriteHeader(http.StatusAccepted)
 	case x.id == nil:
 		s.notified(x.method, x.envelope.Params)
@@ -232,7 +240,7 @@ func (x *exchange) older() {
 
 // inSession serves a request of a session.
 func (x *exchange) inSession(s *httpSession) {
-	if p := early(x.method, x.envelope.Params, false, s.base.Initialized()); p != nil {
+	if p := wire.Early(x.method, x.envelope.Params, false, s.base.Initialized()); p != nil {
 		reject(x.w, http.StatusOK, x.id, p)
 		return
 	}
@@ -240,18 +248,18 @@ func (x *exchange) inSession(s *httpSession) {
 	defer cancel(nil)
 	p := &posted{id: string(x.id), cancel: cancel, stream: x.stream}
 	if !s.begin(p) {
-		x.reject(http.StatusBadRequest, codeInvalidRequest, sameID)
+		x.reject(http.StatusBadRequest, wire.CodeInvalidRequest, wire.SameID)
 		return
 	}
 	x.answered = func() { s.answered(p) }
 	x.after(func() { s.finish(p) })
-	sess := x.http.server.newSession(x.stream, s.chat, s.base.peer, nil)
+	sess := wire.NewSession(x.http.host, x.stream, s.chat, s.base.Peer, nil)
 	x.run(x.traced(ctx), cancel, sess, always200)
 }
 
 // initialize begins a session.
 func (x *exchange) initialize() {
-	if p := early(x.method, x.envelope.Params, false, false); p != nil {
+	if p := wire.Early(x.method, x.envelope.Params, false, false); p != nil {
 		reject(x.w, http.StatusOK, x.id, p)
 		return
 	}
@@ -263,7 +271,7 @@ func (x *exchange) initialize() {
 	defer s.leave()
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	reply := x.http.server.reply(x.traced(ctx), s.base, false, x.id, x.method, x.raw)
+	reply := x.http.host.Reply(x.traced(ctx), x.to(s.base, false))
 	if _, isError := reply.(mcp.JSONRPCError); isError || reply == nil || !x.http.keep(s) {
 		x.http.endSession(s)
 	} else {
@@ -271,14 +279,14 @@ func (x *exchange) initialize() {
 	}
 	done := make(chan answer, 1)
 	done <- x.encode(reply, always200)
-	defer x.stream.hurryAfter(x.http.ending, flush)()
+	defer x.stream.hurryAfter(x.http.ending, wire.FlushTime)()
 	x.http.logUnsent(x.finish(done))
 }
 
 // run gives the request to the library and serves its answer. It returns when
 // both have ended. A client that goes away cancels the request, and so does the
 // end of ctx; one that does not end then is left behind.
-func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess *session, status func(code int) int) {
+func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess *wire.Session, status func(code int) int) {
 	done := make(chan answer, 1)
 	ended := make(chan struct{})
 	go func() {
@@ -291,7 +299,7 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	}()
 	patience := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		x.stream.hurry(time.Now().Add(x.http.leaves + flush))
+		x.stream.hurry(time.Now().Add(x.http.leaves + wire.FlushTime))
 		time.AfterFunc(x.http.leaves, func() {
 			close(patience)
 			x.stream.close()
@@ -299,7 +307,7 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	})
 	err := x.finish(done)
 	if err != nil {
-		cancel(errCancelled)
+		cancel(wire.ErrCancelled)
 		x.http.logUnsent(err)
 	}
 	x.after(func() { x.caller.drop(x.kept) })
@@ -338,16 +346,16 @@ func (x *exchange) finish(done <-chan answer) error {
 }
 
 // work has the request worked on when there is a place for it.
-func (x *exchange) work(ctx context.Context, sess *session, status func(int) int) answer {
-	p := x.caller.slots.of(x.method)
-	if !p.take(ctx) {
-		if errors.Is(context.Cause(ctx), errCancelled) {
+func (x *exchange) work(ctx context.Context, sess *wire.Session, status func(int) int) answer {
+	ctx, leave, ok := x.caller.slots.Enter(ctx, x.method)
+	if !ok {
+		if errors.Is(context.Cause(ctx), wire.ErrCancelled) {
 			return answer{}
 		}
-		return x.encode(rejection(x.id, &problem{codeBusy, notLookedAt}), status)
+		return x.encode(wire.Rejection(x.id, &wire.Problem{Code: wire.CodeBusy, Message: wire.NotLookedAt}), status)
 	}
-	defer p.give()
-	a := x.encode(x.http.server.reply(context.WithValue(ctx, slotKey{}, p), sess, true, x.id, x.method, x.raw), status)
+	defer leave()
+	a := x.encode(x.http.host.Reply(ctx, x.to(sess, true)), status)
 	if len(a.message) <= piece {
 		return a
 	}
@@ -368,10 +376,8 @@ func (x *exchange) encode(reply mcp.JSONRPCMessage, status func(int) int) answer
 		a.status = status(e.Error.Code)
 	}
 	var err error
-	if a.message, err = encodeMessage(reply); err != nil {
-		ref := newCallID()
-		x.http.logger.Error("an answer cannot be encoded", "call", ref, "err", err)
-		a.message, _ = json.Marshal(mcp.NewJSONRPCError(mcp.NewRequestId(x.id), codeInternal, internalMessage(ref), nil))
+	if a.message, err = wire.Encode(reply); err != nil {
+		a.message, _ = json.Marshal(wire.Rejection(x.id, wire.Internal(x.http.logger, "an answer cannot be encoded", err)))
 	}
 	return a
 }
@@ -380,12 +386,10 @@ func (x *exchange) encode(reply mcp.JSONRPCMessage, status func(int) int) answer
 func (x *exchange) failed(err error) {
 	if errors.Is(err, errTooMany) {
 		x.w.Header().Set("Retry-After", "1")
-		x.reject(http.StatusServiceUnavailable, codeBusy, "%v", err)
+		x.reject(http.StatusServiceUnavailable, wire.CodeBusy, "%v", err)
 		return
 	}
-	ref := newCallID()
-	x.http.logger.Error("a chat could not be started", "call", ref, "err", err)
-	x.reject(http.StatusInternalServerError, codeInternal, "%s", internalMessage(ref))
+	reject(x.w, http.StatusInternalServerError, x.id, wire.Internal(x.http.logger, "a chat could not be started", err))
 }
 
 // logUnsent tells of an answer that did not reach its client.

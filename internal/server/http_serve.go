@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const (
@@ -50,7 +52,7 @@ func (h *HTTP) Serve(ctx context.Context, l net.Listener, secure *tls.Config) er
 		h.Close()
 		// Every request has ended; what is left are connections without one, and
 		// those whose answers are on their way.
-		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), flush)
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), wire.FlushTime)
 		defer cancel()
 		if stop := srv.Shutdown(rest); stop != nil && !errors.Is(stop, context.DeadlineExceeded) {
 			err = stop

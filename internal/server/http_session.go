@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const (
@@ -43,8 +45,8 @@ type httpSession struct {
 	id     string
 	caller *caller
 	from   netip.Prefix // where it was begun
-	chat   *chat
-	base   *session        // what the client said; its requests have sessions of their own
+	chat   wire.Chat
+	base   *wire.Session   // what the client said; its requests have sessions of their own
 	ctx    context.Context // done when the session ends
 	cancel context.CancelCauseFunc
 
@@ -64,7 +66,7 @@ func (h *HTTP) newHTTPSession(c *caller, r *http.Request) (*httpSession, error) 
 	if !h.makeRoom(c) {
 		return nil, errTooMany
 	}
-	ch, err := h.server.newChatOf(c.person, c.origin, "http", "until this client closes")
+	ch, err := h.host.Open(wire.Client{Transport: "http", Ends: "until this client closes", Person: c.person, Origin: c.origin})
 	if err != nil {
 		c.mu.Lock()
 		c.sessions--
@@ -76,8 +78,8 @@ func (h *HTTP) newHTTPSession(c *caller, r *http.Request) (*httpSession, error) 
 		inFlight: make(map[string]*posted),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(h.ending)
-	s.base = h.server.newSession(s, ch, new(peer), nil)
-	ch.listen(s.base)
+	s.base = wire.NewSession(h.host, s, ch, new(wire.Peer), nil)
+	ch.Listen(s.base)
 	return s, nil
 }
 
@@ -180,13 +182,13 @@ func (h *HTTP) endSession(s *httpSession) {
 	for _, st := range streams {
 		st.close()
 	}
-	s.chat.unlisten(s.base)
-	s.base.close()
+	s.chat.Unlisten(s.base)
+	s.base.Close()
 	s.caller.mu.Lock()
 	s.caller.sessions--
 	s.caller.mu.Unlock()
 	if unused {
-		h.server.endChat(s.chat)
+		s.chat.Close()
 	}
 }
 
@@ -227,7 +229,7 @@ func (s *httpSession) leave() {
 	last := s.ended && s.using == 0
 	s.mu.Unlock()
 	if last {
-		s.http.server.endChat(s.chat)
+		s.chat.Close()
 	}
 }
 
@@ -283,14 +285,14 @@ func (s *httpSession) notified(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
 		if s.base.Initialized() {
-			s.base.ready()
+			s.base.Ready()
 		}
 	case "notifications/cancelled":
 		s.mu.Lock()
-		p := s.inFlight[cancelledID(params)]
+		p := s.inFlight[wire.CancelledID(params)]
 		s.mu.Unlock()
 		if p != nil {
-			p.cancel(errCancelled)
+			p.cancel(wire.ErrCancelled)
 		}
 	}
 }

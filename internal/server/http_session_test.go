@@ -242,10 +242,10 @@ func TestHTTPNewsOfEndedStream(t *testing.T) {
 	in := s.http.sessions[c.session]
 	broken := s.http.newStream(httptest.NewRecorder(), true)
 	in.wait(broken)
-	in.send(map[string]any{"method": "first"})
-	in.send(map[string]any{"method": "second"})
+	in.Send(map[string]any{"method": "first"})
+	in.Send(map[string]any{"method": "second"})
 	in.unwait(broken)
-	in.send(map[string]any{"method": "third"})
+	in.Send(map[string]any{"method": "third"})
 	if broken.put("more") == nil {
 		t.Error("a stream that ended takes more")
 	}

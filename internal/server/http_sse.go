@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 // stream.
 type sseConn struct {
 	caller *caller
-	conn   *conn
+	conn   *wire.Conn
 	ctx    context.Context // of its calls
 
 	mu    sync.Mutex // one message after the other
@@ -37,16 +39,19 @@ type sseConn struct {
 	over    bool          // no more of them
 }
 
-// keep counts a large message that waits to be written.
+// keep counts a message that waits to be written, if it is large.
 func (s *sseConn) keep(ctx context.Context, message []byte) error {
+	if len(message) <= piece {
+		return nil
+	}
 	if !s.caller.keep(ctx, len(message)) {
-		return errCancelled
+		return wire.ErrCancelled
 	}
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
 	if s.over {
 		s.caller.drop(len(message))
-		return errNoOutput
+		return wire.ErrNoOutput
 	}
 	s.kept[&message[0]] = len(message)
 	return nil
@@ -89,14 +94,12 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	r, leave := attend(r)
 	defer leave()
-	ch, err := h.server.newChatOf(c.person, c.origin, "sse", "until this client closes")
+	ch, err := h.host.Open(wire.Client{Transport: "sse", Ends: "until this client closes", Person: c.person, Origin: c.origin})
 	if err != nil {
-		ref := newCallID()
-		h.logger.Error("a chat could not be started", "call", ref, "err", err)
-		refuse(w, http.StatusInternalServerError, internalMessage(ref))
+		refuse(w, http.StatusInternalServerError, wire.Internal(h.logger, "a chat could not be started", err).Message)
 		return
 	}
-	defer h.server.endChat(ch)
+	defer ch.Close()
 
 	calls, end := context.WithCancelCause(h.ending)
 	defer end(nil)
@@ -109,11 +112,11 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 	s.mu.Lock() // what is posted waits until the connection is there
-	calm := out.stream.hurryAfter(h.ending, flush)
+	calm := out.stream.hurryAfter(h.ending, wire.FlushTime)
 	err = out.raw([]byte(eventHead("endpoint") + h.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
 	calm()
 	if err == nil {
-		s.conn = h.server.newConn(ch, out, share{slots: c.slots, full: fullSSE, most: mostSSE, keep: s.keep})
+		s.conn = wire.NewConn(h.host, ch, out, wire.Share{Slots: c.slots, Full: fullSSE, Most: mostSSE, Keep: s.keep})
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -122,14 +125,14 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 
-	defer out.stream.hurryAfter(h.ending, ending+flush)() // calls get their time
+	defer out.stream.hurryAfter(h.ending, wire.EndTime+wire.FlushTime)() // calls get their time
 	h.serveSSE(r, s, out)
 	h.dropSSE(id)
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
-	end(errCancelled) // unless the server ends, which was the cause then
-	s.conn.end(out)
+	end(wire.ErrCancelled) // unless the server ends, which was the cause then
+	s.conn.End(out)
 	out.shut()
 	s.forget()
 }
@@ -151,9 +154,9 @@ func (h *HTTP) serveSSE(r *http.Request, s *sseConn, out *eventWriter) {
 	for {
 		select {
 		case <-t.C:
-			_ = s.conn.out.put(nil)
-		case <-s.conn.out.broken:
-			h.logUnsent(s.conn.out.failure())
+			s.conn.Beat()
+		case <-s.conn.Broken():
+			h.logUnsent(s.conn.Failure())
 			return
 		case <-r.Context().Done():
 			out.stream.hurry(time.Now()) // nobody reads
@@ -218,8 +221,8 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 			release()
 		}
 	}()
-	data = trimLine(data)
-	e, id, wrong := frame(data)
+	data = wire.TrimLine(data)
+	e, id, wrong := wire.Frame(data)
 	if wrong != nil {
 		reject(w, http.StatusBadRequest, id, wrong)
 		return
@@ -228,7 +231,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	ended := s.ended || s.conn == nil
 	if !ended {
 		taken = true // and counted until it is done
-		s.conn.take(h.server.opts.Spans.OverHTTP(s.ctx, r.Header), e, id, data, release)
+		s.conn.Take(h.host.OverHTTP(s.ctx, r.Header), e, id, data, release)
 	}
 	s.mu.Unlock()
 	if ended {
@@ -253,7 +256,7 @@ func (e *eventWriter) Write(line []byte) (int, error) {
 	defer e.wrote(line)
 	event := [][]byte{[]byte(": \n\n")}
 	if len(line) > 0 {
-		event = [][]byte{[]byte(eventHead("message")), trimLine(line), []byte(eventTail)}
+		event = [][]byte{[]byte(eventHead("message")), wire.TrimLine(line), []byte(eventTail)}
 	}
 	if err := e.raw(event...); err != nil {
 		return 0, err
@@ -265,7 +268,7 @@ func (e *eventWriter) raw(parts ...[]byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return errNoOutput
+		return wire.ErrNoOutput
 	}
 	if err := e.stream.begin(); err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const (
@@ -50,15 +52,15 @@ func (h *HTTP) newStream(w http.ResponseWriter, events bool) *stream {
 	return &stream{w: w, control: http.NewResponseController(w), reads: h.reads, rate: h.rate, events: events, more: make(chan struct{}, 1)}
 }
 
-func (st *stream) send(message any) { _ = st.put(message) }
+func (st *stream) Send(message any) { _ = st.put(message) }
 
-func (st *stream) sendWhenRoom(_ context.Context, message any) error { return st.put(message) }
+func (st *stream) SendWhenRoom(_ context.Context, message any) error { return st.put(message) }
 
-func (st *stream) asks() bool { return st.events }
+func (st *stream) Asks() bool { return st.events }
 
 // put queues a message, or says why it cannot be sent here.
 func (st *stream) put(message any) error {
-	b, err := encodeMessage(message)
+	b, err := wire.Encode(message)
 	if err != nil {
 		return err
 	}
@@ -68,11 +70,11 @@ func (st *stream) put(message any) error {
 	case !st.events:
 		return errNoStream
 	case st.closed:
-		return errClosed
+		return wire.ErrClosed
 	case st.size > 0 && st.size+len(b) > maxWaiting:
 		st.over = true
 		st.wake()
-		return errNotRead
+		return wire.ErrNotRead
 	}
 	st.queue = append(st.queue, b)
 	st.size += len(b)
@@ -96,7 +98,7 @@ func (st *stream) take(last bool) (all [][]byte, err error) {
 	st.queue, st.size = nil, 0
 	st.closed = st.closed || last
 	if st.over {
-		err = errNotRead
+		err = wire.ErrNotRead
 	}
 	return all, err
 }
@@ -230,7 +232,7 @@ func (st *stream) serve(gone <-chan struct{}, done <-chan answer, beat time.Dura
 				return err
 			}
 			if st.isClosed() {
-				return errClosed
+				return wire.ErrClosed
 			}
 		case <-t.C:
 			if err := st.sign(); err != nil {
@@ -242,7 +244,7 @@ func (st *stream) serve(gone <-chan struct{}, done <-chan answer, beat time.Dura
 			}
 			return st.finish(a)
 		case <-gone:
-			return errClosed
+			return wire.ErrClosed
 		}
 	}
 }

@@ -38,7 +38,7 @@ func newSite(t *testing.T, w *world, change ...func(*HTTPOptions)) *site {
 	for _, f := range change {
 		f(&o)
 	}
-	h, err := w.srv.HTTP(o)
+	h, err := NewHTTP(w.srv, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // The conversations of testdata/wire are the same over HTTP, message by message,
@@ -116,13 +117,13 @@ func streamable(t *testing.T, s *site) *talker {
 			if err := json.Unmarshal([]byte(line), &m); err != nil {
 				t.Fatal(err)
 			}
-			if stop := open[cancelledID(m.Params)]; stop != nil && m.Method == "notifications/cancelled" {
+			if stop := open[wire.CancelledID(m.Params)]; stop != nil && m.Method == "notifications/cancelled" {
 				stop() // which is how the newer era does it here
 				return
 			}
 			ctx, stop := context.WithCancel(context.Background())
 			t.Cleanup(stop)
-			modern := isModern(m.Params)
+			modern := wire.IsModern(m.Params)
 			if modern {
 				open[string(m.ID)] = stop
 			}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
@@ -30,10 +30,10 @@ func TestNotRead(t *testing.T) {
 				in, input := io.Pipe()
 				unread, out := io.Pipe()
 				ended := make(chan error, 1)
-				go func() { ended <- w.srv.ServeStdio(ctx, in, out) }()
+				go func() { ended <- wire.ServeStdio(ctx, w.srv, in, out) }()
 				// All of it is taken.
 				io.WriteString(input, hello)
-				for i := range 2 * maxConcurrent {
+				for i := range 2 * cap(wire.NewSlots().Work) {
 					fmt.Fprintf(input, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", i+1)
 				}
 				synctest.Wait()
@@ -67,7 +67,7 @@ func TestPiledUp(t *testing.T) {
 	unread, out := io.Pipe()
 	defer unread.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- w.srv.ServeStdio(t.Context(), in, out); in.Close() }()
+	go func() { ended <- wire.ServeStdio(t.Context(), w.srv, in, out); in.Close() }()
 	id := strings.Repeat("i", 1<<20)
 	for sent := 0; ; sent++ {
 		if _, err := fmt.Fprintf(input, `{"jsonrpc":"2.0","id":%q}`+"\n", id); err != nil {
@@ -77,8 +77,8 @@ func TestPiledUp(t *testing.T) {
 			t.Fatalf("the server took %d messages of 1 MiB, each of which it answers with as much", sent)
 		}
 	}
-	if err := <-ended; !errors.Is(err, errNotRead) {
-		t.Errorf("ServeStdio = %v, want %v", err, errNotRead)
+	if err := <-ended; !errors.Is(err, wire.ErrNotRead) {
+		t.Errorf("ServeStdio = %v, want %v", err, wire.ErrNotRead)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestEnded(t *testing.T) {
 				in, input := io.Pipe()
 				var out logBuffer
 				ended := make(chan error, 1)
-				go func() { ended <- w.srv.ServeStdio(ctx, in, &out) }()
+				go func() { ended <- wire.ServeStdio(ctx, w.srv, in, &out) }()
 				meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"n","version":"2"},"io.modelcontextprotocol/clientCapabilities":{}}`
 				fmt.Fprintf(input, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"capability_packs_list","arguments":{},%s}}`+"\n", meta)
 				synctest.Wait()
@@ -138,67 +138,18 @@ func TestEnded(t *testing.T) {
 					t.Errorf("ServeStdio = %v, want nil", err)
 				}
 				took := time.Since(start)
-				if got := <-cause; !errors.Is(got, errEnded) {
-					t.Errorf("the call's context ended by %v, want %v", got, errEnded)
+				if got := <-cause; !errors.Is(got, wire.ErrEnded) {
+					t.Errorf("the call's context ended by %v, want %v", got, wire.ErrEnded)
 				}
 				if !stubborn && took != 0 {
 					t.Errorf("it ended after %s, want at once", took)
 				}
-				if stubborn && took > ending {
-					t.Errorf("it ended after %s, want at most %s", took, ending)
+				if stubborn && took > wire.EndTime {
+					t.Errorf("it ended after %s, want at most %s", took, wire.EndTime)
 				}
 				close(release)
 				input.Close()
 			})
 		})
 	}
-}
-
-// gated is a writer that waits before each write.
-type gated struct {
-	gate chan struct{}
-	buf  bytes.Buffer
-}
-
-func (g *gated) Write(p []byte) (int, error) {
-	<-g.gate
-	return g.buf.Write(p)
-}
-
-// What waits for room comes after what was there, and as soon as there is room;
-// and when nobody waits for it any more it goes in all the same.
-func TestOutboxRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &gated{gate: make(chan struct{})}
-		o := newOutbox(g, fullOutput, maxOutput)
-		if err := o.put(make([]byte, fullOutput)); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error, 1)
-		go func() { done <- o.putWhenRoom(t.Context(), []byte("second"), func() {}) }()
-		synctest.Wait()
-		select {
-		case err := <-done:
-			t.Fatalf("putWhenRoom did not wait: %v", err)
-		default:
-		}
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := o.putWhenRoom(gone, []byte("first "), func() {}); err != nil {
-			t.Errorf("putWhenRoom without waiting = %v, want nil", err)
-		}
-		g.gate <- struct{}{}
-		if err := <-done; err != nil {
-			t.Errorf("putWhenRoom = %v, want nil", err)
-		}
-		o.close()
-		if err := o.put([]byte("late")); !errors.Is(err, errNoOutput) {
-			t.Errorf("put after close = %v, want %v", err, errNoOutput)
-		}
-		close(g.gate)
-		<-o.done
-		if got := g.buf.String()[fullOutput:]; got != "first second" {
-			t.Errorf("after the first was written %q, want %q", got, "first second")
-		}
-	})
 }

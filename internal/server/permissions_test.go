@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const deploy = `
@@ -179,11 +180,11 @@ func TestGrantsAreForTrustedPacks(t *testing.T) {
 // asks finds out what a tool may touch.
 func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions {
 	t.Helper()
-	ch, err := w.srv.newChat("test", "")
+	ch, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.srv.endChat(ch) })
+	t.Cleanup(func() { ch.Close() })
 	c := &call{chat: ch, catalog: w.lib.Catalog(t.Context())}
 	pack, err := c.catalog.Lookup("acme/deploy")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -153,7 +154,7 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 	}
 	for name := range p.Arguments {
 		if name != known {
-			return nil, &rpcError{code: codeInvalidParams, message: fmt.Sprintf("the prompt %q has no argument %q", safetext.Line(p.Name), safetext.Line(name))}
+			return nil, &rpcError{code: wire.CodeInvalidParams, message: fmt.Sprintf("the prompt %q has no argument %q", safetext.Line(p.Name), safetext.Line(name))}
 		}
 	}
 	spans.From(ctx).Prompt(p.Name)
@@ -178,7 +179,7 @@ func promptOf(catalog *packs.Catalog, name string) *packs.Pack {
 }
 
 func noPrompt(name string) *rpcError {
-	return &rpcError{code: codeInvalidParams, message: fmt.Sprintf("there is no prompt %q", shorten(safetext.Line(name), 100))}
+	return &rpcError{code: wire.CodeInvalidParams, message: fmt.Sprintf("there is no prompt %q", shorten(safetext.Line(name), 100))}
 }
 
 // prepareInvocation finds out what a pack's prompt says.

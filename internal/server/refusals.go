@@ -7,6 +7,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // refused records a call that was refused before anybody was asked: why, and
@@ -34,7 +35,7 @@ func (s *Server) refused(by gate.Caller, method string, args json.RawMessage, er
 // refusedEarly is refused for a request that is no call yet.
 func (s *Server) refusedEarly(ctx context.Context, method string, args json.RawMessage, err error) {
 	if ch, sess, ok := chatOf(ctx); ok {
-		s.refused(s.caller(ctx, newCallID(), ch, sess), method, args, err)
+		s.refused(s.caller(ctx, wire.NewReference(), ch, sess), method, args, err)
 	}
 }
 

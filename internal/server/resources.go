@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // mimeDirectory is the type of a resource that is a folder.
@@ -151,7 +152,7 @@ func (s *Server) listTemplates(_ context.Context, r *frontRequest) (mcp.ResultMe
 func notFound(r *frontRequest, uri string) *rpcError {
 	code := mcp.RESOURCE_NOT_FOUND
 	if r.modern || r.method != string(mcp.MethodResourcesRead) {
-		code = codeInvalidParams // and so in either era for the extension's methods
+		code = wire.CodeInvalidParams // and so in either era for the extension's methods
 	}
 	return &rpcError{code: code, message: "there is no such resource", data: map[string]any{"uri": uri}}
 }

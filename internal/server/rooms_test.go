@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // Whose chat it is, is not the client's to say.
@@ -97,16 +99,13 @@ func TestClientSaysTooMuch(t *testing.T) {
 			t.Errorf("%s: a long name got %.200v", name, reply)
 		}
 	}
-	var peers []*session
-	s.http.mu.Lock()
-	for _, h := range s.http.sessions {
-		peers = append(peers, h.base)
+	var peers []*wire.Session
+	for _, c := range w.srv.everyChat() {
+		for _, l := range c.everyListener() {
+			peers = append(peers, l.(*wire.Session))
+		}
 	}
-	for _, c := range s.http.onSSE {
-		peers = append(peers, c.conn.legacy)
-	}
-	s.http.mu.Unlock()
-	if len(peers) != 2 {
+	if len(peers) != 3 {
 		t.Errorf("%d sessions are kept, want one of each transport: who was refused has none", len(peers))
 	}
 	for _, p := range peers {
@@ -116,7 +115,7 @@ func TestClientSaysTooMuch(t *testing.T) {
 				t.Errorf("%q is kept, want %d characters without the token", got, maxClientName)
 			}
 		}
-		if caps.Experimental != nil || !canAsk(caps) {
+		if caps.Experimental != nil || !p.CanAsk() {
 			t.Errorf("the capabilities %+v are kept", caps)
 		}
 	}

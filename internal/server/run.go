@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -111,7 +112,7 @@ func (r *run) action(req gate.Request) *action {
 		defer func() { step.End(err != nil) }()
 		var release func()
 		progress := r.server.telling(ctx, r.call, "waiting for other programs to end")
-		aside(ctx, func() { release, err = r.place(ctx, claimOf(permit, req.Run)) })
+		wire.Aside(ctx, func() { release, err = r.place(ctx, claimOf(permit, req.Run)) })
 		progress.stop()
 		if err != nil {
 			return nil, err

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -306,6 +305,3 @@ func icons() []mcp.Icon {
 // icon is a parcel, in a colour that is seen on light and dark.
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#c2762e" stroke-width="2" stroke-linejoin="round">` +
 	`<path d="M12 2 21 7v10l-9 5-9-5V7z"/><path d="M3 7l9 5 9-5M12 12v10M7.5 4.5l9 5"/></svg>`
-
-// newCallID names one call in the logs.
-func newCallID() string { return "call-" + rand.Text()[:12] }

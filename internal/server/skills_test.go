@@ -20,6 +20,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 func sumOf(data string) string {
@@ -191,8 +192,8 @@ func TestSkillThatGrew(t *testing.T) {
 	if entries, _ := w.all("skills/list", "skills", nil); len(entries) != 0 {
 		t.Errorf("with a byte more there are %d skills, want none", len(entries))
 	}
-	if code, _ := w.refused(false, "skills/get", map[string]any{"uri": "skill://triage/SKILL.md"}); code != codeInvalidParams {
-		t.Errorf("skills/get: %d, want %d", code, codeInvalidParams)
+	if code, _ := w.refused(false, "skills/get", map[string]any{"uri": "skill://triage/SKILL.md"}); code != wire.CodeInvalidParams {
+		t.Errorf("skills/get: %d, want %d", code, wire.CodeInvalidParams)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // A reader of wires: ServeStdio over the whole of an input, and its replies as
@@ -21,7 +22,7 @@ import (
 func serveAll(t *testing.T, srv *Server, input io.Reader) []string {
 	t.Helper()
 	var out logBuffer
-	if err := srv.ServeStdio(t.Context(), input, &out); err != nil {
+	if err := wire.ServeStdio(t.Context(), srv, input, &out); err != nil {
 		t.Fatalf("ServeStdio = %v", err)
 	}
 	text := strings.TrimSpace(out.String())
@@ -343,47 +344,6 @@ func TestDuplicateID(t *testing.T) {
 	}
 }
 
-// Whoever has a reply may use its id again, as scripts do that always say 1: the
-// id is free before the reply is out, and what the request takes up is not.
-func TestSameIDAgain(t *testing.T) {
-	w := newWorld(t, triage)
-	ch, err := w.srv.newChat("stdio", "until this client closes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.srv.endChat(ch)
-	c := w.srv.newConn(ch, io.Discard, share{slots: newSlots(), full: fullOutput, most: maxOutput})
-	defer c.out.close()
-	end := func(error) {}
-	for i, m := range []string{`"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`, `"method":"ping"`} {
-		raw := []byte(`{"jsonrpc":"2.0","id":1,` + m + `}`)
-		e, id, _ := frame(raw)
-		r := &request{size: len(raw), cancel: end}
-		if p := c.admit("1", r); p != nil {
-			t.Fatal(p.message)
-		}
-		if c.admit("1", &request{cancel: end}) == nil {
-			t.Error("an id is taken twice")
-		}
-		c.handle(t.Context(), c.legacy, id, *e.Method, raw, func() { c.answered("1", r) })
-		if c.count() != 1 || c.held != len(raw) {
-			t.Errorf("%d requests with %d bytes count, want the one", c.count(), c.held)
-		}
-		next := &request{cancel: end}
-		if p := c.admit("1", next); p != nil {
-			t.Fatalf("message %d: the id of a request that is answered: %s", i, p.message)
-		}
-		c.release("1", r)
-		if c.inFlight["1"] != next {
-			t.Error("the end of a request frees the id of the next one")
-		}
-		c.release("1", next)
-	}
-	if c.count() != 0 || c.held != 0 {
-		t.Errorf("%d requests with %d bytes are left", c.count(), c.held)
-	}
-}
-
 func letGo(t *testing.T, w *world) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.space(), "go"), nil, 0o644); err != nil {
@@ -435,7 +395,7 @@ func TestServeStdioStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	in, _ := io.Pipe()
-	if err := w.srv.ServeStdio(ctx, in, io.Discard); err != nil {
+	if err := wire.ServeStdio(ctx, w.srv, in, io.Discard); err != nil {
 		t.Errorf("ServeStdio with a context that is done = %v, want nil", err)
 	}
 	if !alive(t, pid) {
@@ -450,7 +410,7 @@ func TestManyQuestions(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = func(string, map[string]any) map[string]any { return nil }
 	w.initialize()
-	const calls = 3 * maxConcurrent
+	calls := 3 * cap(wire.NewSlots().Work)
 	for i := range calls {
 		w.send(map[string]any{"id": 1000 + i, "method": "tools/call", "params": map[string]any{
 			"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"},
@@ -504,16 +464,16 @@ func TestTooManyRequests(t *testing.T) {
 	w.answer = func(string, map[string]any) map[string]any { return nil }
 	w.initialize()
 	busy := 0
-	for i := range maxInFlight + 10 {
+	for i := range wire.MaxInFlight + 10 {
 		w.send(map[string]any{"id": 10_000 + i, "method": "tools/call", "params": map[string]any{
 			"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"},
 		}})
 	}
-	for range maxInFlight + 10 {
+	for range wire.MaxInFlight + 10 {
 		m := <-w.lines
 		if e, ok := m["error"].(map[string]any); ok {
 			busy++
-			if e["code"] != float64(codeBusy) {
+			if e["code"] != float64(wire.CodeBusy) {
 				t.Errorf("%v came, want that the server is busy", m)
 			}
 		}
@@ -581,7 +541,7 @@ func TestOutputGone(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&input, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
 	}
-	if err := w.srv.ServeStdio(t.Context(), strings.NewReader(input.String()), gone); err != nil {
+	if err := wire.ServeStdio(t.Context(), w.srv, strings.NewReader(input.String()), gone); err != nil {
 		t.Errorf("ServeStdio = %v, want nil", err)
 	}
 }

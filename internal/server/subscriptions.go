@@ -11,12 +11,10 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const (
-	// maxSubscriptions is how many resources one client, or one stream of
-	// 2026-07-28, can subscribe to at once.
-	maxSubscriptions = 100
 	// maxWatched is how many resources a chat can have watched for all of them.
 	maxWatched = 200
 	// maxListens is how many streams of 2026-07-28 a chat can have for news at once.
@@ -37,106 +35,35 @@ type look struct {
 	modified time.Time
 }
 
-var (
-	errTooManySubscriptions = errors.New("too many subscriptions; end some of them first")
-	errTooManyListens       = errors.New("too many streams for news are open; end some of them first")
-)
+var errTooManyListens = errors.New("too many streams for news are open; end some of them first")
 
-// SubscribeToResourceErr is called for resources/subscribe, and for each URI of
-// a stream, which goes on without those that lead nowhere: its acknowledgement
-// says which there are.
-func (s *session) SubscribeToResourceErr(uri string) error {
-	err := s.subscribe(uri)
-	if s.listenID != nil {
-		return nil
+// ResourceKey is the one spelling of a resource's URI: however it is spelled, it is
+// one file.
+func (c *chat) ResourceKey(uri string) (key string, err error) {
+	u, ok := parseURI(uri)
+	if !ok {
+		return "", errNoResource
 	}
-	return err
+	return u.String(), nil
 }
 
-// subscribe takes a place before it looks: a client that has none left has no
-// work done for it.
-func (s *session) subscribe(uri string) error {
-	u, ok := parseURI(uri)
+// Watch looks at a resource from now on, as long as anybody is subscribed to it.
+func (c *chat) Watch(key string) error {
+	u, ok := parseURI(key)
 	if !ok {
 		return errNoResource
 	}
-	key := u.String() // however it is spelled, it is one file
-	took, err := s.takePlace(key, uri)
-	if err != nil || !took {
-		return err
-	}
-	now, err := s.chat.server.look(s.chat, s.chat.server.catalog(context.Background(), s.chat), u)
+	now, err := c.server.look(c, c.server.catalog(context.Background(), c), u)
 	if err != nil {
-		s.UnsubscribeFromResource(uri)
 		return err
 	}
-	s.chat.watch(key, now)
+	c.watch(key, now)
 	return nil
 }
 
-// takePlace notes a subscription; it took none when the client has it already.
-func (s *session) takePlace(key, uri string) (took bool, err error) {
-	p := s.peer
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.uris[key] != "":
-		return false, nil
-	case len(p.uris) >= maxSubscriptions || !s.chat.addSubscriber(key):
-		return false, errTooManySubscriptions
-	case p.uris == nil:
-		p.uris = make(map[string]string)
-	}
-	p.uris[key] = uri
-	return true, nil
-}
-
-// SubscribeToResource is what the library would call if there were no errors.
-func (s *session) SubscribeToResource(uri string) { _ = s.SubscribeToResourceErr(uri) }
-
-// UnsubscribeFromResource is called for resources/unsubscribe, and at the end
-// of a stream.
-func (s *session) UnsubscribeFromResource(uri string) {
-	u, ok := parseURI(uri)
-	if !ok {
-		return
-	}
-	key := u.String()
-	s.peer.mu.Lock()
-	defer s.peer.mu.Unlock()
-	if s.uris[key] == "" {
-		return
-	}
-	delete(s.uris, key)
-	s.chat.dropSubscriber(key)
-}
-
-// SubscribedResources returns the URIs that the client subscribed to, as it
-// spelled them.
-func (p *peer) SubscribedResources() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Sorted(maps.Values(p.uris))
-}
-
-// IsSubscribedToResource reports whether the client subscribed to a URI.
-func (p *peer) IsSubscribedToResource(uri string) bool { return p.spelled(uri) != "" }
-
-// spelled is a URI as the client spelled it when it subscribed; empty when it
-// did not.
-func (p *peer) spelled(uri string) string {
-	u, ok := parseURI(uri)
-	if !ok {
-		return ""
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.uris[u.String()]
-}
-
-// addSubscriber counts one more client that wants to know of a resource. It
+// AddSubscriber counts one more client that wants to know of a resource. It
 // returns false when the chat has too many resources for one more.
-func (c *chat) addSubscriber(key string) bool {
+func (c *chat) AddSubscriber(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.subscribers[key] == 0 {
@@ -152,7 +79,8 @@ func (c *chat) addSubscriber(key string) bool {
 	return true
 }
 
-func (c *chat) dropSubscriber(key string) {
+// DropSubscriber takes back what AddSubscriber counted.
+func (c *chat) DropSubscriber(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.subscribers[key] {
@@ -249,8 +177,8 @@ func lookAt(dir *packfs.Dir, name string) (look, error) {
 	return look{size: info.Size(), modified: info.ModTime()}, nil
 }
 
-// watch looks at a resource from now on, as long as anybody is subscribed to it.
-// One goroutine of the chat looks at all of them; endChat waits for it.
+// watch looks at a resource from now on. One goroutine of the chat looks at all of
+// them; Close waits for it.
 func (c *chat) watch(key string, now look) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,7 +238,7 @@ func (c *chat) lookOnce(before map[string]look) {
 		}
 		c.mu.Unlock()
 		if still {
-			c.tell(note{method: mcp.MethodNotificationResourceUpdated, uri: uri})
+			c.tell(wire.Note{Method: mcp.MethodNotificationResourceUpdated, URI: uri})
 		}
 	}
 }

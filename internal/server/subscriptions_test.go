@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // listen opens a stream of 2026-07-28 for some resources, and returns those that
@@ -38,7 +41,7 @@ func TestSubscriptionsAreOfFiles(t *testing.T) {
 	if len(got) != 1 || got[0] != odder {
 		t.Errorf("the other stream has %q, want %s", got, odder)
 	}
-	ch := s.http.callers[0].chat
+	ch := s.http.callers[0].chat.(*chat)
 	watched := func() int {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
@@ -103,13 +106,13 @@ func TestSubscriptionsOfAChat(t *testing.T) {
 	}
 	listened := func() bool {
 		e, _ := c.ask("subscriptions/listen", map[string]any{"notifications": map[string]any{"resourceSubscriptions": uris[:1]}})["error"].(map[string]any)
-		return e == nil || e["code"] != float64(codeBusy)
+		return e == nil || e["code"] != float64(wire.CodeBusy)
 	}
 	if listened() {
 		t.Errorf("there are more than %d streams", maxListens)
 	}
 	last.stop()
-	ch := s.http.callers[0].chat
+	ch := s.http.callers[0].chat.(*chat)
 	s.until("a stream makes room", func() bool {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
@@ -132,15 +135,15 @@ func TestFullIsSeenFirst(t *testing.T) {
 	}
 	c.mu.Unlock()
 	// It is not there, which would be another error.
-	sess := w.srv.newSession(nil, c, new(peer), nil)
-	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); !errors.Is(err, errTooManySubscriptions) {
-		t.Errorf("SubscribeToResourceErr() = %v, want %v", err, errTooManySubscriptions)
+	sess := wire.NewSession(w.srv, nil, c, new(wire.Peer), nil)
+	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); err == nil || !strings.Contains(err.Error(), "too many subscriptions") {
+		t.Errorf("SubscribeToResourceErr() = %v, want that there are too many", err)
 	}
 	c.mu.Lock()
 	clear(c.subscribers)
 	c.mu.Unlock()
-	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); !errors.Is(err, errNoResource) || len(c.subscribers) != 0 || len(sess.uris) != 0 {
-		t.Errorf("SubscribeToResourceErr() = %v, and %v is kept", err, sess.uris)
+	if err := sess.SubscribeToResourceErr("skill://triage/not/there.md"); !errors.Is(err, errNoResource) || len(c.subscribers) != 0 || len(sess.SubscribedResources()) != 0 {
+		t.Errorf("SubscribeToResourceErr() = %v, and %v is kept", err, sess.SubscribedResources())
 	}
 }
 

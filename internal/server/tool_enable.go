@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const toolEnable = basePrefix + "enable_tools"
@@ -231,7 +232,7 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			if c.chat.disable(id) {
 				c.chat.setListed(s.toolsPrint(c.catalog, c.chat))
-				c.chat.tell(note{method: toolsChanged})
+				c.chat.tell(wire.Note{Method: toolsChanged})
 			}
 			return &enableResult{Tools: []enabledTool{}}, nil
 		},
@@ -377,7 +378,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	c.mu.Unlock()
 	if changed {
 		c.setListed(s.toolsPrint(cl.catalog, c))
-		c.tell(note{method: toolsChanged})
+		c.tell(wire.Note{Method: toolsChanged})
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -18,30 +19,28 @@ import (
 // The library has a hook for tracers. It does not see what is answered in front
 // of the library, makes two spans of a call, and puts the texts of errors, with
 // what the client wrote, into both.
-func (s *Server) traced(ctx context.Context, sess *session, id json.RawMessage, method string, raw []byte) (_ context.Context, ended func(mcp.JSONRPCMessage)) {
-	if s.opts.Spans == nil || id == nil {
+func (s *Server) traced(ctx context.Context, m wire.Message) (_ context.Context, ended func(mcp.JSONRPCMessage)) {
+	if s.opts.Spans == nil || m.ID == nil {
 		return ctx, untraced
 	}
-	var m struct {
-		Params struct {
-			Meta struct {
-				TraceParent string `json:"traceparent"`
-				TraceState  string `json:"tracestate"`
-				Version     string `json:"io.modelcontextprotocol/protocolVersion"`
-			} `json:"_meta"`
-		} `json:"params"`
+	var params struct {
+		Meta struct {
+			TraceParent string `json:"traceparent"`
+			TraceState  string `json:"tracestate"`
+			Version     string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
 	}
-	_ = json.Unmarshal(raw, &m) // what is not as it should be is not there
-	meta := m.Params.Meta
+	_ = json.Unmarshal(m.Params, &params) // what is not as it should be is not there
+	meta := params.Meta
 	ctx, span := s.opts.Spans.Begin(ctx, spans.Request{
-		Method: method, ID: string(id), Session: sess.chat.id,
+		Method: m.Method, ID: string(m.ID), Session: m.Session.SessionID(),
 		TraceParent: meta.TraceParent, TraceState: meta.TraceState,
 	})
 	if span == nil {
 		return ctx, untraced
 	}
 	return ctx, func(reply mcp.JSONRPCMessage) {
-		if v := cmp.Or(meta.Version, sess.ProtocolVersion()); mcp.IsValidProtocolVersion(v) {
+		if v := cmp.Or(meta.Version, m.Session.ProtocolVersion()); mcp.IsValidProtocolVersion(v) {
 			span.Version(v)
 		}
 		switch r := reply.(type) {

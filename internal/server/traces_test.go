@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -458,18 +459,19 @@ func TestSpansHaveNoPersons(t *testing.T) {
 func TestNoSpansCostNothing(t *testing.T) {
 	w := newWorld(t, triage)
 	w.initialize()
-	raw := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}}`)
-	id := json.RawMessage("1")
 	header := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}
-	ch, err := w.srv.newChat("test", "")
+	ch, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sess := w.srv.newSession(nil, ch, new(peer), nil)
+	m := wire.Message{
+		Session: wire.NewSession(w.srv, nil, ch, new(wire.Peer), nil), ID: json.RawMessage("1"), Method: "tools/call",
+		Params: json.RawMessage(`{"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}`),
+	}
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() {
 		ctx := w.srv.opts.Spans.OverHTTP(ctx, header)
-		ctx, ended := w.srv.traced(ctx, sess, id, "tools/call", raw)
+		ctx, ended := w.srv.traced(ctx, m)
 		span := spans.From(ctx)
 		span.Tool("x")
 		span.Call("x")

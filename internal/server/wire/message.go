@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// An envelope is what the transport needs of a message before the library has
+// An Envelope is what the transport needs of a message before the library has
 // it. Its values are parts of the line, as they were written.
-type envelope struct {
+type Envelope struct {
 	JSONRPC string
 	ID      json.RawMessage
 	Method  *string // nil: none
@@ -22,26 +22,26 @@ type envelope struct {
 	Error   json.RawMessage
 }
 
-// A problem is why a message is refused, as JSON-RPC says it.
-type problem struct {
-	code    int
-	message string
+// A Problem is why a message is refused, as JSON-RPC says it.
+type Problem struct {
+	Code    int
+	Message string
 }
 
 // notAMessage is JSON that is none of the three kinds of message.
-var notAMessage = &problem{codeInvalidRequest, "the message is not a JSON-RPC request, notification or response"}
+var notAMessage = &Problem{CodeInvalidRequest, "the message is not a JSON-RPC request, notification or response"}
 
 // parse reads the top level of a message. The names in it must be exact and
 // stand there once: the library's decoder would take "ID" for "id", and the
 // last of two. With a problem, the ID is there if it could be read.
-func parse(data []byte) (e envelope, _ *problem) {
+func parse(data []byte) (e Envelope, _ *Problem) {
 	switch {
 	case !utf8.Valid(data):
-		return e, &problem{codeParse, "the message is not UTF-8"}
+		return e, &Problem{CodeParse, "the message is not UTF-8"}
 	case !json.Valid(data):
-		return e, &problem{codeParse, "the message is not JSON"}
+		return e, &Problem{CodeParse, "the message is not JSON"}
 	case data[0] == '[':
-		return e, &problem{codeInvalidRequest, "batches are not supported; send one message a line"}
+		return e, &Problem{CodeInvalidRequest, "batches are not supported; send one message a line"}
 	case data[0] != '{':
 		return e, notAMessage
 	}
@@ -54,13 +54,13 @@ func parse(data []byte) (e envelope, _ *problem) {
 		if field == nil {
 			for name := range fields {
 				if strings.EqualFold(key, name) {
-					return envelope{}, &problem{codeInvalidRequest, fmt.Sprintf("the message has %q, which must be written %q", key, name)}
+					return Envelope{}, &Problem{CodeInvalidRequest, fmt.Sprintf("the message has %q, which must be written %q", key, name)}
 				}
 			}
 			continue
 		}
 		if *field != nil {
-			return envelope{}, &problem{codeInvalidRequest, fmt.Sprintf("the message has %q twice", key)}
+			return Envelope{}, &Problem{CodeInvalidRequest, fmt.Sprintf("the message has %q twice", key)}
 		}
 		*field = value
 	}
@@ -156,9 +156,9 @@ func requestID(raw json.RawMessage) (json.RawMessage, bool) {
 	return raw, true
 }
 
-// isModern reports whether a request names a protocol version of 2026-07-28 or
+// IsModern reports whether a request names a protocol version of 2026-07-28 or
 // later for itself.
-func isModern(params json.RawMessage) bool {
+func IsModern(params json.RawMessage) bool {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
@@ -179,7 +179,7 @@ const maxParams = 64
 // ambiguous says what is wrong with parameters that can be read in two ways; nil
 // for nothing. The library's decoder takes "Name" for "name", and the last of
 // two, while whatever stands before the server may take the first.
-func ambiguous(params json.RawMessage) *problem {
+func ambiguous(params json.RawMessage) *Problem {
 	if len(params) == 0 || params[0] != '{' {
 		return nil
 	}
@@ -187,11 +187,11 @@ func ambiguous(params json.RawMessage) *problem {
 	for key := range members(params) {
 		for _, have := range names {
 			if strings.EqualFold(have, key) {
-				return &problem{codeInvalidParams, fmt.Sprintf("the parameters have %q twice", key)}
+				return &Problem{CodeInvalidParams, fmt.Sprintf("the parameters have %q twice", key)}
 			}
 		}
 		if names = append(names, key); len(names) > maxParams {
-			return &problem{codeInvalidParams, fmt.Sprintf("the parameters have more than %d names", maxParams)}
+			return &Problem{CodeInvalidParams, fmt.Sprintf("the parameters have more than %d names", maxParams)}
 		}
 	}
 	return nil
@@ -203,12 +203,12 @@ const maxSaid = 64 << 10
 
 // saysTooMuch refuses a request whose client says more of itself than anybody
 // needs to know; nil for no problem. The rest of a request is bounded as a whole.
-func saysTooMuch(method string, params json.RawMessage) *problem {
+func saysTooMuch(method string, params json.RawMessage) *Problem {
 	if len(params) <= maxSaid {
 		return nil
 	}
 	if method == string(mcp.MethodInitialize) {
-		return &problem{codeInvalidRequest, fmt.Sprintf("the parameters of initialize are larger than %d bytes", maxSaid)}
+		return &Problem{CodeInvalidRequest, fmt.Sprintf("the parameters of initialize are larger than %d bytes", maxSaid)}
 	}
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
@@ -217,7 +217,7 @@ func saysTooMuch(method string, params json.RawMessage) *problem {
 		return nil // refused for what it is
 	}
 	if len(p.Meta[mcp.MetaKeyClientInfo])+len(p.Meta[mcp.MetaKeyClientCapabilities]) > maxSaid {
-		return &problem{codeInvalidParams, fmt.Sprintf("what _meta says of the client is larger than %d bytes", maxSaid)}
+		return &Problem{CodeInvalidParams, fmt.Sprintf("what _meta says of the client is larger than %d bytes", maxSaid)}
 	}
 	return nil
 }
@@ -228,15 +228,4 @@ func hasCursor(params json.RawMessage) bool {
 		Cursor *string `json:"cursor"`
 	}
 	return json.Unmarshal(params, &p) == nil && p.Cursor != nil && *p.Cursor != ""
-}
-
-// plainError replaces what the library says of parameters it could not decode:
-// its words are those of its implementation, and its code is another.
-func plainError(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
-	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
-		if strings.Contains(e.Message, words) {
-			return mcp.NewJSONRPCErrorDetails(codeInvalidParams, badParams(method).message, nil)
-		}
-	}
-	return e
 }

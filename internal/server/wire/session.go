@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 )
 
-// A session is what the library knows of a client. On a connection, an older
+// A Session is what the library knows of a client. On a connection, an older
 // client has one from initialize on; a request of 2026-07-28 or later has one of
 // its own, since it says everything about itself anew, and so has every request
 // over HTTP, whose answer is a stream of its own. All belong to a chat.
-type session struct {
-	*peer
-	wire   wire
-	chat   *chat
+type Session struct {
+	*Peer
+	host   Host
+	sender Sender
+	chat   Chat
 	logger *slog.Logger
-	tokens []string // of this server, which nobody is shown
 	// listenID is the id of the modern request this session was made for; it
 	// tags what is sent on that request's stream.
 	listenID json.RawMessage
@@ -33,15 +33,15 @@ type session struct {
 	notes    chan mcp.JSONRPCNotification // made when first asked for; drainNotes reads it
 	drained  chan struct{}                // closed by drainNotes when it ends
 	isReady  bool                         // the client said that it is initialized, or its stream was acknowledged
-	missed   []note                       // what there was to tell before that
+	missed   []Note                       // what there was to tell before that
 	filter   mcp.SubscriptionFilter
 	isClosed bool
 	closed   chan struct{} // closed by close
 }
 
-// A peer is what a client said of itself. An older one says it once, and its
+// A Peer is what a client said of itself. An older one says it once, and its
 // sessions share it; one of 2026-07-28 or later says it with every request.
-type peer struct {
+type Peer struct {
 	asked       questions
 	initialized atomic.Bool
 
@@ -53,28 +53,31 @@ type peer struct {
 }
 
 var (
-	_ mcpserver.ClientSession                 = (*session)(nil)
-	_ mcpserver.SessionWithClientInfo         = (*session)(nil)
-	_ mcpserver.SessionWithElicitation        = (*session)(nil)
-	_ mcpserver.SessionWithProtocolVersion    = (*session)(nil)
-	_ mcpserver.SessionWithSubscriptionFilter = (*session)(nil)
+	_ mcpserver.ClientSession                 = (*Session)(nil)
+	_ mcpserver.SessionWithClientInfo         = (*Session)(nil)
+	_ mcpserver.SessionWithElicitation        = (*Session)(nil)
+	_ mcpserver.SessionWithProtocolVersion    = (*Session)(nil)
+	_ mcpserver.SessionWithSubscriptionFilter = (*Session)(nil)
 
-	_ mcpserver.SessionWithResourceSubscriptionsErr = (*session)(nil)
+	_ mcpserver.SessionWithResourceSubscriptionsErr = (*Session)(nil)
 )
 
-// newSession makes a session of a client; listenID is nil for an older one's.
-func (s *Server) newSession(w wire, ch *chat, of *peer, listenID json.RawMessage) *session {
-	return &session{peer: of, wire: w, chat: ch, listenID: listenID, logger: s.logger, tokens: s.opts.Tokens, closed: make(chan struct{})}
+// NewSession makes a session of a client; listenID is nil for an older one's.
+func NewSession(host Host, to Sender, ch Chat, of *Peer, listenID json.RawMessage) *Session {
+	return &Session{Peer: of, host: host, sender: to, chat: ch, listenID: listenID, logger: host.Logger(), closed: make(chan struct{})}
 }
 
-func (s *session) SessionID() string { return s.chat.id }
-func (p *peer) Initialize()          { p.initialized.Store(true) }
-func (p *peer) Initialized() bool    { return p.initialized.Load() }
+// Chat is the chat that the session belongs to, as its [Host] made it.
+func (s *Session) Chat() Chat { return s.chat }
+
+func (s *Session) SessionID() string { return s.chat.ID() }
+func (p *Peer) Initialize()          { p.initialized.Store(true) }
+func (p *Peer) Initialized() bool    { return p.initialized.Load() }
 
 // NotificationChannel is how the library sends the one notification it makes
 // itself here, the acknowledgement of a stream. Everything else is written by
 // notify, in order with the replies.
-func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
+func (s *Session) NotificationChannel() chan<- mcp.JSONRPCNotification {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.notes == nil {
@@ -86,7 +89,7 @@ func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification {
 }
 
 // drainNotes writes what the library sends, until the session is closed.
-func (s *session) drainNotes() {
+func (s *Session) drainNotes() {
 	defer close(s.drained)
 	for {
 		select {
@@ -105,7 +108,7 @@ func (s *session) drainNotes() {
 	}
 }
 
-func (s *session) send(n mcp.JSONRPCNotification) {
+func (s *Session) send(n mcp.JSONRPCNotification) {
 	ack := n.Method == mcp.MethodNotificationSubscriptionsAcknowledged
 	if ack {
 		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
@@ -114,45 +117,45 @@ func (s *session) send(n mcp.JSONRPCNotification) {
 		established.ResourceSubscriptions = s.SubscribedResources()
 		n.Params.AdditionalFields["notifications"] = established
 	}
-	s.wire.send(n)
+	s.sender.Send(n)
 	if ack {
-		s.ready()
+		s.Ready()
 	}
 }
 
-// ready is called when the client may be told of changes. Those that were there
+// Ready is called when the client may be told of changes. Those that were there
 // before are told now.
-func (s *session) ready() {
+func (s *Session) Ready() {
 	s.mu.Lock()
 	s.isReady = true
 	missed := s.missed
 	s.missed = nil
 	s.mu.Unlock()
 	for _, n := range missed {
-		s.tell(n)
+		s.Tell(n)
 	}
 }
 
 // SetSubscriptionFilter is called with what the client may hear when it opens
 // a stream, and with the zero filter when that stream ends.
-func (s *session) SetSubscriptionFilter(f mcp.SubscriptionFilter) {
+func (s *Session) SetSubscriptionFilter(f mcp.SubscriptionFilter) {
 	s.mu.Lock()
 	s.filter = f
 	s.mu.Unlock()
 	if f.IsEmpty() {
-		s.chat.unlisten(s)
+		s.chat.Unlisten(s)
 	} else {
-		s.chat.listen(s)
+		s.chat.Listen(s)
 	}
 }
 
-func (s *session) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+func (s *Session) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.filter, !s.filter.IsEmpty()
 }
 
-func (p *peer) GetClientInfo() mcp.Implementation {
+func (p *Peer) GetClientInfo() mcp.Implementation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.info
@@ -161,11 +164,11 @@ func (p *peer) GetClientInfo() mcp.Implementation {
 // SetClientInfo keeps the client's name and version, as much of them as a person
 // reads: they stay for as long as the session, are shown with each question, and
 // are in each line of the audit log. Of a token not even the beginning is left.
-func (s *session) SetClientInfo(i mcp.Implementation) {
-	kept := mcp.Implementation{Name: cutName(hide(i.Name, s.tokens)), Version: cutName(hide(i.Version, s.tokens))}
-	s.peer.mu.Lock()
-	defer s.peer.mu.Unlock()
-	s.peer.info = kept
+func (s *Session) SetClientInfo(i mcp.Implementation) {
+	kept := mcp.Implementation{Name: cutName(s.host.Redact(i.Name)), Version: cutName(s.host.Redact(i.Version))}
+	s.Peer.mu.Lock()
+	defer s.Peer.mu.Unlock()
+	s.Peer.info = kept
 }
 
 // maxClientName is how many characters are kept of a client's name, and of its
@@ -184,15 +187,15 @@ func cutName(name string) string {
 	return name
 }
 
-func (p *peer) GetClientCapabilities() mcp.ClientCapabilities {
+func (p *Peer) GetClientCapabilities() mcp.ClientCapabilities {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.caps
 }
 
-// SetClientCapabilities keeps what [canAsk] needs. The rest is of no use here,
+// SetClientCapabilities keeps what CanAsk needs. The rest is of no use here,
 // and may be large.
-func (p *peer) SetClientCapabilities(c mcp.ClientCapabilities) {
+func (p *Peer) SetClientCapabilities(c mcp.ClientCapabilities) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.caps = mcp.ClientCapabilities{Elicitation: c.Elicitation}
@@ -200,28 +203,28 @@ func (p *peer) SetClientCapabilities(c mcp.ClientCapabilities) {
 
 // ProtocolVersion is the version agreed on with initialize; the library sets
 // it through SetProtocolVersion.
-func (p *peer) ProtocolVersion() string {
+func (p *Peer) ProtocolVersion() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.version
 }
 
-func (p *peer) SetProtocolVersion(v string) {
+func (p *Peer) SetProtocolVersion(v string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.version = v
 }
 
-var errClosed = errors.New("the client closed the connection")
+var ErrClosed = errors.New("the client closed the connection")
 
 // RequestElicitation sends elicitation/create and waits for the answer. When
 // ctx ends first the question is withdrawn with notifications/cancelled.
-func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+func (s *Session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	s.mu.Lock()
 	gone := s.isClosed
 	s.mu.Unlock()
 	if gone {
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	id, answer, forget := s.asked.open()
 	defer forget()
@@ -232,7 +235,7 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 		Method  string                `json:"method"`
 		Params  mcp.ElicitationParams `json:"params"`
 	}{mcp.JSONRPC_VERSION, json.RawMessage(id), string(mcp.MethodElicitationCreate), req.Params}
-	if err := s.wire.sendWhenRoom(ctx, message); err != nil {
+	if err := s.sender.SendWhenRoom(ctx, message); err != nil {
 		return nil, fmt.Errorf("asking the client: %w", err)
 	}
 	select {
@@ -246,36 +249,42 @@ func (s *session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 		}
 		return &result, nil
 	case <-s.closed:
-		return nil, errClosed
+		return nil, ErrClosed
 	case <-ctx.Done():
-		s.notify("notifications/cancelled", map[string]any{
+		s.Notify("notifications/cancelled", map[string]any{
 			"requestId": json.RawMessage(id), "reason": "the question is no longer open",
 		})
 		return nil, context.Cause(ctx)
 	}
 }
 
-// answer gives a response of the client to whoever asked; one that nobody
+// Answer gives a response of the client to whoever asked; one that nobody
 // waits for is dropped.
-func (s *session) answer(e envelope) {
+func (s *Session) Answer(e Envelope) {
 	if !s.asked.answer(e) {
 		s.logger.Debug("an answer came that nobody waits for", "id", string(e.ID))
 	}
 }
 
-// notify sends a notification, after whatever was sent before it.
-func (s *session) notify(method string, params map[string]any) {
+// Notify sends a notification, after whatever was sent before it.
+func (s *Session) Notify(method string, params map[string]any) {
 	n := struct {
 		JSONRPC string         `json:"jsonrpc"`
 		Method  string         `json:"method"`
 		Params  map[string]any `json:"params,omitempty"`
 	}{mcp.JSONRPC_VERSION, method, params}
-	s.wire.send(n)
+	s.sender.Send(n)
 }
 
-// tell tells the client of a change, if it wants to know. Nothing is said before
+// A Note tells a client that something it may have is no longer what is there.
+type Note struct {
+	Method string
+	URI    string // of notifications/resources/updated; empty otherwise
+}
+
+// Tell tells the client of a change, if it wants to know. Nothing is said before
 // the client is initialized, or before its stream's acknowledgement.
-func (s *session) tell(n note) {
+func (s *Session) Tell(n Note) {
 	s.mu.Lock()
 	ready, wanted := s.isReady, s.wants(n)
 	if !ready && wanted && !slices.Contains(s.missed, n) {
@@ -286,44 +295,47 @@ func (s *session) tell(n note) {
 		return
 	}
 	params := make(map[string]any)
-	if n.uri != "" {
-		params["uri"] = s.spelled(n.uri)
+	if n.URI != "" {
+		params["uri"] = s.spelled(n.URI)
 	}
 	if s.listenID != nil {
 		params["_meta"] = map[string]any{mcp.MetaKeySubscriptionID: s.listenID}
 	}
-	s.notify(n.method, params)
+	s.Notify(n.Method, params)
 }
 
 // wants reports whether the client asked for notes like this. An older one gets
 // those about lists without asking. The caller holds the lock.
-func (s *session) wants(n note) bool {
+func (s *Session) wants(n Note) bool {
 	switch {
-	case n.method == mcp.MethodNotificationResourceUpdated:
-		return s.IsSubscribedToResource(n.uri)
+	case n.Method == mcp.MethodNotificationResourceUpdated:
+		return s.IsSubscribedToResource(n.URI)
 	case s.listenID == nil:
 		return true
-	case n.method == toolsChanged:
+	case n.Method == mcp.MethodNotificationToolsListChanged:
 		return s.filter.ToolsListChanged
-	case n.method == promptsChanged:
+	case n.Method == mcp.MethodNotificationPromptsListChanged:
 		return s.filter.PromptsListChanged
-	case n.method == resourcesChanged:
+	case n.Method == mcp.MethodNotificationResourcesListChanged:
 		return s.filter.ResourcesListChanged
 	default:
 		return false
 	}
 }
 
-// canAsk reports whether the client declared that it can show a form. An empty
+// CanAsk reports whether the client declared that it can show a form. An empty
 // capability means form, as it did before there were other modes.
-func canAsk(caps mcp.ClientCapabilities) bool {
-	e := caps.Elicitation
+func (p *Peer) CanAsk() bool {
+	e := p.GetClientCapabilities().Elicitation
 	return e != nil && (e.Form != nil || e.URL == nil)
 }
 
-// close ends the session's questions, writes what the library still had to
+// TakesQuestions reports whether a question of ours can be sent to the client now.
+func (s *Session) TakesQuestions() bool { return s.sender.Asks() }
+
+// Close ends the session's questions, writes what the library still had to
 // say, and waits for the session's goroutine. It may be called more than once.
-func (s *session) close() {
+func (s *Session) Close() {
 	s.mu.Lock()
 	if !s.isClosed {
 		s.isClosed = true

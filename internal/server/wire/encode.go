@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"bytes"
@@ -10,19 +10,19 @@ import (
 
 // encodeLine makes a line of a message.
 func encodeLine(message any) ([]byte, error) {
-	b, err := encodeMessage(message)
+	b, err := Encode(message)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a message: %w", err)
 	}
 	return append(b, '\n'), nil
 }
 
-// encodeMessage is the JSON of a message, without a line break. It is that of
+// Encode is the JSON of a message, without a line break. It is that of
 // [json.Marshal] but for the order of names. There, a result that has a MarshalJSON
 // of its own is read through once more, and what is in it as JSON already twice;
 // with the documents and the output of programs that a result can hold, that takes
 // longer than the rest.
-func encodeMessage(message any) ([]byte, error) {
+func Encode(message any) ([]byte, error) {
 	response, ok := message.(mcp.JSONRPCResponse)
 	if !ok {
 		return json.Marshal(message)

@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"bufio"
@@ -49,7 +49,7 @@ func readLines(ctx context.Context, in io.Reader, max int, lines chan<- line) {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if data := trimLine(buf); over || len(data) > 0 {
+		if data := TrimLine(buf); over || len(data) > 0 {
 			if !send(line{data: data, over: over}) {
 				return
 			}
@@ -64,9 +64,9 @@ func readLines(ctx context.Context, in io.Reader, max int, lines chan<- line) {
 	}
 }
 
-// trimLine takes off what is not part of a message: white space, and the byte
+// TrimLine takes off what is not part of a message: white space, and the byte
 // order mark that some Windows programs begin a stream with.
-func trimLine(b []byte) []byte {
+func TrimLine(b []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("\xef\xbb\xbf")))
 }
 

@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"context"
@@ -16,11 +16,11 @@ const (
 	maxOutput = 64 << 20
 )
 
-// errNotRead ends a connection whose client does not read.
-var errNotRead = errors.New("the client does not read what is written to it")
+// ErrNotRead ends a connection whose client does not read.
+var ErrNotRead = errors.New("the client does not read what is written to it")
 
-// errNoOutput is what a message gets that comes after the last one.
-var errNoOutput = errors.New("the output is closed")
+// ErrNoOutput is what a message gets that comes after the last one.
+var ErrNoOutput = errors.New("the output is closed")
 
 // An outbox writes messages in the order in which they are put into it, on a
 // goroutine of its own, so that nobody waits for a client that does not read.
@@ -110,9 +110,9 @@ func (o *outbox) add(b []byte) error {
 	case o.err != nil:
 		return o.err
 	case o.closed:
-		return errNoOutput
+		return ErrNoOutput
 	case o.size > 0 && o.size+len(b) > o.most:
-		o.fail(errNotRead)
+		o.fail(ErrNotRead)
 		return o.err
 	}
 	o.queue = append(o.queue, b)

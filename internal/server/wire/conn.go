@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"context"
@@ -14,37 +14,37 @@ import (
 )
 
 const (
-	// maxInFlight is how many requests of one connection are accepted at once;
+	// MaxInFlight is how many requests of one connection are accepted at once;
 	// more are answered with an error rather than kept.
-	maxInFlight = 1024
+	MaxInFlight = 1024
 	// maxHeld is how many bytes the requests in flight of one connection may
 	// have together. One that waits for a person takes many times its size.
 	maxHeld = 32 << 20
 	// drain is how long calls under way may go on after the input has ended.
 	drain = 5 * time.Second
-	// ending is how long calls that were told to end are waited for: the grace
+	// EndTime is how long calls that were told to end are waited for: the grace
 	// that a program gets, and what it takes to put it away.
-	ending = 6 * time.Second
-	// flush is how much of that the client gets to read what is left, when all
+	EndTime = 6 * time.Second
+	// FlushTime is how much of that the client gets to read what is left, when all
 	// calls have ended.
-	flush = time.Second
+	FlushTime = time.Second
 )
 
-// A conn is one client over one pair of streams: a line is a message. It
+// A Conn is one client over one pair of streams: a line is a message. It
 // differs from the library's own stdio transport in what clients were seen to need:
 // lines are bounded, a last line without a newline is read, ids are kept
 // exactly as they came, a cancelled request is not answered, what was written
 // before the end of input reaches the client, and a client that does not read
 // does not keep the server from ending.
-type conn struct {
-	server  *Server
-	chat    *chat
+type Conn struct {
+	host    Host
+	chat    Chat
 	logger  *slog.Logger
 	maxLine int
 	out     *outbox
 
-	legacy *session // of clients that say initialize; kept for the connection
-	share  share
+	legacy *Session // of clients that say initialize; kept for the connection
+	share  Share
 
 	mu       sync.Mutex
 	inFlight map[string]*request // :: request id as written → the request, until its reply is put out
@@ -60,34 +60,34 @@ type request struct {
 	stream bool // subscriptions/listen: lasts until somebody ends it
 }
 
-// A share is what a connection may take up of what its client has.
-type share struct {
-	slots slots
-	full  int // bytes that wait for the client, see fullOutput
-	most  int // and at most, see maxOutput
-	// keep, unless it is nil, counts a large message together with those of the
-	// client's other connections, and waits until there is room for it.
-	keep func(ctx context.Context, message []byte) error
+// A Share is what a connection may take up of what its client has.
+type Share struct {
+	Slots Slots
+	Full  int // bytes that wait for the client, see fullOutput
+	Most  int // and at most, see maxOutput
+	// keep, unless it is nil, counts a message together with those of the client's
+	// other connections, if it is large, and waits until there is room for it.
+	Keep func(ctx context.Context, message []byte) error
 }
 
-// newConn starts a connection that writes to out.
-func (s *Server) newConn(ch *chat, out io.Writer, of share) *conn {
-	c := &conn{
-		server: s, chat: ch, logger: s.logger, maxLine: s.limits.Request,
-		out: newOutbox(out, of.full, of.most), share: of,
+// NewConn starts a connection that writes to out.
+func NewConn(host Host, ch Chat, out io.Writer, of Share) *Conn {
+	c := &Conn{
+		host: host, chat: ch, logger: host.Logger(), maxLine: host.MaxMessage(),
+		out: newOutbox(out, of.Full, of.Most), share: of,
 		inFlight: make(map[string]*request),
 	}
-	c.legacy = s.newSession(c, ch, new(peer), nil)
-	ch.listen(c.legacy)
+	c.legacy = NewSession(host, c, ch, new(Peer), nil)
+	ch.Listen(c.legacy)
 	return c
 }
 
-// end waits for the calls, which have been told to end, and for what is to be
+// End waits for the calls, which have been told to end, and for what is to be
 // written; for neither without bound.
-func (c *conn) end(out io.Writer) {
-	c.legacy.close()
-	latest := time.Now().Add(ending)
-	t := time.NewTimer(ending)
+func (c *Conn) End(out io.Writer) {
+	c.legacy.Close()
+	latest := time.Now().Add(EndTime)
+	t := time.NewTimer(EndTime)
 	defer t.Stop()
 	select {
 	case <-c.idle():
@@ -95,7 +95,7 @@ func (c *conn) end(out io.Writer) {
 		c.logger.Warn("calls did not end and were left behind", "count", c.count())
 	}
 	c.out.close()
-	last := time.NewTimer(min(flush, time.Until(latest)))
+	last := time.NewTimer(min(FlushTime, time.Until(latest)))
 	defer last.Stop()
 	select {
 	case <-c.out.done:
@@ -110,7 +110,7 @@ func (c *conn) end(out io.Writer) {
 
 // idle returns a channel that is closed when no request is under way. Nothing
 // may be received after it is called.
-func (c *conn) idle() <-chan struct{} {
+func (c *Conn) idle() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		c.wg.Wait()
@@ -121,26 +121,26 @@ func (c *conn) idle() <-chan struct{} {
 
 // receive handles one line. It never blocks on a call: answers to questions
 // arrive on the same stream.
-func (c *conn) receive(ctx context.Context, l line) {
+func (c *Conn) receive(ctx context.Context, l line) {
 	if l.over {
-		c.reject(idOf(l.data), &problem{codeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes; send less at once", c.maxLine)})
+		c.reject(idOf(l.data), &Problem{CodeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes; send less at once", c.maxLine)})
 		return
 	}
-	e, id, refused := frame(l.data)
+	e, id, refused := Frame(l.data)
 	if refused != nil {
 		c.reject(id, refused)
 		return
 	}
-	c.take(ctx, e, id, l.data, func() {})
+	c.Take(ctx, e, id, l.data, func() {})
 }
 
-// take handles one message, of which raw is the whole. It is called for one
+// Take handles one message, of which raw is the whole. It is called for one
 // after the other, and calls done when the message is held no longer.
-func (c *conn) take(ctx context.Context, e envelope, id json.RawMessage, raw []byte, done func()) {
+func (c *Conn) Take(ctx context.Context, e Envelope, id json.RawMessage, raw []byte, done func()) {
 	switch {
-	case e.isAnswer():
+	case e.IsAnswer():
 		defer done()
-		c.legacy.answer(e)
+		c.legacy.Answer(e)
 	case id == nil:
 		defer done()
 		c.notified(ctx, *e.Method, e.Params, raw)
@@ -149,29 +149,29 @@ func (c *conn) take(ctx context.Context, e envelope, id json.RawMessage, raw []b
 	}
 }
 
-func (c *conn) notified(ctx context.Context, method string, params json.RawMessage, raw []byte) {
+func (c *Conn) notified(ctx context.Context, method string, params json.RawMessage, raw []byte) {
 	switch method {
 	case "notifications/initialized":
 		if c.legacy.Initialized() {
-			c.legacy.ready()
+			c.legacy.Ready()
 		}
 	case "notifications/cancelled":
 		c.mu.Lock()
-		r := c.inFlight[cancelledID(params)]
+		r := c.inFlight[CancelledID(params)]
 		c.mu.Unlock()
 		if r != nil {
-			r.cancel(errCancelled)
+			r.cancel(ErrCancelled)
 		}
 		return
 	}
-	c.handle(ctx, c.legacy, nil, method, raw, func() {})
+	c.handle(ctx, Message{Session: c.legacy, Method: method, Params: params, Raw: raw}, func() {})
 }
 
 // requested starts a request on a goroutine of its own. It reports false when
 // there is nothing left of it to be done.
-func (c *conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte, done func()) bool {
-	modern := isModern(params)
-	if p := early(method, params, modern, c.legacy.Initialized()); p != nil {
+func (c *Conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte, done func()) bool {
+	modern := IsModern(params)
+	if p := Early(method, params, modern, c.legacy.Initialized()); p != nil {
 		c.reject(id, p)
 		return false
 	}
@@ -179,8 +179,9 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 	if modern {
 		// A modern request brings its own capabilities; they must not change
 		// what the connection's older client declared.
-		sess = c.server.newSession(c, c.chat, new(peer), id)
+		sess = NewSession(c.host, c, c.chat, new(Peer), id)
 	}
+	m := Message{Session: sess, Own: modern, ID: id, Method: method, Params: params, Raw: raw}
 	r := &request{size: len(raw), stream: method == string(mcp.MethodSubscriptionsListen)}
 	callCtx, cancel := context.WithCancelCause(ctx)
 	r.cancel = cancel
@@ -193,45 +194,46 @@ func (c *conn) requested(ctx context.Context, id json.RawMessage, method string,
 		// The client's next message may rely on it. It takes no place: nothing is
 		// received until it is done.
 		defer c.release(string(id), r)
-		c.handle(callCtx, sess, id, method, raw, func() { c.answered(string(id), r) })
+		c.handle(callCtx, m, func() { c.answered(string(id), r) })
 		return false
 	}
 	go func() {
 		defer done()
-		c.workOn(callCtx, r, sess, id, method, raw)
+		c.workOn(callCtx, r, m)
 	}()
 	return true
 }
 
 // workOn handles an admitted request when there is a place for it.
-func (c *conn) workOn(ctx context.Context, r *request, sess *session, id json.RawMessage, method string, raw []byte) {
-	defer c.release(string(id), r)
-	p := c.share.slots.of(method)
-	if !p.take(ctx) {
-		if !errors.Is(context.Cause(ctx), errCancelled) {
-			c.answered(string(id), r)
-			c.reject(id, &problem{codeBusy, notLookedAt})
+func (c *Conn) workOn(ctx context.Context, r *request, m Message) {
+	id := string(m.ID)
+	defer c.release(id, r)
+	ctx, leave, ok := c.share.Slots.Enter(ctx, m.Method)
+	if !ok {
+		if !errors.Is(context.Cause(ctx), ErrCancelled) {
+			c.answered(id, r)
+			c.reject(m.ID, &Problem{CodeBusy, NotLookedAt})
 		}
 		return
 	}
-	defer p.give()
-	c.handle(context.WithValue(ctx, slotKey{}, p), sess, id, method, raw, func() { c.answered(string(id), r) })
+	defer leave()
+	c.handle(ctx, m, func() { c.answered(id, r) })
 }
 
-// asks: a connection takes questions at any time.
-func (c *conn) asks() bool { return true }
+// Asks: a connection takes questions at any time.
+func (c *Conn) Asks() bool { return true }
 
 // admit takes up a request, or says why not.
-func (c *conn) admit(id string, r *request) *problem {
+func (c *Conn) admit(id string, r *request) *Problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.inFlight[id] != nil:
-		return &problem{codeInvalidRequest, sameID}
-	case c.requests >= maxInFlight,
+		return &Problem{CodeInvalidRequest, SameID}
+	case c.requests >= MaxInFlight,
 		// The largest request there can be always fits in beside another one.
 		c.held+r.size > max(maxHeld, 2*c.maxLine):
-		return &problem{codeBusy, tooManyRequests}
+		return &Problem{CodeBusy, TooManyRequests}
 	}
 	c.inFlight[id] = r
 	c.requests++
@@ -242,7 +244,7 @@ func (c *conn) admit(id string, r *request) *problem {
 
 // answered frees the id of a request whose reply the client has next: it may use
 // the id again then. It may be called more than once.
-func (c *conn) answered(id string, r *request) {
+func (c *Conn) answered(id string, r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inFlight[id] == r {
@@ -250,7 +252,7 @@ func (c *conn) answered(id string, r *request) {
 	}
 }
 
-func (c *conn) release(id string, r *request) {
+func (c *Conn) release(id string, r *request) {
 	c.answered(id, r)
 	c.mu.Lock()
 	c.requests--
@@ -260,27 +262,26 @@ func (c *conn) release(id string, r *request) {
 	c.wg.Done()
 }
 
-// handle gives one message to the library and puts out the reply. id is nil for
-// a notification, which has none. made is called before the client can have the
-// reply.
-func (c *conn) handle(ctx context.Context, sess *session, id json.RawMessage, method string, raw []byte, made func()) {
-	reply := c.server.reply(ctx, sess, sess != c.legacy, id, method, raw)
+// handle gives one message to the host and puts out the reply. made is called
+// before the client can have the reply.
+func (c *Conn) handle(ctx context.Context, m Message, made func()) {
+	reply := c.host.Reply(ctx, m)
 	if reply == nil {
 		return
 	}
-	if method == string(mcp.MethodInitialize) {
+	if m.Method == string(mcp.MethodInitialize) {
 		made()
-		c.send(reply) // what receives may not wait
+		c.Send(reply) // what receives may not wait
 		return
 	}
 	c.unsent(c.sendThen(ctx, reply, made))
 }
 
 // reject answers a message that the library does not get to see.
-func (c *conn) reject(id json.RawMessage, p *problem) { c.send(rejection(id, p)) }
+func (c *Conn) reject(id json.RawMessage, p *Problem) { c.Send(Rejection(id, p)) }
 
-// send puts out one message and does not wait for it to be written.
-func (c *conn) send(message any) {
+// Send puts out one message and does not wait for it to be written.
+func (c *Conn) Send(message any) {
 	b, err := encodeLine(message)
 	if err == nil {
 		err = c.out.put(b)
@@ -288,20 +289,20 @@ func (c *conn) send(message any) {
 	c.unsent(err)
 }
 
-// sendWhenRoom puts out one message as soon as there is room for it.
-func (c *conn) sendWhenRoom(ctx context.Context, message any) error {
+// SendWhenRoom puts out one message as soon as there is room for it.
+func (c *Conn) SendWhenRoom(ctx context.Context, message any) error {
 	return c.sendThen(ctx, message, func() {})
 }
 
 // sendThen is sendWhenRoom that calls room when there is room, before the message
 // is put out.
-func (c *conn) sendThen(ctx context.Context, message any, room func()) error {
+func (c *Conn) sendThen(ctx context.Context, message any, room func()) error {
 	b, err := encodeLine(message)
 	if err != nil {
 		return err
 	}
-	if c.share.keep != nil && len(b) > piece {
-		if err := c.share.keep(ctx, b); err != nil {
+	if c.share.Keep != nil {
+		if err := c.share.Keep(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -310,26 +311,35 @@ func (c *conn) sendThen(ctx context.Context, message any, room func()) error {
 
 // unsent logs that a message was not put out. That the client is gone is said
 // once, when the connection ends.
-func (c *conn) unsent(err error) {
+func (c *Conn) unsent(err error) {
 	if err != nil {
 		c.logger.Debug("a message was not sent", "err", err)
 	}
 }
 
 // cancelStreams ends the requests that last until somebody ends them.
-func (c *conn) cancelStreams() {
+func (c *Conn) cancelStreams() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.inFlight {
 		if r.stream {
-			r.cancel(errEnded)
+			r.cancel(ErrEnded)
 		}
 	}
 }
 
 // count returns how many requests are under way.
-func (c *conn) count() int {
+func (c *Conn) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.requests
 }
+
+// Beat puts out a line with nothing in it, as a sign of life.
+func (c *Conn) Beat() { _ = c.out.put(nil) }
+
+// Broken is closed when a message was lost; failure says why.
+func (c *Conn) Broken() <-chan struct{} { return c.out.broken }
+
+// Failure returns why messages were lost, or nil.
+func (c *Conn) Failure() error { return c.out.failure() }

@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 )
 
 // ServeStdio serves one client until in ends or ctx is done. The library keeps
@@ -17,31 +19,31 @@ import (
 // after the calls were cancelled: neither a call that does not end nor a client
 // that does not read keeps it longer. If out then still blocks and is an
 // [io.Closer], it is closed.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	ch, err := s.newChat("stdio", "until this client closes")
+func ServeStdio(ctx context.Context, host Host, in io.Reader, out io.Writer) error {
+	ch, err := host.Open(Client{Transport: "stdio", Ends: "until this client closes", Origin: gate.OriginClient})
 	if err != nil {
 		return err
 	}
-	defer s.endChat(ch)
+	defer ch.Close()
 	// Not ended by ctx itself: a call is told that its connection ended.
 	calls, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer end(errEnded)
-	c := s.newConn(ch, out, share{slots: newSlots(), full: fullOutput, most: maxOutput})
+	defer end(ErrEnded)
+	c := NewConn(host, ch, out, Share{Slots: NewSlots(), Full: fullOutput, Most: maxOutput})
 	err = c.serve(ctx, calls, in)
-	end(errEnded)
-	c.end(out)
+	end(ErrEnded)
+	c.End(out)
 	switch lost := c.out.failure(); {
-	case errors.Is(lost, errNotRead):
+	case errors.Is(lost, ErrNotRead):
 		return errors.Join(err, lost)
 	case lost != nil:
-		s.logger.Warn("the client went away before everything was written", "err", lost)
+		host.Logger().Warn("the client went away before everything was written", "err", lost)
 	}
 	return err
 }
 
 // serve takes messages until the input ends, and then gives the calls their
 // time; or until there is no more use in it.
-func (c *conn) serve(ctx, calls context.Context, in io.Reader) error {
+func (c *Conn) serve(ctx, calls context.Context, in io.Reader) error {
 	lines := make(chan line)
 	go readLines(calls, in, c.maxLine, lines)
 	for {
@@ -67,9 +69,9 @@ func (c *conn) serve(ctx, calls context.Context, in io.Reader) error {
 // drain lets the calls finish whose input has ended. The client can no longer answer
 // questions, a person elsewhere is told that it is gone, and streams have nobody to
 // wait for; calls get the drain time.
-func (c *conn) drain(ctx context.Context) {
-	c.server.opts.Gate.Abandon(c.chat.id)
-	c.legacy.close()
+func (c *Conn) drain(ctx context.Context) {
+	c.chat.Abandon()
+	c.legacy.Close()
 	c.cancelStreams()
 	idle := c.idle()
 	t := time.NewTimer(drain)

@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"context"
@@ -15,25 +15,37 @@ const (
 	maxHeavy = 4
 )
 
-// slots are those of one client's requests that are worked on.
-type slots struct {
-	work, heavy chan struct{}
+// Slots are those of one client's requests that are worked on: a channel holds one
+// value for each. Work is for most of them, and Heavy for those that may be answered
+// with whole files.
+type Slots struct {
+	Work, Heavy chan struct{}
 }
 
-func newSlots() slots {
-	return slots{work: make(chan struct{}, maxConcurrent), heavy: make(chan struct{}, maxHeavy)}
+func NewSlots() Slots {
+	return Slots{Work: make(chan struct{}, maxConcurrent), Heavy: make(chan struct{}, maxHeavy)}
+}
+
+// Enter waits for the slot of a request, and reports false when ctx was done first.
+// The context it returns is for the work, and leave gives the slot back.
+func (s Slots) Enter(ctx context.Context, method string) (_ context.Context, leave func(), ok bool) {
+	p := s.of(method)
+	if !p.take(ctx) {
+		return ctx, nil, false
+	}
+	return context.WithValue(ctx, slotKey{}, p), p.give, true
 }
 
 // of returns the slot of a request, which is not taken yet; nil when it needs
 // none, since it waits for ever.
-func (s slots) of(method string) *slot {
+func (s Slots) of(method string) *slot {
 	switch method {
 	case string(mcp.MethodSubscriptionsListen):
 		return nil
 	case string(mcp.MethodResourcesRead), string(mcp.MethodPromptsGet):
-		return &slot{of: s.heavy}
+		return &slot{of: s.Heavy}
 	}
-	return &slot{of: s.work}
+	return &slot{of: s.Work}
 }
 
 // A slot is one request's among those that are worked on. Only the goroutine
@@ -67,10 +79,10 @@ func (p *slot) give() {
 // slotKey is the key of a request's slot in its context.
 type slotKey struct{}
 
-// aside lets other requests be worked on while wait waits. The caller is the
+// Aside lets other requests be worked on while wait waits. The caller is the
 // goroutine that works on a request; it has its slot back afterwards, unless
 // the request was cancelled, which then ends without one.
-func aside(ctx context.Context, wait func()) {
+func Aside(ctx context.Context, wait func()) {
 	p, _ := ctx.Value(slotKey{}).(*slot)
 	if p == nil || !p.held {
 		wait()

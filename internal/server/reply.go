@@ -1,0 +1,97 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+)
+
+// Reply gives one message to the library and returns what goes back, with the
+// id as it came: nothing for a notification, whose id is nil, and for a request
+// that its client cancelled. Whatever the session still had to say has been
+// sent by then, if the session was made for this message.
+func (s *Server) Reply(ctx context.Context, m wire.Message) mcp.JSONRPCMessage {
+	ctx, ended := s.traced(ctx, m)
+	reply := s.answer(ctx, m)
+	ended(reply)
+	return reply
+}
+
+// answer is Reply without what is told of it.
+func (s *Server) answer(ctx context.Context, m wire.Message) mcp.JSONRPCMessage {
+	reply := s.library(s.mcp.WithContext(ctx, m.Session), m)
+	if m.Own {
+		m.Session.Close()
+	}
+	if m.ID == nil || reply == nil || errors.Is(context.Cause(ctx), wire.ErrCancelled) {
+		return nil // "The receiver of a cancellation SHOULD NOT send a response"
+	}
+	switch r := reply.(type) {
+	case mcp.JSONRPCResponse:
+		r.ID = mcp.NewRequestId(m.ID)
+		return r
+	case mcp.JSONRPCError:
+		r.ID = mcp.NewRequestId(m.ID)
+		r.Error = plainError(m.Method, r.Error)
+		return r
+	}
+	return reply
+}
+
+// library gives one message to the library, unless it is answered in front of
+// it, and no panic of either to the caller.
+func (s *Server) library(ctx context.Context, m wire.Message) (reply mcp.JSONRPCMessage) {
+	defer func() {
+		if r := recover(); r != nil {
+			ref := wire.NewReference()
+			s.logger.Error("a request panicked", "call", ref, "err", r, "stack", string(debug.Stack()))
+			reply = mcp.NewJSONRPCError(mcp.NewRequestId(m.ID), wire.CodeInternal, wire.InternalMessage(ref), nil)
+		}
+	}()
+	if reply, ok := s.front(ctx, m); ok {
+		return reply
+	}
+	if ch, _, known := chatOf(ctx); known && m.ID != nil && m.Method == string(mcp.MethodSubscriptionsListen) {
+		leave, ok := ch.listenPlace()
+		if !ok {
+			return mcp.NewJSONRPCError(mcp.NewRequestId(m.ID), wire.CodeBusy, errTooManyListens.Error(), nil)
+		}
+		defer leave()
+	}
+	var wrong wrongRequest
+	reply = s.mcp.HandleMessage(context.WithValue(ctx, wrongKey{}, &wrong), m.Raw)
+	if wrong.err != nil && m.ID != nil {
+		return errorReply(m.ID, wrong.err)
+	}
+	return reply
+}
+
+// A wrongRequest is where a tool call says which error of JSON-RPC its request
+// gets: of a handler's error the library keeps the text only.
+type wrongRequest struct{ err *rpcError }
+
+type wrongKey struct{}
+
+// instead has e answer the request of ctx, and returns it.
+func instead(ctx context.Context, e *rpcError) error {
+	if w, ok := ctx.Value(wrongKey{}).(*wrongRequest); ok {
+		w.err = e
+	}
+	return e
+}
+
+// plainError replaces what the library says of parameters it could not decode:
+// its words are those of its implementation, and its code is another.
+func plainError(method string, e mcp.JSONRPCErrorDetails) mcp.JSONRPCErrorDetails {
+	for _, words := range []string{"json:", "Go struct", "Go value", "illegal base64"} {
+		if strings.Contains(e.Message, words) {
+			return mcp.NewJSONRPCErrorDetails(wire.CodeInvalidParams, badParams(method).message, nil)
+		}
+	}
+	return e
+}

@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// Errors of JSON-RPC that are answered without the library.
+const (
+	CodeParse          = -32700
+	CodeInvalidRequest = -32600
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+	CodeBusy           = -32000
+)
+
+// What every transport says of a request that it does not take up.
+const (
+	SameID          = "a request with this id is still under way"
+	TooManyRequests = "too many requests are under way; wait for some to end"
+	NotLookedAt     = "the connection ended before the request was looked at"
+)
+
+// A Sender is how the messages of a session reach its client. A stdio connection
+// is one for all its requests; over HTTP each request has its own.
+type Sender interface {
+	// Send puts out one message and does not wait for it to be written.
+	Send(message any)
+	// SendWhenRoom puts out one message as soon as there is room for it, or says
+	// why it was not.
+	SendWhenRoom(ctx context.Context, message any) error
+	// Asks reports whether a question of ours can be sent on it.
+	Asks() bool
+}
+
+// ErrCancelled is the cause of a context that the client cancelled.
+var ErrCancelled = errors.New("cancelled by the client")
+
+// ErrEnded is the cause of a context that ended with the connection. The runner
+// hurries then: whoever ends a server does not wait long for it.
+var ErrEnded = fmt.Errorf("the connection ended: %w", sandbox.ErrShutdown)
+
+// questions are requests of ours that wait for the client's answer. The zero
+// value is ready.
+type questions struct {
+	mu     sync.Mutex
+	asked  map[string]chan Envelope // :: id → where the answer goes
+	nextID int64
+}
+
+// open makes an id for a question. The channel gets its answer, if one comes;
+// forget is called when nobody waits for that any more.
+func (q *questions) open() (id string, answer <-chan Envelope, forget func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.nextID++
+	id = strconv.FormatInt(q.nextID, 10)
+	c := make(chan Envelope, 1)
+	if q.asked == nil {
+		q.asked = make(map[string]chan Envelope)
+	}
+	q.asked[id] = c
+	return id, c, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		delete(q.asked, id)
+	}
+}
+
+// answer gives a response of the client to whoever asked. It reports false when
+// nobody waits for it.
+func (q *questions) answer(e Envelope) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := q.asked[string(e.ID)]
+	delete(q.asked, string(e.ID))
+	if waiting == nil {
+		return false
+	}
+	waiting <- e // room for one, and only one is sent
+	return true
+}
+
+// Early says why a request is not given to the library; nil when it is.
+// initialized tells of the older client that the request belongs to.
+func Early(method string, params json.RawMessage, modern, initialized bool) *Problem {
+	if !modern && !initialized {
+		switch method {
+		case string(mcp.MethodInitialize), string(mcp.MethodPing), string(mcp.MethodServerDiscover):
+		default:
+			return &Problem{CodeInvalidRequest, "the connection is not initialized; send initialize first, or name a protocol version of 2026-07-28 or later in _meta"}
+		}
+	}
+	if p := saysTooMuch(method, params); p != nil {
+		return p
+	}
+	switch method {
+	case string(mcp.MethodInitialize):
+		if !modern && initialized {
+			return &Problem{CodeInvalidRequest, "already initialized"}
+		}
+	case string(mcp.MethodToolsList):
+		// The list has one page, so no cursor is one of ours.
+		if hasCursor(params) {
+			return &Problem{CodeInvalidParams, "the cursor is not one of this list"}
+		}
+	}
+	return ambiguous(params)
+}
+
+// CancelledID is the id, as written, that a notification of the client cancels;
+// empty when it cannot be read, which cancels nothing.
+func CancelledID(params json.RawMessage) string {
+	var p struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(p.RequestID))
+}
+
+// Frame reads the frame of a message, whose whole is data, and its id, when it is
+// one that a request may have; or it says what is wrong with the frame.
+func Frame(data []byte) (e Envelope, id json.RawMessage, _ *Problem) {
+	e, wrong := parse(data)
+	if wrong != nil {
+		return e, nil, wrong
+	}
+	id, wrong = e.malformed()
+	return e, id, wrong
+}
+
+// Rejection answers a message that the library does not get to see. The id is nil
+// when there is none to give back.
+func Rejection(id json.RawMessage, p *Problem) mcp.JSONRPCError {
+	var value any
+	if id != nil {
+		value = id
+	}
+	return mcp.NewJSONRPCError(mcp.NewRequestId(value), p.Code, p.Message, nil)
+}
+
+// IsAnswer reports whether a message answers a request.
+func (e *Envelope) IsAnswer() bool { return e.Method == nil && (e.Result != nil || e.Error != nil) }
+
+// malformed says what is wrong with the frame of a message; nil for nothing.
+// Its id, when it is one that a request may have, is id.
+func (e *Envelope) malformed() (id json.RawMessage, _ *Problem) {
+	id, ok := requestID(e.ID)
+	id = bytes.Clone(id) // it outlives the message
+	switch {
+	case e.JSONRPC != mcp.JSONRPC_VERSION:
+		return id, &Problem{CodeInvalidRequest, `the message has no "jsonrpc": "2.0"`}
+	case e.IsAnswer():
+		return id, nil
+	case e.Method == nil:
+		return id, &Problem{CodeInvalidRequest, `the message has no "method"`}
+	case e.Result != nil || e.Error != nil:
+		return id, &Problem{CodeInvalidRequest, `the message has a "method" and is a response too`}
+	case len(e.ID) > 0 && !ok:
+		return nil, &Problem{CodeInvalidRequest, `the "id" must be a string or a whole number`}
+	}
+	return id, nil
+}
+
+// NewReference names one call, or one failure, in the logs.
+func NewReference() string { return "call-" + rand.Text()[:12] }
+
+// InternalMessage is what a client gets of a failure that is ours: where to find it.
+func InternalMessage(reference string) string {
+	return fmt.Sprintf("internal error (%s); see the server's log", reference)
+}
+
+// Internal logs a failure that is ours, and is what the client gets of it.
+func Internal(logger *slog.Logger, what string, err error) *Problem {
+	ref := NewReference()
+	logger.Error(what, "call", ref, "err", err)
+	return &Problem{CodeInternal, InternalMessage(ref)}
+}
