@@ -20,6 +20,8 @@ chmod 755 "$dir"
 mkdir -m 777 "$dir/tmp" # TMPDIR stays short, since a socket's path must be
 export CGO_ENABLED=0
 go test -c -o "$dir/sandbox" ./internal/sandbox
+go test -c -o "$dir/program" ./internal/sandbox/program
+go test -c -o "$dir/paths" ./internal/sandbox/paths
 go test -c -o "$dir/attack" ./test/attack
 go build -buildvcs=false -o "$dir/probe" ./test/attack/probe
 if [ "${1:-}" = all ]; then
@@ -37,6 +39,8 @@ nobody() {
 		env -i PATH="$PATH" HOME="$dir/tmp" TMPDIR=/tmp PACKS_MCP_REQUIRE="${PACKS_MCP_REQUIRE:-}" \
 		ATTACK_TEST_PROBE="$dir/probe" "$dir/$name" "$@"
 }
+nobody paths
+nobody program
 nobody sandbox
 if [ "${1:-}" != all ]; then
 	nobody attack -test.skip '^(TestDocs|TestBinary|TestOriginal)'

@@ -8,6 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // One call from the request to the run: the gate asks, the caller carries the
@@ -28,7 +29,7 @@ func Example() {
 			Pack:      gate.Pack{ID: "git-helper", Dir: "/packs/git-helper", Trust: gate.TrustUser, Digest: "sha256:1c5d3f4e90ab"},
 			Arguments: json.RawMessage(`{"pack_id":"git-helper","command":"git","args":["status"]}`),
 			Run: &gate.Run{Command: sandbox.Command{
-				Program: sandbox.Program{Name: "git", Path: "/usr/bin/git", Digest: "77aa01"},
+				Program: program.Program{Name: "git", Path: "/usr/bin/git", Digest: "77aa01"},
 				Args:    []string{"status"},
 				Dir:     "/home/ada/site",
 			}},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // The facts by whose names others are found.
@@ -144,7 +146,7 @@ const interpreterValues = 4
 
 // interpreters returns, for each program that runs a script, its path, where that
 // leads, its digest, and how it is started.
-func interpreters(all []sandbox.Interpreter) []string {
+func interpreters(all []program.Interpreter) []string {
 	var out []string
 	for _, i := range all {
 		out = append(out, i.Path, i.Resolved, i.Digest, fmt.Sprintf("%q %q %q %t %t", i.Name, i.Args, i.Env, i.IsEnv, i.OnPath))
@@ -152,7 +154,7 @@ func interpreters(all []sandbox.Interpreter) []string {
 	return out
 }
 
-func links(all []sandbox.Link) []string {
+func links(all []paths.Link) []string {
 	var out []string
 	for _, l := range all {
 		out = append(out, l.Path, l.Target)

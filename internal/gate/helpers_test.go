@@ -14,6 +14,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A runner starts nothing and remembers what it was given.
@@ -284,9 +286,9 @@ func toolRun() Request {
 		Run: &Run{
 			Tool: "greet", Definition: strings.Repeat("de", 32), About: "Say hello to somebody.",
 			Command: sandbox.Command{
-				Program: sandbox.Program{
+				Program: program.Program{
 					Name: "./scripts/greet.sh", Path: "/packs/triage/scripts/greet.sh", Resolved: "/packs/triage/scripts/greet.sh",
-					Digest: strings.Repeat("01", 32), Interpreters: []sandbox.Interpreter{{Name: "/bin/sh", Path: "/bin/sh", Resolved: "/bin/sh", Digest: strings.Repeat("02", 32)}},
+					Digest: strings.Repeat("01", 32), Interpreters: []program.Interpreter{{Name: "/bin/sh", Path: "/bin/sh", Resolved: "/bin/sh", Digest: strings.Repeat("02", 32)}},
 				},
 				Args: []string{"Ada"}, Dir: "/desk/chat", Env: []string{"HOME=/desk/chat", "MODE=kind"}, Workspace: "/desk/chat",
 			},
@@ -304,7 +306,7 @@ func toolRun() Request {
 func grantedRun() Request {
 	r := toolRun()
 	p := &r.Run.Command.Program
-	*p = sandbox.Program{
+	*p = program.Program{
 		Name: "python3", Path: "/home/ada/.pyenv/versions/3.12.4/bin/python3", Resolved: "/home/ada/.pyenv/versions/3.12.4/bin/python3.12",
 		Digest: strings.Repeat("04", 32), Needs: []string{"/home/ada/.pyenv/versions/3.12.4"}, Shim: "/home/ada/.pyenv/shims/python3",
 	}
@@ -318,8 +320,8 @@ func grantedRun() Request {
 		{Folder: "/home/ada/big", Kind: sandbox.LayerReadOnly, Reason: "it is on NFS, and it has more than 20000 names, too many for a copy"},
 		{Folder: "/home/ada/site", Kind: sandbox.LayerOverlay},
 	}
-	p.Links = []sandbox.Link{{Path: "/home/ada/bin/python3", Target: "../.pyenv/shims/python3"}}
-	r.Run.Policy.Links = []sandbox.Link{{Path: "/home/ada/data", Target: "/srv/data"}}
+	p.Links = []paths.Link{{Path: "/home/ada/bin/python3", Target: "../.pyenv/shims/python3"}}
+	r.Run.Policy.Links = []paths.Link{{Path: "/home/ada/data", Target: "/srv/data"}}
 	r.Run.Granted = Granted{
 		Env: []string{"GITHUB_TOKEN"}, Unset: []string{"GH_HOST"}, Home: "/home/ada",
 		Folders: []string{"/home/ada/.config/gh", "/srv/data", "/home/ada/.cache/gh"},
@@ -335,7 +337,7 @@ func execRun() Request {
 	r.Arguments = json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`)
 	r.Logged = r.Arguments
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
-	r.Run.Command.Program = sandbox.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
+	r.Run.Command.Program = program.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
 	r.Run.Command.Args = []string{"log", "--oneline"}
 	r.Run.Command.Env = []string{"HOME=/desk/chat"}
 	return r
@@ -384,5 +386,5 @@ var errDisk = errors.New("disk full")
 
 // runBy makes the request's program a script that another program runs.
 func runBy(r *Request, path, digest string) {
-	r.Run.Command.Program.Interpreters = []sandbox.Interpreter{{Name: path, Path: path, Resolved: path, Digest: digest}}
+	r.Run.Command.Program.Interpreters = []program.Interpreter{{Name: path, Path: path, Resolved: path, Digest: digest}}
 }

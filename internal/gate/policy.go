@@ -10,6 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // The policies: which calls a person is asked about when no grant and no rule
@@ -94,7 +96,7 @@ func ruleCall(r *Request) rules.Call {
 		call.Args = r.Run.Command.Args
 		call.Env = envNames(r.Run.Env)
 		call.Dir, call.Usual = r.Run.Command.Dir, r.Run.UsualDir
-		call.Within = func(folder string) bool { return sandbox.Within(folder, call.Dir) }
+		call.Within = func(folder string) bool { return paths.Within(folder, call.Dir) }
 		call.Folders = map[string]string{"workspace": r.Workspace, "pack_root": r.Pack.Dir, "project": r.Run.Project}
 		call.Stdin = len(r.Run.Command.Stdin) > 0
 	}
@@ -125,7 +127,7 @@ func (c *check) allowable(r rules.Rule) bool {
 }
 
 // isBare reports whether a program was asked for by its name alone.
-func isBare(p sandbox.Program) bool {
+func isBare(p program.Program) bool {
 	for _, r := range p.Name {
 		if r == '/' || r == '\\' || r == ':' {
 			return false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // firstRun has a gate ask about the first run only.
@@ -384,7 +385,7 @@ func TestRules(t *testing.T) {
 	t.Run("all names of a program", func(t *testing.T) {
 		req := with(toolRun(), func(r *Request) {
 			r.Run.Env = nil
-			r.Run.Command.Program = sandbox.Program{Name: "py", Path: "/usr/bin/py", Resolved: "/opt/python3.12", Digest: "x", Shim: "/shims/py3"}
+			r.Run.Command.Program = program.Program{Name: "py", Path: "/usr/bin/py", Resolved: "/opt/python3.12", Digest: "x", Shim: "/shims/py3"}
 		})
 		for _, name := range []string{"py", "/usr/bin/py", "/opt/python3.12", "python3.12", "py3"} {
 			b := newBench(t, ruled(at(rules.Deny, "c:1", func(r *rules.Rule) { r.Argv = []string{name, "**"} })))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // run writes what would be started, where, and under which rules.
@@ -75,7 +77,7 @@ func (p *prompt) unenforcedLayers(req *Request) {
 }
 
 // program writes which file is started, and how it was come by.
-func (p *prompt) program(program sandbox.Program) {
+func (p *prompt) program(program program.Program) {
 	p.fact("program", safetext.Quote(program.Path))
 	if program.Resolved != "" && program.Resolved != program.Path {
 		p.fact("", "which is "+safetext.Quote(program.Resolved))
@@ -93,7 +95,7 @@ func (p *prompt) program(program sandbox.Program) {
 		}
 		p.fact("", value)
 		// Where links of the system's own lead is the system's own business.
-		if i.Resolved != i.Path && !(sandbox.IsSystem(i.Path) && sandbox.IsSystem(i.Resolved)) {
+		if i.Resolved != i.Path && !(paths.IsSystem(i.Path) && paths.IsSystem(i.Resolved)) {
 			p.fact("", "which is "+safetext.Quote(i.Resolved))
 		}
 		for _, a := range i.Args {

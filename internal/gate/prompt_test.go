@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -124,7 +125,7 @@ func TestPrompts(t *testing.T) {
 		{"chain", execRun, func(r *Request) {
 			p := &r.Run.Command.Program
 			p.Path, p.Resolved, p.Name = "/home/ada/bin/report", "/home/ada/bin/report", "/home/ada/bin/report"
-			p.Interpreters = []sandbox.Interpreter{
+			p.Interpreters = []program.Interpreter{
 				{Name: "/usr/bin/env", Path: "/usr/bin/env", Resolved: "/usr/bin/env", Args: []string{"-S LANG=C lang -u"}, IsEnv: true},
 				{Name: "lang", Path: "/home/ada/bin/lang", Resolved: "/home/ada/src/lang.sh", Args: []string{"-u"}, Env: []string{"LANG=C"}, OnPath: true},
 				{Name: "/bin/sh", Path: "/bin/sh", Resolved: "/bin/sh"},
@@ -380,7 +381,7 @@ func FuzzPrompt(f *testing.F) {
 			r.Run.About = about
 			c := &r.Run.Command
 			c.Program.Name, c.Program.Path, c.Program.Resolved = tool, "/"+tool, "/"+about
-			c.Program.Interpreters = []sandbox.Interpreter{
+			c.Program.Interpreters = []program.Interpreter{
 				{Name: value, Path: value, Resolved: about, Args: []string{args, about}, IsEnv: true},
 				{Name: about, Path: about, Resolved: value, Args: []string{value}, Env: []string{"LANG=" + about}, OnPath: true},
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A sentence says what became of one call after another was approved.
@@ -86,7 +87,7 @@ var plan = []sentence{
 	{"other bytes of the interpreter", func(r *Request) { runBy(r, "/bin/sh", "00") }, asks},
 	{"another interpreter of the interpreter", func(r *Request) {
 		p := &r.Run.Command.Program
-		p.Interpreters = append(slices.Clone(p.Interpreters), sandbox.Interpreter{Name: "/vm", Path: "/vm", Resolved: "/vm", Digest: "04"})
+		p.Interpreters = append(slices.Clone(p.Interpreters), program.Interpreter{Name: "/vm", Path: "/vm", Resolved: "/vm", Digest: "04"})
 	}, asks},
 	{"another argument of the interpreter", func(r *Request) {
 		runBy(r, "/bin/sh", strings.Repeat("02", 32))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/rules"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // loaderVariables make a program that a rule allows run or read something of the
@@ -22,7 +22,7 @@ var loaderVariables = []string{
 func TestAllowNamesVariables(t *testing.T) {
 	gcc := func(env ...string) Request {
 		return with(toolRun(), func(r *Request) {
-			r.Run.Command.Program = sandbox.Program{Name: "gcc", Path: "/usr/bin/gcc", Resolved: "/usr/bin/gcc", Digest: strings.Repeat("03", 32)}
+			r.Run.Command.Program = program.Program{Name: "gcc", Path: "/usr/bin/gcc", Resolved: "/usr/bin/gcc", Digest: strings.Repeat("03", 32)}
 			r.Run.Command.Args = []string{"-c", "x.c"}
 			r.Run.Env = env
 			r.Run.Command.Env = append([]string{"HOME=/desk/chat"}, env...)

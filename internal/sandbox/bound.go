@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // What watches a run's folders on disk, where no kernel bounds them. A run can be
@@ -229,7 +231,7 @@ func (l *launch) bounds(ws *workspace) (all []*bound, err error) {
 		}
 		return err
 	}
-	if ws != nil && !insideAny(layered(l.policy.Layers), l.command.Workspace) {
+	if ws != nil && !paths.Inside(layered(l.policy.Layers), l.command.Workspace) {
 		root, err := ws.root.OpenRoot(".")
 		if err := add(root, err, limits.Workspace, false); err != nil {
 			return all, err

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
@@ -188,7 +189,7 @@ func try(ctx context.Context, s starter) error {
 	defer r.Close()
 	p, err := s.start(&launch{
 		policy:  Policy{Limits: DefaultLimits()},
-		command: &Command{Program: Program{Name: filepath.Base(exe), Path: exe}, Dir: inside},
+		command: &Command{Program: program.Program{Name: filepath.Base(exe), Path: exe}, Dir: inside},
 		argv:    []string{exe, confine.CheckArg, inside, outside},
 		env:     MergeEnv(BaseEnv(os.Environ(), EnvOptions{}), []string{"TMP=" + inside, "TEMP=" + inside}),
 		tmp:     inside, stdout: w, stderr: w,

@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // An output takes in what a run prints. Its memory is bounded by the limits,
@@ -169,7 +171,7 @@ func (s *spill) open() {
 	}
 	file, err := s.root.OpenFile(s.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		s.notKept = "creating the file: " + cause(err)
+		s.notKept = "creating the file: " + paths.Cause(err)
 		return
 	}
 	s.file = file
@@ -190,7 +192,7 @@ func (s *spill) ours() bool {
 		return false
 	}
 	here, err := s.file.Stat()
-	return err == nil && os.SameFile(there, here) && stampOf(here).links == 1
+	return err == nil && os.SameFile(there, here) && paths.StampOf(here).Links == 1
 }
 
 func (s *spill) write(p []byte) {
@@ -199,7 +201,7 @@ func (s *spill) write(p []byte) {
 	}
 	if _, err := s.file.Write(p); err != nil {
 		_ = s.root.Remove(s.name)
-		s.abandon("writing the file: " + cause(err))
+		s.abandon("writing the file: " + paths.Cause(err))
 	}
 }
 
@@ -218,7 +220,7 @@ func (s *spill) result() (name, notKept string) {
 		return "", s.notKept
 	}
 	if err := s.file.Close(); err != nil {
-		return "", "writing the file: " + cause(err)
+		return "", "writing the file: " + paths.Cause(err)
 	}
 	return s.name, ""
 }

@@ -15,20 +15,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// started is how a program was started.
-type started struct {
-	Exe       string
-	Argv, Env []string
-}
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+)
 
 // systemChild are the behaviours that need Unix.
 func systemChild(mode string, args []string) int {
 	switch mode {
-	case "started": // says how the kernel started it
-		exe, _ := os.Executable()
-		return printJSON(started{Exe: exe, Argv: os.Args, Env: os.Environ()})
 	case "ready": // FIFO: say so there, then stay
 		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
 		if err != nil {
@@ -149,7 +142,7 @@ func runAgain(mode, dir string, args []string) int {
 	if err != nil {
 		return 1
 	}
-	p, err := Lookup(exe, LookupOptions{})
+	p, err := program.Lookup(exe, program.LookupOptions{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

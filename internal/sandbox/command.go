@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // maxString is the size of one argument or environment entry, in bytes, that
@@ -42,7 +44,7 @@ func (c Command) check() error {
 	// was asked about where they lead.
 	if resolved, err := filepath.EvalSymlinks(c.Dir); err != nil {
 		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
-	} else if !samePath(resolved, c.Dir) {
+	} else if !paths.Same(resolved, c.Dir) {
 		return &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q is reached through a symbolic link", c.Dir)}
 	}
 	if err := c.checkDirID(); err != nil {
@@ -67,6 +69,10 @@ func (c Command) check() error {
 	}
 	return nil
 }
+
+// CheckSearch returns a [*program.NotFoundError] if env(1) would find another program in
+// the run's PATH than the one that was looked up.
+func (c *Command) CheckSearch() error { return c.Program.CheckSearch(c.Env) }
 
 // checkDirID reports that another folder than DirID is at Dir.
 func (c Command) checkDirID() error {

@@ -15,12 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // shell is a command of sh in dir, which is its workspace too.
 func shell(t *testing.T, dir, script string) Command {
 	t.Helper()
-	sh, err := Lookup("/bin/sh", LookupOptions{})
+	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
 		t.Skipf("no shell: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // EnvOptions says what [BaseEnv] puts in place of the user's own values.
@@ -15,7 +17,7 @@ type EnvOptions struct {
 
 // BaseEnv returns what a run gets of the user's environment environ
 // (KEY=value, as from os.Environ), by an allow-list: the language and time
-// zone, the user's name, PATH as [FilterPath] leaves it, and what Windows
+// zone, the user's name, PATH as [program.FilterPath] leaves it, and what Windows
 // cannot do without. HOME is o.Home and TERM is "dumb". Everything else is left
 // out, above all keys and tokens. The result is sorted by name, each name once.
 func BaseEnv(environ []string, o EnvOptions) []string {
@@ -33,24 +35,15 @@ func BaseEnv(environ []string, o EnvOptions) []string {
 		case !ok:
 		case key == "PATH":
 			// An empty PATH would mean the working folder to a shell.
-			if path := FilterPath(value, o.Exclude); path != "" {
+			if path := program.FilterPath(value, o.Exclude); path != "" {
 				kept = append(kept, "PATH="+path)
 			}
-		case key == "LANG", key == "TZ", key == "USER", slices.Contains(localeNames(), key),
+		case key == "LANG", key == "TZ", key == "USER", slices.Contains(program.LocaleNames(), key),
 			runtime.GOOS == "windows" && slices.Contains(windowsNeeds(), key):
 			kept = append(kept, kv)
 		}
 	}
 	return MergeEnv(kept, env)
-}
-
-// localeNames are the categories of locale(7). Any other name that begins like
-// them is somebody's own, and may hold anything.
-func localeNames() []string {
-	return []string{
-		"LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
-		"LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE", "LC_TIME",
-	}
 }
 
 // windowsNeeds are the variables, in upper case, without which common programs

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 func TestBaseEnv(t *testing.T) {
@@ -73,10 +75,10 @@ func TestFilterPath(t *testing.T) { // RP-06
 		filepath.Join(dir, "gone"), link, intoPack, good + "/../shared",
 	}, ":")
 	want := strings.Join([]string{good, group, sibling, link}, ":")
-	if got := FilterPath(path, []string{pack, ""}); got != want {
+	if got := program.FilterPath(path, []string{pack, ""}); got != want {
 		t.Errorf("FilterPath(%q) =\n%q, want\n%q", path, got, want)
 	}
-	if got := FilterPath(path, []string{intoPack}); strings.Contains(got, inPack) {
+	if got := program.FilterPath(path, []string{intoPack}); strings.Contains(got, inPack) {
 		t.Errorf("FilterPath, excluding a link to %q, has it: %q", inPack, got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 func Example() {
@@ -16,14 +17,14 @@ func Example() {
 	}
 	defer os.RemoveAll(ws)
 
-	program, err := sandbox.Lookup("/bin/echo", sandbox.LookupOptions{})
+	echo, err := program.Lookup("/bin/echo", program.LookupOptions{})
 	if err != nil {
 		fmt.Println("hello 0 true") // no such program on this system
 		return
 	}
 	runner := sandbox.New(sandbox.Options{})
 	res, err := runner.Run(context.Background(), sandbox.Policy{Writable: []string{ws}}, sandbox.Command{
-		Program:   program,
+		Program:   echo,
 		Args:      []string{"hello"},
 		Dir:       ws,
 		Env:       sandbox.BaseEnv(os.Environ(), sandbox.EnvOptions{Home: ws, Exclude: []string{ws}}),

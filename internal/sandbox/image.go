@@ -8,6 +8,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // images are the Images of a Policy that was checked, with the real path of
@@ -47,18 +50,18 @@ func (p *Policy) openImages() (images, error) {
 		switch at, err := filepath.EvalSymlinks(i.At); {
 		case err != nil: // it was there when the Policy was made
 			return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("image at %q", i.At), Err: errors.Unwrap(err)}
-		case !samePath(at, i.At):
+		case !paths.Same(at, i.At):
 			return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("image at %q is reached through a symbolic link", i.At)}
 		}
 		im = append(im, image{At: i.At, From: from})
 	}
-	writable := bothSpellings(slices.Concat(p.Writable, layered(p.Layers)))
+	writable := paths.Spellings(slices.Concat(p.Writable, layered(p.Layers)))
 	for n, i := range im {
-		if slices.ContainsFunc(writable, func(dir string) bool { return insideAny([]string{i.At}, dir) }) {
+		if slices.ContainsFunc(writable, func(dir string) bool { return paths.Inside([]string{i.At}, dir) }) {
 			return fail(nil, "image %q has a writable folder in it", i.At)
 		}
 		// Who can change the copy does not get what was approved.
-		if insideAny(writable, i.From) {
+		if paths.Inside(writable, i.From) {
 			return fail(nil, "image %q of %q is in a writable folder", i.From, i.At)
 		}
 		for m, other := range im {
@@ -71,11 +74,11 @@ func (p *Policy) openImages() (images, error) {
 }
 
 // nested reports whether one of two paths is the other, or in it.
-func nested(a, b string) bool { return insideAny([]string{a}, b) || insideAny([]string{b}, a) }
+func nested(a, b string) bool { return paths.Inside([]string{a}, b) || paths.Inside([]string{b}, a) }
 
 // covers reports whether path is At of an image or below it.
 func (im images) covers(path string) bool {
-	return slices.ContainsFunc(im, func(i image) bool { return insideAny([]string{i.At}, path) })
+	return slices.ContainsFunc(im, func(i image) bool { return paths.Inside([]string{i.At}, path) })
 }
 
 // path is where what a run finds at the absolute path is on this machine.
@@ -113,7 +116,7 @@ func (im images) rename(p Policy, c Command) (Policy, Command, error) {
 	if len(im) == 0 {
 		return p, c, nil
 	}
-	if slices.ContainsFunc(c.Program.Interpreters, func(i Interpreter) bool { return im.covers(i.Path) }) {
+	if slices.ContainsFunc(c.Program.Interpreters, func(i program.Interpreter) bool { return im.covers(i.Path) }) {
 		// It is the kernel that reads the path, and it reads it in the script.
 		return p, c, &CommandError{Problem: fmt.Sprintf(
 			"the script %q names in its first line an interpreter by its path in the pack or project, which a run at this sandbox level gets at another path",
@@ -238,10 +241,10 @@ func beginsPath(before string) bool {
 // of a run that is under way: a mount is where the folder under it goes, and
 // that can be renamed by others when the run sees the folder that it is in.
 func (im images) live(p *Policy, c *Command) bool {
-	seen := bothSpellings(slices.Concat(systemDirs(), c.Program.Needs, p.ReadOnly, p.Writable, layered(p.Layers)))
+	seen := paths.Spellings(slices.Concat(paths.SystemDirs(), c.Program.Needs, p.ReadOnly, p.Writable, layered(p.Layers)))
 	return slices.ContainsFunc(im, func(i image) bool {
 		return slices.ContainsFunc(seen, func(dir string) bool {
-			return !insideAny([]string{i.At}, dir) && insideAny([]string{dir}, i.At)
+			return !paths.Inside([]string{i.At}, dir) && paths.Inside([]string{dir}, i.At)
 		})
 	})
 }

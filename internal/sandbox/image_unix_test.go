@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A packWorld is a pack of which there is a private copy, and which somebody has
@@ -61,9 +63,9 @@ func (w *packWorld) spoil(t *testing.T) {
 // command is a command in the working folder dir that says where the pack is.
 func (w *packWorld) command(t *testing.T, name, dir string, args ...string) Command {
 	t.Helper()
-	p, err := Lookup(name, LookupOptions{PackDir: w.pack, Exclude: []string{w.pack, w.ws}, Path: os.Getenv("PATH"), Environ: os.Environ()})
+	p, err := program.Lookup(name, program.LookupOptions{PackDir: w.pack, Exclude: []string{w.pack, w.ws}, Path: os.Getenv("PATH"), Environ: os.Environ()})
 	if err != nil {
-		t.Skipf("Lookup(%q) = %v", name, err)
+		t.Skipf("program.Lookup(%q) = %v", name, err)
 	}
 	env := MergeEnv(BaseEnv(os.Environ(), EnvOptions{Home: w.ws}), []string{"PACKS_PACK_DIR=" + w.pack, "PYTHONDONTWRITEBYTECODE=1"})
 	return Command{Program: p, Args: args, Dir: dir, Env: env, Workspace: w.ws}
@@ -247,7 +249,7 @@ func TestRunImageVerified(t *testing.T) {
 	}
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
-	if _, err := r.Run(t.Context(), w.policy(), c); !errors.As(err, new(*ChangedError)) {
+	if _, err := r.Run(t.Context(), w.policy(), c); !errors.As(err, new(*program.ChangedError)) {
 		t.Errorf("Run = %v, want a *ChangedError", err)
 	}
 }
@@ -361,7 +363,7 @@ func TestRunProgramExchanged(t *testing.T) {
 				os.WriteFile(filepath.Join(dir, "byenv"), []byte("#!/usr/bin/env interp\nexit 7\n"), 0o700)); err != nil {
 				t.Fatal(err)
 			}
-			p, err := Lookup(filepath.Join(dir, tt.program), LookupOptions{Path: dir})
+			p, err := program.Lookup(filepath.Join(dir, tt.program), program.LookupOptions{Path: dir})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -387,9 +389,9 @@ func TestRunProgramExchanged(t *testing.T) {
 					t.Errorf("Run = %+v, %v, want a *StartError", res, err)
 				}
 			default:
-				ce, ok := errors.AsType[*ChangedError](err)
+				ce, ok := errors.AsType[*program.ChangedError](err)
 				if !ok || ce.Path != filepath.Join(dir, tt.file) {
-					t.Errorf("Run = %+v, %v, want a *ChangedError about %q", res, err, tt.file)
+					t.Errorf("Run = %+v, %v, want a *program.ChangedError about %q", res, err, tt.file)
 				}
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // What Landlock is asked to allow. Nobody may make devices.
@@ -124,12 +125,12 @@ func (s *confiner) job(l *launch) (*confine.Job, error) {
 		}
 		j.DirID = confineID(c.DirID)
 	}
-	paths := c.Program.files() // where the run finds them, in the order of verify
+	files := c.Program.Files() // where the run finds them, in the order of Verify
 	for i, f := range l.checked {
-		path := paths[i]
+		path := files[i]
 		resolved, err := filepath.EvalSymlinks(path)
 		j.Files = append(j.Files, confine.File{
-			Path: path, State: stateOf(f.stamp), System: err == nil && insideAny(systemDirs(), resolved) && !l.images.covers(path),
+			Path: path, State: stateOf(f.Stamp), System: err == nil && paths.Inside(paths.SystemDirs(), resolved) && !l.images.covers(path),
 		})
 	}
 	if c.WorkspaceID != nil && !l.images.covers(c.Workspace) {
@@ -174,7 +175,7 @@ func (s *confiner) opensSockets(l *launch) bool {
 // inSystem reports whether a path leads to a folder of the system's.
 func inSystem(path string) bool {
 	resolved, err := filepath.EvalSymlinks(path)
-	return err == nil && insideAny(systemDirs(), resolved)
+	return err == nil && paths.Inside(paths.SystemDirs(), resolved)
 }
 
 // A view collects what a run can reach.
@@ -187,7 +188,7 @@ type view struct {
 
 // system adds what every program needs of the system.
 func (t *view) system(network Network) {
-	for _, dir := range systemDirs() {
+	for _, dir := range paths.SystemDirs() {
 		t.add(dir, false, true)
 	}
 	if target, err := os.Readlink("/run/current-system"); err == nil { // NixOS
@@ -230,7 +231,7 @@ func (t *view) system(network Network) {
 // add makes what is at path, and where it leads to, reachable at the same
 // paths.
 func (t *view) add(path string, writable, optional bool) {
-	stops, links := trail(path)
+	stops, links := paths.Trail(path)
 	if len(stops) == 0 {
 		if !optional && t.missing == "" {
 			t.missing = path
@@ -318,7 +319,7 @@ func (t *view) reaches(dir string) bool {
 	}
 	resolved, err := filepath.EvalSymlinks(dir)
 	return err == nil && (resolved == "/" || slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool {
-		return insideAny([]string{b.Path}, resolved)
+		return paths.Inside([]string{b.Path}, resolved)
 	}))
 }
 
@@ -357,7 +358,7 @@ func (t *view) identify(path string, id confine.ID) {
 // layered reports whether path is in a layered folder.
 func (t *view) layered(path string) bool {
 	return slices.ContainsFunc(t.job.Binds, func(b confine.Bind) bool {
-		return b.Layered && insideAny([]string{b.Path}, path)
+		return b.Layered && paths.Inside([]string{b.Path}, path)
 	})
 }
 
@@ -374,7 +375,7 @@ func (t *view) finish() {
 	// to something that is bound is no link on this machine.
 	j.Links = slices.DeleteFunc(j.Links, func(l confine.Link) bool {
 		return slices.ContainsFunc(j.Binds, func(b confine.Bind) bool {
-			return !b.File && insideAny([]string{b.Path}, l.Path) || insideAny([]string{l.Path}, b.Path)
+			return !b.File && paths.Inside([]string{b.Path}, l.Path) || paths.Inside([]string{l.Path}, b.Path)
 		})
 	})
 	if !t.confined.namespaces {
@@ -415,13 +416,13 @@ func (t *view) finish() {
 
 // stateOf is what the kernel says of a file with that stamp; nothing when the
 // stamp could be another file's.
-func stateOf(s stamp) confine.State {
-	if !s.exact {
+func stateOf(s paths.Stamp) confine.State {
+	if !s.Exact {
 		return confine.State{}
 	}
 	return confine.State{
-		ID: idOfNumbers(s.dev, s.ino), Size: uint64(s.size),
-		Seconds: uint64(s.changed.Unix()), Nanoseconds: uint64(s.changed.Nanosecond()),
+		ID: idOfNumbers(s.Dev, s.Ino), Size: uint64(s.Size),
+		Seconds: uint64(s.Changed.Unix()), Nanoseconds: uint64(s.Changed.Nanosecond()),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // A LayerKind says how a run may change a folder of the user's without writing
@@ -86,7 +87,7 @@ func outermost(folders []string) []string {
 	var out []string
 	for _, dir := range slices.Sorted(slices.Values(folders)) {
 		dir = filepath.Clean(dir)
-		if !insideAny(out, dir) {
+		if !paths.Inside(out, dir) {
 			out = append(out, dir)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // What of a folder is copied for a run. With more, it would take too long.
@@ -25,7 +27,7 @@ func (r *Runner) copyable(dir string) (LayerKind, string) {
 	case errors.Is(err, errTooMuch):
 		return LayerReadOnly, fmt.Sprintf("it has more than %d names, too many for a copy", maxCloned)
 	case err != nil:
-		return LayerReadOnly, "it cannot be copied: " + cause(err)
+		return LayerReadOnly, "it cannot be copied: " + paths.Cause(err)
 	}
 	if clones(dir, r.o.CopyDir) {
 		return LayerClone, ""

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // maxOwners is how many names of a folder are looked at for their owners.
@@ -76,7 +78,7 @@ func mountBelow(dir string) string {
 			continue
 		}
 		at := unescape.Replace(fields[4])
-		if at != dir && insideAny([]string{dir}, at) {
+		if at != dir && paths.Inside([]string{dir}, at) {
 			return at
 		}
 	}

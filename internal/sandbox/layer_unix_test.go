@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // eachLevel runs a test at every level that this machine has, with a runner that
@@ -84,7 +86,7 @@ func plantTree(t *testing.T, files map[string]string) string {
 // inProject is a command of sh in the project dir, whose workspace is elsewhere.
 func inProject(t *testing.T, dir, script string) (Policy, Command) {
 	t.Helper()
-	sh, err := Lookup("/bin/sh", LookupOptions{})
+	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
 		t.Skipf("no shell: %v", err)
 	}

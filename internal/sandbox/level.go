@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A starter starts programs at one level, in the way of one system.
@@ -41,12 +43,12 @@ type launch struct {
 	command               *Command
 	images                images
 	layers                *layers
-	cache                 *cache        // nil: none
-	checked               []checkedFile // that were verified
-	argv, env             []string      // both whole, argv[0] is the program's path
-	tmp                   string        // what TMPDIR is
-	tmpOnDisk             bool          // and nothing bounds it but we
-	stdin, stdout, stderr *os.File      // the program's own ends; a nil stdin is at its end
+	cache                 *cache            // nil: none
+	checked               []program.Checked // that were verified
+	argv, env             []string          // both whole, argv[0] is the program's path
+	tmp                   string            // what TMPDIR is
+	tmpOnDisk             bool              // and nothing bounds it but we
+	stdin, stdout, stderr *os.File          // the program's own ends; a nil stdin is at its end
 }
 
 // A process is a program that was started, with everything it starts in turn.

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/seatbelt"
 )
 
@@ -58,7 +60,7 @@ func (s *seatbeltStarter) start(l *launch) (process, error) {
 	}
 	if dir, err := seatbelt.RealPath(c.Dir); err != nil {
 		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q", c.Dir), Err: err}
-	} else if dir != "/" && !insideAny(slices.Concat(rules.System, rules.Read, rules.Write), dir) {
+	} else if dir != "/" && !paths.Inside(slices.Concat(rules.System, rules.Read, rules.Write), dir) {
 		return nil, &CommandError{Folder: true, Problem: fmt.Sprintf("working folder %q is in none of the folders that the run may read", c.Dir)}
 	}
 	profile, err := rules.Profile()
@@ -90,7 +92,7 @@ func (s *seatbeltStarter) rules(l *launch, self string) (seatbelt.Rules, error) 
 	r := seatbelt.Rules{HardLinks: s.hardLinks, Network: l.policy.Network == NetworkFull, Read: []string{self}}
 	// add adds what is at path to list, and the links that lead there.
 	add := func(list *[]string, path string, optional bool) error {
-		_, links := trail(path)
+		_, links := paths.Trail(path)
 		for _, link := range links {
 			if dir, err := seatbelt.RealPath(filepath.Dir(link.Path)); err == nil {
 				r.Names = appendNew(r.Names, filepath.Join(dir, filepath.Base(link.Path)))
@@ -110,7 +112,7 @@ func (s *seatbeltStarter) rules(l *launch, self string) (seatbelt.Rules, error) 
 		paths    []string
 		optional bool
 	}{
-		{&r.System, systemDirs(), true},
+		{&r.System, paths.SystemDirs(), true},
 		{&r.Read, l.command.Program.Needs, true},
 		{&r.Read, l.policy.ReadOnly, false},
 		{&r.Write, l.policy.Writable, false},
@@ -279,7 +281,7 @@ func (s *seatbeltStarter) try(ctx context.Context) error {
 	limits := DefaultLimits()
 	p, err := s.start(&launch{
 		policy:  Policy{ReadOnly: []string{scene.Pack}, Writable: []string{scene.Inside}, Limits: limits},
-		command: &Command{Program: Program{Name: "packs-mcp", Path: self, Resolved: self}, Dir: "/"},
+		command: &Command{Program: program.Program{Name: "packs-mcp", Path: self, Resolved: self}, Dir: "/"},
 		argv:    append([]string{self, confine.CheckArg}, scene.Args()...),
 		env:     []string{"TMPDIR=" + scene.Inside}, tmp: scene.Inside, stdout: w, stderr: w,
 	})

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A confiner starts programs by a helper (package confine), confined by
@@ -172,9 +173,9 @@ func (p *confined) failure() error {
 	interpreter, isInterpreter := strings.CutPrefix(r.Step, confine.StepInterpreter)
 	switch {
 	case errno == syscall.ESTALE && r.Step == confine.StepProgram:
-		return &ChangedError{Name: c.Program.Name, Path: c.Program.Path}
+		return &program.ChangedError{Name: c.Program.Name, Path: c.Program.Path}
 	case errno == syscall.ESTALE && isInterpreter:
-		return &ChangedError{Name: c.Program.Name, Path: interpreter}
+		return &program.ChangedError{Name: c.Program.Name, Path: interpreter}
 	case r.Step == confine.StepStart && errno == syscall.E2BIG:
 		return &TooLargeError{What: allStrings, Size: spaceOf(p.launch.argv, p.launch.env)}
 	case r.Step == confine.StepStart:
@@ -379,7 +380,7 @@ func (s *confiner) try(ctx context.Context, policy Policy, layers *layers, check
 	p, err := s.start(&launch{
 		policy:  policy,
 		layers:  layers,
-		command: &Command{Program: Program{Name: "packs-mcp", Path: exe, Resolved: exe}, Dir: "/"},
+		command: &Command{Program: program.Program{Name: "packs-mcp", Path: exe, Resolved: exe}, Dir: "/"},
 		argv:    append([]string{exe, confine.CheckArg}, checks...),
 		env:     []string{"TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, tmp: tmp, stdout: w, stderr: w,
 	})

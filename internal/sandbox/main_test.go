@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // childVar makes the test binary behave as a program under test: its value is
@@ -126,15 +127,15 @@ func printJSON(v any) int {
 }
 
 // self is the test binary as a program.
-func self(t *testing.T) Program {
+func self(t *testing.T) program.Program {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Lookup(exe, LookupOptions{})
+	p, err := program.Lookup(exe, program.LookupOptions{})
 	if err != nil {
-		t.Fatalf("Lookup(%q) = %v", exe, err)
+		t.Fatalf("program.Lookup(%q) = %v", exe, err)
 	}
 	return p
 }

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A program cannot have more processes than it may: the kernel refuses them, or
 // the run is ended, where only we can count.
 func TestRunProcesses(t *testing.T) { // PK-10
-	sh, err := Lookup("/bin/sh", LookupOptions{})
+	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
 		t.Skipf("no shell: %v", err)
 	}
@@ -52,7 +54,7 @@ func TestRunProcesses(t *testing.T) { // PK-10
 // Devices are the host's own: a program that root's server runs owns them, and
 // must not change who may use them.
 func TestRunDevices(t *testing.T) {
-	sh, err := Lookup("/bin/sh", LookupOptions{})
+	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
 		t.Skipf("no shell: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // Options are those of a [Runner]. The zero value is ready.
@@ -52,9 +53,9 @@ type Options struct {
 	ReserveDir string
 	Reserve    int64
 
-	TempDir  string       // existing parent of the runs' temporary folders; empty: the system's
-	Lookuper *Lookuper    // shares its digests, so that a check before a start is quick; nil: one of its own
-	Logger   *slog.Logger // what went wrong beside a run; nil: nobody is told
+	TempDir  string            // existing parent of the runs' temporary folders; empty: the system's
+	Lookuper *program.Lookuper // shares its digests, so that a check before a start is quick; nil: one of its own
+	Logger   *slog.Logger      // what went wrong beside a run; nil: nobody is told
 
 	// Skip are levels that are not tried, as if this machine did not have them.
 	Skip []Level
@@ -80,7 +81,7 @@ func New(o Options) *Runner {
 	o.Drain = orDefault(o.Drain, 250*time.Millisecond)
 	o.TurnWait = orDefault(o.TurnWait, 5*time.Minute)
 	if o.Lookuper == nil {
-		o.Lookuper = new(Lookuper)
+		o.Lookuper = new(program.Lookuper)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -94,7 +95,7 @@ func New(o Options) *Runner {
 //
 // A program that was started gives a Result and no error, however it ended.
 // Any error means that nothing was started: a [*CommandError], a
-// [*NotFoundError], a [*TooLargeError], a [*ChangedError], a [*StartError], a [*ConfineError],
+// [*program.NotFoundError], a [*TooLargeError], a [*program.ChangedError], a [*StartError], a [*ConfineError],
 // a [*BusyError], ctx's own error when it was done before, or one of preparing the run.
 //
 // When ctx is done, the timeout passes or the output is too much, everything
@@ -198,7 +199,7 @@ func (r *Runner) run(ctx context.Context, s starter, l *launch, ws *workspace) (
 		return nil, false, fmt.Errorf("starting program %q: %w", c.Program.Name, err)
 	}
 	here := l.images.files(*c)
-	if l.checked, err = r.o.Lookuper.verify(here.Program); err != nil {
+	if l.checked, err = r.o.Lookuper.Verify(here.Program); err != nil {
 		return nil, false, err
 	}
 	if err := here.checkDirID(); err != nil { // looking at the workspace may have taken its time

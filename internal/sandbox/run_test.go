@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 func TestRunExitCodes(t *testing.T) {
@@ -165,7 +167,7 @@ func TestRunRefuses(t *testing.T) {
 		{"run id", Limits{}, func(c *Command) { c.RunID = "../x" }, `run id "../x"`, nil},
 		{"long run id", Limits{}, func(c *Command) { c.RunID = strings.Repeat("a", 65) }, "run id", nil},
 		{"no digest", Limits{}, func(c *Command) { c.Program.Digest = "" }, "was not looked up", nil},
-		{"no program", Limits{}, func(c *Command) { c.Program = Program{} }, "was not looked up", nil},
+		{"no program", Limits{}, func(c *Command) { c.Program = program.Program{} }, "was not looked up", nil},
 		{"negative limit", Limits{Timeout: -1}, func(*Command) {}, "limit timeout is negative: -1", nil},
 	}
 	for _, tt := range tests {
@@ -410,8 +412,8 @@ func TestRunChanged(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir, ws := t.TempDir(), t.TempDir()
 			script(t, filepath.Join(dir, "prog"), "#!/bin/sh\nexit 0\n")
-			lookup := new(Lookuper)
-			p, err := lookup.Lookup(filepath.Join(dir, "prog"), LookupOptions{})
+			lookup := new(program.Lookuper)
+			p, err := lookup.Lookup(filepath.Join(dir, "prog"), program.LookupOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -422,7 +424,7 @@ func TestRunChanged(t *testing.T) {
 			}
 			tt.change(t, dir)
 			_, err = r.Run(t.Context(), allow(Limits{}, c), c)
-			if _, ok := errors.AsType[*ChangedError](err); !ok {
+			if _, ok := errors.AsType[*program.ChangedError](err); !ok {
 				t.Errorf("Run = %v, want a ChangedError", err)
 			}
 		})
@@ -432,14 +434,14 @@ func TestRunChanged(t *testing.T) {
 		dir, ws := t.TempDir(), t.TempDir()
 		script(t, filepath.Join(dir, "interp"), "#!/bin/sh\nexit 0\n")
 		script(t, filepath.Join(dir, "prog"), "#!"+filepath.Join(dir, "interp")+"\n")
-		p, err := Lookup(filepath.Join(dir, "prog"), LookupOptions{})
+		p, err := program.Lookup(filepath.Join(dir, "prog"), program.LookupOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		script(t, filepath.Join(dir, "interp"), "#!/bin/sh\nexit 1\n")
 		_, err = New(Options{Skip: skipped()}).Run(t.Context(), Policy{}, Command{Program: p, Dir: ws})
-		if ce, ok := errors.AsType[*ChangedError](err); !ok || ce.Path != p.Interpreters[0].Path {
-			t.Errorf("Run = %v, want a ChangedError about %q", err, p.Interpreters[0].Path)
+		if ce, ok := errors.AsType[*program.ChangedError](err); !ok || ce.Path != p.Interpreters[0].Path {
+			t.Errorf("Run = %v, want a program.ChangedError about %q", err, p.Interpreters[0].Path)
 		}
 	})
 }

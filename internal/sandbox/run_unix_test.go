@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // alive reports whether pid is a process that runs; one that nobody has reaped
@@ -245,9 +248,9 @@ func TestRunEnvironment(t *testing.T) { // EN-01
 	}
 }
 
-func lookupShell(t *testing.T) Program {
+func lookupShell(t *testing.T) program.Program {
 	t.Helper()
-	p, err := Lookup("/bin/sh", LookupOptions{})
+	p, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +267,8 @@ func TestRunStartErrors(t *testing.T) {
 		return path
 	}
 	// What Lookup refuses is made by hand here: it may change in between.
-	program := func(path string) Program {
-		digest, _, err := new(digestCache).file(path)
+	made := func(path string) program.Program {
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +276,7 @@ func TestRunStartErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Program{Name: filepath.Base(path), Path: path, Resolved: resolved, Digest: digest}
+		return program.Program{Name: filepath.Base(path), Path: path, Resolved: resolved, Digest: fmt.Sprintf("%x", sha256.Sum256(text))}
 	}
 	tests := []struct {
 		path string
@@ -285,7 +288,7 @@ func TestRunStartErrors(t *testing.T) {
 		{write("text", "echo hello\n", 0o700), syscall.ENOEXEC},
 	}
 	for _, tt := range tests {
-		c := Command{Program: program(tt.path), Dir: dir}
+		c := Command{Program: made(tt.path), Dir: dir}
 		_, err := New(Options{Skip: skipped()}).Run(t.Context(), allow(Limits{}, c), c)
 		se, ok := errors.AsType[*StartError](err)
 		if !ok || !errors.Is(err, tt.want) {

@@ -1,7 +1,7 @@
 // Package sandbox runs one program under one [Policy] and reports what came of
 // it: how it ended, what it printed, which files it made.
 //
-// A program is looked up first ([Lookup]), which fixes its path and the digest
+// A program is looked up first ([program.Lookup]), which fixes its path and the digest
 // of its bytes; [Runner.Run] refuses to start anything else under that name.
 // It is started without a shell, in a session of its own without a controlling
 // terminal, with exactly the environment it is given and no descriptors but its
@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A Level says how far a run is confined by the operating system. The zero
@@ -223,7 +225,7 @@ type Policy struct {
 
 	// Links are symbolic links that a run may follow to what is in ReadOnly and
 	// Writable, where the level shows it a file system of its own.
-	Links []Link
+	Links []paths.Link
 
 	// Images are folders of which the run gets a copy in the place of what is
 	// there: a private one, which nobody can change between a check and the run.
@@ -282,7 +284,7 @@ func (p *Policy) check() error {
 
 // A Command is one program with everything it is started with.
 type Command struct {
-	Program Program
+	Program program.Program
 	Args    []string // without argv[0], which is Program.Path; passed byte for byte
 	Dir     string   // absolute working folder; it must exist, and no symbolic link may lead to it
 	Stdin   []byte   // what the program reads; empty gives it an end of file at once

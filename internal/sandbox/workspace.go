@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 const (
@@ -28,23 +30,23 @@ type workspace struct {
 
 // A snapshot is what was in a workspace at one time.
 type snapshot struct {
-	entries  map[string]stamp // slash path → what was there; folders only when they could not be read
-	complete bool             // nothing was left out
+	entries  map[string]paths.Stamp // slash path → what was there; folders only when they could not be read
+	complete bool                   // nothing was left out
 }
 
 // scan takes a snapshot. It opens folders only, so nothing in the workspace
 // can make it wait.
 func scan(root *os.Root) snapshot {
-	s := snapshot{entries: map[string]stamp{}, complete: true}
+	s := snapshot{entries: map[string]paths.Stamp{}, complete: true}
 	seen := 0
 	dirs := []string{"."}
 	for len(dirs) > 0 {
 		dir := dirs[len(dirs)-1]
 		dirs = dirs[:len(dirs)-1]
-		f, err := root.OpenFile(dir, os.O_RDONLY|openDirOnly, 0)
+		f, err := root.OpenFile(dir, os.O_RDONLY|paths.DirOnly, 0)
 		if err != nil {
 			if info, err := root.Lstat(dir); err == nil {
-				s.entries[dir] = stampOf(info)
+				s.entries[dir] = paths.StampOf(info)
 			}
 			continue
 		}
@@ -61,7 +63,7 @@ func scan(root *os.Root) snapshot {
 				switch {
 				case err != nil: // gone again
 				case !info.IsDir():
-					s.entries[name] = stampOf(info)
+					s.entries[name] = paths.StampOf(info)
 				case strings.Count(name, "/") < maxDepth:
 					dirs = append(dirs, name)
 				default:
@@ -76,10 +78,10 @@ func scan(root *os.Root) snapshot {
 
 // changedSince reports whether what is at name in now is new, or another than
 // in s, of which the program was started at the given time.
-func (s *snapshot) changedSince(name string, now stamp, started time.Time) bool {
+func (s *snapshot) changedSince(name string, now paths.Stamp, started time.Time) bool {
 	then, ok := s.entries[name]
 	if !ok && !s.complete {
-		return !now.changed.Before(started.Add(-clockStep))
+		return !now.Changed.Before(started.Add(-clockStep))
 	}
 	return !ok || then != now
 }
@@ -112,45 +114,45 @@ func (w *workspace) report(res *Result, limits Limits) {
 
 // artifact returns the size of the regular file at name, or why it is not
 // offered as an artifact.
-func (w *workspace) artifact(name string, st stamp, limits Limits) (size int64, reason string) {
+func (w *workspace) artifact(name string, st paths.Stamp, limits Limits) (size int64, reason string) {
 	if reason := unfit(st, limits); reason != "" {
 		return 0, reason
 	}
-	f, err := w.root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
+	f, err := w.root.OpenFile(name, os.O_RDONLY|paths.Nonblock, 0)
 	if err != nil {
-		return 0, "cannot be read: " + cause(err)
+		return 0, "cannot be read: " + paths.Cause(err)
 	}
 	defer f.Close()
 	// What is open now need not be what was there before.
 	info, err := f.Stat()
 	if err != nil {
-		return 0, "cannot be read: " + cause(err)
+		return 0, "cannot be read: " + paths.Cause(err)
 	}
-	if reason := unfit(stampOf(info), limits); reason != "" {
+	if reason := unfit(paths.StampOf(info), limits); reason != "" {
 		return 0, reason
 	}
 	return info.Size(), ""
 }
 
-func unfit(st stamp, limits Limits) string {
+func unfit(st paths.Stamp, limits Limits) string {
 	switch {
-	case st.mode&fs.ModeSymlink != 0:
+	case st.Mode&fs.ModeSymlink != 0:
 		return "is a symbolic link"
-	case st.mode&fs.ModeNamedPipe != 0:
+	case st.Mode&fs.ModeNamedPipe != 0:
 		return "is a FIFO"
-	case st.mode&fs.ModeSocket != 0:
+	case st.Mode&fs.ModeSocket != 0:
 		return "is a socket"
-	case st.mode&fs.ModeDevice != 0:
+	case st.Mode&fs.ModeDevice != 0:
 		return "is a device"
-	case st.mode.IsDir():
+	case st.Mode.IsDir():
 		return "is a folder that cannot be read"
-	case !st.mode.IsRegular():
+	case !st.Mode.IsRegular():
 		return "is not a regular file"
-	case st.mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+	case st.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
 		return "runs with the rights of its owner or group (set-ID)"
-	case st.links > 1:
+	case st.Links > 1:
 		return "has more than one name (hard links)"
-	case st.size > limits.FileSize:
+	case st.Size > limits.FileSize:
 		return fmt.Sprintf("is larger than %d bytes", limits.FileSize)
 	}
 	return ""

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 func TestArtifactsAreWhatChanged(t *testing.T) {
@@ -53,16 +55,16 @@ func TestArtifactsOfALargeWorkspace(t *testing.T) {
 		t.Skip("the time of change is not known here")
 	}
 	started := time.Now()
-	s := snapshot{entries: map[string]stamp{"known": {size: 1}}}
+	s := snapshot{entries: map[string]paths.Stamp{"known": {Size: 1}}}
 	for _, tt := range []struct {
 		name string
-		now  stamp
+		now  paths.Stamp
 		want bool
 	}{
-		{"known", stamp{size: 1}, false},
-		{"known", stamp{size: 2}, true},
-		{"unseen", stamp{changed: started.Add(-time.Hour)}, false},
-		{"unseen", stamp{changed: started.Add(time.Millisecond)}, true},
+		{"known", paths.Stamp{Size: 1}, false},
+		{"known", paths.Stamp{Size: 2}, true},
+		{"unseen", paths.Stamp{Changed: started.Add(-time.Hour)}, false},
+		{"unseen", paths.Stamp{Changed: started.Add(time.Millisecond)}, true},
 	} {
 		if got := s.changedSince(tt.name, tt.now, started); got != tt.want {
 			t.Errorf("changedSince(%q, %v) = %v, want %v", tt.name, tt.now, got, tt.want)

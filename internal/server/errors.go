@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -231,7 +232,7 @@ func contextHint(e *tools.MissingContextError) string {
 }
 
 func explainSandbox(err error) *toolError {
-	if e, ok := errors.AsType[*sandbox.NotFoundError](err); ok {
+	if e, ok := errors.AsType[*program.NotFoundError](err); ok {
 		hint := "Tell the user which program is missing; they can install it, or put it on PATH."
 		if e.NeededBy != "" {
 			hint = "Tell the user: the first line of the script names a program that is missing or cannot be followed; they can install it, or correct the line."
@@ -240,10 +241,10 @@ func explainSandbox(err error) *toolError {
 		t.Near = e.Near
 		return t
 	}
-	if e, ok := errors.AsType[*sandbox.NotExecutableError](err); ok {
+	if e, ok := errors.AsType[*program.NotExecutableError](err); ok {
 		return failf(codePermissionDenied, "Tell the user; the file needs permission to be executed.", "%v", e)
 	}
-	if e, ok := errors.AsType[*sandbox.ChangedError](err); ok {
+	if e, ok := errors.AsType[*program.ChangedError](err); ok {
 		return failf(codeDenied, "Call again; the user will be asked about the new program.", "%v", e)
 	}
 	if e, ok := errors.AsType[*sandbox.StartError](err); ok {

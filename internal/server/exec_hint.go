@@ -10,16 +10,16 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // misspelled explains the error of a command that names no program, or a folder, and says how
 // what was probably meant is written; nil when it has nothing to say.
 func (s *Server) misspelled(c *call, pack *packs.Pack, p *execParams, err error) *toolError {
 	hint := ""
-	if e, ok := errors.AsType[*sandbox.NotFoundError](err); ok && e.NeededBy == "" {
+	if e, ok := errors.AsType[*program.NotFoundError](err); ok && e.NeededBy == "" {
 		hint = s.meantCommand(c, pack, p)
-	} else if _, ok := errors.AsType[*sandbox.NotExecutableError](err); ok {
+	} else if _, ok := errors.AsType[*program.NotExecutableError](err); ok {
 		hint = ofFolder(pack, p.Command)
 	}
 	if hint == "" {

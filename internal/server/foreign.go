@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // A call is about one pack: its trust, its bytes, its rules. What another pack
@@ -46,7 +46,7 @@ func (o *owner) index() {
 // refuse is the error for a path that leads into another pack; nil when it does
 // not. Each place on the way counts, and of packs in each other the innermost.
 func (o *owner) refuse(path string) error {
-	for _, place := range sandbox.Places(path) {
+	for _, place := range paths.Places(path) {
 		if p := o.holds(place); p != nil {
 			return o.denial(path, p)
 		}
@@ -106,7 +106,7 @@ func (o *owner) denial(path string, p *packs.Pack) error {
 // none here; empty when there is none.
 func (o *owner) looksLikePack(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if within(dir, o.own.Dir) || sandbox.IsSystem(dir) || dir == filepath.Dir(dir) {
+		if within(dir, o.own.Dir) || paths.IsSystem(dir) || dir == filepath.Dir(dir) {
 			return ""
 		}
 		for _, name := range []string{"SKILL.md", "Skill.md", "skill.md"} {

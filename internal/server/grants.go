@@ -11,8 +11,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // A Grant opens something of the user's own to tools that would not get it
@@ -145,7 +145,7 @@ func (s *Server) grantPath(m *permissions, pack *packs.Pack, path string, write 
 	if !slices.Contains(m.granted.Folders, resolved) {
 		m.granted.Folders = append(m.granted.Folders, resolved)
 	}
-	link := sandbox.Link{Path: filepath.Clean(path), Target: resolved}
+	link := paths.Link{Path: filepath.Clean(path), Target: resolved}
 	if link.Path != resolved && !slices.Contains(m.policy.Links, link) {
 		m.policy.Links = append(m.policy.Links, link)
 	}

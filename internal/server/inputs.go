@@ -18,6 +18,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // An answer for more than one call must not cover files that nobody looked at.
@@ -109,7 +111,7 @@ func (s *Server) inputFinder(c *call, pack *packs.Pack, may *permissions, comman
 }
 
 // programFiles are the files of a program and of what runs it.
-func programFiles(p sandbox.Program) []string {
+func programFiles(p program.Program) []string {
 	files := []string{p.Path}
 	for _, i := range p.Interpreters {
 		files = append(files, i.Path)
@@ -220,7 +222,7 @@ func (f *inputFinder) add(path string, whole bool) error {
 	if err := f.owner.refuse(path); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(sandbox.Places(path), func(place string) bool { return within(place, "/proc") }) {
+	if slices.ContainsFunc(paths.Places(path), func(place string) bool { return within(place, "/proc") }) {
 		f.only("its arguments lead through /proc, which is different for each process")
 	}
 	resolved, err := filepath.EvalSymlinks(path)
@@ -263,7 +265,7 @@ func (f *inputFinder) add(path string, whole bool) error {
 // pack's digest, or because the user cannot change it. What is in /proc is
 // another at each look.
 func (f *inputFinder) bound(path string) bool {
-	return within(path, f.pack.Dir) && !f.pack.Loose || sandbox.IsSystem(path) || insideAny([]string{"/proc", "/sys", "/dev"}, path)
+	return within(path, f.pack.Dir) && !f.pack.Loose || paths.IsSystem(path) || insideAny([]string{"/proc", "/sys", "/dev"}, path)
 }
 
 // readable are the folders that a command can read code from, and that are not
@@ -390,8 +392,8 @@ func (r *readRoom) list(path string) ([]string, error) {
 // arguments and the folder they are in. Others are not on the list because they
 // do (find, sort, tar, sed), because a file of the folder decides what they do (git,
 // make), or because they write a file that an argument names (uniq).
-func isPlain(p sandbox.Program) bool {
-	if p.Shim != "" || len(p.Interpreters) > 0 || slices.ContainsFunc(sandbox.Places(p.Path), func(place string) bool { return !sandbox.IsSystem(place) }) {
+func isPlain(p program.Program) bool {
+	if p.Shim != "" || len(p.Interpreters) > 0 || slices.ContainsFunc(paths.Places(p.Path), func(place string) bool { return !paths.IsSystem(place) }) {
 		return false
 	}
 	return slices.Contains([]string{

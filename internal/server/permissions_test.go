@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -242,7 +243,7 @@ func TestGrantedFolders(t *testing.T) {
 	if diff := cmp.Diff([]string{h.in("cache")}, m.changes); diff != "" {
 		t.Errorf("may change (-want +got):\n%s", diff)
 	}
-	links := []sandbox.Link{{Path: h.in(".gitconfig"), Target: h.in("dotfiles", "gitconfig")}, {Path: h.in(".config", "linked"), Target: h.in("cache")}}
+	links := []paths.Link{{Path: h.in(".gitconfig"), Target: h.in("dotfiles", "gitconfig")}, {Path: h.in(".config", "linked"), Target: h.in("cache")}}
 	if diff := cmp.Diff(links, m.policy.Links); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // checkPrivate makes sure that no run reads what Options.Private names because
@@ -26,7 +26,7 @@ func checkPrivate(private []string) error {
 // everyRunReads reports whether a path is in a folder of the system's that runs
 // are shown. Of /etc, runs of root's get only what everybody may read.
 func everyRunReads(path string) bool {
-	if path == "" || !sandbox.IsSystem(path) {
+	if path == "" || !paths.IsSystem(path) {
 		return false
 	}
 	if runtime.GOOS == "linux" && os.Getuid() == 0 && within(path, "/etc") {

@@ -20,6 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
@@ -109,7 +110,7 @@ type Options struct {
 	Tools *packs.ToolFiles
 	// Programs finds programs; nil: one of the server's own. Sharing the
 	// runner's saves digesting each program twice.
-	Programs *sandbox.Lookuper
+	Programs *program.Lookuper
 	// Workspaces is the folder in which each chat gets a workspace of its own.
 	Workspaces string
 	// Workspace, when not empty, is the one workspace of every chat instead.
@@ -166,7 +167,7 @@ type Server struct {
 	digests *packfs.DigestCache
 	trees   trees
 	files   *packs.ToolFiles
-	lookup  *sandbox.Lookuper
+	lookup  *program.Lookuper
 	cpu     time.Duration // of a run; 0: its timeout
 	every   time.Duration // see lookEvery; tests look more often
 	secrets []string      // tokens, and values in the server's environment that are secrets by their names
@@ -236,7 +237,7 @@ func New(o Options) (*Server, error) {
 		o.Tools = packs.NewToolFiles(tools.Limits{}, o.Mode)
 	}
 	if o.Programs == nil {
-		o.Programs = new(sandbox.Lookuper)
+		o.Programs = new(program.Lookuper)
 	}
 	s := &Server{
 		opts: o, limits: o.Limits.withDefaults(), logger: o.Logger,

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 const toolCall = basePrefix + "call_tool"
@@ -261,7 +262,7 @@ func within(path, dir string) bool {
 // command finds the program and gives it its environment.
 func (s *Server) command(c *call, pack *packs.Pack, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
 	exclude := []string{pack.Dir, c.in().workspace}
-	program, err := s.lookup.Lookup(inv.Program, sandbox.LookupOptions{
+	program, err := s.lookup.Lookup(inv.Program, program.LookupOptions{
 		Path: s.environ("PATH"), Exclude: exclude, PackDir: pack.Dir,
 		Environ: s.opts.Environ, Dir: cmp.Or(s.opts.Project, s.opts.Dir),
 	})

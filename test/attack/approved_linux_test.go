@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // swapRuns is how many runs there are under each level while something is being
@@ -74,7 +75,7 @@ func (v variant) approvedBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := sandbox.Lookup("./run.sh", sandbox.LookupOptions{PackDir: pack})
+	program, err := program.Lookup("./run.sh", program.LookupOptions{PackDir: pack})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,11 +215,11 @@ func (v variant) approvedProgram(t *testing.T) {
 		}
 	}
 	exchanges(t, good, evil)
-	program, err := sandbox.Lookup(good, sandbox.LookupOptions{})
+	approved, err := program.Lookup(good, program.LookupOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := sandbox.Command{Program: program, Dir: w.dir("ws")}
+	cmd := sandbox.Command{Program: approved, Dir: w.dir("ws")}
 	policy := sandbox.Policy{ReadOnly: []string{w.dir("outside")}, Writable: []string{w.dir("ws")}}
 	for name, pair := range map[string][2]string{
 		"the file": {good, evil}, "its folder": {filepath.Dir(good), filepath.Dir(evil)},
@@ -228,7 +229,7 @@ func (v variant) approvedProgram(t *testing.T) {
 		for range *swapRuns / 2 {
 			res, err := v.runner.Run(t.Context(), policy, cmd)
 			switch {
-			case errors.As(err, new(*sandbox.ChangedError)):
+			case errors.As(err, new(*program.ChangedError)):
 				refused++
 			case err != nil:
 				t.Errorf("Run = %v, want it to run or a *ChangedError", err)

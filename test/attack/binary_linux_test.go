@@ -24,8 +24,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
-// program is packs-mcp itself, once somebody needed it.
-var program struct {
+// realBinary is packs-mcp itself, once somebody needed it.
+var realBinary struct {
 	sync.Once
 	path string
 	err  error
@@ -38,21 +38,21 @@ func packsMCP(t *testing.T) string {
 		t.Skip("something is blocked already")
 	}
 	dir := filepath.Dir(probe(t))
-	program.Do(func() {
-		program.path = filepath.Join(dir, "packs-mcp")
-		if _, err := os.Stat(program.path); err == nil {
+	realBinary.Do(func() {
+		realBinary.path = filepath.Join(dir, "packs-mcp")
+		if _, err := os.Stat(realBinary.path); err == nil {
 			return // it came with the probe
 		}
-		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", program.path, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
+		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", realBinary.path, "github.com/packs-mcp/packs-mcp/cmd/packs-mcp")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			program.err = fmt.Errorf("building packs-mcp: %w\n%s", err, out)
+			realBinary.err = fmt.Errorf("building packs-mcp: %w\n%s", err, out)
 		}
 	})
-	if program.err != nil {
-		t.Fatal(program.err)
+	if realBinary.err != nil {
+		t.Fatal(realBinary.err)
 	}
-	return program.path
+	return realBinary.path
 }
 
 // A client talks to the real program, whose only pack is the world's, and says

@@ -19,6 +19,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // run runs the probe in w and fails when it is not started.
@@ -229,7 +230,7 @@ func TestStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cmd.Program, err = sandbox.Lookup(path, sandbox.LookupOptions{}); err != nil {
+			if cmd.Program, err = program.Lookup(path, program.LookupOptions{}); err != nil {
 				continue // it is refused even before
 			}
 			res, err := v.runner.Run(t.Context(), w.policy(sandbox.NetworkNone), cmd)

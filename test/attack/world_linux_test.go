@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A world is what the user has, made anew for each row: a home with a key, a
@@ -83,7 +84,7 @@ func copyProgram(from, to string) error {
 
 // command is the probe with args, in the workspace.
 func (w *world) command(args []string) (sandbox.Command, error) {
-	p, err := sandbox.Lookup(w.names["probe"], sandbox.LookupOptions{})
+	p, err := program.Lookup(w.names["probe"], program.LookupOptions{})
 	return sandbox.Command{
 		Program: p, Args: args, Dir: w.dir("ws"),
 		// Without it, Go opens files of its own to learn how many processors it has.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 const (
@@ -266,7 +267,7 @@ func means(report sandbox.Report) []string {
 // A place is a pack and a workspace, with what the server would make of them.
 type place struct {
 	pack, workspace string
-	lookup          *sandbox.Lookuper
+	lookup          *program.Lookuper
 }
 
 func newPlace(t testing.TB) *place {
@@ -275,7 +276,7 @@ func newPlace(t testing.TB) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{filepath.Join(root, "pack"), filepath.Join(root, "workspace"), new(sandbox.Lookuper)}
+	p := &place{filepath.Join(root, "pack"), filepath.Join(root, "workspace"), new(program.Lookuper)}
 	for _, dir := range []string{p.pack, p.workspace} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -304,9 +305,9 @@ func write(t testing.TB, dir string, files map[string]string) {
 }
 
 // program looks name up as the server does for a pack's tool.
-func (p *place) program(t testing.TB, name string) sandbox.Program {
+func (p *place) program(t testing.TB, name string) program.Program {
 	t.Helper()
-	program, err := p.lookup.Lookup(name, sandbox.LookupOptions{
+	program, err := p.lookup.Lookup(name, program.LookupOptions{
 		Path: os.Getenv("PATH"), Exclude: []string{p.pack, p.workspace}, PackDir: p.pack,
 		Environ: os.Environ(), Dir: string(filepath.Separator),
 	})
@@ -321,15 +322,15 @@ func (p *place) program(t testing.TB, name string) sandbox.Program {
 // hold more than a language.
 func (p *place) command(t testing.TB, name string, args, env []string) sandbox.Command {
 	t.Helper()
-	program := p.program(t, name)
+	found := p.program(t, name)
 	base := sandbox.BaseEnv(os.Environ(), sandbox.EnvOptions{Home: p.workspace, Exclude: []string{p.pack, p.workspace}})
 	ours := []string{"PACKS_PACK_ID=controls", "PACKS_PACK_DIR=" + p.pack, "PACKS_WORKSPACE=" + p.workspace}
-	if dirs := program.PathDirs(); len(dirs) > 0 {
-		path := sandbox.FilterPath(os.Getenv("PATH"), []string{p.pack, p.workspace})
+	if dirs := found.PathDirs(); len(dirs) > 0 {
+		path := program.FilterPath(os.Getenv("PATH"), []string{p.pack, p.workspace})
 		ours = append(ours, "PATH="+strings.Join(append(dirs, path), string(filepath.ListSeparator)))
 	}
 	return sandbox.Command{
-		Program: program, Args: args, Dir: p.workspace, Workspace: p.workspace, RunID: "r1",
+		Program: found, Args: args, Dir: p.workspace, Workspace: p.workspace, RunID: "r1",
 		Env: sandbox.MergeEnv(base, ours, env),
 	}
 }

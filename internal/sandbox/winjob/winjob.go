@@ -1,7 +1,6 @@
 // Package winjob is what the confinement of programs on Windows can say without
-// Windows: which names no program may have, the numbers that a job object is
-// given, what the end of a job means, integrity labels as text, and which
-// folders are labelled at a time.
+// Windows: the numbers that a job object is given, what the end of a job means,
+// integrity labels as text, and which folders are labelled at a time.
 //
 // It calls nothing of the system, so that it is tested wherever this repository
 // is; package sandbox does what it says.

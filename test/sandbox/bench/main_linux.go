@@ -30,12 +30,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
-	"github.com/packs-mcp/packs-mcp/test/bubble"
 	// A helper is this program again. It shall have as much to initialise as the
 	// server's has.
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	_ "github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/test/bubble"
 )
 
 func main() {
@@ -143,13 +145,13 @@ type bench struct {
 // A way starts a program and returns when it has ended.
 type way struct {
 	name  string
-	start func(sandbox.Program, []string) error // with its argv
+	start func(program.Program, []string) error // with its argv
 }
 
 // ways are those that this machine has, and what is to be said of them.
 func (b *bench) ways() (ways []way, notes []string) {
 	ways = []way{{"plain exec", b.plain}}
-	lookup := new(sandbox.Lookuper)
+	lookup := new(program.Lookuper)
 	kept, err := changes.Open(context.Background(), changes.Options{Dir: filepath.Join(filepath.Dir(b.pack), "changes")})
 	if err != nil {
 		notes = append(notes, "projects are read-only: "+err.Error())
@@ -173,7 +175,7 @@ func (b *bench) ways() (ways []way, notes []string) {
 				notes = append(notes, fmt.Sprintf("%s: %s", name, strings.Join(trial.Means, ", ")))
 			}
 		}
-		ways = append(ways, way{name, func(p sandbox.Program, argv []string) error { return b.confined(r, level, p, argv) }})
+		ways = append(ways, way{name, func(p program.Program, argv []string) error { return b.confined(r, level, p, argv) }})
 		if level == sandbox.LevelFull {
 			if project, err := b.project(); err != nil {
 				notes = append(notes, fmt.Sprintf("skipped: the project of %d files: %v", projectFiles, err))
@@ -185,15 +187,15 @@ func (b *bench) ways() (ways []way, notes []string) {
 			cold := sandbox.New(sandbox.Options{Lookuper: lookup})
 			cold.Probe(context.Background())
 			cold.Close()
-			ways = append(ways, way{name + ", first run", func(p sandbox.Program, argv []string) error { return b.confined(cold, level, p, argv) }})
+			ways = append(ways, way{name + ", first run", func(p program.Program, argv []string) error { return b.confined(cold, level, p, argv) }})
 		}
 	}
 	bwrap, err := bubble.Path()
 	if err != nil {
 		return ways, append(notes, "skipped: bubblewrap is not on this machine (the package is called bubblewrap)")
 	}
-	under := func(_ sandbox.Program, argv []string) error { return b.bubblewrap(bwrap, argv) }
-	if err := under(sandbox.Program{}, []string{"true"}); err != nil {
+	under := func(_ program.Program, argv []string) error { return b.bubblewrap(bwrap, argv) }
+	if err := under(program.Program{}, []string{"true"}); err != nil {
 		return ways, append(notes, fmt.Sprintf("skipped: bubblewrap does not work on this machine: %v", err))
 	}
 	return append(ways, way{bubblewrap, under}), notes
@@ -214,7 +216,7 @@ func (b *bench) exec(argv []string) error {
 	return nil
 }
 
-func (b *bench) plain(_ sandbox.Program, argv []string) error { return b.exec(argv) }
+func (b *bench) plain(_ program.Program, argv []string) error { return b.exec(argv) }
 
 // projectFiles is how many files the project has.
 const projectFiles = 10_000
@@ -236,8 +238,8 @@ func (b *bench) project() (string, error) {
 
 // layered starts a program in a project, which it may change. The layer is found
 // out each time, as the server does before it asks.
-func (b *bench) layered(r *sandbox.Runner, project string) func(sandbox.Program, []string) error {
-	return func(program sandbox.Program, argv []string) error {
+func (b *bench) layered(r *sandbox.Runner, project string) func(program.Program, []string) error {
+	return func(program program.Program, argv []string) error {
 		res, err := r.Run(context.Background(), sandbox.Policy{
 			ReadOnly: []string{b.pack}, Writable: []string{b.workspace}, Layers: r.Layers(context.Background(), []string{project}),
 		}, sandbox.Command{Program: program, Args: argv[1:], Dir: project, Env: b.env, Workspace: b.workspace, RunID: "bench"})
@@ -251,7 +253,7 @@ func (b *bench) layered(r *sandbox.Runner, project string) func(sandbox.Program,
 	}
 }
 
-func (b *bench) confined(r *sandbox.Runner, level sandbox.Level, program sandbox.Program, argv []string) error {
+func (b *bench) confined(r *sandbox.Runner, level sandbox.Level, program program.Program, argv []string) error {
 	res, err := r.Run(context.Background(),
 		sandbox.Policy{ReadOnly: []string{b.pack}, Writable: []string{b.workspace}},
 		sandbox.Command{Program: program, Args: argv[1:], Dir: b.workspace, Env: b.env, Workspace: b.workspace, RunID: "bench"})
@@ -271,7 +273,7 @@ func (b *bench) bubblewrap(bwrap string, argv []string) error {
 
 // measure starts argv in every way, one after the other, n times.
 func (b *bench) measure(w io.Writer, ways []way, argv []string) error {
-	program, err := sandbox.Lookup(argv[0], sandbox.LookupOptions{Path: os.Getenv("PATH")})
+	program, err := program.Lookup(argv[0], program.LookupOptions{Path: os.Getenv("PATH")})
 	if err != nil {
 		return err
 	}

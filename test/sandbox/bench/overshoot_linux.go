@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // overshootBound is what a run may write in the measurement of how far it gets.
@@ -88,7 +89,7 @@ func overshoot(tab io.Writer, r *sandbox.Runner, dir string, level sandbox.Level
 		}
 		defer os.RemoveAll(d)
 	}
-	sh, err := sandbox.Lookup("/bin/sh", sandbox.LookupOptions{})
+	sh, err := program.Lookup("/bin/sh", program.LookupOptions{})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // An office is a running server without a client: a real gate behind a real
@@ -121,7 +122,7 @@ func (o *office) call(t *testing.T, name string, fields ...gate.Field) *pendingC
 		Run: &gate.Run{
 			Tool: name, Definition: "sha256:" + strings.Repeat("cd", 32),
 			Command: sandbox.Command{
-				Program: sandbox.Program{Name: "echo", Path: "/bin/echo", Resolved: "/bin/echo", Digest: "sha256:" + strings.Repeat("ef", 32)},
+				Program: program.Program{Name: "echo", Path: "/bin/echo", Resolved: "/bin/echo", Digest: "sha256:" + strings.Repeat("ef", 32)},
 				Args:    []string{"hello"}, Dir: "/workspace", Workspace: "/workspace",
 			},
 		},

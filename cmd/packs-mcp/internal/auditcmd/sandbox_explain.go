@@ -20,6 +20,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 func (a *app) sandboxCommand() *cobra.Command {
@@ -293,7 +295,7 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 			f.Why += " " + why
 			return
 		}
-		if sandbox.LooksSecret(folder) {
+		if program.LooksSecret(folder) {
 			f.Why += " It looks like something with keys or passwords, and it was the program that named it: grant it only if you know what for."
 		}
 		f.Allow = fmt.Sprintf("sandbox:\n  grants:\n    - pack: %s\n      %s\n      %s: [%s]", yamlText(x.end.Pack), of, key, yamlText(folder))
@@ -318,9 +320,9 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 	case in(x.start.Reads):
 		f.Why = "The run may read this, and not change it."
 		allow()
-	case sandbox.IsSystem(full) && verb == "change":
+	case paths.IsSystem(full) && verb == "change":
 		f.Why = "This is the system's, which runs read and never change. Nothing allows that."
-	case sandbox.IsSystem(full):
+	case paths.IsSystem(full):
 		f.Why = "Runs see this folder of the system's, but not everything in it."
 		return f, errno != sandbox.ErrorMissing
 	case x.home != "" && isBelow(x.home, folder):
@@ -361,7 +363,7 @@ func (x *explainer) unfit(path string) string {
 			return "It is, or holds, what packs-mcp itself goes by. Nothing allows that."
 		case folder && filepath.Dir(filepath.Dir(p)) == filepath.Dir(p):
 			return "It is a whole folder of the system's top." + less
-		case folder && sandbox.LooksSecret(p):
+		case folder && program.LooksSecret(p):
 			return "It looks like a folder of keys or passwords." + less
 		case err == nil && !folder && !info.Mode().IsRegular():
 			return "It is neither a file nor a folder, and cannot be granted."

@@ -1,0 +1,6 @@
+package paths
+
+const (
+	Nonblock = 0
+	DirOnly  = 0
+)

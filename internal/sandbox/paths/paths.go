@@ -1,0 +1,85 @@
+// Package paths says what a path means on this machine: what is inside of what,
+// where links lead, which folders are the system's, and whether a file is the
+// one it was.
+//
+// It only looks. It does not say what a run may read or change; package sandbox
+// does.
+package paths
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Spellings returns dirs and what they are with symbolic links followed.
+func Spellings(dirs []string) []string {
+	var all []string
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		all = append(all, filepath.Clean(dir))
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+			all = append(all, resolved)
+		}
+	}
+	return all
+}
+
+// Same reports whether both absolute paths are spelled the same, as the
+// system compares them.
+func Same(a, b string) bool {
+	a, b = filepath.Clean(a), filepath.Clean(b)
+	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
+}
+
+// Inside reports whether path is one of dirs or below one of them. All are
+// absolute and clean.
+func Inside(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// Within reports whether dir is folder or below it, by whatever paths both are
+// named: through links, in another letter case, or mounted at two places. A
+// folder that is not there has nothing in it; one that cannot be looked at may
+// have, and Within is true.
+func Within(folder, dir string) bool {
+	want, err := os.Stat(folder)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false
+	}
+	if err != nil {
+		return true
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved // what is above dir is above where it leads
+	}
+	for at := filepath.Clean(dir); ; {
+		info, err := os.Stat(at)
+		if err == nil && os.SameFile(info, want) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return false
+		}
+		at = up
+	}
+}
+
+// Cause returns the text of err without the path that the caller names itself.
+func Cause(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

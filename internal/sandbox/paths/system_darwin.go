@@ -1,0 +1,12 @@
+package paths
+
+// SystemDirs returns the folders of the system and its packages, which every
+// run can read. Some may be links to others. Of /Library and of the folders
+// that /private holds, it has those that programs are loaded from; the others
+// also keep what is nobody's business. Homebrew's own folder is not among them
+// but is found as a program's installation.
+func SystemDirs() []string {
+	return existing("/usr", "/bin", "/sbin", "/System", "/etc", "/private/etc",
+		"/Library/Apple", "/Library/Developer", "/Library/Frameworks", "/Library/Java", "/Library/Perl", "/Library/Ruby",
+		"/Applications/Xcode.app", "/private/var/db/timezone", "/private/var/select", "/nix/store")
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package program
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+)
+
+func systemNameProblem(string) string { return "" }
+
+func executableName(name string) string { return name }
+
+// executable says why the file at path cannot be run, or "" when it can. A
+// problem of finding it is an error as well.
+func executable(path string) (problem string, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return "does not exist", fs.ErrNotExist
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist", err
+	case err != nil:
+		return "cannot be reached: " + paths.Cause(err), err
+	case info.IsDir():
+		return "is a directory", nil
+	case !info.Mode().IsRegular():
+		return "is not a regular file", nil
+	}
+	err = unix.Access(path, unix.X_OK)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist", err // any more
+	case err != nil || info.Mode()&0o111 == 0:
+		return "is not executable (chmod +x makes it so)", nil
+	}
+	return "", nil
+}
+
+func writableByOthers(info os.FileInfo) bool { return info.Mode()&0o002 != 0 }
+
+// fixed reports whether the user of this process changes nothing at the absolute
+// path, nor which file is there. Root could, and so is taken at its word.
+func fixed(path string) bool {
+	uid := os.Getuid()
+	for {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return false
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		// In a sticky folder, only the owner of a file replaces it.
+		writable := info.Mode()&0o022 != 0 && info.Mode()&(os.ModeSymlink|os.ModeSticky) == 0
+		if !ok || writable || uid != 0 && int(stat.Uid) == uid {
+			return false
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return true
+		}
+		path = parent
+	}
+}
+
+// systemOwned reports whether only root can change the file at path, or put
+// another one there: it is in a folder of the system's, and root owns it and every
+// folder above, where nobody else may write. Path is absolute and has no links.
+func systemOwned(path string) bool {
+	if !paths.IsSystem(path) {
+		return false
+	}
+	for {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return false
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || stat.Uid != 0 || info.Mode()&os.ModeSymlink != 0 || info.Mode()&0o022 != 0 {
+			return false
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return true
+		}
+		path = parent
+	}
+}

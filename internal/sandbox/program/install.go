@@ -1,0 +1,291 @@
+package program
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+)
+
+// An installation collects what programs need that the system's own folders do
+// not have.
+type installation struct {
+	home   []string // the user's, in both spellings; empty: not known
+	system []string // systemDirs
+	given  []string // the pack and the workspace, which a run can read anyhow
+	env    func(string) string
+
+	needs []string
+	links []paths.Link
+	seen  []string
+}
+
+func newInstallation(o LookupOptions) *installation {
+	return &installation{
+		home:   paths.Spellings([]string{o.home()}),
+		system: paths.SystemDirs(),
+		given:  paths.Spellings(append([]string{o.PackDir}, o.Exclude...)),
+		env:    o.env,
+	}
+}
+
+// add adds what the program at the absolute path needs: of each place that its
+// links lead to, the installation that holds it, or else the file alone.
+func (in *installation) add(path string) {
+	if slices.Contains(in.seen, path) {
+		return
+	}
+	in.seen = append(in.seen, path)
+	stops, links := paths.Trail(path)
+	for _, l := range links {
+		if !in.shown(l.Path) && !slices.Contains(in.links, l) {
+			in.links = append(in.links, l)
+		}
+	}
+	for i, stop := range stops {
+		if in.shown(stop) {
+			continue
+		}
+		if i == len(stops)-1 {
+			in.needs = append(in.needs, stop)
+		}
+		for _, dir := range in.around(stop) {
+			in.grant(dir)
+		}
+	}
+}
+
+// grant adds a folder, unless it is more than an installation.
+func (in *installation) grant(dir string) {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil || in.shown(resolved) || slices.Contains(in.needs, resolved) || in.private(resolved) {
+		return
+	}
+	in.needs = append(in.needs, resolved)
+	if home, ok := venvHome(resolved); ok {
+		in.addBase(home)
+	}
+}
+
+// addBase adds the Python that a virtual environment says it was made with.
+// That is only what a file says, so the folder has to look like one.
+func (in *installation) addBase(bin string) {
+	prefix := filepath.Dir(bin)
+	if lib, _ := filepath.Glob(filepath.Join(prefix, "lib", "python*")); len(lib) == 0 || !isBin(filepath.Base(bin)) {
+		return
+	}
+	stops, links := paths.Trail(prefix)
+	for _, l := range links {
+		if !in.shown(l.Path) && !slices.Contains(in.links, l) {
+			in.links = append(in.links, l)
+		}
+	}
+	if len(stops) > 0 {
+		in.grant(stops[len(stops)-1])
+	}
+}
+
+// shown reports whether every run sees path without our doing.
+func (in *installation) shown(path string) bool {
+	return paths.Inside(in.system, path) || paths.Inside(in.given, path)
+}
+
+// around returns the folders that belong to the program or link at path, as
+// far as they are known by their layout. Some may turn out to be private.
+func (in *installation) around(path string) []string {
+	dir := filepath.Dir(path)
+	parent := filepath.Dir(dir)
+	for _, home := range in.home {
+		if dir == filepath.Join(home, ".local", "bin") {
+			// What pip installs for the user; the rest of ~/.local is
+			// everything else's.
+			return []string{dir, filepath.Join(home, ".local", "lib")}
+		}
+	}
+	if filepath.Base(path) == "rustup" {
+		root := in.env("RUSTUP_HOME")
+		if root == "" && len(in.home) > 0 {
+			root = filepath.Join(in.home[0], ".rustup")
+		}
+		if filepath.IsAbs(root) {
+			return []string{filepath.Join(root, "toolchains"), filepath.Join(root, "settings.toml")}
+		}
+	}
+	var dirs []string
+	if isBin(filepath.Base(dir)) && looksInstalled(parent) {
+		dirs = append(dirs, parent)
+	}
+	// The outermost of these is the one that has everything that belongs
+	// together: the libraries that a package is linked with, the packages that
+	// a JavaScript program depends on.
+	for at := dir; ; at = filepath.Dir(at) {
+		switch base := filepath.Base(at); {
+		case base == "node_modules", runtime.GOOS == "darwin" && strings.HasSuffix(base, ".app"):
+			dirs = append(dirs, at)
+		case base == "Cellar" && isDir(filepath.Join(filepath.Dir(at), "bin")):
+			dirs = append(dirs, filepath.Dir(at))
+		}
+		if at == filepath.Dir(at) {
+			return dirs
+		}
+	}
+}
+
+func isBin(name string) bool {
+	return slices.Contains([]string{"bin", "sbin", "libexec", "shims"}, name) ||
+		runtime.GOOS == "windows" && strings.EqualFold(name, "scripts")
+}
+
+// looksInstalled reports whether dir has what installations have beside their
+// folder of programs, and is nobody's working copy, with whatever secrets may
+// lie around there. The checkout of a version manager is one that has shims.
+func looksInstalled(dir string) bool {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			return err == nil
+		})
+	}
+	if has(".git", ".hg", ".svn", ".jj") && !(has("shims") && has("versions")) {
+		return false
+	}
+	return has("lib", "lib64", "Lib", "libexec", "share", "include", "Cellar", "pyvenv.cfg", "conda-meta", "specifications")
+}
+
+// private reports whether dir is, or has in it, what is not a program's. As
+// long as nobody knows where the home is, every folder may.
+func (in *installation) private(dir string) bool {
+	above := filepath.Dir(dir)
+	switch {
+	case len(in.home) == 0:
+		return true
+	case above == dir || filepath.Dir(above) == above && runtime.GOOS != "windows":
+		return true // the root, or one of its own folders
+	case slices.Contains([]string{"/home", "/Users", "/var/home", "/export/home"}, above):
+		return true // somebody's home
+	}
+	for _, home := range in.home {
+		if paths.Inside([]string{dir}, home) {
+			return true
+		}
+		for _, name := range sharedNames() {
+			if dir == filepath.Join(home, filepath.FromSlash(name)) {
+				return true
+			}
+		}
+		// Programs may well lie in a folder of settings; it is the one below it
+		// that is theirs.
+		rel, err := filepath.Rel(home, dir)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		if slices.Contains(secretNames(), first) && !(first == ".config" && filepath.Base(dir) == "node_modules") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(secretNames(), func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
+}
+
+// sharedNames are folders of a home that belong to more than one program, or
+// to the user.
+func sharedNames() []string {
+	return []string{
+		".cache", ".cargo", ".local", ".local/share", ".local/state", ".npm", ".rustup", ".var", "go",
+		"AppData", "AppData/Local", "AppData/Roaming", "Applications", "Desktop", "Documents", "Downloads", "Library",
+		"Library/Application Support", "code", "dev", "projects", "repos", "src", "work", "workspace",
+	}
+}
+
+// secretNames are names of folders and files, first of all in a home, that hold
+// keys, tokens and settings.
+func secretNames() []string {
+	return []string{
+		".aws", ".azure", ".bash_history", ".claude", ".claude.json", ".codex", ".config", ".copilot", ".cursor", ".docker",
+		".env", ".envrc", ".gemini", ".git-credentials", ".gitconfig", ".gnupg", ".kube", ".mozilla", ".netrc", ".npmrc",
+		".password-store", ".pgpass", ".pki", ".pypirc", ".ssh", ".terraform.d", ".thunderbird", ".vault-token",
+		".zsh_history", "credentials", "credentials.toml",
+	}
+}
+
+// LooksSecret reports whether a path is, or is in, what has the name of a folder or
+// file with keys, tokens or passwords. ".config" alone is no such name: it holds
+// settings of all kinds.
+func LooksSecret(path string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(name string) bool {
+		return name != ".config" && slices.Contains(secretNames(), name)
+	})
+}
+
+// found returns what was collected, without what is inside of something else.
+func (in *installation) found() (needs []string, links []paths.Link) {
+	for _, path := range in.needs {
+		others := slices.DeleteFunc(slices.Clone(in.needs), func(other string) bool { return other == path })
+		if !paths.Inside(others, path) && !slices.Contains(needs, path) {
+			needs = append(needs, path)
+		}
+	}
+	for _, l := range in.links {
+		if !paths.Inside(needs, l.Path) {
+			links = append(links, l)
+		}
+	}
+	slices.Sort(needs)
+	slices.SortFunc(links, func(a, b paths.Link) int { return strings.Compare(a.Path, b.Path) })
+	return needs, links
+}
+
+// venvHome returns the folder of the Python that the virtual environment at
+// dir, if it is one, was made with.
+func venvHome(dir string) (string, bool) {
+	text, err := readSmall(filepath.Join(dir, "pyvenv.cfg"))
+	if err != nil {
+		return "", false
+	}
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(line, "=")
+		if home := strings.TrimSpace(value); ok && strings.TrimSpace(key) == "home" && filepath.IsAbs(home) {
+			return filepath.Clean(home), true
+		}
+	}
+	return "", false
+}
+
+// maxSmall is the size of the largest file that readSmall reads: far more than
+// anybody writes into a file of versions.
+const maxSmall = 256 << 10 // 256 KiB
+
+// readSmall returns the text of a small regular file.
+func readSmall(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|paths.Nonblock, 0) // a FIFO would keep us waiting
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", errors.New("not a regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxSmall {
+		return "", errors.New("larger than any such file should be")
+	}
+	return string(text), nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,335 @@
+// Package program finds out which program a name means: on the user's PATH, in a
+// pack, behind the shim of a version manager, with the interpreters of a script
+// and the installation that it needs. [Lookup] fixes its path and the digest of
+// its bytes, and [Lookuper.Verify] tells later whether it is still the same.
+//
+// It starts nothing, and does not decide whether a program may run.
+package program
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+)
+
+// A Program is a program as it was found. Its fields belong together: a Run
+// refuses the program when they no longer fit what is on disk.
+type Program struct {
+	Name     string // as it was asked for
+	Path     string // absolute, as found, and no shim: what a person is shown and what is started
+	Resolved string // Path with every symbolic link followed
+	Digest   string // SHA-256 of the bytes of Resolved, in hex
+
+	// Interpreters are the programs that run a script, in the order in which they
+	// are started: what its first line names, what that one's first line names,
+	// and what env(1) starts. The last is a binary. Empty for a binary.
+	Interpreters []Interpreter
+
+	// Shim is the absolute path of the shim of a version manager (pyenv, asdf,
+	// mise, Volta, rustup) that was found under Name and stands for Path; it is
+	// not started. Empty: there was none.
+	Shim string
+
+	// Needs are absolute folders and files outside of the system's own that the
+	// program and its interpreter cannot run without: the installation in the
+	// user's home that holds them, or else their files alone. A run may read
+	// them. No link leads to any of them, and none is inside of another. What is
+	// in the pack or the workspace is not among them.
+	Needs []string
+
+	// Links are the symbolic links, outside of the system's folders and of Needs,
+	// by which the program's and the interpreter's paths lead there.
+	Links []paths.Link
+}
+
+// PathDirs returns the folders to be put before a run's PATH, so that what was
+// approved is what the run itself finds: those of the interpreters that env(1)
+// looks for, and that of a program which a shim stands for, whose shim may not
+// be there or may not work in the run. Folders of the system are left where
+// PATH has them, unless something would come before them. A folder that PATH
+// cannot express is left out.
+func (p Program) PathDirs() []string {
+	system := paths.SystemDirs()
+	var dirs []string
+	program := filepath.Dir(p.Path)
+	first := p.Shim != "" && !paths.Inside(system, program)
+	named := false // an interpreter other than env(1)
+	for _, i := range p.Interpreters {
+		dir := filepath.Dir(i.Path)
+		if wanted := i.OnPath || !i.IsEnv && !named; wanted && (first || !paths.Inside(system, dir)) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+		named = named || !i.IsEnv
+	}
+	if first && !slices.Contains(dirs, program) {
+		dirs = append(dirs, program)
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return strings.ContainsRune(dir, filepath.ListSeparator) })
+}
+
+// Files are the paths that are started for p, in the order in which Verify
+// checks them.
+func (p *Program) Files() []string {
+	paths := []string{p.Path}
+	for _, i := range p.Interpreters {
+		paths = append(paths, i.Path)
+	}
+	return paths
+}
+
+// LookupOptions says where programs are.
+type LookupOptions struct {
+	Path    string   // the user's PATH
+	Exclude []string // absolute folders whose programs are not found by a bare name: the pack and the workspace
+	PackDir string   // absolute folder that ./NAME is relative to; empty: such names are not found
+
+	// Environ is the user's environment (KEY=value, as from os.Environ): where
+	// the home is, and what version managers go by. Without a home, no folder
+	// counts as an installation.
+	Environ []string
+
+	// Dir is the absolute folder for which version managers choose versions, by
+	// files there and above: the project, or where the server was started. It
+	// is never a pack's to choose, and what is in Exclude does not count. Empty:
+	// no folder's files count.
+	Dir string
+}
+
+// Lookup is [Lookuper.Lookup] without a memory of digests.
+func Lookup(name string, o LookupOptions) (Program, error) {
+	return new(Lookuper).Lookup(name, o)
+}
+
+// A Lookuper finds programs, and remembers the digests of files above 64 MiB, and
+// of those that only root can change, that have not changed since. The zero value
+// is ready. Safe for concurrent use.
+type Lookuper struct {
+	digests digestCache
+}
+
+// Lookup finds the program that name means: an absolute path, ./PATH inside
+// the pack, or a bare name on the user's PATH. On PATH, only folders count
+// that [FilterPath] keeps.
+//
+// The error is a [*NotFoundError], a [*NotExecutableError], or one of reading
+// the file.
+func (l *Lookuper) Lookup(name string, o LookupOptions) (Program, error) {
+	if problem := nameProblem(name); problem != "" {
+		return Program{}, &NotFoundError{Name: name, Problem: problem}
+	}
+	switch {
+	case filepath.IsAbs(name):
+		return l.absolute(name, o)
+	case strings.HasPrefix(name, "./"):
+		return l.inPack(name, o)
+	case strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) || name == "." || name == "..":
+		return Program{}, &NotFoundError{Name: name, Problem: "a path must be absolute, or begin with ./ and stay inside the pack"}
+	}
+	path, err := l.onPath(name, o, nil)
+	if err != nil {
+		return Program{}, err
+	}
+	return l.program(name, path, o)
+}
+
+// nameProblem says why name can be no program on any system or on this one.
+func nameProblem(name string) string {
+	switch {
+	case name == "":
+		return "the name is empty"
+	case strings.ContainsRune(name, 0):
+		return "the name has a NUL byte"
+	}
+	return systemNameProblem(name)
+}
+
+func (l *Lookuper) absolute(name string, o LookupOptions) (Program, error) {
+	path := filepath.Clean(name)
+	switch problem, err := executable(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Program{}, &NotFoundError{Name: name, Problem: "no such file"}
+	case problem != "":
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: problem}
+	}
+	return l.program(name, path, o)
+}
+
+func (l *Lookuper) inPack(name string, o LookupOptions) (Program, error) {
+	notFound := func(problem string) (Program, error) {
+		return Program{}, &NotFoundError{Name: name, Problem: problem}
+	}
+	rel := strings.TrimLeft(strings.TrimPrefix(name, "./"), "/")
+	if o.PackDir == "" || !filepath.IsAbs(o.PackDir) {
+		return notFound("there is no pack to look in")
+	}
+	if rel == "" {
+		return notFound("the path names no file")
+	}
+	if slices.Contains(strings.Split(filepath.ToSlash(rel), "/"), "..") || !filepath.IsLocal(rel) {
+		return notFound("the path leads out of the pack")
+	}
+	root, err := os.OpenRoot(o.PackDir)
+	if err != nil {
+		return notFound("the pack's folder cannot be opened")
+	}
+	defer root.Close()
+
+	// Root refuses a link out of the pack. Its file is compared with what the
+	// path means outside the Root, since that path is what will be started.
+	info, err := root.Stat(rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFound("no such file in the pack")
+	} else if err != nil {
+		return notFound("not a file inside the pack")
+	}
+	path := filepath.Join(o.PackDir, rel)
+	if outside, err := os.Stat(path); err != nil || !os.SameFile(info, outside) {
+		return notFound("not a file inside the pack")
+	}
+	switch problem, err := executable(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return notFound("no such file in the pack")
+	case problem != "":
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: problem}
+	}
+	return l.program(name, path, o)
+}
+
+// onPath returns the path of the first program called name, passing over the
+// folders skip.
+func (l *Lookuper) onPath(name string, o LookupOptions, skip []string) (string, error) {
+	skip = paths.Spellings(skip)
+	dirs := slices.DeleteFunc(pathDirs(o.Path, o.Exclude), func(dir string) bool {
+		resolved, err := filepath.EvalSymlinks(dir)
+		return err != nil || slices.Contains(skip, dir) || slices.Contains(skip, resolved)
+	})
+	exclude := paths.Spellings(o.Exclude)
+	var refused *NotExecutableError
+	for _, dir := range dirs {
+		path := filepath.Join(dir, executableName(name))
+		problem, err := executable(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if problem == "" {
+			if resolved, err := filepath.EvalSymlinks(path); err != nil || paths.Inside(exclude, resolved) {
+				problem = "leads into the pack or the workspace"
+			}
+		}
+		if problem == "" {
+			return path, nil
+		}
+		if refused == nil {
+			refused = &NotExecutableError{Name: name, Path: path, Problem: problem}
+		}
+	}
+	if refused != nil {
+		return "", refused
+	}
+	return "", &NotFoundError{Name: name, Problem: "not found on PATH", Near: near(name, dirs)}
+}
+
+// program completes what is known of the program at path, or of the one that
+// is meant when that is a shim.
+func (l *Lookuper) program(name, path string, o LookupOptions) (Program, error) {
+	path, shim, err := l.follow(name, path, o)
+	if err != nil {
+		return Program{}, err
+	}
+	resolved, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Program{}, unreadable(name, path, err) // it was there a moment ago
+	}
+	if err != nil {
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: "is a link that cannot be followed"}
+	}
+	if problem := shifting(path); problem != "" {
+		return Program{}, &NotExecutableError{Name: name, Path: path, Problem: problem}
+	}
+	p := Program{Name: name, Path: path, Resolved: resolved, Shim: shim}
+	in := newInstallation(o)
+	in.add(path)
+	var head []byte
+	if p.Digest, head, err = l.digests.file(resolved); err != nil {
+		return Program{}, unreadable(name, path, err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := l.chain(&p, head, in, o); err != nil {
+			return Program{}, err
+		}
+	}
+	p.Needs, p.Links = in.found()
+	return p, nil
+}
+
+// unreadable is the error for a program that was there, and whose bytes could not
+// be read; without them nobody can approve it.
+func unreadable(name, path string, err error) error {
+	if errors.Is(err, errChanging) || errors.Is(err, fs.ErrNotExist) {
+		return &ChangedError{Name: name, Path: path, Err: err} // another time it can be
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return &NotExecutableError{Name: name, Path: path, Problem: "cannot be read, so its bytes cannot be checked"}
+	}
+	return &NotExecutableError{Name: name, Path: path, Problem: "cannot be read: " + paths.Cause(err)}
+}
+
+// A Checked is a file whose bytes are those that were approved.
+type Checked struct {
+	Path  string
+	Stamp paths.Stamp
+}
+
+// Verify reports, as a [*ChangedError], that p is no longer what it was, and
+// otherwise what it looked at: the program's file, and those of the
+// interpreters if it is a script. What is written to these after that is not seen, nor is a change
+// that digestCache says it misses; that others are in their place by the time
+// that the system starts them is seen where the level can compare.
+func (l *Lookuper) Verify(p Program) (checked []Checked, err error) {
+	check := func(path, wantResolved, wantDigest string) error {
+		resolved, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return &ChangedError{Name: p.Name, Path: path, Err: err}
+		}
+		if resolved != wantResolved {
+			return &ChangedError{Name: p.Name, Path: path}
+		}
+		switch e, err := l.digests.entry(resolved); {
+		case err != nil:
+			return &ChangedError{Name: p.Name, Path: path, Err: err}
+		case e.digest != wantDigest:
+			return &ChangedError{Name: p.Name, Path: path}
+		default:
+			checked = append(checked, Checked{path, e.stamp})
+		}
+		return nil
+	}
+	if err := check(p.Path, p.Resolved, p.Digest); err != nil {
+		return nil, err
+	}
+	for _, i := range p.Interpreters {
+		if err := check(i.Path, i.Resolved, i.Digest); err != nil {
+			return nil, err
+		}
+	}
+	// What a person was told that the run may read must still be what is there
+	// under that name. Where a shim leads by now does not matter: it is not
+	// what is started.
+	for _, path := range p.Needs {
+		if resolved, err := filepath.EvalSymlinks(path); err != nil || !paths.Same(resolved, path) {
+			return nil, &ChangedError{Name: p.Name, Path: path, Err: err}
+		}
+	}
+	for _, link := range p.Links {
+		if target, err := os.Readlink(link.Path); err != nil || target != link.Target {
+			return nil, &ChangedError{Name: p.Name, Path: link.Path, Err: err}
+		}
+	}
+	return checked, nil
+}

@@ -1,0 +1,161 @@
+package program
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+)
+
+// voltaRoot returns VOLTA_HOME for a shim in dir.
+func (o *LookupOptions) voltaRoot(dir string) string {
+	if parent := filepath.Dir(dir); isDir(filepath.Join(parent, "tools")) {
+		return parent
+	}
+	return cmp.Or(o.envPath("VOLTA_HOME"), o.inHome(".volta"))
+}
+
+// A voltaPlatform is a set of versions.
+type voltaPlatform struct {
+	Node, Npm, Pnpm, Yarn string
+	source                string
+}
+
+// volta looks for Node's own programs in the versions that the project's
+// package.json pins or, if it does not, the user's default ones, and for others
+// among the packages that the user has installed with Volta. A program that
+// the project itself depends on is not followed: it is one of the project's
+// files, which a run may change. Node for a package's program is the one for
+// the project, too, not the one it was installed with.
+func (s *shim) volta() (string, error) {
+	project, depends, err := s.voltaProject()
+	if err != nil {
+		return "", err
+	}
+	user, err := s.voltaDefault()
+	if err != nil {
+		return "", err
+	}
+	platform := user
+	if project.Node != "" {
+		platform = project
+		platform.Yarn = cmp.Or(project.Yarn, user.Yarn)
+		platform.Pnpm = cmp.Or(project.Pnpm, user.Pnpm)
+	}
+	tool, version := "node", platform.Node
+	switch s.name {
+	case "node":
+	case "npm", "npx":
+		if platform.Npm != "" {
+			tool, version = "npm", platform.Npm
+		}
+	case "yarn", "yarnpkg":
+		tool, version = "yarn", platform.Yarn
+	case "pnpm":
+		if s.o.env("VOLTA_FEATURE_PNPM") == "" {
+			return s.voltaPackage(depends)
+		}
+		tool, version = "pnpm", platform.Pnpm
+	default:
+		return s.voltaPackage(depends)
+	}
+	if version == "" {
+		return "", errOnPath
+	}
+	if err := checkName("version", version, platform.source); err != nil {
+		return "", err
+	}
+	path := filepath.Join(s.root, "tools/image", tool, version, "bin", s.name)
+	if !runnable(path) {
+		return "", fmt.Errorf("version %q of %s, which %s names, is not installed", version, tool, platform.source)
+	}
+	return path, nil
+}
+
+// voltaProject returns what the nearest package.json pins, and the packages
+// that it depends on.
+func (s *shim) voltaProject() (platform voltaPlatform, depends []string, err error) {
+	for _, dir := range s.versionDirs() {
+		if filepath.Base(filepath.Dir(dir)) == "node_modules" {
+			continue
+		}
+		file := filepath.Join(dir, "package.json")
+		var manifest struct {
+			Volta *struct {
+				voltaPlatform
+				Extends string
+			}
+			Dependencies, DevDependencies map[string]any
+		}
+		err := s.readJSON(file, &manifest)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return platform, nil, err
+		}
+		for _, d := range []map[string]any{manifest.Dependencies, manifest.DevDependencies} {
+			for name := range d {
+				depends = append(depends, name)
+			}
+		}
+		if v := manifest.Volta; v != nil {
+			if v.Extends != "" || v.Node == "" {
+				return platform, nil, fmt.Errorf("%q has the rest of its versions from elsewhere", file)
+			}
+			platform = v.voltaPlatform
+			platform.source = fmt.Sprintf("%q", file)
+		}
+		return platform, depends, nil
+	}
+	return platform, nil, nil
+}
+
+// voltaDefault returns the user's own versions.
+func (s *shim) voltaDefault() (voltaPlatform, error) {
+	file := filepath.Join(s.root, "tools/user/platform.json")
+	var p struct {
+		Node       struct{ Runtime, Npm string }
+		Pnpm, Yarn string
+	}
+	if err := s.readJSON(file, &p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return voltaPlatform{}, err
+	}
+	return voltaPlatform{p.Node.Runtime, p.Node.Npm, p.Pnpm, p.Yarn, fmt.Sprintf("%q", file)}, nil
+}
+
+// voltaPackage returns the program of a package that the user has installed.
+func (s *shim) voltaPackage(depends []string) (string, error) {
+	file := filepath.Join(s.root, "tools/user/bins", s.name+".json")
+	var bin struct{ Name, Package string }
+	err := s.readJSON(file, &bin)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", errOnPath
+	case err != nil:
+		return "", err
+	case bin.Name != s.name || bin.Package == "" || !filepath.IsLocal(bin.Package):
+		return "", fmt.Errorf("%q names no package", file)
+	case slices.Contains(depends, bin.Package):
+		return "", errors.New("the project has its own copy, which would be started instead")
+	}
+	root := filepath.Join(s.root, "tools/image/packages")
+	path := filepath.Join(root, bin.Package, "bin", s.name)
+	if path == filepath.Join(root, "bin", s.name) || !runnable(path) {
+		return "", fmt.Errorf("its package, which %q names, is not installed", file)
+	}
+	return path, nil
+}
+
+func (s *shim) readJSON(file string, v any) error {
+	text, err := s.read(file)
+	if err != nil || text == "" {
+		return err
+	}
+	if json.Unmarshal([]byte(text), v) != nil { // whose words would repeat the file's
+		return fmt.Errorf("%q is not the JSON that it should be", file)
+	}
+	return nil
+}
