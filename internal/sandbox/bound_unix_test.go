@@ -92,7 +92,7 @@ else:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Level() == LevelNone {
+		if r.Probe(t.Context()).Level == LevelNone {
 			if res.Cause != CauseWorkspaceLimit {
 				t.Errorf("the run ended with %q, want it ended by the bound (stderr %q)", res.Cause, res.Stderr.Bytes())
 			}

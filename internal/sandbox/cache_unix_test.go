@@ -46,13 +46,13 @@ func TestCache(t *testing.T) {
 			t.Fatalf("Run = %+v, %v, want a cache with something in it, and nothing else", res, err)
 		}
 		p, c = cached(t, cache, `"$PACKS_CACHE/00/tool"; { mv "$PACKS_CACHE" "$PACKS_CACHE-2"; : >"$PACKS_CACHE/../beside"; } 2>/dev/null`)
-		if r.Level() == LevelNone {
+		if r.Probe(t.Context()).Level == LevelNone {
 			c.Args[1] = `"$PACKS_CACHE/00/tool"`
 		}
 		if res, err := r.Run(t.Context(), p, c); err != nil || string(res.Stdout.Bytes()) != "kept\n" {
 			t.Errorf("Run = %+v, %v, want what the run before left", res, err)
 		}
-		if r.Level() == LevelNone {
+		if r.Probe(t.Context()).Level == LevelNone {
 			return
 		}
 		if list, err := os.ReadDir(filepath.Dir(cache)); err != nil || len(list) != 1 || list[0].Name() != "data" {
@@ -106,7 +106,7 @@ func TestCacheBound(t *testing.T) {
 // nothing outside is reached.
 func TestCacheHostile(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
-		if r.Level() == LevelNone {
+		if r.Probe(t.Context()).Level == LevelNone {
 			t.Skip("nothing confines a run")
 		}
 		precious := filepath.Join(t.TempDir(), "precious")

@@ -88,7 +88,7 @@ func TestRunWithoutSignalScope(t *testing.T) {
 func TestRunWithoutItsSupervisor(t *testing.T) {
 	r := New(Options{Skip: []Level{LevelFull}, TempDir: t.TempDir()})
 	defer r.Close()
-	if r.Level() != LevelPartial {
+	if r.Probe(t.Context()).Level != LevelPartial {
 		t.Skip("level partial is not to be had here")
 	}
 	ws := behave(t, "").Dir
@@ -128,7 +128,7 @@ func TestRunWithoutItsSupervisor(t *testing.T) {
 // level away.
 func TestProbeInOddProcesses(t *testing.T) {
 	r := New(Options{Skip: skipped()})
-	want := r.Level()
+	want := r.Probe(t.Context()).Level
 	r.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestRunKeepsTheHelpersTableSmall(t *testing.T) {
 	}
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
-	if r.Level() == LevelNone {
+	if r.Probe(t.Context()).Level == LevelNone {
 		t.Skip("level none has no helper")
 	}
 	c := behave(t, "ready")

@@ -34,6 +34,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s %d %t\n", res.Stdout.Bytes()[:5], res.ExitCode, res.Level == runner.Level())
+	fmt.Printf("%s %d %t\n", res.Stdout.Bytes()[:5], res.ExitCode, res.Level == runner.Probe(context.Background()).Level)
 	// Output: hello 0 true
 }

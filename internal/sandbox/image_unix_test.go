@@ -165,7 +165,7 @@ func TestRunImageHides(t *testing.T) {
 	}
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir(), Changes: keptChanges(t)})
 	defer r.Close()
-	if r.Level() == LevelNone {
+	if r.Probe(t.Context()).Level == LevelNone {
 		t.Skip("level none hides nothing")
 	}
 	for name, change := range map[string]func(p *Policy){
@@ -181,7 +181,7 @@ func TestRunImageHides(t *testing.T) {
 			p := w.policy()
 			change(&p)
 			if strings.Contains(name, "parent") {
-				if r.Level() < LevelFull {
+				if r.Probe(t.Context()).Level < LevelFull {
 					t.Skip("a level without mounts cannot hide a part of what may be read")
 				}
 			}
@@ -204,7 +204,7 @@ func TestRunImageReadOnly(t *testing.T) {
 	w := newPackWorld(t, map[string]string{"data": "good"})
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
-	if r.Level() == LevelNone {
+	if r.Probe(t.Context()).Level == LevelNone {
 		t.Skip("level none keeps nobody from writing")
 	}
 	c := w.command(t, "/bin/sh", w.ws, "-c", `echo evil >"$PACKS_PACK_DIR/data"; echo evil >"$PACKS_PACK_DIR/new"; rm -f "$PACKS_PACK_DIR/data"`)
@@ -232,7 +232,7 @@ func TestRunImageFile(t *testing.T) {
 	defer r.Close()
 	res, err := r.Run(t.Context(), p, c)
 	want := "good\n"
-	if r.Level() == LevelNone {
+	if r.Probe(t.Context()).Level == LevelNone {
 		want = "good\ngood\n" // of what is beside the copy
 	}
 	if err != nil || string(res.Stdout.Bytes()) != want {
@@ -272,7 +272,7 @@ func TestRunImageInterpreter(t *testing.T) {
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
 	res, err := r.Run(t.Context(), w.policy(), c)
-	if r.Level() < LevelFull {
+	if r.Probe(t.Context()).Level < LevelFull {
 		if !errors.As(err, new(*CommandError)) || !strings.Contains(err.Error(), "first line") {
 			t.Errorf("Run = %v, %v, want a *CommandError about the first line", res, err)
 		}
@@ -299,7 +299,7 @@ func (s swapper) start(l *launch) (process, error) {
 func TestRunProgramExchanged(t *testing.T) {
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
-	if r.Level() == LevelNone {
+	if r.Probe(t.Context()).Level == LevelNone {
 		t.Skip("level none cannot compare at the last moment")
 	}
 	if runtime.GOOS != "linux" {

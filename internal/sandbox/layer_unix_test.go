@@ -29,7 +29,7 @@ func eachLevel(t *testing.T, test func(t *testing.T, r *Runner)) {
 			}
 			r := New(o)
 			t.Cleanup(r.Close)
-			if got := r.Level(); got != level {
+			if got := r.Probe(t.Context()).Level; got != level {
 				t.Skipf("the level here is %v: %+v", got, r.Probe(t.Context()).Trials)
 			}
 			test(t, r)
@@ -228,7 +228,7 @@ func TestLayerReadOnly(t *testing.T) {
 			}
 			r := New(o)
 			defer r.Close()
-			if r.Level() != level {
+			if r.Probe(t.Context()).Level != level {
 				t.Skip("this level is not to be had here")
 			}
 			dir := plantTree(t, map[string]string{"file": "old"})
@@ -280,7 +280,7 @@ func TestLayersOutermost(t *testing.T) {
 // the rest. This says something where others than root run it.
 func TestLayerWithClosedNames(t *testing.T) {
 	eachLevel(t, func(t *testing.T, r *Runner) {
-		if r.Level() == LevelNone {
+		if r.Probe(t.Context()).Level == LevelNone {
 			t.Skip("the same as partial")
 		}
 		dir := plantTree(t, map[string]string{"own/secret": "", "file": "mine\n", "key": ""})

@@ -111,9 +111,6 @@ type Trial struct {
 	Took    time.Duration // the whole run of the trial
 }
 
-// Level returns the best level that this machine has. The first call probes.
-func (r *Runner) Level() Level { return r.Probe(context.Background()).Level }
-
 // Probe finds out which levels work here, by really running something under
 // each that [Options.Skip] leaves, best first, and removes what earlier servers
 // left that were killed. It does so once; later calls return the same Report.

@@ -22,8 +22,8 @@ func TestRunProcesses(t *testing.T) { // PK-10
 	for _, skip := range [][]Level{nil, {LevelFull}} {
 		r := New(Options{Skip: skip, TempDir: t.TempDir()})
 		defer r.Close()
-		t.Run(r.Level().String(), func(t *testing.T) {
-			if r.Level() == LevelNone {
+		t.Run(r.Probe(t.Context()).Level.String(), func(t *testing.T) {
+			if r.Probe(t.Context()).Level == LevelNone {
 				t.Skip("no confinement here")
 			}
 			// At most 300, should nothing hold it back.
@@ -71,7 +71,7 @@ exit 0`
 	c := Command{Program: sh, Args: []string{"-c", script}, Dir: ws, Env: BaseEnv(os.Environ(), EnvOptions{Home: ws})}
 	r := New(Options{Skip: skipped(), TempDir: t.TempDir()})
 	defer r.Close()
-	if r.Level() != LevelFull {
+	if r.Probe(t.Context()).Level != LevelFull {
 		t.Skip("only level full has a file tree of its own")
 	}
 	res, err := r.Run(t.Context(), allow(Limits{}, c), c)

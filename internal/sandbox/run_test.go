@@ -41,7 +41,7 @@ func TestRunResult(t *testing.T) {
 	if res.Merged.Total != 6 {
 		t.Errorf("Merged.Total = %d, want 6", res.Merged.Total)
 	}
-	level := New(Options{Skip: skipped()}).Level()
+	level := New(Options{Skip: skipped()}).Probe(t.Context()).Level
 	if res.Started.Before(before) || res.Duration <= 0 || res.Level != level {
 		t.Errorf("Started = %v, Duration = %v, Level = %v, want level %v", res.Started, res.Duration, res.Level, level)
 	}

@@ -344,7 +344,7 @@ func TestLeftovers(t *testing.T) {
 			if v.level != sandbox.LevelFull && len(before) <= leftKills {
 				t.Fatalf("%d killed servers left %q: nothing is tested", leftKills, before)
 			}
-			if level := newRunner(v.level, w.base).Level(); level != v.level {
+			if level := newRunner(v.level, w.base).Probe(t.Context()).Level; level != v.level {
 				t.Fatalf("Level() = %s, want %s", level, v.level)
 			}
 			want := 1 // the living server's
@@ -367,7 +367,7 @@ func TestLeftovers(t *testing.T) {
 			_ = alive.Wait()
 			awaitNone(t, w.base, time.Now())
 			if left := groupsLeft(t); len(left) > 0 {
-				newRunner(v.level, w.base).Level()
+				newRunner(v.level, w.base).Probe(t.Context())
 				if left = slices.DeleteFunc(groupsLeft(t), func(dir string) bool { return !slices.Contains(left, dir) || inUse(dir) }); len(left) > 0 {
 					t.Errorf("control groups are left: %q", left)
 				}

@@ -150,7 +150,7 @@ func serve(level, dir string, args []string) int {
 		runner := newRunner(l, dir)
 		// On a busy machine a level may fail its trial. Unconfined, "stray kill-all"
 		// would kill every process of the user's.
-		if got := runner.Level(); got != l {
+		if got := runner.Probe(context.Background()).Level; got != l {
 			fmt.Fprintf(os.Stderr, "level %s cannot be had, only %s: nothing was run\n", l, got)
 			return 1
 		}

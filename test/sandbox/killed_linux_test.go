@@ -121,7 +121,7 @@ func TestKilledServer(t *testing.T) {
 			t.Parallel()
 			variant{hide: l.hide}.mustConfine(t)
 			if l.hide == "" {
-				if got := sandbox.New(sandbox.Options{}).Level().String(); got != l.level {
+				if got := sandbox.New(sandbox.Options{}).Probe(t.Context()).Level.String(); got != l.level {
 					skip(t, l.needs, "this machine has no level %s", l.level)
 				}
 			} else if got := levelWithout(t, l.hide); got != l.level {

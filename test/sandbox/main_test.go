@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	}
 	switch os.Getenv(doVar) {
 	case "level":
-		fmt.Print(sandbox.New(sandbox.Options{}).Level())
+		fmt.Print(sandbox.New(sandbox.Options{}).Probe(context.Background()).Level)
 		os.Exit(0)
 	case "exec":
 		env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
