@@ -4,48 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
-
-// Methods that the library has no constant for.
-const (
-	methodSkillsList    = "skills/list"
-	methodSkillsGet     = "skills/get"
-	methodDirectoryRead = "resources/directory/read"
-)
-
-// codeNotGiven is the code of a request for something that is there and is not
-// given: denied, waiting for a person, or too large. It is outside of what
-// JSON-RPC and MCP reserve. The error's data has what a tool call would get.
-const codeNotGiven = 403
-
-// A frontRequest is a request that is answered in front of the library: what it
-// has no hook for, and what belongs to one chat, while its own registries are
-// for everybody.
-type frontRequest struct {
-	method  string
-	params  json.RawMessage
-	modern  bool // of 2026-07-28 or later
-	chat    *chat
-	catalog *packs.Catalog // as it was at first; what the gate decides about is found out anew by its call
-}
-
-// A rpcError is the answer to a request that gets no result.
-type rpcError struct {
-	code    int
-	message string
-	data    any // nil: none
-}
-
-func (e *rpcError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.message) }
 
 // frontMethod returns what answers a method in front of the library; nil when
 // the library does. The result is a pointer to a struct of the mcp package, or
@@ -147,10 +113,6 @@ func (s *Server) decorate(result mcp.ResultMetadata) {
 	}
 }
 
-func errorReply(id json.RawMessage, e *rpcError) mcp.JSONRPCError {
-	return mcp.NewJSONRPCError(mcp.NewRequestId(id), e.code, e.message, e.data)
-}
-
 // refusal is what a client gets for an error of a request in front of the
 // library: what a model would get of a tool, as far as an error of JSON-RPC can
 // say it.
@@ -187,59 +149,4 @@ func (s *Server) orReadFile(err error) string {
 		return " If this request cannot be made again, ask for the file with " + s.exposed(toolReadFile) + "(pack_id, path)."
 	}
 	return ""
-}
-
-// An inputResult asks a client of 2026-07-28 or later for a person's answer.
-type inputResult struct {
-	mcp.Result
-	mcp.MultiRoundTripResult
-}
-
-// badParams is the error for parameters of another type than the protocol's.
-func badParams(method string) *rpcError {
-	return &rpcError{code: wire.CodeInvalidParams, message: fmt.Sprintf("the parameters of %s are not as the protocol has them", method)}
-}
-
-// decode decodes the parameters of a request into v.
-func (r *frontRequest) decode(v any) error {
-	if len(r.params) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(r.params, v); err != nil {
-		return badParams(r.method)
-	}
-	return nil
-}
-
-// roundTrip are the parameters with which a client carries an answer.
-type roundTrip struct {
-	Meta *mcp.Meta `json:"_meta"`
-	mcp.MultiRoundTripParams
-}
-
-// pass takes a request of the kind that the gate decides about on the road of
-// every tool call. args are the arguments as they are shown and logged.
-func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding the arguments of %s: %w", method.name, err)
-	}
-	c, err := s.newCall(ctx, wire.NewReference(), method, mcp.CallToolRequest{
-		Params: mcp.CallToolParams{Name: method.name, RawArguments: raw, Meta: trip.Meta},
-	})
-	if err != nil {
-		s.refusedEarly(ctx, method.name, raw, err)
-		return nil, nil, err
-	}
-	if adapt != nil {
-		adapt(c)
-	}
-	out, q, err := s.decide(ctx, c, unaskedAnswer(trip.MultiRoundTripParams))
-	if q == nil {
-		return out, nil, err
-	}
-	question = new(inputResult)
-	question.ResultType = mcp.ResultTypeInputRequired
-	question.MultiRoundTripResult = inputRequired(q).ResourceResult().MultiRoundTripResult
-	return nil, question, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// These are what the transports need of a server.
+// This is what the transports need of a server.
 var _ Host = (*Server)(nil)
 
 // Open begins a chat of a client.

@@ -88,7 +88,7 @@ type HTTP struct {
 	conns   *connections
 	spare   sparing // of what is logged about requests without a token
 
-	// ending is done when the server ends, with errEnded as its cause.
+	// ending is done when the server ends, with wire.ErrEnded as its cause.
 	ending context.Context
 	end    context.CancelCauseFunc
 

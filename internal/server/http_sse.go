@@ -15,7 +15,7 @@ import (
 const (
 	// maxSSE is how many connections of HTTP+SSE one credential may have.
 	maxSSE = 16
-	// fullSSE and mostSSE are for one of them what fullOutput and maxOutput
+	// fullSSE and mostSSE are for one of them what package wire's fullOutput and maxOutput
 	// are for the one on standard output, which is alone. What is larger goes out
 	// when nothing else waits, and counts with all answers of the credential.
 	fullSSE = 1 << 20

@@ -338,7 +338,7 @@ func (c *Conn) count() int {
 // Beat puts out a line with nothing in it, as a sign of life.
 func (c *Conn) Beat() { _ = c.out.put(nil) }
 
-// Broken is closed when a message was lost; failure says why.
+// Broken is closed when a message was lost; Failure says why.
 func (c *Conn) Broken() <-chan struct{} { return c.out.broken }
 
 // Failure returns why messages were lost, or nil.

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+)
+
+// A frontRequest is a request that is answered in front of the library: what it
+// has no hook for, and what belongs to one chat, while its own registries are
+// for everybody.
+type frontRequest struct {
+	method  string
+	params  json.RawMessage
+	modern  bool // of 2026-07-28 or later
+	chat    *chat
+	catalog *packs.Catalog // as it was at first; what the gate decides about is found out anew by its call
+}
+
+// An inputResult asks a client of 2026-07-28 or later for a person's answer.
+type inputResult struct {
+	mcp.Result
+	mcp.MultiRoundTripResult
+}
+
+// decode decodes the parameters of a request into v.
+func (r *frontRequest) decode(v any) error {
+	if len(r.params) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(r.params, v); err != nil {
+		return badParams(r.method)
+	}
+	return nil
+}
+
+// roundTrip are the parameters with which a client carries an answer.
+type roundTrip struct {
+	Meta *mcp.Meta `json:"_meta"`
+	mcp.MultiRoundTripParams
+}
+
+// pass takes a request of the kind that the gate decides about on the road of
+// every tool call. args are the arguments as they are shown and logged.
+func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roundTrip, adapt func(*call)) (out any, question *inputResult, err error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the arguments of %s: %w", method.name, err)
+	}
+	c, err := s.newCall(ctx, wire.NewReference(), method, mcp.CallToolRequest{
+		Params: mcp.CallToolParams{Name: method.name, RawArguments: raw, Meta: trip.Meta},
+	})
+	if err != nil {
+		s.refusedEarly(ctx, method.name, raw, err)
+		return nil, nil, err
+	}
+	if adapt != nil {
+		adapt(c)
+	}
+	out, q, err := s.decide(ctx, c, unaskedAnswer(trip.MultiRoundTripParams))
+	if q == nil {
+		return out, nil, err
+	}
+	question = new(inputResult)
+	question.ResultType = mcp.ResultTypeInputRequired
+	question.MultiRoundTripResult = inputRequired(q).ResourceResult().MultiRoundTripResult
+	return nil, question, nil
+}
