@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 // read reads a request's body, which is bounded before anything of it is read.
 // When it returns false, the request was answered; otherwise release is called
 // when the body is no longer held.
-func (h *Server) read(w http.ResponseWriter, r *http.Request, c *caller) (data []byte, release func(), ok bool) {
+func (h *core) read(w http.ResponseWriter, r *http.Request, c *caller) (data []byte, release func(), ok bool) {
 	fail := func(status int, why string) ([]byte, func(), bool) {
 		refuse(w, status, why)
 		return nil, nil, false
@@ -67,9 +66,4 @@ func (h *Server) read(w http.ResponseWriter, r *http.Request, c *caller) (data [
 	_ = control.SetWriteDeadline(time.Now().Add(h.reads))
 	c.shrink(size - len(data))
 	return data, func() { c.release(len(data)) }, true
-}
-
-// reject answers a message that the library does not get to see.
-func reject(w http.ResponseWriter, status int, id json.RawMessage, p *wire.Problem) {
-	writeJSON(w, status, wire.Rejection(id, p))
 }

@@ -22,8 +22,6 @@ const (
 	// maxSessions is how many sessions one credential may have; then the one
 	// that was idle longest makes room.
 	maxSessions = 1024
-	// sendTime is how long a client may take to send a message.
-	sendTime = 30 * time.Second
 )
 
 // A caller is a credential and what belongs to it.
@@ -57,8 +55,8 @@ func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
 	}
 }
 
-// useChat returns the caller's chat of the newer era, and what ends its use.
-func (h *Server) useChat(c *caller) (_ wire.Chat, leave func(), err error) {
+// use returns the caller's chat of the newer era, and what ends its use.
+func (c *caller) use(h *core) (_ wire.Chat, leave func(), err error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
 	c.mu.Lock()

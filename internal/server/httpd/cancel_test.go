@@ -239,7 +239,7 @@ func TestHTTPSlowClients(t *testing.T) {
 	}
 	good.Ask("ping", nil)
 	good.OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
-	if got := len(s.http.sessions[good.Session].waiting); got > maxStreams {
+	if got := len(s.http.sessions.byID[good.Session].news.waiting); got > maxStreams {
 		t.Errorf("%d streams wait for news, want at most %d", got, maxStreams)
 	}
 	began := time.Now()

@@ -183,14 +183,14 @@ func connectionOf(ctx context.Context) *connection {
 	return c
 }
 
-// watch has a server's connections bounded.
-func (h *Server) watch(srv *http.Server) {
+// watch has a server's connections bounded. refused is told of those that had to go.
+func (cs *connections) watch(srv *http.Server, refused func(why, from string)) {
 	var mu sync.Mutex
 	open := make(map[net.Conn]*connection)
 	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		c, closed := h.conns.begin(conn)
+		c, closed := cs.begin(conn)
 		if closed {
-			h.refused("too many connections have shown no token, and the oldest is closed", conn.RemoteAddr().String())
+			refused("too many connections have shown no token, and the oldest is closed", conn.RemoteAddr().String())
 		}
 		mu.Lock()
 		open[conn] = c
@@ -206,7 +206,7 @@ func (h *Server) watch(srv *http.Server) {
 		delete(open, conn)
 		mu.Unlock()
 		if c != nil {
-			h.conns.end(c)
+			cs.end(c)
 		}
 	}
 }

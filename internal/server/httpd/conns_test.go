@@ -198,10 +198,10 @@ func TestHTTPMakeRoom(t *testing.T) {
 		"another's":           {map[string]*session{"a": {caller: s.http.callers[1], used: time.Now().Add(-time.Hour)}, "b": old}, "b"},
 		"in use":              {map[string]*session{"a": {caller: s.http.callers[0], using: 1}}, ""},
 	} {
-		s.http.sessions = x.all
-		if got := s.http.idlest(s.http.callers[0]); got != x.all[x.want] {
+		s.http.sessions.byID = x.all
+		if got := s.http.sessions.idlest(s.http.callers[0]); got != x.all[x.want] {
 			t.Errorf("%s: %+v makes room, want %s", name, got, x.want)
 		}
 	}
-	s.http.sessions = nil
+	s.http.sessions.byID = nil
 }

@@ -3,7 +3,6 @@ package httpd
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,21 +11,27 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
+
+// A guard says who may speak to the server, and turns others away.
+type guard struct {
+	*core
+	callers []*caller
+	public  *url.URL // nil: none
+	issuer  string
+	spare   sparing // of what is logged about requests without a token
+}
 
 // foreign says why a request may come from a page that a browser was led to;
 // empty when it does not. A name that somebody else owns can be made to lead to
 // this machine, so names count only if they are ours; an address cannot.
-func (h *Server) foreign(r *http.Request) string {
-	if !h.ourHost(r) {
+func (g *guard) foreign(r *http.Request) string {
+	if !g.ourHost(r) {
 		return "the Host header is not a name or address of this server; http.public_url sets the name it is reached by"
 	}
 	switch origins := r.Header.Values("Origin"); {
 	case len(origins) == 0:
-	case len(origins) > 1 || !h.ourOrigin(origins[0]):
+	case len(origins) > 1 || !g.ourOrigin(origins[0]):
 		return "the Origin header names a page that may not use this server"
 	}
 	return ""
@@ -34,9 +39,9 @@ func (h *Server) foreign(r *http.Request) string {
 
 // ourHost reports whether Host is a loopback name or address, the address that
 // the request came in on, or the host of the public URL.
-func (h *Server) ourHost(r *http.Request) bool {
+func (g *guard) ourHost(r *http.Request) bool {
 	host := hostName(r.Host)
-	if isLoopback(host) || h.public != nil && strings.EqualFold(host, h.public.Hostname()) {
+	if isLoopback(host) || g.public != nil && strings.EqualFold(host, g.public.Hostname()) {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
@@ -60,7 +65,7 @@ func hostName(host string) string {
 
 // ourOrigin reports whether a page of this origin may use the server: one of
 // this machine, or of the public URL.
-func (h *Server) ourOrigin(origin string) bool {
+func (g *guard) ourOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Scheme+"://"+u.Host != origin {
 		return false // "null", or something that no browser sends
@@ -68,7 +73,7 @@ func (h *Server) ourOrigin(origin string) bool {
 	if isLoopback(u.Hostname()) {
 		return true
 	}
-	return h.public != nil && u.Scheme == h.public.Scheme && strings.EqualFold(u.Hostname(), h.public.Hostname()) && portOf(u) == portOf(h.public)
+	return g.public != nil && u.Scheme == g.public.Scheme && strings.EqualFold(u.Hostname(), g.public.Hostname()) && portOf(u) == portOf(g.public)
 }
 
 func portOf(u *url.URL) string {
@@ -92,7 +97,7 @@ func isLoopback(host string) bool {
 
 // authenticate returns whose token the request has, or nil. A token counts in
 // the header only: what is in a URL ends up in logs and histories.
-func (h *Server) authenticate(r *http.Request) *caller {
+func (g *guard) authenticate(r *http.Request) *caller {
 	token, ok := bearer(r)
 	if !ok {
 		return nil
@@ -101,7 +106,7 @@ func (h *Server) authenticate(r *http.Request) *caller {
 	// comparing takes; and compared with all.
 	sum := sha256.Sum256([]byte(token))
 	var found *caller
-	for _, c := range h.callers {
+	for _, c := range g.callers {
 		if subtle.ConstantTimeCompare(sum[:], c.token[:]) == 1 {
 			found = c
 		}
@@ -120,14 +125,14 @@ func bearer(r *http.Request) (token string, ok bool) {
 
 // unauthorized says that a token is needed and, with an issuer, where to get
 // one.
-func (h *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
+func (g *guard) unauthorized(w http.ResponseWriter, r *http.Request) {
 	challenge := `Bearer realm="packs-mcp"`
 	if r.Header.Get("Authorization") != "" {
 		challenge += `, error="invalid_token"`
-		h.refused("its token is not one of this server", r.RemoteAddr)
+		g.refused("its token is not one of this server", r.RemoteAddr)
 	}
-	if h.issuer != "" {
-		challenge += fmt.Sprintf(`, resource_metadata="%s%s%s"`, h.url(r), pathMetadata, pathMCP)
+	if g.issuer != "" {
+		challenge += fmt.Sprintf(`, resource_metadata="%s%s%s"`, g.url(r), pathMetadata, pathMCP)
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
 	refuse(w, http.StatusUnauthorized, "a token is required: Authorization: Bearer TOKEN")
@@ -143,6 +148,60 @@ func doubled(r *http.Request) string {
 		}
 	}
 	return ""
+}
+
+// refused logs that somebody without a token was turned away.
+func (g *guard) refused(why, from string) {
+	if unsaid, ok := g.spare.allow(time.Now()); ok {
+		g.logger.Warn("a request was refused", "reason", why, "from", from, "unsaid", unsaid)
+	}
+}
+
+// url is how the client reaches the server.
+func (g *guard) url(r *http.Request) string {
+	switch {
+	case g.public != nil:
+		return g.public.String()
+	case r.TLS != nil:
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host // which was checked
+}
+
+// prefix is what a proxy takes off the paths of the public URL; empty for who
+// comes by another way.
+func (g *guard) prefix(r *http.Request) string {
+	if g.public == nil || !strings.EqualFold(hostName(r.Host), g.public.Hostname()) {
+		return ""
+	}
+	return g.public.EscapedPath()
+}
+
+// parsePublicURL reads the URL that clients reach a server by: http or https, a
+// host, and perhaps a path that a proxy takes off.
+func parsePublicURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		return nil, fmt.Errorf("the public URL %q is not a URL such as https://packs.example.com", text)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	return u, nil
+}
+
+// metadata says where a client gets a token.
+func (g *guard) metadata(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
+	}
+	w.Header().Set("Connection", "close")
+	writeJSON(w, http.StatusOK, map[string]any{
+		"resource":                 g.url(r) + pathMCP,
+		"authorization_servers":    []string{g.issuer},
+		"bearer_methods_supported": []string{"header"},
+		"resource_name":            "packs-mcp",
+	})
 }
 
 // A sparing bounds what anybody can have written into the log. The zero value
@@ -175,38 +234,4 @@ func (s *sparing) allow(now time.Time) (unsaid int, ok bool) {
 	s.said++
 	unsaid, s.unsaid = s.unsaid, 0
 	return unsaid, true
-}
-
-// refused logs that somebody without a token was turned away.
-func (h *Server) refused(why, from string) {
-	if unsaid, ok := h.spare.allow(time.Now()); ok {
-		h.logger.Warn("a request was refused", "reason", why, "from", from, "unsaid", unsaid)
-	}
-}
-
-// refuse answers with a status and a line of text, and closes the connection:
-// what was sent with the request is not waited for, but what is on its way is
-// still taken for a moment, since the client may not get the answer otherwise.
-func refuse(w http.ResponseWriter, status int, why string) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wire.FlushTime))
-	w.Header().Set("Connection", "close")
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, safetext.Line(why))
-}
-
-func notAllowed(w http.ResponseWriter, allow string) {
-	w.Header().Set("Allow", allow)
-	refuse(w, http.StatusMethodNotAllowed, "the method is not one of "+allow)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, "the answer cannot be written")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
 }

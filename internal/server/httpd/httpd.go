@@ -1,28 +1,15 @@
 package httpd
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
-)
-
-// The paths that are served over HTTP.
-const (
-	pathMCP      = "/mcp"
-	pathSSE      = "/sse"
-	pathMessage  = "/message"
-	pathHealth   = "/healthz"
-	pathMetadata = "/.well-known/oauth-protected-resource" // RFC 9728
 )
 
 // A Credential lets its holder use the server over HTTP.
@@ -34,18 +21,7 @@ type Credential struct {
 	Person string
 }
 
-// A Host answers the messages that come over HTTP.
-type Host interface {
-	wire.Host
-	// SharedWorkspace is the one workspace of every chat; empty when each has its own.
-	// People with credentials of their own do not share one.
-	SharedWorkspace() string
-	// OverHTTP notes in a request's context how it came.
-	OverHTTP(context.Context, http.Header) context.Context
-}
-
-// Options are what serving over HTTP takes beside a server. Credentials is
-// required.
+// Options are what serving over HTTP takes beside a host. Credentials is required.
 type Options struct {
 	Credentials []Credential
 	// Local says that no other machine reaches the server: a token without a name
@@ -73,35 +49,16 @@ type Options struct {
 // credential that made it. A call whose client goes away is cancelled, in both
 // protocol eras: its answer could reach nobody.
 type Server struct {
-	host    Host
-	logger  *slog.Logger
-	callers []*caller
-	public  *url.URL // nil: none
-	issuer  string
-	idle    time.Duration
-	beat    time.Duration // between signs of life on a stream
-	reads   time.Duration // what a client gets to read a piece of an answer
-	sends   time.Duration // what it gets to send a message
-	heads   time.Duration // what it gets to send the head of a request, and to agree on TLS
-	rate    int           // bytes a second that it has to read on the whole
-	leaves  time.Duration // what a call that was told to end gets before it is left behind
-	conns   *connections
-	spare   sparing // of what is logged about requests without a token
+	*core
+	*guard
+	conns    *connections
+	sessions *sessions
+	sse      *sse
 
-	// ending is done when the server ends, with wire.ErrEnded as its cause.
-	ending context.Context
-	end    context.CancelCauseFunc
-
-	mu       sync.Mutex
-	closed   bool
-	sessions map[string]*session // :: id → session of the older era
-	onSSE    map[string]*sseConn // :: id → connection of HTTP+SSE
-	wg       sync.WaitGroup      // requests, and sweeping
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup // requests, and sweeping
 }
-
-// keepAlive is how often a stream has a sign of life when nothing else is said
-// on it: proxies close what is silent, and a client that is gone is noticed.
-const keepAlive = 15 * time.Second
 
 // New returns what serves a host over HTTP. The caller closes it.
 func New(host Host, o Options) (*Server, error) {
@@ -111,13 +68,12 @@ func New(host Host, o Options) (*Server, error) {
 	if shared := host.SharedWorkspace(); shared != "" && len(o.Credentials) > 1 {
 		return nil, fmt.Errorf("serving over HTTP: the workspace %q is one for all, and people with tokens of their own do not share files; leave it out", shared)
 	}
+	in := newCore(host, o.Idle)
+	who := &guard{core: in, issuer: o.Issuer}
 	h := &Server{
-		host: host, logger: host.Logger(), issuer: o.Issuer, idle: o.Idle, beat: keepAlive, reads: readTime, sends: sendTime, heads: headerTime, rate: slowest, leaves: wire.EndTime,
-		conns:    newConnections(len(o.Credentials)),
-		sessions: make(map[string]*session), onSSE: make(map[string]*sseConn),
-	}
-	if h.idle <= 0 {
-		h.idle = time.Hour
+		core: in, guard: who, conns: newConnections(len(o.Credentials)),
+		sessions: &sessions{core: in, byID: make(map[string]*session)},
+		sse:      &sse{core: in, guard: who, byID: make(map[string]*sseConn)},
 	}
 	if o.PublicURL != "" {
 		u, err := parsePublicURL(o.PublicURL)
@@ -127,36 +83,23 @@ func New(host Host, o Options) (*Server, error) {
 		h.public = u
 	}
 	seen := make(map[[sha256.Size]byte]bool)
-	for _, c := range o.Credentials {
-		sum := sha256.Sum256([]byte(c.Token))
+	for _, of := range o.Credentials {
+		sum := sha256.Sum256([]byte(of.Token))
 		switch {
-		case c.Token == "":
+		case of.Token == "":
 			return nil, errors.New("serving over HTTP: a token is empty")
 		case seen[sum]:
 			return nil, errors.New("serving over HTTP: two people have the same token")
 		}
 		seen[sum] = true
-		who := newCaller(c.Person, sum, host.MaxMessage())
+		c := newCaller(of.Person, sum, host.MaxMessage())
 		if o.Local && (h.public == nil || isLoopback(h.public.Hostname())) {
-			who.origin = gate.OriginMachine
+			c.origin = gate.OriginMachine
 		}
-		h.callers = append(h.callers, who)
+		h.callers = append(h.callers, c)
 	}
-	h.ending, h.end = context.WithCancelCause(context.Background())
 	h.wg.Go(h.sweep)
 	return h, nil
-}
-
-// parsePublicURL reads the URL that clients reach a server by: http or https, a
-// host, and perhaps a path that a proxy takes off.
-func parsePublicURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		return nil, fmt.Errorf("the public URL %q is not a URL such as https://packs.example.com", text)
-	}
-	u.Path = strings.TrimRight(u.Path, "/")
-	u.RawPath = ""
-	return u, nil
 }
 
 // ServeHTTP serves one request.
@@ -215,9 +158,9 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	case pathMCP:
 		h.mcp(w, r, c)
 	case pathSSE:
-		h.sse(w, r, c)
+		h.sse.open(w, r, c)
 	case pathMessage:
-		h.message(w, r, c)
+		h.sse.message(w, r, c)
 	default:
 		refuse(w, http.StatusNotFound, "there is nothing here; MCP is at "+pathMCP)
 	}
@@ -238,11 +181,11 @@ func (h *Server) enter() bool {
 func (h *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
 	switch r.Method {
 	case http.MethodPost:
-		h.post(w, r, c)
+		h.sessions.post(w, r, c)
 	case http.MethodGet:
-		h.get(w, r, c)
+		h.sessions.get(w, r, c)
 	case http.MethodDelete:
-		h.delete(w, r, c)
+		h.sessions.delete(w, r, c)
 	default:
 		notAllowed(w, "GET, POST, DELETE")
 	}
@@ -258,32 +201,6 @@ func (h *Server) health(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// metadata says where a client gets a token.
-func (h *Server) metadata(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		notAllowed(w, "GET, HEAD")
-		return
-	}
-	w.Header().Set("Connection", "close")
-	writeJSON(w, http.StatusOK, map[string]any{
-		"resource":                 h.url(r) + pathMCP,
-		"authorization_servers":    []string{h.issuer},
-		"bearer_methods_supported": []string{"header"},
-		"resource_name":            "packs-mcp",
-	})
-}
-
-// url is how the client reaches the server.
-func (h *Server) url(r *http.Request) string {
-	switch {
-	case h.public != nil:
-		return h.public.String()
-	case r.TLS != nil:
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host // which was checked
-}
-
 // Close ends every chat and stream, kills what programs run, and returns when
 // all of it is done: at the latest a few seconds after the calls were cancelled.
 func (h *Server) Close() {
@@ -292,13 +209,7 @@ func (h *Server) Close() {
 	h.mu.Unlock()
 	h.end(wire.ErrEnded)
 	h.wg.Wait()
-	h.mu.Lock()
-	all := h.sessions
-	h.sessions = make(map[string]*session)
-	h.mu.Unlock()
-	for _, s := range all {
-		h.endSession(s)
-	}
+	h.sessions.endAll(func(*session) bool { return true })
 	for _, c := range h.callers {
 		if ch := c.takeChat(); ch != nil {
 			ch.Close()
@@ -323,18 +234,7 @@ func (h *Server) sweep() {
 // expire ends the chats that were not used since idle before now.
 func (h *Server) expire(now time.Time) {
 	before := now.Add(-h.idle)
-	var gone []*session
-	h.mu.Lock()
-	for id, s := range h.sessions {
-		if s.idleSince(before) {
-			gone = append(gone, s)
-			delete(h.sessions, id)
-		}
-	}
-	h.mu.Unlock()
-	for _, s := range gone {
-		h.endSession(s)
-	}
+	h.sessions.expire(before)
 	for _, c := range h.callers {
 		if ch := c.idleChat(before); ch != nil {
 			ch.Close()

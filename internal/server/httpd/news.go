@@ -3,41 +3,59 @@ package httpd
 import (
 	"context"
 	"encoding/json"
-	"net/http"
+	"log/slog"
 	"slices"
-	"time"
-
-	"github.com/mark3labs/mcp-go/mcp"
-
-	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+	"sync"
 )
 
-// send sends what belongs to no request.
-func (s *session) Send(message any) {
+const (
+	// maxStreams is how many streams of one session wait for news at once; then
+	// the oldest ends. One that broke may not have been noticed yet.
+	maxStreams = 4
+	// maxOwed is how many messages a session keeps for the next stream.
+	maxOwed = 64
+)
+
+// news is what a session has to say that belongs to no request: over a stream that
+// waits for it, or else with whatever is under way, or else with what comes next.
+// What waits on a stream for news when it ends goes on the next one. What a client
+// did not read of what was written to it is lost, and so is what waits on the stream
+// of a request that ends early.
+type news struct {
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	waiting []*stream // for news, oldest first
+	busy    []*stream // of requests, oldest first
+	owed    [][]byte  // encoded messages, oldest first
+}
+
+// Send sends one message, once, even if it is sent again before anybody heard it.
+func (n *news) Send(message any) {
 	b, err := json.Marshal(message)
 	if err != nil {
-		s.http.logger.Error("a message cannot be encoded", "err", err)
+		n.logger.Error("a message cannot be encoded", "err", err)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	// That the tools changed, twice before anybody heard, is one piece of news.
-	if slices.ContainsFunc(s.owed, func(have []byte) bool { return string(have) == string(b) }) {
+	if slices.ContainsFunc(n.owed, func(have []byte) bool { return string(have) == string(b) }) {
 		return
 	}
-	s.owed = append(s.owed, b)
-	s.owed = s.owed[max(0, len(s.owed)-maxOwed):]
-	s.pay()
+	n.owed = append(n.owed, b)
+	n.owed = n.owed[max(0, len(n.owed)-maxOwed):]
+	n.pay()
 }
 
 // pay sends what is owed on the newest stream that takes it. The caller holds
 // mu.
-func (s *session) pay() {
-	for len(s.owed) > 0 {
+func (n *news) pay() {
+	for len(n.owed) > 0 {
 		paid := false
-		for _, streams := range [][]*stream{s.waiting, s.busy} {
+		for _, streams := range [][]*stream{n.waiting, n.busy} {
 			for _, st := range slices.Backward(streams) {
-				if paid = st.put(json.RawMessage(s.owed[0])) == nil; paid {
+				if paid = st.put(json.RawMessage(n.owed[0])) == nil; paid {
 					break
 				}
 			}
@@ -48,81 +66,56 @@ func (s *session) pay() {
 		if !paid {
 			return
 		}
-		s.owed = s.owed[1:]
+		n.owed = n.owed[1:]
 	}
 }
 
 // A session's own wire carries no questions: they belong to a request.
-func (s *session) SendWhenRoom(context.Context, any) error { return errNoStream }
-func (s *session) Asks() bool                              { return false }
-
-// get opens a stream for news of the older era.
-func (h *Server) get(w http.ResponseWriter, r *http.Request, c *caller) {
-	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
-		notAllowed(w, "POST")
-		return
-	}
-	if _, events := accepts(r); !events {
-		refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
-		return
-	}
-	s := h.sessionOf(w, r, c)
-	if s == nil {
-		return
-	}
-	defer s.leave()
-	if !bodiless(w, r) {
-		return
-	}
-	r, leave := attend(r)
-	defer leave()
-	st := h.newStream(w, true)
-	stop := context.AfterFunc(s.ctx, func() {
-		st.hurry(time.Now().Add(wire.FlushTime))
-		st.close()
-	})
-	defer stop()
-	s.wait(st) // before the client sees that the stream is there
-	defer s.unwait(st)
-	if err := st.begin(); err != nil {
-		h.logUnsent(err)
-		return
-	}
-	h.logUnsent(st.serve(r.Context().Done(), nil, h.beat))
-	st.close()
-}
-
-// bodiless reports whether a request for a stream has no body, for which there is
-// no deadline from then on; otherwise it was answered. The end of a body might
-// never come, and that the client is gone is not noticed before it.
-func bodiless(w http.ResponseWriter, r *http.Request) bool {
-	if r.ContentLength != 0 {
-		refuse(w, http.StatusBadRequest, "a request for a stream has no body")
-		return false
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return true
-}
+func (n *news) SendWhenRoom(context.Context, any) error { return errNoStream }
+func (n *news) Asks() bool                              { return false }
 
 // wait adds a stream that waits for news.
-func (s *session) wait(st *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting = append(s.waiting, st)
-	if len(s.waiting) > maxStreams {
-		s.waiting[0].close()
-		s.waiting = s.waiting[1:]
+func (n *news) wait(st *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting = append(n.waiting, st)
+	if len(n.waiting) > maxStreams {
+		n.waiting[0].close()
+		n.waiting = n.waiting[1:]
 	}
-	s.pay()
+	n.pay()
 }
 
 // unwait takes back a stream that waited for news, and what was to go on it.
-func (s *session) unwait(st *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting = slices.DeleteFunc(s.waiting, func(have *stream) bool { return have == st })
+func (n *news) unwait(st *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting = slices.DeleteFunc(n.waiting, func(have *stream) bool { return have == st })
 	unsent, _ := st.take(true)
-	s.owed = append(unsent, s.owed...)
-	s.owed = s.owed[max(0, len(s.owed)-maxOwed):]
-	s.pay()
+	n.owed = append(unsent, n.owed...)
+	n.owed = n.owed[max(0, len(n.owed)-maxOwed):]
+	n.pay()
+}
+
+// carry adds the stream of a request: news go with what is under way, until uncarry.
+func (n *news) carry(st *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.busy = append(n.busy, st)
+	n.pay()
+}
+
+func (n *news) uncarry(st *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.busy = slices.DeleteFunc(n.busy, func(have *stream) bool { return have == st })
+}
+
+// close ends the streams that wait for news.
+func (n *news) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, st := range n.waiting {
+		st.close()
+	}
 }

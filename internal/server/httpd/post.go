@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ import (
 )
 
 // post serves one message of Streamable HTTP.
-func (h *Server) post(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *sessions) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	asJSON, events := accepts(r)
 	if !asJSON && !events {
 		refuse(w, http.StatusNotAcceptable, "the client must accept application/json and text/event-stream")
@@ -29,7 +28,7 @@ func (h *Server) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	r, leave := attend(r)
 	defer leave()
-	x := &exchange{http: h, w: w, r: r, caller: c, asEvents: !asJSON, stream: h.newStream(w, events)}
+	x := &exchange{in: h, w: w, r: r, caller: c, asEvents: !asJSON, stream: h.newStream(w, events)}
 	x.after(release)
 	defer x.settle()
 	data = wire.TrimLine(data)
@@ -51,33 +50,9 @@ func (h *Server) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
-// accepts reads which kinds of answers a client takes. One that does not say
-// takes all.
-func accepts(r *http.Request) (asJSON, events bool) {
-	values := r.Header.Values("Accept")
-	if len(values) == 0 {
-		return true, true
-	}
-	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		kind, params, err := mime.ParseMediaType(part)
-		if err != nil || params["q"] == "0" {
-			continue
-		}
-		switch kind {
-		case "*/*":
-			asJSON, events = true, true
-		case "application/json", "application/*":
-			asJSON = true
-		case "text/event-stream", "text/*":
-			events = true
-		}
-	}
-	return asJSON, events
-}
-
 // An exchange is one message that was posted, and its answer.
 type exchange struct {
-	http     *Server
+	in       *sessions
 	w        http.ResponseWriter
 	r        *http.Request
 	caller   *caller
@@ -123,7 +98,7 @@ func (x *exchange) to(sess *wire.Session, own bool) wire.Message {
 
 // traced has the spans of a request tell of the HTTP request.
 func (x *exchange) traced(ctx context.Context) context.Context {
-	return x.http.host.OverHTTP(ctx, x.r.Header)
+	return x.in.host.OverHTTP(ctx, x.r.Header)
 }
 
 func (x *exchange) reject(status, code int, format string, args ...any) {
@@ -154,14 +129,14 @@ func (x *exchange) modern() {
 		reject(x.w, statusOf(p.Code), x.id, p)
 		return
 	}
-	ch, leave, err := x.http.useChat(x.caller)
+	ch, leave, err := x.caller.use(x.in.core)
 	if err != nil {
 		x.failed(err)
 		return
 	}
 	x.after(leave)
-	sess := wire.NewSession(x.http.host, x.stream, ch, new(wire.Peer), x.id)
-	ctx, cancel := context.WithCancelCause(x.http.ending)
+	sess := wire.NewSession(x.in.host, x.stream, ch, new(wire.Peer), x.id)
+	ctx, cancel := context.WithCancelCause(x.in.ending)
 	defer cancel(nil)
 	x.run(x.traced(ctx), cancel, sess, statusOf)
 }
@@ -221,7 +196,7 @@ func (x *exchange) older() {
 		x.reject(http.StatusBadRequest, wire.CodeInvalidRequest, "the protocol version %q is not one of %s", version, strings.Join(mcp.ValidProtocolVersions, ", "))
 		return
 	}
-	s := x.http.sessionOf(x.w, x.r, x.caller)
+	s := x.in.find(x.w, x.r, x.caller)
 	if s == nil {
 		return
 	}
@@ -253,7 +228,7 @@ func (x *exchange) inSession(s *session) {
 	}
 	x.answered = func() { s.answered(p) }
 	x.after(func() { s.finish(p) })
-	sess := wire.NewSession(x.http.host, x.stream, s.chat, s.base.Peer, nil)
+	sess := wire.NewSession(x.in.host, x.stream, s.chat, s.base.Peer, nil)
 	x.run(x.traced(ctx), cancel, sess, always200)
 }
 
@@ -263,7 +238,7 @@ func (x *exchange) initialize() {
 		reject(x.w, http.StatusOK, x.id, p)
 		return
 	}
-	s, err := x.http.newSession(x.caller, x.r)
+	s, err := x.in.begin(x.caller, x.r)
 	if err != nil {
 		x.failed(err)
 		return
@@ -271,16 +246,16 @@ func (x *exchange) initialize() {
 	defer s.leave()
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	reply := x.http.host.Reply(x.traced(ctx), x.to(s.base, false))
-	if _, isError := reply.(mcp.JSONRPCError); isError || reply == nil || !x.http.keep(s) {
-		x.http.endSession(s)
+	reply := x.in.host.Reply(x.traced(ctx), x.to(s.base, false))
+	if _, isError := reply.(mcp.JSONRPCError); isError || reply == nil || !x.in.keep(s) {
+		x.in.endSession(s)
 	} else {
 		x.w.Header().Set(mcp.HeaderSessionID, s.id)
 	}
 	done := make(chan answer, 1)
 	done <- x.encode(reply, always200)
-	defer x.stream.hurryAfter(x.http.ending, wire.FlushTime)()
-	x.http.logUnsent(x.finish(done))
+	defer x.stream.hurryAfter(x.in.ending, wire.FlushTime)()
+	x.in.logUnsent(x.finish(done))
 }
 
 // run gives the request to the library and serves its answer. It returns when
@@ -299,8 +274,8 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	}()
 	patience := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		x.stream.hurry(time.Now().Add(x.http.leaves + wire.FlushTime))
-		time.AfterFunc(x.http.leaves, func() {
+		x.stream.hurry(time.Now().Add(x.in.leaves + wire.FlushTime))
+		time.AfterFunc(x.in.leaves, func() {
 			close(patience)
 			x.stream.close()
 		})
@@ -308,12 +283,12 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	err := x.finish(done)
 	if err != nil {
 		cancel(wire.ErrCancelled)
-		x.http.logUnsent(err)
+		x.in.logUnsent(err)
 	}
 	x.after(func() { x.caller.drop(x.kept) })
 	if isLeft(ended, patience) {
 		x.left = ended
-		x.http.logger.Warn("a call did not end and was left behind", "method", x.method)
+		x.in.logger.Warn("a call did not end and was left behind", "method", x.method)
 	}
 	x.stream.close()
 	stop()
@@ -342,7 +317,7 @@ func (x *exchange) finish(done <-chan answer) error {
 			return err
 		}
 	}
-	return x.stream.serve(x.r.Context().Done(), done, x.http.beat)
+	return x.stream.serve(x.r.Context().Done(), done, x.in.beat)
 }
 
 // work has the request worked on when there is a place for it.
@@ -355,7 +330,7 @@ func (x *exchange) work(ctx context.Context, sess *wire.Session, status func(int
 		return x.encode(wire.Rejection(x.id, &wire.Problem{Code: wire.CodeBusy, Message: wire.NotLookedAt}), status)
 	}
 	defer leave()
-	a := x.encode(x.http.host.Reply(ctx, x.to(sess, true)), status)
+	a := x.encode(x.in.host.Reply(ctx, x.to(sess, true)), status)
 	if len(a.message) <= piece {
 		return a
 	}
@@ -377,7 +352,7 @@ func (x *exchange) encode(reply mcp.JSONRPCMessage, status func(int) int) answer
 	}
 	var err error
 	if a.message, err = wire.Encode(reply); err != nil {
-		a.message, _ = json.Marshal(wire.Rejection(x.id, wire.Internal(x.http.logger, "an answer cannot be encoded", err)))
+		a.message, _ = json.Marshal(wire.Rejection(x.id, wire.Internal(x.in.logger, "an answer cannot be encoded", err)))
 	}
 	return a
 }
@@ -389,12 +364,5 @@ func (x *exchange) failed(err error) {
 		x.reject(http.StatusServiceUnavailable, wire.CodeBusy, "%v", err)
 		return
 	}
-	reject(x.w, http.StatusInternalServerError, x.id, wire.Internal(x.http.logger, "a chat could not be started", err))
-}
-
-// logUnsent tells of an answer that did not reach its client.
-func (h *Server) logUnsent(err error) {
-	if err != nil {
-		h.logger.Debug("an answer did not reach its client", "err", err)
-	}
+	reject(x.w, http.StatusInternalServerError, x.id, wire.Internal(x.in.logger, "a chat could not be started", err))
 }

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// headerTime is how long a client may take to send the head of a request.
-	headerTime = 10 * time.Second
 	// idleConn is how long a connection stays open for the next request.
 	idleConn = 2 * time.Minute
 	// maxHeader is how many bytes the head of a request may have.
@@ -33,7 +31,7 @@ func (h *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) 
 		// "OPTIONS *" would be answered to anybody, and its body waited for.
 		DisableGeneralOptionsHandler: true,
 	}
-	h.watch(srv)
+	h.conns.watch(srv, h.refused)
 	l = attentive{l}
 	failed := make(chan error, 1)
 	go func() {

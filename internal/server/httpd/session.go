@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,16 +16,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-const (
-	// maxStreams is how many streams of one session wait for news at once; then
-	// the oldest ends. One that broke may not have been noticed yet.
-	maxStreams = 4
-	// maxUnused is how many messages a client posts that begins a session and does
-	// nothing with it: that it is initialized.
-	maxUnused = 1
-	// maxOwed is how many messages a session keeps for the next stream.
-	maxOwed = 64
-)
+// maxUnused is how many messages a client posts that begins a session and does
+// nothing with it: that it is initialized.
+const maxUnused = 1
 
 // errTooMany is about a credential all of whose sessions are in use.
 var errTooMany = errors.New("too many sessions are under way; end some")
@@ -34,18 +26,22 @@ var errTooMany = errors.New("too many sessions are under way; end some")
 // errSessionEnded is the cause of a context that ended with its session.
 var errSessionEnded = errors.New("the session ended")
 
-// An session is a session of the older era. It is a wire, on which goes
-// what belongs to no request: over a stream that waits for news, or else with
-// whatever is under way, or else with what comes next. What waits on a stream for
-// news when it ends goes on the next one. What a client did not read of what was
-// written to it is lost, and so is what waits on the stream of a request that
-// ends early.
+// sessions has those of the older era, each of which belongs to one credential.
+type sessions struct {
+	*core
+
+	mu   sync.Mutex
+	byID map[string]*session // those that a client can name
+}
+
+// A session is one of the older era. It ends when its client says so, when nobody
+// used it for long, when its credential has too many, or with the server.
 type session struct {
-	http   *Server
 	id     string
 	caller *caller
 	from   netip.Prefix // where it was begun
 	chat   wire.Chat
+	news   *news
 	base   *wire.Session   // what the client said; its requests have sessions of their own
 	ctx    context.Context // done when the session ends
 	cancel context.CancelCauseFunc
@@ -56,13 +52,10 @@ type session struct {
 	used     time.Time
 	uses     int                // HTTP requests there were, beside the first
 	inFlight map[string]*posted // :: request id as written → the request, until its answer is made
-	waiting  []*stream          // for news, oldest first
-	busy     []*stream          // of requests, oldest first
-	owed     [][]byte           // encoded messages, oldest first
 }
 
-// newSession makes a session, in use, that nobody can name before keep.
-func (h *Server) newSession(c *caller, r *http.Request) (*session, error) {
+// begin makes a session, in use, that nobody can name before keep.
+func (h *sessions) begin(c *caller, r *http.Request) (*session, error) {
 	if !h.makeRoom(c) {
 		return nil, errTooMany
 	}
@@ -74,11 +67,11 @@ func (h *Server) newSession(c *caller, r *http.Request) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		http: h, id: rand.Text(), caller: c, from: networkOf(r), chat: ch, using: 1, used: time.Now(),
+		id: rand.Text(), caller: c, from: networkOf(r), chat: ch, news: &news{logger: h.logger}, using: 1, used: time.Now(),
 		inFlight: make(map[string]*posted),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(h.ending)
-	s.base = wire.NewSession(h.host, s, ch, new(wire.Peer), nil)
+	s.base = wire.NewSession(h.host, s.news, ch, new(wire.Peer), nil)
 	ch.Listen(s.base)
 	return s, nil
 }
@@ -86,7 +79,7 @@ func (h *Server) newSession(c *caller, r *http.Request) (*session, error) {
 // makeRoom counts one more session of the credential. When it has too many, an
 // idle one ends: of the network that has most of these, since several people
 // may share a token, one that was never used, or else was idle longest.
-func (h *Server) makeRoom(c *caller) bool {
+func (h *sessions) makeRoom(c *caller) bool {
 	c.mu.Lock()
 	full := c.sessions >= maxSessions
 	if !full {
@@ -99,7 +92,7 @@ func (h *Server) makeRoom(c *caller) bool {
 	h.mu.Lock()
 	victim := h.idlest(c)
 	if victim != nil {
-		delete(h.sessions, victim.id)
+		delete(h.byID, victim.id)
 	}
 	h.mu.Unlock()
 	if victim == nil {
@@ -115,16 +108,16 @@ func (h *Server) makeRoom(c *caller) bool {
 
 // idlest returns the session of the credential that makes room for another one;
 // nil when all are in use. The caller holds mu.
-func (h *Server) idlest(c *caller) *session {
+func (h *sessions) idlest(c *caller) *session {
 	now := time.Now()
 	count := make(map[netip.Prefix]int)
-	for _, s := range h.sessions {
+	for _, s := range h.byID {
 		if s.caller == c {
 			count[s.from]++
 		}
 	}
 	var victim *session
-	for _, s := range h.sessions {
+	for _, s := range h.byID {
 		if s.caller != c || !s.idleSince(now) {
 			continue
 		}
@@ -157,31 +150,29 @@ func (s *session) compareUse(other *session) int {
 }
 
 // keep lets the session be found by its id, unless the server ends.
-func (h *Server) keep(s *session) bool {
+func (h *sessions) keep(s *session) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.ending.Err() != nil {
 		return false
 	}
-	h.sessions[s.id] = s
+	h.byID[s.id] = s
 	return true
 }
 
 // endSession ends a session that cannot be found any more: its requests and
 // streams, and, when those have ended, its chat.
-func (h *Server) endSession(s *session) {
+func (h *sessions) endSession(s *session) {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
 		return
 	}
 	s.ended = true
-	streams, unused := slices.Clone(s.waiting), s.using == 0
+	unused := s.using == 0
 	s.mu.Unlock()
 	s.cancel(errSessionEnded)
-	for _, st := range streams {
-		st.close()
-	}
+	s.news.close()
 	s.chat.Unlisten(s.base)
 	s.base.Close()
 	s.caller.mu.Lock()
@@ -192,17 +183,17 @@ func (h *Server) endSession(s *session) {
 	}
 }
 
-// sessionOf returns the session that a request names, in use until leave. One
+// find returns the session that a request names, in use until leave. One
 // of another credential is as one that never was. When it returns nil, the
 // request was answered.
-func (h *Server) sessionOf(w http.ResponseWriter, r *http.Request, c *caller) *session {
+func (h *sessions) find(w http.ResponseWriter, r *http.Request, c *caller) *session {
 	ids := r.Header.Values(mcp.HeaderSessionID)
 	if len(ids) != 1 || ids[0] == "" {
 		refuse(w, http.StatusBadRequest, "the header "+mcp.HeaderSessionID+" is required; send initialize first, or name a protocol version of 2026-07-28 or later in _meta")
 		return nil
 	}
 	h.mu.Lock()
-	s := h.sessions[ids[0]]
+	s := h.byID[ids[0]]
 	h.mu.Unlock()
 	if s == nil || s.caller != c || !s.enter() {
 		refuse(w, http.StatusNotFound, "there is no such session; send initialize for another one")
@@ -251,14 +242,15 @@ type posted struct {
 // on its stream.
 func (s *session) begin(p *posted) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inFlight[p.id] != nil {
-		return false
+	taken := s.inFlight[p.id] != nil
+	if !taken {
+		s.inFlight[p.id] = p
 	}
-	s.inFlight[p.id] = p
-	s.busy = append(s.busy, p.stream)
-	s.pay()
-	return true
+	s.mu.Unlock()
+	if !taken {
+		s.news.carry(p.stream)
+	}
+	return !taken
 }
 
 // answered frees the id of a request whose answer is made: once the client has
@@ -274,9 +266,7 @@ func (s *session) answered(p *posted) {
 // finish forgets a request that is over.
 func (s *session) finish(p *posted) {
 	s.answered(p)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.busy = slices.DeleteFunc(s.busy, func(have *stream) bool { return have == p.stream })
+	s.news.uncarry(p.stream)
 }
 
 // notified takes a notification of the client. The library does nothing with any
@@ -297,20 +287,77 @@ func (s *session) notified(method string, params json.RawMessage) {
 	}
 }
 
-// delete ends a session of the older era.
-func (h *Server) delete(w http.ResponseWriter, r *http.Request, c *caller) {
+// delete ends a session for its client.
+func (h *sessions) delete(w http.ResponseWriter, r *http.Request, c *caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		notAllowed(w, "POST")
 		return
 	}
-	s := h.sessionOf(w, r, c)
+	s := h.find(w, r, c)
 	if s == nil {
 		return
 	}
 	defer s.leave()
 	h.mu.Lock()
-	delete(h.sessions, s.id)
+	delete(h.byID, s.id)
 	h.mu.Unlock()
 	h.endSession(s)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// get opens a stream for the news of a session.
+func (h *sessions) get(w http.ResponseWriter, r *http.Request, c *caller) {
+	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
+		notAllowed(w, "POST")
+		return
+	}
+	if _, events := accepts(r); !events {
+		refuse(w, http.StatusNotAcceptable, "the client must accept text/event-stream")
+		return
+	}
+	s := h.find(w, r, c)
+	if s == nil {
+		return
+	}
+	defer s.leave()
+	if !bodiless(w, r) {
+		return
+	}
+	r, leave := attend(r)
+	defer leave()
+	st := h.newStream(w, true)
+	stop := context.AfterFunc(s.ctx, func() {
+		st.hurry(time.Now().Add(wire.FlushTime))
+		st.close()
+	})
+	defer stop()
+	s.news.wait(st) // before the client sees that the stream is there
+	defer s.news.unwait(st)
+	if err := st.begin(); err != nil {
+		h.logUnsent(err)
+		return
+	}
+	h.logUnsent(st.serve(r.Context().Done(), nil, h.beat))
+	st.close()
+}
+
+// expire ends the sessions that nobody used since before.
+func (h *sessions) expire(before time.Time) {
+	h.endAll(func(s *session) bool { return s.idleSince(before) })
+}
+
+// endAll ends those sessions of which over is true.
+func (h *sessions) endAll(over func(*session) bool) {
+	var gone []*session
+	h.mu.Lock()
+	for id, s := range h.byID {
+		if over(s) {
+			gone = append(gone, s)
+			delete(h.byID, id)
+		}
+	}
+	h.mu.Unlock()
+	for _, s := range gone {
+		h.endSession(s)
+	}
 }

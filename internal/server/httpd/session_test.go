@@ -206,9 +206,9 @@ func TestHTTPManySessionsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	s.http.mu.Lock()
-	have := len(s.http.sessions)
-	s.http.mu.Unlock()
+	s.http.sessions.mu.Lock()
+	have := len(s.http.sessions.byID)
+	s.http.sessions.mu.Unlock()
 	if c.mu.Lock(); c.sessions > maxSessions || have > real {
 		t.Errorf("there are %d sessions, %d of them real, want at most %d and %d", c.sessions, have, maxSessions, real)
 	}
@@ -219,13 +219,13 @@ func TestHTTPManySessionsAtOnce(t *testing.T) {
 func TestHTTPNewsOfEndedStream(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	c := s.Older(tokenAda, nil)
-	in := s.http.sessions[c.Session]
+	in := s.http.sessions.byID[c.Session]
 	broken := s.http.newStream(httptest.NewRecorder(), true)
-	in.wait(broken)
-	in.Send(map[string]any{"method": "first"})
-	in.Send(map[string]any{"method": "second"})
-	in.unwait(broken)
-	in.Send(map[string]any{"method": "third"})
+	in.news.wait(broken)
+	in.news.Send(map[string]any{"method": "first"})
+	in.news.Send(map[string]any{"method": "second"})
+	in.news.unwait(broken)
+	in.news.Send(map[string]any{"method": "third"})
 	if broken.put("more") == nil {
 		t.Error("a stream that ended takes more")
 	}
@@ -288,10 +288,10 @@ func TestHTTPListChanged(t *testing.T) {
 	news.Drain()
 	newer.Drain()
 	until(t, "the streams are gone", func() bool {
-		hs := s.http.sessions[ada.Session]
-		hs.mu.Lock()
-		defer hs.mu.Unlock()
-		return len(hs.waiting) == 0
+		hs := s.http.sessions.byID[ada.Session]
+		hs.news.mu.Lock()
+		defer hs.news.mu.Unlock()
+		return len(hs.news.waiting) == 0
 	})
 	// With no stream at all, nothing is lost, and nothing is told twice.
 	detach(ada, true)

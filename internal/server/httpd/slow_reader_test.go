@@ -27,10 +27,10 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 				return "GET /mcp HTTP/1.1\r\n" + head + "Mcp-Session-Id: " + good.Session + "\r\n\r\n"
 			},
 			func(s *site, good *servertest.Client) int {
-				hs := s.http.sessions[good.Session]
-				hs.mu.Lock()
-				defer hs.mu.Unlock()
-				return len(hs.waiting)
+				hs := s.http.sessions.byID[good.Session]
+				hs.news.mu.Lock()
+				defer hs.news.mu.Unlock()
+				return len(hs.news.waiting)
 			},
 		},
 		"subscriptions/listen": {
@@ -48,9 +48,9 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 		"HTTP+SSE": {
 			func(*servertest.Client) string { return "GET /sse HTTP/1.1\r\n" + head + "\r\n" },
 			func(s *site, _ *servertest.Client) int {
-				s.http.mu.Lock()
-				defer s.http.mu.Unlock()
-				return len(s.http.onSSE)
+				s.http.sse.mu.Lock()
+				defer s.http.sse.mu.Unlock()
+				return len(s.http.sse.byID)
 			},
 		},
 	} {

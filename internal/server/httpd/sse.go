@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,8 +78,17 @@ func (s *sseConn) forget() {
 	s.kept = nil
 }
 
-// sse opens a connection and serves it until its stream ends.
-func (h *Server) sse(w http.ResponseWriter, r *http.Request, c *caller) {
+// sse has the connections of HTTP+SSE.
+type sse struct {
+	*core
+	guard *guard
+
+	mu   sync.Mutex
+	byID map[string]*sseConn
+}
+
+// open opens a connection and serves it until its stream ends.
+func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 	if r.Method != http.MethodGet {
 		notAllowed(w, "GET")
 		return
@@ -106,28 +114,28 @@ func (h *Server) sse(w http.ResponseWriter, r *http.Request, c *caller) {
 	id := rand.Text()
 	s := &sseConn{caller: c, ctx: calls, kept: make(map[*byte]int)}
 	out := &eventWriter{stream: h.newStream(w, true), wrote: s.wrote}
-	if !h.keepSSE(id, s) {
+	if !h.keep(id, s) {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
 		return
 	}
 	s.mu.Lock() // what is posted waits until the connection is there
 	calm := out.stream.hurryAfter(h.ending, wire.FlushTime)
-	err = out.raw([]byte(eventHead("endpoint") + h.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
+	err = out.raw([]byte(eventHead("endpoint") + h.guard.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
 	calm()
 	if err == nil {
 		s.conn = wire.NewConn(h.host, ch, out, wire.Share{Slots: c.slots, Full: fullSSE, Most: mostSSE, Keep: s.keep})
 	}
 	s.mu.Unlock()
 	if err != nil {
-		h.dropSSE(id)
+		h.drop(id)
 		h.logUnsent(err)
 		return
 	}
 
 	defer out.stream.hurryAfter(h.ending, wire.EndTime+wire.FlushTime)() // calls get their time
-	h.serveSSE(r, s, out)
-	h.dropSSE(id)
+	h.serve(r, s, out)
+	h.drop(id)
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
@@ -147,8 +155,8 @@ func sessionIn(r *http.Request) string {
 	return ids[0]
 }
 
-// serveSSE waits until there is no more use in the connection.
-func (h *Server) serveSSE(r *http.Request, s *sseConn, out *eventWriter) {
+// serve waits until there is no more use in the connection.
+func (h *sse) serve(r *http.Request, s *sseConn, out *eventWriter) {
 	t := time.NewTicker(h.beat)
 	defer t.Stop()
 	for {
@@ -167,45 +175,36 @@ func (h *Server) serveSSE(r *http.Request, s *sseConn, out *eventWriter) {
 	}
 }
 
-// prefix is what a proxy takes off the paths of the public URL; empty for who
-// comes by another way.
-func (h *Server) prefix(r *http.Request) string {
-	if h.public == nil || !strings.EqualFold(hostName(r.Host), h.public.Hostname()) {
-		return ""
-	}
-	return h.public.EscapedPath()
-}
-
-func (h *Server) keepSSE(id string, s *sseConn) bool {
+func (h *sse) keep(id string, s *sseConn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
-	for _, have := range h.onSSE {
+	for _, have := range h.byID {
 		if have.caller == s.caller {
 			n++
 		}
 	}
-	if h.closed || n >= maxSSE {
+	if h.ending.Err() != nil || n >= maxSSE {
 		return false
 	}
-	h.onSSE[id] = s
+	h.byID[id] = s
 	return true
 }
 
-func (h *Server) dropSSE(id string) {
+func (h *sse) drop(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.onSSE, id)
+	delete(h.byID, id)
 }
 
 // message takes a message for a connection. The answer goes on its stream.
-func (h *Server) message(w http.ResponseWriter, r *http.Request, c *caller) {
+func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	if r.Method != http.MethodPost {
 		notAllowed(w, "POST")
 		return
 	}
 	h.mu.Lock()
-	s := h.onSSE[sessionIn(r)]
+	s := h.byID[sessionIn(r)]
 	h.mu.Unlock()
 	if s == nil || s.caller != c {
 		refuse(w, http.StatusNotFound, "there is no such connection; open "+pathSSE)

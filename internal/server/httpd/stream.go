@@ -12,14 +12,9 @@ import (
 )
 
 const (
-	// readTime is how long a client may take to read a piece of an answer.
-	readTime = 30 * time.Second
 	// piece is how much is written under one deadline: a client on a slow line
 	// is not one that does not read.
 	piece = 64 << 10
-	// slowest is how many bytes of a message a client has to read in a second, on the
-	// whole, beside the time for a piece: who reads less gets nothing more.
-	slowest = 32 << 10
 	// maxWaiting is how many bytes wait on one stream for its client, beside the
 	// answer itself.
 	maxWaiting = 1 << 20
@@ -48,7 +43,7 @@ type stream struct {
 	latest time.Time     // by when all has to be written; zero: no such time
 }
 
-func (h *Server) newStream(w http.ResponseWriter, events bool) *stream {
+func (h *core) newStream(w http.ResponseWriter, events bool) *stream {
 	return &stream{w: w, control: http.NewResponseController(w), reads: h.reads, rate: h.rate, events: events, more: make(chan struct{}, 1)}
 }
 
