@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
@@ -55,54 +55,25 @@ func (s *Server) withoutTokens(c *call) error {
 			said = append(said, raw)
 		}
 	}
-	if slices.ContainsFunc(said, s.hasToken) {
+	if slices.ContainsFunc(said, s.tokens.InJSON) {
 		return failf(codeInvalidArguments, "Leave it out, and tell the user where you have it from.", "the arguments have a token in them that lets people use this server")
 	}
 	return nil
 }
 
-// hasToken reports whether a JSON text has a token of this server in a string,
-// in whatever way it is escaped.
-func (s *Server) hasToken(raw json.RawMessage) bool {
-	if len(s.opts.Tokens) == 0 {
-		return false
-	}
-	in := func(text []byte) bool {
-		return slices.ContainsFunc(s.opts.Tokens, func(t string) bool {
-			return bytes.Contains(text, []byte(t)) || bytes.Contains(text, []byte(inJSON(t)[0]))
-		})
-	}
-	if in(raw) {
-		return true
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return false
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return true // nobody can tell
-	}
-	var plain bytes.Buffer
-	e := json.NewEncoder(&plain)
-	e.SetEscapeHTML(false)
-	return e.Encode(v) != nil || in(plain.Bytes())
-}
-
 // secretsOf are the values that are taken out of results and the log: tokens of
 // this server, and what the environment has.
-func secretsOf(o *Options) []string {
+func secretsOf(o *Options) *redact.Secrets {
 	all := slices.Clone(o.Tokens)
-	for _, s := range environSecrets(o.Environ) {
+	for _, s := range redact.Environ(o.Environ) {
 		if !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}
-	return all
+	return redact.New(all...)
 }
 
 // clientName is how a client calls itself, without tokens: people see it.
 func (s *Server) clientName(name, version string) string {
-	return hide(strings.TrimSpace(name+" "+version), s.opts.Tokens)
+	return s.tokens.Hide(strings.TrimSpace(name + " " + version))
 }

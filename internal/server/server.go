@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -170,7 +171,8 @@ type Server struct {
 	lookup  *program.Lookuper
 	cpu     time.Duration // of a run; 0: its timeout
 	every   time.Duration // see lookEvery; tests look more often
-	secrets []string      // tokens, and values in the server's environment that are secrets by their names
+	tokens  *redact.Secrets
+	secrets *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
 	// progress is how often a client that wants to know is told what its call
 	// waits for.
 	progress time.Duration
@@ -247,6 +249,7 @@ func New(o Options) (*Server, error) {
 		cpu:      o.Limits.Run.CPU,
 		homes:    homes,
 		files:    o.Tools,
+		tokens:   redact.New(o.Tokens...),
 		secrets:  secretsOf(&o),
 		progress: progressEvery,
 		info:     implementation(o.Version),

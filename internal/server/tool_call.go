@@ -113,18 +113,18 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	}
 	r := &run{
 		server: s, call: c, pack: pack, output: tool.Output, allows: tool.Policy.Allows,
-		secrets: slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets(), s.secrets),
+		secrets: s.secrets.With(slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets())...),
 	}
 	// The log leaves out more than the result: also what only has the name of a secret.
-	unlogged := slices.Concat(tool.SecretValues(inv.Values), r.secrets)
+	unlogged := r.secrets.With(tool.SecretValues(inv.Values)...)
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: p.Arguments, Logged: redactExec(tool.Redact(p.Arguments), unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
+		Arguments: p.Arguments, Logged: unlogged.LoggedJSON(tool.Redact(p.Arguments)), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 			Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
-			Env: may.shown(inv.Env), Logged: loggedArgs(command.Args, unlogged), ReadOnly: tool.Policy.ReadOnly,
+			Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly,
 		},
 	}), nil
 }

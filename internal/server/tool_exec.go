@@ -94,14 +94,14 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: append(may.secrets(), s.secrets...)}
+	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: s.secrets.With(may.secrets()...)}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
-		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
+		Arguments: c.args, Logged: r.secrets.LoggedJSON(c.args),
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Command: command, UsualDir: dir == c.in().workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
-			Logged: loggedArgs(command.Args, r.secrets),
+			Logged: r.secrets.LoggedArgs(command.Args),
 		},
 	}), nil
 }
