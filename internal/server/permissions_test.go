@@ -194,7 +194,7 @@ func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions
 	if dir == "" {
 		dir = ch.workspace
 	}
-	m, err := w.srv.permissions(t.Context(), c, pack, gate.KindRun, tool, dir, p)
+	m, err := w.srv.planner.permissions(t.Context(), w.srv.planned(c, pack), gate.KindRun, tool, dir, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestLayered(t *testing.T) {
 		w := newWorld(t, deploy, func(s *setup) { s.server.Project = s.packs.Roots[0].Dir })
 		// In the pack, and in a folder of it, nothing may be written.
 		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
-			m := w.may(t, "x", filepath.Join(w.srv.opts.Project, dir), tools.Policy{})
+			m := w.may(t, "x", filepath.Join(w.srv.planner.opts.Project, dir), tools.Policy{})
 			if len(m.policy.Writable)+len(m.policy.Layers) > 0 {
 				t.Errorf("in %s: may change %q and %+v", dir, m.policy.Writable, m.policy.Layers)
 			}
