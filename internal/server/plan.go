@@ -41,7 +41,7 @@ type planOptions struct {
 	Workspace    string
 	Project, Dir string
 	Environ      []string
-	Grants       []Grant
+	Openings     []Opening
 	Own, Private []string
 	AuditLog     string
 	Mode         string

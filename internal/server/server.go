@@ -122,8 +122,8 @@ type Options struct {
 	Dir string
 	// Environ is the environment that a run's own is picked from.
 	Environ []string
-	// Grants are what the user's configuration opens to tools.
-	Grants []Grant
+	// Openings are what the user's configuration opens to tools.
+	Openings []Opening
 	// Own are the absolute files and folders that this program goes by: what may
 	// write there could change what is asked.
 	Own []string
@@ -211,7 +211,7 @@ func New(o Options) (*Server, error) {
 	limits, secrets := o.Limits.withDefaults(), secretsOf(&o)
 	planner, err := newPlanner(planOptions{
 		Layers: o.Gate.Layers, Programs: o.Programs, Workspace: o.Workspace, Project: o.Project, Dir: o.Dir, Environ: o.Environ,
-		Grants: o.Grants, Own: o.Own, Private: o.Private, AuditLog: o.AuditLog, Mode: o.Mode, Context: o.Context,
+		Openings: o.Openings, Own: o.Own, Private: o.Private, AuditLog: o.AuditLog, Mode: o.Mode, Context: o.Context,
 		Secrets: secrets, Limits: o.Limits.Run, TimeoutMax: limits.TimeoutMax,
 	})
 	if err != nil {

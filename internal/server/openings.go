@@ -15,9 +15,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// A Grant opens something of the user's own to tools that would not get it
+// An Opening opens something of the user's own to tools that would not get it
 // otherwise. It is the user's word: a pack has no part in it.
-type Grant struct {
+type Opening struct {
 	// Pack and Tool are patterns, as path.Match has them, of a pack's id and of a
 	// tool's declared name; "*" alone matches everything.
 	Pack, Tool string
@@ -34,19 +34,19 @@ type Grant struct {
 	Review bool // no change is applied before the user has seen it; holds for untrusted packs too
 }
 
-// covers reports whether g is about a tool of a pack, or about the commands that
+// covers reports whether o is about a tool of a pack, or about the commands that
 // the model writes for it.
-func (g *Grant) covers(pack string, kind gate.Kind, tool string) bool {
-	named := slices.Contains(g.Kinds, string(kind)) || len(g.Kinds) == 0 && kind == gate.KindRun
-	return named && globs(g.Pack, pack) && (kind == gate.KindExec || globs(g.Tool, tool))
+func (o *Opening) covers(pack string, kind gate.Kind, tool string) bool {
+	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == gate.KindRun
+	return named && globs(o.Pack, pack) && (kind == gate.KindExec || globs(o.Tool, tool))
 }
 
-// opens reports whether g gives a run anything.
-func (g *Grant) opens() bool {
-	return len(g.Env)+len(g.Read)+len(g.Write) > 0 || g.Home || g.Git
+// opens reports whether o gives a run anything.
+func (o *Opening) opens() bool {
+	return len(o.Env)+len(o.Read)+len(o.Write) > 0 || o.Home || o.Git
 }
 
-// globs reports whether name is what a pattern of a grant means.
+// globs reports whether name is what a pattern of an opening means.
 func globs(pattern, name string) bool {
 	if pattern == "*" {
 		return true
@@ -57,12 +57,12 @@ func globs(pattern, name string) bool {
 
 // grant adds what the user's configuration opens to a run.
 func (p *planner) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool string) {
-	for _, g := range p.opts.Grants {
-		if !g.covers(pack.ID, kind, tool) {
+	for _, o := range p.opts.Openings {
+		if !o.covers(pack.ID, kind, tool) {
 			continue
 		}
-		m.policy.Review = m.policy.Review || g.Review
-		if !g.opens() {
+		m.policy.Review = m.policy.Review || o.Review
+		if !o.opens() {
 			continue
 		}
 		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {
@@ -70,24 +70,24 @@ func (p *planner) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool s
 			m.leaveOut("sandbox.grants", "do not hold for a pack that is not trusted")
 			continue
 		}
-		for _, name := range g.Env {
+		for _, name := range o.Env {
 			p.grantVariable(m, name)
 		}
-		for _, path := range g.Write {
+		for _, path := range o.Write {
 			p.grantPath(m, pack, path, true)
 		}
-		for _, path := range g.Read {
+		for _, path := range o.Read {
 			p.grantPath(m, pack, path, false)
 		}
-		m.policy.GitWrite = m.policy.GitWrite || g.Git
+		m.policy.GitWrite = m.policy.GitWrite || o.Git
 		switch {
-		case g.Home && len(p.homes) > 0:
+		case o.Home && len(p.homes) > 0:
 			m.granted.Home = p.homes[0]
-		case g.Home:
+		case o.Home:
 			m.leaveOut("home", "is not known: HOME is not set")
 		}
 	}
-	// What may be changed may be read, whichever grant came first.
+	// What may be changed may be read, whichever opening came first.
 	m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool {
 		return slices.Contains(m.granted.Folders, path) && slices.Contains(m.changes, path)
 	})
