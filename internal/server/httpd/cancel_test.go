@@ -213,7 +213,7 @@ func TestHTTPKeepAlive(t *testing.T) {
 func TestHTTPSlowClients(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
-	s.http.sends, s.http.reads, s.http.beat = 50*time.Millisecond, 50*time.Millisecond, time.Millisecond
+	s.http.sends, s.http.reads, s.http.beat = 500*time.Millisecond, 500*time.Millisecond, time.Millisecond
 	addr := strings.TrimPrefix(s.Server.URL, "http://")
 	dial := func(head string) net.Conn {
 		c, err := net.Dial("tcp", addr)

@@ -154,7 +154,7 @@ func TestHTTPWholeAnswer(t *testing.T) {
 	wrote := map[string]chan error{"/long": make(chan error, 1), "/short": make(chan error, 1)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		st := s.http.newStream(w, false)
-		st.reads = time.Second
+		st.reads = 3 * time.Second
 		st.rate = slowest
 		if r.URL.Path == "/short" {
 			st.rate = 1 << 30
@@ -168,8 +168,8 @@ func TestHTTPWholeAnswer(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		// 128 KiB in 10 ms: each piece is in time, all of them take 2.5 s.
-		pace := time.NewTicker(10 * time.Millisecond)
+		// 128 KiB in 20 ms: each piece is in time, all of them take 5 s.
+		pace := time.NewTicker(20 * time.Millisecond)
 		n := int64(0)
 		for err == nil {
 			<-pace.C

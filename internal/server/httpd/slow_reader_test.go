@@ -57,7 +57,7 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, triage)
 			s := newSite(t, w)
-			s.http.reads, s.http.beat = 50*time.Millisecond, time.Millisecond
+			s.http.reads, s.http.beat = 500*time.Millisecond, time.Millisecond
 			// What lies between the two is full soon.
 			small := httptest.NewUnstartedServer(s.http)
 			small.Config.ConnState = func(c net.Conn, state http.ConnState) {
