@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -145,16 +146,14 @@ func (g *Gate) Answered(q *Question) *Answer {
 	if r == nil {
 		return nil
 	}
-	return answerOf(q.State, &r.Verdict)
+	return r.answer(q.State)
 }
 
-// answerOf spells a verdict as a client would.
-func answerOf(state string, v *Verdict) *Answer {
-	content := map[string]any{decisionField: v.Decision.String()}
-	for name, value := range v.Values {
-		content[name] = value
-	}
-	return &Answer{State: state, Action: "accept", Content: content, Channel: v.Channel, Note: v.Note}
+// answer is the ruling as the answer to the question with this state.
+func (r *ruling) answer(state string) *Answer {
+	v := r.Verdict
+	v.Values = maps.Clone(v.Values)
+	return &Answer{State: state, Verdict: &v, Channel: v.Channel, Note: v.Note}
 }
 
 // Postpone is called when a call has waited long enough. Where a person can
@@ -171,7 +170,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	case e == nil:
 		return &Answer{State: q.State, Reason: "the question is no longer open"}, nil
 	case answer != nil:
-		return answerOf(q.State, &answer.Verdict), nil
+		return answer.answer(q.State), nil
 	}
 	c := &check{Gate: g, box: e.box, req: e.req, changed: e.changed}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
@@ -232,8 +231,8 @@ func (c *check) answered(stale error) (*Permit, error) {
 	c.deciding.Unlock()
 	if other != nil && (other.Decision == Deny || d.Decision != Deny) {
 		// The first answer counts, and a denial anywhere wins.
-		d = answerOf("", &other.Verdict).decision(c.choices(), c.req.Fields)
-		c.answer = &Answer{Channel: other.Channel, Note: other.Note}
+		c.answer = other.answer("")
+		d = c.answer.decision(c.choices(), c.req.Fields)
 	}
 	if d.Decision == Deny {
 		return nil, c.deny(d.reason,

@@ -46,10 +46,7 @@ func Example() {
 		fmt.Printf("[%s] %s\n", c.Value, c.Title)
 	}
 
-	permit, _, err := g.Check(ctx, request(), &gate.Answer{
-		State: question.State, Channel: "elicitation",
-		Action: "accept", Content: map[string]any{"decision": "once"},
-	})
+	permit, _, err := g.Check(ctx, request(), gate.ReadForm(question.State, "accept", map[string]any{"decision": "once"}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -62,10 +59,7 @@ func Example() {
 	fmt.Printf("%s", result.Stdout.Bytes())
 
 	// The answer was for one call.
-	_, _, err = g.Check(ctx, request(), &gate.Answer{
-		State: question.State, Channel: "elicitation",
-		Action: "accept", Content: map[string]any{"decision": "once"},
-	})
+	_, _, err = g.Check(ctx, request(), gate.ReadForm(question.State, "accept", map[string]any{"decision": "once"}))
 	fmt.Println(err)
 
 	// Output:

@@ -257,7 +257,7 @@ const (
 )
 
 func accept(state, decision string) *Answer {
-	return &Answer{State: state, Action: "accept", Content: map[string]any{"decision": decision}, Channel: "elicitation"}
+	return ReadForm(state, "accept", map[string]any{"decision": decision})
 }
 
 // denied fails unless err is a denial with this in its reason, and the newest

@@ -448,7 +448,7 @@ func (e *entry) refuses(v Verdict) *CodeError {
 			spoken(e.ruling.Decision), spokenChannel(e.ruling.Channel), clock(e.ruling.at))}
 	}
 	value := v.Decision.String()
-	if !slices.ContainsFunc(e.shown.Choices, func(c Choice) bool { return c.Value == value }) {
+	if !offers(e.shown.Choices, v.Decision) {
 		return &CodeError{Code: code, Problem: CodeInvalid, Detail: fmt.Sprintf("%q is none of the answers that are offered", safetext.Line(value))}
 	}
 	if v.Decision == Deny {

@@ -239,9 +239,9 @@ func TestPendingIsACopy(t *testing.T) {
 	}
 	values["context_url"] = "https://evil.example"
 	a := b.Answered(q)
-	a.Content.(map[string]any)["context_url"] = "https://evil.example" // one reader's
+	a.Verdict.Values["context_url"] = "https://evil.example" // one reader's
 	a = b.Answered(q)
-	if got := a.Content.(map[string]any)["context_url"]; got != "https://a.example" {
+	if got := a.Verdict.Values["context_url"]; got != "https://a.example" {
 		t.Errorf("the answer has %q, want what the person filled in", got)
 	}
 }
@@ -255,6 +255,12 @@ func TestCodeProblems(t *testing.T) {
 	})
 	t.Run("of another server", func(t *testing.T) {
 		b.refused(newBench(t, everywhere).left(toolRun()), says(Once), CodeUnknown, "no call waits")
+	})
+	t.Run("the word for a denial", func(t *testing.T) {
+		q := b.ask(toolRun())
+		b.refused(q.Code, says("deny"), CodeInvalid, "none of the answers")
+		_, err := b.answer(toolRun(), &Answer{State: q.State, Verdict: &Verdict{Decision: "deny"}})
+		b.denied(err, "none of the choices")
 	})
 	t.Run("answered, while it waits", func(t *testing.T) {
 		q := b.ask(toolRun())

@@ -51,7 +51,7 @@ func TestEveryDenialIsRecorded(t *testing.T) {
 		{"forged", t.Context(), req, func() *Answer { return accept("x.y", "once") }},
 		{"spent", t.Context(), req, func() *Answer { return accept(spent, "once") }},
 		{"other call", t.Context(), req, func() *Answer { return accept(b.ask(openCall()).State, "once") }},
-		{"declined", t.Context(), req, func() *Answer { return &Answer{State: b.ask(req).State, Action: "decline"} }},
+		{"declined", t.Context(), req, func() *Answer { return ReadForm(b.ask(req).State, "decline", nil) }},
 		{"malformed", t.Context(), req, func() *Answer { return accept(b.ask(req).State, "always") }},
 	} {
 		var a *Answer
@@ -430,7 +430,7 @@ func TestRefuse(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
 	q := b.ask(req)
-	answer := &Answer{State: q.State, Action: "accept", Content: map[string]any{"decision": "once"}, Channel: "elicitation"}
+	answer := accept(q.State, "once")
 	err := b.Refuse(Request{Caller: req.Caller, Method: req.Method}, answer, "the tool is gone")
 	if !errors.Is(err, ErrDenied) {
 		t.Fatalf("Refuse = %v, want a denial", err)
@@ -445,7 +445,7 @@ func TestWithhold(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
 	q := b.ask(req)
-	permit, _, err := b.Check(t.Context(), req, &Answer{State: q.State, Action: "accept", Content: map[string]any{"decision": "once"}})
+	permit, _, err := b.Check(t.Context(), req, accept(q.State, "once"))
 	if err != nil {
 		t.Fatal(err)
 	}

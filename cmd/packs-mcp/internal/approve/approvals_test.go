@@ -153,7 +153,7 @@ func (o *office) call(t *testing.T, name string, fields ...gate.Field) *pendingC
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)
 			cancel()
-			answer = &gate.Answer{State: q.State, Action: "cancel", Channel: gate.ChannelTerminal}
+			answer = &gate.Answer{State: q.State, Reason: "the question was closed", Channel: gate.ChannelTerminal}
 		}
 		permit, _, err := o.gate.Check(ctx, req, answer)
 		if c.result = "allowed"; permit == nil {
