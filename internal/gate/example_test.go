@@ -2,7 +2,6 @@ package gate_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -27,7 +26,7 @@ func Example() {
 			Kind:      gate.KindExec,
 			Method:    "capability_packs_exec_best_effort",
 			Pack:      gate.Pack{ID: "git-helper", Dir: "/packs/git-helper", Trust: gate.TrustUser, Digest: "sha256:1c5d3f4e90ab"},
-			Arguments: json.RawMessage(`{"pack_id":"git-helper","command":"git","args":["status"]}`),
+			Arguments: gate.ParseArguments([]byte(`{"pack_id":"git-helper","command":"git","args":["status"]}`)),
 			Run: &gate.Run{Command: sandbox.Command{
 				Program: program.Program{Name: "git", Path: "/usr/bin/git", Digest: "77aa01"},
 				Args:    []string{"status"},

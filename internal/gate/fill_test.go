@@ -167,7 +167,7 @@ func TestFillNothingElse(t *testing.T) {
 		"another tool":                    func(r *Request) { r.Run.Tool = "wipe" },
 		"another chat":                    func(r *Request) { r.Caller.Chat = "stdio-2" },
 		"another person":                  func(r *Request) { r.Caller.Person = "grace" },
-		"other arguments of the call":     func(r *Request) { r.Arguments = json.RawMessage(`{"who":"Eve"}`) },
+		"other arguments of the call":     func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"who":"Eve"}`)) },
 		"something still to be filled in": func(r *Request) { r.Fields = lookUp().Fields },
 		"another kind":                    func(r *Request) { *r = openCall() },
 		"no run":                          func(r *Request) { r.Run = nil },

@@ -90,7 +90,7 @@ func (p *player) say(o *opened, d Decision) {
 // came notes what a call came to. o is the question it came with, or nil.
 func (p *player) came(req Request, o *opened, permit *Permit, q *Question, err error) {
 	l := p.l
-	key := req.callDigest(0)
+	key := callDigest(&req, 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -93,8 +93,8 @@ func TestStateOfAnotherCall(t *testing.T) {
 		of     func() Request
 		change func(*Request)
 	}{
-		"other arguments":     {toolRun, func(r *Request) { r.Arguments = json.RawMessage(`{"who":"Eve"}`) }},
-		"one argument more":   {openCall, func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","n":1}`) }},
+		"other arguments":     {toolRun, func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"who":"Eve"}`)) }},
+		"one argument more":   {openCall, func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","n":1}`)) }},
 		"other argv":          {toolRun, func(r *Request) { r.Run.Command.Args = []string{"Eve"} }},
 		"argv cut elsewhere":  {execRun, func(r *Request) { r.Run.Command.Args = []string{"log --oneline"} }},
 		"other bytes in argv": {execRun, func(r *Request) { r.Run.Command.Args[0] = "\xff" }},
@@ -136,9 +136,11 @@ func TestStateOfAnotherCall(t *testing.T) {
 	})
 	t.Run("the same, spelled differently", func(t *testing.T) {
 		b := newBench(t)
-		req := with(openCall(), func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","arguments":"a<b"}`) })
+		req := with(openCall(), func(r *Request) {
+			r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"a<b"}`))
+		})
 		q := b.ask(req)
-		req.Arguments = json.RawMessage(`{ "arguments" : "a\u003cb", "pack_id" : "triage" }`)
+		req.Arguments = ParseArguments(json.RawMessage(`{ "arguments" : "a\u003cb", "pack_id" : "triage" }`))
 		req.Caller.Call, req.Caller.Client, req.Caller.CanAsk = "call-2", "other", false
 		if _, err := b.answer(req, accept(q.State, "once")); err != nil {
 			t.Errorf("Check() = %v, want a permit", err)

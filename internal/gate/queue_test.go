@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // everywhere asks on every channel, as the configuration does by default.
@@ -474,7 +476,7 @@ func (b *bench) crowd(chat string, n int, who holder) {
 		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
 		b.queue.all.entries++
 		b.queue.entries[code] = &entry{
-			size: amount{entries: 1}, chat: chat, call: code, nonce: code, holder: who, decided: make(chan struct{}),
+			size: amount{entries: 1}, call: call.Freeze(Request{Caller: Caller{Chat: chat, Call: code}}, 0), nonce: code, holder: who, decided: make(chan struct{}),
 			shown: Pending{Code: code, Chat: chat, Asked: b.time, Expires: b.time.Add(10 * time.Minute)},
 		}
 	}

@@ -44,7 +44,7 @@ func TestEveryDenialIsRecorded(t *testing.T) {
 	}{
 		{"cancelled", cancelled, req, nil},
 		{"incomplete", t.Context(), Request{}, nil},
-		{"bad arguments", t.Context(), with(req, func(r *Request) { r.Arguments, r.Logged = []byte("{"), []byte("{") }), nil},
+		{"bad arguments", t.Context(), with(req, func(r *Request) { r.Arguments, r.Logged = ParseArguments([]byte("{")), []byte("{") }), nil},
 		{"cannot ask", t.Context(), with(req, func(r *Request) { r.Caller.CanAsk = false }), nil},
 		{"too long", t.Context(), with(req, func(r *Request) { r.Run.Command.Args[0] = strings.Repeat("x", 50_000) }), nil},
 		{"unsolicited", t.Context(), req, func() *Answer { return accept("", "once") }},
@@ -286,7 +286,7 @@ func TestRunLines(t *testing.T) {
 		Sandbox: "none",
 		Server:  "test", Chat: "stdio-1", Caller: "ada", Client: "test 1.0", Call: "call-1", Run: permit.RunID(),
 		Kind: "run", Tool: "capability_packs_call_tool/greet", Pack: "triage", PackDigest: req.Pack.Digest,
-		CallDigest: req.callDigest(sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: json.RawMessage(`{"who":"Ada"}`),
+		CallDigest: callDigest(&req, sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: json.RawMessage(`{"who":"Ada"}`),
 	}
 	decision, start := common, common
 	decision.Event, decision.Decision, decision.Channel = audit.EventDecision, "once", "elicitation"
@@ -403,7 +403,7 @@ func TestSyncedLines(t *testing.T) {
 
 func TestLoggedArguments(t *testing.T) {
 	req := toolRun()
-	req.Arguments, req.Logged = json.RawMessage(`{"token":"hunter2"}`), json.RawMessage(`{"token":"[redacted]"}`)
+	req.Arguments, req.Logged = ParseArguments([]byte(`{"token":"hunter2"}`)), json.RawMessage(`{"token":"[redacted]"}`)
 	for _, c := range []struct {
 		full bool
 		req  Request
@@ -473,7 +473,7 @@ func TestTooLongForTheLog(t *testing.T) {
 		return nil
 	}
 	req := toolRun()
-	req.Arguments, req.Logged = []byte(`{"who":"Ada"}`), []byte(`{"who":"Ada"}`)
+	req.Arguments, req.Logged = ParseArguments([]byte(`{"who":"Ada"}`)), []byte(`{"who":"Ada"}`)
 	err := b.Refuse(req, &Answer{State: "forged"}, "unsolicited")
 	if e, ok := errors.AsType[*DeniedError](err); !ok || !strings.HasPrefix(e.Reason, "unsolicited") {
 		t.Errorf("Refuse = %v, want the denial itself", err)
@@ -487,7 +487,7 @@ func TestTooLongForTheLog(t *testing.T) {
 // length, whatever its arguments are; what was started is in the log whole, once.
 func TestLongArguments(t *testing.T) {
 	long := []byte(`{"who":"` + strings.Repeat("A", maxLogged) + `"}`)
-	args := func(r *Request) { r.Arguments, r.Logged = long, long }
+	args := func(r *Request) { r.Arguments, r.Logged = ParseArguments(long), long }
 	size := func(e audit.Entry) int {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -502,7 +502,7 @@ func TestLongArguments(t *testing.T) {
 		"listed":            {with(listCall(), args), false},
 		"listed, in full":   {with(listCall(), args), true},
 		"nobody to ask":     {with(toolRun(), func(r *Request) { args(r); r.Caller.CanAsk = false }), false},
-		"a name twice":      {with(toolRun(), func(r *Request) { r.Arguments = twice(maxLogged) }), true},
+		"a name twice":      {with(toolRun(), func(r *Request) { r.Arguments = ParseArguments(twice(maxLogged)) }), true},
 		"of the wrong kind": {with(toolRun(), func(r *Request) { args(r); r.Kind = "x" }), false},
 	} {
 		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
@@ -564,7 +564,7 @@ func twice(n int) json.RawMessage {
 // that allows it.
 func TestCoversWhatItReads(t *testing.T) {
 	reads := func(digest string) Request {
-		return with(execRun(), func(r *Request) { r.Run.Reads = []File{{"/desk/chat", digest}} })
+		return with(execRun(), func(r *Request) { r.Run.Reads = []File{{Path: "/desk/chat", Digest: digest}} })
 	}
 	for d, covers := range map[Decision]bool{Once: true, Chat: false} {
 		b := newBench(t)

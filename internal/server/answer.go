@@ -97,7 +97,7 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 		return err
 	}
 	state, _ := p.RequestState.(string)
-	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args},
+	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.arguments(c.args)},
 		&gate.Answer{State: state, Channel: gate.ChannelElicitation}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true

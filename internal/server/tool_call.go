@@ -119,7 +119,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	unlogged := slices.Concat(tool.SecretValues(inv.Values), r.secrets)
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: p.Arguments, Logged: redactExec(tool.Redact(p.Arguments), unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
+		Arguments: c.arguments(p.Arguments), Logged: redactExec(tool.Redact(p.Arguments), unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: fields,
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,

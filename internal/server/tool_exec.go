@@ -97,7 +97,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: append(may.secrets(), s.secrets...)}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
-		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
+		Arguments: c.arguments(c.args), Logged: redactExec(c.args, r.secrets),
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
 		Run: &gate.Run{
 			Command: command, UsualDir: dir == c.in().workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
