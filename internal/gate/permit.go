@@ -212,6 +212,9 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 	if err != nil {
 		end.Error = err.Error()
+		if result == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			end.Cause = string(sandbox.CauseCancelled) // before there was a process
+		}
 	}
 	lines := []audit.Entry{end}
 	if result != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -333,6 +334,18 @@ func TestRunThatFails(t *testing.T) {
 	}
 	if !strings.Contains(b.logged.String(), "the secret cause") {
 		t.Errorf("the server's log is %q, want the cause in it", b.logged)
+	}
+
+	// A call that is cancelled before there is a process was cancelled all the same.
+	b = newBench(t)
+	permit = b.approve(toolRun(), Once)
+	ctx, cancel := cancelled(t)
+	b.runner.before, b.runner.err = cancel, fmt.Errorf("starting program: %w", context.Canceled)
+	if _, err := permit.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run() = %v, want %v", err, context.Canceled)
+	}
+	if e := b.log.last(); e.Event != audit.EventRunEnd || e.Error == "" || e.Cause != string(sandbox.CauseCancelled) {
+		t.Errorf("last line = %+v, want a run.end with the error, and that it was cancelled", e)
 	}
 }
 
