@@ -25,10 +25,7 @@ func (s *Server) refused(by gate.Caller, method string, args json.RawMessage, er
 	if json.Unmarshal(args, &named) == nil {
 		r.Pack = named.PackID
 	}
-	if len(s.secrets) > 0 {
-		l := newLogRedactor(s.secrets)
-		r.Pack, r.Reason = l.text(r.Pack), l.text(r.Reason)
-	}
+	r.Pack, r.Reason = s.secrets.Logged(r.Pack), s.secrets.Logged(r.Reason)
 	s.opts.Gate.Refused(r)
 }
 
