@@ -8,7 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// encodeLine makes a line of a message.
+// encodeLine encodes a message as a line.
 func encodeLine(message any) ([]byte, error) {
 	b, err := Encode(message)
 	if err != nil {
@@ -17,11 +17,11 @@ func encodeLine(message any) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// Encode is the JSON of a message, without a line break. It is that of
-// [json.Marshal] but for the order of names. There, a result that has a MarshalJSON
-// of its own is read through once more, and what is in it as JSON already twice;
-// with the documents and the output of programs that a result can hold, that takes
-// longer than the rest.
+// Encode returns the JSON of a message, without a line break. It equals that of
+// [json.Marshal] except for the order of names. json.Marshal reads the output of
+// a result's MarshalJSON once more, and JSON embedded in it twice. For results
+// that hold documents and program output, that takes longer than everything
+// else.
 func Encode(message any) ([]byte, error) {
 	response, ok := message.(mcp.JSONRPCResponse)
 	if !ok {
@@ -39,7 +39,7 @@ func Encode(message any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const names = `{"jsonrpc":,"id":,"result":}` + "\n" // the line break is for who ends the line
+	const names = `{"jsonrpc":,"id":,"result":}` + "\n" // room for the line break that a caller adds
 	b := make([]byte, 0, len(names)+len(version)+len(id)+len(result))
 	b = append(append(b, `{"jsonrpc":`...), version...)
 	b = append(append(b, `,"id":`...), id...)
@@ -47,7 +47,7 @@ func Encode(message any) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// encodeResult is the JSON of a result.
+// encodeResult returns the JSON of a result.
 func encodeResult(result any) ([]byte, error) {
 	var call mcp.CallToolResult
 	switch r := result.(type) {
@@ -61,7 +61,7 @@ func encodeResult(result any) ([]byte, error) {
 	default:
 		return json.Marshal(result)
 	}
-	// What is raw was made by [encode]: it is JSON, and on one line.
+	// Raw content was made by [encode]: it is JSON on one line.
 	structured := call.RawStructuredContent
 	if len(structured) == 0 || bytes.ContainsAny(structured, "\n\r") {
 		return call.MarshalJSON()
@@ -71,7 +71,7 @@ func encodeResult(result any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// There is always something in it: the content, if only an empty list.
+	// It is never empty: it has the content, if only an empty list.
 	rest = append(rest[:len(rest)-1], `,"structuredContent":`...)
 	return append(append(rest, structured...), '}'), nil
 }
