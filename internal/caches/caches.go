@@ -31,10 +31,10 @@ import (
 
 // The folder of a cache is named by its key and contains:
 //
-//	about.json  whose it is. Without it, the cache is over: no other run gets it
-//	lock        is locked, shared, by each run that uses the cache
-//	open        is there while the cache is in use
-//	size        how many bytes it held after the last run
+//	about.json  its owner; without this file no other run gets the cache
+//	lock        each run that uses the cache holds a shared lock on it
+//	open        exists while the cache is in use
+//	size        the size of the data in bytes after the last run
 //	data/       what runs get
 //
 // Runs can write only in data. The folder's own modification time is when the
