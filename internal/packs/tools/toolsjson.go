@@ -363,7 +363,7 @@ func (p *parser) input(t *Tool, src []byte, n *node, runs bool) {
 	}
 	raw, at := json.RawMessage(emptyInput), schemaAt(n)
 	switch {
-	case p.toolPack && (s == nil || s.kind == kindObject && len(s.members) == 0):
+	case p.toolPack && (s == nil || s.key == flatKey && s.kind == kindObject && len(s.members) == 0):
 		raw = p.flat(t, &node{kind: kindObject}, severity)
 	case s == nil:
 	case isFlat(s):
@@ -374,9 +374,9 @@ func (p *parser) input(t *Tool, src []byte, n *node, runs bool) {
 			return
 		}
 	default:
-		if p.toolPack && isSchema(s) {
+		if p.toolPack && s.key == flatKey && isSchema(s) {
 			p.report(diag.Warning, CodeNotFlat, s, "parameters are a JSON Schema, and in a tool pack they are a flat map",
-				`write {"x": {"type": "string", "required": true}}`)
+				`write {"x": {"type": "string", "required": true}}, or call it inputSchema`)
 		}
 		raw, at = slices.Clone(src[s.start:s.end]), schemaAt(s)
 	}
