@@ -196,12 +196,40 @@ func missingMessage(src []byte) (message, hint string) {
 		return "the file is empty", begin
 	case isFence(first) && bytes.HasPrefix(bytes.TrimSpace(rest), marker):
 		return fmt.Sprintf("the frontmatter is inside of a code fence: the file begins with %q", clip(string(first))), "remove the line before the first ---, and the one that closes the fence"
+	case isFence(first) && beginsWithKey(rest):
+		return fmt.Sprintf("the file begins with a code fence, %q, where the line --- should be", clip(string(first))), "write --- in place of both lines of the fence"
 	case bytes.HasPrefix(text, marker) && !bytes.HasPrefix(bytes.TrimPrefix(src, bom), marker):
 		return "the file has something before the line --- that opens the frontmatter", "remove what is before it"
 	case bytes.HasSuffix(bytes.TrimSpace(first), marker) && bytes.ContainsAny(first[:1], "!#"):
 		return fmt.Sprintf("the line that opens the frontmatter begins with %q", first[:1]), "make the first line ---, and nothing else"
 	}
+	if line := laterBlock(src); line > 0 {
+		return fmt.Sprintf("the frontmatter begins only on line %d, behind %q", line, clip(string(bytes.TrimSpace(first)))), "move it to the beginning of the file"
+	}
 	return "the file has no frontmatter: its first line is not ---", begin
+}
+
+// laterBlock returns the line on which a block begins that is not at the head of the
+// file, where nobody reads it; 0 if there is none near to it.
+func laterBlock(src []byte) int {
+	const most = 20 // lines: further down it is an example
+	for at, n := 0, 1; at < len(src) && n <= most; n++ {
+		line, next, _ := cutLine(src, at)
+		if isFence(line) {
+			return 0 // an example, too
+		}
+		if n > 1 && isMarker(line) && beginsWithKey(src[next:]) {
+			return n
+		}
+		at = next
+	}
+	return 0
+}
+
+// beginsWithKey reports whether a text begins as the keys of a pack do.
+func beginsWithKey(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return bytes.HasPrefix(text, []byte("name:")) || bytes.HasPrefix(text, []byte("description:"))
 }
 
 // isFence reports whether a line begins or ends a block of code in Markdown.

@@ -185,6 +185,11 @@ func TestMessages(t *testing.T) {
 		"---\r\nname: a\r\ndescription: b\r\n---# Title\r\n": {`"# Title"`, "line of its own"},
 		"---\nname: a\ndescription: caf\xe9s\n---\n":         {"Latin-1", "UTF-8"},
 		"\n\n---\nname: a\ndescription: b\n---\n":            {"before the line ---", "remove"},
+		"```yaml\nname: a\ndescription: b\n```\n":            {"```yaml", "in place of both lines"},
+		"# Title\n\n---\nname: a\ndescription: b\n---\n":     {`line 3, behind "# Title"`, "beginning of the file"},
+		"<!-- x -->\r\n---\r\nname: a\r\n---\r\n":            {`line 2, behind "<!-- x -->"`, "beginning of the file"},
+		"# Title\n\n```\n---\nname: a\n---\n```\n":           {"no frontmatter", "begin the file"},
+		"# Title\n\n---\n\nText\n":                           {"no frontmatter", "begin the file"},
 	} {
 		_, problems := Parse("f", []byte(src))
 		if len(problems) == 0 || !strings.Contains(problems[0].Message, want[0]) || !strings.Contains(problems[0].Message+problems[0].Hint, want[1]) {
