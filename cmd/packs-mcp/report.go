@@ -19,7 +19,7 @@ type reporter struct {
 	// withoutTool says which attached packs get no tool of their own; nil if nobody
 	// expects one.
 	withoutTool func(*packs.Catalog) (message, hint string)
-	said   map[trouble]bool
+	said        map[trouble]bool
 }
 
 // trouble is one thing that is wrong.
