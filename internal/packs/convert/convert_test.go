@@ -39,6 +39,7 @@ var declared = []struct { // never modified
 			"fixed": {"type": "string", "default": "v", "source": "literal"}, "len": {"type": "string", "enum": ["a", "b"], "default": "a"}},
 		"command": {"program": "p", "args": ["{{url}}", "{{q}}", "{{fixed}}", "{{len}}"], "env": {"A": "b"}},
 		"policy": {"requires_network": true, "read_only": false, "confirm_before_run": true}, "output": {"format": "json", "extract_field": "x"}}`, []Format{ToolPack, ToolsJSON}},
+	{"lists/SKILL.md", "---\nname: lists\ndescription: d\n---\n\n### look\n\nOne of\n\n- this,\n- that.\n\n1. And so\n2. on.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\nlook\n```\n", Formats()},
 	{"y.tool.json", `{"name": "defaults", "description": "d", "command": {"program": "p", "args": []}}`, []Format{ToolPack, ToolsJSON}},
 }
 

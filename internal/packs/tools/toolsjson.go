@@ -366,7 +366,7 @@ func (p *parser) input(t *Tool, src []byte, n *node, runs bool) {
 	case p.toolPack && (s == nil || s.key == flatKey && s.kind == kindObject && len(s.members) == 0):
 		raw = p.flat(t, &node{kind: kindObject}, severity)
 	case s == nil:
-	case isFlat(s):
+	case isFlat(s), p.toolPack && s.key == flatKey && s.kind == kindObject && !isSchema(s):
 		raw, at = p.flat(t, s, severity), flatAt(s, 1)
 	case !isObjectSchema(s):
 		p.report(severity, code, s, `the schema of arguments must be an object schema`, `write {"type": "object", "properties": {...}}`)
