@@ -200,6 +200,10 @@ func missingMessage(src []byte) (message, hint string) {
 		return fmt.Sprintf("the file begins with a code fence, %q, where the line --- should be", clip(string(first))), "write --- in place of both lines of the fence"
 	case bytes.HasPrefix(text, marker) && !bytes.HasPrefix(bytes.TrimPrefix(src, bom), marker):
 		return "the file has something before the line --- that opens the frontmatter", "remove what is before it"
+	case bytes.HasPrefix(first, []byte("+++")):
+		return fmt.Sprintf("the frontmatter begins with %q, and is not YAML between lines ---", clip(string(bytes.TrimSpace(first)))), begin
+	case bytes.HasPrefix(text, marker) && beginsWithKey(rest):
+		return fmt.Sprintf("the line that opens the frontmatter is %q", clip(string(bytes.TrimSpace(first)))), "make the first line ---, and nothing else"
 	case bytes.HasSuffix(bytes.TrimSpace(first), marker) && bytes.ContainsAny(first[:1], "!#"):
 		return fmt.Sprintf("the line that opens the frontmatter begins with %q", first[:1]), "make the first line ---, and nothing else"
 	}

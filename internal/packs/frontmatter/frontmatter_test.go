@@ -189,6 +189,9 @@ func TestMessages(t *testing.T) {
 		"# Title\n\n---\nname: a\ndescription: b\n---\n":     {`line 3, behind "# Title"`, "beginning of the file"},
 		"<!-- x -->\r\n---\r\nname: a\r\n---\r\n":            {`line 2, behind "<!-- x -->"`, "beginning of the file"},
 		"# Title\n\n```\n---\nname: a\n---\n```\n":           {"no frontmatter", "begin the file"},
+		"----\nname: a\n----\n":                              {`is "----"`, "make the first line ---"},
+		"---yaml\nname: a\n---\n":                            {`is "---yaml"`, "make the first line ---"},
+		"+++\nname = \"a\"\n+++\n":                           {`"+++"`, "begin the file"},
 		"# Title\n\n---\n\nText\n":                           {"no frontmatter", "begin the file"},
 	} {
 		_, problems := Parse("f", []byte(src))
