@@ -21,7 +21,7 @@ func (s *Server) Open(of wire.Client) (wire.Chat, error) {
 }
 
 // Redact takes out of a text what opens this server to somebody.
-func (s *Server) Redact(text string) string { return hide(text, s.opts.Tokens) }
+func (s *Server) Redact(text string) string { return s.tokens.Hide(text) }
 
 // MaxMessage is how many bytes one message may have.
 func (s *Server) MaxMessage() int { return s.limits.Request }

@@ -1,10 +1,10 @@
-package tools
+package redact
 
 import (
 	"strings"
 )
 
-// redactText returns text without what is written as a secret in it:
+// Text returns text without what is written as a secret in it:
 //
 //   - what follows a secret's name: token=X, "apiKey": "X", Authorization: Bearer X,
 //   - what follows an option with such a name: --token X, --token=X,
@@ -13,7 +13,7 @@ import (
 //
 // It is for records. It goes by how things are written, so it finds too much
 // at times, and cannot find everything. It takes time linear in the text.
-func redactText(text string) string {
+func Text(text string) string {
 	if !strings.ContainsAny(text, ":= \t") {
 		return text
 	}
@@ -27,11 +27,11 @@ func redactText(text string) string {
 	return string(append(s.out, text[s.kept:]...))
 }
 
-// RedactArgv is redactText for the arguments of a program: an option that is a
+// Args is [Text] for the arguments of a program: an option that is a
 // secret's name hides the next argument, and what is after the "=" of
 // NAME=VALUE, or between : and the end of the value of curl's -u, is hidden to
 // its end.
-func RedactArgv(argv []string) []string {
+func Args(argv []string) []string {
 	out := make([]string, len(argv))
 	before := "" // the option that takes this argument
 	for i, arg := range argv {
@@ -40,13 +40,13 @@ func RedactArgv(argv []string) []string {
 		switch {
 		case isUserOption(before) && strings.Contains(arg, ":"):
 			user, _, _ := strings.Cut(arg, ":")
-			out[i] = user + ":" + redacted
-		case before != "" && sensitiveName(before) && !strings.HasPrefix(arg, "--"):
-			out[i] = redacted
-		case assigned && value != "" && isName(name) && (sensitiveName(name) || isUserOption(name) && strings.Contains(value, ":")):
-			out[i] = name + "=" + redacted
+			out[i] = user + ":" + Mark
+		case before != "" && SensitiveName(before) && !strings.HasPrefix(arg, "--"):
+			out[i] = Mark
+		case assigned && value != "" && isName(name) && (SensitiveName(name) || isUserOption(name) && strings.Contains(value, ":")):
+			out[i] = name + "=" + Mark
 		default:
-			out[i] = redactText(arg)
+			out[i] = Text(arg)
 		}
 		before = ""
 		if option && !assigned {
@@ -96,7 +96,7 @@ func (s *scanner) hide(from, to int) {
 		return
 	}
 	s.out = append(s.out, s.text[s.kept:from]...)
-	s.out = append(s.out, redacted...)
+	s.out = append(s.out, Mark...)
 	s.kept = to
 }
 
@@ -128,11 +128,11 @@ func (s *scanner) step() {
 	spaces := s.skip(end)
 	switch {
 	case spaces < len(text) && (text[spaces] == ':' || text[spaces] == '=') && !strings.HasPrefix(text[spaces:], "://"):
-		if sensitiveName(name) {
+		if SensitiveName(name) {
 			s.value(s.skip(spaces+1), text[spaces] == ':' && s.skip(spaces+1) > spaces+1)
 		}
 	case spaces > end && end == s.at && name[0] == '-':
-		if sensitiveName(name) && !strings.HasPrefix(text[spaces:], "--") {
+		if SensitiveName(name) && !strings.HasPrefix(text[spaces:], "--") {
 			s.value(spaces, false)
 		}
 	case spaces > end && end == s.at:

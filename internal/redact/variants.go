@@ -1,4 +1,4 @@
-package server
+package redact
 
 import (
 	"bytes"
@@ -11,28 +11,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
-
-// minSecret is the shortest value, in bytes, that is taken out of output:
-// shorter ones occur in everything.
-const minSecret = 4
-
-// redactedMark stands where a secret value was.
-const redactedMark = "[redacted]"
-
-// hide is text without the secret values that are spelled in one of these
-// variants. A program that means to can still write one down otherwise.
-func hide(text string, variants []string) string {
-	fit := make([]string, 0, len(variants))
-	for _, v := range variants {
-		if v != "" && len(v) <= len(text) {
-			fit = append(fit, v)
-		}
-	}
-	return cutSpans(text, findAll(text, fit))
-}
 
 // variants returns how programs commonly spell secrets, the longest first.
 func variants(secrets []string) []string {
@@ -171,25 +150,4 @@ func inBase64(secret string) []string {
 		}
 	}
 	return all
-}
-
-// whole returns c without the parts of secrets that the gap between its head
-// and its tail cuts in two.
-func whole(c sandbox.Capture, hidden []string) sandbox.Capture {
-	if !c.Truncated() {
-		return c
-	}
-	for _, v := range hidden {
-		for n := min(len(v)-1, len(c.Head)); n >= minSecret; n-- {
-			if head, cut := bytes.CutSuffix(c.Head, []byte(v[:n])); cut {
-				c.Head = slices.Concat(head, []byte(redactedMark))
-			}
-		}
-		for n := min(len(v)-1, len(c.Tail)); n >= minSecret; n-- {
-			if tail, cut := bytes.CutPrefix(c.Tail, []byte(v[len(v)-n:])); cut {
-				c.Tail = slices.Concat([]byte(redactedMark), tail)
-			}
-		}
-	}
-	return c
 }
