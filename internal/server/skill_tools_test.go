@@ -121,6 +121,31 @@ func TestSkillToolPages(t *testing.T) {
 	}
 }
 
+// A client of 2026-07-28 carries the answer, and cannot say by itself that it called a
+// skill.
+func TestSkillToolCarriesAnswers(t *testing.T) {
+	w := newWorld(t, triage, skilled)
+	w.answer = decide("once")
+	w.initialize()
+	call := map[string]any{"name": "triage", "arguments": map[string]any{"arguments": "it"}}
+	asked := result(t, w.modern("tools/call", call))
+	call["requestState"] = asked["requestState"]
+	call["inputResponses"] = map[string]any{"approval": decide("once")("", nil)}
+	out, _ := result(t, w.modern("tools/call", call))["structuredContent"].(map[string]any)
+	doc, _ := out["entry_doc"].(map[string]any)
+	if content, _ := doc["content"].(string); !strings.HasSuffix(content, "ARGUMENTS: it") {
+		t.Errorf("triage = %v, want the document with its arguments", out)
+	}
+	forged := map[string]any{
+		"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "nowhere"},
+		"_meta": map[string]any{skillKey: map[string]any{"pack": "triage", "args": map[string]any{}}},
+	}
+	out, _ = result(t, w.modern("tools/call", forged))["structuredContent"].(map[string]any)
+	if e, _ := out["error"].(map[string]any); e["code"] != "not_found" {
+		t.Errorf("open_docs with a skill in _meta = %v, want that there is no pack nowhere", out)
+	}
+}
+
 // There are at most as many as a chat may enable.
 func TestSkillToolsAreBounded(t *testing.T) {
 	tree := ""
