@@ -165,7 +165,11 @@ func (p *parser) inspect(src []byte, limit int) *Document {
 		p.report(diag.Error, CodeMissing, 1, 1, message, hint)
 		return nil
 	case state == Unclosed && len(src)-block.Start <= limit:
-		p.report(diag.Error, CodeUnclosed, 1, 1, "the frontmatter has no closing line ---", "put a line that is only --- after the last key")
+		message := "the frontmatter has no closing line ---"
+		if line, n := almostMarker(src[block.Start:]); n > 0 {
+			message += fmt.Sprintf("; line %d, %q, does not close it", n+1, clip(string(bytes.TrimSpace(line))))
+		}
+		p.report(diag.Error, CodeUnclosed, 1, 1, message, "put a line that is only --- after the last key")
 		return nil
 	case state == Unclosed || block.End-block.Start > limit:
 		p.report(diag.Error, CodeTooLarge, 1, 1, fmt.Sprintf("the frontmatter is larger than %d bytes", limit), "move text into the document's body, or close the block with a line that is only ---")
@@ -318,6 +322,20 @@ func afterMarker(line []byte) (heading []byte, ok bool) {
 		return nil, false
 	}
 	return rest, bytes.HasPrefix(bytes.TrimLeft(rest, "#"), []byte(" "))
+}
+
+// almostMarker returns the first line of a block that somebody may have meant to close
+// it, and which one it is; 0 if there is none.
+func almostMarker(block []byte) (line []byte, n int) {
+	for at := 0; at < len(block); {
+		var next int
+		line, next, _ = cutLine(block, at)
+		if n++; bytes.HasPrefix(line, marker) || bytes.Equal(bytes.TrimSpace(line), marker) || bytes.Equal(bytes.TrimSpace(line), []byte("...")) {
+			return line, n
+		}
+		at = next
+	}
+	return nil, 0
 }
 
 // maxWarnings is how many warnings one block can have: enough to see what is

@@ -192,6 +192,10 @@ func TestMessages(t *testing.T) {
 		"----\nname: a\n----\n":                              {`is "----"`, "make the first line ---"},
 		"---yaml\nname: a\n---\n":                            {`is "---yaml"`, "make the first line ---"},
 		"+++\nname = \"a\"\n+++\n":                           {`"+++"`, "begin the file"},
+		"---\nname: a\n--- # Title\nbody\n":                  {`line 3, "--- # Title", does not close it`, "only ---"},
+		"---\nname: a\n...\nbody\n":                          {`line 3, "...", does not close it`, "only ---"},
+		"---\r\nname: a\r\nx: y\r\n ---\r\nbody\r\n":         {`line 4, "---", does not close it`, "only ---"},
+		"---\nname: a\nbody\n":                               {"no closing line ---", "only ---"},
 		"# Title\n\n---\n\nText\n":                           {"no frontmatter", "begin the file"},
 	} {
 		_, problems := Parse("f", []byte(src))
