@@ -21,16 +21,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
 )
 
 // A Format is one in which tools are declared.
-type Format = tools.Format
+type Format = formats.Format
 
 // The formats.
 const (
-	Markdown  = tools.Markdown
-	ToolPack  = tools.ToolPack
-	ToolsJSON = tools.ToolsJSON
+	Markdown  = formats.Markdown
+	ToolPack  = formats.ToolPack
+	ToolsJSON = formats.ToolsJSON
 )
 
 // Formats returns all formats.
@@ -48,7 +50,7 @@ func ParseFormat(name string) (Format, error) {
 // document may have tools, and any JSON file a list of them.
 func FormatOf(name string) Format {
 	switch base := path.Base(strings.ReplaceAll(name, `\`, "/")); {
-	case tools.FormatOf(base) == ToolPack:
+	case formats.Of(base) == ToolPack:
 		return ToolPack
 	case strings.EqualFold(path.Ext(base), ".json"):
 		return ToolsJSON
@@ -84,13 +86,13 @@ type Source struct {
 
 // Read reads the tools of a file in the format that its name says. Source is
 // nil exactly if one of the diagnostics is an error, or there is no tool.
-func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic) {
+func Read(file string, src []byte) (*Source, []diag.Diagnostic) {
 	var set *tools.Set
 	var problems []diag.Diagnostic
 	s := &Source{}
 	switch f := FormatOf(file); f {
 	case ToolPack, ToolsJSON:
-		set, problems = l.Parse(f, file, src)
+		set, problems = formats.Parse(f, file, src, tools.Limits{})
 	default:
 		if set := charset.Of(src); set != charset.UTF8 {
 			return nil, []diag.Diagnostic{{
@@ -102,7 +104,7 @@ func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic)
 		if doc == nil {
 			return nil, found
 		}
-		set, problems = l.ParseMarkdown(file, src, defaults(doc))
+		set, problems = markdown.Parse(file, src, defaults(doc), tools.Limits{})
 		problems = append(found, problems...)
 		s.Name, s.Description, s.Version, s.Author = doc.Name, doc.Description, doc.Version, doc.Author
 	}
@@ -114,9 +116,9 @@ func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic)
 }
 
 // defaults is what a frontmatter says about all tools below it.
-func defaults(doc *frontmatter.Document) tools.MarkdownDefaults {
+func defaults(doc *frontmatter.Document) markdown.Defaults {
 	is := func(b *bool) bool { return b != nil && *b }
-	d := tools.MarkdownDefaults{
+	d := markdown.Defaults{
 		BodyOffset: doc.BodyOffset, Modes: doc.Modes,
 		ReadOnly: is(doc.ReadOnly), AlwaysAsk: is(doc.AlwaysAsk), Network: is(doc.Network), Review: doc.Review, Cache: doc.Cache,
 	}
@@ -144,8 +146,8 @@ type Options struct {
 // is another after reading it back, in one diagnostic for each kind of it. The
 // files are nil exactly if one of the diagnostics is an error: then a tool cannot
 // be declared at all.
-func Write(l *tools.Loader, s *Source, to Format, o Options) ([]File, []diag.Diagnostic) {
-	w := &writer{loader: l, source: s, to: to, options: o}
+func Write(s *Source, to Format, o Options) ([]File, []diag.Diagnostic) {
+	w := &writer{source: s, to: to, options: o}
 	w.all()
 	w.lost()
 	for _, t := range s.Tools {
@@ -165,7 +167,6 @@ func Write(l *tools.Loader, s *Source, to Format, o Options) ([]File, []diag.Dia
 }
 
 type writer struct {
-	loader   *tools.Loader
 	source   *Source
 	to       Format
 	options  Options
@@ -187,14 +188,14 @@ func (w *writer) all() {
 		w.markdown()
 	case ToolPack:
 		for _, t := range w.source.Tools {
-			w.write(t.Name+tools.ToolPackSuffix, toolPack(withVersion(t, w.source)), t)
+			w.write(formats.ToolPackFile(t.Name), toolPack(withVersion(t, w.source)), t)
 		}
 	default:
 		list := make([]*tools.Tool, len(w.source.Tools))
 		for i, t := range w.source.Tools {
 			list[i] = withVersion(t, w.source)
 		}
-		w.write(tools.ToolsJSONFile, toolsJSON(list), w.source.Tools...)
+		w.write(formats.ToolsJSONFile, toolsJSON(list), w.source.Tools...)
 	}
 }
 
@@ -254,7 +255,7 @@ func (w *writer) sayable(all []loss) string {
 func (w *writer) whole(t *tools.Tool, f Format) bool {
 	s := *w.source
 	s.Tools = []*tools.Tool{t}
-	other := &writer{loader: w.loader, source: &s, to: f}
+	other := &writer{source: &s, to: f}
 	other.all()
 	return len(other.losses) == 0 && !diag.HasErrors(other.problems)
 }
@@ -266,7 +267,7 @@ func (w *writer) report(severity diag.Severity, code string, t *tools.Tool, mess
 // write adds a file that declares the tools, and compares them with what it
 // says when it is read.
 func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
-	back, problems := Read(w.loader, name, data)
+	back, problems := Read(name, data)
 	for _, d := range problems {
 		if d.Severity == diag.Error {
 			w.report(diag.Error, CodeImpossible, nearest(declared, back, d), fmt.Sprintf("%s cannot be written as %s: %s", named(declared), w.to, d.Message), "change it so that the format can say it, or choose another format")

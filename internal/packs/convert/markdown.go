@@ -224,7 +224,12 @@ func defaultText(v any) string {
 
 // hasFallback reports whether the command has a default for a parameter.
 func hasFallback(c *tools.Command, name string) bool {
-	return slices.ContainsFunc(c.Args, func(a tools.Arg) bool { return strings.Contains(a.String(), "{{"+name+":") })
+	for _, a := range c.Args {
+		if strings.Contains(a.String(), "{{"+name+":") {
+			return true
+		}
+	}
+	return false
 }
 
 // commandLine writes a command as one line that is split into the same words.

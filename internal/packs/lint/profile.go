@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // take adds a diagnostic of another package when the profile has a rule for
@@ -161,7 +162,7 @@ func (s *subject) declaredOnly(severity diag.Severity) {
 		return
 	}
 	for _, t := range s.set.Tools {
-		if s.opts.Profile == CapabilityPack && tools.FormatOf(t.File) != tools.ToolsJSON || t.Command != nil {
+		if s.opts.Profile == CapabilityPack && formats.Of(t.File) != formats.ToolsJSON || t.Command != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.problems, func(d diag.Diagnostic) bool {

@@ -10,13 +10,6 @@ const (
 	CodeUnknownKey   = "unknown-key"           // warning: a key that is not read
 	CodeMore         = "more-problems"         // info: the list of problems was cut
 
-	CodeJSONSyntax        = "json-syntax"         // not JSON
-	CodeJSONComment       = "json-comment"        // a comment
-	CodeJSONTrailingComma = "json-trailing-comma" // a comma before a closing bracket
-	CodeJSONDuplicateKey  = "json-duplicate-key"  // a key twice in one object
-	CodeJSONDepth         = "json-depth"          // nested too deeply
-	CodeJSONNumber        = "json-number"         // a number too large to compute with
-
 	CodeNameInvalid   = "tool-name-invalid"   // not [a-zA-Z0-9_-]{1,64}
 	CodeNameDuplicate = "tool-name-duplicate" // equal, or equal to the eye, to another
 	CodeNameReserved  = "tool-name-reserved"  // a name of this server's, or one that looks like it or like another server's tool
