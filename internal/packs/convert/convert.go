@@ -10,7 +10,6 @@ package convert
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
@@ -270,7 +270,7 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 	back, problems := Read(name, data)
 	for _, d := range problems {
 		if d.Severity == diag.Error {
-			w.report(diag.Error, CodeImpossible, nearest(declared, back, d), fmt.Sprintf("%s cannot be written as %s: %s", named(declared), w.to, d.Message), "change it so that the format can say it, or choose another format")
+			w.report(diag.Error, CodeImpossible, nearest(declared, d), fmt.Sprintf("%s cannot be written as %s: %s", named(declared), w.to, d.Message), "change it so that the format can say it, or choose another format")
 		}
 	}
 	if diag.HasErrors(problems) {
@@ -298,7 +298,7 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 		if want.Version == "" {
 			got.Version = "" // Markdown needs one
 		}
-		for _, l := range losses(want, got) {
+		for _, l := range differences("", "", definition(want), definition(got)) {
 			l.tool = t
 			w.losses = append(w.losses, l)
 		}
@@ -316,7 +316,7 @@ func named(list []*tools.Tool) string {
 
 // nearest returns the tool that a problem of a written file is most likely
 // about.
-func nearest(declared []*tools.Tool, _ *Source, d diag.Diagnostic) *tools.Tool {
+func nearest(declared []*tools.Tool, d diag.Diagnostic) *tools.Tool {
 	for _, t := range declared {
 		if strings.Contains(d.Message, fmt.Sprintf("%q", t.Name)) {
 			return t
@@ -325,32 +325,20 @@ func nearest(declared []*tools.Tool, _ *Source, d diag.Diagnostic) *tools.Tool {
 	return declared[0]
 }
 
-// losses says what differs between two tools, one sentence each.
-func losses(want, got *tools.Tool) []loss {
-	var a, b any
-	for t, to := range map[*tools.Tool]*any{want: &a, got: &b} {
-		if err := decode(t.Definition(), to); err != nil {
-			return []loss{{kind: "unread", text: err.Error()}}
-		}
-		sameFolder(*to)
-	}
-	return differences("", "", a, b)
-}
-
 // specCwd is how specs/tool-packs names the project folder.
 const specCwd = "{{context.cwd}}"
 
-// sameFolder spells the project folder of a definition in one way.
-func sameFolder(definition any) {
-	if command, ok := definition.(map[string]any)["command"].(map[string]any); ok && command["cwd"] == specCwd {
+// definition returns that of a tool, decoded, with one spelling of the project folder.
+func definition(t *tools.Tool) any {
+	root, e := jsontree.Parse(t.Definition())
+	if e != nil {
+		return string(t.Definition())
+	}
+	def := root.Value()
+	if command, ok := def.(map[string]any)["command"].(map[string]any); ok && command["cwd"] == specCwd {
 		command["cwd"] = tools.CwdProject
 	}
-}
-
-func decode(data []byte, v *any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	return dec.Decode(v)
+	return def
 }
 
 // differences compares two trees of JSON; at is the JSON pointer to them, and kind
@@ -359,7 +347,7 @@ func differences(at, kind string, want, got any) []loss {
 	a, isObject := want.(map[string]any)
 	b, isObject2 := got.(map[string]any)
 	if !isObject || !isObject2 {
-		if bytes.Equal(compact(want), compact(got)) {
+		if bytes.Equal(jsontree.Canonical(want), jsontree.Canonical(got)) {
 			return nil
 		}
 		return []loss{{kind: kind + " becomes another", text: fmt.Sprintf("%s is %s, and becomes %s", at, short(want), short(got))}}
@@ -402,20 +390,10 @@ func sorted(set map[string]bool) []string {
 	return out
 }
 
-func compact(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("encoding %T: %v", v, err)) // it was decoded from JSON
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}
-
 // short is a value for a message.
 func short(v any) string {
 	const limit = 120
-	text := string(compact(v))
+	text := string(jsontree.Canonical(v))
 	if r := []rune(text); len(r) > limit {
 		return string(r[:limit]) + "…"
 	}
