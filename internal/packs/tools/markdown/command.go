@@ -26,7 +26,7 @@ const oneCommand = "keep one command, and put what needs several into a script o
 
 // commandLine returns the words of a section's command, the program first, or
 // nil after an error.
-func (m *markdown) commandLine(s *section) []*jsontree.Node {
+func (m *document) commandLine(s *section) []*jsontree.Node {
 	commands := s.all(partCommand)
 	if len(commands) > 1 {
 		m.Report(diag.Error, tools.CodeCommandSeveral, m.node(commands[1].at, ""), fmt.Sprintf("tool %q has a second Command", s.name()), "keep one, or make another tool of it")
@@ -96,7 +96,7 @@ func endsInSpaces(text string) bool {
 
 // fenced returns the text of a fence, and what turns offsets in it into offsets
 // in the body.
-func (m *markdown) fenced(f *ast.FencedCodeBlock) (text string, offset func(int) int) {
+func (m *document) fenced(f *ast.FencedCodeBlock) (text string, offset func(int) int) {
 	var b strings.Builder
 	var starts, at []int // of each line, in the text and in the body
 	for _, segment := range f.Lines().Sliced(0, f.Lines().Len()) {
@@ -119,7 +119,7 @@ func (m *markdown) fenced(f *ast.FencedCodeBlock) (text string, offset func(int)
 }
 
 // shellMarks warns once about each thing that a shell would not pass on.
-func (m *markdown) shellMarks(marks []mark, offset func(int) int) {
+func (m *document) shellMarks(marks []mark, offset func(int) int) {
 	var seen []string
 	for _, k := range marks {
 		if slices.Contains(seen, k.text) {
@@ -132,7 +132,7 @@ func (m *markdown) shellMarks(marks []mark, offset func(int) int) {
 }
 
 // placeholders reports those that name nothing.
-func (m *markdown) placeholders(words []*jsontree.Node, args []template.Arg, t *tools.Tool) {
+func (m *document) placeholders(words []*jsontree.Node, args []template.Arg, t *tools.Tool) {
 	for i, a := range args {
 		for _, ph := range a.Pieces {
 			if ph.Form != template.Literal && !strings.HasPrefix(ph.Name, template.ContextPrefix) && t.Input.Param(ph.Name) == nil {

@@ -15,7 +15,7 @@ import (
 // presets gives the parameters the defaults that their rows name, in a column or in
 // the description, unless the command has another one: "Directory (default:
 // current)" with {{path:.}} means ".".
-func (m *markdown) presets(params []*parameter, args []template.Arg) {
+func (m *document) presets(params []*parameter, args []template.Arg) {
 	fallbacks := make(map[string]string)
 	for _, a := range args {
 		for _, piece := range a.Pieces {

@@ -246,7 +246,7 @@ func FuzzParseMarkdown(f *testing.F) {
 				t.Errorf("ParseMarkdown(%q): %+v", src, d)
 			}
 		}
-		m := newMarkdown("SKILL.md", []byte(src), Defaults{}, tools.Limits{})
+		m := newDocument("SKILL.md", []byte(src), Defaults{}, tools.Limits{})
 		sections, _ := m.outline()
 		for _, s := range sections {
 			if len(s.all(partCommand)) > 0 && !MentionsCommand([]byte(src)) {

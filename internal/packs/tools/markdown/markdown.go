@@ -75,23 +75,23 @@ func MentionsCommand(src []byte) bool {
 // The set is nil if one of the diagnostics is an error, and also, without one,
 // if no tool is declared. Positions are those of the whole file.
 func Parse(file string, src []byte, d Defaults, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
-	m := newMarkdown(file, src, d, limits)
+	m := newDocument(file, src, d, limits)
 	if !MentionsCommand(m.src) {
 		return nil, nil
 	}
 	return m.Finish(m.parse(src))
 }
 
-// markdown reads one document.
-type markdown struct {
+// A document is one while it is read.
+type document struct {
 	*decl.Parser
 	src      []byte // the body
 	base     int    // where it begins in the file
 	defaults Defaults
 }
 
-func newMarkdown(file string, src []byte, d Defaults, limits tools.Limits) *markdown {
-	m := &markdown{
+func newDocument(file string, src []byte, d Defaults, limits tools.Limits) *document {
+	m := &document{
 		Parser:   decl.New(file, limits, decl.Dialect{}),
 		defaults: d,
 		base:     min(max(d.BodyOffset, 0), len(src)),
@@ -104,7 +104,7 @@ func newMarkdown(file string, src []byte, d Defaults, limits tools.Limits) *mark
 	return m
 }
 
-func (m *markdown) parse(file []byte) *tools.Set {
+func (m *document) parse(file []byte) *tools.Set {
 	if !m.Fits(file) {
 		return nil
 	}
@@ -153,7 +153,7 @@ func invalidUTF8(src []byte) int {
 
 // declared returns the sections that declare tools, and reports those that
 // nearly do.
-func (m *markdown) declared(sections []*section) []*section {
+func (m *document) declared(sections []*section) []*section {
 	var out []*section
 	for _, s := range sections {
 		commands := s.all(partCommand)
@@ -179,7 +179,7 @@ func (m *markdown) declared(sections []*section) []*section {
 
 // badName reports a heading with a command whose text is no name. A heading of
 // several words may well be about something else than a tool.
-func (m *markdown) badName(s *section, name string, fenced bool) {
+func (m *document) badName(s *section, name string, fenced bool) {
 	if strings.ContainsAny(name, " \t") || name == "" {
 		if fenced {
 			m.Report(diag.Warning, tools.CodeNameInvalid, m.node(s.at, ""),
@@ -203,7 +203,7 @@ func validMarkdownName(name string) bool {
 }
 
 // unclosed reports a fence that nothing closes, once.
-func (m *markdown) unclosed(f *ast.FencedCodeBlock) {
+func (m *document) unclosed(f *ast.FencedCodeBlock) {
 	at := m.node(f.Pos(), "")
 	line, column := m.Position(at.Start)
 	if slices.ContainsFunc(m.Found, func(d diag.Diagnostic) bool {
@@ -215,7 +215,7 @@ func (m *markdown) unclosed(f *ast.FencedCodeBlock) {
 }
 
 // tool compiles one section. It returns nil after an error.
-func (m *markdown) tool(s *section) *tools.Tool {
+func (m *document) tool(s *section) *tools.Tool {
 	before := m.Errors
 	t := &tools.Tool{
 		Name:        s.name(),
@@ -276,7 +276,7 @@ func (m *markdown) tool(s *section) *tools.Tool {
 }
 
 // run makes the command out of its words.
-func (m *markdown) run(words []*jsontree.Node, args []template.Arg, t *tools.Tool) *tools.Command {
+func (m *document) run(words []*jsontree.Node, args []template.Arg, t *tools.Tool) *tools.Command {
 	c := &tools.Command{Program: words[0].Text, Args: args, Cwd: tools.CwdProject, UsualCwd: tools.CwdProject, SkillEnv: true}
 	if c.Program == "$" {
 		m.Report(diag.Error, tools.CodeProgramInvalid, words[0], "the command begins with a prompt", "remove the $")

@@ -173,7 +173,7 @@ func TestMarkdownCorpus(t *testing.T) {
 			t.Errorf("ParseMarkdown(%s) = %v, %v, want no tool", h.Name, set, found)
 		}
 		// The same without the scan before it, and with what a scan would find.
-		m := newMarkdown(h.Name, append(slices.Clone(src), "\n\n#### Commands\n"...), Defaults{}, tools.Limits{})
+		m := newDocument(h.Name, append(slices.Clone(src), "\n\n#### Commands\n"...), Defaults{}, tools.Limits{})
 		if set := m.parse(m.src); set != nil || m.Errors > 0 {
 			t.Errorf("parsing %s = %v, %v, want no tool", h.Name, set, m.Found)
 		}

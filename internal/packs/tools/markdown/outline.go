@@ -82,7 +82,7 @@ func (p part) hasTable() bool { return len(p.tables()) > 0 }
 
 // outline reads the body. Headings inside lists and quotations are text. The
 // fence is the last one, if nothing closes it.
-func (m *markdown) outline() (sections []*section, unclosed *ast.FencedCodeBlock) {
+func (m *document) outline() (sections []*section, unclosed *ast.FencedCodeBlock) {
 	doc := newMarkdownParser().Parse(text.NewReader(m.src))
 	current := &section{}
 	sections = append(sections, current)
@@ -110,7 +110,7 @@ func (m *markdown) outline() (sections []*section, unclosed *ast.FencedCodeBlock
 }
 
 // heading returns the text of a heading, and where it begins.
-func (m *markdown) heading(h *ast.Heading) (title string, at int) {
+func (m *document) heading(h *ast.Heading) (title string, at int) {
 	if h.Lines().Len() == 0 {
 		return "", max(h.Pos(), 0)
 	}
@@ -120,7 +120,7 @@ func (m *markdown) heading(h *ast.Heading) (title string, at int) {
 
 // closed reports whether a line ends the fence: it is the one after the
 // content, which goes on to the end of the text otherwise.
-func (m *markdown) closed(f *ast.FencedCodeBlock) bool {
+func (m *document) closed(f *ast.FencedCodeBlock) bool {
 	end := len(m.src)
 	if n := f.Lines().Len(); n > 0 {
 		end = f.Lines().At(n - 1).Stop
@@ -131,13 +131,13 @@ func (m *markdown) closed(f *ast.FencedCodeBlock) bool {
 }
 
 // fenceText returns what is in a fence, with "\n" at the end of each line.
-func (m *markdown) fenceText(f *ast.FencedCodeBlock) string {
+func (m *document) fenceText(f *ast.FencedCodeBlock) string {
 	return strings.ReplaceAll(string(f.Lines().Value(m.src)), "\r\n", "\n")
 }
 
-// Text returns the paragraphs among blocks, each on one line, with an empty
+// text returns the paragraphs among blocks, each on one line, with an empty
 // line between them.
-func (m *markdown) text(blocks []ast.Node) string {
+func (m *document) text(blocks []ast.Node) string {
 	var out []string
 	for _, b := range blocks {
 		if p, ok := b.(*ast.Paragraph); ok {
@@ -149,8 +149,8 @@ func (m *markdown) text(blocks []ast.Node) string {
 	return strings.Join(out, "\n\n")
 }
 
-// Node returns a place in the body, and a text that stands there.
-func (m *markdown) node(at int, text string) *jsontree.Node {
+// node returns a place in the body, and a text that stands there.
+func (m *document) node(at int, text string) *jsontree.Node {
 	return &jsontree.Node{Kind: jsontree.Text, Start: min(m.base+max(at, 0), m.base+len(m.src)), Text: text}
 }
 

@@ -33,7 +33,7 @@ type parameter struct {
 }
 
 // parameters reads the Parameters of a section.
-func (m *markdown) parameters(s *section) []*parameter {
+func (m *document) parameters(s *section) []*parameter {
 	parts := s.all(partParameters)
 	if len(parts) == 0 {
 		m.Report(diag.Warning, tools.CodeParametersMissing, m.node(s.at, ""), fmt.Sprintf("tool %q does not say which parameters it has, so it has none", s.name()),
@@ -60,7 +60,7 @@ func (m *markdown) parameters(s *section) []*parameter {
 }
 
 // saysNone reports whether the text in place of a table is none, or says so.
-func (m *markdown) saysNone(blocks []ast.Node) bool {
+func (m *document) saysNone(blocks []ast.Node) bool {
 	for _, b := range blocks {
 		if b.Kind() != ast.KindParagraph && b.Kind() != ast.KindThematicBreak {
 			return false
@@ -73,13 +73,13 @@ func (m *markdown) saysNone(blocks []ast.Node) bool {
 	return false
 }
 
-func (m *markdown) tableAt(t *extast.Table) int { return max(t.Pos(), 0) }
+func (m *document) tableAt(t *extast.Table) int { return max(t.Pos(), 0) }
 
 // columns are those that are read.
 var columns = [...]string{"name", "type", "required", "description", "default"}
 
 // table reads the rows of a table.
-func (m *markdown) table(t *extast.Table) []*parameter {
+func (m *document) table(t *extast.Table) []*parameter {
 	index := map[string]int{} // :: column → its number
 	header := cellsOf(t.FirstChild())
 	for i, c := range header {
@@ -140,7 +140,7 @@ func cellsOf(row ast.Node) []ast.Node {
 
 // cell returns the text of a cell, with where it is; an empty one is where its
 // row is.
-func (m *markdown) cell(c, row ast.Node) *jsontree.Node {
+func (m *document) cell(c, row ast.Node) *jsontree.Node {
 	if c.Lines().Len() == 0 {
 		return m.node(row.Pos(), "")
 	}
@@ -155,7 +155,7 @@ func plainCell(s string) string {
 
 // row reads one parameter, or returns nil after an error. What is read before
 // tells of names that are taken.
-func (m *markdown) row(get func(column string) *jsontree.Node, before []*parameter) *parameter {
+func (m *document) row(get func(column string) *jsontree.Node, before []*parameter) *parameter {
 	p := &parameter{at: get("name"), about: get("description")}
 	p.name, p.description = plainCell(p.at.Text), p.about.Text
 	switch {
@@ -176,7 +176,7 @@ func (m *markdown) row(get func(column string) *jsontree.Node, before []*paramet
 }
 
 // kind reads the type of a parameter.
-func (m *markdown) kind(name string, n *jsontree.Node) (kind string, ok bool) {
+func (m *document) kind(name string, n *jsontree.Node) (kind string, ok bool) {
 	said := strings.ToLower(plainCell(n.Text))
 	const hint = "the types are string, integer, number, boolean and array"
 	switch said {
@@ -201,7 +201,7 @@ func (m *markdown) kind(name string, n *jsontree.Node) (kind string, ok bool) {
 }
 
 // required reads whether a parameter is required.
-func (m *markdown) required(name string, n *jsontree.Node) bool {
+func (m *document) required(name string, n *jsontree.Node) bool {
 	said := strings.TrimSuffix(strings.ToLower(plainCell(n.Text)), "\ufe0f")
 	first, _, _ := strings.Cut(said, " ")
 	switch strings.Trim(first, ".,;:()") {
@@ -215,7 +215,7 @@ func (m *markdown) required(name string, n *jsontree.Node) bool {
 }
 
 // unused warns about parameters that go nowhere.
-func (m *markdown) unused(params []*parameter, args []template.Arg) {
+func (m *document) unused(params []*parameter, args []template.Arg) {
 	used := make(map[string]bool)
 	for _, a := range args {
 		for _, name := range a.Names() {

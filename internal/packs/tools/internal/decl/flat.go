@@ -138,17 +138,3 @@ func writeParameter(w *jsontree.Writer, n *jsontree.Node) {
 	}
 	w.Close('}')
 }
-
-// A place finds what a path in a schema is about in the file.
-type place func(path []string) *jsontree.Node
-
-// schemaAt is the place of a schema that stands in the file as it is.
-func schemaAt(s *jsontree.Node) place {
-	return func(path []string) *jsontree.Node { return s.At(path) }
-}
-
-// flatAt is the place of a schema that was made of n, which stands skip tokens
-// deep in it.
-func flatAt(n *jsontree.Node, skip int) place {
-	return func(path []string) *jsontree.Node { return n.At(path[min(skip, len(path)):]) }
-}

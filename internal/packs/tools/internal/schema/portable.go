@@ -85,10 +85,10 @@ func (w *portable) property(p *Param) {
 	}
 }
 
-// Portable writes schemas in source order.
+// portable writes schemas in source order.
 type portable struct{ jsontree.Writer }
 
-// Schema writes s. Under a nested $id, references mean something else than
+// schema writes s. Under a nested $id, references mean something else than
 // without it, so there they are dropped with it.
 func (w *portable) schema(s *jsontree.Node, underID bool) {
 	switch s.Kind {

@@ -207,7 +207,7 @@ func (in *Input) collect(s *jsontree.Node, when applies, seen map[*jsontree.Node
 // keyAllowDash is our own keyword: values of the parameter may begin with "-".
 const keyAllowDash = "allow_leading_dash"
 
-// Preset returns the default of a property, its own or that of what it refers to.
+// preset returns the default of a property, its own or that of what it refers to.
 func preset(root, s *jsontree.Node) *jsontree.Node {
 	for range 10 {
 		if s == nil {
