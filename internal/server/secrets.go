@@ -2,44 +2,16 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/redact"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
-
-// checkPrivate makes sure that no run reads what Options.Private names because
-// it lies where every run reads.
-func checkPrivate(private []string) error {
-	for _, path := range private {
-		if everyRunReads(path) {
-			return fmt.Errorf("%q is for packs-mcp alone, and in a folder of the system's, which every program of a pack may read; keep it elsewhere", path)
-		}
-	}
-	return nil
-}
-
-// everyRunReads reports whether a path is in a folder of the system's that runs
-// are shown. Of /etc, runs of root's get only what everybody may read.
-func everyRunReads(path string) bool {
-	if path == "" || !paths.IsSystem(path) {
-		return false
-	}
-	if runtime.GOOS == "linux" && os.Getuid() == 0 && within(path, "/etc") {
-		info, err := os.Stat(path)
-		return err != nil || info.Mode()&0o004 != 0
-	}
-	return true
-}
 
 // keepsOut says why nothing of a pack is given: its folder has in it what only
 // this program may read. It is nil for every other pack.
 func (s *Server) keepsOut(packID, dir string) error {
-	if !s.holdsPrivate(dir) {
+	if !s.planner.holdsPrivate(dir) {
 		return nil
 	}
 	return failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",

@@ -126,7 +126,7 @@ func TestPackWithTokensIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{config, filepath.Dir(config), w.root} {
-		if why := w.srv.refuses(w.lib.Catalog(t.Context()).ByID("triage"), withoutLinks(path), info, false); why == "" {
+		if why := w.srv.planner.refuses(w.lib.Catalog(t.Context()).ByID("triage"), withoutLinks(path), info, false); why == "" {
 			t.Errorf("a grant of %s is given", path)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
-// A Grant opens something of the user's own to tools that would not get it
+// An Opening opens something of the user's own to tools that would not get it
 // otherwise. It is the user's word: a pack has no part in it.
-type Grant struct {
+type Opening struct {
 	// Pack and Tool are patterns, as path.Match has them, of a pack's id and of a
 	// tool's declared name; "*" alone matches everything.
 	Pack, Tool string
@@ -34,19 +34,19 @@ type Grant struct {
 	Review bool // no change is applied before the user has seen it; holds for untrusted packs too
 }
 
-// covers reports whether g is about a tool of a pack, or about the commands that
+// covers reports whether o is about a tool of a pack, or about the commands that
 // the model writes for it.
-func (g *Grant) covers(pack string, kind gate.Kind, tool string) bool {
-	named := slices.Contains(g.Kinds, string(kind)) || len(g.Kinds) == 0 && kind == gate.KindRun
-	return named && globs(g.Pack, pack) && (kind == gate.KindExec || globs(g.Tool, tool))
+func (o *Opening) covers(pack string, kind gate.Kind, tool string) bool {
+	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == gate.KindRun
+	return named && globs(o.Pack, pack) && (kind == gate.KindExec || globs(o.Tool, tool))
 }
 
-// opens reports whether g gives a run anything.
-func (g *Grant) opens() bool {
-	return len(g.Env)+len(g.Read)+len(g.Write) > 0 || g.Home || g.Git
+// opens reports whether o gives a run anything.
+func (o *Opening) opens() bool {
+	return len(o.Env)+len(o.Read)+len(o.Write) > 0 || o.Home || o.Git
 }
 
-// globs reports whether name is what a pattern of a grant means.
+// globs reports whether name is what a pattern of an opening means.
 func globs(pattern, name string) bool {
 	if pattern == "*" {
 		return true
@@ -56,13 +56,13 @@ func globs(pattern, name string) bool {
 }
 
 // grant adds what the user's configuration opens to a run.
-func (s *Server) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool string) {
-	for _, g := range s.opts.Grants {
-		if !g.covers(pack.ID, kind, tool) {
+func (p *planner) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool string) {
+	for _, o := range p.opts.Openings {
+		if !o.covers(pack.ID, kind, tool) {
 			continue
 		}
-		m.policy.Review = m.policy.Review || g.Review
-		if !g.opens() {
+		m.policy.Review = m.policy.Review || o.Review
+		if !o.opens() {
 			continue
 		}
 		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {
@@ -70,24 +70,24 @@ func (s *Server) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool st
 			m.leaveOut("sandbox.grants", "do not hold for a pack that is not trusted")
 			continue
 		}
-		for _, name := range g.Env {
-			s.grantVariable(m, name)
+		for _, name := range o.Env {
+			p.grantVariable(m, name)
 		}
-		for _, path := range g.Write {
-			s.grantPath(m, pack, path, true)
+		for _, path := range o.Write {
+			p.grantPath(m, pack, path, true)
 		}
-		for _, path := range g.Read {
-			s.grantPath(m, pack, path, false)
+		for _, path := range o.Read {
+			p.grantPath(m, pack, path, false)
 		}
-		m.policy.GitWrite = m.policy.GitWrite || g.Git
+		m.policy.GitWrite = m.policy.GitWrite || o.Git
 		switch {
-		case g.Home && len(s.homes) > 0:
-			m.granted.Home = s.homes[0]
-		case g.Home:
+		case o.Home && len(p.homes) > 0:
+			m.granted.Home = p.homes[0]
+		case o.Home:
 			m.leaveOut("home", "is not known: HOME is not set")
 		}
 	}
-	// What may be changed may be read, whichever grant came first.
+	// What may be changed may be read, whichever opening came first.
 	m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool {
 		return slices.Contains(m.granted.Folders, path) && slices.Contains(m.changes, path)
 	})
@@ -99,14 +99,14 @@ func (m *permissions) leaveOut(what, why string) {
 	}
 }
 
-func (s *Server) grantVariable(m *permissions, name string) {
+func (p *planner) grantVariable(m *permissions, name string) {
 	has := func(names []string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return sameVariable(n, name) })
 	}
 	if has(m.granted.Env) || has(m.granted.Unset) {
 		return
 	}
-	value, ok := findVariable(s.opts.Environ, name)
+	value, ok := findVariable(p.opts.Environ, name)
 	if !ok {
 		m.granted.Unset = append(m.granted.Unset, name)
 		return
@@ -117,7 +117,7 @@ func (s *Server) grantVariable(m *permissions, name string) {
 
 // grantPath adds a file or folder as it is now: where a link leads is what a
 // person is shown, and what the run gets.
-func (s *Server) grantPath(m *permissions, pack *packs.Pack, path string, write bool) {
+func (p *planner) grantPath(m *permissions, pack *packs.Pack, path string, write bool) {
 	resolved, err := filepath.EvalSymlinks(path)
 	var info os.FileInfo
 	if err == nil {
@@ -131,7 +131,7 @@ func (s *Server) grantPath(m *permissions, pack *packs.Pack, path string, write 
 		m.leaveOut(path, why)
 		return
 	}
-	if why := s.refuses(pack, resolved, info, write); why != "" {
+	if why := p.refuses(pack, resolved, info, write); why != "" {
 		m.leaveOut(path, why)
 		return
 	}
@@ -152,9 +152,9 @@ func (s *Server) grantPath(m *permissions, pack *packs.Pack, path string, write 
 }
 
 // refuses says why what a grant leads to is not given; empty when it is.
-func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write bool) string {
+func (p *planner) refuses(pack *packs.Pack, path string, info os.FileInfo, write bool) string {
 	switch {
-	case holdsHome(s.homes, path):
+	case holdsHome(p.homes, path):
 		return "leads to your whole home folder"
 	case runtime.GOOS != "windows" && insideAny([]string{"/proc", "/dev"}, path):
 		return "leads to the system's own"
@@ -162,7 +162,7 @@ func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write 
 		return "is not a folder"
 	case !info.IsDir() && !info.Mode().IsRegular():
 		return "is neither a file nor a folder"
-	case s.holdsPrivate(path):
+	case p.holdsPrivate(path):
 		return "holds what only packs-mcp itself may read"
 	case !write:
 		return ""
@@ -170,7 +170,7 @@ func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write 
 		return "is in the pack, which stays as it is"
 	case changes.InGit(path):
 		return "is git's own data, which no grant of a folder opens; git: write takes commits of the project over"
-	case slices.ContainsFunc(append(slices.Clone(s.opts.Own), s.opts.AuditLog), func(own string) bool {
+	case slices.ContainsFunc(append(slices.Clone(p.opts.Own), p.opts.AuditLog), func(own string) bool {
 		return own != "" && (within(own, path) || within(path, own))
 	}):
 		return "is what packs-mcp itself goes by"
@@ -180,8 +180,8 @@ func (s *Server) refuses(pack *packs.Pack, path string, info os.FileInfo, write 
 
 // holdsPrivate reports whether path is in a folder with the keys by which calls
 // are approved, or has one in it.
-func (s *Server) holdsPrivate(path string) bool {
-	return slices.ContainsFunc(s.opts.Private, func(own string) bool {
+func (p *planner) holdsPrivate(path string) bool {
+	return slices.ContainsFunc(p.opts.Private, func(own string) bool {
 		return own != "" && (within(own, path) || within(path, own))
 	})
 }
