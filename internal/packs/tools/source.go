@@ -14,7 +14,7 @@ import (
 // A Source says where the value of a parameter comes from when the model gives
 // none.
 type Source struct {
-	From     string          // SourceLiteral, sourceTranscript, or "context." and a key of [Context]
+	From     string          // SourceLiteral, SourceTranscript, or "context." and a key of [Context]
 	Required bool            // context only: without a value from there, and without a default, there is no call
 	Value    json.RawMessage // SourceLiteral only: the value, as JSON
 }

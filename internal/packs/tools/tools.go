@@ -78,7 +78,7 @@ type Command struct {
 	Args    []template.Arg          // without the program
 	Env     map[string]template.Arg // :: variable → value
 	Cwd     string                  // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
-	Stdin   string                  // "" (empty standard input) or stdinJSON
+	Stdin   string                  // "" (empty standard input) or StdinJSON
 
 	UsualCwd string // what Cwd is when the declaration names no folder: CwdWorkspace, or CwdProject in Markdown
 	SkillEnv bool   // it also gets GIBBERISH_SKILL_NAME, GIBBERISH_SKILL_DIR and GIBBERISH_MODE, which the caller knows
@@ -154,6 +154,7 @@ type Limits struct {
 	Description int // characters that models see of a description; more is a warning; 1,024
 }
 
+// OrDefault returns l with the defaults in the place of zeros.
 func (l Limits) OrDefault() Limits {
 	if l.Size <= 0 {
 		l.Size = 1 << 20

@@ -13,7 +13,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 )
 
 // How much of a command line is read: more than a system would run.
@@ -128,19 +127,5 @@ func (m *document) shellMarks(marks []mark, offset func(int) int) {
 		seen = append(seen, k.text)
 		m.Report(diag.Warning, tools.CodeCommandShell, m.node(offset(k.at), ""), fmt.Sprintf("%+q is ordinary text here: no shell reads the command", phrase.Clip(k.text)),
 			"put what needs a shell into a script of the pack; quote it with ' if the text is meant")
-	}
-}
-
-// placeholders reports those that name nothing.
-func (m *document) placeholders(words []*jsontree.Node, args []template.Arg, t *tools.Tool) {
-	for i, a := range args {
-		for _, ph := range a.Pieces {
-			if ph.Form != template.Literal && !strings.HasPrefix(ph.Name, template.ContextPrefix) && t.Input.Param(ph.Name) == nil {
-				m.Report(diag.Error, tools.CodePlaceholderUnknown, words[i], fmt.Sprintf("%s names no parameter", ph),
-					"add it to the table of parameters, or write {{{{ for a literal {{")
-				continue
-			}
-			m.Known(template.Arg{Pieces: []template.Piece{ph}}, words[i], t)
-		}
 	}
 }

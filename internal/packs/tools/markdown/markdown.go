@@ -92,7 +92,7 @@ type document struct {
 
 func newDocument(file string, src []byte, d Defaults, limits tools.Limits) *document {
 	m := &document{
-		Parser:   decl.New(file, limits, decl.Dialect{}),
+		Parser:   decl.New(file, limits, decl.Dialect{Parameter: "parameter", Declare: "add it to the table of parameters"}),
 		defaults: d,
 		base:     min(max(d.BodyOffset, 0), len(src)),
 	}
@@ -283,7 +283,9 @@ func (m *document) run(words []*jsontree.Node, args []template.Arg, t *tools.Too
 	} else {
 		m.Program(words[0])
 	}
-	m.placeholders(words[1:], args, t)
+	for i, a := range args {
+		m.Known(a, words[1+i], t)
+	}
 	m.Code(c, words[1:])
 	return c
 }

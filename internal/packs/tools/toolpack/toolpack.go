@@ -32,6 +32,7 @@ var shape = sync.OnceValue(func() *jsonschema.Schema {
 // result to be spoken, unless it says otherwise.
 func Parse(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
 	p := decl.New(file, limits, decl.Dialect{
+		Parameter: "parameter", Declare: "declare the parameter",
 		Published: "schemas/tool-pack.v1.json", Shape: shape,
 		Flat: true, WantsCommand: true, ReadOnly: true, Speak: true,
 	})

@@ -30,7 +30,10 @@ var shape = sync.OnceValue(func() *jsonschema.Schema {
 // error; each names the line, and the JSON pointer if there is one. Tools
 // without a command that is understood are declared only.
 func Parse(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
-	p := decl.New(file, limits, decl.Dialect{Published: "schemas/tools.v1.json", Shape: shape})
+	p := decl.New(file, limits, decl.Dialect{
+		Parameter: "property of the input schema", Declare: "declare the property",
+		Published: "schemas/tools.v1.json", Shape: shape,
+	})
 	return p.Finish(readList(p, src))
 }
 

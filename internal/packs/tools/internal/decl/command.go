@@ -89,16 +89,11 @@ func (p *Parser) Known(a template.Arg, n *jsontree.Node, t *tools.Tool) {
 			continue
 		}
 		if !t.Knows(piece.Name) {
-			what, hint := "property of the input schema", "declare the property"
-			if p.dialect.Flat {
-				what, hint = "parameter", "declare the parameter"
-			}
+			or := ", or write {{{{ for a literal {{"
 			if template.IsContext(piece.Name) {
-				hint += fmt.Sprintf(", or write {{context.%s}} for what the user's side knows", piece.Name)
-			} else {
-				hint += ", or write {{{{ for a literal {{"
+				or = fmt.Sprintf(", or write {{context.%s}} for what the user's side knows", piece.Name)
 			}
-			p.Report(diag.Error, tools.CodePlaceholderUnknown, n, fmt.Sprintf("%s names no %s", piece, what), hint)
+			p.Report(diag.Error, tools.CodePlaceholderUnknown, n, fmt.Sprintf("%s names no %s", piece, p.dialect.Parameter), p.dialect.Declare+or)
 		}
 	}
 }

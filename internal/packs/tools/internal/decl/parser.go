@@ -23,8 +23,11 @@ import (
 // maxDiagnostics is how many problems of one file are named.
 const maxDiagnostics = 100
 
-// A Dialect is how a format writes the declaration of a tool in JSON.
+// A Dialect is how a format declares tools. All but the first two are for JSON.
 type Dialect struct {
+	Parameter string // what a parameter is called
+	Declare   string // how one is declared, for hints
+
 	Published string                    // the file with its schema, for hints
 	Shape     func() *jsonschema.Schema // what that schema says of one tool
 
@@ -38,15 +41,15 @@ type Dialect struct {
 type Parser struct {
 	File    string // as it is shown
 	Limits  tools.Limits
-	dialect Dialect // of JSON
-	lines   []int   // offsets at which lines begin
+	dialect Dialect
+	lines   []int // offsets at which lines begin
 
 	Found   []diag.Diagnostic
 	Errors  int // also those that Found has no room for
 	dropped int
 }
 
-// New returns a Parser of a file that d describes, if it is JSON.
+// New returns a Parser of a file in the dialect d.
 func New(file string, limits tools.Limits, d Dialect) *Parser {
 	return &Parser{File: file, Limits: limits.OrDefault(), dialect: d, lines: []int{0}}
 }

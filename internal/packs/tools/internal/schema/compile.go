@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -110,9 +111,8 @@ func explainSchema(err error) *Error {
 // A Leaf is one thing that a validator found.
 type Leaf struct {
 	Path []string // in the instance
-	kind jsonschema.ErrorKind
 	Text string
-	at   string // Pointer of path
+	at   string // the pointer of Path
 }
 
 // Leaves returns what is wrong in the end, without the combinators on the
@@ -129,7 +129,7 @@ func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 			}
 			return
 		}
-		l := Leaf{Path: v.InstanceLocation, kind: v.ErrorKind, Text: v.ErrorKind.LocalizedString(printer), at: jsontree.Pointer(v.InstanceLocation)}
+		l := Leaf{Path: v.InstanceLocation, Text: v.ErrorKind.LocalizedString(printer), at: jsontree.Pointer(v.InstanceLocation)}
 		if slices.ContainsFunc(l.Path, func(tok string) bool { return IsSecret(secrets, tok) }) {
 			l.Text = "not valid (the value is secret and not shown)"
 		}
@@ -149,10 +149,7 @@ func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 	}
 	walk(v)
 	slices.SortFunc(out, func(a, b Leaf) int {
-		if c := strings.Compare(a.at, b.at); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Text, b.Text)
+		return cmp.Or(strings.Compare(a.at, b.at), strings.Compare(a.Text, b.Text))
 	})
 	return slices.CompactFunc(out, func(a, b Leaf) bool {
 		return a.Text == b.Text && slices.Equal(a.Path, b.Path)

@@ -94,7 +94,6 @@ func (a Arg) Alone() bool { return len(a.Pieces) == 1 && a.Pieces[0].Form != Lit
 // An Error says why a text is not a template.
 type Error struct {
 	Text    string
-	Offset  int // byte offset in Text
 	Problem string
 	Hint    string // what to write instead, or ""
 }
@@ -106,11 +105,9 @@ func (e *Error) Error() string {
 // Parse parses one template. An error is a *[Error].
 func Parse(s string) (Arg, error) {
 	a := Arg{Source: s}
-	fail := func(offset int, problem, hint string) (Arg, error) {
-		return Arg{}, &Error{s, offset, problem, hint}
-	}
-	if i := strings.IndexByte(s, 0); i >= 0 {
-		return fail(i, "a NUL character cannot be part of an argument", "remove it")
+	fail := func(problem, hint string) (Arg, error) { return Arg{}, &Error{s, problem, hint} }
+	if strings.Contains(s, "\x00") {
+		return fail("a NUL character cannot be part of an argument", "remove it")
 	}
 	var lit strings.Builder
 	flush := func() {
@@ -119,39 +116,37 @@ func Parse(s string) (Arg, error) {
 			lit.Reset()
 		}
 	}
-	for pos := 0; pos < len(s); {
-		open := strings.Index(s[pos:], "{{")
-		if open < 0 {
-			lit.WriteString(s[pos:])
+	for rest := s; rest != ""; {
+		text, after, found := strings.Cut(rest, "{{")
+		lit.WriteString(text)
+		if !found {
 			break
 		}
-		lit.WriteString(s[pos : pos+open])
-		pos += open
-		if strings.HasPrefix(s[pos:], "{{{{") {
+		if more, ok := strings.CutPrefix(after, "{{"); ok {
 			lit.WriteString("{{")
-			pos += len("{{{{")
+			rest = more
 			continue
 		}
-		body, _, closed := strings.Cut(s[pos+2:], "}}")
+		body, after, closed := strings.Cut(after, "}}")
 		if !closed {
-			return fail(pos, "a placeholder is not closed", "write }} after it, or {{{{ for a literal {{")
+			return fail("a placeholder is not closed", "write }} after it, or {{{{ for a literal {{")
 		}
 		p, problem, hint := parsePlaceholder(body)
 		if problem != "" {
-			return fail(pos, problem, hint)
+			return fail(problem, hint)
 		}
 		flush()
 		a.Pieces = append(a.Pieces, p)
-		pos += 2 + len(body) + 2
+		rest = after
 	}
 	flush()
 	if len(a.Pieces) > 1 {
 		for _, p := range a.Pieces {
 			switch p.Form {
 			case Spread:
-				return fail(0, fmt.Sprintf("{{%s...}} must stand alone", p.Name), fmt.Sprintf("make it an argument of its own, or write {{%s}} to join its elements", p.Name))
+				return fail(fmt.Sprintf("{{%s...}} must stand alone", p.Name), fmt.Sprintf("make it an argument of its own, or write {{%s}} to join its elements", p.Name))
 			case Option:
-				return fail(0, fmt.Sprintf("{{%s:%s}} must stand alone", p.Name, p.Extra), "make the flag an argument of its own")
+				return fail(fmt.Sprintf("{{%s:%s}} must stand alone", p.Name, p.Extra), "make the flag an argument of its own")
 			}
 		}
 	}
