@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
@@ -279,15 +278,7 @@ func (f *ToolFiles) parseMarkdown(p *Pack, s source) (*tools.Set, []diag.Diagnos
 	if doc == nil || diag.HasErrors(found) {
 		return nil, nil // the pack says why
 	}
-	d := markdown.Defaults{BodyOffset: doc.BodyOffset, Modes: doc.Modes}
-	d.ReadOnly = doc.ReadOnly != nil && *doc.ReadOnly
-	d.AlwaysAsk = doc.AlwaysAsk != nil && *doc.AlwaysAsk
-	d.Network = doc.Network != nil && *doc.Network
-	d.Review, d.Cache = doc.Review, doc.Cache
-	if doc.Timeout != nil {
-		d.Timeout = time.Duration(*doc.Timeout) * time.Second
-	}
-	return markdown.Parse(s.name, s.data, d, f.limits)
+	return markdown.Parse(s.name, s.data, markdown.DefaultsOf(doc), f.limits)
 }
 
 // Offered is Load without the tools that are for other modes than the

@@ -14,7 +14,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
@@ -104,7 +103,7 @@ func Read(file string, src []byte) (*Source, []diag.Diagnostic) {
 		if doc == nil {
 			return nil, found
 		}
-		set, problems = markdown.Parse(file, src, defaults(doc), tools.Limits{})
+		set, problems = markdown.Parse(file, src, markdown.DefaultsOf(doc), tools.Limits{})
 		problems = append(found, problems...)
 		s.Name, s.Description, s.Version, s.Author = doc.Name, doc.Description, doc.Version, doc.Author
 	}
@@ -113,19 +112,6 @@ func Read(file string, src []byte) (*Source, []diag.Diagnostic) {
 	}
 	s.Tools = set.Tools
 	return s, problems
-}
-
-// defaults is what a frontmatter says about all tools below it.
-func defaults(doc *frontmatter.Document) markdown.Defaults {
-	is := func(b *bool) bool { return b != nil && *b }
-	d := markdown.Defaults{
-		BodyOffset: doc.BodyOffset, Modes: doc.Modes,
-		ReadOnly: is(doc.ReadOnly), AlwaysAsk: is(doc.AlwaysAsk), Network: is(doc.Network), Review: doc.Review, Cache: doc.Cache,
-	}
-	if doc.Timeout != nil {
-		d.Timeout = time.Duration(*doc.Timeout) * time.Second
-	}
-	return d
 }
 
 // A File is one that was written.
@@ -363,7 +349,7 @@ func differences(at, kind string, want, got any) []loss {
 	for _, k := range sorted(keys) {
 		x, had := a[k]
 		y, has := b[k]
-		below := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(k)
+		below := at + jsontree.Pointer([]string{k})
 		belowKind := kind + "/" + k
 		switch path.Base(kind) {
 		case "properties", "sources", "env", "$defs":

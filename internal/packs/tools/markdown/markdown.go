@@ -1,7 +1,7 @@
 // Package markdown compiles the tools that a Markdown document declares, in headings,
 // tables and fences.
 //
-// It does not read the frontmatter: [Defaults] are what it says. It reads no Markdown
+// It does not parse the frontmatter: [DefaultsOf] takes what that says. It reads no Markdown
 // inside of lines, and no shell reads a command: words are split, and that is all.
 package markdown
 
@@ -24,18 +24,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 )
-
-// Defaults is what the frontmatter of a document says about all the
-// tools in it. The zero value asks for nothing.
-type Defaults struct {
-	BodyOffset int // bytes of the document before its body
-
-	ReadOnly, AlwaysAsk, Network bool
-	Review                       bool          // a person sees every change before it is applied
-	Cache                        string        // that each tool keeps between its runs; one that is no name is none
-	Timeout                      time.Duration // 1 s to 300 s, more is cut to that; 0: the default of the configuration
-	Modes                        []string
-}
 
 // The level-4 headings that mean something, in lower case.
 const (
