@@ -1,6 +1,6 @@
 package tools
 
-// Codes of the diagnostics this package reports. They are stable: people
+// Codes of the diagnostics of every format. They are stable: people
 // search for them and scripts match them.
 const (
 	CodeTooLarge     = "tools-too-large"       // the file is larger than allowed

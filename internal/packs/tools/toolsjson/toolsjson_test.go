@@ -177,7 +177,7 @@ func TestParseDiagnostics(t *testing.T) {
 		})
 	}
 	seen[tools.CodeNameDuplicate] = true // TestNamesToldApart
-	tooltest.ReportsAll(t, seen, "../codes.go", "Codes of the diagnostics this package reports")
+	tooltest.ReportsAll(t, seen, "../codes.go", "Codes of the diagnostics of every format")
 	tooltest.ReportsAll(t, seen, "../../jsontree/parse.go", "Codes of the errors of [Parse]")
 }
 
