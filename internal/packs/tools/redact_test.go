@@ -1,12 +1,14 @@
-package tools
+package tools_test
 
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
 func TestRedactNested(t *testing.T) {
-	tool := compile(t, `{"properties": {"x": {"type": "string"}}}`, `["p"]`)
+	tool := tooltest.Compile(t, `{"properties": {"x": {"type": "string"}}}`, `["p"]`)
 	for in, want := range map[string]string{
 		`{"a": {"b": [{"API-Keys": ["k1", "k2"]}, {"tokens": {"x": "t1"}}]}}`: `{"a":{"b":[{"API-Keys":"[redacted]"},{"tokens":"[redacted]"}]}}`,
 		`{"\u0070assword": "p"}`:                                                    `{"password":"[redacted]"}`,
@@ -27,7 +29,7 @@ func TestRedactNested(t *testing.T) {
 			t.Errorf("Redact(%s)\n= %s\nwant %s", in, got, want)
 		}
 	}
-	values := tool.SecretValues(mustCheck(t, tool, `{"x": "a"}`))
+	values := tool.SecretValues(tooltest.MustCheck(t, tool, `{"x": "a"}`))
 	if len(values) > 0 {
 		t.Errorf("SecretValues() = %q, want none", values)
 	}
