@@ -53,7 +53,8 @@ func theMap() []row {
 		// The wire knows no tool and no pack: of gate and sandbox it has one name each,
 		// where a client is and why a call ends.
 		{dir: "internal/server/wire", may: []string{"internal/gate", "internal/sandbox"}, mcp: true},
-		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans"}, mcp: true},
+		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans"}, mcp: true},
+		{dir: "internal/plan", may: []string{"internal/gate", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
 		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},

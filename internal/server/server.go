@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -123,7 +124,7 @@ type Options struct {
 	// Environ is the environment that a run's own is picked from.
 	Environ []string
 	// Openings are what the user's configuration opens to tools.
-	Openings []Opening
+	Openings []plan.Opening
 	// Own are the absolute files and folders that this program goes by: what may
 	// write there could change what is asked.
 	Own []string
@@ -166,7 +167,7 @@ type Server struct {
 	digests *packfs.DigestCache
 	trees   trees
 	files   *packs.ToolFiles
-	planner *planner
+	planner *plan.Planner
 	every   time.Duration // see lookEvery; tests look more often
 	tokens  *redact.Secrets
 	secrets *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
@@ -209,7 +210,7 @@ func New(o Options) (*Server, error) {
 		o.Programs = new(program.Lookuper)
 	}
 	limits, secrets := o.Limits.withDefaults(), secretsOf(&o)
-	planner, err := newPlanner(planOptions{
+	planner, err := plan.New(plan.Options{
 		Layers: o.Gate.Layers, Programs: o.Programs, Workspace: o.Workspace, Project: o.Project, Dir: o.Dir, Environ: o.Environ,
 		Openings: o.Openings, Own: o.Own, Private: o.Private, AuditLog: o.AuditLog, Mode: o.Mode, Context: o.Context,
 		Secrets: secrets, Limits: o.Limits.Run, TimeoutMax: limits.TimeoutMax,

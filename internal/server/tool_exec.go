@@ -74,7 +74,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	}
 	of := s.planned(c, pack)
 	of.Tree = tree
-	planned, err := s.planner.program(ctx, of, p.Command, p.Args, p.CwdPolicy)
+	planned, err := s.planner.Program(ctx, of, p.Command, p.Args, p.CwdPolicy)
 	if hint := s.misspelled(c, pack, &p, err); hint != nil {
 		return nil, hint
 	}
