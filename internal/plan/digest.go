@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds of the folders that are bound to an answer: a workspace with a few
-// scripts and their output, hashed again each time that a call is planned.
+// scripts and their output, hashed twice for each call.
 const (
 	maxReads     = 512 // files, folders and links
 	maxReadBytes = 16 << 20

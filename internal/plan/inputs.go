@@ -38,6 +38,10 @@ type inputs struct {
 	once  string      // why an answer can only hold for one call
 }
 
+func (i inputs) same(other inputs) bool {
+	return i.once == other.once && slices.Equal(i.files, other.files) && slices.Equal(i.reads, other.reads)
+}
+
 // An inputFinder looks for files that texts name.
 type inputFinder struct {
 	pack    *packs.Pack
@@ -50,8 +54,9 @@ type inputFinder struct {
 	inputs
 }
 
-// ownInputs are the inputs of a command that the model wrote itself.
-func (p *Planner) ownInputs(c *Call, may *permissions, command *sandbox.Command) (inputs, error) {
+// ownInputs are the inputs of a command that the model wrote itself: with lasting,
+// also the folders that an answer for more than one call is bound to.
+func (p *Planner) ownInputs(c *Call, may *permissions, command *sandbox.Command, lasting bool) (inputs, error) {
 	f := p.inputFinder(c, may, command)
 	texts := slices.Clone(command.Args)
 	for _, kv := range may.env {
@@ -61,7 +66,7 @@ func (p *Planner) ownInputs(c *Call, may *permissions, command *sandbox.Command)
 	if err := f.find(slices.Concat(texts, interpreterArgs(command))); err != nil {
 		return inputs{}, err
 	}
-	if isPlain(command.Program) {
+	if !lasting || isPlain(command.Program) {
 		return f.inputs, nil
 	}
 	f.bind(p.readable(may, command, f))

@@ -146,7 +146,14 @@ type Plan struct {
 	Run      gate.Run
 	Secrets  *redact.Secrets // what must not be in its result
 	Unlogged *redact.Secrets // what must not be in the log
+
+	unchanged func(byGrant bool) bool
 }
+
+// Unchanged reports whether the files that an answer is bound to are as they were
+// when the run was planned. With byGrant they are those of an answer for more than
+// this call. It finds them again, as for the plan, and looks at nothing else.
+func (p *Plan) Unchanged(byGrant bool) bool { return p.unchanged(byGrant) }
 
 // Tool plans the run of a declared tool. Its errors are about what the call says or
 // what it would use: [*FolderError], [*ForeignError], [ErrManyInputs], and those of
@@ -169,9 +176,17 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := p.toolInputs(c, may, &command, inv)
+	bound := command
+	inputs, err := p.toolInputs(c, may, &bound, inv)
 	if err != nil {
 		return nil, err
+	}
+	unchanged := func(byGrant bool) bool {
+		if !byGrant {
+			return true // only an answer for more calls is bound to them
+		}
+		now, err := p.toolInputs(c, may, &bound, inv)
+		return err == nil && now.same(inputs)
 	}
 	command.Join = tool.Output.Merged
 	if tool.Command.SkillEnv {
@@ -180,7 +195,7 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	secrets := p.opts.Secrets.With(slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets())...)
 	// The log leaves out more than the result: also what only has the name of a secret.
 	unlogged := secrets.With(tool.SecretValues(inv.Values)...)
-	return &Plan{Secrets: secrets, Unlogged: unlogged, Run: gate.Run{
+	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, Run: gate.Run{
 		Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 		Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
 		Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly,
@@ -203,12 +218,16 @@ func (p *Planner) Program(ctx context.Context, c *Call, name string, args []stri
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := p.ownInputs(c, may, &command)
+	inputs, err := p.ownInputs(c, may, &command, true)
 	if err != nil {
 		return nil, err
 	}
+	unchanged := func(byGrant bool) bool {
+		now, err := p.ownInputs(c, may, &command, byGrant)
+		return err == nil && (now.same(inputs) || !byGrant && slices.Equal(now.files, inputs.files))
+	}
 	secrets := p.opts.Secrets.With(may.secrets()...)
-	return &Plan{Secrets: secrets, Unlogged: secrets, Run: gate.Run{
+	return &Plan{Secrets: secrets, Unlogged: secrets, unchanged: unchanged, Run: gate.Run{
 		Command: command, UsualDir: dir == c.Workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 		Logged: secrets.LoggedArgs(command.Args),
 	}}, nil

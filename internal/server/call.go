@@ -33,7 +33,7 @@ type baseTool struct {
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
 	// prepare decodes the arguments and finds out what the call would do. It
-	// changes nothing, and runs again when the person's answer is there.
+	// changes nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
 }
 
@@ -54,6 +54,7 @@ type call struct {
 	// asked for it; nil: nothing.
 	missing *tools.MissingContextError
 	space   *space // the workspace that it is about; nil: the chat's first
+	ended   int    // how many runs had ended when it was prepared last; see [run.confirm]
 
 	telling sync.Mutex
 	told    int // pieces of progress that the client was told; guarded by telling
@@ -135,13 +136,21 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 
 // prepare finds out what a call would do, by the packs as they are.
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if e, ok := errors.AsType[*outdatedError](err); ok {
 		s.lookAt(ctx, e.pack.Folder())
 		c.catalog = s.catalog(ctx, c.chat)
-		act, err = c.tool.prepare(s, ctx, c)
+		act, err = s.prepareNow(ctx, c)
 	}
 	return act, err
+}
+
+// prepareNow prepares a call by what is there now. That is done once, and again only
+// when a person filled something in or somebody was waited for: a person, or
+// another run.
+func (s *Server) prepareNow(ctx context.Context, c *call) (*action, error) {
+	c.ended = s.claims.count()
+	return c.tool.prepare(s, ctx, c)
 }
 
 // lookAt has packs be looked at again at once: those in dirs, or all.
@@ -207,7 +216,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 // fillIn makes the call with the values that the person filled in.
 func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*action, *gate.Permit, error) {
 	c.filled = permit.Values()
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if err != nil {
 		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
 	}

@@ -55,6 +55,7 @@ func reaches(writes, bound []string) bool {
 type claims struct {
 	mu      sync.Mutex
 	all     []*claim      // in the order in which they came
+	ended   int           // how many were given back
 	changed chan struct{} // closed when one is given back; nil: nobody waits
 }
 
@@ -94,9 +95,17 @@ func (c *claims) blocked(own *claim) <-chan struct{} {
 	return c.changed
 }
 
+// count returns how many claims were given back so far.
+func (c *claims) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
 func (c *claims) drop(own *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended++
 	c.all = slices.DeleteFunc(c.all, func(other *claim) bool { return other == own })
 	if c.changed != nil {
 		close(c.changed)

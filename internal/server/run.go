@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -98,6 +99,7 @@ type run struct {
 	server  *Server
 	call    *call
 	pack    *packs.Pack
+	plan    *plan.Plan
 	output  tools.Output
 	allows  func(code int) bool
 	secrets *redact.Secrets // that must not be in the result
@@ -119,12 +121,8 @@ func (r *run) action(req gate.Request) *action {
 		}
 		defer release()
 		step.Placed()
-		// Found out once more: while the run waited for its place, a pack may have
-		// been detached, or a folder replaced.
-		r.call.catalog = r.server.catalog(ctx, r.call.chat)
-		now, err := r.call.tool.prepare(r.server, ctx, r.call)
-		if err != nil || !permit.Covers(now.request) {
-			return nil, changed(permit, r.pack.ID)
+		if err := r.confirm(ctx, permit); err != nil {
+			return nil, err
 		}
 		if err := r.server.spaceLeft(r.call); err != nil {
 			return nil, errors.Join(err, permit.Withhold("the workspaces of the chat hold as much as they may", "Call again when there is room."))
@@ -136,7 +134,7 @@ func (r *run) action(req gate.Request) *action {
 		defer done()
 		progress = r.server.telling(ctx, r.call, running)
 		permit.Hide(r.secrets.Logged)
-		permit.Waiting(func(h changes.Holder) (over func()) { return r.waits(progress, permit.RunID(), h) })
+		permit.Waiting(func(h changes.Holder) (over func(bool) error) { return r.waits(ctx, progress, permit, h) })
 		result, err := permit.Run(ctx)
 		progress.stop()
 		if err != nil {
@@ -166,6 +164,34 @@ func (r *run) place(ctx context.Context, own *claim) (release func(), err error)
 		return nil, err
 	}
 	return func() { drop(); leave() }, nil
+}
+
+// confirm makes sure, once the run has its place, that it still is what was allowed.
+// The files that the answer is bound to are compared in any case. All of the call is
+// prepared again when the packs are others now; when another run ended since, as one
+// did if the place had to be waited for; and when the pack will not be copied. For
+// the rest no more is needed: the pack's copy is compared with the digest, and the
+// runner compares the program, its interpreters and the folders.
+func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
+	s, c := r.server, r.call
+	if !permit.Copies() || s.claims.count() != c.ended || s.catalog(ctx, c.chat) != c.catalog {
+		return r.again(ctx, permit)
+	}
+	if !r.plan.Unchanged(permit.ByGrant()) {
+		return changed(permit, r.pack.ID)
+	}
+	return nil
+}
+
+// again prepares the call once more and makes sure that it still is what was
+// allowed: a pack may have been detached, or a folder replaced.
+func (r *run) again(ctx context.Context, permit *gate.Permit) error {
+	r.call.catalog = r.server.catalog(ctx, r.call.chat)
+	now, err := r.server.prepareNow(ctx, r.call)
+	if err != nil || !permit.Covers(now.request) {
+		return changed(permit, r.pack.ID)
+	}
+	return nil
 }
 
 // envelope turns the program's bytes into what is safe to show.

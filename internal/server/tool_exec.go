@@ -81,7 +81,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
+	r := &run{server: s, call: c, pack: pack, plan: planned, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
 		Arguments: c.args, Logged: planned.Unlogged.LoggedJSON(c.args),
