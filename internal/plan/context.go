@@ -7,7 +7,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -27,11 +27,11 @@ func (p *Planner) Expand(c *Call, tool *tools.Tool, values tools.Values) (*Expan
 	case !ok || c.Filled != nil:
 		return nil, err
 	}
-	var fields []gate.Field
+	var fields []call.Field
 	for _, name := range missing.Names {
-		field := gate.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool is to work on"}
+		field := call.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool is to work on"}
 		fields = append(fields, field)
-		known[name] = gate.StandIn(field.Name)
+		known[name] = call.StandIn(field.Name)
 		if strings.Contains(fmt.Sprint(values), known[name]) {
 			return nil, err // nobody could tell the two apart
 		}

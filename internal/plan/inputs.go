@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -33,8 +33,8 @@ const (
 
 // inputs are what a run can read besides what is in its pack and the system's.
 type inputs struct {
-	files []gate.File // that arguments name
-	reads []gate.File // folders
+	files []call.File // that arguments name
+	reads []call.File // folders
 	once  string      // why an answer can only hold for one call
 }
 
@@ -224,7 +224,7 @@ func (f *inputFinder) add(path string, whole bool) error {
 	if dir := f.owner.looksLikePack(resolved); dir != "" {
 		f.only("its arguments lead to %q, which looks like a pack and is none here", dir)
 	}
-	if slices.ContainsFunc(f.files, func(have gate.File) bool { return have.Path == resolved }) {
+	if slices.ContainsFunc(f.files, func(have call.File) bool { return have.Path == resolved }) {
 		return nil
 	}
 	if info, err := os.Stat(resolved); err == nil && info.IsDir() {
@@ -248,7 +248,7 @@ func (f *inputFinder) add(path string, whole bool) error {
 		return ErrManyInputs
 	}
 	f.room -= size
-	f.files = append(f.files, gate.File{Path: resolved, Digest: digest})
+	f.files = append(f.files, call.File{Path: resolved, Digest: digest})
 	return nil
 }
 
@@ -303,7 +303,7 @@ func (f *inputFinder) bind(dirs []string) {
 			f.reads = nil
 			return
 		}
-		f.reads = append(f.reads, gate.File{Path: dir, Digest: digest})
+		f.reads = append(f.reads, call.File{Path: dir, Digest: digest})
 	}
 }
 

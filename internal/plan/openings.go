@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -36,9 +36,9 @@ type Opening struct {
 
 // covers reports whether o is about a tool of a pack, or about the commands that
 // the model writes for it.
-func (o *Opening) covers(pack string, kind gate.Kind, tool string) bool {
-	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == gate.KindRun
-	return named && globs(o.Pack, pack) && (kind == gate.KindExec || globs(o.Tool, tool))
+func (o *Opening) covers(pack string, kind call.Kind, tool string) bool {
+	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == call.KindRun
+	return named && globs(o.Pack, pack) && (kind == call.KindExec || globs(o.Tool, tool))
 }
 
 // opens reports whether o gives a run anything.
@@ -56,7 +56,7 @@ func globs(pattern, name string) bool {
 }
 
 // grant adds what the user's configuration opens to a run.
-func (p *Planner) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool string) {
+func (p *Planner) grant(m *permissions, pack *packs.Pack, kind call.Kind, tool string) {
 	for _, o := range p.opts.Openings {
 		if !o.covers(pack.ID, kind, tool) {
 			continue
@@ -94,7 +94,7 @@ func (p *Planner) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool s
 }
 
 func (m *permissions) leaveOut(what, why string) {
-	if missing := (gate.Missing{What: what, Why: why}); !slices.Contains(m.granted.LeftOut, missing) {
+	if missing := (call.Missing{What: what, Why: why}); !slices.Contains(m.granted.LeftOut, missing) {
 		m.granted.LeftOut = append(m.granted.LeftOut, missing)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -18,14 +18,14 @@ type permissions struct {
 	policy  sandbox.Policy
 	changes []string // folders of the user's that the run may change, in layers
 	project string   // the project's folder, when policy has it or a part of it
-	granted gate.Granted
+	granted call.Granted
 	env     []string // granted variables as K=V
 }
 
 // permissions finds out what a run may touch: its pack, the workspace, the
 // folder it runs in, which it may change unless it says that it only reads, and
 // what the user grants it. What of that is the user's is changed in layers.
-func (p *Planner) permissions(ctx context.Context, c *Call, kind gate.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
+func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
 	pack := c.Pack
 	if holdsHome(p.homes, pack.Dir) {
 		return nil, &FolderError{Folder: pack.Dir, Pack: pack.ID, Problem: FolderHoldsHome}

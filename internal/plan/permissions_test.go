@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -112,7 +112,7 @@ func (p planning) may(t *testing.T, tool, dir string, policy tools.Policy) *perm
 	if dir == "" {
 		dir = c.Workspace
 	}
-	m, err := p.permissions(t.Context(), c, gate.KindRun, tool, dir, policy)
+	m, err := p.permissions(t.Context(), c, call.KindRun, tool, dir, policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,11 +200,11 @@ func TestGrantCovers(t *testing.T) {
 		{Opening{Pack: "*", Tool: "*", Kinds: []string{"run", "exec"}}, true, true},
 		{Opening{Pack: "a/*", Tool: "*", Kinds: []string{"exec"}}, false, false},
 	} {
-		run, exec := tc.grant.covers("x", gate.KindRun, "t"), tc.grant.covers("x", gate.KindExec, "")
+		run, exec := tc.grant.covers("x", call.KindRun, "t"), tc.grant.covers("x", call.KindExec, "")
 		if run != tc.run || exec != tc.exec {
 			t.Errorf("%+v covers a run: %v, an exec: %v; want %v, %v", tc.grant, run, exec, tc.run, tc.exec)
 		}
-		if tc.grant.covers("x", gate.KindOpen, "t") {
+		if tc.grant.covers("x", call.KindOpen, "t") {
 			t.Errorf("%+v covers what starts no program", tc.grant)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
@@ -137,13 +137,13 @@ type Call struct {
 type Expanded struct {
 	Invocation *tools.Invocation
 	// Fields ask for what nobody has said; Missing says the same as an error.
-	Fields  []gate.Field
+	Fields  []call.Field
 	Missing *tools.MissingContextError
 }
 
 // A Plan is a run for the gate to decide about.
 type Plan struct {
-	Run      gate.Run
+	Run      call.Run
 	Secrets  *redact.Secrets // what must not be in its result
 	Unlogged *redact.Secrets // what must not be in the log
 
@@ -168,7 +168,7 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	if err != nil {
 		return nil, err
 	}
-	may, err := p.permissions(ctx, c, gate.KindRun, tool.Name, dir, tool.Policy)
+	may, err := p.permissions(ctx, c, call.KindRun, tool.Name, dir, tool.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	secrets := p.opts.Secrets.With(slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets())...)
 	// The log leaves out more than the result: also what only has the name of a secret.
 	unlogged := secrets.With(tool.SecretValues(inv.Values)...)
-	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, Run: gate.Run{
+	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, Run: call.Run{
 		Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 		Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
 		Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly,
@@ -210,7 +210,7 @@ func (p *Planner) Program(ctx context.Context, c *Call, name string, args []stri
 	if err != nil {
 		return nil, err
 	}
-	may, err := p.permissions(ctx, c, gate.KindExec, "", dir, tools.Policy{})
+	may, err := p.permissions(ctx, c, call.KindExec, "", dir, tools.Policy{})
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (p *Planner) Program(ctx context.Context, c *Call, name string, args []stri
 		return err == nil && (now.same(inputs) || !byGrant && slices.Equal(now.files, inputs.files))
 	}
 	secrets := p.opts.Secrets.With(may.secrets()...)
-	return &Plan{Secrets: secrets, Unlogged: secrets, unchanged: unchanged, Run: gate.Run{
+	return &Plan{Secrets: secrets, Unlogged: secrets, unchanged: unchanged, Run: call.Run{
 		Command: command, UsualDir: dir == c.Workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 		Logged: secrets.LoggedArgs(command.Args),
 	}}, nil

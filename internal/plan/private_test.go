@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -29,7 +29,7 @@ func TestHomeIsNoProject(t *testing.T) {
 		p := h.planner(t, nil)
 		c := p.call(t)
 		c.Pack.Dir = dir
-		_, err := p.permissions(t.Context(), c, gate.KindRun, "sh", c.Workspace, tools.Policy{})
+		_, err := p.permissions(t.Context(), c, call.KindRun, "sh", c.Workspace, tools.Policy{})
 		if e, ok := errors.AsType[*FolderError](err); !ok || e.Problem != FolderHoldsHome {
 			t.Errorf("permissions of a pack in %q = %v, want an error about the home folder", dir, err)
 		}
@@ -72,7 +72,7 @@ func TestPrivateIsNotOpened(t *testing.T) {
 		}
 	}
 	c := p.call(t)
-	_, err := p.permissions(t.Context(), c, gate.KindRun, "sh", h.project, tools.Policy{})
+	_, err := p.permissions(t.Context(), c, call.KindRun, "sh", h.project, tools.Policy{})
 	if e, ok := errors.AsType[*FolderError](err); !ok || e.Problem != FolderHoldsPrivate || e.Pack != "" {
 		t.Errorf("permissions in the project = %v, want an error about keys", err)
 	}

@@ -18,7 +18,7 @@ func (s *Server) refused(by gate.Caller, method string, args json.RawMessage, er
 	if code == "" {
 		return
 	}
-	r := gate.Refusal{Caller: by, Method: method, Arguments: args, Code: code, Reason: reason}
+	r := gate.Refusal{Caller: by, Method: method, Arguments: gate.ParseArguments(args), Code: code, Reason: reason}
 	var named struct {
 		PackID string `json:"pack_id"`
 	}

@@ -91,7 +91,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args, Logged: s.secrets.LoggedJSON(c.args), Hidden: docs.hidden,
+			Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args), Hidden: docs.hidden,
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, docs.compared); err != nil {

@@ -1,4 +1,4 @@
-package gate
+package prompt
 
 import (
 	"fmt"
@@ -23,16 +23,16 @@ const (
 	hanging     = "   " // before the second and later lines of one value
 )
 
-// prompt builds a question line by line.
-type prompt struct{ strings.Builder }
+// A text builds a question line by line.
+type text struct{ strings.Builder }
 
-func (p *prompt) line(s string) {
+func (p *text) line(s string) {
 	p.WriteString(s)
 	p.WriteByte('\n')
 }
 
 // fact writes a label and its value, which is escaped already.
-func (p *prompt) fact(label, value string) {
+func (p *text) fact(label, value string) {
 	lines := wrap(value, valueWidth, valueWidth-len(hanging))
 	p.line(fmt.Sprintf("%s%-*s %s", margin, labelWidth, label, lines[0]))
 	for _, l := range lines[1:] {
@@ -41,7 +41,7 @@ func (p *prompt) fact(label, value string) {
 }
 
 // quote writes words that the pack chose, each line marked.
-func (p *prompt) quote(who, text string) {
+func (p *text) quote(who, text string) {
 	text = strings.TrimSpace(strings.ReplaceAll(safetext.Text(text), "\t", margin))
 	if text == "" {
 		return
@@ -70,9 +70,9 @@ func first(i int, label string) string {
 	return label
 }
 
-// name shows a name as it is when nothing in it could deceive, and quoted in
+// Name shows a name as it is when nothing in it could deceive, and quoted in
 // ASCII otherwise.
-func name(s string) string {
+func Name(s string) string {
 	if isPlain(s) {
 		return s
 	}

@@ -1,8 +1,7 @@
-package gate
+package call
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -54,6 +53,18 @@ const (
 	OriginMachine               // whoever has the token, on this machine
 	OriginClient                // the client that started this program, and nobody else
 )
+
+// Words say where a pack comes from, as people are told.
+func (t Trust) Words() string {
+	switch t {
+	case TrustBundled:
+		return "bundled with packs-mcp"
+	case TrustUser:
+		return "yours: from a folder you named or own"
+	default:
+		return "NOT trusted"
+	}
+}
 
 // A Caller is whoever makes a request. Everything in it that a client said of
 // itself is shown and logged as such, never trusted.
@@ -117,14 +128,14 @@ type Request struct {
 	Hidden string
 	// Tools are the declared names of the tools to enable.
 	Tools []string
-	// Arguments are the call's own arguments, one JSON object.
-	Arguments json.RawMessage
+	// Arguments are the call's own arguments.
+	Arguments *Arguments
 	// Logged is what the audit log keeps of the arguments: Arguments with
 	// secret values taken out. Nil keeps nothing.
 	Logged json.RawMessage
 	// Fields are values that the call needs and nobody has given: the person is
 	// asked for them, and in their places the request has stand-ins. See
-	// [Permit.Fill].
+	// Permit.Fill in package gate.
 	Fields []Field
 	// AlwaysAsk offers only "once" and "deny", as a pack can demand.
 	AlwaysAsk bool
@@ -146,7 +157,7 @@ type Run struct {
 	// UsualDir says that Command.Dir is where a tool of its format, or a command,
 	// runs when it names no folder.
 	UsualDir bool
-	// Policy has no Cache: [Permit.Run] sets it.
+	// Policy has no Cache: the gate's permit sets it.
 	Policy sandbox.Policy
 	// Cache is what the tool calls the folder that it keeps between its runs; empty:
 	// it keeps none. The folder is a part of what an answer is bound to, so runs that
@@ -202,8 +213,8 @@ type Missing struct {
 	Why  string // "is not there"
 }
 
-// invalid says why r cannot be asked about at all; empty when it can.
-func (r *Request) invalid() string {
+// Problem says why r cannot be asked about at all; empty when it can.
+func (r *Request) Problem() string {
 	const incomplete = "the request is incomplete"
 	switch r.Kind {
 	case KindList, KindOpen, KindRead, KindEnable, KindRun, KindExec, KindAttach, KindDetach:
@@ -233,46 +244,31 @@ func (r *Request) invalid() string {
 			return incomplete
 		}
 	}
-	if len(r.Arguments) > 0 {
-		_, err := decode(r.Arguments)
-		if twice, ok := errors.AsType[*duplicateError](err); ok {
-			return fmt.Sprintf("the arguments name %q twice", beginning(twice.key))
-		}
-		if err != nil {
-			return "the arguments are not JSON"
-		}
-	}
-	return ""
+	return r.Arguments.Problem()
 }
 
-// beginning is as much of a text of the client's as a reason has: reasons are
-// kept for the history and written to the log.
-func beginning(s string) string {
-	return cut(s, 100)
-}
-
-// sameCall reports whether r and other are the same call by what the client
+// SameCall reports whether r and other are the same call by what the client
 // says. What is found out about it may differ.
-func (r *Request) sameCall(other *Request) bool {
+func (r *Request) SameCall(other *Request) bool {
 	return r.Caller.Chat == other.Caller.Chat && r.Caller.Person == other.Caller.Person && r.Caller.Act == other.Caller.Act &&
-		r.Kind == other.Kind && r.Method == other.Method && string(canonical(r.Arguments)) == string(canonical(other.Arguments))
+		r.Kind == other.Kind && r.Method == other.Method && r.Arguments.Canonical() == other.Arguments.Canonical()
 }
 
-// onceOnly reports whether only this exact call can be approved, never the
+// OnceOnly reports whether only this exact call can be approved, never the
 // like of it. Values that the person fills in are for one call.
-func (r *Request) onceOnly() bool { return r.AlwaysAsk || !r.Pack.trusted() || len(r.Fields) > 0 }
+func (r *Request) OnceOnly() bool { return r.AlwaysAsk || !r.Pack.Trusted() || len(r.Fields) > 0 }
 
-// lasting reports whether an answer may hold for more than this call.
-func (r *Request) lasting() bool { return !r.onceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
+// Lasting reports whether an answer may hold for more than this call.
+func (r *Request) Lasting() bool { return !r.OnceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
 
-// trusted reports whether a person vouched for the pack. A word that is not
+// Trusted reports whether a person vouched for the pack. A word that is not
 // known is no trust.
-func (p *Pack) trusted() bool { return p.Trust == TrustBundled || p.Trust == TrustUser }
+func (p *Pack) Trusted() bool { return p.Trust == TrustBundled || p.Trust == TrustUser }
 
 // clone returns a copy that shares nothing that could be changed.
 func (r Request) clone() Request {
 	r.Tools, r.Fields = slices.Clone(r.Tools), slices.Clone(r.Fields) // Pack.Files is never changed
-	r.Arguments, r.Logged = slices.Clone(r.Arguments), slices.Clone(r.Logged)
+	r.Logged = slices.Clone(r.Logged)                                 // Arguments never change
 	if r.Run != nil {
 		run := *r.Run
 		run.Env, run.Inputs, run.Reads = slices.Clone(run.Env), slices.Clone(run.Inputs), slices.Clone(run.Reads)
@@ -303,3 +299,26 @@ func (r Request) clone() Request {
 // StandIn is what a request has in the place of a value that the person is to
 // fill in.
 func StandIn(field string) string { return "<" + field + ">" }
+
+// WithReview returns the request with all of its changes held because of the rule
+// that is written at where; an empty one changes nothing.
+func (r Request) WithReview(where string) Request {
+	if where != "" && r.Run != nil {
+		run := *r.Run
+		run.Policy.Review, run.ReviewRule = true, where
+		r.Run = &run
+	}
+	return r
+}
+
+// A Field is a value that a tool needs and nobody has given.
+type Field struct {
+	Name  string // letters, digits and "_"
+	Title string // for the person, one line
+}
+
+// A File is a file of a pack, as it was when something was approved.
+type File struct {
+	Path   string `json:"path"`   // with slashes
+	Digest string `json:"digest"` // "sha256:" and hex
+}

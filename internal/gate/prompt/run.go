@@ -1,10 +1,11 @@
-package gate
+package prompt
 
 import (
 	"fmt"
 	"path/filepath"
 	"slices"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -12,7 +13,7 @@ import (
 )
 
 // run writes what would be started, where, and under which rules.
-func (p *prompt) run(req *Request, box sandbox.Report) {
+func (p *text) run(req *call.Request, box sandbox.Report) {
 	r := req.Run
 	p.program(r.Command.Program)
 	for i, a := range r.Command.Args {
@@ -62,10 +63,10 @@ func (p *prompt) run(req *Request, box sandbox.Report) {
 
 // unenforcedLayers writes which folders a run is given a copy of, where nothing
 // keeps it from the folders themselves.
-func (p *prompt) unenforcedLayers(req *Request) {
+func (p *text) unenforcedLayers(req *call.Request) {
 	n := 0
 	for _, l := range req.Run.Policy.Layers {
-		p.fact(first(n, "works on"), safetext.Quote(l.Folder)+req.reason(l.Folder))
+		p.fact(first(n, "works on"), safetext.Quote(l.Folder)+reason(req, l.Folder))
 		if l.Kind == sandbox.LayerReadOnly {
 			p.fact("", "should only read it, and nothing makes it")
 		} else {
@@ -77,7 +78,7 @@ func (p *prompt) unenforcedLayers(req *Request) {
 }
 
 // program writes which file is started, and how it was come by.
-func (p *prompt) program(program program.Program) {
+func (p *text) program(program program.Program) {
 	p.fact("program", safetext.Quote(program.Path))
 	if program.Resolved != "" && program.Resolved != program.Path {
 		p.fact("", "which is "+safetext.Quote(program.Resolved))
@@ -112,7 +113,7 @@ func (p *prompt) program(program program.Program) {
 
 // variables writes what the tool sets and, by their names alone, what the user
 // grants. What the tool sets is in quotes, so that it cannot pass for a grant.
-func (p *prompt) variables(r *Run) {
+func (p *text) variables(r *call.Run) {
 	const label = "variables"
 	n := 0
 	for _, kv := range r.Env {
@@ -120,22 +121,22 @@ func (p *prompt) variables(r *Run) {
 		n++
 	}
 	for _, v := range r.Granted.Env {
-		p.fact(first(n, label), name(v)+" (yours, by your configuration)")
+		p.fact(first(n, label), Name(v)+" (yours, by your configuration)")
 		n++
 	}
 	for _, v := range r.Granted.Unset {
-		p.fact(first(n, label), name(v)+" (granted by you, but not set)")
+		p.fact(first(n, label), Name(v)+" (granted by you, but not set)")
 		n++
 	}
 }
 
 // folders writes what the run can read and change, and why.
-func (p *prompt) folders(req *Request) {
+func (p *text) folders(req *call.Request) {
 	policy := req.Run.Policy
 	const read = "may read"
 	p.fact(read, "the system's programs and settings")
 	for _, path := range policy.ReadOnly {
-		p.fact("", safetext.Quote(path)+req.reason(path))
+		p.fact("", safetext.Quote(path)+reason(req, path))
 	}
 	for _, path := range req.Run.Command.Program.Needs {
 		p.fact("", safetext.Quote(path)+" (the program's installation)")
@@ -143,12 +144,12 @@ func (p *prompt) folders(req *Request) {
 	p.readOnlyLayers(req)
 	n := 0
 	for _, path := range policy.Writable {
-		p.fact(first(n, "may change"), safetext.Quote(path)+req.reason(path))
+		p.fact(first(n, "may change"), safetext.Quote(path)+reason(req, path))
 		n++
 	}
 	for _, l := range policy.Layers {
 		if l.Kind != sandbox.LayerReadOnly {
-			p.fact(first(n, "may change"), safetext.Quote(l.Folder)+req.reason(l.Folder))
+			p.fact(first(n, "may change"), safetext.Quote(l.Folder)+reason(req, l.Folder))
 			p.fact("", layerWords(l, &policy))
 			n++
 		}
@@ -156,10 +157,10 @@ func (p *prompt) folders(req *Request) {
 }
 
 // readOnlyLayers writes which folders the run would change if it could.
-func (p *prompt) readOnlyLayers(req *Request) {
+func (p *text) readOnlyLayers(req *call.Request) {
 	for _, l := range req.Run.Policy.Layers {
 		if l.Kind == sandbox.LayerReadOnly {
-			p.fact("", safetext.Quote(l.Folder)+req.reason(l.Folder))
+			p.fact("", safetext.Quote(l.Folder)+reason(req, l.Folder))
 			p.fact("", "read-only for this run: "+safetext.Line(l.Reason))
 		}
 	}
@@ -193,7 +194,7 @@ func below(dirs []string, path string) string {
 }
 
 // reason says, in brackets, why a run may read or change path.
-func (r *Request) reason(path string) string {
+func reason(r *call.Request, path string) string {
 	switch {
 	case slices.Contains(r.Run.Granted.Folders, path):
 		for _, l := range r.Run.Policy.Links {
@@ -219,7 +220,7 @@ func (r *Request) reason(path string) string {
 
 // granted writes what else the user's configuration opens, and what it was
 // meant to open.
-func (p *prompt) granted(g Granted, level sandbox.Level) {
+func (p *text) granted(g call.Granted, level sandbox.Level) {
 	only := ", with what is named here"
 	if level == sandbox.LevelNone {
 		only = ""

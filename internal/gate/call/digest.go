@@ -1,21 +1,17 @@
-package gate
+package call
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
-	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// callDigest names this exact call: what a state is bound to. It covers every
-// field of r that the comment of [Request] does not except.
-func (r *Request) callDigest(level sandbox.Level) string {
+// digest names this exact call: what a state is bound to. It covers every field of
+// r that the comment of [Request] does not except.
+func (r *Request) digest(level sandbox.Level) string {
 	s := newSum("call")
 	r.addSubject(s)
 	s.add("chat end", r.Caller.ChatEnd)
@@ -28,7 +24,7 @@ func (r *Request) callDigest(level sandbox.Level) string {
 	for _, f := range r.Fields {
 		s.add("field", f.Name, f.Title)
 	}
-	s.add("arguments", string(canonical(r.Arguments)))
+	s.add("arguments", r.Arguments.Canonical())
 	s.add("always ask", fmt.Sprint(r.AlwaysAsk))
 	s.add("act", fmt.Sprint(r.Caller.Act))
 	if r.Run != nil {
@@ -56,7 +52,7 @@ func (r *Request) addSubject(s sum) {
 }
 
 // addPlan adds what is started and under which rules, without the arguments.
-// What is added here is a fact of grants too; see [Request.facts].
+// What is added here is a fact of grants too; see [Call.Facts].
 func (r *Run) addPlan(s sum, level sandbox.Level) {
 	c, p := r.Command, r.Policy
 	s.add("tool", r.Tool, r.Definition)
@@ -119,88 +115,8 @@ func (s sum) add(name string, values ...string) {
 
 func (s sum) String() string { return hex.EncodeToString(s.Sum(nil)) }
 
+// hexSum is the SHA-256 digest of b in hex.
 func hexSum(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// canonical returns arguments in one spelling: object keys sorted, no spaces,
-// numbers as they were written (1 and 1.0 differ). A client may spell a retry
-// differently. What [decode] refuses is returned as it is.
-func canonical(raw json.RawMessage) json.RawMessage {
-	v, err := decode(raw)
-	if err != nil {
-		return raw
-	}
-	return json.RawMessage(compact(v))
-}
-
-// compact writes a decoded value as JSON without spaces. It keeps "<" and its
-// like, since people read it.
-func compact(v any) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Sprintf("%q", fmt.Sprint(v)) // unreachable: v came out of decode
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// A duplicateError names an object key that is there twice. Readers differ in
-// which of the two they take, so nobody could say what was approved.
-type duplicateError struct{ key string }
-
-func (e *duplicateError) Error() string { return fmt.Sprintf("%q is there twice", e.key) }
-
-var errNotJSON = errors.New("not one JSON value")
-
-// decode reads exactly one JSON value, keeps numbers as they were written, and
-// refuses objects that name a key twice.
-func decode(raw []byte) (any, error) {
-	// Valid also bounds the depth, which the decoder's tokens do not.
-	if !json.Valid(raw) {
-		return nil, errNotJSON
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return decodeValue(d)
-}
-
-func decodeValue(d *json.Decoder) (any, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t {
-	case json.Delim('{'):
-		object := make(map[string]any)
-		for d.More() {
-			k, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			key := k.(string)
-			if _, twice := object[key]; twice {
-				return nil, &duplicateError{key}
-			}
-			if object[key], err = decodeValue(d); err != nil {
-				return nil, err
-			}
-		}
-		_, err := d.Token() // the closing brace
-		return object, err
-	case json.Delim('['):
-		array := []any{}
-		for d.More() {
-			v, err := decodeValue(d)
-			if err != nil {
-				return nil, err
-			}
-			array = append(array, v)
-		}
-		_, err := d.Token()
-		return array, err
-	}
-	return t, nil
 }

@@ -1,96 +1,101 @@
-package gate
+package prompt
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // maxPrompt is the longest question, in characters. What cannot be shown in
 // full cannot be approved, and nobody reads more than this.
 const maxPrompt = 16_000
 
-var errPromptTooLong = errors.New("the call is too long to be shown in full, so it cannot be approved")
+// ErrTooLong is the error for a call that cannot be shown in full.
+var ErrTooLong = errors.New("the call is too long to be shown in full, so it cannot be approved")
 
-// until says when the chat ends.
-func (r *Request) until() string {
+// Chosen is all that is known of a prompt that was got.
+const Chosen = "the client says that a person chose it"
+
+// Until says when the chat ends.
+func Until(r *call.Request) string {
 	if until := safetext.Line(r.Caller.ChatEnd); until != "" {
 		return until
 	}
 	return "until this chat ends"
 }
 
-// scope says what an answer for more than this call covers.
-func (r *Request) scope() string {
+// Scope says what an answer for more than this call covers.
+func Scope(r *call.Request) string {
 	switch r.Kind {
-	case KindOpen:
+	case call.KindOpen:
 		return "opening this pack's documents"
-	case KindRead:
+	case call.KindRead:
 		if r.Pack.Dir == "" {
 			return "reading any file of the workspace"
 		}
 		return "reading any file of this pack"
-	case KindEnable:
+	case call.KindEnable:
 		return "enabling this pack's tools"
-	case KindAttach:
+	case call.KindAttach:
 		return "attaching this pack"
-	case KindRun:
+	case call.KindRun:
 		return "this tool with any valid arguments"
-	case KindExec:
+	case call.KindExec:
 		return "this exact command in this folder"
 	default:
 		return "calls like this one"
 	}
 }
 
-// title says the essential in one line.
-func (r *Request) title() string {
-	pack := name(r.Pack.ID)
+// Title says the essential in one line.
+func Title(r *call.Request) string {
+	pack := Name(r.Pack.ID)
 	switch r.Kind {
-	case KindOpen:
+	case call.KindOpen:
 		return fmt.Sprintf("Open the documents of pack %s?", pack)
-	case KindRead:
+	case call.KindRead:
 		file := "a file"
-		if r.showsPath() {
+		if showsPath(r) {
 			file = r.Path
 		}
 		if r.Pack.Dir == "" {
 			return fmt.Sprintf("Read %s from the workspace?", file)
 		}
 		return fmt.Sprintf("Read %s from pack %s?", file, pack)
-	case KindEnable:
+	case call.KindEnable:
 		return fmt.Sprintf("Enable %s of pack %s?", plural(len(r.Tools), "tool"), pack)
-	case KindAttach:
+	case call.KindAttach:
 		return fmt.Sprintf("Attach pack %s?", pack)
-	case KindDetach:
+	case call.KindDetach:
 		return fmt.Sprintf("Detach pack %s?", pack)
-	case KindRun, KindExec:
+	case call.KindRun, call.KindExec:
 		switch {
 		case r.Run == nil:
 			return fmt.Sprintf("Run something of pack %s?", pack) // refused; told in the history
-		case r.Kind == KindRun:
-			return fmt.Sprintf("Run tool %s of pack %s?", name(r.Run.Tool), pack)
+		case r.Kind == call.KindRun:
+			return fmt.Sprintf("Run tool %s of pack %s?", Name(r.Run.Tool), pack)
 		}
-		return fmt.Sprintf("Run %s for pack %s?", r.Run.commandLine(), pack)
+		return fmt.Sprintf("Run %s for pack %s?", commandLine(r.Run), pack)
 	default:
 		return fmt.Sprintf("Show metadata of pack %s?", pack)
 	}
 }
 
-// asks is the title of a question. That something changed since an answer is
+// Asks is the title of a question. That something changed since an answer is
 // what a person must not miss among many.
-func (r *Request) asks(changed []string) string {
+func Asks(r *call.Request, changed []string) string {
 	if len(changed) > 0 {
-		return r.title() + " (changed)"
+		return Title(r) + " (changed)"
 	}
-	return r.title()
+	return Title(r)
 }
 
 // maxInTitle is how many characters of a path or a command a title takes up;
@@ -98,11 +103,11 @@ func (r *Request) asks(changed []string) string {
 const maxInTitle = 40
 
 // showsPath reports whether the title has the path.
-func (r *Request) showsPath() bool { return isPlain(r.Path) && len(r.Path) <= maxInTitle }
+func showsPath(r *call.Request) bool { return isPlain(r.Path) && len(r.Path) <= maxInTitle }
 
 // commandLine is the command as a person would type it, when that is short and
 // needs no quoting.
-func (r *Run) commandLine() string {
+func commandLine(r *call.Run) string {
 	c := r.Command
 	line := strings.Join(append([]string{c.Program.Name}, c.Args...), " ")
 	switch {
@@ -115,15 +120,15 @@ func (r *Run) commandLine() string {
 	}
 }
 
-// render writes the whole question: facts, then the pack's own words, marked
+// Text writes the whole question: facts, then the pack's own words, marked
 // as such. Every value that did not come from this program is escaped.
 // changed are the differences to what was allowed before, and since says when.
 // rule says which rule nearly allows the call.
-func render(r *Request, box sandbox.Report, since string, changed []string, rule string) (string, error) {
-	var p prompt
-	p.line(r.asks(changed))
+func Text(r *call.Request, box sandbox.Report, since string, changed []string, rule string) (string, error) {
+	var p text
+	p.line(Asks(r, changed))
 	p.line("")
-	if r.Pack.Dir != "" && !r.Pack.trusted() {
+	if r.Pack.Dir != "" && !r.Pack.Trusted() {
 		p.line("WARNING: this pack is NOT trusted. It came with a project")
 		p.line("or from elsewhere. Allow only what you understand.")
 		p.line("")
@@ -138,33 +143,33 @@ func render(r *Request, box sandbox.Report, since string, changed []string, rule
 		p.fact("rule", rule)
 	}
 	for i, f := range r.Fields {
-		p.fact(first(i, "fill in"), safetext.Line(f.Title)+", shown as "+quoted(StandIn(f.Name)))
+		p.fact(first(i, "fill in"), safetext.Line(f.Title)+", shown as "+quoted(call.StandIn(f.Name)))
 	}
 	switch r.Kind {
-	case KindRead:
-		if !r.showsPath() {
+	case call.KindRead:
+		if !showsPath(r) {
 			p.fact("file", safetext.Quote(r.Path))
 		}
 		p.asked(r)
 		if r.Pack.Dir == "" {
 			p.fact("folder", safetext.Quote(r.Workspace))
 		}
-	case KindOpen:
+	case call.KindOpen:
 		p.asked(r)
 		p.fact("effect", "the model reads them and may do what they say")
-	case KindAttach:
+	case call.KindAttach:
 		p.asked(r)
 		p.fact("effect", "this chat has the pack from now on; what it does asks by itself")
-	case KindEnable:
+	case call.KindEnable:
 		for i, t := range r.Tools {
-			p.fact(first(i, "tools"), name(t))
+			p.fact(first(i, "tools"), Name(t))
 		}
 		p.fact("effect", "each of their calls is decided by itself")
-	case KindRun, KindExec:
+	case call.KindRun, call.KindExec:
 		p.run(r, box)
 	}
 	if r.Caller.Act {
-		p.fact("chosen", chosen)
+		p.fact("chosen", Chosen)
 	}
 	if r.Hidden != "" {
 		p.fact("CAUTION", "the text has "+safetext.Line(r.Hidden))
@@ -180,37 +185,36 @@ func render(r *Request, box sandbox.Report, since string, changed []string, rule
 	if r.Caller.Client != "" {
 		p.fact("asked by", "a client that calls itself "+safetext.Quote(r.Caller.Client))
 	}
-	if r.Kind == KindRun {
+	if r.Kind == call.KindRun {
 		p.quote("The pack says of this tool", r.Run.About)
 	} else {
 		p.quote("The pack says of itself", r.Pack.About)
 	}
 	text := p.String()
 	if utf8.RuneCountInString(text) > maxPrompt {
-		return "", errPromptTooLong
+		return "", ErrTooLong
 	}
 	return text, nil
 }
 
 // asked writes the arguments of the call, except those that the prompt says
 // anyway.
-func (p *prompt) asked(r *Request) {
-	v, err := decode(r.Arguments)
-	args, ok := v.(map[string]any)
-	if err != nil || !ok {
-		p.fact("asked for", safetext.Line(string(r.Arguments)))
+func (p *text) asked(r *call.Request) {
+	args, ok := r.Arguments.Members()
+	if !ok {
+		p.fact("asked for", safetext.Line(string(r.Arguments.Raw())))
 		return
 	}
 	i := 0
-	for _, key := range slices.Sorted(maps.Keys(args)) {
-		if key == "pack_id" && args[key] == r.Pack.ID || key == "path" && args[key] == r.Path {
+	for _, m := range args {
+		if m.Name == "pack_id" && m.Value == strictjson.Format(r.Pack.ID) || m.Name == "path" && m.Value == strictjson.Format(r.Path) {
 			continue
 		}
-		value := safetext.Line(compact(args[key]))
+		value := safetext.Line(m.Value)
 		if strings.Contains(value, strings.Repeat(" ", maxBlank+1)) {
 			value = quoted(value)
 		}
-		p.fact(first(i, "asked for"), name(key)+": "+value)
+		p.fact(first(i, "asked for"), Name(m.Name)+": "+value)
 		i++
 	}
 }
@@ -222,7 +226,7 @@ func input(b []byte) string {
 	text := strings.TrimSuffix(string(b), "\n")
 	invisible := func(r rune) bool { return r < ' ' || r > '~' }
 	if strings.HasPrefix(text, "{") && !strings.ContainsFunc(text, invisible) {
-		if _, err := decode([]byte(text)); err == nil && !strings.Contains(text, strings.Repeat(" ", maxBlank+1)) {
+		if _, err := strictjson.Decode([]byte(text)); err == nil && !strings.Contains(text, strings.Repeat(" ", maxBlank+1)) {
 			return text
 		}
 	}
@@ -269,18 +273,6 @@ func longBlank(s string) (begin, n int) {
 	return 0, 0
 }
 
-// Words say where a pack comes from, as people are told.
-func (t Trust) Words() string {
-	switch t {
-	case TrustBundled:
-		return "bundled with packs-mcp"
-	case TrustUser:
-		return "yours: from a folder you named or own"
-	default:
-		return "NOT trusted"
-	}
-}
-
 // short is enough of a digest to compare by eye.
 func short(digest string) string {
 	const enough = 16
@@ -288,7 +280,7 @@ func short(digest string) string {
 	if isPlain(digest) && len(digest) > enough {
 		return digest[:enough]
 	}
-	return name(digest)
+	return Name(digest)
 }
 
 func plural(n int, thing string) string {
