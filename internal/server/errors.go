@@ -79,6 +79,14 @@ const errorSchema = `{"type":"object","properties":{"code":{"type":"string"},"me
 
 func (e *toolError) Error() string { return e.Code + ": " + e.Message }
 
+// An outdatedError is a pack that says something else of itself by now than in the
+// Catalog of the call.
+type outdatedError struct{ pack *packs.Pack }
+
+func (e *outdatedError) Error() string {
+	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.pack.ID)
+}
+
 func failf(code, hint, format string, args ...any) *toolError {
 	return &toolError{Code: code, Message: safetext.Line(fmt.Sprintf(format, args...)), Hint: hint}
 }
@@ -307,4 +315,15 @@ func explainSandbox(err error) *toolError {
 		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", err)
 	}
 	return nil
+}
+
+// isMissing reports whether an error says that something is not there, or is
+// not a file of the pack.
+func isMissing(err error) bool {
+	return matchesAny(err, packfs.ErrNotFound, packfs.ErrOutside, packfs.ErrNotRegular, packfs.ErrIsDir, packfs.ErrNotDir, packfs.ErrHardLink)
+}
+
+// matchesAny reports whether err is one of the targets.
+func matchesAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }

@@ -128,9 +128,6 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	return tool, nil
 }
 
-// contextKey is where a client may say what its user looks at.
-const contextKey = "packs-mcp/context"
-
 // planned is what the planner needs to know of a call about a pack.
 func (s *Server) planned(c *call, pack *packs.Pack) *plan.Call {
 	p := &plan.Call{
