@@ -38,6 +38,7 @@ type inputs struct {
 	once  string      // why an answer can only hold for one call
 }
 
+// same reports whether both are the same files with the same bytes.
 func (i inputs) same(other inputs) bool {
 	return i.once == other.once && slices.Equal(i.files, other.files) && slices.Equal(i.reads, other.reads)
 }
