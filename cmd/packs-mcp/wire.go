@@ -74,7 +74,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			err = errors.Join(err, s.log.Close())
 		}
 	}()
-	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach}
+	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach, withoutTool: func(c *packs.Catalog) (message, hint string) {
+		return cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, c))
+	}}
 	s.reporter.report(s.library.Catalog(ctx))
 	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {
