@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,20 +67,31 @@ func says(t *testing.T, w *served.World, code int, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), served.Patience)
 	defer cancel()
-	// A file, since what Wine starts beside the program would hold a pipe.
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
+	// Files, since what Wine starts beside the program would hold a pipe.
+	dir := t.TempDir()
+	files := make([]*os.File, 2)
+	for i := range files {
+		var err error
+		if files[i], err = os.Create(filepath.Join(dir, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+		defer files[i].Close()
 	}
-	defer file.Close()
 	cmd := w.Command(ctx, args...)
-	cmd.Stdout, cmd.Stderr = file, file
-	err = cmd.Run()
-	out, readErr := os.ReadFile(file.Name())
-	if status := cmd.ProcessState.ExitCode(); status != code || readErr != nil {
-		t.Fatalf("packs-mcp %q = %v, want status %d; it printed:\n%s", args, err, code, out)
+	cmd.Stdout, cmd.Stderr = files[0], files[1]
+	err := cmd.Run()
+	text := make([]string, len(files))
+	for i, f := range files {
+		printed, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[i] = strings.ReplaceAll(string(printed), "\r\n", "\n")
 	}
-	return strings.ReplaceAll(string(out), "\r\n", "\n")
+	if status := cmd.ProcessState.ExitCode(); status != code {
+		t.Fatalf("packs-mcp %q = %v, want status %d; it printed:\n%s%s", args, err, code, text[0], text[1])
+	}
+	return text[0]
 }
 
 func wants(t *testing.T, what, text string, parts ...string) {
@@ -102,6 +114,35 @@ func TestCommands(t *testing.T) {
 		"1 pack found, 1 attached", "An approved call can run here.")
 	wants(t, "list", says(t, w, 0, "list", "--packs", windows(w.Packs)), "greeter", "Greets people by their names.")
 	says(t, w, 0, "validate", windows(filepath.Join(w.Packs, "greeter")))
+}
+
+// doctor --attack works on Windows, and says that Wine confines nothing.
+func TestAttack(t *testing.T) {
+	w := newWorld(t)
+	var got struct {
+		OK     bool
+		System string
+		Levels []struct {
+			Level string
+			Bad   int
+			Tries []struct{ Tried, Expected, Happened, Detail string }
+		}
+		Lacking []struct{ Level, Problem string }
+		Absent  []string
+	}
+	out := says(t, w, 1, "doctor", "--attack", "--json")
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if got.OK || got.System != "windows/amd64" || len(got.Levels) != 1 || got.Levels[0].Level != "none" || got.Levels[0].Bad > 0 {
+		t.Fatalf("doctor --attack = %s, want level none alone", out)
+	}
+	for _, try := range got.Levels[0].Tries {
+		if try.Expected == "open" && try.Happened != "ok" {
+			t.Errorf("unconfined, %q is %q (%s)", try.Tried, try.Happened, try.Detail)
+		}
+	}
+	wants(t, "what has no meaning", strings.Join(got.Absent, "\n"), "mount", "setuid", "keyrings", "user namespace", "abstract")
 }
 
 // What a client does: packs are listed and opened, a person approves each call, a

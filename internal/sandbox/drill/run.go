@@ -72,7 +72,8 @@ func (a *Attempt) Bad() bool {
 const lost = "no report"
 
 // Run goes through the list at each level of this machine that confines, and
-// unconfined. ctx ends it early, with an error.
+// unconfined. ctx ends it early, with an error. An error beside a Drill is that the
+// folder of the tries is not all removed.
 func Run(ctx context.Context, o Options) (_ *Drill, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -208,6 +209,9 @@ func attempt(ctx context.Context, a *Attempt, runner *sandbox.Runner, stage *sta
 		a.Outcome, a.Detail = r.Outcome, r.Detail
 	case res.Cause != sandbox.CauseExit && res.Cause != sandbox.CauseTimeout:
 		a.Outcome = "killed: " + string(res.Cause) // a bound that ends the run
+	case limits != (sandbox.Limits{Timeout: limits.Timeout}) && res.Cause == sandbox.CauseExit:
+		// What a bound ends says nothing more.
+		a.Outcome = strings.TrimSpace(fmt.Sprintf("ended, status %d %s", res.ExitCode, res.Signal))
 	default:
 		a.Outcome, a.Detail = lost, fmt.Sprintf("it ended with status %d %s %s", res.ExitCode, res.Signal, firstLine(res.Stderr.Bytes()))
 	}

@@ -41,8 +41,8 @@ func newStage(dir, self string) (_ *stage, err error) {
 			continue
 		}
 		l, err := net.Listen(at[0], at[1])
-		if err != nil && name == "unix" && runtime.GOOS == "windows" {
-			continue // it came with Windows 10
+		if err != nil && runtime.GOOS == "windows" {
+			continue // unix sockets came with Windows 10, and Wine has none
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listening for the tries: %w", err)
@@ -58,14 +58,17 @@ func newStage(dir, self string) (_ *stage, err error) {
 			}
 		}()
 		s.names[name] = l.Addr().String()
+		if at, is := l.Addr().(*net.TCPAddr); is {
+			s.names[name] = strconv.Itoa(at.Port)
+		}
 	}
-	s.names["tcp"] = s.names["tcp"][strings.LastIndexByte(s.names["tcp"], ':')+1:]
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
+	switch udp, err := net.ListenPacket("udp", "127.0.0.1:0"); {
+	case err == nil:
+		s.closes = append(s.closes, func() { _ = udp.Close() })
+		s.names["udp"] = strconv.Itoa(udp.LocalAddr().(*net.UDPAddr).Port)
+	case runtime.GOOS != "windows":
 		return nil, fmt.Errorf("listening for the tries: %w", err)
 	}
-	s.closes = append(s.closes, func() { _ = udp.Close() })
-	s.names["udp"] = strconv.Itoa(udp.LocalAddr().(*net.UDPAddr).Port)
 	terminal, done := openTerminal()
 	s.closes = append(s.closes, done)
 	if terminal != "" {

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -162,15 +164,21 @@ func processes(n int) error {
 	}
 	defer w.Close()
 	for range n {
-		if err := start(&os.ProcAttr{Files: []*os.File{r}}, opWait); err != nil {
+		if err := start(r, nil, opWait); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// start starts this program for an operation.
-func start(attr *os.ProcAttr, args ...string) error {
+// start starts this program for an operation. Without stdin, it reads nothing.
+func start(stdin *os.File, sys *syscall.SysProcAttr, args ...string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	attr := &os.ProcAttr{Files: []*os.File{cmp.Or(stdin, null), null, null}, Sys: sys}
 	p, err := os.StartProcess(os.Args[0], append([]string{os.Args[0], Arg}, args...), attr)
 	if err != nil {
 		return err
@@ -188,7 +196,7 @@ const (
 // leave starts a process that is not to end with the run, and returns when it is
 // there.
 func leave(file string) error {
-	if err := start(&os.ProcAttr{Sys: apart()}, opLinger, file); err != nil {
+	if err := start(nil, apart(), opLinger, file); err != nil {
 		return err
 	}
 	for until := time.Now().Add(lingered); time.Now().Before(until); time.Sleep(pulse) {

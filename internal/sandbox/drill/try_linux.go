@@ -34,7 +34,7 @@ func tryOwn(op []string, pid int) error {
 		}
 		return unix.Unmount(op[1], unix.MNT_DETACH)
 	case "user-namespace":
-		return start(&os.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}}, opNothing)
+		return start(nil, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}, opNothing)
 	case "keyring":
 		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true)
 		return err

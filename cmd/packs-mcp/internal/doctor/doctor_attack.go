@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -55,15 +56,15 @@ type lackingLevel struct {
 // of it.
 func (a *app) attack(ctx context.Context, asJSON bool) error {
 	d, err := drill.Run(ctx, drill.Options{Environ: a.Environ, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
+	if d == nil {
 		return err
 	}
 	out := attackedOf(d)
 	out.Version, out.System = a.Version, runtime.GOOS+"/"+runtime.GOARCH
 	if asJSON {
-		err = cli.PrintJSON(a.Stdout, out)
+		err = errors.Join(cli.PrintJSON(a.Stdout, out), err)
 	} else {
-		err = printAttack(a.Stdout, out)
+		err = errors.Join(printAttack(a.Stdout, out), err)
 	}
 	if err == nil && !out.OK {
 		err = cli.ErrSaid
