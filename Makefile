@@ -44,7 +44,7 @@ test:
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
 COMPUTES := fmt tidy shell vet staticcheck lint vuln cross
-WAITS    := docker fresh e2e conformance
+WAITS    := docker fresh wine e2e conformance
 
 check:
 	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz

@@ -205,9 +205,13 @@ func TestServe(t *testing.T) {
 	}
 	c.End()
 
+	wants(t, "audit verify", says(t, w, 0, "audit", "verify"), "ok: 9 entries")
 	var events []audit.Event
-	for _, e := range w.Entries() {
-		events = append(events, e.Event)
+	for line, err := range audit.Read(filepath.Join(w.Home, "audit.jsonl")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, line.Entry.Event)
 	}
 	want := []audit.Event{
 		audit.EventServerStart, audit.EventDecision, audit.EventDecision, audit.EventDecision, audit.EventDecision,
