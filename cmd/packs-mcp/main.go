@@ -19,7 +19,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == drill.Arg { // a program that doctor --attack has confined
-		os.Exit(drill.Main(os.Stdout, os.Args[2:]))
+		os.Exit(drill.Main(os.Stdin, os.Stdout, os.Args[2:]))
 	}
 	collectLater(os.Getenv("GOGC"), time.Now())
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}

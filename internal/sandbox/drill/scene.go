@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -111,10 +112,7 @@ type scene struct {
 
 func (s *stage) scene(name string) (*scene, error) {
 	in := func(path string) string { return filepath.Join(s.dir, name, path) }
-	c := &scene{home: in("home"), outside: in("outside"), pack: in("pack"), workspace: in("ws"), names: map[string]string{}}
-	for name, value := range s.names {
-		c.names[name] = value
-	}
+	c := &scene{home: in("home"), outside: in("outside"), pack: in("pack"), workspace: in("ws"), names: maps.Clone(s.names)}
 	key := filepath.Join(c.home, ".ssh", "id_rsa")
 	c.names["home"], c.names["secret"], c.names["outside"], c.names["pack"], c.names["ws"] = c.home, key, c.outside, c.pack, c.workspace
 	for file, text := range map[string]string{
@@ -130,15 +128,14 @@ func (s *stage) scene(name string) (*scene, error) {
 // fill puts what was made in place of the names in braces, and reports whether all
 // of it is there.
 func (c *scene) fill(op []string) (filled []string, complete bool) {
-	var pairs []string
-	for name, value := range c.names {
-		pairs = append(pairs, "{"+name+"}", value)
-	}
-	r := strings.NewReplacer(pairs...)
 	complete = true
 	for _, arg := range op {
-		arg = r.Replace(arg)
-		complete = complete && !strings.Contains(arg, "{")
+		if before, rest, found := strings.Cut(arg, "{"); found {
+			name, after, _ := strings.Cut(rest, "}")
+			value, made := c.names[name]
+			complete = complete && made
+			arg = before + value + after
+		}
 		filled = append(filled, arg)
 	}
 	return filled, complete

@@ -25,13 +25,13 @@ type report struct {
 
 // Main tries the operation that args name, prints a report, and returns an exit
 // status. Some operations are for what others start, and print nothing.
-func Main(out io.Writer, args []string) int {
+func Main(in io.Reader, out io.Writer, args []string) int {
 	if len(args) == 0 {
 		return 2
 	}
 	switch args[0] {
 	case opWait: // to be one process more, until the other end of the pipe is closed
-		_, _ = os.Stdin.Read(make([]byte, 1))
+		_, _ = in.Read(make([]byte, 1))
 		return 0
 	case opLinger:
 		return linger(args[1:])

@@ -49,7 +49,7 @@ func main() {
 	}
 	name, args := os.Args[1], os.Args[2:]
 	if name == drill.Arg { // an operation of the program itself
-		os.Exit(drill.Main(os.Stdout, args))
+		os.Exit(drill.Main(os.Stdin, os.Stdout, args))
 	}
 	if do, ok := behaviours()[name]; ok {
 		os.Exit(do(args))

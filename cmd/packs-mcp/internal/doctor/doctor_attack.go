@@ -100,7 +100,7 @@ func attackedOf(d *drill.Drill) *attacked {
 			})
 		}
 		bad += level.Bad
-		out.OK = out.OK || l.Level > sandbox.LevelNone
+		out.OK = out.OK || l.Level > sandbox.LevelNone && level.Refused > 0
 		out.Levels = append(out.Levels, level)
 	}
 	out.OK = out.OK && bad == 0

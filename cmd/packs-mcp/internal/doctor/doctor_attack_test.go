@@ -30,7 +30,8 @@ func TestAttackFails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.attempt.Row = row
-			a := attackedOf(&drill.Drill{Levels: []drill.Level{{Level: sandbox.LevelFull, Tries: []drill.Attempt{tt.attempt}}}})
+			other := drill.Attempt{Row: drill.Row{Part: "Files", Does: "list a folder"}, Expect: drill.Refused, Outcome: "EACCES"}
+			a := attackedOf(&drill.Drill{Levels: []drill.Level{{Level: sandbox.LevelFull, Tries: []drill.Attempt{other, tt.attempt}}}})
 			if a.OK != tt.ok {
 				t.Errorf("OK = %v, want %v", a.OK, tt.ok)
 			}
@@ -45,5 +46,17 @@ func TestAttackFails(t *testing.T) {
 				t.Errorf("it says that all is well: %v, want %v:\n%s", all, tt.ok, &out)
 			}
 		})
+	}
+}
+
+// Where nothing was refused since nothing was tried, nothing is shown.
+func TestAttackOfNothing(t *testing.T) {
+	for _, l := range []drill.Level{
+		{Level: sandbox.LevelNone, Tries: []drill.Attempt{{Expect: drill.Refused, Outcome: "not there"}}},
+		{Level: sandbox.LevelFull, Tries: []drill.Attempt{{Expect: drill.Absent}, {Expect: drill.Works, Outcome: "ok"}}},
+	} {
+		if a := attackedOf(&drill.Drill{Levels: []drill.Level{l}}); a.OK {
+			t.Errorf("level %s: OK, want not", l.Level)
+		}
 	}
 }
