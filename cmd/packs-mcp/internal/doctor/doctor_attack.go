@@ -174,8 +174,11 @@ func happened(t *try) string {
 // verdict sums a level up.
 func verdict(l *attackedLevel) string {
 	text := fmt.Sprintf("At level %s, everything that must be refused was refused (%s).", l.Level, diag.Count(l.Refused, "attempt"))
-	if l.Bad > 0 {
+	switch {
+	case l.Bad > 0:
 		text = fmt.Sprintf("At level %s, %s ended as it must not. Do not run packs here that you do not trust, and report it.", l.Level, diag.Count(l.Bad, "attempt"))
+	case l.Refused == 0:
+		text = fmt.Sprintf("At level %s, nothing could be tried that must be refused.", l.Level)
 	}
 	if l.Untested > 0 {
 		text += fmt.Sprintf(" Of %d we do not know whether the sandbox refused them: they do not work unconfined here either.", l.Untested)
