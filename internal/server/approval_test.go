@@ -412,7 +412,7 @@ description: Triage incidents.
 `
 	w := newWorld(t, tree, func(s *setup) {
 		s.server.Private, s.server.Project = []string{keys}, project
-		s.server.Grants = []Grant{{Pack: "*", Tool: "*", Read: []string{keys, project}}}
+		s.server.Openings = []Opening{{Pack: "*", Tool: "*", Read: []string{keys, project}}}
 	})
 	w.answer = decide("once")
 	w.initialize()

@@ -46,6 +46,7 @@ type call struct {
 	caller  gate.Caller
 	catalog *packs.Catalog // the one this call keeps
 	args    json.RawMessage
+	parsed  *gate.Arguments // see arguments
 	meta    *mcp.Meta
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
@@ -83,6 +84,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	tool := s.base[plainName(req.Params.Name)]
 	if tool == nil {
 		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
+	}
+	if m := req.Params.Meta; m != nil {
+		if skill, ok := m.AdditionalFields[skillKey].(skillCall); ok {
+			tool = openSkillTool(skill)
+		}
 	}
 	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
@@ -219,7 +225,7 @@ func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*act
 // is no longer there, or never was. Whatever the answer says is worth nothing.
 // It returns the denial.
 func (s *Server) refuse(c *call, answer *gate.Answer) error {
-	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args}
+	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.arguments(c.args)}
 	err := s.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
 	s.logger.Debug("an answer was refused", "call", c.id, "err", err)
 	return err
@@ -278,6 +284,15 @@ func rawArguments(req mcp.CallToolRequest) (json.RawMessage, error) {
 		return nil, failf(codeInvalidArguments, "", "the arguments are not JSON")
 	}
 	return raw, nil
+}
+
+// arguments returns raw, which is the call's arguments or those within them, as the
+// gate gets them. They are parsed once, however often the call is prepared.
+func (c *call) arguments(raw json.RawMessage) *gate.Arguments {
+	if c.parsed == nil || !bytes.Equal(c.parsed.Raw(), raw) {
+		c.parsed = gate.ParseArguments(raw)
+	}
+	return c.parsed
 }
 
 // decode reads the arguments of a base tool into v, which has a field for each

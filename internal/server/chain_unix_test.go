@@ -101,7 +101,7 @@ func TestAnotherProgramOnTheRunsPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHouse(t)
-	w := deployWorld(t, h.lives(Grant{Pack: "acme/deploy", Kinds: []string{"exec"}, Env: []string{"PATH"}}), func(s *setup) {
+	w := deployWorld(t, h.lives(Opening{Pack: "acme/deploy", Kinds: []string{"exec"}, Env: []string{"PATH"}}), func(s *setup) {
 		s.server.Environ = append(s.server.Environ, "PATH="+open+":"+bin+":"+os.Getenv("PATH"))
 	})
 	asked := len(w.asked)

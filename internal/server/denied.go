@@ -6,13 +6,11 @@ package server
 import (
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // deniedIn returns why the command of one call, with everything filled in, cannot run:
 // it names a denied file of the pack. It is nil when it names none.
-func deniedIn(tree *packfs.Tree, pack *packs.Pack, c *sandbox.Command) error {
-	return pack.DeniedIn(tree, c.Dir, slices.Concat(programFiles(c.Program), []string{c.Program.Resolved}, c.Args, c.Env))
+func deniedIn(of *planCall, c *sandbox.Command) error {
+	return of.Pack.DeniedIn(of.Tree, c.Dir, slices.Concat(programFiles(c.Program), []string{c.Program.Resolved}, c.Args, c.Env))
 }

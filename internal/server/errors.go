@@ -99,7 +99,7 @@ func known(err error) *toolError {
 	if e, ok := errors.AsType[*toolError](err); ok {
 		return e
 	}
-	for _, f := range []func(error) *toolError{explainGate, explainPacks, explainTools, explainSandbox} {
+	for _, f := range []func(error) *toolError{explainGate, explainPacks, explainTools, explainPlan, explainSandbox} {
 		if e := f(err); e != nil {
 			return e
 		}
@@ -229,6 +229,39 @@ func contextHint(e *tools.MissingContextError) string {
 		named[i] = strconv.Quote(safetext.Line(p))
 	}
 	return fmt.Sprintf("Ask the user for it and pass it as %s, or %s", strings.Join(named, ", "), set)
+}
+
+// explainPlan explains why a run cannot be planned.
+func explainPlan(err error) *toolError {
+	if e, ok := errors.AsType[*folderError](err); ok {
+		return failf(codePathDenied, folderHint(e.Problem), "%v", e)
+	}
+	if e, ok := errors.AsType[*foreignError](err); ok {
+		switch {
+		case e.Other == "":
+			return failf(codeNotAttached, "Go on without it.", "%v", e)
+		case !e.Attached:
+			return failf(codeNotAttached, "Do without it, or tell the user what you wanted it for: they can attach the pack, and it then has calls of its own.", "%v", e)
+		}
+		return failf(codePathDenied, fmt.Sprintf("Call again with pack_id %q: what belongs to that pack runs as that pack's own.", e.Other), "%v", e)
+	}
+	if errors.Is(err, errManyInputs) {
+		return failf(codeTooLarge, "Name fewer or smaller files.",
+			"the arguments name more than %d files, or more than %d bytes in them, which is more than can be approved", maxInputs, maxInputBytes)
+	}
+	return nil
+}
+
+func folderHint(p folderProblem) string {
+	switch p {
+	case folderHoldsHome:
+		return "Tell the user to move the pack into a folder of its own."
+	case folderHoldsPrivate:
+		return "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it, or to keep the configuration with its tokens elsewhere."
+	case folderUnusable:
+		return "Tell the user; the folder is gone or cannot be read."
+	}
+	return "Name a folder inside the workspace, the project or the pack."
 }
 
 func explainSandbox(err error) *toolError {

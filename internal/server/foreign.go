@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,19 +16,13 @@ import (
 
 // An owner finds the packs that files belong to.
 type owner struct {
-	server *Server
-	own    *packs.Pack
-	all    []*packs.Pack
-	byDir  map[string][]*packs.Pack // :: folder in lower case → packs
+	own   *packs.Pack
+	hides func(*packs.Pack) bool
+	all   []*packs.Pack
+	byDir map[string][]*packs.Pack // :: folder in lower case → packs
 }
 
-func (s *Server) owner(c *call, own *packs.Pack) *owner {
-	o := &owner{server: s, own: own}
-	if c.catalog != nil {
-		o.all = c.catalog.All()
-	}
-	return o
-}
+func (c *planCall) owner() *owner { return &owner{own: c.Pack, hides: c.Hides, all: c.All} }
 
 // index makes byDir, which most calls can do without.
 func (o *owner) index() {
@@ -89,17 +82,15 @@ func sameFolder(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// denial says what to do instead of reaching into another pack.
+// denial is the error for a path that is in another pack.
 func (o *owner) denial(path string, p *packs.Pack) error {
 	switch {
-	case o.server.hides(p):
-		return failf(codeNotAttached, "Go on without it.", "%q belongs to a pack that cannot be used", path)
+	case o.hides != nil && o.hides(p):
+		return &foreignError{Path: path, Own: o.own.ID}
 	case !p.Valid || !p.Attached || p.ShadowedBy != "":
-		return failf(codeNotAttached, "Do without it, or tell the user what you wanted it for: they can attach the pack, and it then has calls of its own.",
-			"%q belongs to pack %q, which is not attached, and not to pack %q", path, p.ID, o.own.ID)
+		return &foreignError{Path: path, Own: o.own.ID, Other: p.ID}
 	}
-	return failf(codePathDenied, fmt.Sprintf("Call again with pack_id %q: what belongs to that pack runs as that pack's own.", p.ID),
-		"%q belongs to pack %q, and not to pack %q", path, p.ID, o.own.ID)
+	return &foreignError{Path: path, Own: o.own.ID, Other: p.ID, Attached: true}
 }
 
 // looksLikePack returns the folder around path that looks like a pack and is

@@ -80,7 +80,7 @@ eval "$1"
 				before := files(t, watched...)
 				w := newWorld(t, tree, box, func(s *setup) {
 					s.server.Project = at("src/project")
-					s.server.Grants = []Grant{{Pack: "acme/git", Tool: "sh", Git: git, Write: []string{at("src"), at("own"), at("bare.git"), at("hooked/.git/hooks")}}}
+					s.server.Openings = []Opening{{Pack: "acme/git", Tool: "sh", Git: git, Write: []string{at("src"), at("own"), at("bare.git"), at("hooked/.git/hooks")}}}
 				})
 				w.answer = decide("once")
 				w.initialize()

@@ -126,8 +126,8 @@ eval "$1"
 			}
 			return strings.TrimSpace(string(head))
 		}
-		world := func(t *testing.T, grants ...Grant) *world {
-			w := newWorld(t, tree, box, func(s *setup) { s.server.Project, s.server.Grants = project, grants })
+		world := func(t *testing.T, grants ...Opening) *world {
+			w := newWorld(t, tree, box, func(s *setup) { s.server.Project, s.server.Openings = project, grants })
 			w.answer = decide("once")
 			w.initialize()
 			w.enable("git")
@@ -151,7 +151,7 @@ eval "$1"
 			}
 		})
 		t.Run(name+" with git: write", func(t *testing.T) {
-			w := world(t, Grant{Pack: "acme/git", Tool: "sh", Git: true})
+			w := world(t, Opening{Pack: "acme/git", Tool: "sh", Git: true})
 			got := w.ok("git__sh", map[string]any{"script": commit + "\n" + look + `
 				printf '#!/bin/sh\ntouch /tmp/x\n' >"$(git rev-parse --git-common-dir)/hooks/pre-commit"
 				git config core.fsmonitor /tmp/evil`})

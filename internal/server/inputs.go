@@ -64,8 +64,8 @@ type inputFinder struct {
 }
 
 // ownInputs are the inputs of a command that the model wrote itself.
-func (s *Server) ownInputs(c *call, pack *packs.Pack, may *permissions, command *sandbox.Command) (inputs, error) {
-	f := s.inputFinder(c, pack, may, command)
+func (p *planner) ownInputs(c *planCall, may *permissions, command *sandbox.Command) (inputs, error) {
+	f := p.inputFinder(c, may, command)
 	texts := slices.Clone(command.Args)
 	for _, kv := range may.env {
 		_, value, _ := strings.Cut(kv, "=")
@@ -77,15 +77,15 @@ func (s *Server) ownInputs(c *call, pack *packs.Pack, may *permissions, command 
 	if isPlain(command.Program) {
 		return f.inputs, nil
 	}
-	f.bind(s.readable(pack, may, command, f))
+	f.bind(p.readable(may, command, f))
 	return f.inputs, nil
 }
 
 // toolInputs are the inputs of a declared tool: what its command names by itself
 // and by the user's context. What a caller passes is covered by "any valid
 // arguments", and the folders that the question names are what the tool is for.
-func (s *Server) toolInputs(c *call, pack *packs.Pack, may *permissions, command *sandbox.Command, inv *tools.Invocation) (inputs, error) {
-	f := s.inputFinder(c, pack, may, command)
+func (p *planner) toolInputs(c *planCall, may *permissions, command *sandbox.Command, inv *tools.Invocation) (inputs, error) {
+	f := p.inputFinder(c, may, command)
 	if err := f.find(slices.Concat(inv.Fixed, interpreterArgs(command))); err != nil {
 		return inputs{}, err
 	}
@@ -97,9 +97,9 @@ func (s *Server) toolInputs(c *call, pack *packs.Pack, may *permissions, command
 	return f.inputs, nil
 }
 
-func (s *Server) inputFinder(c *call, pack *packs.Pack, may *permissions, command *sandbox.Command) *inputFinder {
+func (p *planner) inputFinder(c *planCall, may *permissions, command *sandbox.Command) *inputFinder {
 	f := &inputFinder{
-		pack: pack, owner: s.owner(c, pack), dir: command.Dir, room: maxInputBytes,
+		pack: c.Pack, owner: c.owner(), dir: command.Dir, room: maxInputBytes,
 		shown: append(may.folders(), command.Dir),
 	}
 	for _, path := range programFiles(command.Program) {
@@ -253,8 +253,7 @@ func (f *inputFinder) add(path string, whole bool) error {
 			f.only("its arguments may name more files than can be approved")
 			return nil
 		}
-		return failf(codeTooLarge, "Name fewer or smaller files.",
-			"the arguments name more than %d files, or more than %d bytes in them, which is more than can be approved", maxInputs, maxInputBytes)
+		return errManyInputs
 	}
 	f.room -= size
 	f.files = append(f.files, gate.File{Path: resolved, Digest: digest})
@@ -271,7 +270,7 @@ func (f *inputFinder) bound(path string) bool {
 // readable are the folders that a command can read code from, and that are not
 // bound already: those of its policy, those that its arguments name or that have
 // a file they name, and installations in the project.
-func (s *Server) readable(pack *packs.Pack, may *permissions, command *sandbox.Command, f *inputFinder) []string {
+func (p *planner) readable(may *permissions, command *sandbox.Command, f *inputFinder) []string {
 	all := slices.Concat(may.folders(), []string{command.Dir}, f.folders)
 	for _, file := range f.files {
 		all = append(all, filepath.Dir(file.Path))
@@ -282,7 +281,7 @@ func (s *Server) readable(pack *packs.Pack, may *permissions, command *sandbox.C
 		}
 	}
 	for _, path := range command.Program.Needs {
-		if s.opts.Project != "" && within(path, withoutLinks(s.opts.Project)) {
+		if p.opts.Project != "" && within(path, withoutLinks(p.opts.Project)) {
 			all = append(all, path)
 		}
 	}

@@ -28,7 +28,7 @@ func TestInputs(t *testing.T) {
 	if err := os.Symlink(filepath.Join(root, "other.txt"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{}
+	p, of := new(planner), &planCall{Pack: &packs.Pack{Dir: pack}}
 	for _, c := range []struct {
 		args []string
 		want []string // below root
@@ -39,7 +39,7 @@ func TestInputs(t *testing.T) {
 		{[]string{"link"}, []string{"other.txt"}},
 		{[]string{"../pack/run.sh", "sub", "", "=", "none.txt", "/etc/passwd", "/proc/self/environ", "/dev/null"}, nil},
 	} {
-		files, err := s.ownInputs(&call{}, &packs.Pack{Dir: pack}, &permissions{}, &sandbox.Command{Dir: dir, Args: c.args})
+		files, err := p.ownInputs(of, &permissions{}, &sandbox.Command{Dir: dir, Args: c.args})
 		var got []string
 		for _, f := range files.files {
 			rel, _ := filepath.Rel(root, f.Path)
@@ -60,7 +60,7 @@ func TestInputs(t *testing.T) {
 		}
 		many = append(many, name)
 	}
-	if _, err := s.ownInputs(&call{}, &packs.Pack{Dir: pack}, &permissions{}, &sandbox.Command{Dir: dir, Args: many}); err == nil {
+	if _, err := p.ownInputs(of, &permissions{}, &sandbox.Command{Dir: dir, Args: many}); err == nil {
 		t.Errorf("inputs of %d files = nil, want an error", len(many))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -27,53 +26,53 @@ type permissions struct {
 // permissions finds out what a run may touch: its pack, the workspace, the
 // folder it runs in, which it may change unless it says that it only reads, and
 // what the user grants it. What of that is the user's is changed in layers.
-func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kind gate.Kind, tool, dir string, p tools.Policy) (*permissions, error) {
-	if holdsHome(s.homes, pack.Dir) {
-		return nil, failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
-			"the folder of pack %q holds the user's whole home folder, so no program may read it", pack.ID)
+func (p *planner) permissions(ctx context.Context, c *planCall, kind gate.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
+	pack := c.Pack
+	if holdsHome(p.homes, pack.Dir) {
+		return nil, &folderError{Folder: pack.Dir, Pack: pack.ID, Problem: folderHoldsHome}
 	}
-	for what, folder := range map[string]string{"folder": dir, "pack's folder": pack.Dir} {
-		if s.holdsPrivate(folder) {
-			return nil, failf(codePathDenied, "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it, or to keep the configuration with its tokens elsewhere.",
-				"the %s %q holds keys or tokens of packs-mcp itself, so no program may read it", what, folder)
-		}
+	switch {
+	case p.holdsPrivate(dir):
+		return nil, &folderError{Folder: dir, Problem: folderHoldsPrivate}
+	case p.holdsPrivate(pack.Dir):
+		return nil, &folderError{Folder: pack.Dir, Pack: pack.ID, Problem: folderHoldsPrivate}
 	}
-	limits := s.limits.Run
-	if p.Timeout > 0 {
-		limits.Timeout = p.Timeout
+	limits := p.limits
+	if policy.Timeout > 0 {
+		limits.Timeout = policy.Timeout
 	}
-	limits.Timeout = min(limits.Timeout, s.limits.TimeoutMax)
-	limits.CPU = cmp.Or(s.cpu, limits.Timeout)
+	limits.Timeout = min(limits.Timeout, p.opts.TimeoutMax)
+	limits.CPU = cmp.Or(p.opts.Limits.CPU, limits.Timeout)
 	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
-	if c.in().ownFolder {
-		m.policy.Writable = []string{c.in().workspace} // made for this chat, and nobody else's
+	if c.OwnFolder {
+		m.policy.Writable = []string{c.Workspace} // made for this chat, and nobody else's
 		m.policy.Private = m.policy.Writable
 	} else {
-		m.changes = []string{c.in().workspace}
+		m.changes = []string{c.Workspace}
 	}
 	// An unknown word is no network, the zero value.
-	m.policy.Network, _ = sandbox.ParseNetwork(string(p.Network))
+	m.policy.Network, _ = sandbox.ParseNetwork(string(policy.Network))
 
-	elsewhere := !within(dir, pack.Dir) && !within(dir, c.in().workspace)
+	elsewhere := !within(dir, pack.Dir) && !within(dir, c.Workspace)
 	if elsewhere {
-		m.project = s.opts.Project
+		m.project = p.opts.Project
 		// A tool's own placeholders may choose the folder.
-		if p.ReadOnly {
+		if policy.ReadOnly {
 			m.policy.ReadOnly = append(m.policy.ReadOnly, dir)
 		} else {
 			m.changes = append(m.changes, dir)
 		}
 	}
-	m.policy.Review = p.Review
-	s.grant(m, pack, kind, tool)
-	m.policy.Layers = s.opts.Gate.Layers(ctx, m.changes)
+	m.policy.Review = policy.Review
+	p.grant(m, pack, kind, tool)
+	m.policy.Layers = p.opts.Layers(ctx, m.changes)
 	for i := range m.policy.Layers {
 		l := &m.policy.Layers[i]
 		// A granted folder is another repository's, or has some in it.
-		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.in().workspace)}, l.Folder)
+		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.Workspace)}, l.Folder)
 	}
 	if elsewhere {
-		s.outerGit(ctx, m, dir, p.ReadOnly)
+		p.outerGit(ctx, m, dir, policy.ReadOnly)
 	}
 	return m, nil
 }
@@ -81,9 +80,9 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kin
 // outerGit adds the folder outside of a worktree or a submodule that git needs. It is
 // read-only unless commits may come back and the folder can be seen at its own
 // path while it is changed, since git's files name each other by path.
-func (s *Server) outerGit(ctx context.Context, m *permissions, dir string, readOnly bool) {
+func (p *planner) outerGit(ctx context.Context, m *permissions, dir string, readOnly bool) {
 	outer, git := outerGit(dir)
-	if outer == "" || within(outer, dir) || s.holdsPrivate(outer) || holdsHome(s.homes, outer) {
+	if outer == "" || within(outer, dir) || p.holdsPrivate(outer) || holdsHome(p.homes, outer) {
 		return
 	}
 	// No layer is in another.
@@ -92,7 +91,7 @@ func (s *Server) outerGit(ctx context.Context, m *permissions, dir string, readO
 		m.leaveOut("git: write", "does not hold for "+safetext.Quote(outer)+", the project's git folder: it is in a folder that is granted as a whole, and stays as it is")
 	}
 	if m.policy.GitWrite && !readOnly && apart {
-		if l := s.opts.Gate.Layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {
+		if l := p.opts.Layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {
 			l[0].Git = git
 			m.policy.Layers = append(m.policy.Layers, l[0])
 			slices.SortFunc(m.policy.Layers, func(a, b sandbox.Layer) int { return strings.Compare(a.Folder, b.Folder) })
@@ -171,9 +170,6 @@ func holdsHome(homes []string, dir string) bool {
 	dir = filepath.Clean(dir)
 	return filepath.Dir(dir) == dir || slices.ContainsFunc(homes, func(home string) bool { return within(home, dir) })
 }
-
-// environ is the value of one of the server's own environment variables.
-func (s *Server) environ(name string) string { return variable(s.opts.Environ, name) }
 
 // variable is the value of a variable, empty when there is none.
 func variable(environ []string, name string) string {

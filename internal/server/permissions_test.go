@@ -78,12 +78,12 @@ func (h house) in(elems ...string) string {
 }
 
 // lives has the server started by whoever lives there.
-func (h house) lives(grants ...Grant) option {
+func (h house) lives(grants ...Opening) option {
 	return func(s *setup) {
 		s.server.Environ = []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "GITHUB_TOKEN=hunter2+and/more?", "STAGE=user's", "LD_DEBUG_OUTPUT=granted",
 		}
-		s.server.Project, s.server.Grants = h.project, grants
+		s.server.Project, s.server.Openings = h.project, grants
 	}
 }
 
@@ -103,9 +103,9 @@ func (w *world) lastQuestion() string { return w.asked[len(w.asked)-1] }
 func TestGrantedVariables(t *testing.T) {
 	h := newHouse(t)
 	w := deployWorld(t, h.lives(
-		Grant{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "GH_HOST"}},
-		Grant{Pack: "*", Tool: "sh", Env: []string{"STAGE", "LD_DEBUG_OUTPUT", "GITHUB_TOKEN"}},
-		Grant{Pack: "other", Tool: "*", Env: []string{"PATH"}},
+		Opening{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "GH_HOST"}},
+		Opening{Pack: "*", Tool: "sh", Env: []string{"STAGE", "LD_DEBUG_OUTPUT", "GITHUB_TOKEN"}},
+		Opening{Pack: "other", Tool: "*", Env: []string{"PATH"}},
 	))
 	got := w.ok("deploy__sh", map[string]any{"script": `
 		[ "$GITHUB_TOKEN" = "$(printf 'hun%s+and/more?' ter2)" ] && echo same
@@ -151,7 +151,7 @@ func TestGrantedVariables(t *testing.T) {
 	if got["stdout"] != "unset\n" {
 		t.Errorf("STAGE of another tool = %q, want it unset", got["stdout"])
 	}
-	w = deployWorld(t, h.lives(Grant{Pack: "acme/deploy", Tool: "*", Kinds: []string{"exec"}, Env: []string{"STAGE"}}))
+	w = deployWorld(t, h.lives(Opening{Pack: "acme/deploy", Tool: "*", Kinds: []string{"exec"}, Env: []string{"STAGE"}}))
 	got = w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "acme/deploy", "command": "printenv", "args": []string{"STAGE"}})
 	if got["stdout"] != "[redacted]\n" || !says(w.lastQuestion(), "STAGE (yours") {
 		t.Errorf("printenv = %v, want the granted value taken out\n%s", got, w.lastQuestion())
@@ -166,7 +166,7 @@ func TestGrantedVariables(t *testing.T) {
 // nothing.
 func TestGrantsAreForTrustedPacks(t *testing.T) {
 	h := newHouse(t)
-	grant := Grant{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.in(".config", "gh")}, Home: true}
+	grant := Opening{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.in(".config", "gh")}, Home: true}
 	w := deployWorld(t, h.lives(grant), func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted })
 	got := w.ok("deploy__sh", map[string]any{"script": `echo "${GITHUB_TOKEN-unset}" "$HOME"`})
 	if want := "unset " + workspaceOf(t, w) + "\n"; got["stdout"] != want {
@@ -194,7 +194,7 @@ func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions
 	if dir == "" {
 		dir = ch.workspace
 	}
-	m, err := w.srv.permissions(t.Context(), c, pack, gate.KindRun, tool, dir, p)
+	m, err := w.srv.planner.permissions(t.Context(), w.srv.planned(c, pack), gate.KindRun, tool, dir, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,14 +223,14 @@ func TestGrantedFolders(t *testing.T) {
 	own := h.in("own", "state")
 	plant(t, own, "-- attached.json --\n")
 	w := newWorld(t, deploy, h.lives(
-		Grant{Pack: "acme/deploy", Tool: "sh", Read: []string{
+		Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{
 			h.in(".config", "gh"), h.in(".gitconfig"), h.in("nothing"), h.in("cache"), h.in("own"),
 			h.in("root"), h.in("up"), h.in("dangling"), h.in("me"), h.in("loop"), fifo,
 		}, Home: true},
-		Grant{Pack: "acme/deploy", Tool: "sh", Write: []string{
+		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{
 			h.in("cache"), h.in(".config", "linked"), h.in("dotfiles", "gitconfig"), h.in("own"), own, filepath.Join(own, ".."), h.in("log"),
 		}},
-		Grant{Pack: "acme/deploy", Tool: "other", Read: []string{h.in(".ssh")}},
+		Opening{Pack: "acme/deploy", Tool: "other", Read: []string{h.in(".ssh")}},
 	), func(s *setup) {
 		plant(t, h.home, "-- log/audit.jsonl --\n")
 		s.server.Own, s.server.AuditLog = []string{own}, h.in("log", "audit.jsonl")
@@ -275,8 +275,8 @@ func TestLayered(t *testing.T) {
 	h := newHouse(t)
 	plant(t, h.project, "-- file --\n")
 	w := newWorld(t, deploy, h.lives(
-		Grant{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", "docs")}},
-		Grant{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}, Git: true},
+		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", "docs")}},
+		Opening{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}, Git: true},
 	))
 	for _, c := range []struct {
 		name, tool, dir string
@@ -318,7 +318,7 @@ func TestLayered(t *testing.T) {
 		w := newWorld(t, deploy, func(s *setup) { s.server.Project = s.packs.Roots[0].Dir })
 		// In the pack, and in a folder of it, nothing may be written.
 		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
-			m := w.may(t, "x", filepath.Join(w.srv.opts.Project, dir), tools.Policy{})
+			m := w.may(t, "x", filepath.Join(w.srv.planner.opts.Project, dir), tools.Policy{})
 			if len(m.policy.Writable)+len(m.policy.Layers) > 0 {
 				t.Errorf("in %s: may change %q and %+v", dir, m.policy.Writable, m.policy.Layers)
 			}
@@ -492,7 +492,7 @@ func TestConfinedRuns(t *testing.T) {
 			box := confined(t, level)
 			h := newHouse(t)
 			w := deployWorld(t, box, h.lives(
-				Grant{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}, Write: []string{h.in("cache")}, Home: true},
+				Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}, Write: []string{h.in("cache")}, Home: true},
 			))
 			got := w.ok("deploy__sh", map[string]any{"script": `
 				cat ~/.config/gh/hosts.yml
@@ -551,14 +551,14 @@ func TestReviewAll(t *testing.T) {
 	const policy = `"args": ["{{script}}"], "cwd": "project"}}`
 	for name, c := range map[string]struct {
 		tree  string
-		grant Grant
+		grant Opening
 		trust packs.Trust
 		held  bool
 	}{
-		"nobody":                 {deploy, Grant{Pack: "other", Tool: "*", Review: true}, packs.TrustUser, false},
-		"the tool":               {strings.Replace(deploy, policy, policy[:len(policy)-1]+`, "policy": {"review": "all"}}`, 1), Grant{}, packs.TrustUser, true},
-		"the user":               {deploy, Grant{Pack: "acme/*", Tool: "in_project", Review: true, Git: true}, packs.TrustUser, true},
-		"the user, not trusting": {deploy, Grant{Pack: "*", Tool: "*", Review: true}, packs.TrustUntrusted, true},
+		"nobody":                 {deploy, Opening{Pack: "other", Tool: "*", Review: true}, packs.TrustUser, false},
+		"the tool":               {strings.Replace(deploy, policy, policy[:len(policy)-1]+`, "policy": {"review": "all"}}`, 1), Opening{}, packs.TrustUser, true},
+		"the user":               {deploy, Opening{Pack: "acme/*", Tool: "in_project", Review: true, Git: true}, packs.TrustUser, true},
+		"the user, not trusting": {deploy, Opening{Pack: "*", Tool: "*", Review: true}, packs.TrustUntrusted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -99,8 +100,7 @@ type run struct {
 	pack    *packs.Pack
 	output  tools.Output
 	allows  func(code int) bool
-	secrets []string // values that must not be in the result
-	hidden  []string // how they may be spelled
+	secrets *redact.Secrets // that must not be in the result
 }
 
 // running is what a client is told while its program runs.
@@ -135,7 +135,7 @@ func (r *run) action(req gate.Request) *action {
 		}
 		defer done()
 		progress = r.server.telling(ctx, r.call, running)
-		permit.Hide(newLogRedactor(r.secrets).text)
+		permit.Hide(r.secrets.Logged)
 		permit.Waiting(func(h changes.Holder) (over func()) { return r.waits(progress, permit.RunID(), h) })
 		result, err := permit.Run(ctx)
 		progress.stop()
@@ -176,9 +176,8 @@ func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *r
 		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.in().handle,
 		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
 	}
-	r.hidden = variants(r.secrets)
 	shown := func(c sandbox.Capture) *string {
-		text := r.clean(string(whole(c, r.hidden).Bytes()))
+		text := r.clean(string(r.uncut(c).Bytes()))
 		return &text
 	}
 	if r.output.Merged {
@@ -211,7 +210,7 @@ func (e *runEnvelope) fail(cause *toolError, markdown bool) {
 func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limits) {
 	raw, isWhole := stdout.All()
 	if !isWhole {
-		raw = whole(stdout, r.hidden).Bytes()
+		raw = r.uncut(stdout).Bytes()
 	}
 	out, err := r.output.Apply(string(raw), isWhole, e.OK)
 	if err != nil {
@@ -248,8 +247,17 @@ func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limi
 // formats reports whether the tool says how its output is to be shown.
 func (r *run) formats() bool { return r.output.ExtractField != "" || r.output.Template != "" }
 
+// uncut returns c without the parts of secrets that the gap between its head and
+// its tail cuts in two.
+func (r *run) uncut(c sandbox.Capture) sandbox.Capture {
+	if c.Truncated() {
+		c.Head, c.Tail = r.secrets.HideCut(c.Head, c.Tail)
+	}
+	return c
+}
+
 // clean escapes what could deceive, and takes out secret values.
-func (r *run) clean(text string) string { return safetext.Text(hide(text, r.hidden)) }
+func (r *run) clean(text string) string { return safetext.Text(r.secrets.Hide(text)) }
 
 // cleanValue does the same for every string in a JSON value.
 func (r *run) cleanValue(v any) any {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 )
 
 const ourToken = `tok"en\of/ours-0123456789`
@@ -28,7 +30,7 @@ func TestTokensAreTakenOut(t *testing.T) {
 	for _, command := range []string{"cat", "base64"} {
 		got := w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": command, "args": []string{file}})
 		out, _ := got["stdout"].(string)
-		if !strings.Contains(out, redactedMark) || strings.Contains(out, ourToken) || strings.Contains(out, base64.StdEncoding.EncodeToString([]byte(ourToken))) {
+		if !strings.Contains(out, redact.Mark) || strings.Contains(out, ourToken) || strings.Contains(out, base64.StdEncoding.EncodeToString([]byte(ourToken))) {
 			t.Errorf("%s printed %q", command, out)
 		}
 	}
@@ -124,7 +126,7 @@ func TestPackWithTokensIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{config, filepath.Dir(config), w.root} {
-		if why := w.srv.refuses(w.lib.Catalog(t.Context()).ByID("triage"), withoutLinks(path), info, false); why == "" {
+		if why := w.srv.planner.refuses(w.lib.Catalog(t.Context()).ByID("triage"), withoutLinks(path), info, false); why == "" {
 			t.Errorf("a grant of %s is given", path)
 		}
 	}

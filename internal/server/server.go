@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -123,8 +122,8 @@ type Options struct {
 	Dir string
 	// Environ is the environment that a run's own is picked from.
 	Environ []string
-	// Grants are what the user's configuration opens to tools.
-	Grants []Grant
+	// Openings are what the user's configuration opens to tools.
+	Openings []Opening
 	// Own are the absolute files and folders that this program goes by: what may
 	// write there could change what is asked.
 	Own []string
@@ -167,15 +166,14 @@ type Server struct {
 	digests *packfs.DigestCache
 	trees   trees
 	files   *packs.ToolFiles
-	lookup  *program.Lookuper
-	cpu     time.Duration // of a run; 0: its timeout
+	planner *planner
 	every   time.Duration // see lookEvery; tests look more often
-	secrets []string      // tokens, and values in the server's environment that are secrets by their names
+	tokens  *redact.Secrets
+	secrets *redact.Secrets // tokens, and values in the server's environment that are secrets by their names
 	// progress is how often a client that wants to know is told what its call
 	// waits for.
 	progress time.Duration
 	info     mcp.Implementation
-	homes    []string // the user's home folder, as it is spelled and without links; empty: not known
 
 	claims claims // of runs
 	finder finder // of packs, by words
@@ -203,51 +201,29 @@ func New(o Options) (*Server, error) {
 	if o.Wait <= 0 {
 		o.Wait = 45 * time.Second
 	}
-	o.Own = slices.Clone(o.Own)
-	homes := homeFolders(o.Environ)
-	if o.Project != "" {
-		// The folder itself: a run is refused in one that a link leads to.
-		resolved, err := filepath.EvalSymlinks(o.Project)
-		if err != nil {
-			return nil, fmt.Errorf("finding the project: %w", err)
-		}
-		o.Project = resolved
-	}
-	for what, dir := range map[string]string{"project": o.Project, "workspace": o.Workspace} {
-		if dir != "" && holdsHome(homes, dir) {
-			return nil, fmt.Errorf("the %s %q holds your whole home folder, with keys and passwords; name a folder in it", what, dir)
-		}
-	}
-	if o.Workspace != "" && slices.ContainsFunc(o.Private, func(own string) bool { return within(own, withoutLinks(o.Workspace)) }) {
-		return nil, fmt.Errorf("the workspace %q holds packs-mcp's own keys or tokens; name another folder", o.Workspace)
-	}
-	for i, own := range o.Own {
-		o.Own[i] = withoutLinks(own)
-	}
-	o.Private = slices.Clone(o.Private)
-	for i, own := range o.Private {
-		o.Private[i] = withoutLinks(own)
-	}
-	if err := checkPrivate(o.Private); err != nil {
-		return nil, err
-	}
 	o.Tokens = slices.Clone(o.Tokens)
-	o.AuditLog = withoutLinks(o.AuditLog)
 	if o.Tools == nil {
 		o.Tools = packs.NewToolFiles(tools.Limits{}, o.Mode)
 	}
 	if o.Programs == nil {
 		o.Programs = new(program.Lookuper)
 	}
+	limits, secrets := o.Limits.withDefaults(), secretsOf(&o)
+	planner, err := newPlanner(planOptions{
+		Layers: o.Gate.Layers, Programs: o.Programs, Workspace: o.Workspace, Project: o.Project, Dir: o.Dir, Environ: o.Environ,
+		Openings: o.Openings, Own: o.Own, Private: o.Private, AuditLog: o.AuditLog, Mode: o.Mode, Context: o.Context,
+		Secrets: secrets, Limits: o.Limits.Run, TimeoutMax: limits.TimeoutMax,
+	})
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		opts: o, limits: o.Limits.withDefaults(), logger: o.Logger,
+		opts: o, limits: limits, logger: o.Logger, planner: planner,
 		base:     make(map[string]*baseTool),
 		digests:  new(packfs.DigestCache),
-		lookup:   o.Programs,
-		cpu:      o.Limits.Run.CPU,
-		homes:    homes,
 		files:    o.Tools,
-		secrets:  secretsOf(&o),
+		tokens:   redact.New(o.Tokens...),
+		secrets:  secrets,
 		progress: progressEvery,
 		info:     implementation(o.Version),
 		every:    lookEvery,

@@ -107,15 +107,15 @@ func TestExecFolders(t *testing.T) {
 // no name of a tool reaches the commands.
 func TestGrantCovers(t *testing.T) {
 	for _, tc := range []struct {
-		grant     Grant
+		grant     Opening
 		run, exec bool
 	}{
-		{Grant{Pack: "*", Tool: "*"}, true, false},
-		{Grant{Pack: "*", Tool: "exec_*"}, false, false},
-		{Grant{Pack: "*", Tool: "*", Kinds: []string{"run"}}, true, false},
-		{Grant{Pack: "*", Tool: "*", Kinds: []string{"exec"}}, false, true},
-		{Grant{Pack: "*", Tool: "*", Kinds: []string{"run", "exec"}}, true, true},
-		{Grant{Pack: "a/*", Tool: "*", Kinds: []string{"exec"}}, false, false},
+		{Opening{Pack: "*", Tool: "*"}, true, false},
+		{Opening{Pack: "*", Tool: "exec_*"}, false, false},
+		{Opening{Pack: "*", Tool: "*", Kinds: []string{"run"}}, true, false},
+		{Opening{Pack: "*", Tool: "*", Kinds: []string{"exec"}}, false, true},
+		{Opening{Pack: "*", Tool: "*", Kinds: []string{"run", "exec"}}, true, true},
+		{Opening{Pack: "a/*", Tool: "*", Kinds: []string{"exec"}}, false, false},
 	} {
 		run, exec := tc.grant.covers("x", gate.KindRun, "t"), tc.grant.covers("x", gate.KindExec, "")
 		if run != tc.run || exec != tc.exec {

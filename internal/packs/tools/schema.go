@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 )
 
 // emptyInput is the schema of a tool that declares none.
@@ -70,7 +72,7 @@ func newInputSchema(root *node) (*inputSchema, error) {
 		if p.compiled = properties[p.name]; p.compiled == nil {
 			p.preset = nil
 		}
-		if sensitiveName(p.name) {
+		if redact.SensitiveName(p.name) {
 			in.secrets = append(in.secrets, p.name)
 		}
 	}
