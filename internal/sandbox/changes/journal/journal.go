@@ -10,6 +10,7 @@
 package journal
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -48,6 +49,22 @@ type Journal struct {
 	maxAge   time.Duration
 	log      *slog.Logger
 	now      func() time.Time
+}
+
+// records is the name of the lock under which settled records are changed, and
+// recordsWait bounds the wait for it: the process that has it can be stopped.
+const (
+	records     = "records"
+	recordsWait = 10 * time.Second
+)
+
+var errRecordsWait = fmt.Errorf("it has held the records of change sets for more than %v; if it is stopped, continue or end it", recordsWait)
+
+// alone calls do while no other process changes settled records.
+func (j *Journal) alone(ctx context.Context, do func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, recordsWait, errRecordsWait)
+	defer cancel()
+	return j.turns.Alone(ctx, records, true, do)
 }
 
 // Open opens the journal. All options must be set.
@@ -183,10 +200,11 @@ func (j *Journal) used() (n int64) {
 	return n
 }
 
-// Expire removes what is too old: first the content, and later the set.
+// Expire removes what is too old: first the content, and later the set. While
+// another process changes records, it leaves that to a later call.
 func (j *Journal) Expire() {
 	now := j.now()
-	_ = j.turns.Alone("records", func() error {
+	_ = j.turns.Alone(context.Background(), records, false, func() error {
 		for _, r := range j.heads() {
 			switch {
 			case now.After(r.Expires.Add(j.maxAge)):
@@ -241,7 +259,7 @@ func (j *Journal) empty(r *record.Record, kinds ...string) error {
 // makeRoom drops the undo data of the oldest sets for what r holds, and for what a
 // run's set replaces or removes. What could not be undone is held, and held content
 // that still does not fit is refused. A person's own set may be without undo data.
-func (j *Journal) makeRoom(r *record.Record) error {
+func (j *Journal) makeRoom(ctx context.Context, r *record.Record) error {
 	run := r.From == "" && r.Undoes == ""
 	need := heldBytes(r)
 	if run {
@@ -252,7 +270,11 @@ func (j *Journal) makeRoom(r *record.Record) error {
 	}
 	used := j.used()
 	if used+need > j.maxBytes {
-		err := j.turns.Alone("records", func() error {
+		alone := j.alone
+		if run { // whose changes would be lost: only the caller's context ends the wait
+			alone = func(ctx context.Context, do func() error) error { return j.turns.Alone(ctx, records, true, do) }
+		}
+		err := alone(ctx, func() error {
 			all := j.Records()
 			kept := used
 			for _, old := range all {
@@ -348,7 +370,8 @@ func (j *Journal) tell(r *record.Record) error {
 	if id == "" {
 		return nil
 	}
-	return j.turns.Alone("records", func() error {
+	// The set counts already, so there is no context that could end this earlier.
+	return j.alone(context.Background(), func() error {
 		of, err := j.load(id)
 		if err != nil {
 			return tree.IgnoreMissing(err)
