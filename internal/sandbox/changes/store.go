@@ -113,15 +113,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// recoverNear finishes what is unfinished in folders above and below.
-func (s *Store) recoverNear(ctx context.Context, folders []*folder) {
-	for _, r := range s.journal.Unfinished() {
-		for _, f := range folders {
-			if r.Folder != f.Path && touches(filepath.ToSlash(r.Folder), filepath.ToSlash(f.Path)) {
-				if t, err := s.begin(ctx, Run{}, false, nil, []Folder{{Path: r.Folder}}); err == nil {
-					_ = t.Close()
-				}
-			}
+// near reports whether a set is of a folder above or below one of these.
+func near(r *record.Record, folders []*folder) bool {
+	return slices.ContainsFunc(folders, func(f *folder) bool {
+		return r.Folder != f.Path && touches(filepath.ToSlash(r.Folder), filepath.ToSlash(f.Path))
+	})
+}
+
+// recoverNear finishes the sets of folders above and below, as far as their turns
+// are free.
+func (s *Store) recoverNear(ctx context.Context, unfinished []*record.Record, folders []*folder) {
+	for _, r := range unfinished {
+		if !near(r, folders) {
+			continue
+		}
+		if t, err := s.begin(ctx, Run{}, false, nil, []Folder{{Path: r.Folder}}); err == nil {
+			_ = t.Close()
 		}
 	}
 }

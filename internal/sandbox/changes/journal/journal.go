@@ -116,14 +116,11 @@ func (j *Journal) Unfinished() []*record.Record {
 	return list
 }
 
-// Recover finishes the sets of the folder with the path, whose turn the caller
-// has, and drops those that were not committed.
-func (j *Journal) Recover(path string, folder *tree.Dir) error {
-	m, err := folder.Stat()
-	if err != nil {
-		return err
-	}
-	for _, r := range j.Unfinished() {
+// Recover finishes those of the unfinished sets that are of the folder with the
+// path, whose turn the caller has, and drops those that were not committed. The
+// caller listed them when it had the turn already.
+func (j *Journal) Recover(unfinished []*record.Record, path string, folder *tree.Dir, m tree.Meta) (err error) {
+	for _, r := range unfinished {
 		if r.Folder != path || r.Dev != m.Dev || r.Ino != m.Ino {
 			continue
 		}
