@@ -304,17 +304,52 @@ func (j *Journal) makeRoom(ctx context.Context, r *record.Record) error {
 			return err
 		}
 	}
+	waits := j.waits(r)
 	for i := range r.Ops {
 		o := &r.Ops[i]
 		if o.State != record.Held || !o.Regular() {
 			continue
 		}
-		if used += o.Meta.Blocks; used > j.maxBytes {
-			used -= o.Meta.Blocks
-			o.State, o.Why, o.Reason = record.Refused, record.WhyRoom, o.Reason+"; and there is no room to keep it until you have seen it"
+		why := ""
+		switch {
+		case waits+o.Meta.Blocks > j.share():
+			why = fmt.Sprintf("; and it is not kept: what waits of one pack may take at most half of limits.held (%d MiB)", j.share()>>20)
+		case used+o.Meta.Blocks > j.maxBytes:
+			why = "; and there is no room to keep it until you have seen it"
+		default:
+			waits, used = waits+o.Meta.Blocks, used+o.Meta.Blocks
+			continue
 		}
+		o.State, o.Why, o.Reason = record.Refused, record.WhyRoom, o.Reason+why
 	}
 	return nil
+}
+
+// share is how much of the store the content may take that one pack's runs left
+// for a person to see. With all of it, one run could keep every later one from
+// replacing files.
+func (j *Journal) share() int64 { return j.maxBytes / 2 }
+
+// waits returns about how much the content takes that waits of other sets of r's
+// pack. It reads only as many sets whole as it takes to know that it is less than
+// the share.
+func (j *Journal) waits(r *record.Record) (n int64) {
+	var own []*record.Record
+	for _, head := range j.heads() {
+		if head.Run.Pack == r.Run.Pack {
+			own = append(own, head)
+			n += head.Bytes // with undo data, which makes room
+		}
+	}
+	for _, head := range own {
+		if n+heldBytes(r) <= j.share() {
+			break
+		}
+		if whole, err := j.load(head.ID); err == nil {
+			n -= head.Bytes - newBytes(whole)
+		}
+	}
+	return n
 }
 
 // hold holds all of a run's set, of which a part could not be undone: half of it
