@@ -32,6 +32,7 @@ type Turn struct {
 	run     Run
 	folders []*folder
 	lock    *turns.Lock
+	clock   *tree.Clock // from before the folders' markers; nil: not watched yet
 }
 
 // A folder is an open folder of a turn.
@@ -93,6 +94,7 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 			return t, err
 		}
 	}
+	t.clock = tree.WatchClock()
 	for _, f := range t.folders {
 		// Between opening and having the turn, the name may have come to mean another
 		// folder. The one that is locked is the one of the name then.
@@ -219,6 +221,10 @@ func (t *Turn) finish(ctx context.Context, end Ending, l Layer) (*Set, error) {
 	}
 	defer up.Close()
 	ops, locks, err := layer.Read(ctx, &f.Folder, up, l.Copy, end)
+	if err == nil && t.clock.WasSet() {
+		f.Clockless = true
+		ops, locks, err = layer.Read(ctx, &f.Folder, up, l.Copy, end)
+	}
 	if err != nil || len(ops) == 0 {
 		return nil, err
 	}
@@ -247,6 +253,10 @@ func (t *Turn) Close() error {
 		errs = append(errs, f.Dir.Close())
 	}
 	t.folders = nil
+	if t.clock != nil {
+		errs = append(errs, t.clock.Close())
+		t.clock = nil
+	}
 	if t.lock != nil {
 		t.lock.Release()
 		t.lock = nil
