@@ -33,6 +33,7 @@ type Options struct {
 	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
 	// they and a repository's settings name in a folder is protected in it.
 	GitConfig []string
+	Home      string // the user's home folder, which ~/ stands for in these; empty: not known
 	// Waiting is called when Apply, Discard or Undo has to wait for a run that works
 	// in the folder; nil: nobody is told.
 	Waiting func(Holder)
@@ -49,6 +50,7 @@ type Store struct {
 	names   *protect.Names
 	own     []string // with links resolved
 	git     []string // Options.GitConfig
+	home    string   // Options.Home
 	waiting func(Holder)
 	log     *slog.Logger
 	now     func() time.Time
@@ -75,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{names: names, git: o.GitConfig, waiting: o.Waiting, log: o.Logger, now: o.Now}
+	s := &Store{names: names, git: o.GitConfig, home: o.Home, waiting: o.Waiting, log: o.Logger, now: o.Now}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -144,7 +144,7 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, InGit: InGit(resolved), Names: s.names, GitConfig: s.git}}
+	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, InGit: InGit(resolved), Names: s.names, GitConfig: s.git, Home: s.home}}
 	if f.meta, err = dir.Stat(); err != nil {
 		_ = dir.Close()
 		return nil, err

@@ -33,6 +33,7 @@ type Folder struct {
 	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
 	// they and a repository's settings name in the folder is protected.
 	GitConfig []string
+	Home      string // the user's home folder, which ~/ stands for in these; empty: not known
 }
 
 // A GitFolder says where git's files are below a Folder, with slashes; "." is
