@@ -71,6 +71,9 @@ func (s *Server) permissions(ctx context.Context, c *call, pack *packs.Pack, kin
 		l := &m.policy.Layers[i]
 		// A granted folder is another repository's, or has some in it.
 		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.in().workspace)}, l.Folder)
+		if m.policy.GitWrite && elsewhere && !p.ReadOnly && l.Folder != filepath.Clean(dir) && within(dir, l.Folder) && isGitFolder(filepath.Join(dir, ".git")) {
+			m.leaveOut("git: write", "does not hold for "+safetext.Quote(dir)+": it is in a folder that is granted as a whole, so its commits wait for you")
+		}
 	}
 	if elsewhere {
 		s.outerGit(ctx, m, dir, p.ReadOnly)
