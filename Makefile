@@ -33,7 +33,7 @@ build:
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
 # of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
+PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
 ALONE := ./test/sandbox
 test:
 	race=$$(scripts/race.sh) && go test -p 2 $(if $(V),-v) $(PLAIN) && \
@@ -97,7 +97,7 @@ soak-approvals:
 
 # A hundred clients over HTTP for a minute, with approvals; nothing of them may be left.
 soak-http:
-	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server
+	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server/httpd
 
 # What happens to folders of packs, by events and by polling, 20 times each.
 soak-watch:

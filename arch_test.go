@@ -42,7 +42,7 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/safetext", "internal/sandbox/changes", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
@@ -53,11 +53,17 @@ func theMap() []row {
 		// The wire knows no tool and no pack: of gate and sandbox it has one name each,
 		// where a client is and why a call ends.
 		{dir: "internal/server/wire", may: []string{"internal/gate", "internal/sandbox"}, mcp: true},
-		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans"}, mcp: true},
+		// HTTP knows a host, and not the server.
+		{dir: "internal/server/httpd", may: []string{"internal/gate", "internal/safetext", "internal/server/wire"}, mcp: true},
+		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes"}, free: true},
+		{dir: "internal/server", may: []string{"internal/gate", "internal/packs", "internal/plan", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans"}, mcp: true},
+		{dir: "internal/plan", may: []string{"internal/gate/call", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}},
 		{dir: "internal/approvals", may: []string{"internal/gate", "internal/safetext"}},
-		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}, run: true},
+		{dir: "internal/gate/call", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
+		{dir: "internal/gate/prompt", may: []string{"internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},
+		{dir: "internal/gate", may: []string{"internal/audit", "internal/caches", "internal/gate/call", "internal/gate/prompt", "internal/private", "internal/rules", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext"}, run: true},
 		{dir: "internal/sources", may: []string{"internal/packs"}},
-		{dir: "internal/packs", may: []string{"internal/private", "internal/safetext", "schemas"}},
+		{dir: "internal/packs", may: []string{"internal/private", "internal/redact", "internal/safetext", "schemas"}},
 		{dir: "internal/sandbox/changes/protect"},
 		{dir: "internal/sandbox/changes/tree"},
 		{dir: "internal/sandbox/changes/gitdata", may: []string{"internal/safetext", "internal/sandbox/changes/protect"}},
@@ -77,10 +83,12 @@ func theMap() []row {
 		// nor whether.
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
 		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
-		{dir: "internal/caches"},
+		{dir: "internal/caches", may: []string{"internal/private"}},
 		{dir: "internal/private"},
+		{dir: "internal/redact"},
 		{dir: "internal/rules"},
 		{dir: "internal/safetext"},
+		{dir: "internal/strictjson"},
 		{dir: "internal/tokens"},
 		{dir: "schemas"},
 		{dir: "examples"},

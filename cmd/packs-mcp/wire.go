@@ -18,10 +18,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
 
@@ -46,7 +48,7 @@ type service struct {
 // start wires a service together. Whoever calls it closes it. With here, the
 // person who is asked sits in front of this program: there is no other channel,
 // and no answer is kept for later.
-func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []server.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
+func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
 	// A client waits for its first answer: what takes longest goes side by side.
 	files := cli.ToolFiles(cfg)
@@ -72,7 +74,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			err = errors.Join(err, s.log.Close())
 		}
 	}()
-	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach}
+	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach, withoutTool: func(c *packs.Catalog) (message, hint string) {
+		return cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, c))
+	}}
 	s.reporter.report(s.library.Catalog(ctx))
 	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {
@@ -117,7 +121,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.server, err = server.New(server.Options{
 		Version: a.Version, Library: s.library, Gate: s.gate, Logger: logger, Tools: files, Programs: programs,
 		Workspaces: cfg.Paths.Workspaces, Workspace: a.Flags.Workspace, Project: cli.Project(cfg),
-		Dir: dir, Environ: a.Environ, Grants: grants(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Wait: cfg.Approval.Wait, Unseen: unseen, Spans: s.traces.Tracer(),
+		Dir: dir, Environ: a.Environ, Openings: openings(cfg), Own: cli.OwnFiles(cfg), Private: cli.SecretFiles(cfg), Tokens: tokensOf(who), AuditLog: cfg.Audit.Path, Mode: cfg.Mode, Context: cfg.Context, Dotted: cfg.ToolNames == config.Dotted, Skills: cfg.Expose == config.ExposeSkills, Wait: cfg.Approval.Wait, Unseen: unseen, Spans: s.traces.Tracer(),
 		Limits: server.Limits{
 			Request: int(l.Request), ReadPage: l.ReadPage, ReadPageMax: l.ReadPageMax, ReadFile: l.ReadFile,
 			Frontmatter: int(l.Frontmatter), Description: l.Description, EnabledTools: l.EnabledTools, Runs: l.Runs, TimeoutMax: cfg.Sandbox.TimeoutMax,
@@ -161,11 +165,11 @@ func copyDir(cfg *config.Config) string {
 // logReserve is how much of the audit log's disk runs leave free.
 const logReserve = 64 << 20
 
-// grants are the user's, as the server takes them.
-func grants(cfg *config.Config) []server.Grant {
-	all := make([]server.Grant, len(cfg.Sandbox.Grants))
+// openings are what the user opens to tools, as the planner takes them.
+func openings(cfg *config.Config) []plan.Opening {
+	all := make([]plan.Opening, len(cfg.Sandbox.Grants))
 	for i, g := range cfg.Sandbox.Grants {
-		all[i] = server.Grant(g)
+		all[i] = plan.Opening(g)
 	}
 	return all
 }
@@ -224,7 +228,7 @@ func (s *service) close() error {
 }
 
 // people is how many persons the server asks.
-func people(cfg *config.Config, who []server.Credential) int {
+func people(cfg *config.Config, who []httpd.Credential) int {
 	if cfg.HTTP.Addr == "" {
 		return 1 // the user of the client
 	}

@@ -3,9 +3,12 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -30,12 +33,12 @@ func (g *Gate) where(code string) string {
 
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
-	return c.req.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
+	return c.call.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
 }
 
 // holder is who has the question that the request leads to.
 func (c *check) holder() holder {
-	if c.elicits() && c.req.Caller.Carries {
+	if c.elicits() && c.call.Caller.Carries {
 		return heldByClient
 	}
 	return heldByCall
@@ -51,23 +54,23 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	}
 	was, changed := c.was(stored)
 	c.changed = changed
-	text, err := render(&c.req, c.box, sinceWords(was), changed, c.short)
+	text, err := prompt.Text(&c.call.Request, c.box, sinceWords(was), changed, c.short)
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
 	}
 	now := c.now()
 	e := &entry{
-		chat: c.req.Caller.Chat, call: c.req.callDigest(c.box.Level), req: c.req.clone(), box: c.box, changed: changed,
+		call: c.call, box: c.box, changed: changed,
 		holder: c.holder(), decided: make(chan struct{}),
 		shown: Pending{
-			Chat: c.req.Caller.Chat, Client: safetext.Line(c.req.Caller.Client), Person: safetext.Line(c.req.Caller.Person), Kind: c.req.Kind,
-			Pack: name(c.req.Pack.ID), Title: c.req.asks(changed), Text: text, Choices: c.choices(), Fields: c.req.clone().Fields, Asked: now,
+			Chat: c.call.Caller.Chat, Client: safetext.Line(c.call.Caller.Client), Person: safetext.Line(c.call.Caller.Person), Kind: c.call.Kind,
+			Pack: prompt.Name(c.call.Pack.ID), Title: prompt.Asks(&c.call.Request, changed), Text: text, Choices: c.choices(), Fields: c.call.Fields, Asked: now,
 		},
 	}
 	if e.holder == heldByClient {
 		e.shown.Note = noteCarried
 	}
-	state, nonce, waits, expires, err := c.mint(e.chat, e.call)
+	state, nonce, waits, expires, err := c.mint()
 	if err != nil {
 		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
 	}
@@ -100,11 +103,11 @@ func invalid(err error) error {
 	return err
 }
 
-// mint makes a state for a question about a call, and says until when the call
+// mint makes a state for a question about the call, and says until when the call
 // waits, if it does, and until when the question can be answered.
-func (c *check) mint(chat, call string) (state, nonce string, waits, expires time.Time, err error) {
+func (c *check) mint() (state, nonce string, waits, expires time.Time, err error) {
 	expires = c.now().Add(c.pending)
-	state, nonce, err = c.states.mint(c.req.Caller.Person, chat, call, expires)
+	state, nonce, err = c.states.mint(c.call.Caller.Person, c.call.Caller.Chat, c.call.Digest(), expires)
 	return state, nonce, c.waits(), expires, err
 }
 
@@ -127,7 +130,7 @@ func (c *check) carried(e *entry, state, nonce string, expires time.Time) *Quest
 
 // askAgain asks the question once more that an earlier call left behind.
 func (c *check) askAgain(e *entry) (*Permit, *Question, error) {
-	state, nonce, waits, expires, err := c.mint(e.chat, e.call)
+	state, nonce, waits, expires, err := c.mint()
 	if err != nil {
 		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
 	}
@@ -145,16 +148,14 @@ func (g *Gate) Answered(q *Question) *Answer {
 	if r == nil {
 		return nil
 	}
-	return answerOf(q.State, &r.Verdict)
+	return r.answer(q.State)
 }
 
-// answerOf spells a verdict as a client would.
-func answerOf(state string, v *Verdict) *Answer {
-	content := map[string]any{decisionField: v.Decision.String()}
-	for name, value := range v.Values {
-		content[name] = value
-	}
-	return &Answer{State: state, Action: "accept", Content: content, Channel: v.Channel, Note: v.Note}
+// answer is the ruling as the answer to the question with this state.
+func (r *ruling) answer(state string) *Answer {
+	v := r.Verdict
+	v.Values = maps.Clone(v.Values)
+	return &Answer{State: state, Verdict: &v, Channel: v.Channel, Note: v.Note}
 }
 
 // Postpone is called when a call has waited long enough. Where a person can
@@ -171,9 +172,9 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	case e == nil:
 		return &Answer{State: q.State, Reason: "the question is no longer open"}, nil
 	case answer != nil:
-		return answerOf(q.State, &answer.Verdict), nil
+		return answer.answer(q.State), nil
 	}
-	c := &check{Gate: g, box: e.box, req: e.req, changed: e.changed}
+	c := &check{Gate: g, box: e.box, call: e.call, changed: e.changed}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
 	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, clock(p.Expires))); err != nil {
 		g.queue.finish(q.nonce, CodeWithdrawn, "the question could not be recorded")
@@ -194,7 +195,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 		// An answer without a state is a call that goes too far. A state that does
 		// not fit is made up, or taken from elsewhere, unless what the call is about
 		// changed meanwhile.
-		if errors.Is(stale, errStateMissing) || e != nil && e.req.sameCall(&c.req) {
+		if errors.Is(stale, errStateMissing) || e != nil && e.call.SameCall(&c.call.Request) {
 			return nil, denied
 		}
 		return nil, invalid(denied)
@@ -202,7 +203,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 	c.repeatable = false
 	verdict := c.rule()
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
-	d := c.answer.decision(c.choices(), c.req.Fields)
+	d := c.answer.decision(c.choices(), c.call.Fields)
 	if d.Decision == Deny && !d.explicit && c.elsewhere() {
 		// It may have been the client on its own. A person can still allow the
 		// call, for when it is made again.
@@ -232,8 +233,8 @@ func (c *check) answered(stale error) (*Permit, error) {
 	c.deciding.Unlock()
 	if other != nil && (other.Decision == Deny || d.Decision != Deny) {
 		// The first answer counts, and a denial anywhere wins.
-		d = answerOf("", &other.Verdict).decision(c.choices(), c.req.Fields)
-		c.answer = &Answer{Channel: other.Channel, Note: other.Note}
+		c.answer = other.answer("")
+		d = c.answer.decision(c.choices(), c.call.Fields)
 	}
 	if d.Decision == Deny {
 		return nil, c.deny(d.reason,
@@ -244,7 +245,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 		permit, err := c.held(other)
 		return permit, err
 	}
-	if d.Decision != Once && digestOf(e.req.facts(e.box.Level)) != c.like().Digest {
+	if d.Decision != Once && call.DigestOf(e.call.Facts()) != c.like().Digest {
 		// The person was asked about other files than those that are there now.
 		d.Decision = Once
 		answer := *c.answer
@@ -259,7 +260,7 @@ func (c *check) takeBack(r *ruling) {
 	if r.kept == "" {
 		return
 	}
-	if err := c.ungrant(r.kept, c.req.Caller.Chat); err != nil {
+	if err := c.ungrant(r.kept, c.call.Caller.Chat); err != nil {
 		c.logger.Error("an answer that was taken back may still be kept", "err", err, "hint", "packs-mcp approvals grants")
 	}
 }
@@ -285,17 +286,17 @@ func (c *check) keepAnswer(d Decision, channel string, record func(d Decision, r
 	keep := d
 	switch {
 	case d == Chat:
-		g.Covers = fmt.Sprintf("%s, %s", c.req.scope(), c.req.until())
+		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.call.Request), prompt.Until(&c.call.Request))
 	case d == Always:
-		g.Covers = c.req.scope()
+		g.Covers = prompt.Scope(&c.call.Request)
 	case c.firstRunOnly() && c.store != nil:
 		keep = Always
 		g.Policy = PolicyFirstRun
-		g.Covers = c.req.scope() + ", which says that it changes nothing"
+		g.Covers = prompt.Scope(&c.call.Request) + ", which says that it changes nothing"
 	default:
 		return record(d, "")
 	}
-	return c.keep(g, c.req.Caller.Chat, keep, func(g Grant, kept Decision, reason string) error {
+	return c.keep(g, c.call.Caller.Chat, keep, func(g Grant, kept Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
 			kept = d // "once" of a first run is recorded as what was chosen
@@ -330,9 +331,8 @@ func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
 }
 
 func (c *check) newPermit() *Permit {
-	// A copy: what is done with the request from here on changes nothing.
-	p := &Permit{gate: c.Gate, box: c.box, req: c.req.clone(), failures: c.log.Failures()}
-	if p.req.Kind.Starts() {
+	p := &Permit{gate: c.Gate, box: c.box, call: c.call, failures: c.log.Failures()}
+	if p.call.Kind.Starts() {
 		p.run = newRunID()
 	}
 	return p

@@ -65,7 +65,10 @@ func TestCacheIsOfItsFacts(t *testing.T) {
 		found  bool
 	}{
 		{"the same", func(*Request) {}, true},
-		{"other arguments", func(r *Request) { r.Run.Command.Args = []string{"Grace"}; r.Arguments = []byte(`{"who":"Grace"}`) }, true},
+		{"other arguments", func(r *Request) {
+			r.Run.Command.Args = []string{"Grace"}
+			r.Arguments = ParseArguments([]byte(`{"who":"Grace"}`))
+		}, true},
 		{"another chat", func(r *Request) { r.Caller.Chat = "stdio-2" }, true},
 		{"another person", func(r *Request) { r.Caller.Person = "grace" }, false},
 		{"the client of this machine", func(r *Request) { r.Caller.Origin = OriginClient }, false},

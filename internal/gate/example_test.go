@@ -2,7 +2,6 @@ package gate_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
@@ -27,7 +26,7 @@ func Example() {
 			Kind:      gate.KindExec,
 			Method:    "capability_packs_exec_best_effort",
 			Pack:      gate.Pack{ID: "git-helper", Dir: "/packs/git-helper", Trust: gate.TrustUser, Digest: "sha256:1c5d3f4e90ab"},
-			Arguments: json.RawMessage(`{"pack_id":"git-helper","command":"git","args":["status"]}`),
+			Arguments: gate.ParseArguments([]byte(`{"pack_id":"git-helper","command":"git","args":["status"]}`)),
 			Run: &gate.Run{Command: sandbox.Command{
 				Program: program.Program{Name: "git", Path: "/usr/bin/git", Digest: "77aa01"},
 				Args:    []string{"status"},
@@ -46,10 +45,7 @@ func Example() {
 		fmt.Printf("[%s] %s\n", c.Value, c.Title)
 	}
 
-	permit, _, err := g.Check(ctx, request(), &gate.Answer{
-		State: question.State, Channel: "elicitation",
-		Action: "accept", Content: map[string]any{"decision": "once"},
-	})
+	permit, _, err := g.Check(ctx, request(), gate.ReadForm(question.State, "accept", map[string]any{"decision": "once"}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -62,10 +58,7 @@ func Example() {
 	fmt.Printf("%s", result.Stdout.Bytes())
 
 	// The answer was for one call.
-	_, _, err = g.Check(ctx, request(), &gate.Answer{
-		State: question.State, Channel: "elicitation",
-		Action: "accept", Content: map[string]any{"decision": "once"},
-	})
+	_, _, err = g.Check(ctx, request(), gate.ReadForm(question.State, "accept", map[string]any{"decision": "once"}))
 	fmt.Println(err)
 
 	// Output:

@@ -47,7 +47,7 @@ type fillIn func(b *bench, value string) *Permit
 var fillIns = map[string]fillIn{
 	"in the client": func(b *bench, value string) *Permit {
 		a := accept(b.ask(lookUp()).State, "once")
-		a.Content.(map[string]any)["context_url"] = value
+		a.Verdict.Values["context_url"] = value
 		permit, err := b.answer(lookUp(), a)
 		if err != nil {
 			b.t.Fatal(err)
@@ -56,7 +56,7 @@ var fillIns = map[string]fillIn{
 	},
 	"in a client that carries the question": func(b *bench, value string) *Permit {
 		a := accept(b.ask(carrying(lookUp())).State, "once")
-		a.Content.(map[string]any)["context_url"] = value
+		a.Verdict.Values["context_url"] = value
 		permit, err := b.answer(carrying(lookUp()), a)
 		if err != nil {
 			b.t.Fatal(err)
@@ -80,7 +80,7 @@ var fillIns = map[string]fillIn{
 			b.t.Fatal(err)
 		}
 		a := accept(q.State, "once")
-		a.Content.(map[string]any)["context_url"] = "another"
+		a.Verdict.Values["context_url"] = "another"
 		permit, err := b.answer(carrying(lookUp()), a)
 		if err != nil {
 			b.t.Fatal(err)
@@ -167,7 +167,7 @@ func TestFillNothingElse(t *testing.T) {
 		"another tool":                    func(r *Request) { r.Run.Tool = "wipe" },
 		"another chat":                    func(r *Request) { r.Caller.Chat = "stdio-2" },
 		"another person":                  func(r *Request) { r.Caller.Person = "grace" },
-		"other arguments of the call":     func(r *Request) { r.Arguments = json.RawMessage(`{"who":"Eve"}`) },
+		"other arguments of the call":     func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"who":"Eve"}`)) },
 		"something still to be filled in": func(r *Request) { r.Fields = lookUp().Fields },
 		"another kind":                    func(r *Request) { *r = openCall() },
 		"no run":                          func(r *Request) { r.Run = nil },
@@ -202,7 +202,7 @@ func TestFillNothingElse(t *testing.T) {
 		}
 		b := newBench(t)
 		a := accept(b.ask(of("{}")).State, "once")
-		a.Content.(map[string]any)["context_url"] = "x"
+		a.Verdict.Values["context_url"] = "x"
 		permit, err := b.answer(of("{}"), a)
 		if err != nil {
 			t.Fatal(err)
@@ -270,10 +270,11 @@ func TestFields(t *testing.T) {
 		"nothing": nil, "empty": "", "spaces": "  ", "a number": 1, "a list": []any{"x"}, "too long": strings.Repeat("x", maxValue+1), "a NUL": "x\x00",
 	} {
 		b := newBench(t, everywhere)
-		a := accept(b.ask(lookUp()).State, "once")
+		form := map[string]any{"decision": "once"}
 		if v != nil {
-			a.Content.(map[string]any)["context_url"] = v
+			form["context_url"] = v
 		}
+		a := ReadForm(b.ask(lookUp()).State, "accept", form)
 		_, err := b.answer(lookUp(), a)
 		b.denied(err, "malformed")
 		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code == "" {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -250,11 +252,7 @@ func (g *Gate) EndChat(chat string) {
 // second. A client that sends an answer or a state with a first call must be
 // passed on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit, *Question, error) {
-	req = g.reviewed(req)
-	c := &check{Gate: g, req: req, answer: answer, repeatable: true}
-	if req.Run != nil {
-		c.box = g.Sandbox(ctx)
-	}
+	c := g.newCheck(ctx, req, answer)
 	var stale error
 	if answer != nil {
 		// First of all: whatever is decided, the state is spent, if it is the caller's.
@@ -267,7 +265,7 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 		c.queue.finish(c.nonce, CodeWithdrawn, "the client cancelled the call")
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
-	if reason := req.invalid(); reason != "" {
+	if reason := c.call.Problem(); reason != "" {
 		c.queue.finish(c.nonce, CodeWithdrawn, reason)
 		return nil, nil, c.deny(reason, "")
 	}
@@ -288,14 +286,14 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 // tooWeak says why the request cannot be confined as it has to be; nil when it
 // can.
 func (c *check) tooWeak() *WeakSandboxError {
-	if !c.req.Kind.Starts() {
+	if !c.call.Kind.Starts() {
 		return nil
 	}
 	have := c.box.Level
 	switch {
 	case have < c.require:
 		return &WeakSandboxError{Have: have, Require: c.require, Hint: c.box.Hint}
-	case have > sandbox.LevelNone && !c.box.Loopback && c.req.Run.Policy.Network == sandbox.NetworkLoopback:
+	case have > sandbox.LevelNone && !c.box.Loopback && c.call.Run.Policy.Network == sandbox.NetworkLoopback:
 		// Only a network of its own tells the run's processes from all others.
 		return &WeakSandboxError{Have: have, Require: c.require, Network: sandbox.NetworkLoopback, Hint: c.box.Hint}
 	}
@@ -306,11 +304,7 @@ func (c *check) tooWeak() *WeakSandboxError {
 // none, and spends the answer's state, so that it allows nothing later. Of req
 // only the caller, the method and the arguments need be known.
 func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
-	req = g.reviewed(req)
-	c := &check{Gate: g, req: req, answer: answer, repeatable: true}
-	if req.Run != nil {
-		c.box = g.Sandbox(context.Background())
-	}
+	c := g.newCheck(context.Background(), req, answer)
 	nonce, err := c.redeem()
 	if err != nil {
 		reason += "; " + err.Error()
@@ -327,7 +321,7 @@ func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
 type check struct {
 	*Gate
 	box    sandbox.Report // how the runner confines, asked once, when the request is a run
-	req    Request
+	call   *call.Call
 	answer *Answer
 	nonce  string // of the answer's state, when that is authentic
 	always bool   // a rule says to ask each time
@@ -342,21 +336,31 @@ type check struct {
 	changed []string
 }
 
+// newCheck freezes a request, to be decided about.
+func (g *Gate) newCheck(ctx context.Context, req Request, answer *Answer) *check {
+	c := &check{Gate: g, answer: answer, repeatable: true}
+	if req.Run != nil {
+		c.box = g.Sandbox(ctx)
+	}
+	c.call = call.Freeze(g.reviewed(req), c.box.Level)
+	return c
+}
+
 // redeem spends the state that came with the answer; see [states.redeem].
 func (c *check) redeem() (nonce string, err error) {
-	by := &c.req.Caller
-	return c.states.redeem(c.answer.State, by.Person, by.Chat, c.req.callDigest(c.box.Level))
+	by := &c.call.Caller
+	return c.states.redeem(c.answer.State, by.Person, by.Chat, c.call.Digest())
 }
 
 // first decides about a request that comes without an answer.
 func (c *check) first() (*Permit, *Question, error) {
-	if c.req.Kind == KindList {
+	if c.call.Kind == KindList {
 		permit, err := c.permit(Once, ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
-	if c.req.Kind == KindDetach {
+	if c.call.Kind == KindDetach {
 		// No rule keeps a person from having less in a chat.
-		permit, err := c.permit(Once, ChannelPrompt, chosen)
+		permit, err := c.permit(Once, ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
 	verdict := c.rule()
@@ -371,10 +375,10 @@ func (c *check) first() (*Permit, *Question, error) {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
 	}
 	if c.takesItsWord() {
-		permit, err := c.permit(Once, ChannelPrompt, chosen)
+		permit, err := c.permit(Once, ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
-	left, answer := c.queue.again(c.req.Caller.Chat, c.req.callDigest(c.box.Level), c.holder(), c.waits())
+	left, answer := c.queue.again(c.call, c.holder(), c.waits())
 	if left != nil {
 		c.changed = left.changed
 	}
@@ -401,14 +405,14 @@ func (c *check) first() (*Permit, *Question, error) {
 // already says what allows the request without a question, and why: a rule, an
 // earlier answer or the policy. [Deny] is nothing of it.
 func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, channel, reason string) {
-	if c.req.onceOnly() || c.always {
+	if c.call.OnceOnly() || c.always {
 		return Deny, "", ""
 	}
 	if verdict.Effect == rules.Allow && c.allowable(verdict.Rule) {
 		c.ruled = verdict.Rule.Where
 		return Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
 	}
-	if !c.req.lasting() {
+	if !c.call.Lasting() {
 		return Deny, "", ""
 	}
 	if d, grant, ok := c.granted(stored); ok {

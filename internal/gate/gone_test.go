@@ -10,7 +10,7 @@ func TestAbandon(t *testing.T) {
 	b := newBench(t, everywhere)
 	waits, carried := toolRun(), toolRun()
 	carried.Caller.Carries = true
-	carried.Arguments = []byte(`{"who":"carried"}`)
+	carried.Arguments = ParseArguments([]byte(`{"who":"carried"}`))
 	other := toolRun()
 	other.Caller.Chat = "chat-2"
 	q, theirs, held := b.ask(waits), b.ask(other), b.ask(carried)
@@ -29,7 +29,7 @@ func TestAbandon(t *testing.T) {
 	}
 	// Those that are still to come are of a client that is gone as well.
 	late := toolRun()
-	late.Arguments = []byte(`{"who":"late"}`)
+	late.Arguments = ParseArguments([]byte(`{"who":"late"}`))
 	if p := b.shown(b.ask(late)); !p.Gone || len(b.Pending()) != 3 {
 		t.Errorf("a later question is %+v, one of %d; want it gone, one of 3", p, len(b.Pending()))
 	}

@@ -35,18 +35,6 @@ type Void struct {
 	Changes []string  `json:"changes"` // in words, one line each
 }
 
-// A Fact is one thing that a person was shown and that a grant depends on.
-type Fact struct {
-	Name   string   `json:"name"`
-	Values []string `json:"values"`
-}
-
-// A File is a file of a pack, as it was when something was approved.
-type File struct {
-	Path   string `json:"path"`   // with slashes
-	Digest string `json:"digest"` // "sha256:" and hex
-}
-
 // A GrantStore keeps the grants that hold in every chat and after a restart.
 // It is grantfile.Store.
 type GrantStore interface {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -51,10 +52,10 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
 	key := c.like().Digest
 	holds := func(g Grant) bool {
-		return g.Void == nil && g.Digest == key && key == digestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
+		return g.Void == nil && g.Digest == key && key == call.DigestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
 	}
 	c.mu.Lock()
-	chat := c.inChat(c.req.Caller.Chat)
+	chat := c.inChat(c.call.Caller.Chat)
 	i := slices.IndexFunc(chat, holds)
 	if i >= 0 {
 		grant = chat[i]
@@ -72,7 +73,7 @@ func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
 // like is the grant that would cover the request. It is made once.
 func (c *check) like() *Grant {
 	if c.would == nil {
-		g := c.req.grant(c.box.Level)
+		g := newGrant(c.call)
 		c.would = &g
 	}
 	return c.would
@@ -91,7 +92,7 @@ func (c *check) was(stored []Grant) (since Grant, changes []string) {
 		}
 	}
 	c.mu.Lock()
-	inChat := c.inChat(c.req.Caller.Chat)
+	inChat := c.inChat(c.call.Caller.Chat)
 	for i, g := range inChat {
 		look(g)
 		if about(g) && g.Void == nil && g.contentChanged(now) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -175,7 +176,7 @@ type difference struct {
 // withFiles gives the pack a list of its files.
 func withFiles(r Request) Request {
 	return with(r, func(r *Request) {
-		r.Pack.Files = []File{{"SKILL.md", "sha256:a"}, {"scripts/greet.sh", "sha256:b"}, {"tools.json", "sha256:c"}}
+		r.Pack.Files = []File{{Path: "SKILL.md", Digest: "sha256:a"}, {Path: "scripts/greet.sh", Digest: "sha256:b"}, {Path: "tools.json", Digest: "sha256:c"}}
 	})
 }
 
@@ -185,11 +186,11 @@ func newFiles(files ...File) func(*Request) {
 }
 
 var packDifferences = []difference{
-	{"a changed file (RP-01)", newFiles(File{"SKILL.md", "sha256:a"}, File{"scripts/greet.sh", "sha256:X"}, File{"tools.json", "sha256:c"}),
+	{"a changed file (RP-01)", newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "scripts/greet.sh", Digest: "sha256:X"}, File{Path: "tools.json", Digest: "sha256:c"}),
 		"the file scripts/greet.sh changed", true},
-	{"a new file", newFiles(File{"SKILL.md", "sha256:a"}, File{"evil\u202e.sh", "sha256:x"}, File{"scripts/greet.sh", "sha256:b"}, File{"tools.json", "sha256:c"}),
+	{"a new file", newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "evil\u202e.sh", Digest: "sha256:x"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "tools.json", Digest: "sha256:c"}),
 		`the file "evil\u202e.sh" is new`, true},
-	{"a file less", newFiles(File{"SKILL.md", "sha256:a"}, File{"tools.json", "sha256:c"}), "the file scripts/greet.sh is gone", true},
+	{"a file less", newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "tools.json", Digest: "sha256:c"}), "the file scripts/greet.sh is gone", true},
 	{"another tree of the same name (RP-05)", newFiles(), "the pack's files changed", true},
 	{"the same digest without something", func(r *Request) { r.Pack.Partial = true }, "what the pack's digest leaves out changed", true},
 	{"the same files with other modes", func(r *Request) { r.Pack.Digest = "sha256:ff" }, "the pack's files changed", true},
@@ -390,13 +391,13 @@ func TestChangedSince(t *testing.T) {
 	b := newBench(t, remembers)
 	b.approve(withFiles(toolRun()), Always)
 	b.pass(48 * time.Hour)
-	second := with(withFiles(toolRun()), newFiles(File{"SKILL.md", "sha256:2"}, File{"tools.json", "sha256:c"}))
+	second := with(withFiles(toolRun()), newFiles(File{Path: "SKILL.md", Digest: "sha256:2"}, File{Path: "tools.json", Digest: "sha256:c"}))
 	b.approve(second, Chat)
 	since := b.time
 	b.pass(48 * time.Hour)
 	var many []File
 	for i := range 100 {
-		many = append(many, File{fmt.Sprintf("new/%03d.md", i), "sha256:n"})
+		many = append(many, File{Path: fmt.Sprintf("new/%03d.md", i), Digest: "sha256:n"})
 	}
 	q := b.ask(with(second, func(r *Request) {
 		newFiles(many...)(r)
@@ -631,7 +632,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 	// none for one with it, and one that somebody wrote is none either.
 	t.Run("a grant that was written by hand", func(t *testing.T) {
 		req := with(toolRun(), func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull })
-		g := req.grant(sandbox.LevelNone)
+		g := newGrant(call.Freeze(req, sandbox.LevelNone))
 		g.Since = time.Unix(1, 0)
 		store := &memory{grants: []Grant{g}}
 		if got := newBench(t, storedIn(store)).outcome(req); got != asks {
@@ -643,7 +644,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 // The id of a grant names one grant.
 func TestGrantIDs(t *testing.T) {
 	want := toolRun()
-	digest := want.grant(sandbox.LevelNone).Digest
+	digest := newGrant(call.Freeze(want, sandbox.LevelNone)).Digest
 	store := &memory{grants: []Grant{{ID: digest[:8], Digest: "x"}, {ID: digest[:9], Digest: "y"}}}
 	b := newBench(t, storedIn(store))
 	b.approve(toolRun(), Always)
@@ -703,7 +704,7 @@ func TestChatRemembersSoMuch(t *testing.T) {
 	}
 	for i := range maxChatGrants - 1 {
 		req := of(i)
-		b.chats["stdio-1"] = &remembered{grants: append(b.inChat("stdio-1"), req.grant(sandbox.LevelNone))}
+		b.chats["stdio-1"] = &remembered{grants: append(b.inChat("stdio-1"), newGrant(call.Freeze(req, sandbox.LevelNone)))}
 	}
 	b.approve(of(maxChatGrants-1), Chat)
 	b.approve(of(maxChatGrants), Chat)
@@ -786,24 +787,4 @@ func (*unsure) Update(change func([]Grant) ([]Grant, error)) error {
 		return err
 	}
 	return errDisk
-}
-
-// An answer that an earlier version of the program kept is asked anew, and the question
-// does not claim that something of the pack changed.
-func TestFactsOfAnEarlierVersion(t *testing.T) {
-	for _, tt := range []struct {
-		fact      string
-		then, now []string
-		want      string
-	}{
-		{factPack, []string{"sha256:a", "false"}, []string{"sha256:a", "false", "false"}, "packs-mcp was updated: answers hold for more about the pack's files"},
-		{factPack, []string{"sha256:a", "false"}, []string{"sha256:b", "false", "false"}, "the pack's files changed"},
-		{factInterpreter, []string{"", "", ""}, nil, "packs-mcp was updated: answers hold for more about the interpreter"},
-		{factInterpreter, []string{"/bin/a", "", "", ""}, []string{"/bin/b", "", "", "", "/bin/a", "", "", ""}, "the interpreter was /bin/a, is /bin/b"},
-		{factInterpreter, []string{"/bin/a", "", "", ""}, nil, "the interpreter was /bin/a, is none"},
-	} {
-		if got := factChange(tt.fact, tt.then, tt.now); len(got) != 1 || got[0] != tt.want {
-			t.Errorf("factChange(%s, %q, %q) = %q, want %q", tt.fact, tt.then, tt.now, got, tt.want)
-		}
-	}
 }

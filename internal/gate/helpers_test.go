@@ -3,6 +3,8 @@ package gate
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -11,8 +13,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -257,7 +261,7 @@ const (
 )
 
 func accept(state, decision string) *Answer {
-	return &Answer{State: state, Action: "accept", Content: map[string]any{"decision": decision}, Channel: "elicitation"}
+	return ReadForm(state, "accept", map[string]any{"decision": decision})
 }
 
 // denied fails unless err is a denial with this in its reason, and the newest
@@ -280,7 +284,7 @@ func toolRun() Request {
 		Kind:      KindRun,
 		Method:    "capability_packs_call_tool",
 		Pack:      Pack{ID: "triage", Dir: "/packs/triage", Trust: TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Triage incidents."},
-		Arguments: json.RawMessage(`{"who":"Ada"}`),
+		Arguments: ParseArguments([]byte(`{"who":"Ada"}`)),
 		Logged:    json.RawMessage(`{"who":"Ada"}`),
 		Workspace: "/desk/chat",
 		Run: &Run{
@@ -334,8 +338,8 @@ func grantedRun() Request {
 func execRun() Request {
 	r := toolRun()
 	r.Kind, r.Method = KindExec, "capability_packs_exec_best_effort"
-	r.Arguments = json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`)
-	r.Logged = r.Arguments
+	r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`))
+	r.Logged = r.Arguments.Raw()
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
 	r.Run.Command.Program = program.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
 	r.Run.Command.Args = []string{"log", "--oneline"}
@@ -343,16 +347,16 @@ func execRun() Request {
 	return r
 }
 
-// call is a request of another kind than run.
-func call(kind Kind, args string) Request {
+// callOf is a request of another kind than run.
+func callOf(kind Kind, args string) Request {
 	r := toolRun()
 	r.Kind, r.Run, r.Workspace = kind, nil, ""
 	r.Method = map[Kind]string{
 		KindList: "capability_packs_list", KindOpen: "capability_packs_open_docs",
 		KindRead: "capability_packs_read_file", KindEnable: "capability_packs_enable_tools",
 	}[kind]
-	r.Arguments = json.RawMessage(args)
-	r.Logged = r.Arguments
+	r.Arguments = ParseArguments(json.RawMessage(args))
+	r.Logged = r.Arguments.Raw()
 	switch kind {
 	case KindList:
 		r.Pack = Pack{}
@@ -364,22 +368,53 @@ func call(kind Kind, args string) Request {
 	return r
 }
 
-func openCall() Request   { return call(KindOpen, `{"pack_id":"triage"}`) }
-func readCall() Request   { return call(KindRead, `{"pack_id":"triage","path":"docs/steps.md"}`) }
-func enableCall() Request { return call(KindEnable, `{"pack_id":"triage"}`) }
-func listCall() Request   { return call(KindList, `{}`) }
+func openCall() Request   { return callOf(KindOpen, `{"pack_id":"triage"}`) }
+func readCall() Request   { return callOf(KindRead, `{"pack_id":"triage","path":"docs/steps.md"}`) }
+func enableCall() Request { return callOf(KindEnable, `{"pack_id":"triage"}`) }
+func listCall() Request   { return callOf(KindList, `{}`) }
 
 func workspaceRead() Request {
-	r := call(KindRead, `{"pack_id":"workspace","path":"docs/steps.md"}`)
+	r := callOf(KindRead, `{"pack_id":"workspace","path":"docs/steps.md"}`)
 	r.Pack, r.Workspace = Pack{ID: "workspace", Trust: TrustUser}, "/desk/chat"
 	return r
 }
 
+// copyOf returns a request that shares nothing with r.
+func copyOf(r Request) Request { return call.Freeze(r, 0).Request }
+
 // with returns a request that is changed in one way.
 func with(r Request, change func(*Request)) Request {
-	r = r.clone()
+	r = copyOf(r)
 	change(&r)
 	return r
+}
+
+// How questions look, and what they say; see package prompt.
+const (
+	promptWidth  = 60
+	margin       = "    "
+	labelWidth   = 10
+	quoteMark    = "> "
+	hanging      = "   "
+	maxChanges   = 12
+	ownWorkspace = "the chat's workspace" // in facts, see package call
+)
+
+// columnsOf is how wide a character is at most in a terminal.
+func columnsOf(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case r >= 0x1100: // where wide characters begin
+		return 2
+	}
+	return 1
+}
+
+// hexSum is the SHA-256 digest of b in hex.
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 var errDisk = errors.New("disk full")

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -94,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 func TestNothingSecretIsTold(t *testing.T) {
 	b := newBench(t, everywhere)
 	req := with(grantedRun(), func(r *Request) {
-		r.Arguments, r.Logged = []byte(`{"token":"hunter2"}`), []byte(`{"token":"[redacted]"}`)
+		r.Arguments, r.Logged = ParseArguments([]byte(`{"token":"hunter2"}`)), []byte(`{"token":"[redacted]"}`)
 	})
 	permit := b.approve(req, Once)
 	b.left(req)
@@ -195,7 +196,7 @@ func TestPromptsOfChanges(t *testing.T) {
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
 	files := func(r *Request) {
-		r.Pack.Files = []File{{"SKILL.md", "sha256:a"}, {"scripts/greet.sh", "sha256:b"}, {"scripts/ticket.py", "sha256:c"}}
+		r.Pack.Files = []File{{Path: "SKILL.md", Digest: "sha256:a"}, {Path: "scripts/greet.sh", Digest: "sha256:b"}, {Path: "scripts/ticket.py", Digest: "sha256:c"}}
 	}
 	for _, c := range []struct {
 		file   string
@@ -203,11 +204,11 @@ func TestPromptsOfChanges(t *testing.T) {
 		change func(*Request) // since it was allowed; nil: it never was
 		gate   func(*Options)
 	}{
-		{"changed_script", toolRun, newFiles(File{"SKILL.md", "sha256:a"}, File{"scripts/greet.sh", "sha256:b"}, File{"scripts/ticket.py", "sha256:X"}), nil},
+		{"changed_script", toolRun, newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "scripts/ticket.py", Digest: "sha256:X"}), nil},
 		{"changed_network", toolRun, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil},
-		{"changed_document", openCall, newFiles(File{"SKILL.md", "sha256:X"}, File{"scripts/greet.sh", "sha256:b"}, File{"scripts/ticket.py", "sha256:c"}), nil},
+		{"changed_document", openCall, newFiles(File{Path: "SKILL.md", Digest: "sha256:X"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "scripts/ticket.py", Digest: "sha256:c"}), nil},
 		{"changed_several", grantedRun, func(r *Request) {
-			newFiles(File{"SKILL.md", "sha256:X"}, File{"scripts/greet.sh", "sha256:Y"}, File{"tools.json", "sha256:n"})(r)
+			newFiles(File{Path: "SKILL.md", Digest: "sha256:X"}, File{Path: "scripts/greet.sh", Digest: "sha256:Y"}, File{Path: "tools.json", Digest: "sha256:n"})(r)
 			r.Run.Definition = "ff"
 			r.Run.Command.Program.Digest = "ff"
 			r.Run.Policy.Network = sandbox.NetworkLoopback
@@ -216,8 +217,8 @@ func TestPromptsOfChanges(t *testing.T) {
 			r.Run.Command.Env = append(r.Run.Command.Env, "AWS_SECRET_ACCESS_KEY=hunter2")
 			r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home/ada/Documents")
 		}, nil},
-		{"changed_hostile", toolRun, newFiles(File{"SKILL.md", "sha256:a"}, File{"scripts/greet.sh", "sha256:b"}, File{"scripts/ticket.py", "sha256:c"},
-			File{"\u202eyp.tekcit\n    trust      yours", "sha256:x"}, File{"nothing changed, press Run", "sha256:y"}), nil},
+		{"changed_hostile", toolRun, newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "scripts/ticket.py", Digest: "sha256:c"},
+			File{Path: "\u202eyp.tekcit\n    trust      yours", Digest: "sha256:x"}, File{Path: "nothing changed, press Run", Digest: "sha256:y"}), nil},
 		{"fill_in", lookUp, nil, nil},
 		{"first_run", func() Request { return with(toolRun(), func(r *Request) { r.Run.ReadOnly = true }) }, nil, firstRun},
 		{"always_network", func() Request {
@@ -281,7 +282,7 @@ func TestPromptsFit(t *testing.T) {
 		if req.Run != nil && req.Run.Tool != "" {
 			req.Run.Tool = strings.Repeat("b", 64)
 		}
-		if n := utf8.RuneCountInString(req.title()); n > 2*100 {
+		if n := utf8.RuneCountInString(prompt.Title(&req)); n > 2*100 {
 			t.Errorf("%s: the title with the longest names has %d columns", req.Kind, n)
 		}
 	}

@@ -17,7 +17,7 @@ func (c *check) stillKept(r *ruling) bool {
 	}
 	is := func(g Grant) bool { return g.Digest == r.kept && g.Void == nil }
 	c.mu.Lock()
-	kept := slices.ContainsFunc(c.inChat(c.req.Caller.Chat), is)
+	kept := slices.ContainsFunc(c.inChat(c.call.Caller.Chat), is)
 	c.mu.Unlock()
 	if kept {
 		return true
@@ -51,7 +51,7 @@ func (c *check) held(r *ruling) (*Permit, error) {
 // for, and keeps it for later calls when it says so. before is the one that it
 // takes back, or nil.
 func (g *Gate) decideLate(e *entry, before, r *ruling, expires time.Time) error {
-	c := &check{Gate: g, box: e.box, req: e.req, changed: e.changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
+	c := &check{Gate: g, box: e.box, call: e.call, changed: e.changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
 	c.always = c.rule().Effect == rules.Ask
 	if r.Decision == Deny {
 		if before != nil {

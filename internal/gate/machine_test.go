@@ -90,7 +90,7 @@ func (p *player) say(o *opened, d Decision) {
 // came notes what a call came to. o is the question it came with, or nil.
 func (p *player) came(req Request, o *opened, permit *Permit, q *Question, err error) {
 	l := p.l
-	key := req.callDigest(0)
+	key := callDigest(&req, 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -172,7 +172,7 @@ func (p *player) step() {
 			l.mu.Unlock()
 		}
 	case 12: // an answer that is none, or that the client gave by itself
-		_ = check([]*Answer{decline(o.q), {State: o.q.State, Action: "accept"}, {State: o.q.State + "x", Action: "accept"}}[p.r.IntN(3)])
+		_ = check([]*Answer{decline(o.q), ReadForm(o.q.State, "accept", nil), ReadForm(o.q.State+"x", "accept", nil)}[p.r.IntN(3)])
 	case 13: // an answer to another call
 		p.say(o, Deny)
 		_, _, err := p.b.Check(p.t.Context(), with(o.req, func(r *Request) { r.Run.Command.Args = []string{"evil"} }), accept(o.q.State, "once"))

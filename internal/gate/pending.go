@@ -48,12 +48,6 @@ type Pending struct {
 	Answered Decision
 }
 
-// A Field is a value that a tool needs and nobody has given.
-type Field struct {
-	Name  string // letters, digits and "_"
-	Title string // for the person, one line
-}
-
 // A Verdict is what a person decided about a pending call.
 type Verdict struct {
 	Decision Decision

@@ -15,6 +15,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -26,7 +27,7 @@ import (
 type Permit struct {
 	gate *Gate
 	box  sandbox.Report // what the person was told
-	req  Request
+	call *call.Call
 	run  string
 	used atomic.Bool
 	// byGrant: an earlier answer allowed it, with everything that is bound to that.
@@ -36,8 +37,8 @@ type Permit struct {
 	failures int
 	// values are what the person filled in.
 	values  map[string]string
-	hide    func(string) string                // see Hide
-	waiting func(changes.Holder) (over func()) // see Waiting
+	hide    func(string) string                                 // see Hide
+	waiting func(changes.Holder) (over func(isOurs bool) error) // see Waiting
 }
 
 // Hide has secret values taken out of what the log keeps of the program's output.
@@ -45,9 +46,12 @@ type Permit struct {
 func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
 
 // Waiting has waiting called when the run has to wait for its turn in folders that
-// another run may change, and what it returns when the wait is over. It is called
-// before Run.
-func (p *Permit) Waiting(waiting func(changes.Holder) (over func())) { p.waiting = waiting }
+// another run may change, and what it returns when the wait is over: isOurs says
+// that the run has its turn, and an error that it must not start after all. It is
+// called before Run.
+func (p *Permit) Waiting(waiting func(changes.Holder) (over func(isOurs bool) error)) {
+	p.waiting = waiting
+}
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -66,32 +70,31 @@ func (p *Permit) Values() map[string]string { return maps.Clone(p.values) }
 // has the name of a field in it, of the program's arguments, variables and input.
 // Without Fields the permit itself is returned.
 func (p *Permit) Fill(req Request) (*Permit, error) {
-	if len(p.req.Fields) == 0 {
+	if len(p.call.Fields) == 0 {
 		return p, nil
 	}
-	req = req.withReview(p.reviewRule()) // what was filled in does not make it less
-	level := p.box.Level
-	same := len(req.Fields) == 0 && req.Caller.Chat == p.req.Caller.Chat && req.subject() == p.req.subject() &&
-		digestOf(req.facts(level)) == digestOf(p.req.facts(level)) && bytes.Equal(req.Arguments, p.req.Arguments) &&
-		p.req.Run != nil && req.Run != nil && filledIn(p.req.Fields, p.req.Run, req.Run)
+	req = req.WithReview(p.reviewRule()) // what was filled in does not make it less
+	same := len(req.Fields) == 0 && req.Caller.Chat == p.call.Caller.Chat && req.Subject() == p.call.Subject() &&
+		p.call.IsLike(&req, p.box.Level) && bytes.Equal(req.Arguments.Raw(), p.call.Arguments.Raw()) &&
+		p.call.Run != nil && req.Run != nil && filledIn(p.call.Fields, p.call.Run, req.Run)
 	if !same || p.used.Swap(true) {
 		return nil, p.Withhold("something about the call changed after it was allowed", "Call again; the user will be asked about it as it is now.")
 	}
 	// The rules have not seen what was filled in.
-	c := &check{Gate: p.gate, box: p.box, req: req}
+	c := &check{Gate: p.gate, box: p.box, call: call.Freeze(req, p.box.Level)}
 	if verdict := c.rule(); verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
 		return nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
 	}
-	return &Permit{gate: p.gate, box: p.box, req: p.gate.reviewed(req).clone(), run: p.run}, nil
+	return &Permit{gate: p.gate, box: p.box, call: call.Freeze(p.gate.reviewed(req), p.box.Level), run: p.run}, nil
 }
 
 // reviewRule is where the rule is written that holds the run's changes, or "".
 func (p *Permit) reviewRule() string {
-	if p.req.Run == nil {
+	if p.call.Run == nil {
 		return ""
 	}
-	return p.req.Run.ReviewRule
+	return p.call.Run.ReviewRule
 }
 
 // filledIn reports whether then can have become now by values in the places of
@@ -109,26 +112,28 @@ func filledIn(fields []Field, then, now *Run) bool {
 
 // Digest is the pack digest that was approved. Whoever hands out content
 // checks that the pack still has it.
-func (p *Permit) Digest() string { return p.req.Pack.Digest }
+func (p *Permit) Digest() string {
+	if p.call == nil {
+		return "" // somebody made a permit of their own
+	}
+	return p.call.Pack.Digest
+}
 
 // Covers reports whether req is still what was approved.
 func (p *Permit) Covers(req Request) bool {
-	req = p.gate.reviewed(req.withReview(p.reviewRule()))
+	req = p.gate.reviewed(req.WithReview(p.reviewRule()))
 	level := p.box.Level
 	if req.Run != nil {
 		level = p.gate.Sandbox(context.Background()).Level
 	}
-	if p.byGrant && digestOf(req.facts(level)) != digestOf(p.req.facts(p.box.Level)) {
-		return false
-	}
-	return req.callDigest(level) == p.req.callDigest(p.box.Level)
+	return p.call.Is(&req, level) && (!p.byGrant || p.call.IsLike(&req, level))
 }
 
 // Withhold records that what was approved was not given after all, and returns
 // the denial. A run that is withheld cannot be started any more.
 func (p *Permit) Withhold(reason, hint string) error {
 	p.used.Store(true)
-	c := &check{Gate: p.gate, box: p.box, req: p.req}
+	c := &check{Gate: p.gate, box: p.box, call: p.call}
 	return c.deny(reason, hint)
 }
 
@@ -147,10 +152,10 @@ var ErrSpent = errors.New("this permit was used")
 // cannot be written nothing starts, and when the second cannot be written the
 // result is withheld.
 func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
-	if !p.req.Kind.Starts() {
+	if p.call == nil || !p.call.Kind.Starts() { // nil: somebody made a permit of their own
 		return nil, &DeniedError{Reason: "this approval is not for a run"}
 	}
-	if len(p.req.Fields) > 0 {
+	if len(p.call.Fields) > 0 {
 		return nil, &DeniedError{Reason: "this approval is for a run with what the person filled in"}
 	}
 	if p.used.Swap(true) {
@@ -158,7 +163,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 	g := p.gate
 	if now := g.Sandbox(ctx); now.Level != p.box.Level {
-		c := &check{Gate: g, box: now, req: p.req}
+		c := &check{Gate: g, box: now, call: call.Freeze(p.call.Request, now.Level)}
 		return nil, c.deny(fmt.Sprintf("the sandbox level was %q when this was approved, and is %q", p.box.Level, now.Level),
 			"Call again; the user will be asked about the run as it is now.")
 	}
@@ -173,8 +178,8 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 	held := caches.Held{Bytes: -1}
 	defer func() { leave(held) }()
-	command := p.req.Run.Command
-	command.RunID, command.Pack, command.Tool = p.run, p.req.Pack.ID, p.req.Run.Tool
+	command := p.call.Run.Command
+	command.RunID, command.Pack, command.Tool = p.run, p.call.Pack.ID, p.call.Run.Tool
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
 	command.Waiting = p.waiting
 	if policy.Cache != "" {
@@ -205,11 +210,14 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			if p.hide != nil {
 				c = p.hide(c)
 			}
-			end.Refused = append(end.Refused, cut(c, maxRefusal)) // whole until secrets are out
+			end.Refused = append(end.Refused, call.Cut(c, maxRefusal)) // whole until secrets are out
 		}
 	}
 	if err != nil {
 		end.Error = err.Error()
+		if result == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			end.Cause = string(sandbox.CauseCancelled) // before there was a process
+		}
 	}
 	lines := []audit.Entry{end}
 	if result != nil {
@@ -235,7 +243,7 @@ const maxRecorded = 1000
 // changeEntries are what came of a run's changes, one line for each folder.
 func (p *Permit) changeEntries(result *sandbox.Result) (lines []audit.Entry) {
 	for _, set := range result.Changes {
-		e := p.gate.entry(&p.req, p.box.Level, audit.EventChanges)
+		e := p.gate.entry(p.call, audit.EventChanges)
 		e.Run, e.Dir, e.Set = p.run, set.Folder, set.ID
 		for _, c := range set.Changes {
 			switch c.State {
@@ -250,7 +258,7 @@ func (p *Permit) changeEntries(result *sandbox.Result) (lines []audit.Entry) {
 		lines = append(lines, e)
 	}
 	if result.ChangesProblem != "" {
-		e := p.gate.entry(&p.req, p.box.Level, audit.EventChanges)
+		e := p.gate.entry(p.call, audit.EventChanges)
 		e.Run, e.Error = p.run, result.ChangesProblem
 		lines = append(lines, e)
 	}
@@ -269,18 +277,25 @@ func record(list []string, path string) []string {
 	return list
 }
 
+// Copies reports whether the run is started from a private copy of the pack, which
+// is compared with what was approved. If not, nothing compares the pack's bytes
+// after the decision.
+func (p *Permit) Copies() bool {
+	return p.call != nil && p.gate.copies != nil && !p.call.Pack.Loose && p.call.Pack.Dir != ""
+}
+
 // image returns the run's policy with a private copy of the pack in the place
 // of the pack: the bytes that were approved, which nobody exchanges between the
 // copy's check and their use. A loose tool's folder is no pack, and its program
 // is checked as any other.
 func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func(), err error) {
-	policy = p.req.Run.Policy
-	pack := p.req.Pack
+	policy = p.call.Run.Policy
+	pack := p.call.Pack
 	if p.gate.copies == nil && pack.Partial {
 		return policy, nil, p.Withhold("the pack has files that cannot be read, and there are no private copies to leave them out of",
 			"Tell the user to run packs-mcp show for the pack: it names the files.")
 	}
-	if p.gate.copies == nil || pack.Loose || pack.Dir == "" {
+	if !p.Copies() {
 		return policy, func() {}, nil
 	}
 	folder, release, err := p.gate.copies.Copy(ctx, pack.Dir, pack.Digest)
@@ -302,16 +317,16 @@ func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func
 // that a grant for the run would be bound to. So a run finds what the runs left that
 // one answer covers, and nothing of any other.
 func (p *Permit) cache(ctx context.Context) (folder string, leave func(caches.Held), err error) {
-	run, pack := p.req.Run, p.req.Pack
+	run, pack := p.call.Run, p.call.Pack
 	if run.Cache == "" {
 		return "", func(caches.Held) {}, nil
 	}
 	if p.gate.caches == nil {
 		return "", nil, p.Withhold("this server keeps no caches, and the tool wants one", "Tell the user; the tool cannot run here.")
 	}
-	c, err := p.gate.caches.Take(ctx, digestOf(p.req.facts(p.box.Level)), caches.About{
-		Subject: p.req.subject(), Version: pack.Digest + " " + run.Definition,
-		Person: p.req.Caller.Person, Pack: pack.ID, Tool: run.Tool, Name: run.Cache,
+	c, err := p.gate.caches.Take(ctx, call.DigestOf(p.call.Facts()), caches.About{
+		Subject: p.call.Subject(), Version: pack.Digest + " " + run.Definition,
+		Person: p.call.Caller.Person, Pack: pack.ID, Tool: run.Tool, Name: run.Cache,
 	})
 	if err != nil {
 		p.gate.logger.Warn("the tool's cache cannot be used; nothing was started", "pack", pack.ID, "tool", run.Tool, "run", p.run, "err", err)
@@ -350,7 +365,7 @@ const maxReach = 100
 
 // reach notes what the run may touch: what it is refused is explained by that.
 func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
-	policy := p.req.Run.Policy
+	policy := p.call.Run.Policy
 	first := func(all []string) []string { return slices.Clone(all[:min(len(all), maxReach)]) }
 	reads, writes := slices.Clone(policy.ReadOnly), slices.Clone(policy.Writable)
 	var closed []string
@@ -362,7 +377,7 @@ func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
 		}
 	}
 	if started.Cache != "" {
-		e.Cache, writes = p.req.Run.Cache, append(writes, started.Cache)
+		e.Cache, writes = p.call.Run.Cache, append(writes, started.Cache)
 	}
 	e.Reads, e.Writes, e.Closed = first(reads), first(writes), first(closed)
 	if policy.Review {
@@ -380,8 +395,8 @@ func (p *Permit) reach(e *audit.Entry, started *sandbox.Policy) {
 
 // runEntry is the common part of the two lines about a run.
 func (p *Permit) runEntry(event audit.Event) audit.Entry {
-	e := p.gate.entry(&p.req, p.box.Level, event)
-	run := p.req.Run
+	e := p.gate.entry(p.call, event)
+	run := p.call.Run
 	e.Run = p.run
 	e.Program = run.Command.Program.Path
 	e.ProgramDigest = run.Command.Program.Digest

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -37,15 +39,12 @@ const (
 	PromptsAsk = "ask"
 )
 
-// chosen is all that is known of a prompt that was got.
-const chosen = "the client says that a person chose it"
-
 // takesItsWord reports whether the client's word that a person chose this is
 // enough. It is not where a person wants, or has, to see more than a name: what
 // a rule asks about, what is not trusted, and text that hides something.
 func (c *check) takesItsWord() bool {
-	r := &c.req
-	if !r.Caller.Act || c.always || r.onceOnly() || r.Hidden != "" {
+	r := c.call
+	if !r.Caller.Act || c.always || r.OnceOnly() || r.Hidden != "" {
 		return false
 	}
 	return c.prompts == PromptsAllow || c.prompts == PromptsAuto && r.Caller.Origin == OriginClient
@@ -56,7 +55,7 @@ func (c *check) rule() rules.Verdict {
 	if len(c.rules) == 0 {
 		return rules.Verdict{}
 	}
-	return rules.Decide(c.rules, ruleCall(&c.req))
+	return rules.Decide(c.rules, ruleCall(&c.call.Request))
 }
 
 // reviewed returns the request with what the user's rules say of its changes.
@@ -66,47 +65,36 @@ func (g *Gate) reviewed(req Request) Request {
 		return req
 	}
 	if rule, ok := rules.Review(g.rules, ruleCall(&req)); ok {
-		return req.withReview(cmp.Or(rule.Where, "a rule"))
+		return req.WithReview(cmp.Or(rule.Where, "a rule"))
 	}
 	return req
 }
 
-// withReview returns the request with all of its changes held because of the rule
-// that is written at where; an empty one changes nothing.
-func (r Request) withReview(where string) Request {
-	if where != "" && r.Run != nil {
-		run := *r.Run
-		run.Policy.Review, run.ReviewRule = true, where
-		r.Run = &run
-	}
-	return r
-}
-
 // ruleCall is the request as rules look at it.
 func ruleCall(r *Request) rules.Call {
-	call := rules.Call{Pack: r.Pack.ID, Kind: string(r.Kind)}
+	asked := rules.Call{Pack: r.Pack.ID, Kind: string(r.Kind)}
 	if r.Run != nil {
 		p := r.Run.Command.Program
-		call.Tool = r.Run.Tool
-		call.Program = []string{p.Name, p.Path, p.Resolved}
+		asked.Tool = r.Run.Tool
+		asked.Program = []string{p.Name, p.Path, p.Resolved}
 		if p.Shim != "" {
-			call.Program = append(call.Program, p.Shim)
+			asked.Program = append(asked.Program, p.Shim)
 		}
-		call.Bare = isBare(p)
-		call.Args = r.Run.Command.Args
-		call.Env = envNames(r.Run.Env)
-		call.Dir, call.Usual = r.Run.Command.Dir, r.Run.UsualDir
-		call.Within = func(folder string) bool { return paths.Within(folder, call.Dir) }
-		call.Folders = map[string]string{"workspace": r.Workspace, "pack_root": r.Pack.Dir, "project": r.Run.Project}
-		call.Stdin = len(r.Run.Command.Stdin) > 0
+		asked.Bare = isBare(p)
+		asked.Args = r.Run.Command.Args
+		asked.Env = call.EnvNames(r.Run.Env)
+		asked.Dir, asked.Usual = r.Run.Command.Dir, r.Run.UsualDir
+		asked.Within = func(folder string) bool { return paths.Within(folder, asked.Dir) }
+		asked.Folders = map[string]string{"workspace": r.Workspace, "pack_root": r.Pack.Dir, "project": r.Run.Project}
+		asked.Stdin = len(r.Run.Command.Stdin) > 0
 	}
-	return call
+	return asked
 }
 
 // falls says which rule would allow the request if it named more; empty when
 // there is none, or when it could not allow it all the same.
 func (c *check) falls(v rules.Verdict) string {
-	if v.Short == nil || c.req.onceOnly() || !c.allowable(v.Short.Rule) {
+	if v.Short == nil || c.call.OnceOnly() || !c.allowable(v.Short.Rule) {
 		return ""
 	}
 	return safetext.Line(fmt.Sprintf("%s allows it only with %s", v.Short.Rule.Where, strings.Join(v.Short.Add, ", ")))
@@ -123,7 +111,7 @@ func (g *Gate) Forbids(kind Kind, pack string) bool {
 // allowable reports whether a rule may allow the request. What can send data
 // anywhere takes a rule that names the tool.
 func (c *check) allowable(r rules.Rule) bool {
-	return !c.req.reachesNetwork() || r.NamesTool()
+	return !reachesNetwork(c.call) || r.NamesTool()
 }
 
 // isBare reports whether a program was asked for by its name alone.
@@ -139,14 +127,14 @@ func isBare(p program.Program) bool {
 // unasked decides, under the policy, about a request that no person, grant or
 // rule has decided about. reason is empty when somebody has to be asked.
 func (c *check) unasked() (reason string) {
-	r := &c.req
-	if c.policy != PolicyFirstRun || r.onceOnly() {
+	r := c.call
+	if c.policy != PolicyFirstRun || r.OnceOnly() {
 		return ""
 	}
 	switch {
 	case r.Kind == KindOpen || r.Kind == KindRead || r.Kind == KindEnable:
 		return "the policy first-run asks about this only for packs that are not trusted"
-	case r.Pack.Trust == TrustBundled && c.firstRunOnly() && !r.reachesNetwork():
+	case r.Pack.Trust == TrustBundled && c.firstRunOnly() && !reachesNetwork(r):
 		return "the policy first-run does not ask about read-only tools that come with this program"
 	}
 	return ""
@@ -157,13 +145,13 @@ func (c *check) unasked() (reason string) {
 // may use the whole network (specs/skill-md-tools.md §6.3): the person chose the
 // policy, the question names the network, and the answer is bound to it.
 func (c *check) firstRunOnly() bool {
-	r := &c.req
-	return c.policy == PolicyFirstRun && !r.onceOnly() && !c.always && r.Kind == KindRun && r.Run.ReadOnly && c.rememberable()
+	r := c.call
+	return c.policy == PolicyFirstRun && !r.OnceOnly() && !c.always && r.Kind == KindRun && r.Run.ReadOnly && c.rememberable()
 }
 
 // everywhere reports whether the answer "always" may be given. What can send data
 // anywhere is asked about in each chat.
-func (c *check) everywhere() bool { return c.rememberable() && !c.req.reachesNetwork() }
+func (c *check) everywhere() bool { return c.rememberable() && !reachesNetwork(c.call) }
 
 // counts reports whether a stored grant whose facts are those of the request may
 // allow it.
@@ -175,15 +163,15 @@ func (c *check) counts(g Grant) bool {
 }
 
 // reachesNetwork reports whether the run can send data anywhere.
-func (r *Request) reachesNetwork() bool {
+func reachesNetwork(r *call.Call) bool {
 	return r.Run != nil && r.Run.Policy.Network == sandbox.NetworkFull
 }
 
 // rememberable reports whether an answer can be kept: it lasts, and what is kept
 // as text comes back as it was.
 func (c *check) rememberable() bool {
-	r := &c.req
-	if !r.lasting() {
+	r := c.call
+	if !r.Lasting() {
 		return false
 	}
 	return !slices.ContainsFunc(c.like().Facts, func(f Fact) bool {
@@ -194,24 +182,24 @@ func (c *check) rememberable() bool {
 // choices are the answers offered, in the order in which people know them: this
 // once, more than once, no. None is preselected.
 func (c *check) choices() []Choice {
-	r := &c.req
+	r := c.call
 	once := Choice{Value: string(Once), Title: "Allow once: this exact call"}
 	if r.Kind.Starts() {
 		once.Title = "Run once: this exact call"
 	}
 	if c.firstRunOnly() && c.store != nil {
 		once.Title, once.Lasts = "Run, and from now on unasked while nothing about it changes (it says that it only reads)", true
-		if r.reachesNetwork() {
+		if reachesNetwork(r) {
 			once.Title = "Run, and from now on unasked, with any arguments and the whole network, while nothing about it changes (it says that it only reads)"
 		}
 	}
 	deny := Choice{Value: denyWord, Title: "Deny"}
-	if !r.lasting() || c.always || r.Kind == KindAttach { // which lasts until it is detached
+	if !r.Lasting() || c.always || r.Kind == KindAttach { // which lasts until it is detached
 		return []Choice{once, deny}
 	}
-	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", r.scope(), r.until())}}
+	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", prompt.Scope(&r.Request), prompt.Until(&r.Request))}}
 	if c.store != nil && c.everywhere() {
-		all = append(all, Choice{Value: string(Always), Title: fmt.Sprintf("Always allow %s, in every client, until anything about it changes", r.scope())})
+		all = append(all, Choice{Value: string(Always), Title: fmt.Sprintf("Always allow %s, in every client, until anything about it changes", prompt.Scope(&r.Request))})
 	}
 	return append(all, deny)
 }

@@ -79,7 +79,7 @@ func TestFirstRun(t *testing.T) {
 				q := b.ask(c.req)
 				a := accept(q.State, "once")
 				for _, f := range c.req.Fields {
-					a.Content.(map[string]any)[f.Name] = "x"
+					a.Verdict.Values[f.Name] = "x"
 				}
 				if got := b.goes(c.req, a); got != allows {
 					t.Fatalf("the first call: %s", got)
@@ -290,7 +290,7 @@ func TestRules(t *testing.T) {
 				q := b.ask(c.req)
 				a := accept(q.State, "once")
 				for _, f := range c.req.Fields {
-					a.Content.(map[string]any)[f.Name] = "x"
+					a.Verdict.Values[f.Name] = "x"
 				}
 				if got := b.goes(c.req, a); got != allows {
 					t.Fatalf("the answer: %s", got)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
@@ -39,11 +41,11 @@ func TestPrompts(t *testing.T) {
 		// Ten typical calls.
 		{"open", openCall, nil, 0},
 		{"open_hidden", openCall, func(r *Request) {
-			r.Arguments = json.RawMessage(`{"pack_id":"triage","arguments":"the outage of <Tuesday> & after"}`)
+			r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"the outage of <Tuesday> & after"}`))
 			r.Hidden = "14 invisible characters (12 tag, 2 bidirectional)"
 		}, 0},
 		{"read", readCall, func(r *Request) {
-			r.Arguments = json.RawMessage(`{"pack_id":"triage","path":"docs/steps.md","offset":10000,"length":500}`)
+			r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","path":"docs/steps.md","offset":10000,"length":500}`))
 		}, 0},
 		{"read_workspace", workspaceRead, nil, 0},
 		{"enable", enableCall, nil, 0},
@@ -98,7 +100,7 @@ func TestPrompts(t *testing.T) {
 		}, 0},
 		{"hostile_hu04", readCall, func(r *Request) {
 			r.Path = "docs/a\u3164\u2800\u2028b\xff.md"
-			r.Arguments = json.RawMessage(`{"pack_id":"triage","path":"docs/x.md","\u202ekey":"Z` + strings.Repeat("\u0335", 50) + `\ud800"}`)
+			r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","path":"docs/x.md","\u202ekey":"Z` + strings.Repeat("\u0335", 50) + `\ud800"}`))
 			r.Pack.About = "\u3164\u2800\u2028\xff Z" + strings.Repeat("\u0335", 50)
 		}, 0},
 		{"hostile_hu05", execRun, func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("A", 300) + " --evil"} }, 0},
@@ -318,7 +320,7 @@ func TestDifferentCallsLookDifferent(t *testing.T) {
 		{"pay"}, {"p\u0430y"}, {`p\u0430y`}, {"\xff"}, {`\xff`}, {"\ufffd"},
 	} {
 		for _, stdin := range []string{"", `{"a":"b"}`, `"{\"a\":\"b\"}"`, `{"a":"p\u0430y"}`, "{\"a\":\"p\u0430y\"}", "{", `{"a":1,"a":2}`, "x\n"} {
-			text, err := render(new(with(execRun(), func(r *Request) {
+			text, err := prompt.Text(new(with(execRun(), func(r *Request) {
 				r.Run.Command.Args, r.Run.Command.Stdin = args, []byte(stdin)
 			})), sandbox.Report{}, "", nil, "")
 			if err != nil {
@@ -329,30 +331,6 @@ func TestDifferentCallsLookDifferent(t *testing.T) {
 				t.Errorf("%s and %s look the same", says, other)
 			}
 			seen[text] = says
-		}
-	}
-}
-
-func TestWrap(t *testing.T) {
-	for _, c := range []struct {
-		in   string
-		want []string
-	}{
-		{"", []string{""}},
-		{"short", []string{"short"}},
-		{"0123456789", []string{"0123456789"}},
-		{"0123456789a", []string{"0123456789", "a"}},
-		{"a word or two and more", []string{"a word or ", "two and ", "more"}},
-		{"ab 0123456789", []string{"ab 0123456", "789"}}, // no space near the end
-		{"能力包能力包", []string{"能力包能力", "包"}},
-		{"012345678e\u0301\u0302x", []string{"012345678e\u0301\u0302", "x"}},
-	} {
-		got := wrap(c.in, 10, 8)
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("wrap(%q) differs (-want +got):\n%s", c.in, diff)
-		}
-		if joined := strings.Join(got, ""); joined != c.in {
-			t.Errorf("wrap(%q) = %q, which together is not the same", c.in, got)
 		}
 	}
 }
@@ -371,7 +349,7 @@ func FuzzPrompt(f *testing.F) {
 		change := func(r *Request) {
 			r.Caller.Client, r.Caller.ChatEnd = client, client
 			r.Pack.ID, r.Pack.Dir, r.Pack.Digest, r.Pack.About = pack, "/"+value, value, about
-			r.Path, r.Hidden, r.Tools, r.Arguments = value, about, []string{tool, value}, json.RawMessage(args)
+			r.Path, r.Hidden, r.Tools, r.Arguments = value, about, []string{tool, value}, ParseArguments([]byte(args))
 			if r.Run == nil {
 				return
 			}
@@ -387,7 +365,7 @@ func FuzzPrompt(f *testing.F) {
 			}
 			c.Program.Shim, c.Program.Needs = about, []string{value, about}
 			r.Run.Granted = Granted{
-				Env: []string{tool}, Unset: []string{about}, Folders: []string{value}, Home: value, LeftOut: []Missing{{value, about}},
+				Env: []string{tool}, Unset: []string{about}, Folders: []string{value}, Home: value, LeftOut: []Missing{{What: value, Why: about}},
 			}
 			r.Run.Policy.Layers = []sandbox.Layer{{Folder: value, Kind: sandbox.LayerOverlay, Reason: about}, {Folder: about, Reason: value}}
 			c.Args, c.Dir, c.Stdin, r.Run.Env = []string{value, about}, "/"+pack, []byte(args+about), []string{"A=" + value}
@@ -398,9 +376,9 @@ func FuzzPrompt(f *testing.F) {
 			for _, level := range []sandbox.Level{sandbox.LevelNone, sandbox.LevelFull} {
 				// What changed is told of files and folders whose names are somebody's.
 				was, req := of(), with(req, func(r *Request) { r.Fields = []Field{{Name: about, Title: value}} })
-				was.Pack.Files, req.Pack.Files = []File{{value, "a"}}, []File{{value, "b"}, {tool, "c"}}
-				before, now := was.grant(level), req.grant(level)
-				text, err := render(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now), "")
+				was.Pack.Files, req.Pack.Files = []File{{Path: value, Digest: "a"}}, []File{{Path: value, Digest: "b"}, {Path: tool, Digest: "c"}}
+				before, now := newGrant(call.Freeze(was, level)), newGrant(call.Freeze(req, level))
+				text, err := prompt.Text(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now), "")
 				if err != nil {
 					continue
 				}
@@ -418,7 +396,7 @@ func FuzzPrompt(f *testing.F) {
 					}
 				}
 			}
-			for _, c := range (&check{Gate: &Gate{store: new(memory)}, req: req}).choices() {
+			for _, c := range (&check{Gate: &Gate{store: new(memory)}, call: call.Freeze(req, 0)}).choices() {
 				checkShown(t, strings.ReplaceAll(c.Title, "\ufe0f", ""))
 			}
 		}

@@ -21,9 +21,9 @@ func TestUnsolicitedAnswer(t *testing.T) {
 	for name, a := range map[string]*Answer{
 		"accept without a state":         accept("", "once"),
 		"accept for the chat":            accept("", "chat"),
-		"decline without a state":        {Action: "decline"},
+		"decline without a state":        ReadForm("", "decline", nil),
 		"an empty answer":                {},
-		"accept with the choice's title": {Action: "accept", Content: map[string]any{"decision": "Run once"}},
+		"accept with the choice's title": ReadForm("", "accept", map[string]any{"decision": "Run once"}),
 	} {
 		for _, req := range []Request{toolRun(), openCall(), listCall(), with(toolRun(), func(r *Request) { r.Caller.CanAsk = false })} {
 			t.Run(name+"/"+req.Method, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestStateOfAnotherCall(t *testing.T) {
 		of     func() Request
 		change func(*Request)
 	}{
-		"other arguments":     {toolRun, func(r *Request) { r.Arguments = json.RawMessage(`{"who":"Eve"}`) }},
-		"one argument more":   {openCall, func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","n":1}`) }},
+		"other arguments":     {toolRun, func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"who":"Eve"}`)) }},
+		"one argument more":   {openCall, func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","n":1}`)) }},
 		"other argv":          {toolRun, func(r *Request) { r.Run.Command.Args = []string{"Eve"} }},
 		"argv cut elsewhere":  {execRun, func(r *Request) { r.Run.Command.Args = []string{"log --oneline"} }},
 		"other bytes in argv": {execRun, func(r *Request) { r.Run.Command.Args[0] = "\xff" }},
@@ -136,9 +136,11 @@ func TestStateOfAnotherCall(t *testing.T) {
 	})
 	t.Run("the same, spelled differently", func(t *testing.T) {
 		b := newBench(t)
-		req := with(openCall(), func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","arguments":"a<b"}`) })
+		req := with(openCall(), func(r *Request) {
+			r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"a<b"}`))
+		})
 		q := b.ask(req)
-		req.Arguments = json.RawMessage(`{ "arguments" : "a\u003cb", "pack_id" : "triage" }`)
+		req.Arguments = ParseArguments(json.RawMessage(`{ "arguments" : "a\u003cb", "pack_id" : "triage" }`))
 		req.Caller.Call, req.Caller.Client, req.Caller.CanAsk = "call-2", "other", false
 		if _, err := b.answer(req, accept(q.State, "once")); err != nil {
 			t.Errorf("Check() = %v, want a permit", err)
@@ -216,8 +218,8 @@ func TestStateWorksOnce(t *testing.T) {
 
 	for name, a := range map[string]*Answer{
 		"denied":    accept("", "deny"),
-		"declined":  {Action: "decline"},
-		"cancelled": {Action: "cancel"},
+		"declined":  ReadForm("", "decline", nil),
+		"cancelled": ReadForm("", "cancel", nil),
 		"malformed": accept("", "always"),
 		"silence":   {Reason: "nobody answered within 45s"},
 	} {
@@ -318,34 +320,34 @@ func TestDoubtfulAnswers(t *testing.T) {
 		answer Answer
 		reason string
 	}{
-		"declined":                   {Answer{Action: "decline"}, "the person declined"},
-		"declined with a yes in it":  {Answer{Action: "decline", Content: form("once")}, "the person declined"},
-		"cancelled":                  {Answer{Action: "cancel", Content: form("once")}, "closed without an answer"},
-		"no action":                  {Answer{Content: form("once")}, "there was no answer"},
-		"no action, with the reason": {Answer{Reason: "nobody answered within 45s", Content: form("once")}, "nobody answered within 45s"},
-		"another action":             {Answer{Action: "yes", Content: form("once")}, "malformed"},
-		"the action in capitals":     {Answer{Action: "Accept", Content: form("once")}, "malformed"},
-		"the action with a space":    {Answer{Action: "accept ", Content: form("once")}, "malformed"},
-		"no content":                 {Answer{Action: "accept"}, "no form was filled in"},
-		"an empty form":              {Answer{Action: "accept", Content: map[string]any{}}, `no "decision"`},
-		"a nil form":                 {Answer{Action: "accept", Content: map[string]any(nil)}, `no "decision"`},
-		"another field":              {Answer{Action: "accept", Content: map[string]any{"Decision": "once"}}, `no "decision"`},
-		"a string":                   {Answer{Action: "accept", Content: "once"}, "no form was filled in"},
-		"a list":                     {Answer{Action: "accept", Content: []any{"once"}}, "no form was filled in"},
-		"JSON as text":               {Answer{Action: "accept", Content: `{"decision":"once"}`}, "no form was filled in"},
-		"true":                       {Answer{Action: "accept", Content: true}, "no form was filled in"},
-		"decision true":              {Answer{Action: "accept", Content: form(true)}, `no "decision"`},
-		"decision 1":                 {Answer{Action: "accept", Content: form(1.0)}, `no "decision"`},
-		"decision nil":               {Answer{Action: "accept", Content: form(nil)}, `no "decision"`},
-		"decision a list":            {Answer{Action: "accept", Content: form([]any{"once"})}, `no "decision"`},
-		"decision a list of words":   {Answer{Action: "accept", Content: form([]string{"once"})}, `no "decision"`},
-		"decision an object":         {Answer{Action: "accept", Content: form(map[string]any{"value": "once"})}, `no "decision"`},
-		"decision empty":             {Answer{Action: "accept", Content: form("")}, "none of the choices"},
-		"decision always":            {Answer{Action: "accept", Content: form("always")}, "none of the choices"},
-		"decision in capitals":       {Answer{Action: "accept", Content: form("ONCE")}, "none of the choices"},
-		"decision with a space":      {Answer{Action: "accept", Content: form("once ")}, "none of the choices"},
-		"decision by its title":      {Answer{Action: "accept", Content: form("Run once: this exact call")}, "none of the choices"},
-		"decision deny":              {Answer{Action: "accept", Content: form("deny")}, "chose to deny"},
+		"declined":                   {*ReadForm("", "decline", nil), "the person declined"},
+		"declined with a yes in it":  {*ReadForm("", "decline", form("once")), "the person declined"},
+		"cancelled":                  {*ReadForm("", "cancel", form("once")), "closed without an answer"},
+		"no action":                  {*ReadForm("", "", form("once")), "there was no answer"},
+		"no action, with the reason": {Answer{Reason: "nobody answered within 45s"}, "nobody answered within 45s"},
+		"another action":             {*ReadForm("", "yes", form("once")), "malformed"},
+		"the action in capitals":     {*ReadForm("", "Accept", form("once")), "malformed"},
+		"the action with a space":    {*ReadForm("", "accept ", form("once")), "malformed"},
+		"no content":                 {*ReadForm("", "accept", nil), "no form was filled in"},
+		"an empty form":              {*ReadForm("", "accept", map[string]any{}), `no "decision"`},
+		"a nil form":                 {*ReadForm("", "accept", map[string]any(nil)), `no "decision"`},
+		"another field":              {*ReadForm("", "accept", map[string]any{"Decision": "once"}), `no "decision"`},
+		"a string":                   {*ReadForm("", "accept", "once"), "no form was filled in"},
+		"a list":                     {*ReadForm("", "accept", []any{"once"}), "no form was filled in"},
+		"JSON as text":               {*ReadForm("", "accept", `{"decision":"once"}`), "no form was filled in"},
+		"true":                       {*ReadForm("", "accept", true), "no form was filled in"},
+		"decision true":              {*ReadForm("", "accept", form(true)), `no "decision"`},
+		"decision 1":                 {*ReadForm("", "accept", form(1.0)), `no "decision"`},
+		"decision nil":               {*ReadForm("", "accept", form(nil)), `no "decision"`},
+		"decision a list":            {*ReadForm("", "accept", form([]any{"once"})), `no "decision"`},
+		"decision a list of words":   {*ReadForm("", "accept", form([]string{"once"})), `no "decision"`},
+		"decision an object":         {*ReadForm("", "accept", form(map[string]any{"value": "once"})), `no "decision"`},
+		"decision empty":             {*ReadForm("", "accept", form("")), "none of the choices"},
+		"decision always":            {*ReadForm("", "accept", form("always")), "none of the choices"},
+		"decision in capitals":       {*ReadForm("", "accept", form("ONCE")), "none of the choices"},
+		"decision with a space":      {*ReadForm("", "accept", form("once ")), "none of the choices"},
+		"decision by its title":      {*ReadForm("", "accept", form("Run once: this exact call")), "none of the choices"},
+		"decision deny":              {*ReadForm("", "accept", form("deny")), "chose to deny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -62,24 +63,70 @@ type Question struct {
 type Answer struct {
 	// State is the question's state as the client returned it.
 	State string
-	// Action is "accept", "decline" or "cancel" as in MCP; anything else, the
-	// empty string included, is a denial.
-	Action string
-	// Content is the filled form; an accept needs the field "decision".
-	Content any
+	// Verdict is what a person decided; nil when nobody did.
+	Verdict *Verdict
+	// Reason says why there is no verdict: "no answer within 45s". It goes into the
+	// log and the denial.
+	Reason string
 	// Channel names how the question was asked, for the log: "elicitation".
 	Channel string
-	// Reason says why there is no answer, when the channel knows: "no answer
-	// within 45s". It goes into the log and the denial.
-	Reason string
 	// Note is how the answer was given, for the log.
 	Note string
 }
 
-// decisionField is the form's field that every answer needs.
-const decisionField = "decision"
+// ReadForm returns the answer that a client's form holds. action is "accept",
+// "decline" or "cancel" as in MCP, and content the filled form, whose field
+// "decision" an accept needs. Anything else is an answer without a verdict, which
+// allows nothing.
+func ReadForm(state, action string, content any) *Answer {
+	a := &Answer{State: state, Channel: ChannelElicitation}
+	a.Verdict, a.Reason = readForm(action, content)
+	return a
+}
 
-// A decided answer is what a form comes to.
+// readForm returns the verdict of a form, or why it has none.
+func readForm(action string, content any) (v *Verdict, reason string) {
+	switch action {
+	case "accept":
+	case "decline":
+		return nil, "the person declined"
+	case "cancel":
+		return nil, "the question was closed without an answer"
+	case "":
+		return nil, "there was no answer"
+	default:
+		return nil, "the answer was malformed"
+	}
+	form, ok := content.(map[string]any)
+	if !ok {
+		return nil, "the answer was malformed: no form was filled in"
+	}
+	word, ok := form["decision"].(string)
+	if !ok {
+		return nil, `the answer was malformed: no "decision"`
+	}
+	v = &Verdict{Values: make(map[string]string), Channel: ChannelElicitation}
+	switch word {
+	case denyWord:
+		v.Decision = Deny
+	case string(Once), string(Chat), string(Always):
+		v.Decision = Decision(word)
+	default:
+		return nil, notOffered
+	}
+	for name, value := range form {
+		if text, ok := value.(string); ok {
+			v.Values[name] = text
+		}
+	}
+	return v, ""
+}
+
+// notOffered is why an answer with a decision that the question did not offer is
+// a denial.
+const notOffered = `the answer was malformed: "decision" is none of the choices`
+
+// A decided answer is a verdict that was checked against its question.
 type decided struct {
 	Decision
 	values   map[string]string // of the fields, when the call is allowed
@@ -87,46 +134,33 @@ type decided struct {
 	reason   string            // of a denial
 }
 
-// decision reads the form. Whatever is not one of the choices that were offered
-// is a denial.
+// decision checks the verdict against the choices and fields of its question.
+// Everything that was not offered is a denial.
 func (a *Answer) decision(offered []Choice, fields []Field) decided {
 	no := func(reason string) decided { return decided{Decision: Deny, reason: reason} }
-	switch a.Action {
-	case "accept":
-	case "decline":
-		return no("the person declined")
-	case "cancel":
-		return no("the question was closed without an answer")
-	case "":
-		if a.Reason != "" {
-			return no(a.Reason)
-		}
-		return no("there was no answer")
-	default:
-		return no("the answer was malformed")
-	}
-	form, ok := a.Content.(map[string]any)
-	if !ok {
-		return no("the answer was malformed: no form was filled in")
-	}
-	value, ok := form[decisionField].(string)
-	if !ok {
-		return no(`the answer was malformed: no "decision"`)
-	}
-	if !slices.ContainsFunc(offered, func(c Choice) bool { return c.Value == value }) {
-		return no(`the answer was malformed: "decision" is none of the choices`)
-	}
-	if value == denyWord {
+	v := a.Verdict
+	switch {
+	case v == nil:
+		return no(cmp.Or(a.Reason, "there was no answer"))
+	case !offers(offered, v.Decision):
+		return no(notOffered)
+	case v.Decision == Deny:
 		return decided{Decision: Deny, explicit: true, reason: "the person chose to deny"}
 	}
-	values := make(map[string]string)
+	values := make(map[string]string) // a form may have more than was asked for
 	for _, f := range fields {
-		if text, ok := form[f.Name].(string); ok {
+		if text, ok := v.Values[f.Name]; ok {
 			values[f.Name] = text
 		}
 	}
 	if problem := missingValue(fields, values); problem != "" {
 		return no("the answer was malformed: " + problem)
 	}
-	return decided{Decision: Decision(value), values: values, explicit: true}
+	return decided{Decision: v.Decision, values: values, explicit: true}
+}
+
+// offers reports whether a decision is one of the choices. [Deny] is the only
+// denial: the word for it, taken for a Decision, would not compare equal to it.
+func offers(choices []Choice, d Decision) bool {
+	return d != denyWord && slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == d.String() })
 }

@@ -10,18 +10,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // An entry is a question that is open, or that was answered and whose call has
 // not been made again. Its fields are guarded by the queue's lock, but for
-// those that never change: chat, call, req, box, changed, size and decided.
+// those that never change: call, box, changed, size and decided.
 type entry struct {
 	shown   Pending
-	chat    string
-	call    string // digest of the exact call
-	req     Request
+	call    *call.Call
 	box     sandbox.Report
 	changed []string // what the question says has changed
 	nonce   string   // of the state that carries the question; it works as long as the entry is there
@@ -162,7 +161,7 @@ func canonicalCode(typed string) string {
 // chat left behind, and what was decided about it: a denial before anything
 // else, then an answer, and otherwise the question that is open for longest. An
 // answer is spent by that. An open question is the caller's from now on.
-func (q *queue) again(chat, call string, now holder, waits time.Time) (e *entry, answer *ruling) {
+func (q *queue) again(asked *call.Call, now holder, waits time.Time) (e *entry, answer *ruling) {
 	defer q.lock()()
 	rank := func(e *entry) int {
 		switch {
@@ -176,7 +175,7 @@ func (q *queue) again(chat, call string, now holder, waits time.Time) (e *entry,
 	}
 	for _, other := range q.entries {
 		switch {
-		case other.chat != chat, other.call != call, other.holder == heldByCall:
+		case other.call.Caller.Chat != asked.Caller.Chat, other.call.Digest() != asked.Digest(), other.holder == heldByCall:
 		case other.ruling == nil && other.holder == heldByClient: // another call's
 		case e == nil, rank(other) < rank(e), rank(other) == rank(e) && other.shown.Asked.Before(e.shown.Asked):
 			e = other
@@ -205,7 +204,7 @@ func (q *queue) give(e *entry, nonce string, waits, expires time.Time) bool {
 	if e.holder == heldByClient {
 		e.shown.Note = noteCarried
 	}
-	e.mark(q.gone[e.chat])
+	e.mark(q.gone[e.call.Caller.Chat])
 	q.change()
 	return true
 }
@@ -284,7 +283,7 @@ func (q *queue) abandon(chat string) {
 	q.gone[chat] = true
 	for code, e := range q.entries {
 		switch {
-		case e.chat != chat:
+		case e.call.Caller.Chat != chat:
 		case e.holder != heldByCall:
 			q.end(code, CodeWithdrawn, "its client closed")
 		default:
@@ -299,7 +298,7 @@ func (q *queue) forget(chat string) {
 	defer q.lock()()
 	delete(q.gone, chat)
 	for code, e := range q.entries {
-		if e.chat == chat {
+		if e.call.Caller.Chat == chat {
 			q.end(code, CodeWithdrawn, "its client closed")
 		}
 	}
@@ -448,7 +447,7 @@ func (e *entry) refuses(v Verdict) *CodeError {
 			spoken(e.ruling.Decision), spokenChannel(e.ruling.Channel), clock(e.ruling.at))}
 	}
 	value := v.Decision.String()
-	if !slices.ContainsFunc(e.shown.Choices, func(c Choice) bool { return c.Value == value }) {
+	if !offers(e.shown.Choices, v.Decision) {
 		return &CodeError{Code: code, Problem: CodeInvalid, Detail: fmt.Sprintf("%q is none of the answers that are offered", safetext.Line(value))}
 	}
 	if v.Decision == Deny {

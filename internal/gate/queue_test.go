@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // everywhere asks on every channel, as the configuration does by default.
@@ -239,9 +241,9 @@ func TestPendingIsACopy(t *testing.T) {
 	}
 	values["context_url"] = "https://evil.example"
 	a := b.Answered(q)
-	a.Content.(map[string]any)["context_url"] = "https://evil.example" // one reader's
+	a.Verdict.Values["context_url"] = "https://evil.example" // one reader's
 	a = b.Answered(q)
-	if got := a.Content.(map[string]any)["context_url"]; got != "https://a.example" {
+	if got := a.Verdict.Values["context_url"]; got != "https://a.example" {
 		t.Errorf("the answer has %q, want what the person filled in", got)
 	}
 }
@@ -255,6 +257,12 @@ func TestCodeProblems(t *testing.T) {
 	})
 	t.Run("of another server", func(t *testing.T) {
 		b.refused(newBench(t, everywhere).left(toolRun()), says(Once), CodeUnknown, "no call waits")
+	})
+	t.Run("the word for a denial", func(t *testing.T) {
+		q := b.ask(toolRun())
+		b.refused(q.Code, says("deny"), CodeInvalid, "none of the answers")
+		_, err := b.answer(toolRun(), &Answer{State: q.State, Verdict: &Verdict{Decision: "deny"}})
+		b.denied(err, "none of the choices")
 	})
 	t.Run("answered, while it waits", func(t *testing.T) {
 		q := b.ask(toolRun())
@@ -468,7 +476,7 @@ func (b *bench) crowd(chat string, n int, who holder) {
 		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
 		b.queue.all.entries++
 		b.queue.entries[code] = &entry{
-			size: amount{entries: 1}, chat: chat, call: code, nonce: code, holder: who, decided: make(chan struct{}),
+			size: amount{entries: 1}, call: call.Freeze(Request{Caller: Caller{Chat: chat, Call: code}}, 0), nonce: code, holder: who, decided: make(chan struct{}),
 			shown: Pending{Code: code, Chat: chat, Asked: b.time, Expires: b.time.Add(10 * time.Minute)},
 		}
 	}

@@ -1,13 +1,13 @@
 package gate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // record writes one decision. Denials, everything that was asked, and what a person
@@ -18,7 +18,7 @@ import (
 // Denials that a client can have as often as it likes are counted beyond the bound
 // of refusals.
 func (c *check) record(d Decision, channel, reason, run string) error {
-	lazy := d != Deny && c.answer == nil && !c.req.Caller.Act
+	lazy := d != Deny && c.answer == nil && !c.call.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
 }
 
@@ -31,7 +31,7 @@ func (c *check) recordPending(reason string) error {
 const pendingWord = "pending"
 
 func (c *check) write(decision, channel, reason, run string, lazy bool) error {
-	e := c.entry(&c.req, c.box.Level, audit.EventDecision)
+	e := c.entry(c.call, audit.EventDecision)
 	e.Decision, e.Channel, e.Reason, e.Run = decision, channel, withNote(reason, c.short), run
 	e.Grant, e.Rule, e.Changed = c.grant, c.ruled, c.changed
 	write := c.log.Append
@@ -47,10 +47,10 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 			return err
 		}
 	}
-	if c.req.Kind != KindList {
+	if c.call.Kind != KindList {
 		c.queue.remember(Past{
-			Time: c.now(), Chat: c.req.Caller.Chat, Call: c.req.Caller.Call, Kind: c.req.Kind, Pack: name(c.req.Pack.ID),
-			Title: c.req.title(), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
+			Time: c.now(), Chat: c.call.Caller.Chat, Call: c.call.Caller.Call, Kind: c.call.Kind, Pack: prompt.Name(c.call.Pack.ID),
+			Title: prompt.Title(&c.call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
 		})
 	}
 	return nil
@@ -130,36 +130,33 @@ func (g *Gate) failed(e audit.Entry, err error) error {
 }
 
 // entry is what every line about a request says.
-func (g *Gate) entry(req *Request, level sandbox.Level, event audit.Event) audit.Entry {
+func (g *Gate) entry(c *call.Call, event audit.Event) audit.Entry {
 	e := audit.Entry{
 		Event:      event,
 		Server:     g.server,
-		Chat:       req.Caller.Chat,
-		Caller:     req.Caller.Person,
-		Client:     req.Caller.Client,
-		Call:       req.Caller.Call,
-		Kind:       string(req.Kind),
-		Tool:       req.Method,
-		Pack:       req.Pack.ID,
-		PackDigest: req.Pack.Digest,
-		CallDigest: req.callDigest(level),
-		Args:       req.Logged,
+		Chat:       c.Caller.Chat,
+		Caller:     c.Caller.Person,
+		Client:     c.Caller.Client,
+		Call:       c.Caller.Call,
+		Kind:       string(c.Kind),
+		Tool:       c.Method,
+		Pack:       c.Pack.ID,
+		PackDigest: c.Pack.Digest,
+		CallDigest: c.Digest(),
+		ArgsDigest: c.Arguments.Digest(),
+		Args:       c.Logged,
 	}
 	if g.full {
-		e.Args = req.Arguments
-	}
-	if !json.Valid(e.Args) {
-		// It would keep the line out of the log; the digest still tells.
 		e.Args = nil
+		if c.Arguments.Valid() {
+			e.Args = c.Arguments.Raw()
+		}
 	}
-	if len(req.Arguments) > 0 {
-		e.ArgsDigest = hexSum(canonical(req.Arguments))
+	if c.Run != nil {
+		e.Sandbox = c.Level().String()
 	}
-	if req.Run != nil {
-		e.Sandbox = level.String()
-	}
-	if req.Run != nil && req.Run.Tool != "" {
-		e.Tool = fmt.Sprintf("%s/%s", req.Method, req.Run.Tool)
+	if c.Run != nil && c.Run.Tool != "" {
+		e.Tool = fmt.Sprintf("%s/%s", c.Method, c.Run.Tool)
 	}
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,14 +45,14 @@ func TestEveryDenialIsRecorded(t *testing.T) {
 	}{
 		{"cancelled", cancelled, req, nil},
 		{"incomplete", t.Context(), Request{}, nil},
-		{"bad arguments", t.Context(), with(req, func(r *Request) { r.Arguments, r.Logged = []byte("{"), []byte("{") }), nil},
+		{"bad arguments", t.Context(), with(req, func(r *Request) { r.Arguments, r.Logged = ParseArguments([]byte("{")), []byte("{") }), nil},
 		{"cannot ask", t.Context(), with(req, func(r *Request) { r.Caller.CanAsk = false }), nil},
 		{"too long", t.Context(), with(req, func(r *Request) { r.Run.Command.Args[0] = strings.Repeat("x", 50_000) }), nil},
 		{"unsolicited", t.Context(), req, func() *Answer { return accept("", "once") }},
 		{"forged", t.Context(), req, func() *Answer { return accept("x.y", "once") }},
 		{"spent", t.Context(), req, func() *Answer { return accept(spent, "once") }},
 		{"other call", t.Context(), req, func() *Answer { return accept(b.ask(openCall()).State, "once") }},
-		{"declined", t.Context(), req, func() *Answer { return &Answer{State: b.ask(req).State, Action: "decline"} }},
+		{"declined", t.Context(), req, func() *Answer { return ReadForm(b.ask(req).State, "decline", nil) }},
 		{"malformed", t.Context(), req, func() *Answer { return accept(b.ask(req).State, "always") }},
 	} {
 		var a *Answer
@@ -286,7 +287,7 @@ func TestRunLines(t *testing.T) {
 		Sandbox: "none",
 		Server:  "test", Chat: "stdio-1", Caller: "ada", Client: "test 1.0", Call: "call-1", Run: permit.RunID(),
 		Kind: "run", Tool: "capability_packs_call_tool/greet", Pack: "triage", PackDigest: req.Pack.Digest,
-		CallDigest: req.callDigest(sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: json.RawMessage(`{"who":"Ada"}`),
+		CallDigest: callDigest(&req, sandbox.LevelNone), ArgsDigest: hexSum([]byte(`{"who":"Ada"}`)), Args: json.RawMessage(`{"who":"Ada"}`),
 	}
 	decision, start := common, common
 	decision.Event, decision.Decision, decision.Channel = audit.EventDecision, "once", "elicitation"
@@ -333,6 +334,18 @@ func TestRunThatFails(t *testing.T) {
 	}
 	if !strings.Contains(b.logged.String(), "the secret cause") {
 		t.Errorf("the server's log is %q, want the cause in it", b.logged)
+	}
+
+	// A call that is cancelled before there is a process was cancelled all the same.
+	b = newBench(t)
+	permit = b.approve(toolRun(), Once)
+	ctx, cancel := cancelled(t)
+	b.runner.before, b.runner.err = cancel, fmt.Errorf("starting program: %w", context.Canceled)
+	if _, err := permit.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run() = %v, want %v", err, context.Canceled)
+	}
+	if e := b.log.last(); e.Event != audit.EventRunEnd || e.Error == "" || e.Cause != string(sandbox.CauseCancelled) {
+		t.Errorf("last line = %+v, want a run.end with the error, and that it was cancelled", e)
 	}
 }
 
@@ -403,7 +416,7 @@ func TestSyncedLines(t *testing.T) {
 
 func TestLoggedArguments(t *testing.T) {
 	req := toolRun()
-	req.Arguments, req.Logged = json.RawMessage(`{"token":"hunter2"}`), json.RawMessage(`{"token":"[redacted]"}`)
+	req.Arguments, req.Logged = ParseArguments([]byte(`{"token":"hunter2"}`)), json.RawMessage(`{"token":"[redacted]"}`)
 	for _, c := range []struct {
 		full bool
 		req  Request
@@ -430,7 +443,7 @@ func TestRefuse(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
 	q := b.ask(req)
-	answer := &Answer{State: q.State, Action: "accept", Content: map[string]any{"decision": "once"}, Channel: "elicitation"}
+	answer := accept(q.State, "once")
 	err := b.Refuse(Request{Caller: req.Caller, Method: req.Method}, answer, "the tool is gone")
 	if !errors.Is(err, ErrDenied) {
 		t.Fatalf("Refuse = %v, want a denial", err)
@@ -445,7 +458,7 @@ func TestWithhold(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
 	q := b.ask(req)
-	permit, _, err := b.Check(t.Context(), req, &Answer{State: q.State, Action: "accept", Content: map[string]any{"decision": "once"}})
+	permit, _, err := b.Check(t.Context(), req, accept(q.State, "once"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +486,7 @@ func TestTooLongForTheLog(t *testing.T) {
 		return nil
 	}
 	req := toolRun()
-	req.Arguments, req.Logged = []byte(`{"who":"Ada"}`), []byte(`{"who":"Ada"}`)
+	req.Arguments, req.Logged = ParseArguments([]byte(`{"who":"Ada"}`)), []byte(`{"who":"Ada"}`)
 	err := b.Refuse(req, &Answer{State: "forged"}, "unsolicited")
 	if e, ok := errors.AsType[*DeniedError](err); !ok || !strings.HasPrefix(e.Reason, "unsolicited") {
 		t.Errorf("Refuse = %v, want the denial itself", err)
@@ -487,7 +500,7 @@ func TestTooLongForTheLog(t *testing.T) {
 // length, whatever its arguments are; what was started is in the log whole, once.
 func TestLongArguments(t *testing.T) {
 	long := []byte(`{"who":"` + strings.Repeat("A", maxLogged) + `"}`)
-	args := func(r *Request) { r.Arguments, r.Logged = long, long }
+	args := func(r *Request) { r.Arguments, r.Logged = ParseArguments(long), long }
 	size := func(e audit.Entry) int {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -502,7 +515,7 @@ func TestLongArguments(t *testing.T) {
 		"listed":            {with(listCall(), args), false},
 		"listed, in full":   {with(listCall(), args), true},
 		"nobody to ask":     {with(toolRun(), func(r *Request) { args(r); r.Caller.CanAsk = false }), false},
-		"a name twice":      {with(toolRun(), func(r *Request) { r.Arguments = twice(maxLogged) }), true},
+		"a name twice":      {with(toolRun(), func(r *Request) { r.Arguments = ParseArguments(twice(maxLogged)) }), true},
 		"of the wrong kind": {with(toolRun(), func(r *Request) { args(r); r.Kind = "x" }), false},
 	} {
 		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
@@ -564,7 +577,7 @@ func twice(n int) json.RawMessage {
 // that allows it.
 func TestCoversWhatItReads(t *testing.T) {
 	reads := func(digest string) Request {
-		return with(execRun(), func(r *Request) { r.Run.Reads = []File{{"/desk/chat", digest}} })
+		return with(execRun(), func(r *Request) { r.Run.Reads = []File{{Path: "/desk/chat", Digest: digest}} })
 	}
 	for d, covers := range map[Decision]bool{Once: true, Chat: false} {
 		b := newBench(t)

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -31,11 +31,11 @@ const codeOfDenials = "denied"
 // not there, say.
 type Refusal struct {
 	Caller    Caller
-	Method    string          // the base tool that was called, or the method
-	Pack      string          // as the caller named it; may be empty
-	Arguments json.RawMessage // of which the digest is recorded
-	Code      string          // the error that the caller got, one of few
-	Reason    string          // in words
+	Method    string     // the base tool that was called, or the method
+	Pack      string     // as the caller named it; may be empty
+	Arguments *Arguments // of which the digest is recorded
+	Code      string     // the error that the caller got, one of few
+	Reason    string     // in words
 }
 
 // refusals bound the lines about refused calls.
@@ -63,10 +63,7 @@ type refused struct {
 func (g *Gate) Refused(r Refusal) {
 	e := audit.Entry{
 		Event: audit.EventRefusal, Server: g.server, Chat: r.Caller.Chat, Caller: r.Caller.Person, Client: r.Caller.Client, Call: r.Caller.Call,
-		Tool: r.Method, Pack: beginning(r.Pack), Code: r.Code, Reason: cut(safetext.Line(r.Reason), maxRefusal),
-	}
-	if len(r.Arguments) > 0 {
-		e.ArgsDigest = hexSum(canonical(r.Arguments))
+		Tool: r.Method, Pack: call.Beginning(r.Pack), Code: r.Code, ArgsDigest: r.Arguments.Digest(), Reason: call.Cut(safetext.Line(r.Reason), maxRefusal),
 	}
 	if g.refusals.fold(&e, r.Code, g.now(), g.countRefusals) {
 		return
@@ -77,15 +74,6 @@ func (g *Gate) Refused(r Refusal) {
 // maxRefusal is how many bytes a line has of the reason of a refusal, and of each
 // error that a program wrote about.
 const maxRefusal = 500
-
-// cut shortens s to about most bytes. The log takes a token out whose beginning is
-// all that is left: it knows the "…".
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
 
 func (g *Gate) appendRefusal(e audit.Entry) {
 	if err := g.log.AppendLazy(e); err != nil {

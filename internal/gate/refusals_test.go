@@ -20,7 +20,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	b.refusals.every = time.Hour // what counts is written by Close
 	refuse := func(person, chat, code string, times int) {
 		for range times {
-			b.Refused(Refusal{Caller: Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: json.RawMessage(`{"a":1}`), Code: code, Reason: "why\x1b[2J"})
+			b.Refused(Refusal{Caller: Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
 		}
 	}
 	lines := func() (lines, counted map[string]int) {
@@ -147,8 +147,8 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 			b := newBench(t, option)
 			b.refusals.every = time.Hour
 			req := toolRun()
-			req.Arguments = json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)
-			req.Logged = req.Arguments
+			req.Arguments = ParseArguments(json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`))
+			req.Logged = req.Arguments.Raw()
 			if c.change != nil {
 				c.change(&req)
 			}

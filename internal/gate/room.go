@@ -41,7 +41,7 @@ func (a amount) part(people int) amount {
 
 // measure is what a question takes up, from the moment it is asked.
 func (e *entry) measure() amount {
-	req := e.req
+	req := e.call.Request
 	req.Pack.Files = nil // shared by all requests about the pack
 	text := len(e.shown.Text)
 	return amount{1, text, text + bytesIn(reflect.ValueOf(req))}
@@ -75,7 +75,7 @@ func bytesIn(v reflect.Value) (n int) {
 }
 
 // person is whose room the question takes up.
-func (e *entry) person() string { return e.req.Caller.Person }
+func (e *entry) person() string { return e.call.Caller.Person }
 
 // Why there is no room for a question.
 var (
@@ -103,7 +103,7 @@ func (q *queue) add(e *entry) error {
 	for e.shown.Code == "" || q.entries[e.shown.Code] != nil {
 		e.shown.Code = newCode()
 	}
-	e.mark(q.gone[e.chat])
+	e.mark(q.gone[e.call.Caller.Chat])
 	q.entries[e.shown.Code] = e
 	q.all = q.all.plus(e.size)
 	q.change()
@@ -131,7 +131,7 @@ func (q *queue) makeRoom(person string) bool {
 		switch {
 		case e.person() != person, e.holder == heldByCall:
 		case e.ruling == nil:
-			open[e.chat] = append(open[e.chat], e)
+			open[e.call.Caller.Chat] = append(open[e.call.Caller.Chat], e)
 		case e.ruling.Decision != Deny:
 			allowed = append(allowed, e)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // narrow gives a gate little room: so many questions, and so many bytes.
@@ -177,7 +179,7 @@ func TestLongQuestionOfMany(t *testing.T) {
 func TestHeavyQuestions(t *testing.T) {
 	pad := strings.Repeat(" ", 1<<16)
 	for name, heavy := range map[string]func(*Request){
-		"spaces in the arguments": func(r *Request) { r.Arguments = []byte(`{"who":"Ada"` + pad + `}`) },
+		"spaces in the arguments": func(r *Request) { r.Arguments = ParseArguments([]byte(`{"who":"Ada"` + pad + `}`)) },
 		"logged arguments":        func(r *Request) { r.Logged = []byte(`{"who":"Ada"` + pad + `}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +194,7 @@ func TestHeavyQuestions(t *testing.T) {
 				}
 				kept := 0
 				for _, e := range b.queue.entries {
-					kept += len(e.req.Arguments) + len(e.req.Logged)
+					kept += len(e.call.Arguments.Raw()) + len(e.call.Logged)
 				}
 				if kept > most {
 					t.Fatalf("after %d calls %d bytes are kept of them, want %d at most", n+1, kept, most)
@@ -223,7 +225,7 @@ func TestMeasure(t *testing.T) {
 		"path":            {func(r *Request) { r.Path += long }, more},
 		"tools":           {func(r *Request) { r.Tools = append(r.Tools, long) }, more},
 		"fields":          {func(r *Request) { r.Fields = append(r.Fields, Field{Title: long}) }, more},
-		"arguments":       {func(r *Request) { r.Arguments = []byte(long) }, more},
+		"arguments":       {func(r *Request) { r.Arguments = ParseArguments([]byte(long)) }, more},
 		"logged":          {func(r *Request) { r.Logged = []byte(long) }, more},
 		"argv":            {func(r *Request) { r.Run.Command.Args = append(r.Run.Command.Args, long) }, more},
 		"empty arguments": {func(r *Request) { r.Run.Command.Args = make([]string, more) }, 8 * more},
@@ -237,14 +239,14 @@ func TestMeasure(t *testing.T) {
 		}, more},
 		"files of the pack": {func(r *Request) { r.Pack.Files = make([]File, more) }, 0},
 	} {
-		measure := func(r Request) int { return (&entry{req: r}).measure().kept }
-		before, after := toolRun().clone(), toolRun().clone() // of the same capacities
+		measure := func(r Request) int { return (&entry{call: &call.Call{Request: r}}).measure().kept }
+		before, after := copyOf(toolRun()), copyOf(toolRun()) // of the same capacities
 		c.change(&after)
 		if got := measure(after) - measure(before); got < c.want || c.want == 0 && got != 0 {
 			t.Errorf("%s: %d bytes more, want %d", name, got, c.want)
 		}
 	}
-	shown := &entry{req: toolRun(), shown: Pending{Text: long}}
+	shown := &entry{call: call.Freeze(toolRun(), 0), shown: Pending{Text: long}}
 	if got := shown.measure(); got.text != more || got.kept < more || got.entries != 1 {
 		t.Errorf("a question of %d bytes takes up %+v", more, got)
 	}
@@ -336,7 +338,7 @@ func TestRoomAtRandom(t *testing.T) {
 			before := b.others(who)
 			switch what := r.IntN(10); {
 			case what < 8:
-				key := req.callDigest(0)
+				key := callDigest(&req, 0)
 				got := b.outcome(req)
 				if end, ok := denied[key]; ok {
 					delete(denied, key) // told once
@@ -361,7 +363,7 @@ func TestRoomAtRandom(t *testing.T) {
 				chat := req.Caller.Chat
 				for key := range denied {
 					for _, e := range b.queue.entries {
-						if e.chat == chat && e.call == key {
+						if e.call.Caller.Chat == chat && e.call.Digest() == key {
 							delete(denied, key)
 						}
 					}
@@ -529,16 +531,19 @@ func TestInvalidAnswers(t *testing.T) {
 		answer  func(*bench, *Question) *Answer
 		invalid bool
 	}{
-		"made up":            {nil, func(*bench, *Question) *Answer { return accept("x.y", "once") }, true},
-		"tampered":           {nil, func(_ *bench, q *Question) *Answer { return accept(q.State+"-", "once") }, true},
-		"no state":           {nil, func(*bench, *Question) *Answer { return accept("", "once") }, false},
-		"expired":            {nil, func(b *bench, q *Question) *Answer { b.pass(time.Hour); return accept(q.State, "once") }, true},
-		"of an ended chat":   {nil, func(b *bench, q *Question) *Answer { b.EndChat("stdio-1"); return accept(q.State, "once") }, true},
-		"of another server":  {nil, func(b *bench, _ *Question) *Answer { return accept(newBench(b.t).ask(openCall()).State, "once") }, true},
-		"another chat":       {func(r Request) Request { r.Caller.Chat = "2"; return r }, nil, true},
-		"another person":     {func(r Request) Request { r.Caller.Person = "grace"; return r }, nil, true},
-		"another method":     {func(r Request) Request { r.Method = "resources/read"; return r }, nil, true},
-		"other arguments":    {func(r Request) Request { r.Arguments = []byte(`{"pack_id":"triage","arguments":"x"}`); return r }, nil, true},
+		"made up":           {nil, func(*bench, *Question) *Answer { return accept("x.y", "once") }, true},
+		"tampered":          {nil, func(_ *bench, q *Question) *Answer { return accept(q.State+"-", "once") }, true},
+		"no state":          {nil, func(*bench, *Question) *Answer { return accept("", "once") }, false},
+		"expired":           {nil, func(b *bench, q *Question) *Answer { b.pass(time.Hour); return accept(q.State, "once") }, true},
+		"of an ended chat":  {nil, func(b *bench, q *Question) *Answer { b.EndChat("stdio-1"); return accept(q.State, "once") }, true},
+		"of another server": {nil, func(b *bench, _ *Question) *Answer { return accept(newBench(b.t).ask(openCall()).State, "once") }, true},
+		"another chat":      {func(r Request) Request { r.Caller.Chat = "2"; return r }, nil, true},
+		"another person":    {func(r Request) Request { r.Caller.Person = "grace"; return r }, nil, true},
+		"another method":    {func(r Request) Request { r.Method = "resources/read"; return r }, nil, true},
+		"other arguments": {func(r Request) Request {
+			r.Arguments = ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
+			return r
+		}, nil, true},
 		"another kind":       {func(Request) Request { return readCall() }, nil, true},
 		"a prompt":           {func(r Request) Request { r.Caller.Act = true; return r }, nil, true},
 		"the pack changed":   {func(r Request) Request { r.Pack.Digest = "sha256:ff"; return r }, nil, false},

@@ -77,7 +77,7 @@ var plan = []sentence{
 	{"another shim", func(r *Request) { r.Run.Command.Program.Shim = "/home/ada/.asdf/shims/greet" }, asks},
 	{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, asks},
 	{"a granted folder", func(r *Request) { r.Run.Granted.Folders = []string{"/desk/chat"} }, asks},
-	{"a granted folder that is not there", func(r *Request) { r.Run.Granted.LeftOut = []Missing{{"/x", "is not there"}} }, asks},
+	{"a granted folder that is not there", func(r *Request) { r.Run.Granted.LeftOut = []Missing{{What: "/x", Why: "is not there"}} }, asks},
 	{"the user's own home", func(r *Request) { r.Run.Granted.Home = "/home/ada" }, asks},
 	{"another project", func(r *Request) { r.Run.Project = "/home/ada/site" }, asks},
 	{"another program of the same name (RP-06)", func(r *Request) { r.Run.Command.Program.Path = "/tmp/greet.sh" }, asks},
@@ -107,7 +107,7 @@ func TestForThisChat(t *testing.T) {
 	t.Run("tool", func(t *testing.T) {
 		tell(t, toolRun, Chat, slices.Concat(subject, plan, []sentence{
 			{"other arguments", func(r *Request) {
-				r.Arguments = json.RawMessage(`{"who":"Bob"}`)
+				r.Arguments = ParseArguments(json.RawMessage(`{"who":"Bob"}`))
 				r.Run.Command.Args = []string{"Bob"}
 			}, allows},
 			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, allows},
@@ -127,14 +127,16 @@ func TestForThisChat(t *testing.T) {
 			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, asks},
 			{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, asks},
 			{"a tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindRun, "git", "00" }, asks},
-			{"another file that an argument names", func(r *Request) { r.Run.Inputs = []File{{"/desk/chat/x", "sha256:00"}} }, asks},
-			{"another file in a folder that it can read", func(r *Request) { r.Run.Reads = []File{{"/desk/chat", "sha256:00"}} }, asks},
+			{"another file that an argument names", func(r *Request) { r.Run.Inputs = []File{{Path: "/desk/chat/x", Digest: "sha256:00"}} }, asks},
+			{"another file in a folder that it can read", func(r *Request) { r.Run.Reads = []File{{Path: "/desk/chat", Digest: "sha256:00"}} }, asks},
 			{"more to read than can be bound", func(r *Request) { r.Run.OnceOnly = "it can read too much" }, asks},
 		}))
 	})
 	t.Run("open", func(t *testing.T) {
 		tell(t, openCall, Chat, slices.Concat(subject, []sentence{
-			{"with other words", func(r *Request) { r.Arguments = json.RawMessage(`{"pack_id":"triage","arguments":"x"}`) }, allows},
+			{"with other words", func(r *Request) {
+				r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"x"}`))
+			}, allows},
 			{"a file", func(r *Request) { r.Kind, r.Path = KindRead, "x" }, asks},
 			{"its tools", func(r *Request) { r.Kind, r.Tools = KindEnable, []string{"greet"} }, asks},
 		}))
@@ -263,12 +265,12 @@ func TestIncomplete(t *testing.T) {
 		"no program digest":                {execRun, func(r *Request) { r.Run.Command.Program.Digest = "" }, "incomplete"},
 		"no folder":                        {execRun, func(r *Request) { r.Run.Command.Dir = "" }, "incomplete"},
 		"no tool definition":               {toolRun, func(r *Request) { r.Run.Definition = "" }, "incomplete"},
-		"arguments not JSON":               {openCall, func(r *Request) { r.Arguments, r.Logged = []byte(`{"a":`), []byte(`{"a":`) }, "not JSON"},
-		"two values":                       {openCall, func(r *Request) { r.Arguments = []byte(`{} {}`) }, "not JSON"},
-		"a key twice":                      {openCall, func(r *Request) { r.Arguments = []byte(`{"a":1,"a":2}`) }, `"a" twice`},
-		"a key twice, spelled differently": {openCall, func(r *Request) { r.Arguments = []byte(`{"a":1,"\u0061":2}`) }, `"a" twice`},
-		"a key twice, deep":                {openCall, func(r *Request) { r.Arguments = []byte(`{"x":[{"a":1,"b":{},"a":2}]}`) }, `"a" twice`},
-		"deep nesting":                     {openCall, func(r *Request) { r.Arguments = []byte(strings.Repeat("[", 100_000)) }, "not JSON"},
+		"arguments not JSON":               {openCall, func(r *Request) { r.Arguments, r.Logged = ParseArguments([]byte(`{"a":`)), []byte(`{"a":`) }, "not JSON"},
+		"two values":                       {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{} {}`)) }, "not JSON"},
+		"a key twice":                      {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{"a":1,"a":2}`)) }, `"a" twice`},
+		"a key twice, spelled differently": {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `"a" twice`},
+		"a key twice, deep":                {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{"x":[{"a":1,"b":{},"a":2}]}`)) }, `"a" twice`},
+		"deep nesting":                     {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(strings.Repeat("[", 100_000))) }, "not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
@@ -120,9 +121,9 @@ func TestKindsOfRuns(t *testing.T) {
 		}
 	}
 	// A program whose name would make the title read like a tool's.
-	title := new(with(execRun(), func(r *Request) {
+	title := prompt.Title(new(with(execRun(), func(r *Request) {
 		r.Run.Command.Program.Name, r.Run.Command.Args = "tool", []string{"deploy", "of", "pack", "acme"}
-	})).title()
+	})))
 	if strings.HasPrefix(title, "Run tool ") {
 		t.Errorf("a command is asked about as %q, like a tool", title)
 	}

@@ -27,7 +27,7 @@ func (b *bench) goes(req Request, a *Answer) string {
 }
 
 func decline(q *Question) *Answer {
-	return &Answer{State: q.State, Action: "decline", Channel: ChannelElicitation}
+	return ReadForm(q.State, "decline", nil)
 }
 
 func TestAnsweredElsewhere(t *testing.T) {
@@ -455,12 +455,12 @@ func TestClientDeclines(t *testing.T) {
 		answer Answer
 		open   bool
 	}{
-		"declined":         {Answer{Action: "decline"}, true},
-		"cancelled":        {Answer{Action: "cancel"}, true},
+		"declined":         {*ReadForm("", "decline", nil), true},
+		"cancelled":        {*ReadForm("", "cancel", nil), true},
 		"could not ask":    {Answer{Reason: "the client could not show the question"}, true},
-		"malformed":        {Answer{Action: "accept", Content: "once"}, true},
-		"an unknown value": {Answer{Action: "accept", Content: map[string]any{"decision": "yes"}}, true},
-		"denied":           {Answer{Action: "accept", Content: map[string]any{"decision": "deny"}}, false},
+		"malformed":        {*ReadForm("", "accept", "once"), true},
+		"an unknown value": {*ReadForm("", "accept", map[string]any{"decision": "yes"}), true},
+		"denied":           {*ReadForm("", "accept", map[string]any{"decision": "deny"}), false},
 	} {
 		for _, req := range []Request{toolRun(), carrying(toolRun())} {
 			t.Run(fmt.Sprint(name, ", carried ", req.Caller.Carries), func(t *testing.T) {

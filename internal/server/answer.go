@@ -22,11 +22,10 @@ func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
 	if len(p.InputResponses) == 0 && p.RequestState == "" {
 		return nil
 	}
-	a := &gate.Answer{State: p.RequestState, Channel: gate.ChannelElicitation}
 	if r := mcpserver.ElicitationResponse(p.InputResponses, inputID); r != nil {
-		a.Action, a.Content = string(r.Action), r.Content
+		return gate.ReadForm(p.RequestState, string(r.Action), r.Content)
 	}
-	return a
+	return &gate.Answer{State: p.RequestState, Channel: gate.ChannelElicitation}
 }
 
 // answerable reports whether a request with this method may carry an answer.
@@ -98,7 +97,7 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 		return err
 	}
 	state, _ := p.RequestState.(string)
-	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args},
+	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.arguments(c.args)},
 		&gate.Answer{State: state, Channel: gate.ChannelElicitation}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true

@@ -85,7 +85,7 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 				s.tell(ctx, c, fmt.Sprintf("waiting for the user to allow this call (code %s)", q.Code))
 				continue
 			}
-			if answer == nil || answer.Action == "" {
+			if answer == nil {
 				answer, err = s.gaveUp(ctx, q)
 			}
 			return
@@ -189,23 +189,22 @@ func (t *teller) stop() {
 }
 
 // elicit asks the user of an older client and waits for the answer, until ctx
-// is done. Whatever goes wrong is an answer that allows nothing.
+// is done: then it returns nil. Whatever else goes wrong is an answer that allows
+// nothing.
 func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
-	a := &gate.Answer{State: q.State, Channel: gate.ChannelElicitation}
 	result, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{
 		Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
 		Params:  form(q),
 	})
 	switch {
 	case err == nil && result != nil:
-		a.Action, a.Content = string(result.Action), result.Content
+		return gate.ReadForm(q.State, string(result.Action), result.Content)
 	case ctx.Err() != nil:
-		a.Reason = "the question was withdrawn"
+		return nil
 	default:
 		s.logger.Warn("the client could not ask", "err", err)
-		a.Reason = "the client could not show the question"
+		return &gate.Answer{State: q.State, Channel: gate.ChannelElicitation, Reason: "the client could not show the question"}
 	}
-	return a
 }
 
 var errNoAnswer = errors.New("no answer in time")

@@ -33,7 +33,7 @@ type baseTool struct {
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
 	// prepare decodes the arguments and finds out what the call would do. It
-	// changes nothing, and runs again when the person's answer is there.
+	// changes nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
 }
 
@@ -46,6 +46,7 @@ type call struct {
 	caller  gate.Caller
 	catalog *packs.Catalog // the one this call keeps
 	args    json.RawMessage
+	parsed  *gate.Arguments // see arguments
 	meta    *mcp.Meta
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
@@ -54,6 +55,7 @@ type call struct {
 	// asked for it; nil: nothing.
 	missing *tools.MissingContextError
 	space   *space // the workspace that it is about; nil: the chat's first
+	ended   int    // how many runs had ended when it was prepared last; see [run.confirm]
 
 	telling sync.Mutex
 	told    int // pieces of progress that the client was told; guarded by telling
@@ -65,6 +67,9 @@ type action struct {
 	request gate.Request
 	perform func(context.Context, *gate.Permit) (any, error)
 }
+
+// contextKey is where a client may say what its user looks at.
+const contextKey = "packs-mcp/context"
 
 // call is the one road of every tool call. It recovers panics, whose texts are
 // for the log and not for a client.
@@ -83,6 +88,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	tool := s.base[plainName(req.Params.Name)]
 	if tool == nil {
 		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
+	}
+	if m := req.Params.Meta; m != nil {
+		if skill, ok := m.AdditionalFields[skillKey].(skillCall); ok {
+			tool = openSkillTool(skill)
+		}
 	}
 	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
@@ -135,13 +145,21 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 
 // prepare finds out what a call would do, by the packs as they are.
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if e, ok := errors.AsType[*outdatedError](err); ok {
 		s.lookAt(ctx, e.pack.Folder())
 		c.catalog = s.catalog(ctx, c.chat)
-		act, err = c.tool.prepare(s, ctx, c)
+		act, err = s.prepareNow(ctx, c)
 	}
 	return act, err
+}
+
+// prepareNow prepares a call by what is there now. That is done once, and again only
+// when a person filled something in or somebody was waited for: a person, or
+// another run.
+func (s *Server) prepareNow(ctx context.Context, c *call) (*action, error) {
+	c.ended = s.claims.count()
+	return c.tool.prepare(s, ctx, c)
 }
 
 // lookAt has packs be looked at again at once: those in dirs, or all.
@@ -207,7 +225,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 // fillIn makes the call with the values that the person filled in.
 func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*action, *gate.Permit, error) {
 	c.filled = permit.Values()
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if err != nil {
 		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
 	}
@@ -219,7 +237,7 @@ func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*act
 // is no longer there, or never was. Whatever the answer says is worth nothing.
 // It returns the denial.
 func (s *Server) refuse(c *call, answer *gate.Answer) error {
-	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args}
+	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.arguments(c.args)}
 	err := s.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
 	s.logger.Debug("an answer was refused", "call", c.id, "err", err)
 	return err
@@ -278,6 +296,15 @@ func rawArguments(req mcp.CallToolRequest) (json.RawMessage, error) {
 		return nil, failf(codeInvalidArguments, "", "the arguments are not JSON")
 	}
 	return raw, nil
+}
+
+// arguments returns raw, which is the call's arguments or those within them, as the
+// gate gets them. They are parsed once, however often the call is prepared.
+func (c *call) arguments(raw json.RawMessage) *gate.Arguments {
+	if c.parsed == nil || !bytes.Equal(c.parsed.Raw(), raw) {
+		c.parsed = gate.ParseArguments(raw)
+	}
+	return c.parsed
 }
 
 // decode reads the arguments of a base tool into v, which has a field for each
@@ -363,53 +390,4 @@ func (c *call) requireText(pairs ...string) error {
 		}
 	}
 	return nil
-}
-
-// success encodes a result twice: structured, and as text with the same JSON
-// for clients that read only that.
-func success(ctx context.Context, out any) (*mcp.CallToolResult, error) {
-	result, err := encode(out)
-	if err != nil {
-		return nil, err
-	}
-	if e, ok := out.(interface {
-		failed() bool
-		meta() *mcp.Meta
-	}); ok {
-		result.IsError = e.failed()
-		result.Meta = e.meta()
-	}
-	if e, ok := out.(interface{ links() []mcp.Content }); ok && knowsLinks(ctx) {
-		result.Content = append(result.Content, e.links()...)
-	}
-	return result, nil
-}
-
-func failure(e *toolError) *mcp.CallToolResult {
-	result, err := encode(struct {
-		Error *toolError `json:"error"`
-	}{e})
-	if err != nil {
-		// A schema or a pointer that is not JSON: say the rest.
-		return mcp.NewToolResultError(e.Error())
-	}
-	result.IsError = true
-	return result
-}
-
-func encode(v any) (*mcp.CallToolResult, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // it is read by models, which pay for every \u003c
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding a result: %w", err)
-	}
-	raw := bytes.TrimRight(b.Bytes(), "\n")
-	// What came as JSON still has these, which some readers take for the end of a line.
-	raw = bytes.ReplaceAll(raw, []byte("\u2028"), []byte(`\u2028`))
-	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))
-	return &mcp.CallToolResult{
-		Content:              []mcp.Content{mcp.NewTextContent(string(raw))},
-		RawStructuredContent: raw,
-	}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -78,6 +79,14 @@ const errorSchema = `{"type":"object","properties":{"code":{"type":"string"},"me
 
 func (e *toolError) Error() string { return e.Code + ": " + e.Message }
 
+// An outdatedError is a pack that says something else of itself by now than in the
+// Catalog of the call.
+type outdatedError struct{ pack *packs.Pack }
+
+func (e *outdatedError) Error() string {
+	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.pack.ID)
+}
+
 func failf(code, hint, format string, args ...any) *toolError {
 	return &toolError{Code: code, Message: safetext.Line(fmt.Sprintf(format, args...)), Hint: hint}
 }
@@ -99,7 +108,7 @@ func known(err error) *toolError {
 	if e, ok := errors.AsType[*toolError](err); ok {
 		return e
 	}
-	for _, f := range []func(error) *toolError{explainGate, explainPacks, explainTools, explainSandbox} {
+	for _, f := range []func(error) *toolError{explainGate, explainPacks, explainTools, explainPlan, explainSandbox} {
 		if e := f(err); e != nil {
 			return e
 		}
@@ -231,6 +240,38 @@ func contextHint(e *tools.MissingContextError) string {
 	return fmt.Sprintf("Ask the user for it and pass it as %s, or %s", strings.Join(named, ", "), set)
 }
 
+// explainPlan explains why a run cannot be planned.
+func explainPlan(err error) *toolError {
+	if e, ok := errors.AsType[*plan.FolderError](err); ok {
+		return failf(codePathDenied, folderHint(e.Problem), "%v", e)
+	}
+	if e, ok := errors.AsType[*plan.ForeignError](err); ok {
+		switch {
+		case e.Other == "":
+			return failf(codeNotAttached, "Go on without it.", "%v", e)
+		case !e.Attached:
+			return failf(codeNotAttached, "Do without it, or tell the user what you wanted it for: they can attach the pack, and it then has calls of its own.", "%v", e)
+		}
+		return failf(codePathDenied, fmt.Sprintf("Call again with pack_id %q: what belongs to that pack runs as that pack's own.", e.Other), "%v", e)
+	}
+	if errors.Is(err, plan.ErrManyInputs) {
+		return failf(codeTooLarge, "Name fewer or smaller files.", "%v", plan.ErrManyInputs)
+	}
+	return nil
+}
+
+func folderHint(p plan.FolderProblem) string {
+	switch p {
+	case plan.FolderHoldsHome:
+		return "Tell the user to move the pack into a folder of its own."
+	case plan.FolderHoldsPrivate:
+		return "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it, or to keep the configuration with its tokens elsewhere."
+	case plan.FolderUnusable:
+		return "Tell the user; the folder is gone or cannot be read."
+	}
+	return "Name a folder inside the workspace, the project or the pack."
+}
+
 func explainSandbox(err error) *toolError {
 	if e, ok := errors.AsType[*program.NotFoundError](err); ok {
 		hint := "Tell the user which program is missing; they can install it, or put it on PATH."
@@ -274,4 +315,15 @@ func explainSandbox(err error) *toolError {
 		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", err)
 	}
 	return nil
+}
+
+// isMissing reports whether an error says that something is not there, or is
+// not a file of the pack.
+func isMissing(err error) bool {
+	return matchesAny(err, packfs.ErrNotFound, packfs.ErrOutside, packfs.ErrNotRegular, packfs.ErrIsDir, packfs.ErrNotDir, packfs.ErrHardLink)
+}
+
+// matchesAny reports whether err is one of the targets.
+func matchesAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }

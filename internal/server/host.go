@@ -8,8 +8,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// This is what the transports need of a server.
-var _ Host = (*Server)(nil)
+// This is what the transports need of a server. That over HTTP has methods of its own,
+// which are below.
+var _ wire.Host = (*Server)(nil)
 
 // Open begins a chat of a client.
 func (s *Server) Open(of wire.Client) (wire.Chat, error) {
@@ -21,7 +22,7 @@ func (s *Server) Open(of wire.Client) (wire.Chat, error) {
 }
 
 // Redact takes out of a text what opens this server to somebody.
-func (s *Server) Redact(text string) string { return hide(text, s.opts.Tokens) }
+func (s *Server) Redact(text string) string { return s.tokens.Hide(text) }
 
 // MaxMessage is how many bytes one message may have.
 func (s *Server) MaxMessage() int { return s.limits.Request }

@@ -207,7 +207,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: hiddenIn([]byte(body)),
+			Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args), Hidden: hiddenIn([]byte(body)),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
@@ -263,7 +263,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	}
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindDetach, Method: c.tool.name, Pack: gate.Pack{ID: pack.ID, Dir: "", Trust: gate.Trust(pack.Trust)},
-		Arguments: c.args, Logged: redactExec(c.args, s.secrets),
+		Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args),
 	}
 	if on {
 		req.Kind = gate.KindAttach

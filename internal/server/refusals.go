@@ -18,17 +18,14 @@ func (s *Server) refused(by gate.Caller, method string, args json.RawMessage, er
 	if code == "" {
 		return
 	}
-	r := gate.Refusal{Caller: by, Method: method, Arguments: args, Code: code, Reason: reason}
+	r := gate.Refusal{Caller: by, Method: method, Arguments: gate.ParseArguments(args), Code: code, Reason: reason}
 	var named struct {
 		PackID string `json:"pack_id"`
 	}
 	if json.Unmarshal(args, &named) == nil {
 		r.Pack = named.PackID
 	}
-	if len(s.secrets) > 0 {
-		l := newLogRedactor(s.secrets)
-		r.Pack, r.Reason = l.text(r.Pack), l.text(r.Reason)
-	}
+	r.Pack, r.Reason = s.secrets.Logged(r.Pack), s.secrets.Logged(r.Reason)
 	s.opts.Gate.Refused(r)
 }
 

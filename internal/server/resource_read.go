@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -125,7 +124,7 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 func (s *Server) readRequest(c *call, f *found) gate.Request {
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name, Pack: f.facts, Path: f.path,
-		Arguments: c.args, Logged: redactExec(c.args, s.secrets),
+		Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args),
 	}
 	switch {
 	case f.pack == nil:
@@ -203,13 +202,8 @@ func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriReques
 func metadataMethod(name string, give func(context.Context) (any, error)) *baseTool {
 	return &baseTool{name: name, prepare: func(s *Server, _ context.Context, c *call) (*action, error) {
 		return &action{
-			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.args, Logged: redactExec(c.args, s.secrets)},
+			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args)},
 			perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
 		}, nil
 	}}
-}
-
-// matchesAny reports whether err is one of the targets.
-func matchesAny(err error, targets ...error) bool {
-	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }

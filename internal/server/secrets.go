@@ -1,45 +1,17 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 )
-
-// checkPrivate makes sure that no run reads what Options.Private names because
-// it lies where every run reads.
-func checkPrivate(private []string) error {
-	for _, path := range private {
-		if everyRunReads(path) {
-			return fmt.Errorf("%q is for packs-mcp alone, and in a folder of the system's, which every program of a pack may read; keep it elsewhere", path)
-		}
-	}
-	return nil
-}
-
-// everyRunReads reports whether a path is in a folder of the system's that runs
-// are shown. Of /etc, runs of root's get only what everybody may read.
-func everyRunReads(path string) bool {
-	if path == "" || !paths.IsSystem(path) {
-		return false
-	}
-	if runtime.GOOS == "linux" && os.Getuid() == 0 && within(path, "/etc") {
-		info, err := os.Stat(path)
-		return err != nil || info.Mode()&0o004 != 0
-	}
-	return true
-}
 
 // keepsOut says why nothing of a pack is given: its folder has in it what only
 // this program may read. It is nil for every other pack.
 func (s *Server) keepsOut(packID, dir string) error {
-	if !s.holdsPrivate(dir) {
+	if !s.planner.HoldsPrivate(dir) {
 		return nil
 	}
 	return failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",
@@ -55,54 +27,25 @@ func (s *Server) withoutTokens(c *call) error {
 			said = append(said, raw)
 		}
 	}
-	if slices.ContainsFunc(said, s.hasToken) {
+	if slices.ContainsFunc(said, s.tokens.InJSON) {
 		return failf(codeInvalidArguments, "Leave it out, and tell the user where you have it from.", "the arguments have a token in them that lets people use this server")
 	}
 	return nil
 }
 
-// hasToken reports whether a JSON text has a token of this server in a string,
-// in whatever way it is escaped.
-func (s *Server) hasToken(raw json.RawMessage) bool {
-	if len(s.opts.Tokens) == 0 {
-		return false
-	}
-	in := func(text []byte) bool {
-		return slices.ContainsFunc(s.opts.Tokens, func(t string) bool {
-			return bytes.Contains(text, []byte(t)) || bytes.Contains(text, []byte(inJSON(t)[0]))
-		})
-	}
-	if in(raw) {
-		return true
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return false
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return true // nobody can tell
-	}
-	var plain bytes.Buffer
-	e := json.NewEncoder(&plain)
-	e.SetEscapeHTML(false)
-	return e.Encode(v) != nil || in(plain.Bytes())
-}
-
 // secretsOf are the values that are taken out of results and the log: tokens of
 // this server, and what the environment has.
-func secretsOf(o *Options) []string {
+func secretsOf(o *Options) *redact.Secrets {
 	all := slices.Clone(o.Tokens)
-	for _, s := range environSecrets(o.Environ) {
+	for _, s := range redact.Environ(o.Environ) {
 		if !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}
-	return all
+	return redact.New(all...)
 }
 
 // clientName is how a client calls itself, without tokens: people see it.
 func (s *Server) clientName(name, version string) string {
-	return hide(strings.TrimSpace(name+" "+version), s.opts.Tokens)
+	return s.tokens.Hide(strings.TrimSpace(name + " " + version))
 }

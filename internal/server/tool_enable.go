@@ -136,7 +136,7 @@ func (s *Server) prepareEnable(ctx context.Context, c *call) (*action, error) {
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindEnable, Method: c.tool.name, Pack: facts,
-			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.args, Logged: redactExec(c.args, s.secrets),
+			Tools: names, Hidden: hiddenInTools(chosen), Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
@@ -228,7 +228,7 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 		id = pack.ID
 	}
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args, Logged: redactExec(c.args, s.secrets)},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			if c.chat.disable(id) {
 				c.chat.setListed(s.toolsPrint(c.catalog, c.chat))

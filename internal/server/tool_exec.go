@@ -72,36 +72,19 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := s.folder(c, pack, p.CwdPolicy)
-	if err != nil {
-		return nil, err
-	}
-	may, err := s.permissions(ctx, c, pack, gate.KindExec, "", dir, tools.Policy{})
-	if err != nil {
-		return nil, err
-	}
-	command, err := s.command(c, pack, &tools.Invocation{Program: p.Command, Args: p.Args}, dir, may)
+	of := s.planned(c, pack)
+	of.Tree = tree
+	planned, err := s.planner.Program(ctx, of, p.Command, p.Args, p.CwdPolicy)
 	if hint := s.misspelled(c, pack, &p, err); hint != nil {
 		return nil, hint
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := deniedIn(tree, pack, &command); err != nil {
-		return nil, err
-	}
-	inputs, err := s.ownInputs(c, pack, may, &command)
-	if err != nil {
-		return nil, err
-	}
-	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: append(may.secrets(), s.secrets...)}
+	r := &run{server: s, call: c, pack: pack, plan: planned, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
-		Arguments: c.args, Logged: redactExec(c.args, r.secrets),
-		Workspace: c.in().workspace, Scratch: c.in().ownFolder,
-		Run: &gate.Run{
-			Command: command, UsualDir: dir == c.in().workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
-			Logged: loggedArgs(command.Args, r.secrets),
-		},
+		Arguments: c.arguments(c.args), Logged: planned.Unlogged.LoggedJSON(c.args),
+		Workspace: c.in().workspace, Scratch: c.in().ownFolder, Run: &planned.Run,
 	}), nil
 }

@@ -69,6 +69,11 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	if err := c.requireText("pack_id", p.PackID); err != nil {
 		return nil, err
 	}
+	return s.openDocs(ctx, c, &p)
+}
+
+// openDocs finds out what a call would open.
+func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*action, error) {
 	pack, err := s.pack(c, p.PackID)
 	if err != nil {
 		return nil, err
@@ -78,7 +83,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	// Read before the question, so that the person hears of hidden characters.
-	docs, err := s.documents(pack, tree, &p)
+	docs, err := s.documents(pack, tree, p)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +96,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.args, Logged: redactExec(c.args, s.secrets), Hidden: docs.hidden,
+			Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args), Hidden: docs.hidden,
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, docs.compared); err != nil {

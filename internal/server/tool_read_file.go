@@ -101,7 +101,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	}
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name,
-		Path: p.Path, Arguments: c.args, Logged: redactExec(c.args, s.secrets),
+		Path: p.Path, Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args),
 	}
 	if p.PackID == workspaceID {
 		if err := c.inWorkspace(p.Workspace); err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,10 +45,18 @@ type sharedMemory struct {
 // looks at what is there.
 const mostMappings = 4096
 
-// mostLook bounds how long looking at what is there takes. Until it is over,
-// the supervisor obeys nobody. A program can have so many mappings of any kind
-// that listing them takes half a minute; then nothing is forgiven.
-const mostLook = 50 * time.Millisecond
+// mostLook bounds the processor time that looking at what is there takes. Until
+// it is over, the supervisor obeys nobody. A program can have so many mappings of
+// any kind that listing them takes half a minute; then nothing is forgiven.
+//
+// It is not a bound of elapsed time, since on a busy machine the supervisor waits
+// for a processor, and the program would be refused memory that is free. While the
+// program keeps the lock of its mappings, however, only the clock goes on:
+// mostLookElapsed bounds that.
+const (
+	mostLook        = 50 * time.Millisecond
+	mostLookElapsed = 10 * mostLook
+)
 
 // share reports whether a thread may make a shared mapping of that size.
 func (m *sharedMemory) share(thread uint32, size uint64) bool {
@@ -101,10 +110,12 @@ func (m *sharedMemory) keep(size uint64) bool {
 
 // look forgives what is not there any more.
 func (m *sharedMemory) look() {
-	now := time.Now()
-	if now.Before(m.next) {
+	if time.Now().Before(m.next) {
 		return
 	}
+	runtime.LockOSThread() // its processor time is taken
+	defer runtime.UnlockOSThread()
+	begin := threadTime()
 	for thread, size := range m.last {
 		if _, err := os.Lstat("/proc/" + strconv.FormatUint(uint64(thread), 10)); os.IsNotExist(err) {
 			m.settled = append(m.settled, size)
@@ -112,7 +123,7 @@ func (m *sharedMemory) look() {
 		}
 	}
 	n, ok := m.alive()
-	took := time.Since(now)
+	took := threadTime() - begin
 	defer func() {
 		if took > mostLook/10 || m.total > m.limit/2 { // it was slow or of little use, and must not be all that is done
 			m.next = time.Now().Add(10 * took)
@@ -141,14 +152,15 @@ func sharedAlive(init int, namespaces bool) (n int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	end := time.Now().Add(mostLook)
+	end, elapsed := threadTime()+mostLook, time.Now().Add(mostLookElapsed)
+	over := func() bool { return threadTime() > end || time.Now().After(elapsed) }
 	before := descendants()
 	pieces := map[string]bool{}
 	for _, pid := range before {
 		if namespaces && pid == init {
 			continue
 		}
-		if !mappedPieces(pid, device, pieces, end) {
+		if !mappedPieces(pid, device, pieces, over) {
 			return 0, false
 		}
 	}
@@ -165,15 +177,15 @@ func sharedAlive(init int, namespaces bool) (n int, ok bool) {
 }
 
 // mappedPieces adds what a process has mapped of a device, by inode. It reports
-// false when it cannot, or not by the end.
-func mappedPieces(pid int, device string, pieces map[string]bool, end time.Time) bool {
+// false when it cannot, or when the time for it is over.
+func mappedPieces(pid int, device string, pieces map[string]bool, over func() bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
-	lines, err := addPieces(dir+"/maps", device, pieces, end)
+	lines, err := addPieces(dir+"/maps", device, pieces, over)
 	if errors.Is(err, unix.ESRCH) || err == nil && lines == 0 { // its first thread has ended, and perhaps no other
 		var tasks []string
 		tasks, err = readNames(dir + "/task")
 		for _, task := range tasks {
-			if lines, err = addPieces(dir+"/task/"+task+"/maps", device, pieces, end); lines > 0 {
+			if lines, err = addPieces(dir+"/task/"+task+"/maps", device, pieces, over); lines > 0 {
 				break
 			}
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -186,7 +198,7 @@ func mappedPieces(pid int, device string, pieces map[string]bool, end time.Time)
 
 // addPieces adds what a list of mappings has of a device, and returns how many
 // lines it read.
-func addPieces(path, device string, pieces map[string]bool, end time.Time) (lines int, err error) {
+func addPieces(path, device string, pieces map[string]bool, over func() bool) (lines int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err
@@ -202,7 +214,7 @@ func addPieces(path, device string, pieces map[string]bool, end time.Time) (line
 		if err != nil {
 			return lines, err
 		}
-		if lines%clockEvery == 0 && time.Now().After(end) {
+		if lines%clockEvery == 0 && over() {
 			return lines, os.ErrDeadlineExceeded
 		}
 		if !bytes.Contains(line, on) {
@@ -213,6 +225,13 @@ func addPieces(path, device string, pieces map[string]bool, end time.Time) (line
 			pieces[fields[4]] = true
 		}
 	}
+}
+
+// threadTime returns the processor time that the calling thread has used.
+func threadTime() time.Duration {
+	var used unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used) // it is always there
+	return time.Duration(used.Nano())
 }
 
 // sharedDevice returns the device that shared memory without a file is on, as

@@ -118,7 +118,7 @@ func (o *office) call(t *testing.T, name string, fields ...gate.Field) *pendingC
 		Caller:    gate.Caller{Chat: "chat-1", Client: "shop-client 1.0", Call: "call-" + name, ChatEnd: "until this client closes"},
 		Kind:      gate.KindRun, Method: "capability_packs_call_tool",
 		Pack:      gate.Pack{ID: "triage", Dir: "/packs/triage", Trust: gate.TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Says \x1b[2J."},
-		Arguments: json.RawMessage(`{}`), Fields: fields,
+		Arguments: gate.ParseArguments([]byte(`{}`)), Fields: fields,
 		Run: &gate.Run{
 			Tool: name, Definition: "sha256:" + strings.Repeat("cd", 32),
 			Command: sandbox.Command{
@@ -153,7 +153,7 @@ func (o *office) call(t *testing.T, name string, fields ...gate.Field) *pendingC
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)
 			cancel()
-			answer = &gate.Answer{State: q.State, Action: "cancel", Channel: gate.ChannelTerminal}
+			answer = &gate.Answer{State: q.State, Reason: "the question was closed", Channel: gate.ChannelTerminal}
 		}
 		permit, _, err := o.gate.Check(ctx, req, answer)
 		if c.result = "allowed"; permit == nil {

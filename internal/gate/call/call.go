@@ -1,0 +1,47 @@
+// Package call describes one call as data: a [Request] made of facts, frozen once as
+// a [Call], with its arguments decoded once and with one digest that names it.
+//
+// It decides nothing, asks nobody and starts nothing; see package gate. It does not
+// put facts into words.
+package call
+
+import (
+	"encoding/json"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A Call is a request as it is decided about: a copy that shares nothing that could
+// be changed. Nobody changes it either, so it is passed on and kept without copying
+// it again.
+type Call struct {
+	Request
+	level  sandbox.Level
+	digest string
+}
+
+// Freeze returns the call of a request, confined as programs are at this level. It
+// copies and digests the request, once.
+func Freeze(r Request, level sandbox.Level) *Call {
+	c := &Call{Request: r.clone(), level: level}
+	if !json.Valid(c.Logged) {
+		c.Logged = nil // it would keep the line out of the log; the digest still tells
+	}
+	c.digest = c.Request.digest(level)
+	return c
+}
+
+// Digest names this exact call: what a state is bound to.
+func (c *Call) Digest() string { return c.digest }
+
+// Level is how the call's program is confined.
+func (c *Call) Level() sandbox.Level { return c.level }
+
+// Is reports whether r, confined as at this level, is exactly the call.
+func (c *Call) Is(r *Request, level sandbox.Level) bool { return r.digest(level) == c.digest }
+
+// IsLike reports whether r, confined as at this level, has the facts of the call,
+// so that an answer for more than one call covers both or neither.
+func (c *Call) IsLike(r *Request, level sandbox.Level) bool {
+	return DigestOf(r.facts(level)) == DigestOf(c.Facts())
+}

@@ -1,0 +1,264 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+)
+
+// The facts by whose names others are found.
+const (
+	FactPack        = "pack digest"
+	FactDefinition  = "definition"
+	FactProgram     = "program"
+	FactInterpreter = "interpreter"
+	FactNetwork     = "network"
+	FactEnviron     = "environment"
+	FactCache       = "cache"
+	FactArgs        = "arguments"
+	FactInputs      = "files of the arguments"
+	FactReads       = "files that it can read"
+)
+
+// A Fact is one thing that a person was shown and that a grant depends on.
+type Fact struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+}
+
+// Facts are what an answer for more than this call is bound to: the pack for
+// open and enable, the pack's files for read, the tool with any valid arguments
+// for a run, and the exact argv and folder for a command that the model wrote.
+func (c *Call) Facts() []Fact { return c.facts(c.level) }
+
+func (r *Request) facts(level sandbox.Level) []Fact {
+	f := []Fact{
+		{"person", r.Caller.who()},
+		{"kind", []string{string(r.Kind)}},
+		{"pack", []string{r.Pack.ID, r.Pack.Dir}},
+		{FactPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose), fmt.Sprint(r.Pack.Partial)}},
+		{"trust", []string{string(r.Pack.Trust)}},
+		{"attached", []string{r.Pack.Attached}},
+		{"workspace", []string{r.mask(r.Workspace), fmt.Sprint(r.Scratch)}},
+	}
+	if r.Run == nil {
+		return f
+	}
+	return append(f, r.runFacts(level)...)
+}
+
+func (r *Request) runFacts(level sandbox.Level) []Fact {
+	run := r.Run
+	c, p := run.Command, run.Policy
+	f := []Fact{
+		{"tool", []string{run.Tool}},
+		{FactDefinition, []string{run.Definition, fmt.Sprint(run.ReadOnly)}},
+		{FactProgram, []string{c.Program.Path, c.Program.Resolved, c.Program.Digest, c.Program.Name, c.Program.Shim}},
+		{FactInterpreter, interpreters(c.Program.Interpreters)},
+		{"installation", slices.Concat(c.Program.Needs, links(c.Program.Links))},
+		{"folder", append(r.masked(c.Dir, c.Workspace), fmt.Sprint(run.UsualDir))},
+		{"output", []string{fmt.Sprint(c.Join)}},
+		{"may read", r.masked(p.ReadOnly...)},
+		{"may change", r.masked(p.Writable...)},
+		{"may change in a layer", layers(p.Layers)},
+		{"changes", changeRules(&p)},
+		{FactCache, cacheFact(run)},
+		{"private", r.masked(p.Private...)},
+		{"links", links(p.Links)},
+		{"images", images(p.Images)},
+		{FactInputs, inputs(run.Inputs)},
+		{FactReads, r.masked(inputs(run.Reads)...)},
+		{"project", []string{run.Project}},
+		{"granted variables", run.Granted.Env},
+		{"granted variables without a value", run.Granted.Unset},
+		{"granted folders", run.Granted.Folders},
+		{"left out", missing(run.Granted.LeftOut)},
+		{"home", []string{run.Granted.Home}},
+		{FactNetwork, []string{p.Network.String()}},
+		{"limits", []string{fmt.Sprintf("%+v", p.Limits)}}, // numbers only
+		{"sandbox", []string{level.String()}},
+	}
+	if run.Tool == "" {
+		return append(f, Fact{FactArgs, c.Args}, Fact{FactEnviron, r.hashed(c.Env)}, Fact{"input", []string{hexSum(c.Stdin)}})
+	}
+	return append(f, Fact{"variables", EnvNames(c.Env)})
+}
+
+// who is whose answer it is. A token that no name belongs to, and that other
+// machines can use, is not the user at this one, who has no name either.
+func (c *Caller) who() []string {
+	if c.Person == "" && c.Origin == OriginNetwork {
+		return []string{"", "whoever has the token"}
+	}
+	return []string{c.Person}
+}
+
+// ownWorkspace stands for a workspace that was made for the chat. No path
+// begins like it.
+const ownWorkspace = "the chat's workspace"
+
+// masked returns paths, with the same word for a workspace that is another one
+// in each chat.
+func (r *Request) masked(paths ...string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = r.mask(p)
+	}
+	return out
+}
+
+func (r *Request) mask(path string) string {
+	ws := r.Workspace
+	if !r.Scratch || ws == "" {
+		return path
+	}
+	if path == ws {
+		return ownWorkspace
+	}
+	if rest, ok := strings.CutPrefix(path, ws); ok && (rest[0] == '/' || rest[0] == '\\') {
+		return ownWorkspace + rest
+	}
+	return path
+}
+
+// hashed returns variables as "NAME=" and a digest of the value, which may be
+// a secret: facts are kept in a file.
+func (r *Request) hashed(env []string) []string {
+	out := make([]string, len(env))
+	for i, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		out[i] = name + "=" + hexSum([]byte(r.mask(value)))
+	}
+	return out
+}
+
+// EnvNames are the names of variables that are written as K=V.
+func EnvNames(env []string) []string {
+	names := make([]string, len(env))
+	for i, kv := range env {
+		names[i], _, _ = strings.Cut(kv, "=")
+	}
+	return names
+}
+
+// InterpreterValues is how many values the fact of interpreters has for each.
+const InterpreterValues = 4
+
+// interpreters returns, for each program that runs a script, its path, where that
+// leads, its digest, and how it is started.
+func interpreters(all []program.Interpreter) []string {
+	var out []string
+	for _, i := range all {
+		out = append(out, i.Path, i.Resolved, i.Digest, fmt.Sprintf("%q %q %q %t %t", i.Name, i.Args, i.Env, i.IsEnv, i.OnPath))
+	}
+	return out
+}
+
+func links(all []paths.Link) []string {
+	var out []string
+	for _, l := range all {
+		out = append(out, l.Path, l.Target)
+	}
+	return out
+}
+
+// layers are the folders with what they are for the run, one text each. Why a
+// kind is no better one may be said differently tomorrow.
+func layers(all []sandbox.Layer) []string {
+	var out []string
+	for _, l := range all {
+		words := l.Kind.String()
+		if l.IsGit() {
+			words += ", git " + l.Git.Dir + " of " + l.Git.Common
+		}
+		if l.Commits {
+			words += ", with commits"
+		}
+		out = append(out, l.Folder+" ("+words+")")
+	}
+	return out
+}
+
+// changeRules say what else is decided of a run's changes.
+func changeRules(p *sandbox.Policy) []string {
+	var out []string
+	if p.Review {
+		out = append(out, "held until seen")
+	}
+	if p.GitWrite {
+		out = append(out, "commits are applied")
+	}
+	return out
+}
+
+// cacheFact names what a tool keeps between its runs.
+func cacheFact(r *Run) []string {
+	return slices.DeleteFunc([]string{r.Cache, r.Policy.Cache}, func(s string) bool { return s == "" })
+}
+
+func images(all []sandbox.Image) []string {
+	var out []string
+	for _, i := range all {
+		out = append(out, i.At, i.From)
+	}
+	return out
+}
+
+func inputs(all []File) []string {
+	var out []string
+	for _, f := range all {
+		out = append(out, f.Path, f.Digest)
+	}
+	return out
+}
+
+func missing(all []Missing) []string {
+	var out []string
+	for _, m := range all {
+		out = append(out, m.What, m.Why)
+	}
+	return out
+}
+
+// FactOf returns the values of the fact with this name; nil when it is not there.
+func FactOf(facts []Fact, name string) []string {
+	i := slices.IndexFunc(facts, func(f Fact) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return facts[i].Values
+}
+
+// DigestOf names facts: those of a grant, and those of a call it may cover.
+func DigestOf(facts []Fact) string {
+	s := newSum("grant")
+	for _, f := range facts {
+		s.add(f.Name, f.Values...)
+	}
+	return s.String()
+}
+
+// Subject names what a grant is about, whatever becomes of it: whose answer,
+// which pack in which folder, and which tool or command.
+func (r *Request) Subject() string {
+	s := newSum("subject")
+	s.add("person", r.Caller.who()...)
+	s.add("kind", string(r.Kind))
+	s.add("pack", r.Pack.ID, r.Pack.Dir)
+	if r.Kind == KindRead && r.Pack.Dir == "" {
+		s.add("workspace", r.mask(r.Workspace))
+	}
+	if r.Run != nil {
+		s.add("tool", r.Run.Tool)
+		if r.Run.Tool == "" {
+			s.add("program", r.Run.Command.Program.Path)
+			s.add("arguments", r.Run.Command.Args...)
+			s.add("folder", r.mask(r.Run.Command.Dir))
+		}
+	}
+	return s.String()
+}

@@ -1,0 +1,324 @@
+package call
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// A Kind is the sort of thing a call does. The zero Kind is refused.
+type Kind string
+
+const (
+	// KindList shows names, descriptions and other metadata. It never asks.
+	KindList Kind = "list"
+	// KindOpen shows the documents of one pack.
+	KindOpen Kind = "open"
+	// KindRead shows one file or directory of a pack, or of the chat's workspace.
+	KindRead Kind = "read"
+	// KindEnable makes the tools of one pack callable.
+	KindEnable Kind = "enable"
+	// KindRun starts the program of a tool that a pack declares.
+	KindRun Kind = "run"
+	// KindExec starts a program that the model named itself. It is a kind of its
+	// own, so that no tool's name can be taken for it.
+	KindExec Kind = "exec"
+	// KindAttach makes one pack exist in a chat, and KindDetach takes it away
+	// again. Neither is a model's to call for; see [Caller].Act.
+	KindAttach Kind = "attach"
+	KindDetach Kind = "detach"
+)
+
+// Starts reports whether a request of the kind starts a program.
+func (k Kind) Starts() bool { return k == KindRun || k == KindExec }
+
+// A Trust says where a pack comes from, as the person is told. The zero value
+// is the least trusted.
+type Trust string
+
+const (
+	TrustBundled   Trust = "bundled"   // embedded in the binary
+	TrustUser      Trust = "user"      // from a folder the user named or owns
+	TrustUntrusted Trust = "untrusted" // from a project's folder, or from elsewhere
+)
+
+// An Origin is where calls can come from. The zero Origin is the widest, whose
+// calls are taken least for the user's own.
+type Origin int
+
+const (
+	OriginNetwork Origin = iota // whoever has the token, on any machine
+	OriginMachine               // whoever has the token, on this machine
+	OriginClient                // the client that started this program, and nobody else
+)
+
+// Words say where a pack comes from, as people are told.
+func (t Trust) Words() string {
+	switch t {
+	case TrustBundled:
+		return "bundled with packs-mcp"
+	case TrustUser:
+		return "yours: from a folder you named or own"
+	default:
+		return "NOT trusted"
+	}
+}
+
+// A Caller is whoever makes a request. Everything in it that a client said of
+// itself is shown and logged as such, never trusted.
+type Caller struct {
+	Chat    string // opaque id of the chat; grants and states belong to it
+	Person  string // the name of the credential, where there is one
+	Origin  Origin
+	Client  string // the client's own name and version
+	Call    string // id of this call, for the audit log
+	CanAsk  bool   // the client declared that it can show a form
+	Carries bool   // a question goes to the client as the call's result, and comes back with another call
+	ChatEnd string // when the chat ends, in words: "until this client closes"
+	// Act says that the call is a person's own act by the protocol, as choosing a
+	// prompt is. It opens, attaches and detaches, and nothing else. That it is one
+	// is the client's word, which may be enough to do it without a question.
+	Act bool
+}
+
+// A Pack is what a person needs to know of the pack a request is about.
+type Pack struct {
+	ID     string
+	Dir    string // absolute
+	Trust  Trust
+	Digest string // of the pack's tree, "sha256:" and hex; empty for the workspace
+	About  string // the pack's own description; shown as a quotation only
+	// Loose says that Digest covers one file of Dir, and not what else is there.
+	Loose bool
+	// Partial says that Digest leaves out the content of some files. They are in no
+	// private copy, and without one nothing of the pack runs.
+	Partial bool
+	// Files are what Digest covers, so that a person can be told what changed.
+	// They may be left out, and are shared by all requests about the same pack:
+	// nobody changes them.
+	Files []File
+	// Attached tells one attachment from a later one of the same pack: a grant
+	// ends when the pack is detached, and attaching it again does not bring it
+	// back.
+	Attached string
+}
+
+// A Request is one call, described by facts. Everything in it except Logged,
+// Pack's Files, Run's Reads and OnceOnly, and Caller's Client, Call and CanAsk is bound by the approval:
+// when any of it differs the next time, it is another question.
+type Request struct {
+	Caller Caller
+	Kind   Kind
+	Method string // the base tool that was called, as capability_packs_open_docs
+	Pack   Pack
+
+	// Path is the file or directory to read, relative to the pack or workspace.
+	Path string
+	// Workspace is the absolute folder of the workspace that is read, or that a
+	// run writes to; empty when the call touches none.
+	Workspace string
+	// Scratch says that Workspace was made for this chat and is another folder in
+	// the next. A grant for every chat is then about "the workspace", wherever
+	// that is.
+	Scratch bool
+	// Hidden tells how many invisible characters a document has, in words;
+	// empty for none.
+	Hidden string
+	// Tools are the declared names of the tools to enable.
+	Tools []string
+	// Arguments are the call's own arguments.
+	Arguments *Arguments
+	// Logged is what the audit log keeps of the arguments: Arguments with
+	// secret values taken out. Nil keeps nothing.
+	Logged json.RawMessage
+	// Fields are values that the call needs and nobody has given: the person is
+	// asked for them, and in their places the request has stand-ins. See
+	// Permit.Fill in package gate.
+	Fields []Field
+	// AlwaysAsk offers only "once" and "deny", as a pack can demand.
+	AlwaysAsk bool
+	// Run is what a request of KindRun or KindExec would start.
+	Run *Run
+}
+
+// A Run is one program as it would be started.
+type Run struct {
+	// Tool is the declared name of the pack's tool, for KindRun; empty for
+	// KindExec. A grant for a tool covers any valid arguments; without a tool it
+	// covers this exact argv and folder.
+	Tool string
+	// Definition is the digest of the tool's whole declaration.
+	Definition string
+	// About is the tool's own description; shown as a quotation only.
+	About   string
+	Command sandbox.Command
+	// UsualDir says that Command.Dir is where a tool of its format, or a command,
+	// runs when it names no folder.
+	UsualDir bool
+	// Policy has no Cache: the gate's permit sets it.
+	Policy sandbox.Policy
+	// Cache is what the tool calls the folder that it keeps between its runs; empty:
+	// it keeps none. The folder is a part of what an answer is bound to, so runs that
+	// differ in any fact of a grant have different ones.
+	Cache string
+	// Env holds the variables the tool itself sets, as K=V; they are shown.
+	// Command.Env has them too, among the ones every program gets.
+	Env []string
+	// Inputs are the files outside of the pack that the arguments of a command of
+	// the model's own name, such as a script: what the command does is up to them.
+	Inputs []File
+	// Reads are the folders that a command of the model's own can read besides its
+	// pack and the system's, each with a digest of everything in it, or the files
+	// that a tool's declaration names: an answer for more than this call holds while
+	// none of them changes. An answer for this call
+	// alone is not bound to them, since runs of one chat write to one workspace.
+	Reads []File
+	// OnceOnly says why an answer for more than this call would cover what nobody
+	// looked at, such as the files of a large folder; empty when it would not. Then
+	// only "once" and "deny" are offered, and earlier answers do not count. A rule
+	// of the user's that allows the run still does.
+	OnceOnly string
+	// Project is the user's project, when Policy has it or a part of it; empty
+	// otherwise.
+	Project string
+	// Granted is what the user's own configuration adds to Command and Policy.
+	Granted Granted
+	// Logged is what the audit log keeps of the program's arguments:
+	// Command.Args with secret values taken out. Like [Request].Logged it is not
+	// bound by the approval.
+	Logged []string
+	// ReadOnly is the pack's word that the tool changes nothing.
+	ReadOnly bool
+	// ReviewRule is where the rule is written because of which Policy has Review;
+	// empty: the tool or a grant says so, or nothing does. The gate sets it.
+	ReviewRule string
+}
+
+// Granted is what the user's configuration opens to a run beyond what it would
+// get, as a person is shown it. The values of variables are secrets, and only in
+// the run's Command.
+type Granted struct {
+	Env     []string // names of variables that have the user's own value
+	Unset   []string // names of granted variables that the user does not have
+	Folders []string // those of Policy.ReadOnly, Writable and Layers that were granted; files too
+	LeftOut []Missing
+	Home    string // the user's home folder, when HOME is that; empty otherwise
+}
+
+// Missing is something that was granted and is not given.
+type Missing struct {
+	What string // as the configuration has it
+	Why  string // "is not there"
+}
+
+// Problem says why r cannot be asked about at all; empty when it can.
+func (r *Request) Problem() string {
+	const incomplete = "the request is incomplete"
+	switch r.Kind {
+	case KindList, KindOpen, KindRead, KindEnable, KindRun, KindExec, KindAttach, KindDetach:
+	default:
+		return fmt.Sprintf("the kind %q is unknown", r.Kind)
+	}
+	chosen := r.Kind == KindAttach || r.Kind == KindDetach
+	switch {
+	case r.Caller.Chat == "":
+		return "the call belongs to no chat"
+	case r.Caller.Act && !chosen && r.Kind != KindOpen, chosen && !r.Caller.Act:
+		return fmt.Sprintf("a call of the kind %q cannot come about in this way", r.Kind)
+	case r.Kind.Starts() != (r.Run != nil):
+		return incomplete
+	case r.Run != nil && (r.Kind == KindRun) != (r.Run.Tool != ""), r.Run != nil && r.Run.Policy.Cache != "":
+		return incomplete
+	case r.Kind != KindList && (r.Pack.ID == "" || r.Pack.Dir == "" && r.Kind != KindRead && r.Kind != KindDetach):
+		return incomplete
+	case r.Kind != KindList && r.Pack.Dir != "" && r.Pack.Digest == "":
+		return incomplete
+	case r.Kind == KindRead && r.Pack.Dir == "" && r.Workspace == "", r.Run != nil && r.Run.Command.Workspace != r.Workspace:
+		return incomplete
+	}
+	if r.Run != nil {
+		c := r.Run.Command
+		if c.Program.Path == "" || c.Program.Digest == "" || c.Dir == "" || r.Run.Tool != "" && r.Run.Definition == "" {
+			return incomplete
+		}
+	}
+	return r.Arguments.Problem()
+}
+
+// SameCall reports whether r and other are the same call by what the client
+// says. What is found out about it may differ.
+func (r *Request) SameCall(other *Request) bool {
+	return r.Caller.Chat == other.Caller.Chat && r.Caller.Person == other.Caller.Person && r.Caller.Act == other.Caller.Act &&
+		r.Kind == other.Kind && r.Method == other.Method && r.Arguments.Canonical() == other.Arguments.Canonical()
+}
+
+// OnceOnly reports whether only this exact call can be approved, never the
+// like of it. Values that the person fills in are for one call.
+func (r *Request) OnceOnly() bool { return r.AlwaysAsk || !r.Pack.Trusted() || len(r.Fields) > 0 }
+
+// Lasting reports whether an answer may hold for more than this call.
+func (r *Request) Lasting() bool { return !r.OnceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
+
+// Trusted reports whether a person vouched for the pack. A word that is not
+// known is no trust.
+func (p *Pack) Trusted() bool { return p.Trust == TrustBundled || p.Trust == TrustUser }
+
+// clone returns a copy that shares nothing that could be changed.
+func (r Request) clone() Request {
+	r.Tools, r.Fields = slices.Clone(r.Tools), slices.Clone(r.Fields) // Pack.Files is never changed
+	r.Logged = slices.Clone(r.Logged)                                 // Arguments never change
+	if r.Run != nil {
+		run := *r.Run
+		run.Env, run.Inputs, run.Reads = slices.Clone(run.Env), slices.Clone(run.Inputs), slices.Clone(run.Reads)
+		run.Command.Args = slices.Clone(run.Command.Args)
+		run.Command.Env = slices.Clone(run.Command.Env)
+		run.Command.Stdin = slices.Clone(run.Command.Stdin)
+		run.Policy.ReadOnly = slices.Clone(run.Policy.ReadOnly)
+		run.Policy.Writable = slices.Clone(run.Policy.Writable)
+		run.Policy.Layers = slices.Clone(run.Policy.Layers)
+		run.Policy.Links = slices.Clone(run.Policy.Links)
+		run.Policy.Images = slices.Clone(run.Policy.Images)
+		run.Command.Program.Interpreters = slices.Clone(run.Command.Program.Interpreters)
+		for n := range run.Command.Program.Interpreters {
+			i := &run.Command.Program.Interpreters[n]
+			i.Args, i.Env = slices.Clone(i.Args), slices.Clone(i.Env)
+		}
+		run.Command.Program.Needs = slices.Clone(run.Command.Program.Needs)
+		run.Command.Program.Links = slices.Clone(run.Command.Program.Links)
+		run.Granted.Env = slices.Clone(run.Granted.Env)
+		run.Granted.Unset = slices.Clone(run.Granted.Unset)
+		run.Granted.Folders = slices.Clone(run.Granted.Folders)
+		run.Granted.LeftOut = slices.Clone(run.Granted.LeftOut)
+		r.Run = &run
+	}
+	return r
+}
+
+// StandIn is what a request has in the place of a value that the person is to
+// fill in.
+func StandIn(field string) string { return "<" + field + ">" }
+
+// WithReview returns the request with all of its changes held because of the rule
+// that is written at where; an empty one changes nothing.
+func (r Request) WithReview(where string) Request {
+	if where != "" && r.Run != nil {
+		run := *r.Run
+		run.Policy.Review, run.ReviewRule = true, where
+		r.Run = &run
+	}
+	return r
+}
+
+// A Field is a value that a tool needs and nobody has given.
+type Field struct {
+	Name  string // letters, digits and "_"
+	Title string // for the person, one line
+}
+
+// A File is a file of a pack, as it was when something was approved.
+type File struct {
+	Path   string `json:"path"`   // with slashes
+	Digest string `json:"digest"` // "sha256:" and hex
+}

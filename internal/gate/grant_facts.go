@@ -1,0 +1,71 @@
+package gate
+
+import (
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+)
+
+// maxFiles is how many files of a pack a grant remembers, so that it can name
+// the ones that changed.
+const maxFiles = 2000
+
+// newGrant is what "for this chat" or "always" would leave behind.
+func newGrant(r *call.Call) Grant {
+	g := Grant{
+		Person: r.Caller.Person, Kind: r.Kind, Pack: r.Pack.ID, Dir: r.Pack.Dir,
+		Subject: r.Subject(), Facts: r.Facts(),
+	}
+	g.Digest = call.DigestOf(g.Facts)
+	g.ID = g.Digest[:8]
+	if len(r.Pack.Files) <= maxFiles {
+		g.Files = r.Pack.Files // never changed, and the same for all requests about the pack
+	}
+	if r.Run != nil {
+		g.Tool = r.Run.Tool
+		if g.Tool == "" {
+			g.Argv = append([]string{r.Run.Command.Program.Path}, r.Run.Command.Args...)
+		}
+	}
+	return g
+}
+
+// clone returns a copy of g that shares nothing that could be changed.
+func (g Grant) clone() Grant {
+	g.Argv, g.Files, g.Facts = slices.Clone(g.Argv), slices.Clone(g.Files), slices.Clone(g.Facts)
+	for i, f := range g.Facts {
+		g.Facts[i].Values = slices.Clone(f.Values)
+	}
+	if g.Void != nil {
+		g.Void = &Void{At: g.Void.At, Changes: slices.Clone(g.Void.Changes)}
+	}
+	return g
+}
+
+// contentChanged reports whether what was approved is no longer there: the
+// pack, the declaration of the tool, or the bytes of a program at the same
+// path. Other facts may differ from one server to the next, as another project
+// does, and change back.
+func (g *Grant) contentChanged(now *Grant) bool {
+	if !slices.Equal(call.FactOf(g.Facts, call.FactPack), call.FactOf(now.Facts, call.FactPack)) || !slices.Equal(call.FactOf(g.Facts, call.FactDefinition), call.FactOf(now.Facts, call.FactDefinition)) {
+		return true
+	}
+	then, is := call.FactOf(g.Facts, call.FactProgram), call.FactOf(now.Facts, call.FactProgram)
+	if len(then) > 2 && len(is) > 2 && then[1] == is[1] && then[2] != is[2] {
+		return true
+	}
+	then, is = call.FactOf(g.Facts, call.FactInterpreter), call.FactOf(now.Facts, call.FactInterpreter)
+	for i := 0; i+call.InterpreterValues <= min(len(then), len(is)); i += call.InterpreterValues {
+		if then[i+1] == is[i+1] && then[i+2] != is[i+2] {
+			return true
+		}
+	}
+	return false
+}
+
+// changes says what differs between a grant and a call that is about the same; see
+// [prompt.Changes].
+func (g *Grant) changes(now *Grant) []string {
+	return prompt.Changes(g.Facts, now.Facts, g.Files, now.Files)
+}

@@ -1,0 +1,221 @@
+package prompt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// maxChanges is how many changes a question names.
+const maxChanges = 12
+
+// Changes says what differs between what was approved and a call about the same,
+// one line each, escaped. What the call may do comes before files, and files that
+// changed before those that came or went, so that many of these hide nothing. The
+// lists of files may be empty: then they are not compared.
+func Changes(then, now []call.Fact, filesThen, filesNow []call.File) []string {
+	files := fileChanges(filesThen, filesNow)
+	var lines []string
+	for _, f := range now {
+		before := call.FactOf(then, f.Name)
+		if slices.Equal(before, f.Values) || f.Name == call.FactPack && len(files) > 0 {
+			continue // its files say more
+		}
+		lines = append(lines, factChange(f.Name, before, f.Values)...)
+	}
+	lines = append(lines, files...)
+	if extra := len(lines) - maxChanges; extra > 0 {
+		lines = append(lines[:maxChanges:maxChanges], fmt.Sprintf("and %d more", extra))
+	}
+	return lines
+}
+
+// fileChanges names the files that differ. Both lists are empty when there
+// were too many.
+func fileChanges(then, now []call.File) []string {
+	if len(then) == 0 || len(now) == 0 {
+		return nil
+	}
+	index := func(files []call.File) map[string]string {
+		m := make(map[string]string, len(files))
+		for _, f := range files {
+			m[f.Path] = f.Digest
+		}
+		return m
+	}
+	before, after := index(then), index(now)
+	var changed, more, gone []string
+	for _, f := range now {
+		switch old, ok := before[f.Path]; {
+		case !ok:
+			more = append(more, f.Path)
+		case old != f.Digest:
+			changed = append(changed, f.Path)
+		}
+	}
+	for _, f := range then {
+		if _, ok := after[f.Path]; !ok {
+			gone = append(gone, f.Path)
+		}
+	}
+	var lines []string
+	for _, group := range []struct {
+		paths     []string
+		one, many string
+	}{{changed, "the file %s changed", "%d files changed"}, {more, "the file %s is new", "%d files are new"}, {gone, "the file %s is gone", "%d files are gone"}} {
+		const enough = 4
+		slices.Sort(group.paths)
+		for _, p := range group.paths[:min(len(group.paths), enough)] {
+			lines = append(lines, fmt.Sprintf(group.one, Name(p)))
+		}
+		if rest := len(group.paths) - enough; rest > 0 {
+			lines = append(lines, "and "+fmt.Sprintf(group.many, rest)+" besides")
+		}
+	}
+	return lines
+}
+
+// factChange says how one fact differs.
+func factChange(fact string, then, now []string) []string {
+	value := func(values []string) string {
+		if len(values) == 0 {
+			return "none"
+		}
+		return orNone(values[0])
+	}
+	switch fact {
+	case call.FactPack:
+		switch {
+		case value(then) != value(now): // the digest
+			return []string{"the pack's files changed"}
+		case len(then) != len(now):
+			return []string{"packs-mcp was updated: answers hold for more about the pack's files"}
+		}
+		return []string{"what the pack's digest leaves out changed"}
+	case call.FactDefinition:
+		return []string{"what the tool declares changed"}
+	case call.FactProgram:
+		return programChange(then, now)
+	case call.FactInterpreter:
+		return interpreterChange(then, now)
+	case "attached":
+		return []string{"the pack was detached and attached again"}
+	case "folder":
+		if value(then) == value(now) {
+			return nil // the rest of it is a fact of its own, the workspace
+		}
+		fallthrough
+	case call.FactNetwork, "workspace", "sandbox", "project", "home", "trust", "person":
+		return []string{fmt.Sprintf("%s was %s, is %s", fact, value(then), value(now))}
+	case call.FactInputs:
+		return []string{"a file that the arguments name changed"}
+	case call.FactReads:
+		return []string{"files that it can read changed"}
+	case "limits", "input":
+		return []string{"the " + fact + " changed"}
+	case "output":
+		return []string{"how its output is put together changed"}
+	case call.FactEnviron:
+		then, now = call.EnvNames(differing(then, now)), call.EnvNames(differing(now, then))
+		both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(then, now))))
+		return []string{"variables differ: " + names(both)}
+	}
+	more, fewer := differing(now, then), differing(then, now)
+	var lines []string
+	if len(more) > 0 {
+		lines = append(lines, fmt.Sprintf("%s: now also %s", fact, names(more)))
+	}
+	if len(fewer) > 0 {
+		lines = append(lines, fmt.Sprintf("%s: no longer %s", fact, names(fewer)))
+	}
+	if lines == nil {
+		lines = []string{fact + " changed"} // their order, or how often one is there
+	}
+	return lines
+}
+
+// programChange says how a program differs: its path, where that leads, its
+// bytes, the name it was asked for by, or the shim that chose it.
+func programChange(then, now []string) []string {
+	const values = 5 // as runFacts has them
+	if len(then) != values || len(now) != values {
+		return []string{"the program changed"}
+	}
+	var lines []string
+	for i, says := range []string{"the program was %s, is %s", "the program led to %s, leads to %s", "", "the program was asked for as %s, is as %s", "the program's shim was %s, is %s"} {
+		switch was, is := then[i], now[i]; {
+		case was == is:
+		case i > 0 && i <= 2 && then[0] != now[0], i == 2 && then[1] != now[1]: // another program has other bytes
+		case i == 2:
+			lines = append(lines, "the bytes of the program changed")
+		default:
+			lines = append(lines, fmt.Sprintf(says, orNone(was), orNone(is)))
+		}
+	}
+	return lines
+}
+
+// interpreterChange says how the programs that run a script differ.
+func interpreterChange(then, now []string) []string {
+	one := func(values []string, i int) []string {
+		return values[i*call.InterpreterValues : (i+1)*call.InterpreterValues]
+	}
+	n := min(len(then), len(now)) / call.InterpreterValues
+	for i := range n {
+		was, is := one(then, i), one(now, i)
+		switch {
+		case slices.Equal(was, is):
+			continue
+		case was[0] != is[0]:
+			return []string{fmt.Sprintf("the interpreter was %s, is %s", Name(was[0]), Name(is[0]))}
+		case was[1] != is[1]:
+			return []string{fmt.Sprintf("the interpreter %s led to %s, leads to %s", Name(is[0]), Name(was[1]), Name(is[1]))}
+		case was[2] != is[2]:
+			return []string{"the bytes of the interpreter changed"}
+		}
+		return []string{fmt.Sprintf("what the interpreter %s is given changed", Name(is[0]))}
+	}
+	last := func(values []string) string {
+		if len(values) < call.InterpreterValues {
+			return "none"
+		}
+		return Name(one(values, len(values)/call.InterpreterValues-1)[0])
+	}
+	switch {
+	case len(then)%call.InterpreterValues != 0:
+		return []string{"packs-mcp was updated: answers hold for more about the interpreter"}
+	case last(then) == last(now):
+		return []string{"what runs the interpreter changed"}
+	}
+	return []string{fmt.Sprintf("the interpreter was %s, is %s", last(then), last(now))}
+}
+
+// orNone shows a name that may be empty.
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return Name(s)
+}
+
+// differing returns what a has and b has not.
+func differing(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return slices.Contains(b, v) })
+}
+
+// names shows a few values.
+func names(values []string) string {
+	const enough = 4
+	var shown []string
+	for _, v := range values[:min(len(values), enough)] {
+		shown = append(shown, safetext.Quote(v))
+	}
+	text := strings.Join(shown, ", ")
+	if len(values) > enough {
+		text += fmt.Sprintf(" and %d more", len(values)-enough)
+	}
+	return text
+}

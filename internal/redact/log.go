@@ -1,0 +1,99 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Logged is [Secrets.Hide] for what is recorded. Records are read, and nothing has
+// to work with them, so it takes short values out as well, where they stand by
+// themselves.
+func (s *Secrets) Logged(text string) string {
+	text = s.Hide(text)
+	if len(s.short) == 0 {
+		return text
+	}
+	var spans []span
+	for from := 0; from < len(text); from++ {
+		if before, _ := utf8.DecodeLastRuneInString(text[:from]); isWord(before) {
+			continue
+		}
+		for to := min(from+minSecret-1, len(text)); to > from; to-- {
+			if after, _ := utf8.DecodeRuneInString(text[to:]); s.short[text[from:to]] && !isWord(after) {
+				spans = append(spans, span{from, to})
+				break
+			}
+		}
+	}
+	return cutSpans(text, spans)
+}
+
+func isWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+
+// value is v, as [json.Unmarshal] makes it, without secrets. It changes v.
+func (s *Secrets) value(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			value := s.value(v[key])
+			if hidden := s.Logged(key); hidden != key {
+				delete(v, key)
+				key = hidden
+			}
+			v[key] = value
+		}
+	case []any:
+		for i := range v {
+			v[i] = s.value(v[i])
+		}
+	case string:
+		return s.Logged(v)
+	case json.Number:
+		if text := s.Logged(v.String()); text != v.String() {
+			return text
+		}
+	}
+	return v
+}
+
+// LoggedArgs is what the audit log keeps of a program's arguments: without the
+// secrets, and without what [Args] finds.
+func (s *Secrets) LoggedArgs(args []string) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = s.Logged(a)
+	}
+	return Args(out)
+}
+
+// LoggedJSON is what the audit log keeps of a call's arguments that no schema
+// describes, or of arguments that a tool has redacted already: without the
+// secrets, in any spelling of JSON, in values and in keys, and without what is
+// written as one, as in a program's arguments ["--token", "X"]. Keys are
+// sorted. What is not JSON becomes the string "[unreadable]".
+func (s *Secrets) LoggedJSON(args json.RawMessage) json.RawMessage {
+	const unreadable = `"[unreadable]"`
+	if len(bytes.TrimSpace(args)) == 0 {
+		return args
+	}
+	if !json.Valid(args) { // a Decoder leaves what follows the value
+		return json.RawMessage(unreadable)
+	}
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return json.RawMessage(unreadable)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(Value(s.value(v), SensitiveName)); err != nil {
+		return json.RawMessage(unreadable)
+	}
+	return json.RawMessage(bytes.TrimSuffix(out.Bytes(), []byte("\n")))
+}

@@ -1,0 +1,153 @@
+package redact
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// variants returns how programs commonly spell secrets, the longest first.
+func variants(secrets []string) []string {
+	var all []string
+	add := func(spelled ...string) {
+		for _, s := range spelled {
+			if len(s) >= minSecret {
+				all = append(all, s)
+			}
+		}
+	}
+	for _, secret := range secrets {
+		if len(secret) < minSecret {
+			continue
+		}
+		add(secret, strings.TrimSpace(secret)) // a shell's $(…) takes the end of the line off
+		add(string([]rune(secret)))            // what is not UTF-8 is replaced on its way through JSON
+		add(inURL(secret)...)
+		add(inJSON(secret)...)
+		add(inBase64(secret)...)
+		add(hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))))
+		add(inLines(secret)...)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
+	return slices.Compact(all)
+}
+
+// shortestPiece is the length, in characters, from which on a part of what a
+// secret becomes is taken for it: less occurs by chance.
+const shortestPiece = 8
+
+// inURL returns secret percent-encoded: with and without the signs that need
+// it in some places only, in both cases of the digits.
+func inURL(secret string) []string {
+	var all strings.Builder
+	for i := range len(secret) {
+		if c := secret[i]; c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || strings.IndexByte("-_.~", c) >= 0 {
+			all.WriteByte(c)
+		} else {
+			fmt.Fprintf(&all, "%%%02X", c)
+		}
+	}
+	out := []string{url.QueryEscape(secret), url.PathEscape(secret), all.String()}
+	for _, s := range slices.Clone(out) {
+		lower := []byte(s)
+		for i := 0; i+2 < len(lower); i++ {
+			if lower[i] == '%' {
+				copy(lower[i+1:], bytes.ToLower(lower[i+1:i+3]))
+				i += 2
+			}
+		}
+		out = append(out, string(lower))
+	}
+	return out
+}
+
+// inJSON returns secret as it is written in JSON texts, and so in the strings
+// of many languages: with what has to be escaped, with "/" or HTML's signs or
+// everything but ASCII escaped as well, and in a JSON text in a JSON text.
+func inJSON(secret string) []string {
+	encode := func(s string, html bool) string {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(html)
+		if err := enc.Encode(s); err != nil {
+			panic(err) // a string always encodes
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(b.String(), "\n"), `"`)[1:]
+	}
+	plain := encode(secret, false)
+	out := []string{plain, encode(secret, true), strings.ReplaceAll(plain, "/", `\/`), encode(plain, false)}
+	for _, form := range []string{`\u%04x`, `\u%04X`} {
+		var ascii, all strings.Builder
+		for _, r := range secret {
+			units := []rune{r}
+			if r > 0xffff {
+				units = []rune{0xd800 + (r-0x10000)>>10, 0xdc00 + (r-0x10000)&0x3ff}
+			}
+			for _, u := range units {
+				fmt.Fprintf(&all, form, u)
+			}
+			switch {
+			case r >= utf8.RuneSelf:
+				for _, u := range units {
+					fmt.Fprintf(&ascii, form, u)
+				}
+			default:
+				ascii.WriteString(encode(string(r), false))
+			}
+		}
+		out = append(out, ascii.String(), all.String())
+	}
+	return out
+}
+
+// inLines returns the lines of a secret that has several, as they are and in
+// the base64 of tools that break it into lines.
+func inLines(secret string) []string {
+	var out []string
+	for line := range strings.Lines(secret) {
+		if line = strings.TrimSpace(line); len(line) >= shortestPiece && len(line) < len(secret) {
+			out = append(out, line)
+		}
+	}
+	text := base64.StdEncoding.EncodeToString([]byte(secret))
+	for _, width := range []int{64, 76} {
+		if len(text) <= width {
+			continue
+		}
+		for line := range slices.Chunk([]byte(text), width) {
+			if len(line) >= shortestPiece {
+				out = append(out, string(line))
+			}
+		}
+	}
+	return out
+}
+
+// inBase64 returns secret in base64, and what is the same in every base64 text
+// that has it in it, for each of the three places where it can begin, in both
+// alphabets.
+func inBase64(secret string) []string {
+	// By itself, it leaves no character behind.
+	all := []string{base64.StdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret))}
+	for before := range 3 {
+		// The characters at both ends depend on what is around, too.
+		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", before) + secret))
+		if before > 0 {
+			text = text[before+1:]
+		}
+		if (before+len(secret))%3 != 0 {
+			text = text[:len(text)-1]
+		}
+		if len(text) >= shortestPiece {
+			all = append(all, text, strings.NewReplacer("+", "-", "/", "_").Replace(text))
+		}
+	}
+	return all
+}
