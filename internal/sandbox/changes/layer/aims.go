@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // Bounds of what is read of git's settings.
@@ -149,22 +150,11 @@ func (c *classifier) repository(top, dir string) {
 // without links on the way.
 func (c *classifier) aim(base, named, why string) {
 	named = c.from(base, named)
-	for _, p := range []string{named, withoutLinks(named)} {
+	for _, p := range []string{named, paths.WithoutLinks(named)} {
 		if rel, err := filepath.Rel(c.folder.Path, p); err == nil && filepath.IsLocal(rel) && rel != "." {
 			c.aims = append(c.aims, aim{foldPath(filepath.ToSlash(rel)), why})
 		}
 	}
-}
-
-// withoutLinks returns a path without links, as far as it is there.
-func withoutLinks(p string) string {
-	if resolved, err := filepath.EvalSymlinks(p); err == nil {
-		return resolved
-	}
-	if parent := filepath.Dir(p); parent != p {
-		return filepath.Join(withoutLinks(parent), filepath.Base(p))
-	}
-	return p
 }
 
 // from returns a path that is relative to base, or to the user's home folder with
