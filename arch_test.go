@@ -68,7 +68,7 @@ func theMap() []row {
 		{dir: "internal/sandbox/changes/tree"},
 		{dir: "internal/sandbox/changes/gitdata", may: []string{"internal/safetext", "internal/sandbox/changes/protect"}},
 		{dir: "internal/sandbox/changes/record", may: []string{"internal/sandbox/changes/tree"}},
-		{dir: "internal/sandbox/changes/layer", may: []string{"internal/safetext", "internal/sandbox/changes/gitdata", "internal/sandbox/changes/protect", "internal/sandbox/changes/record", "internal/sandbox/changes/tree"}},
+		{dir: "internal/sandbox/changes/layer", may: []string{"internal/safetext", "internal/sandbox/changes/gitdata", "internal/sandbox/changes/protect", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/paths"}},
 		{dir: "internal/sandbox/changes/apply", may: []string{"internal/sandbox/changes/record", "internal/sandbox/changes/tree"}},
 		{dir: "internal/sandbox/changes/turns", may: []string{"internal/sandbox/changes/record", "internal/sandbox/changes/tree"}},
 		{dir: "internal/sandbox/changes/journal", may: []string{"internal/sandbox/changes/apply", "internal/sandbox/changes/record", "internal/sandbox/changes/tree", "internal/sandbox/changes/turns"}},

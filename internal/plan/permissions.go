@@ -71,6 +71,9 @@ func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool
 		l := &m.policy.Layers[i]
 		// A granted folder is another repository's, or has some in it.
 		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.Workspace)}, l.Folder)
+		if m.policy.GitWrite && elsewhere && !policy.ReadOnly && l.Folder != filepath.Clean(dir) && within(dir, l.Folder) && isGitFolder(filepath.Join(dir, ".git")) {
+			m.leaveOut("git: write", "does not hold for "+safetext.Quote(dir)+": it is in a folder that is granted as a whole, so its commits wait for you")
+		}
 	}
 	if elsewhere {
 		p.outerGit(ctx, m, dir, policy.ReadOnly)

@@ -44,6 +44,16 @@ type Layer struct {
 	// Commits says that [Policy.GitWrite] holds for the repository whose working tree
 	// Folder is. It does not hold for others that a run may change.
 	Commits bool
+
+	looked looked // for a run that follows at once
+}
+
+// A looked is what a folder was like when it was found out what layer it can have.
+// The zero value is none that any folder has.
+type looked struct {
+	dev, ino uint64
+	changed  int64  // the folder itself, in nanoseconds
+	mounts   uint64 // see mounts.list
 }
 
 // IsGit reports whether the folder is a git folder outside of its working tree.
@@ -58,19 +68,20 @@ func (r *Runner) Layers(ctx context.Context, folders []string) []Layer {
 	_, s := r.best(ctx)
 	var all []Layer
 	for _, dir := range outermost(folders) {
-		all = append(all, r.layer(s, dir))
+		all = append(all, r.layer(s, dir, looked{}))
 	}
 	return all
 }
 
-// layer finds out what layer a folder can have.
-func (r *Runner) layer(s starter, dir string) Layer {
+// layer finds out what layer a folder can have. It need not look at an overlay's
+// folder that is as it was.
+func (r *Runner) layer(s starter, dir string, was looked) Layer {
 	l := Layer{Folder: dir}
 	if r.o.Changes == nil {
 		l.Reason = "there is no place to keep changes in"
 		return l
 	}
-	if l.Reason = s.overlays(dir); l.Reason == "" {
+	if l.looked, l.Reason = s.overlays(dir, was); l.Reason == "" {
 		l.Kind = LayerOverlay
 		return l
 	}
@@ -186,7 +197,7 @@ func (r *Runner) takeTurn(ctx context.Context, c *Command, folders []changes.Fol
 }
 
 func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits Limits) error {
-	if now := r.layer(s, one.Folder); now.Kind != one.Kind {
+	if now := r.layer(s, one.Folder, one.looked); now.Kind != one.Kind {
 		return &CommandError{Folder: true, Problem: fmt.Sprintf("the layer of %q can be only %s now: %s", one.Folder, now.Kind, now.Reason)}
 	}
 	var err error

@@ -38,7 +38,7 @@ func (*seatbeltStarter) shows(*Policy, *Command, images) bool { return false }
 
 func (*seatbeltStarter) places() bool { return false }
 
-func (*seatbeltStarter) overlays(string) string { return noNamespaces }
+func (*seatbeltStarter) overlays(string, looked) (looked, string) { return looked{}, noNamespaces }
 
 func (*seatbeltStarter) close() {}
 
