@@ -267,7 +267,7 @@ func TestFields(t *testing.T) {
 		t.Errorf("fields differ (-want +got):\n%s", diff)
 	}
 	for name, v := range map[string]any{
-		"nothing": nil, "empty": "", "spaces": "  ", "a number": 1, "a list": []any{"x"}, "too long": strings.Repeat("x", maxValue+1), "a NUL": "x\x00",
+		"nothing": nil, "empty": "", "spaces": "  ", "a number": 1, "a list": []any{"x"}, "too long": strings.Repeat("x", longestValue+1), "a NUL": "x\x00",
 	} {
 		b := newBench(t, everywhere)
 		form := map[string]any{"decision": "once"}

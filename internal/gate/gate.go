@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -50,7 +51,7 @@ type PendingError struct {
 }
 
 func (e *PendingError) Error() string {
-	return fmt.Sprintf("nobody has answered yet; the question stays open under the code %s until %s", e.Code, clock(e.Expires))
+	return fmt.Sprintf("nobody has answered yet; the question stays open under the code %s until %s", e.Code, queue.Clock(e.Expires))
 }
 
 func (e *PendingError) Is(target error) bool { return target == ErrDenied }
@@ -155,8 +156,7 @@ type Gate struct {
 	pending time.Duration
 	full    bool
 	now     func() time.Time
-	states  *states
-	queue   *queue
+	queue   *queue.Queue
 	people  int // persons who have an equal part of what is kept; at least 1
 
 	refusals refusals
@@ -203,7 +203,7 @@ func New(o Options) (*Gate, error) {
 		return nil, fmt.Errorf("gate: the word %q for prompts is unknown", o.Prompts)
 	}
 	people := max(1, o.People)
-	st, err := newStates(o.Now, people)
+	questions, err := queue.New(queue.Options{Now: o.Now, People: people})
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func New(o Options) (*Gate, error) {
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
-		states:   st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,
+		queue:    questions, chats: make(map[string]*remembered), people: people,
 	}, nil
 }
 
@@ -232,12 +232,11 @@ func (g *Gate) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 // Abandon says that the client of a chat is gone, while calls of it go on. An open
 // question of such a call allows nothing unless the person says that it is to run
 // all the same; the chat's other questions end.
-func (g *Gate) Abandon(chat string) { g.queue.abandon(chat) }
+func (g *Gate) Abandon(chat string) { g.queue.Abandon(chat) }
 
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
-	g.states.forget(chat)
-	g.queue.forget(chat)
+	g.queue.Forget(chat)
 	g.refusals.forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -256,21 +255,18 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 	var stale error
 	if answer != nil {
 		// First of all: whatever is decided, the state is spent, if it is the caller's.
-		c.nonce, stale = c.redeem()
-		if stale == nil && !g.queue.has(c.nonce) {
-			stale = errStateSpent
-		}
+		c.nonce, stale = c.queue.Redeem(answer.State, c.call)
 	}
 	if ctx.Err() != nil {
-		c.queue.finish(c.nonce, CodeWithdrawn, "the client cancelled the call")
+		c.queue.Finish(c.nonce, CodeWithdrawn, "the client cancelled the call")
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
 	if reason := c.call.Problem(); reason != "" {
-		c.queue.finish(c.nonce, CodeWithdrawn, reason)
+		c.queue.Finish(c.nonce, CodeWithdrawn, reason)
 		return nil, nil, c.deny(reason, "")
 	}
 	if weak := c.tooWeak(); weak != nil {
-		c.queue.finish(c.nonce, CodeWithdrawn, weak.Error())
+		c.queue.Finish(c.nonce, CodeWithdrawn, weak.Error())
 		if err := c.record(Deny, ChannelPolicy, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
@@ -305,13 +301,13 @@ func (c *check) tooWeak() *WeakSandboxError {
 // only the caller, the method and the arguments need be known.
 func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
 	c := g.newCheck(context.Background(), req, answer)
-	nonce, err := c.redeem()
+	nonce, err := c.queue.Redeem(answer.State, c.call)
 	if err != nil {
 		reason += "; " + err.Error()
 	}
-	g.queue.finish(nonce, CodeWithdrawn, "the call cannot be made any more")
+	g.queue.Finish(nonce, CodeWithdrawn, "the call cannot be made any more")
 	denied := c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
-	if errors.Is(err, errStateForged) || errors.Is(err, errStateSpent) || errors.Is(err, errStateTheirs) {
+	if errors.Is(err, queue.ErrForged) || errors.Is(err, queue.ErrSpent) || errors.Is(err, queue.ErrTheirs) {
 		return invalid(denied)
 	}
 	return denied
@@ -328,7 +324,7 @@ type check struct {
 	// repeatable says that no person has decided anything about the call, so that a
 	// client can have a denial as often as it likes. Lines about these are bounded.
 	repeatable bool
-	would      *Grant // see like
+	would      *Grant // see wouldGrant
 	grant      string // id of the grant that the decision rests on or makes
 	ruled      string // where the rule is written that the decision rests on
 	short      string // which rule nearly allows it, and what it lacks; see falls
@@ -344,12 +340,6 @@ func (g *Gate) newCheck(ctx context.Context, req Request, answer *Answer) *check
 	}
 	c.call = call.Freeze(g.reviewed(req), c.box.Level)
 	return c
-}
-
-// redeem spends the state that came with the answer; see [states.redeem].
-func (c *check) redeem() (nonce string, err error) {
-	by := &c.call.Caller
-	return c.states.redeem(c.answer.State, by.Person, by.Chat, c.call.Digest())
 }
 
 // first decides about a request that comes without an answer.
@@ -378,12 +368,12 @@ func (c *check) first() (*Permit, *Question, error) {
 		permit, err := c.permit(Once, ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
-	left, answer := c.queue.again(c.call, c.holder(), c.waits())
+	left, answer := c.queue.Again(c.call, c.holder(), c.waits())
 	if left != nil {
-		c.changed = left.changed
+		c.changed = left.Changed
 	}
 	if answer != nil && c.stillKept(answer) {
-		permit, err := c.held(answer)
+		permit, err := c.applyLate(answer)
 		return permit, nil, err
 	}
 	if answer != nil {
@@ -391,7 +381,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	}
 	d, channel, reason := c.already(verdict, stored)
 	switch {
-	case d != Deny && (left == nil || c.queue.withdraw(left, "an answer to another call covers it")):
+	case d != Deny && (left == nil || c.queue.Withdraw(left, "an answer to another call covers it")):
 		c.short = ""
 		permit, err := c.permit(d, channel, reason)
 		return permit, nil, err
@@ -403,7 +393,7 @@ func (c *check) first() (*Permit, *Question, error) {
 }
 
 // already says what allows the request without a question, and why: a rule, an
-// earlier answer or the policy. [Deny] is nothing of it.
+// earlier answer or the policy. It returns [Deny] if nothing does.
 func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, channel, reason string) {
 	if c.call.OnceOnly() || c.always {
 		return Deny, "", ""

@@ -50,7 +50,7 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 // granted finds the answer of a person that covers the request: one for the
 // chat, or one for every chat. stored are the latter.
 func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
-	key := c.like().Digest
+	key := c.wouldGrant().Digest
 	holds := func(g Grant) bool {
 		return g.Void == nil && g.Digest == key && key == call.DigestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
 	}
@@ -70,8 +70,8 @@ func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
 	return Deny, Grant{}, false
 }
 
-// like is the grant that would cover the request. It is made once.
-func (c *check) like() *Grant {
+// wouldGrant is the grant that would cover the request. It is made once.
+func (c *check) wouldGrant() *Grant {
 	if c.would == nil {
 		g := newGrant(c.call)
 		c.would = &g
@@ -79,11 +79,11 @@ func (c *check) like() *Grant {
 	return c.would
 }
 
-// was finds the newest grant about the same as the request that does not cover
-// it, and voids those whose pack, tool or program is no longer what was
-// approved. It returns when it was given and what changed since, in words.
-func (c *check) was(stored []Grant) (since Grant, changes []string) {
-	now := c.like()
+// changedSince finds the newest grant about the same as the request that does not
+// cover it, and voids those whose pack, tool or program is no longer what was
+// approved. It returns that grant and what changed since, in words.
+func (c *check) changedSince(stored []Grant) (since Grant, changes []string) {
+	now := c.wouldGrant()
 	about := func(g Grant) bool { return g.Subject == now.Subject && g.Digest != now.Digest }
 	var newest Grant
 	look := func(g Grant) {
@@ -133,9 +133,9 @@ func (c *check) void(now *Grant) {
 // errNotRecorded is a decision that the log did not take.
 var errNotRecorded = errors.New("the decision could not be recorded")
 
-// keep makes a person's answer hold for more than the call, and records it by
+// keepGrant makes a person's answer hold for more than the call, and records it by
 // record. What cannot be kept holds for this call alone.
-func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Decision, string) error) error {
+func (g *Gate) keepGrant(grant Grant, chat string, d Decision, record func(Grant, Decision, string) error) error {
 	grant.Since = g.now().UTC()
 	if d == Chat {
 		g.mu.Lock()
@@ -209,7 +209,7 @@ func (g *Gate) withChat(chat string, grant Grant) (_ *remembered, fits bool) {
 // all requests about the pack share.
 func (g Grant) size() int {
 	g.Files = nil
-	return int(reflect.TypeFor[Grant]().Size()) + bytesIn(reflect.ValueOf(g))
+	return int(reflect.TypeFor[Grant]().Size()) + call.Size(g)
 }
 
 // inChat are the grants of a chat. The caller holds mu.

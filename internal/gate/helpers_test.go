@@ -417,6 +417,9 @@ func hexSum(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// longestValue is how many bytes a person can fill in.
+const longestValue = 16 << 10
+
 var errDisk = errors.New("disk full")
 
 // runBy makes the request's program a script that another program runs.

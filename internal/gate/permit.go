@@ -221,7 +221,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		lines = append(lines, p.changeEntries(result)...)
 	}
 	if logErr := g.append(g.log.Failures(), lines...); logErr != nil {
-		g.queue.outcome(p.run, outcome(result, err)+", and could not be recorded")
+		g.queue.Outcome(p.run, outcome(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started
 		}
@@ -230,7 +230,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			Hint:   "Do not call again: it would run once more. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
 		}
 	}
-	g.queue.outcome(p.run, outcome(result, err))
+	g.queue.Outcome(p.run, outcome(result, err))
 	return result, err
 }
 

@@ -174,7 +174,7 @@ func (c *check) rememberable() bool {
 	if !r.Lasting() {
 		return false
 	}
-	return !slices.ContainsFunc(c.like().Facts, func(f Fact) bool {
+	return !slices.ContainsFunc(c.wouldGrant().Facts, func(f Fact) bool {
 		return slices.ContainsFunc(f.Values, func(v string) bool { return !utf8.ValidString(v) })
 	})
 }
@@ -193,7 +193,7 @@ func (c *check) choices() []Choice {
 			once.Title = "Run, and from now on unasked, with any arguments and the whole network, while nothing about it changes (it says that it only reads)"
 		}
 	}
-	deny := Choice{Value: denyWord, Title: "Deny"}
+	deny := Choice{Value: Deny.String(), Title: "Deny"}
 	if !r.Lasting() || c.always || r.Kind == KindAttach { // which lasts until it is detached
 		return []Choice{once, deny}
 	}

@@ -2,38 +2,10 @@ package gate
 
 import (
 	"cmp"
-	"slices"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
-
-// A Decision is a person's answer. The zero Decision is a denial.
-type Decision string
-
-const (
-	Deny Decision = ""     // this call does not happen
-	Once Decision = "once" // this exact call, one time
-	Chat Decision = "chat" // and the like of it, until the chat ends
-	// Always is the like of it in every chat, until anything about it changes.
-	Always Decision = "always"
-)
-
-// denyWord is how a denial is spelled on the wire and in the log.
-const denyWord = "deny"
-
-func (d Decision) String() string {
-	if d == Deny {
-		return denyWord
-	}
-	return string(d)
-}
-
-// A Choice is one answer a person may give, in the words shown beside it.
-type Choice struct {
-	Value string // "once", "chat", "always" or "deny"
-	Title string
-	// Lasts says that "once" holds for later calls as well, as Title tells.
-	Lasts bool
-}
 
 // A Question is what a person is asked about one request.
 type Question struct {
@@ -106,12 +78,7 @@ func readForm(action string, content any) (v *Verdict, reason string) {
 		return nil, `the answer was malformed: no "decision"`
 	}
 	v = &Verdict{Values: make(map[string]string), Channel: ChannelElicitation}
-	switch word {
-	case denyWord:
-		v.Decision = Deny
-	case string(Once), string(Chat), string(Always):
-		v.Decision = Decision(word)
-	default:
+	if v.Decision, ok = ParseDecision(word); !ok {
 		return nil, notOffered
 	}
 	for name, value := range form {
@@ -142,7 +109,7 @@ func (a *Answer) decision(offered []Choice, fields []Field) decided {
 	switch {
 	case v == nil:
 		return no(cmp.Or(a.Reason, "there was no answer"))
-	case !offers(offered, v.Decision):
+	case !queue.Offers(offered, v.Decision):
 		return no(notOffered)
 	case v.Decision == Deny:
 		return decided{Decision: Deny, explicit: true, reason: "the person chose to deny"}
@@ -153,14 +120,8 @@ func (a *Answer) decision(offered []Choice, fields []Field) decided {
 			values[f.Name] = text
 		}
 	}
-	if problem := missingValue(fields, values); problem != "" {
+	if problem := queue.MissingValue(fields, values); problem != "" {
 		return no("the answer was malformed: " + problem)
 	}
 	return decided{Decision: v.Decision, values: values, explicit: true}
-}
-
-// offers reports whether a decision is one of the choices. [Deny] is the only
-// denial: the word for it, taken for a Decision, would not compare equal to it.
-func offers(choices []Choice, d Decision) bool {
-	return d != denyWord && slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == d.String() })
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // everywhere asks on every channel, as the configuration does by default.
@@ -97,35 +97,6 @@ func (b *bench) has(from int, want ...string) {
 	b.t.Helper()
 	if diff := cmp.Diff(want, b.lines(from)); diff != "" {
 		b.t.Errorf("decisions in the log differ (-want +got):\n%s", diff)
-	}
-}
-
-func TestCodes(t *testing.T) {
-	seen := make(map[string]bool)
-	used := make(map[rune]bool)
-	for range 5000 {
-		code := newCode()
-		if len(code) != 9 || code[4] != '-' || seen[code] {
-			t.Fatalf("newCode() = %q, want eight characters with a dash in the middle, and another each time", code)
-		}
-		seen[code] = true
-		for _, r := range strings.ReplaceAll(code, "-", "") {
-			used[r] = true
-			if !strings.ContainsRune(codeAlphabet, r) {
-				t.Fatalf("newCode() = %q, which has %q", code, r)
-			}
-		}
-		if got := canonicalCode(code); got != code {
-			t.Fatalf("canonicalCode(%q) = %q", code, got)
-		}
-	}
-	if len(used) != len(codeAlphabet) {
-		t.Errorf("%d different characters in 40,000, want all %d", len(used), len(codeAlphabet))
-	}
-	for _, r := range "01OIlLU" {
-		if strings.ContainsRune(codeAlphabet, r) {
-			t.Errorf("the alphabet has %q, which is read as another", r)
-		}
 	}
 }
 
@@ -358,7 +329,7 @@ func TestCodeProblems(t *testing.T) {
 			{nil, `needs a value for "context_url"`},
 			{map[string]string{"context_url": "x"}, `needs a value for "context_file"`},
 			{map[string]string{"context_url": "x", "context_file": " \t\n"}, `needs a value for "context_file"`},
-			{map[string]string{"context_url": "x", "context_file": strings.Repeat("a", maxValue+1)}, `for "context_file" is too long`},
+			{map[string]string{"context_url": "x", "context_file": strings.Repeat("a", longestValue+1)}, `for "context_file" is too long`},
 			{map[string]string{"context_url": "x\x00y", "context_file": "b"}, `for "context_url" has a NUL`},
 			{map[string]string{"context_url": "x", "context_file": "b", "decision": "always"}, `no field "decision"`},
 			{map[string]string{"context_url": "x", "context_file": "b", "\x1b[2J": "y"}, `it has no field`},
@@ -372,7 +343,7 @@ func TestCodeProblems(t *testing.T) {
 			t.Error("an invalid answer decided")
 		}
 		if _, err := b.Decide(q.Code, Verdict{Decision: Once, Channel: ChannelPage,
-			Values: map[string]string{"context_url": strings.Repeat("a", maxValue), "context_file": "b"}}); err != nil {
+			Values: map[string]string{"context_url": strings.Repeat("a", longestValue), "context_file": "b"}}); err != nil {
 			t.Errorf("Decide(values of the largest size) = %v", err)
 		}
 	})
@@ -470,22 +441,12 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// crowd fills the queue with so many questions of a chat.
-func (b *bench) crowd(chat string, n int, who holder) {
-	for i := range n {
-		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
-		b.queue.all.entries++
-		b.queue.entries[code] = &entry{
-			size: amount{entries: 1}, call: call.Freeze(Request{Caller: Caller{Chat: chat, Call: code}}, 0), nonce: code, holder: who, decided: make(chan struct{}),
-			shown: Pending{Code: code, Chat: chat, Asked: b.time, Expires: b.time.Add(10 * time.Minute)},
-		}
-	}
-}
-
 // TestQueueMakesRoom: a chat that asks and never waits loses its own questions,
 // and nobody else's; a call that waits loses its question never.
 func TestQueueMakesRoom(t *testing.T) {
+	const most = 40
 	b := newBench(t, everywhere)
+	b.narrow(1, queue.Size{Questions: most})
 	of := func(chat string) Request {
 		return carrying(with(openCall(), func(r *Request) { r.Caller.Chat = chat }))
 	}
@@ -493,14 +454,16 @@ func TestQueueMakesRoom(t *testing.T) {
 	honest := b.ask(of("honest"))
 	first := b.ask(of("greedy"))
 	b.pass(time.Millisecond)
-	b.crowd("greedy", maxPending-4, heldByClient)
+	for range most - 4 {
+		b.ask(of("greedy"))
+	}
 	last := b.ask(of("greedy"))
-	if n := len(b.codes()); n != maxPending {
-		t.Fatalf("%d calls are pending, want %d", n, maxPending)
+	if n := len(b.codes()); n != most {
+		t.Fatalf("%d calls are pending, want %d", n, most)
 	}
 	late := b.ask(of("late"))
-	if n := len(b.codes()); n != maxPending {
-		t.Errorf("%d calls are pending, want at most %d", n, maxPending)
+	if n := len(b.codes()); n != most {
+		t.Errorf("%d calls are pending, want at most %d", n, most)
 	}
 	b.refused(first.Code, says(Once), CodeWithdrawn, "too many questions were open")
 	_, err := b.answer(of("greedy"), accept(first.State, "once"))
@@ -514,17 +477,17 @@ func TestQueueMakesRoom(t *testing.T) {
 
 // A queue full of calls that wait takes no other.
 func TestQueueIsFull(t *testing.T) {
+	const most = 40
 	b := newBench(t, everywhere)
+	b.narrow(1, queue.Size{Questions: most})
 	waits := b.ask(openCall())
-	b.crowd("stdio-1", maxPending-1, heldByCall)
-	open := len(b.states.open)
+	for range most - 1 {
+		b.ask(openCall())
+	}
 	if got := b.outcome(openCall()); !strings.Contains(got, "too many calls wait for an answer") {
 		t.Errorf("one call more: %s, want a denial", got)
 	}
 	b.denied(&DeniedError{Reason: b.log.last().Reason}, "too many calls wait")
-	if n := len(b.states.open); n != open {
-		t.Errorf("a question that could not be asked leaves %d states open, want none", n-open)
-	}
 	b.page(waits.Code, Once) // which is still answered, when its call goes on
 	b.pass(11 * time.Minute)
 	if got := b.outcome(openCall()); got != asks {
@@ -535,26 +498,21 @@ func TestQueueIsFull(t *testing.T) {
 // The queue remembers as much as a person looks at, and no more.
 func TestQueueForgets(t *testing.T) {
 	b := newBench(t, everywhere)
+	const most = 200
 	first := b.ask(openCall())
 	if _, err := b.answer(openCall(), accept(first.State, "once")); err != nil {
 		t.Fatal(err)
 	}
-	for range maxPast {
+	for range most {
 		if _, err := b.answer(openCall(), accept(b.ask(openCall()).State, "deny")); err == nil {
 			t.Fatal("deny allows")
 		}
 	}
 	past := b.History()
-	if len(past) != maxPast || past[0].Decision != "deny" || past[maxPast-1].Decision != "deny" {
-		t.Errorf("%d decisions are remembered, want the newest %d", len(past), maxPast)
+	if len(past) != most || past[0].Decision != "deny" || past[most-1].Decision != "deny" {
+		t.Errorf("%d decisions are remembered, want the newest %d", len(past), most)
 	}
 	b.refused(first.Code, says(Once), CodeUnknown, "no call waits")
-	if n := len(b.queue.ended); n != maxPast {
-		t.Errorf("%d codes that ended are remembered, want %d", n, maxPast)
-	}
-	if n := len(b.queue.entries) + len(b.states.open); n != 0 {
-		t.Errorf("%d questions and states are left, want none", n)
-	}
 }
 
 func cancelled(t *testing.T) (context.Context, context.CancelFunc) {

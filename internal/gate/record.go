@@ -48,7 +48,7 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		}
 	}
 	if c.call.Kind != KindList {
-		c.queue.remember(Past{
+		c.queue.Remember(Past{
 			Time: c.now(), Chat: c.call.Caller.Chat, Call: c.call.Caller.Call, Kind: c.call.Kind, Pack: prompt.Name(c.call.Pack.ID),
 			Title: prompt.Title(&c.call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
 		})

@@ -3,19 +3,36 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// narrow gives a gate little room: so many questions, and so many bytes.
-func (b *bench) narrow(people int, most amount) {
-	b.queue.most = most
-	b.queue.share = most.part(people)
+// narrow gives a gate that was asked nothing yet little room: so many questions, and
+// so many bytes.
+func (b *bench) narrow(people int, most queue.Size) {
+	b.t.Helper()
+	q, err := queue.New(queue.Options{Now: b.now, People: people, Most: most})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.queue = q
+}
+
+// asked is how many questions of a person are shown, and how long their texts are.
+func (b *bench) asked(person string) (n, text int) {
+	for _, p := range b.Pending() {
+		if p.Person == person {
+			n++
+			text += len(p.Text)
+		}
+	}
+	return n, text
 }
 
 // of is a call of a person's chat.
@@ -43,7 +60,7 @@ func TestFloodOfOnePerson(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere, remembers)
-			b.narrow(2, amount{60, 120_000, maxKept})
+			b.narrow(2, queue.Size{Questions: 60, Text: 120_000})
 			waits, carried := b.ask(of("honest", "1", 1)), b.ask(carrying(of("honest", "1", 2)))
 			left, allowed, denied := b.left(of("honest", "1", 3)), b.left(of("honest", "1", 4)), b.left(of("honest", "1", 5))
 			b.page(allowed, Once)
@@ -51,8 +68,8 @@ func TestFloodOfOnePerson(t *testing.T) {
 			for n := range 200 {
 				b.pass(time.Millisecond)
 				flood(b, n)
-				if used := b.queue.used("greedy"); used.entries > 30 || used.text > 60_000 {
-					t.Fatalf("after %d calls one person uses %+v, want half at most", n, used)
+				if asked, text := b.asked("greedy"); asked > 30 || text > 60_000 {
+					t.Fatalf("after %d calls one person has %d questions of %d bytes, want half of the room at most", n, asked, text)
 				}
 			}
 			for what, code := range map[string]string{"waits": waits.Code, "carried": carried.Code, "left": left, "allowed": allowed} {
@@ -103,7 +120,7 @@ func (b *bench) leavesAnswered(req Request, d Decision) {
 // then what was allowed; a denial never does, and neither does a call that waits.
 func TestWhatGoesFirst(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{4, maxText, maxKept})
+	b.narrow(1, queue.Size{Questions: 4})
 	denied, allowed := b.left(of("ada", "1", 1)), b.left(of("ada", "1", 2))
 	b.pass(time.Second)
 	b.page(denied, Deny)
@@ -135,7 +152,7 @@ func TestWhatGoesFirst(t *testing.T) {
 // room, its oldest question first; the others lose nothing to it.
 func TestGreedyChatOfOnePerson(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{16, maxText, maxKept})
+	b.narrow(1, queue.Size{Questions: 16})
 	var quiet, greedy []string
 	for n := range 6 {
 		quiet = append(quiet, b.left(of("ada", fmt.Sprint("quiet", n), n)))
@@ -159,7 +176,7 @@ func TestGreedyChatOfOnePerson(t *testing.T) {
 // words that say so, and nothing makes room for it in vain.
 func TestLongQuestionOfMany(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(10, amount{100, 20_000, maxKept})
+	b.narrow(10, queue.Size{Questions: 100, Text: 20_000})
 	open := b.left(of("ada", "1", 1))
 	long := with(of("ada", "1", 2), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000)} })
 	if got := b.outcome(long); !strings.Contains(got, "longer than the room") {
@@ -167,9 +184,6 @@ func TestLongQuestionOfMany(t *testing.T) {
 	}
 	if !slices.Contains(b.codes(), open) {
 		t.Error("another question made room for one that cannot be asked")
-	}
-	if n := len(b.states.open); n != 1 {
-		t.Errorf("%d states are open, want 1", n)
 	}
 }
 
@@ -184,7 +198,7 @@ func TestHeavyQuestions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere)
-			b.narrow(2, amount{maxPending, maxText, 4 << 20})
+			b.narrow(2, queue.Size{Kept: 4 << 20})
 			honest := b.left(of("honest", "1", 1))
 			const most = 2 << 20
 			for n := range 40 {
@@ -192,15 +206,10 @@ func TestHeavyQuestions(t *testing.T) {
 				if got := b.outcome(carrying(with(of("greedy", "1", n), heavy))); got != asks {
 					t.Fatalf("call %d: %s, want %s", n, got, asks)
 				}
-				kept := 0
-				for _, e := range b.queue.entries {
-					kept += len(e.call.Arguments.Raw()) + len(e.call.Logged)
-				}
-				if kept > most {
-					t.Fatalf("after %d calls %d bytes are kept of them, want %d at most", n+1, kept, most)
+				if asked, _ := b.asked("greedy"); asked*len(pad) > most {
+					t.Fatalf("after %d calls %d questions are kept of them, want %d bytes at most", n+1, asked, most)
 				}
 			}
-			b.bounded(t)
 			if !slices.Contains(b.codes(), honest) {
 				t.Error("the question of the other person is gone")
 			}
@@ -212,51 +221,11 @@ func TestHeavyQuestions(t *testing.T) {
 	}
 }
 
-// TestMeasure: whatever a request has more of, its question takes up more room.
-// The pack's files are shared, and take up none.
-func TestMeasure(t *testing.T) {
-	const more = 5000
-	long := strings.Repeat("x", more)
-	for name, c := range map[string]struct {
-		change func(*Request)
-		want   int // at least
-	}{
-		"client":          {func(r *Request) { r.Caller.Client += long }, more},
-		"path":            {func(r *Request) { r.Path += long }, more},
-		"tools":           {func(r *Request) { r.Tools = append(r.Tools, long) }, more},
-		"fields":          {func(r *Request) { r.Fields = append(r.Fields, Field{Title: long}) }, more},
-		"arguments":       {func(r *Request) { r.Arguments = ParseArguments([]byte(long)) }, more},
-		"logged":          {func(r *Request) { r.Logged = []byte(long) }, more},
-		"argv":            {func(r *Request) { r.Run.Command.Args = append(r.Run.Command.Args, long) }, more},
-		"empty arguments": {func(r *Request) { r.Run.Command.Args = make([]string, more) }, 8 * more},
-		"logged argv":     {func(r *Request) { r.Run.Logged = append(r.Run.Logged, long) }, more},
-		"input":           {func(r *Request) { r.Run.Command.Stdin = []byte(long) }, more},
-		"room for input":  {func(r *Request) { r.Run.Command.Stdin = make([]byte, 1, more) }, more},
-		"variables":       {func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, long) }, more},
-		"inputs":          {func(r *Request) { r.Run.Inputs = append(r.Run.Inputs, File{Path: long}) }, more},
-		"what is left out": {func(r *Request) {
-			r.Run.Granted.LeftOut = append(r.Run.Granted.LeftOut, Missing{What: long})
-		}, more},
-		"files of the pack": {func(r *Request) { r.Pack.Files = make([]File, more) }, 0},
-	} {
-		measure := func(r Request) int { return (&entry{call: &call.Call{Request: r}}).measure().kept }
-		before, after := copyOf(toolRun()), copyOf(toolRun()) // of the same capacities
-		c.change(&after)
-		if got := measure(after) - measure(before); got < c.want || c.want == 0 && got != 0 {
-			t.Errorf("%s: %d bytes more, want %d", name, got, c.want)
-		}
-	}
-	shown := &entry{call: call.Freeze(toolRun(), 0), shown: Pending{Text: long}}
-	if got := shown.measure(); got.text != more || got.kept < more || got.entries != 1 {
-		t.Errorf("a question of %d bytes takes up %+v", more, got)
-	}
-}
-
 // TestMorePeopleThanAnnounced: the bound of all holds whoever comes, and nobody
 // loses anything.
 func TestMorePeopleThanAnnounced(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{10, maxText, maxKept})
+	b.narrow(1, queue.Size{Questions: 10})
 	var codes []string
 	for i := range 10 {
 		codes = append(codes, b.left(of(fmt.Sprint("person ", i), "1", 1)))
@@ -270,48 +239,6 @@ func TestMorePeopleThanAnnounced(t *testing.T) {
 	}
 }
 
-// TestPartsOfTheWhole: the parts that people have make up no more than there is.
-func TestPartsOfTheWhole(t *testing.T) {
-	for _, people := range []int{0, 1, 2, 3, 50, 1000} {
-		b := newBench(t, func(o *Options) { o.People = people })
-		n := max(1, people)
-		if s := b.queue.share; s.entries*n > maxPending || s.text*n > maxText || s.kept*n > maxKept || b.states.share*n > maxOpen || s.entries < 1 || s.text < 1 {
-			t.Errorf("%d people have %+v and %d states each", n, s, b.states.share)
-		}
-	}
-}
-
-// TestStatesOfOnePerson: states that nobody redeems void no other person's.
-func TestStatesOfOnePerson(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	s, err := newStates(func() time.Time { return now }, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mint := func(person, chat string) string {
-		t.Helper()
-		now = now.Add(time.Millisecond)
-		state, _, err := s.mint(person, chat, "call", now.Add(time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return state
-	}
-	honest := []string{mint("honest", "1"), mint("honest", "1"), mint("honest", "1")}
-	for i := range maxOpen/2 + 100 {
-		mint("greedy", fmt.Sprint(i)) // one in each chat: fewer than the honest one has
-	}
-	for range maxOpen / 4 {
-		mint("greedy", "1") // as the honest one's is called
-	}
-	honest = append(honest, mint("honest", "1"))
-	for i, state := range honest {
-		if _, err := s.redeem(state, "honest", "1", "call"); err != nil {
-			t.Errorf("state %d of the other person: %v", i, err)
-		}
-	}
-}
-
 // TestRoomAtRandom: people do what they do, in any order. Nobody's question ends
 // but by its own person's doing or its time, no denial is asked about again, and
 // the bounds hold.
@@ -320,8 +247,13 @@ func TestRoomAtRandom(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		b := newBench(t, everywhere)
-		b.narrow(len(people), amount{24, 40_000, 60_000})
-		denied := make(map[string]time.Time) // :: exact call → when its denial ends
+		most := queue.Size{Questions: 24, Text: 40_000, Kept: 60_000}
+		b.narrow(len(people), most)
+		type denial struct {
+			chat string
+			end  time.Time
+		}
+		denied := make(map[string]denial) // :: exact call → until when it is denied
 		for step := range 600 {
 			who := people[r.IntN(len(people))]
 			if r.IntN(2) == 0 {
@@ -339,35 +271,28 @@ func TestRoomAtRandom(t *testing.T) {
 			switch what := r.IntN(10); {
 			case what < 8:
 				key := callDigest(&req, 0)
-				got := b.outcome(req)
-				if end, ok := denied[key]; ok {
+				_, q, err := b.Check(t.Context(), req, nil)
+				if until, ok := denied[key]; ok {
 					delete(denied, key) // told once
-					if !b.time.After(end) && !strings.Contains(got, "the person denied it") {
-						t.Fatalf("seed %d, step %d: a call that was denied: %s", seed, step, got)
+					if !b.time.After(until.end) && (err == nil || !strings.Contains(err.Error(), "the person denied it")) {
+						t.Fatalf("seed %d, step %d: a call that was denied: %v, %v", seed, step, q, err)
 					}
 				}
-				if got != asks || r.IntN(4) == 0 {
+				if q == nil || r.IntN(4) == 0 {
 					break
 				}
-				e := b.newest(who)
 				if !req.Caller.Carries {
-					b.postpone(&Question{Code: e.shown.Code, nonce: e.nonce})
+					b.postpone(q)
 				}
 				if d := []Decision{Once, Deny, "nobody", "nobody"}[r.IntN(4)]; d != "nobody" {
-					b.page(e.shown.Code, d)
+					b.page(q.Code, d)
 					if d == Deny {
-						denied[key] = b.time.Add(b.pending)
+						denied[key] = denial{req.Caller.Chat, b.time.Add(b.Gate.pending)}
 					}
 				}
 			case what == 8 && r.IntN(10) == 0:
 				chat := req.Caller.Chat
-				for key := range denied {
-					for _, e := range b.queue.entries {
-						if e.call.Caller.Chat == chat && e.call.Digest() == key {
-							delete(denied, key)
-						}
-					}
-				}
+				maps.DeleteFunc(denied, func(_ string, d denial) bool { return d.chat == chat })
 				b.EndChat(chat)
 			default:
 				b.pass(time.Duration(r.IntN(30)) * time.Second)
@@ -376,53 +301,23 @@ func TestRoomAtRandom(t *testing.T) {
 			if after := b.others(who); !slices.Equal(before, after) {
 				t.Fatalf("seed %d, step %d: what %q did changed the questions of others\nfrom %q\nto   %q", seed, step, who, before, after)
 			}
-			b.bounded(t)
+			asked, text := b.asked(who)
+			if asked > most.Questions/len(people) || text > most.Text/len(people) {
+				t.Fatalf("seed %d, step %d: %q has %d questions of %d bytes", seed, step, who, asked, text)
+			}
 		}
 	}
 }
 
-// newest is the last question of a person.
-func (b *bench) newest(person string) *entry {
-	defer b.queue.lock()()
-	nonces := make(map[string]bool)
-	for nonce := range b.states.open {
-		nonces[nonce] = true
-	}
-	var last *entry
-	for _, e := range b.queue.entries {
-		if e.person() == person && nonces[e.nonce] && e.ruling == nil && e.holder != heldByNobody && (last == nil || e.shown.Expires.After(last.shown.Expires)) {
-			last = e
-		}
-	}
-	return last
-}
-
-// others are the questions of everybody but one, with what was decided.
+// others are the questions of everybody but one that are shown, with what was decided.
 func (b *bench) others(person string) (all []string) {
-	defer b.queue.lock()()
-	for code, e := range b.queue.entries {
-		if e.person() != person {
-			all = append(all, fmt.Sprint(code, " ", e.ruling != nil, " ", e.shown.Answered))
+	for _, p := range b.Pending() {
+		if p.Person != person {
+			all = append(all, fmt.Sprint(p.Code, " ", p.Answered))
 		}
 	}
 	slices.Sort(all)
 	return all
-}
-
-// bounded fails unless the queue keeps its books and its bounds.
-func (b *bench) bounded(t *testing.T) {
-	t.Helper()
-	defer b.queue.lock()()
-	var all amount
-	for _, e := range b.queue.entries {
-		all = all.plus(e.size)
-		if used := b.queue.used(e.person()); !used.within(b.queue.share) {
-			t.Fatalf("%q uses %+v of %+v", e.person(), used, b.queue.share)
-		}
-	}
-	if all != b.queue.all || !all.within(b.queue.most) {
-		t.Fatalf("the questions take up %+v, written down as %+v, of %+v", all, b.queue.all, b.queue.most)
-	}
 }
 
 // TestUnnamedToken: "always" of the user at this machine is not that of whoever
