@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -101,12 +102,16 @@ func spare(e audit.Entry) audit.Entry {
 	return e
 }
 
-// shorter writes an entry without long arguments, and one that is still too long
-// without any, and without other lists: no length of a call keeps it out of the
-// log.
+// shorter writes an entry without long arguments, without those that are not JSON,
+// and one that is still too long without any, and without other lists: no call's
+// arguments keep it out of the log.
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	e = spare(e)
 	err := write(e)
+	if _, ok := errors.AsType[*json.MarshalerError](err); ok {
+		e.Args = nil // the digest still tells
+		err = write(e)
+	}
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args, e.Argv, e.Artifacts, e.Changed = nil, nil, nil, nil
 		e.Applied, e.Held, e.Refused = nil, nil, nil

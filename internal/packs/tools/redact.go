@@ -1,29 +1,24 @@
 package tools
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 )
 
-// Redact returns args with the values of secrets replaced by "[redacted]",
-// with sorted keys. Secret are the parameters that are declared so, by "writeOnly":
-// true, "format": "password" or "secret": true at any depth, and those with a name
-// like password or api_key. It takes arguments that were not checked; what is not JSON
-// becomes the string "[unreadable]". In all other texts, what [redact.Text] and
-// [redact.Args] find is replaced as well.
-func (t *Tool) Redact(args json.RawMessage) json.RawMessage {
-	if strings.TrimSpace(string(args)) == "" {
-		return json.RawMessage("{}")
-	}
-	root, e := parseJSON(args)
-	if e != nil {
-		return json.RawMessage(`"[unreadable]"`)
+// Redact returns the arguments that v was made of, as they came, with the values of
+// secrets replaced by "[redacted]". The caller may change what it returns, which is
+// as [json.Unmarshal] makes it of anything. Secret are the parameters that are
+// declared so, by "writeOnly": true, "format": "password" or "secret": true at any
+// depth, and those with a name like password or api_key. In all other texts, what
+// [redact.Text] and [redact.Args] find is replaced as well.
+func (t *Tool) Redact(v Values) any {
+	if v.given == nil {
+		return map[string]any{}
 	}
 	secrets := t.schema().secrets
-	return canonical(redact.Value(root.value(), func(name string) bool { return isSecret(secrets, name) }))
+	return redact.Value(v.given.value(), func(name string) bool { return isSecret(secrets, name) })
 }
 
 // isSecret reports whether the value called name is one of the secrets, which

@@ -110,7 +110,7 @@ func TestHostileSchemas(t *testing.T) {
 					_ = tool.Signature()
 					_ = tool.Definition()
 					_ = tool.schema().secrets
-					_ = tool.Redact(json.RawMessage(`{"a": [[["x"]]]}`))
+					_ = redacted(tool, `{"a": [[["x"]]]}`)
 					_, _ = tool.Check(json.RawMessage(`{"a": [[[["x"]]]], "p1": 5}`))
 				}
 			})
