@@ -80,7 +80,7 @@ func theMap() []row {
 		// nor whether.
 		{dir: "internal/spans", may: []string{"internal/audit", "internal/safetext"}, otel: "api"},
 		{dir: "internal/telemetry", may: []string{"internal/spans"}, otel: "all"},
-		{dir: "internal/caches"},
+		{dir: "internal/caches", may: []string{"internal/private"}},
 		{dir: "internal/private"},
 		{dir: "internal/redact"},
 		{dir: "internal/rules"},

@@ -22,10 +22,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 // What the folder of a cache has in it, which is called by its key:
@@ -70,22 +71,8 @@ type Held struct {
 	Full  bool  // the cache is to be emptied
 }
 
-// A FolderError says why a folder of caches cannot be used. Nothing in it was
-// changed.
-type FolderError struct {
-	Dir     string
-	Problem string // "is a symbolic link"
-}
-
-func (e *FolderError) Error() string {
-	return fmt.Sprintf("the folder %q, of tools' caches, %s", e.Dir, e.Problem)
-}
-
 // ErrOver says that a cache was revoked while a run uses it.
 var ErrOver = errors.New("the cache was revoked, and a run that began before still uses it; call again when that run has ended")
-
-// errBusy says that a lock cannot be had.
-var errBusy = errors.New("another server does not let go of the caches")
 
 // Options bound a [Store]. The zero value is ready.
 type Options struct {
@@ -102,10 +89,8 @@ type Options struct {
 // A Store is a folder of caches. Safe for concurrent use, by several processes
 // as well.
 type Store struct {
-	dir string
-	o   Options
-
-	mu sync.Mutex // guards the short times in which the folder's entries change, before its lock
+	folder private.Folder
+	o      Options
 }
 
 // Open returns the Store in the absolute folder dir, which is made when a cache
@@ -123,7 +108,7 @@ func Open(dir string, o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Store{dir: dir, o: o}
+	return &Store{folder: private.Folder{Path: dir, What: "tools' caches"}, o: o}
 }
 
 // A Cache is a cache in use.
@@ -146,19 +131,19 @@ type Cache struct {
 // A cache that nobody uses is replaced by an empty one when it is not known to be
 // whole: the last server that used it was killed, or it is not said to be about's.
 //
-// The error is a [*FolderError], [ErrOver], one of writing, or ctx's own.
+// The error is a [*private.FolderError], [ErrOver], one of writing, or ctx's own.
 func (s *Store) Take(ctx context.Context, key string, about About) (*Cache, error) {
 	if !isKey(key) {
 		return nil, fmt.Errorf("taking a cache: %q is no key", key)
 	}
-	root, err := s.open()
+	root, err := s.folder.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	var c *Cache
 	var gone []string
-	err = s.alone(ctx, root, func() error {
+	err = s.folder.Alone(ctx, root, func() error {
 		c, gone, err = s.take(root, key, about)
 		return err
 	})
@@ -169,7 +154,7 @@ func (s *Store) Take(ctx context.Context, key string, about About) (*Cache, erro
 	return c, nil
 }
 
-// take is Take. It is called by alone, and returns what is to be removed as well.
+// take is Take. It is called inside of Alone, and returns what is to be removed as well.
 func (s *Store) take(root *os.Root, key string, about About) (c *Cache, gone []string, err error) {
 	there, err := s.looks(root, key)
 	if err != nil {
@@ -180,7 +165,7 @@ func (s *Store) take(root *os.Root, key string, about About) (c *Cache, gone []s
 		case ok:
 			there, gone = false, append(gone, aside)
 		case s.unused(root, key, func() {}):
-			return nil, nil, &FolderError{Dir: filepath.Join(s.dir, key), Problem: "cannot be emptied; remove it, and call again"}
+			return nil, nil, s.refuse(key, "cannot be emptied; remove it, and call again")
 		case !s.isFor(root, key, about):
 			return nil, nil, ErrOver
 		}
@@ -194,7 +179,7 @@ func (s *Store) take(root *os.Root, key string, about About) (c *Cache, gone []s
 	c = &Cache{Folder: filepath.Join(root.Name(), key, dataName), store: s, key: key, lock: lockOf(root, key)}
 	if ok, err := c.lock.TryRLock(); err != nil || !ok {
 		_ = c.lock.Close()
-		return nil, gone, &FolderError{Dir: filepath.Join(s.dir, key), Problem: "cannot be locked"}
+		return nil, gone, s.refuse(key, "cannot be locked")
 	}
 	if c.info, err = s.begin(root, key); err != nil {
 		_ = c.lock.Close()
@@ -212,20 +197,13 @@ func (s *Store) looks(root *os.Root, key string) (there bool, err error) {
 			return name != key, nil // one without data is not whole
 		}
 		problem := ""
-		switch {
-		case err != nil:
-			problem = "cannot be looked at: " + cause(err)
-		case info.Mode()&fs.ModeSymlink != 0:
-			problem = "is a symbolic link"
-		case !info.IsDir():
-			problem = "is not a folder"
-		case !ownedByUs(info):
-			problem = "belongs to another user"
-		case name == key && openToOthers(info):
+		if err != nil {
+			problem = "cannot be looked at: " + private.Cause(err)
+		} else if problem = private.FolderProblem(info); problem == "" && name == key && private.OpenToOthers(info) {
 			problem = "is open to other users"
 		}
 		if problem != "" {
-			return false, &FolderError{Dir: filepath.Join(s.dir, name), Problem: problem + "; remove it, and call again"}
+			return false, s.refuse(name, problem+"; remove it, and call again")
 		}
 	}
 	return true, nil
@@ -295,14 +273,14 @@ func (s *Store) begin(root *os.Root, key string) (os.FileInfo, error) {
 func (c *Cache) Release(held Held) {
 	c.once.Do(func() {
 		defer c.lock.Close()
-		root, err := c.store.open()
+		root, err := c.store.folder.Open()
 		if err != nil {
 			return // somebody put something else in the place of all caches
 		}
 		defer root.Close()
 		var gone []string
 		// The run is over, even if its caller has gone.
-		_ = c.store.alone(context.Background(), root, func() error {
+		_ = c.store.folder.Alone(context.Background(), root, func() error {
 			_ = c.lock.Close()
 			gone = c.store.end(root, c, held)
 			return nil
@@ -312,7 +290,7 @@ func (c *Cache) Release(held Held) {
 }
 
 // end notes that a run has ended, and returns what is to be removed. It is called
-// by alone.
+// inside of Alone.
 func (s *Store) end(root *os.Root, c *Cache, held Held) (gone []string) {
 	if now, err := root.Lstat(c.key); err != nil || !os.SameFile(now, c.info) {
 		return nil // it is not there any more
@@ -340,16 +318,13 @@ func (s *Store) end(root *os.Root, c *Cache, held Held) (gone []string) {
 
 // said puts into words what most often keeps a cache from being made.
 func said(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if private.DiskFull(err) {
 		return fmt.Errorf("the disk with the caches is full; free some space and call again: %w", err)
 	}
 	return err
 }
 
-// cause returns the text of err without the path that the caller names itself.
-func cause(err error) string {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err.Error()
-	}
-	return err.Error()
+// refuse returns the error for an entry of the folder.
+func (s *Store) refuse(name, problem string) error {
+	return &private.FolderError{What: s.folder.What, Path: filepath.Join(s.folder.Path, name), Problem: problem}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 // holdVar makes the test binary a server that uses a cache until its input ends:
@@ -328,8 +330,8 @@ func TestReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := s.Take(t.Context(), key("a"), about("1"))
-			if fe, ok := errors.AsType[*FolderError](err); !ok || !strings.Contains(fe.Error(), tt.want) {
-				t.Errorf("Take = %v, want a *FolderError about %q", err, tt.want)
+			if fe, ok := errors.AsType[*private.FolderError](err); !ok || !strings.Contains(fe.Error(), tt.want) {
+				t.Errorf("Take = %v, want a *private.FolderError about %q", err, tt.want)
 			}
 			if err := s.Sweep(t.Context()); err != nil && tt.at != "." {
 				t.Errorf("Sweep = %v", err)

@@ -13,92 +13,25 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 // Beside the caches, the folder of a Store has a lock, which is locked while
 // entries come, go, or are taken into use, and gone-X, which is being removed.
 const gonePrefix = "gone-"
 
-// lockWait is how long until a lock is tried again, and lockMax when nobody waits
-// any longer: it is held for moments.
-const (
-	lockWait = time.Millisecond
-	lockMax  = 10 * time.Second
-)
+// lockOf returns the lock of the cache called key, not taken.
+func lockOf(root *os.Root, key string) *flock.Flock {
+	return private.LockIn(root, filepath.Join(key, lockName))
+}
 
 func isKey(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// open opens the folder of the caches, and makes it when it is not there. The
-// Root's name is its path without symbolic links.
-func (s *Store) open() (*os.Root, error) {
-	bad := func(problem string) (*os.Root, error) { return nil, &FolderError{Dir: s.dir, Problem: problem} }
-	if !filepath.IsAbs(s.dir) {
-		return bad("is not an absolute path")
-	}
-	at, err := os.Lstat(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(s.dir, 0o700); err != nil {
-			return bad("cannot be made: " + cause(err))
-		}
-		at, err = os.Lstat(s.dir)
-	}
-	switch {
-	case err != nil:
-		return bad("cannot be looked at: " + cause(err))
-	case at.Mode()&fs.ModeSymlink != 0:
-		return bad("is a symbolic link")
-	case !at.IsDir():
-		return bad("is not a folder")
-	case !ownedByUs(at):
-		return bad("belongs to another user")
-	case openToOthers(at):
-		return bad("is open to other users; with chmod 700 it is not")
-	}
-	path, err := filepath.EvalSymlinks(s.dir)
-	if err != nil {
-		return bad("cannot be looked at: " + cause(err))
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return bad("cannot be opened: " + cause(err))
-	}
-	if info, err := root.Stat("."); err != nil || !os.SameFile(info, at) {
-		_ = root.Close()
-		return bad("changed while it was opened")
-	}
-	return root, nil
-}
-
-// alone calls do while nobody else, in any process, does the same. It must be
-// short.
-func (s *Store) alone(ctx context.Context, root *os.Root, do func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(ctx, lockMax, errBusy)
-	defer cancel()
-	lock := newLock(filepath.Join(root.Name(), lockName))
-	defer lock.Close()
-	if _, err := lock.TryLockContext(ctx, lockWait); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &FolderError{Dir: s.dir, Problem: "cannot be locked: " + cause(err)}
-	}
-	return do()
-}
-
-func newLock(path string) *flock.Flock {
-	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow), flock.SetPermissions(0o600))
-}
-
-func lockOf(root *os.Root, key string) *flock.Flock {
-	return newLock(filepath.Join(root.Name(), key, lockName))
-}
-
 // unused calls do when no run uses the cache called key, and reports that. It is
-// called by alone, so that no run begins to.
+// called inside of Alone, so that no run begins to.
 func (s *Store) unused(root *os.Root, key string, do func()) bool {
 	lock := lockOf(root, key)
 	ok, err := lock.TryLock()
@@ -111,7 +44,7 @@ func (s *Store) unused(root *os.Root, key string, do func()) bool {
 }
 
 // aside moves the cache called key away, to be removed, and reports whether it
-// could: no run uses it. It is called by alone.
+// could: no run uses it. It is called inside of Alone.
 func (s *Store) aside(root *os.Root, key string) (gone string, ok bool) {
 	gone = gonePrefix + rand.Text()
 	s.unused(root, key, func() { ok = root.Rename(key, gone) == nil })
@@ -129,7 +62,7 @@ func (s *Store) discard(root *os.Root, key string) []string {
 
 // surplus moves away what is more than the Store keeps, and returns the names of
 // what is to be removed. With about, those caches go as well that another version
-// of the same tool has left. It is called by alone.
+// of the same tool has left. It is called inside of Alone.
 func (s *Store) surplus(root *os.Root, about *About) (gone []string) {
 	all := s.entries(root)
 	gone = slices.Clone(all.gone)
@@ -208,11 +141,8 @@ func sizeOf(root *os.Root, key string) int64 {
 // List returns the caches that there are, those first that were used last. A
 // folder that is not there yet is not made.
 func (s *Store) List() ([]Entry, error) {
-	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	root, err := s.open()
-	if err != nil {
+	root, err := s.folder.OpenExisting()
+	if err != nil || root == nil {
 		return nil, err
 	}
 	defer root.Close()
@@ -247,19 +177,16 @@ func (s *Store) Forget(ctx context.Context, chosen func(key string) bool) (n int
 	return n, err
 }
 
-// change calls choose by alone, and removes what it returns. A folder that is not
+// change calls choose inside of Alone, and removes what it returns. A folder that is not
 // there yet is not made.
 func (s *Store) change(ctx context.Context, choose func(*os.Root) (gone []string)) error {
-	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	root, err := s.open()
-	if err != nil {
+	root, err := s.folder.OpenExisting()
+	if err != nil || root == nil {
 		return err
 	}
 	defer root.Close()
 	var gone []string
-	err = s.alone(ctx, root, func() error {
+	err = s.folder.Alone(ctx, root, func() error {
 		gone = choose(root)
 		return nil
 	})

@@ -1,6 +1,7 @@
-// Package private keeps small files of state that only the user may change: it
-// reads one only when nobody else could have written it, and replaces it whole,
-// under a lock that other processes respect.
+// Package private keeps files and folders of state that only the user may change.
+// A [File] is read only when nobody else could have written it, and is replaced
+// whole, under a lock that other processes respect. A [Folder] is shared by several
+// servers, one of which changes its entries at a time.
 //
 // It does not know what is in a file, and it cannot tell which of the user's own
 // programs wrote it; package grantfile seals what it keeps for that.

@@ -11,6 +11,7 @@ const openFlags = 0
 const (
 	writableByOthers fs.FileMode = 0
 	readableByOthers fs.FileMode = 0
+	accessForOthers  fs.FileMode = 0
 )
 
 func ownedByUs(fs.FileInfo) bool { return true }

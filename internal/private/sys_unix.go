@@ -13,6 +13,7 @@ const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 const (
 	writableByOthers fs.FileMode = 0o022
 	readableByOthers fs.FileMode = 0o044
+	accessForOthers  fs.FileMode = 0o077
 )
 
 // ownedByUs reports whether the file belongs to this user or to root, who can

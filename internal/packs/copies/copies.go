@@ -14,30 +14,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 // ErrChanged says that a pack no longer has the digest that a copy of it was to
 // have.
 var ErrChanged = errors.New("the pack changed after it was approved")
-
-// A FolderError says why the folder of copies cannot be used. Nothing in it
-// was changed.
-type FolderError struct {
-	Dir     string
-	Problem string // "is a symbolic link"
-}
-
-func (e *FolderError) Error() string {
-	return fmt.Sprintf("the folder %q for private copies of packs %s", e.Dir, e.Problem)
-}
 
 // Options bound a [Store]. The zero value is ready.
 type Options struct {
@@ -55,11 +43,9 @@ type Options struct {
 // A Store is a folder of copies. Safe for concurrent use, by several processes
 // as well.
 type Store struct {
-	dir   string
-	o     Options
-	cache packfs.DigestCache
-
-	mu sync.Mutex // guards the short times in which the folder's own entries change, before its lock
+	folder private.Folder
+	o      Options
+	cache  packfs.DigestCache
 }
 
 // Open returns the Store in the absolute folder dir, which is made when
@@ -71,7 +57,7 @@ func Open(dir string, o Options) *Store {
 	if o.Bytes <= 0 {
 		o.Bytes = 4 << 30
 	}
-	return &Store{dir: dir, o: o}
+	return &Store{folder: private.Folder{Path: dir, What: "private copies of packs"}, o: o}
 }
 
 // treeName is the name of the tree in the folder of a copy.
@@ -91,7 +77,7 @@ const treeName = "pack"
 // 8 MiB only their stamps.
 //
 // The error is [ErrChanged], possibly wrapped, when the pack has another digest
-// now; a [*packfs.PathError] when the pack cannot be read; a [*FolderError]; a
+// now; a [*packfs.PathError] when the pack cannot be read; a [*private.FolderError]; a
 // [*packfs.WriteError] when the copy cannot be written; or ctx's own.
 func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string, release func(), err error) {
 	name, err := nameOf(digest)
@@ -107,7 +93,7 @@ func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string
 	}
 	defer pack.Close()
 	pack.LimitTree(s.o.Pack)
-	root, err := s.open()
+	root, err := s.folder.Open()
 	if err != nil {
 		return "", nil, err
 	}
@@ -128,7 +114,7 @@ func (s *Store) Copy(ctx context.Context, packDir, digest string) (folder string
 
 // said puts into words what most often keeps a copy from being written.
 func said(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if private.DiskFull(err) {
 		return fmt.Errorf("the disk with the private copies is full; free some space and call again: %w", err)
 	}
 	return err
@@ -157,50 +143,4 @@ func openPack(path string) (pack *packfs.Dir, file string, err error) {
 	}
 	pack, err = packfs.Open(path)
 	return pack, "", err
-}
-
-// open opens the folder of the copies, and makes it when it is not there. The
-// Root's name is its path without symbolic links.
-func (s *Store) open() (*os.Root, error) {
-	bad := func(problem string) (*os.Root, error) { return nil, &FolderError{Dir: s.dir, Problem: problem} }
-	if !filepath.IsAbs(s.dir) {
-		return bad("is not an absolute path")
-	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return bad("cannot be made: " + cause(err))
-	}
-	at, err := os.Lstat(s.dir)
-	switch {
-	case err != nil:
-		return bad("cannot be looked at: " + cause(err))
-	case at.Mode()&fs.ModeSymlink != 0:
-		return bad("is a symbolic link")
-	case !at.IsDir():
-		return bad("is not a folder")
-	case !ownedByUs(at):
-		return bad("belongs to another user")
-	case openToOthers(at):
-		return bad("is open to other users; with chmod 700 it is not")
-	}
-	path, err := filepath.EvalSymlinks(s.dir)
-	if err != nil {
-		return bad("cannot be looked at: " + cause(err))
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return bad("cannot be opened: " + cause(err))
-	}
-	if info, err := root.Stat("."); err != nil || !os.SameFile(info, at) {
-		_ = root.Close()
-		return bad("changed while it was opened")
-	}
-	return root, nil
-}
-
-// cause returns the text of err without the path that the caller names itself.
-func cause(err error) string {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
 // What is in the folder of a Store, NAME being the digits of a digest:
@@ -27,22 +28,11 @@ import (
 //	NAME.lock   is locked, shared, by whoever uses NAME; the same for NAME.X
 //	making-X/   a copy that is being made, or one that is being removed
 const (
-	lockName   = "lock"
 	sizeName   = "size"
 	deniedName = "denied" // see packfs.Tree.DeniedText
 	making     = "making-"
 	lockEnd    = ".lock"
 )
-
-// lockWait is how long until a lock is tried again, and lockMax when nobody
-// waits any longer: it is held for moments.
-const (
-	lockWait = time.Millisecond
-	lockMax  = 10 * time.Second
-)
-
-// errBusy says that a lock cannot be had.
-var errBusy = errors.New("another server does not let go of the private copies")
 
 // A held is a copy in use.
 type held struct {
@@ -51,46 +41,21 @@ type held struct {
 	lock *flock.Flock
 }
 
-// alone calls do while nobody else, in any process, does the same. It must be
-// short.
-func (s *Store) alone(ctx context.Context, root *os.Root, do func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(ctx, lockMax, errBusy)
-	defer cancel()
-	lock := newLock(root, lockName)
-	if _, err := lock.TryLockContext(ctx, lockWait); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &FolderError{Dir: s.dir, Problem: "cannot be locked: " + cause(err)}
-	}
-	defer lock.Close()
-	return do()
-}
-
-func newLock(root *os.Root, name string) *flock.Flock {
-	return flock.New(filepath.Join(root.Name(), name), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-}
-
-// take takes the copy called name into use. It is called by alone.
+// take takes the copy called name into use. It is called inside of Alone.
 func (s *Store) take(root *os.Root, name string) (*held, error) {
-	h := &held{name: name, lock: newLock(root, name+lockEnd)}
-	ok, err := h.lock.TryRLock()
-	if err == nil && !ok {
-		err = errBusy // who removes it has the lock of the folder, too
-	}
-	if err != nil {
+	h := &held{name: name, lock: private.LockIn(root, name+lockEnd)}
+	// It is free: a server that removes a copy has the lock of the folder, too.
+	if ok, err := h.lock.TryRLock(); err != nil || !ok {
 		_ = h.lock.Close()
-		return nil, &FolderError{Dir: s.dir, Problem: "cannot be locked: " + cause(err)}
+		return nil, &private.FolderError{What: s.folder.What, Path: filepath.Join(s.folder.Path, name), Problem: "cannot be locked; remove it, and call again"}
 	}
 	return h, nil
 }
 
 // unused calls do when nobody uses the copy called name, and reports that. It is
-// called by alone, so that nobody begins to use it.
+// called inside of Alone, so that nobody begins to use it.
 func (s *Store) unused(root *os.Root, name string, do func()) bool {
-	lock := newLock(root, name+lockEnd)
+	lock := private.LockIn(root, name+lockEnd)
 	ok, err := lock.TryLock()
 	if err != nil || !ok {
 		_ = lock.Close()
@@ -104,7 +69,7 @@ func (s *Store) unused(root *os.Root, name string, do func()) bool {
 
 // kept returns the copy that is there, in use and looked at, or nil.
 func (s *Store) kept(ctx context.Context, root *os.Root, name, digest string) (h *held, err error) {
-	err = s.alone(ctx, root, func() (err error) {
+	err = s.folder.Alone(ctx, root, func() (err error) {
 		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
 			return nil
 		}
@@ -150,7 +115,7 @@ func (s *Store) holds(ctx context.Context, root *os.Root, name, digest string) b
 func (s *Store) drop(ctx context.Context, root *os.Root, name string) error {
 	aside := making + rand.Text()
 	gone := false
-	err := s.alone(ctx, root, func() error {
+	err := s.folder.Alone(ctx, root, func() error {
 		s.unused(root, name, func() { gone = root.Rename(name, aside) == nil })
 		return nil
 	})
@@ -180,7 +145,7 @@ func (s *Store) make(ctx context.Context, root *os.Root, pack *packfs.Dir, name,
 		return nil, err
 	}
 	var gone []string
-	err = s.alone(ctx, root, func() error {
+	err = s.folder.Alone(ctx, root, func() error {
 		to, once := name, false
 		if _, err := root.Lstat(name); err == nil {
 			// Somebody else made the same meanwhile, or what is there is not what it
@@ -234,7 +199,7 @@ func fill(ctx context.Context, root *os.Root, temp string, pack *packfs.Dir, dig
 	case tree.Digest != digest:
 		return ErrChanged
 	}
-	if err := root.Chmod(at, copyMode); err != nil {
+	if err := root.Chmod(at, 0o700); err != nil {
 		return &packfs.WriteError{Path: at, Err: err}
 	}
 	if text := tree.DeniedText(); len(text) > 0 {
@@ -256,7 +221,7 @@ func (s *Store) release(h *held) {
 	if !h.once {
 		return
 	}
-	if root, err := s.open(); err == nil {
+	if root, err := s.folder.Open(); err == nil {
 		// The run that needed it is over, whoever waited for it.
 		_ = s.drop(context.Background(), root, h.name)
 		_ = root.Close()
@@ -264,7 +229,7 @@ func (s *Store) release(h *held) {
 }
 
 // surplus puts aside what is more than the Store keeps, and what others left.
-// It returns the names of what is to be removed, and is called by alone.
+// It returns the names of what is to be removed, and is called inside of Alone.
 func (s *Store) surplus(root *os.Root) (gone []string) {
 	type entry struct {
 		name string
@@ -317,16 +282,13 @@ func (s *Store) surplus(root *os.Root) (gone []string) {
 // Sweep removes what processes that ended have left, and what is more than the
 // Store keeps. A folder that is not there yet is not made.
 func (s *Store) Sweep(ctx context.Context) error {
-	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	root, err := s.open()
-	if err != nil {
+	root, err := s.folder.OpenExisting()
+	if err != nil || root == nil {
 		return err
 	}
 	defer root.Close()
 	var gone []string
-	err = s.alone(ctx, root, func() error {
+	err = s.folder.Alone(ctx, root, func() error {
 		gone = s.surplus(root)
 		return nil
 	})
