@@ -16,16 +16,16 @@ import (
 
 // elsewhere reports whether a person can be asked without the client.
 func (g *Gate) elsewhere() bool {
-	return slices.Contains(g.ask, ChannelPage) || slices.Contains(g.ask, ChannelTerminal)
+	return slices.Contains(g.ask, queue.ChannelPage) || slices.Contains(g.ask, queue.ChannelTerminal)
 }
 
 // where tells a model what its user can do about a call with this code.
 func (g *Gate) where(code string) string {
 	const page, terminal = "on the approval page (packs-mcp approvals open shows it)", "in a terminal with: packs-mcp approvals approve "
 	switch {
-	case !slices.Contains(g.ask, ChannelTerminal):
+	case !slices.Contains(g.ask, queue.ChannelTerminal):
 		return page
-	case !slices.Contains(g.ask, ChannelPage):
+	case !slices.Contains(g.ask, queue.ChannelPage):
 		return terminal + code
 	default:
 		return page + ", or " + terminal + code
@@ -34,7 +34,7 @@ func (g *Gate) where(code string) string {
 
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
-	return c.call.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
+	return c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
 }
 
 // holder is who has the question that the request leads to.
@@ -60,7 +60,7 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), smaller)
 	}
-	ticket, err := c.queue.Add(&queue.Entry{Call: c.call, Box: c.box, Changed: changed}, Pending{
+	ticket, err := c.queue.Add(&queue.Entry{Call: c.call, Box: c.box, Changed: changed}, queue.Pending{
 		Chat: c.call.Caller.Chat, Client: safetext.Line(c.call.Caller.Client), Person: safetext.Line(c.call.Caller.Person), Kind: c.call.Kind,
 		Pack: prompt.Name(c.call.Pack.ID), Title: prompt.Asks(&c.call.Request, changed), Text: text, Choices: c.choices(), Fields: c.call.Fields,
 		Asked: c.now(), Waits: c.waits(), Expires: c.now().Add(c.pending),
@@ -145,7 +145,7 @@ func answerOf(r *queue.Ruling, state string) *Answer {
 // or none, which is a denial.
 func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	if !g.elsewhere() {
-		return &Answer{State: q.State, Channel: ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
+		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
 	}
 	e, shown, answer := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
@@ -157,7 +157,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
 	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, queue.Clock(p.Expires))); err != nil {
-		g.queue.Finish(q.nonce, CodeWithdrawn, "the question could not be recorded")
+		g.queue.Finish(q.nonce, queue.CodeWithdrawn, "the question could not be recorded")
 		return nil, err
 	}
 	p.Hint = "Tell the user that this waits for them: they can answer " + g.where(q.Code) +
@@ -170,7 +170,7 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 func (c *check) answered(stale error) (*Permit, error) {
 	const again = "Make the call again, without an answer or a state; the user will then be asked."
 	if stale != nil {
-		e, _ := c.queue.Finish(c.nonce, CodeWithdrawn, "something about the call changed since the question")
+		e, _ := c.queue.Finish(c.nonce, queue.CodeWithdrawn, "something about the call changed since the question")
 		denied := c.deny(stale.Error(), again)
 		// An answer without a state is a call that goes too far. A state that does
 		// not fit is made up, or taken from elsewhere, unless what the call is about
@@ -184,7 +184,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 	verdict := c.rule()
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	d := c.answer.decision(c.choices(), c.call.Fields)
-	if d.Decision == Deny && !d.explicit && c.elsewhere() {
+	if d.Decision == queue.Deny && !d.explicit && c.elsewhere() {
 		// It may have been the client on its own. A person can still allow the
 		// call, for when it is made again.
 		e, shown, answer := c.queue.Leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
@@ -197,7 +197,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 	// Whatever a decision on another channel left behind is there by now, or will
 	// not be.
 	c.deciding.Lock()
-	e, other := c.queue.Finish(c.nonce, CodeAnswered, queue.Answered(d.Decision, c.answer.Channel, c.now()))
+	e, other := c.queue.Finish(c.nonce, queue.CodeAnswered, queue.Answered(d.Decision, c.answer.Channel, c.now()))
 	if e == nil {
 		// It came to an end after the state was looked at: another call took its
 		// answer along, or nobody could deny it any more.
@@ -205,16 +205,16 @@ func (c *check) answered(stale error) (*Permit, error) {
 		return nil, c.deny(queue.ErrSpent.Error(), again)
 	}
 	c.changed = e.Changed
-	if other != nil && other.Decision != Deny && d.Decision == Deny {
+	if other != nil && other.Decision != queue.Deny && d.Decision == queue.Deny {
 		c.takeBack(other)
 	}
 	c.deciding.Unlock()
-	if other != nil && (other.Decision == Deny || d.Decision != Deny) {
+	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
 		// The first answer counts, and a denial anywhere wins.
 		c.answer = answerOf(other, "")
 		d = c.answer.decision(c.choices(), c.call.Fields)
 	}
-	if d.Decision == Deny {
+	if d.Decision == queue.Deny {
 		return nil, c.deny(d.reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
@@ -222,9 +222,9 @@ func (c *check) answered(stale error) (*Permit, error) {
 		// It is recorded and kept already.
 		return c.applyLate(other)
 	}
-	if d.Decision != Once && call.DigestOf(e.Call.Facts()) != c.wouldGrant().Digest {
+	if d.Decision != queue.Once && call.DigestOf(e.Call.Facts()) != c.wouldGrant().Digest {
 		// The person was asked about other files than those that are there now.
-		d.Decision = Once
+		d.Decision = queue.Once
 		answer := *c.answer
 		answer.Note = withNote("what the answer would be bound to changed while it was asked for, so it holds once", answer.Note)
 		c.answer = &answer
@@ -245,10 +245,10 @@ func (c *check) takeBack(r *queue.Ruling) {
 
 // allow records a person's answer, keeps it for later calls when it says so,
 // and only then allows the call.
-func (c *check) allow(d Decision, values map[string]string) (*Permit, error) {
+func (c *check) allow(d queue.Decision, values map[string]string) (*Permit, error) {
 	p := c.newPermit()
 	p.values = values
-	if err := c.keepAnswer(d, c.answer.Channel, func(d Decision, reason string) error {
+	if err := c.keepAnswer(d, c.answer.Channel, func(d queue.Decision, reason string) error {
 		return c.record(d, c.answer.Channel, withNote(reason, c.answer.Note), p.run)
 	}); err != nil {
 		return nil, err
@@ -258,23 +258,23 @@ func (c *check) allow(d Decision, values map[string]string) (*Permit, error) {
 
 // keepAnswer records an answer by record, and makes it hold for as long as it
 // says.
-func (c *check) keepAnswer(d Decision, channel string, record func(d Decision, reason string) error) error {
+func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue.Decision, reason string) error) error {
 	g := c.wouldGrant().clone()
 	g.Channel = channel
 	keep := d
 	switch {
-	case d == Chat:
+	case d == queue.Chat:
 		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.call.Request), prompt.Until(&c.call.Request))
-	case d == Always:
+	case d == queue.Always:
 		g.Covers = prompt.Scope(&c.call.Request)
 	case c.firstRunOnly() && c.store != nil:
-		keep = Always
+		keep = queue.Always
 		g.Policy = PolicyFirstRun
 		g.Covers = prompt.Scope(&c.call.Request) + ", which says that it changes nothing"
 	default:
 		return record(d, "")
 	}
-	return c.keepGrant(g, c.call.Caller.Chat, keep, func(g Grant, kept Decision, reason string) error {
+	return c.keepGrant(g, c.call.Caller.Chat, keep, func(g Grant, kept queue.Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
 			kept = d // "once" of a first run is recorded as what was chosen
@@ -299,9 +299,9 @@ func withNote(reason, note string) string {
 
 // permit records a decision that no person had to make now, and then, only if
 // that worked, allows the call.
-func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
+func (c *check) permit(d queue.Decision, channel, reason string) (*Permit, error) {
 	p := c.newPermit()
-	p.byGrant = channel == ChannelGrant
+	p.byGrant = channel == queue.ChannelGrant
 	if err := c.record(d, channel, reason, p.run); err != nil {
 		return nil, err
 	}
@@ -332,7 +332,7 @@ func (c *check) denyBy(channel, reason, hint, code string) error {
 	if c.answer != nil {
 		logged = withNote(reason, c.answer.Note)
 	}
-	if err := c.record(Deny, channel, logged, ""); err != nil {
+	if err := c.record(queue.Deny, channel, logged, ""); err != nil {
 		return err
 	}
 	return &DeniedError{Reason: reason, Hint: hint, Code: code}

@@ -186,7 +186,7 @@ func New(o Options) (*Gate, error) {
 		o.Wait = 45 * time.Second
 	}
 	if o.Channels == nil {
-		o.Channels = []string{ChannelElicitation}
+		o.Channels = []string{queue.ChannelElicitation}
 	}
 	switch o.Policy {
 	case "":
@@ -250,7 +250,7 @@ func (g *Gate) EndChat(chat string) {
 // answer is nil on the first call, and what came back for the question on the
 // second. A client that sends an answer or a state with a first call must be
 // passed on here as an Answer: it is refused and recorded.
-func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit, *Question, error) {
+func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Permit, *Question, error) {
 	c := g.newCheck(ctx, req, answer)
 	var stale error
 	if answer != nil {
@@ -258,16 +258,16 @@ func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit,
 		c.nonce, stale = c.queue.Redeem(answer.State, c.call)
 	}
 	if ctx.Err() != nil {
-		c.queue.Finish(c.nonce, CodeWithdrawn, "the client cancelled the call")
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, "the client cancelled the call")
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
 	if reason := c.call.Problem(); reason != "" {
-		c.queue.Finish(c.nonce, CodeWithdrawn, reason)
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, reason)
 		return nil, nil, c.deny(reason, "")
 	}
 	if weak := c.tooWeak(); weak != nil {
-		c.queue.Finish(c.nonce, CodeWithdrawn, weak.Error())
-		if err := c.record(Deny, ChannelPolicy, weak.Error(), ""); err != nil {
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, weak.Error())
+		if err := c.record(queue.Deny, queue.ChannelPolicy, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, weak
@@ -299,13 +299,13 @@ func (c *check) tooWeak() *WeakSandboxError {
 // Refuse records that an answer came for a call that cannot be made, or that is
 // none, and spends the answer's state, so that it allows nothing later. Of req
 // only the caller, the method and the arguments need be known.
-func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
+func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
 	c := g.newCheck(context.Background(), req, answer)
 	nonce, err := c.queue.Redeem(answer.State, c.call)
 	if err != nil {
 		reason += "; " + err.Error()
 	}
-	g.queue.Finish(nonce, CodeWithdrawn, "the call cannot be made any more")
+	g.queue.Finish(nonce, queue.CodeWithdrawn, "the call cannot be made any more")
 	denied := c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
 	if errors.Is(err, queue.ErrForged) || errors.Is(err, queue.ErrSpent) || errors.Is(err, queue.ErrTheirs) {
 		return invalid(denied)
@@ -333,7 +333,7 @@ type check struct {
 }
 
 // newCheck freezes a request, to be decided about.
-func (g *Gate) newCheck(ctx context.Context, req Request, answer *Answer) *check {
+func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *check {
 	c := &check{Gate: g, answer: answer, repeatable: true}
 	if req.Run != nil {
 		c.box = g.Sandbox(ctx)
@@ -344,19 +344,19 @@ func (g *Gate) newCheck(ctx context.Context, req Request, answer *Answer) *check
 
 // first decides about a request that comes without an answer.
 func (c *check) first() (*Permit, *Question, error) {
-	if c.call.Kind == KindList {
-		permit, err := c.permit(Once, ChannelPolicy, "metadata never asks")
+	if c.call.Kind == call.KindList {
+		permit, err := c.permit(queue.Once, queue.ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
-	if c.call.Kind == KindDetach {
+	if c.call.Kind == call.KindDetach {
 		// No rule keeps a person from having less in a chat.
-		permit, err := c.permit(Once, ChannelPrompt, prompt.Chosen)
+		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
 	verdict := c.rule()
 	if verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
-		return nil, nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
+		return nil, nil, c.denyBy(queue.ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
 			"Do not try it in another way. Tell the user what you wanted to do and why.", "")
 	}
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
@@ -365,7 +365,7 @@ func (c *check) first() (*Permit, *Question, error) {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
 	}
 	if c.takesItsWord() {
-		permit, err := c.permit(Once, ChannelPrompt, prompt.Chosen)
+		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
 	left, answer := c.queue.Again(c.call, c.holder(), c.waits())
@@ -381,7 +381,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	}
 	d, channel, reason := c.already(verdict, stored)
 	switch {
-	case d != Deny && (left == nil || c.queue.Withdraw(left, "an answer to another call covers it")):
+	case d != queue.Deny && (left == nil || c.queue.Withdraw(left, "an answer to another call covers it")):
 		c.short = ""
 		permit, err := c.permit(d, channel, reason)
 		return permit, nil, err
@@ -394,25 +394,25 @@ func (c *check) first() (*Permit, *Question, error) {
 
 // already says what allows the request without a question, and why: a rule, an
 // earlier answer or the policy. It returns [Deny] if nothing does.
-func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, channel, reason string) {
+func (c *check) already(verdict rules.Verdict, stored []Grant) (d queue.Decision, channel, reason string) {
 	if c.call.OnceOnly() || c.always {
-		return Deny, "", ""
+		return queue.Deny, "", ""
 	}
 	if verdict.Effect == rules.Allow && c.allowable(verdict.Rule) {
 		c.ruled = verdict.Rule.Where
-		return Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
+		return queue.Once, queue.ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
 	}
 	if !c.call.Lasting() {
-		return Deny, "", ""
+		return queue.Deny, "", ""
 	}
 	if d, grant, ok := c.granted(stored); ok {
 		c.grant, c.changed = grant.ID, nil
-		return d, ChannelGrant, "allowed before, on " + day(grant.Since)
+		return d, queue.ChannelGrant, "allowed before, on " + day(grant.Since)
 	}
 	if reason := c.unasked(); reason != "" {
-		return Once, ChannelPolicy, reason
+		return queue.Once, queue.ChannelPolicy, reason
 	}
-	return Deny, "", ""
+	return queue.Deny, "", ""
 }
 
 func newRunID() string { return "run-" + rand.Text()[:16] }

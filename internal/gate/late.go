@@ -35,14 +35,14 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 	if _, err := r.Settled(); err != nil {
 		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
 	}
-	if r.Decision == Deny {
+	if r.Decision == queue.Deny {
 		return nil, c.deny(fmt.Sprintf("the person denied it at %s", queue.Clock(r.At)),
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	p := c.newPermit()
 	p.values = r.Values
 	reason := fmt.Sprintf("the person answered at %s, before the call was made again", queue.Clock(r.At))
-	if err := c.record(Once, r.Channel, reason, p.run); err != nil {
+	if err := c.record(queue.Once, r.Channel, reason, p.run); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -50,10 +50,10 @@ func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 
 // Pending returns the calls that wait for a person, and those whose answer waits
 // for the call, oldest first.
-func (g *Gate) Pending() []Pending { return g.queue.Pending() }
+func (g *Gate) Pending() []queue.Pending { return g.queue.Pending() }
 
 // History returns the newest decisions, the newest first, at most 200.
-func (g *Gate) History() []Past { return g.queue.History() }
+func (g *Gate) History() []queue.Past { return g.queue.History() }
 
 // Changes returns a channel that is closed when the pending calls or the history
 // change next. Taking it before reading misses nothing.
@@ -64,14 +64,14 @@ func (g *Gate) Changes() <-chan struct{} { return g.queue.Changes() }
 // about. The first answer counts; only a denial takes another answer back, as
 // long as the call has not gone on. An error is a [*queue.CodeError], or a denial
 // because the answer could not be recorded.
-func (g *Gate) Decide(code string, v Verdict) (Pending, error) {
+func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	// One at a time, with their records: a denial must not be overtaken by what it
 	// takes back.
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
 	r, err := g.queue.Rule(code, v, g.pending)
 	if err != nil {
-		return Pending{}, err
+		return queue.Pending{}, err
 	}
 	if !r.Late() {
 		return r.Shown, nil // whoever waits applies the answer, and records it
@@ -80,7 +80,7 @@ func (g *Gate) Decide(code string, v Verdict) (Pending, error) {
 	r.Settle(kept, err)
 	if err != nil {
 		g.queue.Drop(r.Entry, "the answer could not be recorded")
-		return Pending{}, err
+		return queue.Pending{}, err
 	}
 	return r.Shown, nil
 }
@@ -92,13 +92,13 @@ func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
 	e := r.Entry
 	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
 	c.always = c.rule().Effect == rules.Ask
-	if r.Decision == Deny {
+	if r.Decision == queue.Deny {
 		if r.Before != nil {
 			c.takeBack(r.Before)
 		}
-		return "", c.record(Deny, r.Channel, withNote("the call had returned; it is denied when it is made again", r.Note), "")
+		return "", c.record(queue.Deny, r.Channel, withNote("the call had returned; it is denied when it is made again", r.Note), "")
 	}
-	err = c.keepAnswer(r.Decision, r.Channel, func(d Decision, reason string) error {
+	err = c.keepAnswer(r.Decision, r.Channel, func(d queue.Decision, reason string) error {
 		if reason == "" {
 			reason = "the call had returned; it is allowed when it is made again before " + queue.Clock(r.Shown.Expires)
 		}

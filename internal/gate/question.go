@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -14,8 +15,8 @@ type Question struct {
 	// Text is everything the person decides about, complete and escaped; many
 	// lines, the first of which is Title.
 	Text    string
-	Choices []Choice
-	Fields  []Field // to be filled in by whoever allows the call
+	Choices []queue.Choice
+	Fields  []call.Field // to be filled in by whoever allows the call
 	// Code names the question for a person, on the page and in the terminal.
 	Code string
 	// Elicit says that the client is to ask. Otherwise the person is asked
@@ -36,7 +37,7 @@ type Answer struct {
 	// State is the question's state as the client returned it.
 	State string
 	// Verdict is what a person decided; nil when nobody did.
-	Verdict *Verdict
+	Verdict *queue.Verdict
 	// Reason says why there is no verdict: "no answer within 45s". It goes into the
 	// log and the denial.
 	Reason string
@@ -51,13 +52,13 @@ type Answer struct {
 // "decision" an accept needs. Anything else is an answer without a verdict, which
 // allows nothing.
 func ReadForm(state, action string, content any) *Answer {
-	a := &Answer{State: state, Channel: ChannelElicitation}
+	a := &Answer{State: state, Channel: queue.ChannelElicitation}
 	a.Verdict, a.Reason = readForm(action, content)
 	return a
 }
 
 // readForm returns the verdict of a form, or why it has none.
-func readForm(action string, content any) (v *Verdict, reason string) {
+func readForm(action string, content any) (v *queue.Verdict, reason string) {
 	switch action {
 	case "accept":
 	case "decline":
@@ -77,8 +78,8 @@ func readForm(action string, content any) (v *Verdict, reason string) {
 	if !ok {
 		return nil, `the answer was malformed: no "decision"`
 	}
-	v = &Verdict{Values: make(map[string]string), Channel: ChannelElicitation}
-	if v.Decision, ok = ParseDecision(word); !ok {
+	v = &queue.Verdict{Values: make(map[string]string), Channel: queue.ChannelElicitation}
+	if v.Decision, ok = queue.ParseDecision(word); !ok {
 		return nil, notOffered
 	}
 	for name, value := range form {
@@ -95,7 +96,7 @@ const notOffered = `the answer was malformed: "decision" is none of the choices`
 
 // A decided answer is a verdict that was checked against its question.
 type decided struct {
-	Decision
+	queue.Decision
 	values   map[string]string // of the fields, when the call is allowed
 	explicit bool              // a person chose it; a denial may also be the client's own
 	reason   string            // of a denial
@@ -103,16 +104,16 @@ type decided struct {
 
 // decision checks the verdict against the choices and fields of its question.
 // Everything that was not offered is a denial.
-func (a *Answer) decision(offered []Choice, fields []Field) decided {
-	no := func(reason string) decided { return decided{Decision: Deny, reason: reason} }
+func (a *Answer) decision(offered []queue.Choice, fields []call.Field) decided {
+	no := func(reason string) decided { return decided{Decision: queue.Deny, reason: reason} }
 	v := a.Verdict
 	switch {
 	case v == nil:
 		return no(cmp.Or(a.Reason, "there was no answer"))
 	case !queue.Offers(offered, v.Decision):
 		return no(notOffered)
-	case v.Decision == Deny:
-		return decided{Decision: Deny, explicit: true, reason: "the person chose to deny"}
+	case v.Decision == queue.Deny:
+		return decided{Decision: queue.Deny, explicit: true, reason: "the person chose to deny"}
 	}
 	values := make(map[string]string) // a form may have more than was asked for
 	for _, f := range fields {

@@ -8,6 +8,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -18,8 +19,8 @@ import (
 // syncing it syncs what came before.
 // Denials that a client can have as often as it likes are counted beyond the bound
 // of refusals.
-func (c *check) record(d Decision, channel, reason, run string) error {
-	lazy := d != Deny && c.answer == nil && !c.call.Caller.Act
+func (c *check) record(d queue.Decision, channel, reason, run string) error {
+	lazy := d != queue.Deny && c.answer == nil && !c.call.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
 }
 
@@ -40,7 +41,7 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		write = c.log.AppendLazy
 	}
 	folded := false
-	if decision == Deny.String() && c.repeatable {
+	if decision == queue.Deny.String() && c.repeatable {
 		folded = c.refusals.fold(&e, codeOfDenials, c.now(), c.countRefusals)
 	}
 	if !folded {
@@ -48,8 +49,8 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 			return err
 		}
 	}
-	if c.call.Kind != KindList {
-		c.queue.Remember(Past{
+	if c.call.Kind != call.KindList {
+		c.queue.Remember(queue.Past{
 			Time: c.now(), Chat: c.call.Caller.Chat, Call: c.call.Caller.Call, Kind: c.call.Kind, Pack: prompt.Name(c.call.Pack.ID),
 			Title: prompt.Title(&c.call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
 		})

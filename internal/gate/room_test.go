@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -36,8 +37,8 @@ func (b *bench) asked(person string) (n, text int) {
 }
 
 // of is a call of a person's chat.
-func of(person, chat string, n int) Request {
-	return with(toolRun(), func(r *Request) {
+func of(person, chat string, n int) call.Request {
+	return with(toolRun(), func(r *call.Request) {
 		r.Caller.Person, r.Caller.Chat = person, person+"-"+chat
 		r.Run.Command.Args = []string{fmt.Sprint(n)}
 	})
@@ -51,11 +52,11 @@ func TestFloodOfOnePerson(t *testing.T) {
 		"calls that wait":  func(b *bench, n int) { b.outcome(of("greedy", fmt.Sprint(n%50), n)) },
 		"carried":          func(b *bench, n int) { b.outcome(carrying(of("greedy", fmt.Sprint(n), n))) },
 		"left behind":      func(b *bench, n int) { b.leaves(of("greedy", "1", n)) },
-		"denied":           func(b *bench, n int) { b.leavesAnswered(of("greedy", fmt.Sprint(n), n), Deny) },
-		"allowed":          func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), Once) },
-		"allowed for more": func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), Chat) },
+		"denied":           func(b *bench, n int) { b.leavesAnswered(of("greedy", fmt.Sprint(n), n), queue.Deny) },
+		"allowed":          func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), queue.Once) },
+		"allowed for more": func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), queue.Chat) },
 		"of much text": func(b *bench, n int) {
-			b.outcome(carrying(with(of("greedy", "1", n), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000+n)} })))
+			b.outcome(carrying(with(of("greedy", "1", n), func(r *call.Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000+n)} })))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +64,8 @@ func TestFloodOfOnePerson(t *testing.T) {
 			b.narrow(2, queue.Size{Questions: 60, Text: 120_000})
 			waits, carried := b.ask(of("honest", "1", 1)), b.ask(carrying(of("honest", "1", 2)))
 			left, allowed, denied := b.left(of("honest", "1", 3)), b.left(of("honest", "1", 4)), b.left(of("honest", "1", 5))
-			b.page(allowed, Once)
-			b.page(denied, Deny)
+			b.page(allowed, queue.Once)
+			b.page(denied, queue.Deny)
 			for n := range 200 {
 				b.pass(time.Millisecond)
 				flood(b, n)
@@ -77,7 +78,7 @@ func TestFloodOfOnePerson(t *testing.T) {
 					t.Errorf("%s: the question of the other person is gone", what)
 				}
 			}
-			b.page(waits.Code, Once)
+			b.page(waits.Code, queue.Once)
 			if got := b.goes(of("honest", "1", 1), b.Answered(waits)); got != allows {
 				t.Errorf("the call that waits: %s", got)
 			}
@@ -100,7 +101,7 @@ func TestFloodOfOnePerson(t *testing.T) {
 }
 
 // leaves makes a call that returns without an answer, if it is asked about.
-func (b *bench) leaves(req Request) string {
+func (b *bench) leaves(req call.Request) string {
 	b.t.Helper()
 	_, q, err := b.Check(b.t.Context(), req, nil)
 	if err != nil || q == nil {
@@ -109,7 +110,7 @@ func (b *bench) leaves(req Request) string {
 	return b.postpone(q).Code
 }
 
-func (b *bench) leavesAnswered(req Request, d Decision) {
+func (b *bench) leavesAnswered(req call.Request, d queue.Decision) {
 	b.t.Helper()
 	if code := b.leaves(req); code != "" {
 		b.page(code, d)
@@ -123,8 +124,8 @@ func TestWhatGoesFirst(t *testing.T) {
 	b.narrow(1, queue.Size{Questions: 4})
 	denied, allowed := b.left(of("ada", "1", 1)), b.left(of("ada", "1", 2))
 	b.pass(time.Second)
-	b.page(denied, Deny)
-	b.page(allowed, Once)
+	b.page(denied, queue.Deny)
+	b.page(allowed, queue.Once)
 	waits := b.ask(of("ada", "1", 3))
 	open := b.left(of("ada", "1", 4))
 	for i, want := range []string{open, allowed} {
@@ -178,7 +179,7 @@ func TestLongQuestionOfMany(t *testing.T) {
 	b := newBench(t, everywhere)
 	b.narrow(10, queue.Size{Questions: 100, Text: 20_000})
 	open := b.left(of("ada", "1", 1))
-	long := with(of("ada", "1", 2), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000)} })
+	long := with(of("ada", "1", 2), func(r *call.Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000)} })
 	if got := b.outcome(long); !strings.Contains(got, "longer than the room") {
 		t.Errorf("a long question: %s, want a denial that says why", got)
 	}
@@ -192,9 +193,9 @@ func TestLongQuestionOfMany(t *testing.T) {
 // theirs, and nobody else does.
 func TestHeavyQuestions(t *testing.T) {
 	pad := strings.Repeat(" ", 1<<16)
-	for name, heavy := range map[string]func(*Request){
-		"spaces in the arguments": func(r *Request) { r.Arguments = ParseArguments([]byte(`{"who":"Ada"` + pad + `}`)) },
-		"logged arguments":        func(r *Request) { r.Logged = []byte(`{"who":"Ada"` + pad + `}`) },
+	for name, heavy := range map[string]func(*call.Request){
+		"spaces in the arguments": func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"who":"Ada"` + pad + `}`)) },
+		"logged arguments":        func(r *call.Request) { r.Logged = []byte(`{"who":"Ada"` + pad + `}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere)
@@ -213,7 +214,7 @@ func TestHeavyQuestions(t *testing.T) {
 			if !slices.Contains(b.codes(), honest) {
 				t.Error("the question of the other person is gone")
 			}
-			tooMuch := with(of("greedy", "1", 99), func(r *Request) { r.Logged = []byte(`"` + strings.Repeat(pad, 32) + `"`) })
+			tooMuch := with(of("greedy", "1", 99), func(r *call.Request) { r.Logged = []byte(`"` + strings.Repeat(pad, 32) + `"`) })
 			if got := b.outcome(tooMuch); !strings.Contains(got, "longer than the room") {
 				t.Errorf("a call that is larger than a person's room: %s, want a denial", got)
 			}
@@ -284,9 +285,9 @@ func TestRoomAtRandom(t *testing.T) {
 				if !req.Caller.Carries {
 					b.postpone(q)
 				}
-				if d := []Decision{Once, Deny, "nobody", "nobody"}[r.IntN(4)]; d != "nobody" {
+				if d := []queue.Decision{queue.Once, queue.Deny, "nobody", "nobody"}[r.IntN(4)]; d != "nobody" {
 					b.page(q.Code, d)
-					if d == Deny {
+					if d == queue.Deny {
 						denied[key] = denial{req.Caller.Chat, b.time.Add(b.Gate.pending)}
 					}
 				}
@@ -324,22 +325,24 @@ func (b *bench) others(person string) (all []string) {
 // has a token on the network, and the other way round. On this machine it is one
 // person, in every client.
 func TestUnnamedToken(t *testing.T) {
-	at := func(o Origin) Request { return with(openCall(), func(r *Request) { r.Caller.Origin = o }) }
+	at := func(o call.Origin) call.Request {
+		return with(openCall(), func(r *call.Request) { r.Caller.Origin = o })
+	}
 	for _, c := range []struct {
-		given, used Origin
+		given, used call.Origin
 		want        string
 	}{
-		{OriginClient, OriginNetwork, asks},
-		{OriginMachine, OriginNetwork, asks},
-		{OriginNetwork, OriginClient, asks},
-		{OriginNetwork, OriginMachine, asks},
-		{OriginNetwork, OriginNetwork, allows},
-		{OriginClient, OriginMachine, allows},
-		{OriginMachine, OriginClient, allows},
+		{call.OriginClient, call.OriginNetwork, asks},
+		{call.OriginMachine, call.OriginNetwork, asks},
+		{call.OriginNetwork, call.OriginClient, asks},
+		{call.OriginNetwork, call.OriginMachine, asks},
+		{call.OriginNetwork, call.OriginNetwork, allows},
+		{call.OriginClient, call.OriginMachine, allows},
+		{call.OriginMachine, call.OriginClient, allows},
 	} {
 		b := newBench(t, remembers)
-		b.approve(at(c.given), Always)
-		another := with(at(c.used), func(r *Request) { r.Caller.Chat = "http-2" })
+		b.approve(at(c.given), queue.Always)
+		another := with(at(c.used), func(r *call.Request) { r.Caller.Chat = "http-2" })
 		if got := b.outcome(another); got != c.want {
 			t.Errorf("given from %d, used from %d: %s, want %s", c.given, c.used, got, c.want)
 		}
@@ -356,9 +359,11 @@ func TestUnnamedToken(t *testing.T) {
 	}
 	// A name is one, wherever it is used.
 	b := newBench(t, remembers)
-	named := func(o Origin) Request { return with(at(o), func(r *Request) { r.Caller.Person = "ada" }) }
-	b.approve(named(OriginNetwork), Always)
-	if got := b.outcome(named(OriginMachine)); got != allows {
+	named := func(o call.Origin) call.Request {
+		return with(at(o), func(r *call.Request) { r.Caller.Person = "ada" })
+	}
+	b.approve(named(call.OriginNetwork), queue.Always)
+	if got := b.outcome(named(call.OriginMachine)); got != allows {
 		t.Errorf("a named person, elsewhere: %s, want %s", got, allows)
 	}
 }
@@ -367,20 +372,20 @@ func TestUnnamedToken(t *testing.T) {
 // before the call came again allows that call neither.
 func TestRevokedBeforeTheCall(t *testing.T) {
 	for name, c := range map[string]struct {
-		decision Decision
+		decision queue.Decision
 		option   func(*Options)
-		req      Request
+		req      call.Request
 		end      func(*testing.T, *bench, *memory)
 		want     string
 	}{
-		"always, revoked":     {Always, nil, toolRun(), revoke, asks},
-		"first run, revoked":  {Once, func(o *Options) { o.Policy = PolicyFirstRun }, with(toolRun(), func(r *Request) { r.Run.ReadOnly = true }), revoke, asks},
-		"always, void":        {Always, nil, toolRun(), voidAll, asks},
-		"always, refused":     {Always, nil, toolRun(), func(_ *testing.T, _ *bench, m *memory) { m.err = errDisk }, "cannot be trusted"},
-		"always, still there": {Always, nil, toolRun(), nil, allows},
-		"for the chat":        {Chat, nil, toolRun(), revoke, allows},
-		"once":                {Once, nil, toolRun(), revoke, allows},
-		"for the chat, taken back": {Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
+		"always, revoked":     {queue.Always, nil, toolRun(), revoke, asks},
+		"first run, revoked":  {queue.Once, func(o *Options) { o.Policy = PolicyFirstRun }, with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true }), revoke, asks},
+		"always, void":        {queue.Always, nil, toolRun(), voidAll, asks},
+		"always, refused":     {queue.Always, nil, toolRun(), func(_ *testing.T, _ *bench, m *memory) { m.err = errDisk }, "cannot be trusted"},
+		"always, still there": {queue.Always, nil, toolRun(), nil, allows},
+		"for the chat":        {queue.Chat, nil, toolRun(), revoke, allows},
+		"once":                {queue.Once, nil, toolRun(), revoke, allows},
+		"for the chat, taken back": {queue.Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
 			if err := b.ungrant(b.inChat("stdio-1")[0].Digest, "stdio-1"); err != nil {
 				t.Fatal(err)
 			}
@@ -412,7 +417,7 @@ func revoke(t *testing.T, _ *bench, m *memory) {
 
 func voidAll(t *testing.T, b *bench, m *memory) {
 	// Another call finds the pack changed, and then it is as it was.
-	b.outcome(with(toolRun(), func(r *Request) { r.Pack.Digest = "sha256:ff" }))
+	b.outcome(with(toolRun(), func(r *call.Request) { r.Pack.Digest = "sha256:ff" }))
 	if m.grants[0].Void == nil {
 		t.Fatal("the grant is not void")
 	}
@@ -422,7 +427,7 @@ func voidAll(t *testing.T, b *bench, m *memory) {
 // is the client's fault, and told apart from what changed meanwhile.
 func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		req     func(Request) Request
+		req     func(call.Request) call.Request
 		answer  func(*bench, *Question) *Answer
 		invalid bool
 	}{
@@ -432,17 +437,17 @@ func TestInvalidAnswers(t *testing.T) {
 		"expired":           {nil, func(b *bench, q *Question) *Answer { b.pass(time.Hour); return accept(q.State, "once") }, true},
 		"of an ended chat":  {nil, func(b *bench, q *Question) *Answer { b.EndChat("stdio-1"); return accept(q.State, "once") }, true},
 		"of another server": {nil, func(b *bench, _ *Question) *Answer { return accept(newBench(b.t).ask(openCall()).State, "once") }, true},
-		"another chat":      {func(r Request) Request { r.Caller.Chat = "2"; return r }, nil, true},
-		"another person":    {func(r Request) Request { r.Caller.Person = "grace"; return r }, nil, true},
-		"another method":    {func(r Request) Request { r.Method = "resources/read"; return r }, nil, true},
-		"other arguments": {func(r Request) Request {
-			r.Arguments = ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
+		"another chat":      {func(r call.Request) call.Request { r.Caller.Chat = "2"; return r }, nil, true},
+		"another person":    {func(r call.Request) call.Request { r.Caller.Person = "grace"; return r }, nil, true},
+		"another method":    {func(r call.Request) call.Request { r.Method = "resources/read"; return r }, nil, true},
+		"other arguments": {func(r call.Request) call.Request {
+			r.Arguments = call.ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
 			return r
 		}, nil, true},
-		"another kind":       {func(Request) Request { return readCall() }, nil, true},
-		"a prompt":           {func(r Request) Request { r.Caller.Act = true; return r }, nil, true},
-		"the pack changed":   {func(r Request) Request { r.Pack.Digest = "sha256:ff"; return r }, nil, false},
-		"it is less trusted": {func(r Request) Request { r.Pack.Trust = TrustUntrusted; return r }, nil, false},
+		"another kind":       {func(call.Request) call.Request { return readCall() }, nil, true},
+		"a prompt":           {func(r call.Request) call.Request { r.Caller.Act = true; return r }, nil, true},
+		"the pack changed":   {func(r call.Request) call.Request { r.Pack.Digest = "sha256:ff"; return r }, nil, false},
+		"it is less trusted": {func(r call.Request) call.Request { r.Pack.Trust = call.TrustUntrusted; return r }, nil, false},
 		"a no":               {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "deny") }, false},
 		"nonsense":           {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "perhaps") }, false},
 	} {
@@ -466,7 +471,7 @@ func TestInvalidAnswers(t *testing.T) {
 	}
 	b := newBench(t)
 	for state, invalid := range map[string]bool{"": false, "x.y": true, b.ask(openCall()).State: false} {
-		e, ok := errors.AsType[*DeniedError](b.Refuse(Request{Caller: openCall().Caller, Method: "m"}, accept(state, "once"), "it is gone"))
+		e, ok := errors.AsType[*DeniedError](b.Refuse(call.Request{Caller: openCall().Caller, Method: "m"}, accept(state, "once"), "it is gone"))
 		if !ok || e.Invalid != invalid {
 			t.Errorf("Refuse(%.5q) = %+v, want one that is invalid: %v", state, e, invalid)
 		}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -170,7 +170,7 @@ func TestHTTPCancelQuestion(t *testing.T) {
 			leave()
 			w.pending(0)
 			<-done
-			if _, err := w.gate().Decide(p.Code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage}); err == nil {
+			if _, err := w.gate().Decide(p.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}); err == nil {
 				t.Error("a call whose client went away can still be allowed")
 			}
 			w.awaitLog("decision")
@@ -217,7 +217,7 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 			reply, _ := c.try(t.Context(), "tools/call", map[string]any{"name": "capability_packs_open_docs", "arguments": args})
 			done <- reply
 		}()
-		w.decide(w.pending(1)[0].Code, gate.Once)
+		w.decide(w.pending(1)[0].Code, queue.Once)
 		if got := code(t, <-done); got != "" {
 			t.Errorf("the call ends with %q, want it allowed", got)
 		}
@@ -226,7 +226,7 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 			t.Errorf("error = %v, want the code in it", e)
 		}
 		// Another person's call is another one, and cannot use the answer.
-		w.decide(w.pending(1)[0].Code, gate.Once)
+		w.decide(w.pending(1)[0].Code, queue.Once)
 		other := s.newer(tokenGrace, nil)
 		if e := other.fails("approval_pending", "capability_packs_open_docs", args); e["approval_code"] == "" {
 			t.Errorf("error = %v", e)
@@ -294,7 +294,7 @@ func TestHTTPProgress(t *testing.T) {
 				}
 			}
 			if !let {
-				w.decide(w.pending(1)[0].Code, gate.Once)
+				w.decide(w.pending(1)[0].Code, queue.Once)
 				let = true
 			}
 		}
@@ -337,7 +337,7 @@ func TestHTTPKeepAlive(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != ": \n\n" {
 		t.Errorf("the stream begins with %q, %v, want a comment", first, err)
 	}
-	w.decide(w.pending(1)[0].Code, gate.Once)
+	w.decide(w.pending(1)[0].Code, queue.Once)
 	if rest, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(rest), "# Triage") {
 		t.Errorf("the stream ends with %q, %v, want the reply", rest, err)
 	}

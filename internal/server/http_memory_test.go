@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
@@ -101,7 +101,7 @@ func TestSSEBounds(t *testing.T) {
 	if inFlight, held, _ := ada.counted(); inFlight != 1 || held == 0 {
 		t.Errorf("%d requests with %d bytes are under way, want one", inFlight, held)
 	}
-	w.decide(code, gate.Once)
+	w.decide(code, queue.Once)
 	o.reply()
 	s.until("it counts no longer", func() bool {
 		inFlight, held, _ := ada.counted()
