@@ -97,18 +97,15 @@ func forWorker(r *http.Request) bool {
 
 // decide passes a decision on and says what became of it.
 func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
-	v := queue.Verdict{Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone}
-	switch in.Decision {
-	case queue.Deny.String():
-		v.Decision = queue.Deny
-	case string(queue.Once), string(queue.Chat), string(queue.Always):
-		v.Decision = queue.Decision(in.Decision)
-	default:
-		// Not even a denial: whoever sent it meant something else.
+	decision, ok := queue.ParseDecision(in.Decision)
+	if !ok {
+		// Not even a denial: the sender meant something else.
 		fail(w, http.StatusBadRequest, problemInvalid, "the decision is none of once, chat, always and deny")
 		return
 	}
-	p, err := d.o.Calls.Decide(in.Code, v)
+	p, err := d.o.Calls.Decide(in.Code, queue.Verdict{
+		Decision: decision, Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone,
+	})
 	if code, ok := errors.AsType[*queue.CodeError](err); ok {
 		fail(w, codeStatus(code.Problem), string(code.Problem), safetext.Line(code.Error()))
 		return
