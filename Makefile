@@ -100,7 +100,7 @@ soak-approvals:
 
 # A hundred clients over HTTP for a minute, with approvals; nothing of them may be left.
 soak-http:
-	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server
+	HTTP_SOAK=60s go test -count=1 -timeout 10m -run '^TestHTTPLoad$$' -v ./internal/server/httpd
 
 # What happens to folders of packs, by events and by polling, 20 times each.
 soak-watch:

@@ -42,7 +42,7 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/safetext", "internal/sandbox/changes", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
@@ -53,6 +53,9 @@ func theMap() []row {
 		// The wire knows no tool and no pack: of gate/call and sandbox it has one name each,
 		// where a client is and why a call ends.
 		{dir: "internal/server/wire", may: []string{"internal/gate/call", "internal/sandbox"}, mcp: true},
+		// HTTP knows a host, and not the server.
+		{dir: "internal/server/httpd", may: []string{"internal/gate/call", "internal/safetext", "internal/server/wire"}, mcp: true},
+		{dir: "internal/server/servertest", may: []string{"internal/sandbox", "internal/sandbox/changes"}, free: true},
 		{dir: "internal/server", may: []string{"internal/gate", "internal/gate/queue", "internal/packs", "internal/redact", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/sandbox/changes", "internal/safetext", "internal/server/wire", "internal/spans"}, mcp: true},
 		{dir: "internal/approvals", may: []string{"internal/gate/queue", "internal/safetext"}},
 		{dir: "internal/gate/call", may: []string{"internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program", "internal/strictjson"}},

@@ -16,7 +16,10 @@ import (
 type reporter struct {
 	logger *slog.Logger
 	attach []string // ids that --attach names
-	said   map[trouble]bool
+	// withoutTool says which attached packs get no tool of their own; nil if nobody
+	// expects one.
+	withoutTool func(*packs.Catalog) (message, hint string)
+	said        map[trouble]bool
 }
 
 // trouble is one thing that is wrong.
@@ -38,6 +41,11 @@ func (r *reporter) report(c *packs.Catalog) {
 	for _, id := range r.attach {
 		if t, ok := notAttached(id, all); ok {
 			now[t] = true
+		}
+	}
+	if r.withoutTool != nil {
+		if message, hint := r.withoutTool(c); message != "" {
+			now[trouble{what: message, hint: hint}] = true
 		}
 	}
 	// In an order that does not change from one server to the next.

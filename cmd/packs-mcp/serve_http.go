@@ -13,12 +13,12 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/config"
-	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 )
 
 // serveHTTP serves over HTTP until ctx is done. Standard input and output are
 // not used.
-func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service, who []server.Credential, made string) error {
+func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service, who []httpd.Credential, made string) error {
 	addr, err := net.ResolveTCPAddr("tcp", cfg.HTTP.Addr)
 	if err != nil {
 		return fmt.Errorf("finding the address %q: %w", cfg.HTTP.Addr, err)
@@ -32,7 +32,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	h, err := server.NewHTTP(s.server, server.HTTPOptions{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer})
+	h, err := httpd.New(s.server, httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func tellOfProject(cfg *config.Config, logger *slog.Logger) {
 	}
 }
 
-func tokensOf(who []server.Credential) []string {
+func tokensOf(who []httpd.Credential) []string {
 	all := make([]string, len(who))
 	for i, c := range who {
 		all[i] = c.Token

@@ -23,6 +23,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
 
@@ -47,7 +48,7 @@ type service struct {
 // start wires a service together. Whoever calls it closes it. With here, the
 // person who is asked sits in front of this program: there is no other channel,
 // and no answer is kept for later.
-func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []server.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
+func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
 	// A client waits for its first answer: what takes longest goes side by side.
 	files := cli.ToolFiles(cfg)
@@ -73,7 +74,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			err = errors.Join(err, s.log.Close())
 		}
 	}()
-	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach}
+	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach, withoutTool: func(c *packs.Catalog) (message, hint string) {
+		return cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, c))
+	}}
 	s.reporter.report(s.library.Catalog(ctx))
 	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {
@@ -225,7 +228,7 @@ func (s *service) close() error {
 }
 
 // people is how many persons the server asks.
-func people(cfg *config.Config, who []server.Credential) int {
+func people(cfg *config.Config, who []httpd.Credential) int {
 	if cfg.HTTP.Addr == "" {
 		return 1 // the user of the client
 	}

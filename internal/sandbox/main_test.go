@@ -192,7 +192,17 @@ func allow(limits Limits, c Command) Policy {
 
 func run(t *testing.T, limits Limits, c Command) *Result {
 	t.Helper()
-	r := New(Options{Skip: skipped(), Grace: 500 * time.Millisecond, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
+	return runIn(t, 500*time.Millisecond, limits, c)
+}
+
+// patience is the grace of a program of which is to be seen that it ends on SIGTERM,
+// however long that takes on a busy machine.
+const patience = 20 * time.Second
+
+// runIn is run with a grace.
+func runIn(t *testing.T, grace time.Duration, limits Limits, c Command) *Result {
+	t.Helper()
+	r := New(Options{Skip: skipped(), Grace: grace, Drain: 50 * time.Millisecond, TempDir: t.TempDir()})
 	res, err := r.Run(t.Context(), allow(limits, c), c)
 	if err != nil {
 		t.Fatalf("Run(%q) = %v, want a result", c.Args, err)

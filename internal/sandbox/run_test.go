@@ -328,7 +328,7 @@ func TestRunOutputAtTheLimit(t *testing.T) {
 }
 
 func TestRunTimeout(t *testing.T) {
-	res := run(t, Limits{Timeout: 50 * time.Millisecond}, behave(t, "sleep"))
+	res := runIn(t, patience, Limits{Timeout: 50 * time.Millisecond}, behave(t, "sleep"))
 	if res.Cause != CauseTimeout || res.Duration < 50*time.Millisecond {
 		t.Errorf("Cause, Duration = %q, %v", res.Cause, res.Duration)
 	}

@@ -63,7 +63,11 @@ func TestRunKills(t *testing.T) { // PK-12, PK-14
 	}
 	for _, tt := range tests {
 		t.Run(tt.mode, func(t *testing.T) {
-			res := run(t, tt.limits, behave(t, tt.mode, tt.args...))
+			grace := patience
+			if tt.signal == "SIGKILL" { // for who does not heed SIGTERM
+				grace = 500 * time.Millisecond
+			}
+			res := runIn(t, grace, tt.limits, behave(t, tt.mode, tt.args...))
 			if res.Cause != tt.cause || res.ExitCode != tt.code || res.Signal != tt.signal {
 				t.Errorf("Run = %q, %d, %q, want %q, %d, %q", res.Cause, res.ExitCode, res.Signal, tt.cause, tt.code, tt.signal)
 			}

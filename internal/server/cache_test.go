@@ -28,9 +28,9 @@ ls "$PACKS_CACHE"
 	s := newSite(t, w)
 	build := func(token string) string {
 		t.Helper()
-		c := s.older(token, decide("once"))
-		c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "p"})
-		out := c.ok("capability_packs_call_tool", map[string]any{"pack_id": "p", "tool": "build", "arguments": map[string]any{}})
+		c := s.Older(token, decide("once"))
+		c.OK("capability_packs_enable_tools", map[string]any{"pack_id": "p"})
+		out := c.OK("capability_packs_call_tool", map[string]any{"pack_id": "p", "tool": "build", "arguments": map[string]any{}})
 		text, _ := out["stdout"].(string)
 		return strings.TrimSpace(text)
 	}

@@ -89,6 +89,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	if tool == nil {
 		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
 	}
+	if m := req.Params.Meta; m != nil {
+		if skill, ok := m.AdditionalFields[skillKey].(skillCall); ok {
+			tool = openSkillTool(skill)
+		}
+	}
 	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
 		s.refusedEarly(ctx, tool.name, req.Params.RawArguments, err)

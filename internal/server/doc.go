@@ -1,12 +1,12 @@
 // Package server is the bridge between packs and MCP clients: the six base
 // tools, the tools of enabled packs, prompts, resources, the Skills extension,
 // and the instructions a model reads. A [Server] is the host of the transports:
-// package wire brings messages over standard input and output, and [HTTP] over
+// package wire brings messages over standard input and output, and package httpd over
 // Streamable HTTP and HTTP+SSE, each in every era of the protocol that it has.
-// HTTP knows the rest of this package only as a [Host].
 //
 // It does not decide whether a call may happen, which is package gate's, and it does
-// not read frames, keep sessions or bound what clients send, which is package wire's.
+// not read frames, keep sessions, bound what clients send or ask who they are, which
+// is the transports'.
 //
 // Every tool call takes one road, [Server.call]: the arguments are decoded, the
 // tool prepares a request made of facts, the gate decides, a person is asked in

@@ -2,30 +2,66 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
+
+// What the tests of package httpd need too.
+const (
+	triage = servertest.Triage
+	hold   = servertest.Hold
+)
+
+var (
+	alive     = servertest.Alive
+	decide    = servertest.Decide
+	needShell = servertest.NeedShell
+	newRunner = servertest.NewRunner
+	objects   = servertest.Objects
+	plant     = servertest.Plant
+	result    = servertest.Result
+	says      = servertest.Says
+	texts     = servertest.Texts
+	until     = servertest.Until
+	withMeta  = servertest.WithMeta
+)
+
+// The credentials of a site.
+const (
+	tokenAda   = "token-of-ada-0123456789"
+	tokenGrace = "token-of-grace-0123456789"
+)
+
+// newSite serves a world over HTTP, for Ada and Grace.
+func newSite(t *testing.T, w *world, change ...func(*httpd.Options)) *servertest.Site {
+	t.Helper()
+	o := httpd.Options{Credentials: []httpd.Credential{{Token: tokenAda, Person: "ada"}, {Token: tokenGrace, Person: "grace"}}}
+	for _, f := range change {
+		f(&o)
+	}
+	h, err := httpd.New(w.srv, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servertest.Serve(t, h)
+}
 
 // A world is a server with packs, a real gate, a real runner and a real audit
 // log, and one client on a pipe that speaks raw JSON.
@@ -33,7 +69,7 @@ type world struct {
 	t      *testing.T
 	root   string // of the packs
 	audit  string // the log's path
-	log    logBuffer
+	log    servertest.LogBuffer
 	lib    *packs.Library
 	store  *attach.Store // of attached packs; nil: none
 	srv    *Server
@@ -111,20 +147,6 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 // space is the folder of the workspace of the world's only chat.
 func (w *world) space() string { return w.srv.everyChat()[0].workspace }
 
-// newRunner returns a runner that has no level above this one.
-func newRunner(t *testing.T, level sandbox.Level) *sandbox.Runner {
-	t.Helper()
-	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := sandbox.Options{Grace: 100 * time.Millisecond, Changes: kept}
-	for l := level + 1; l <= sandbox.LevelFull; l++ {
-		o.Skip = append(o.Skip, l)
-	}
-	return sandbox.New(o)
-}
-
 // confined has programs run at a level, and skips the test where this machine
 // does not have it.
 func confined(t *testing.T, level sandbox.Level) option {
@@ -172,26 +194,6 @@ func (w *world) connect() {
 		}
 	}()
 	t.Cleanup(w.close)
-}
-
-// plant writes the files of a txtar tree. A name that ends in "*" is made
-// executable.
-func plant(t *testing.T, root, tree string) {
-	t.Helper()
-	for _, f := range txtar.Parse([]byte(tree)).Files {
-		name, exec := strings.CutSuffix(f.Name, "*")
-		mode := os.FileMode(0o644)
-		if exec {
-			mode = 0o755
-		}
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, f.Data, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // close ends the input and waits for the server. It may be called again.
@@ -300,22 +302,6 @@ func (w *world) tool(name string, args map[string]any) (content map[string]any, 
 	return content, isError
 }
 
-func result(t *testing.T, reply map[string]any) map[string]any {
-	t.Helper()
-	r, ok := reply["result"].(map[string]any)
-	if !ok {
-		t.Fatalf("the reply has no result: %v", reply)
-	}
-	return r
-}
-
-// decide is a user who always chooses the same.
-func decide(d string) func(string, map[string]any) map[string]any {
-	return func(string, map[string]any) map[string]any {
-		return map[string]any{"action": "accept", "content": map[string]any{"decision": d}}
-	}
-}
-
 // ok fails the test unless the call of a tool succeeded.
 func (w *world) ok(name string, args map[string]any) map[string]any {
 	w.t.Helper()
@@ -386,74 +372,8 @@ func (w *world) modern(method string, params map[string]any) map[string]any {
 	return w.receive()
 }
 
-// withMeta adds what a request of 2026-07-28 says about its client.
-func withMeta(params map[string]any, elicits bool) map[string]any {
-	caps := map[string]any{}
-	if elicits {
-		caps["elicitation"] = map[string]any{"form": map[string]any{}}
-	}
-	out := maps.Clone(params)
-	if out == nil {
-		out = make(map[string]any)
-	}
-	meta := map[string]any{
-		"io.modelcontextprotocol/protocolVersion":    "2026-07-28",
-		"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "modern", "version": "2"},
-		"io.modelcontextprotocol/clientCapabilities": caps,
-	}
-	if more, ok := out["_meta"].(map[string]any); ok {
-		maps.Copy(meta, more)
-	}
-	out["_meta"] = meta
-	return out
-}
-
-// texts are the strings of a list of JSON.
-func texts(v any) []string {
-	list, _ := v.([]any)
-	out := make([]string, 0, len(list))
-	for _, item := range list {
-		s, _ := item.(string)
-		out = append(out, s)
-	}
-	return out
-}
-
-// objects are the objects of a list of JSON.
-func objects(v any) []map[string]any {
-	list, _ := v.([]any)
-	out := make([]map[string]any, 0, len(list))
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		out = append(out, m)
-	}
-	return out
-}
-
 // limited is a server under these limits.
 func limited(l Limits) option { return func(s *setup) { s.server.Limits = l } }
-
-const triage = `
--- triage/SKILL.md --
----
-name: triage
-description: Triage incidents.
-tags: [ops]
----
-# Triage
-
-Read docs/steps.md.
--- triage/docs/steps.md --
-Step one.
--- triage/tools.json --
-{"tools": [{"name": "greet", "description": "Say hello.",
-  "inputSchema": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"], "additionalProperties": false},
-  "command": {"program": "./scripts/greet.sh", "args": ["{{who}}"]}}]}
--- triage/scripts/greet.sh* --
-#!/bin/sh
-echo "hello $1"
-echo made > made.txt
-`
 
 // listed returns the names of tools/list, in order.
 func (w *world) listed() []string {
@@ -463,37 +383,4 @@ func (w *world) listed() []string {
 		names = append(names, tool["name"].(string))
 	}
 	return names
-}
-
-// needShell skips a test whose packs have POSIX scripts.
-func needShell(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("/bin/sh: not on this system, and the test's packs are POSIX scripts")
-	}
-}
-
-// logBuffer is what the server logged. Safe for concurrent use.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// says reports whether a question has some words. Where its lines break, and
-// how it is indented, does not matter.
-func says(question, words string) bool {
-	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	return strings.Contains(squeeze(question), squeeze(words))
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// This is what the transports need of a server.
-var _ Host = (*Server)(nil)
+// This is what the transports need of a server. That over HTTP has methods of its own,
+// which are below.
+var _ wire.Host = (*Server)(nil)
 
 // Open begins a chat of a client.
 func (s *Server) Open(of wire.Client) (wire.Chat, error) {

@@ -15,6 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // Conversations over HTTP with status and headers, in testdata/wire/http. Each
@@ -31,7 +34,7 @@ func TestWireHeaders(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			w := worldOf(t, file)
 			h := &httpTalk{
-				t: t, site: newSite(t, w, func(o *HTTPOptions) { o.Credentials = []Credential{{Token: tokenAda}} }),
+				t: t, site: newSite(t, w, func(o *httpd.Options) { o.Credentials = []httpd.Credential{{Token: tokenAda}} }),
 				under: make(map[string]*httpExchange), known: map[string]string{"TOKEN": tokenAda},
 			}
 			talk := readTalk(t, file)
@@ -79,7 +82,7 @@ func TestWireHeaders(t *testing.T) {
 // A httpTalk is a conversation over HTTP.
 type httpTalk struct {
 	t     *testing.T
-	site  *site
+	site  *servertest.Site
 	under map[string]*httpExchange // :: name → exchange
 	known map[string]string        // :: what stands in the conversation → what it stands for
 }
@@ -105,7 +108,7 @@ func (h *httpTalk) ask(name, text string) {
 	method, path, _ := strings.Cut(lines[0], " ")
 	ctx, leave := context.WithCancel(context.Background())
 	h.t.Cleanup(leave)
-	r, err := http.NewRequestWithContext(ctx, method, h.site.srv.URL+path, strings.NewReader(strings.TrimSpace(body)))
+	r, err := http.NewRequestWithContext(ctx, method, h.site.Server.URL+path, strings.NewReader(strings.TrimSpace(body)))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -120,7 +123,7 @@ func (h *httpTalk) ask(name, text string) {
 	h.under[name] = x
 	go func() {
 		defer close(x.lines)
-		resp, err := (&http.Client{Transport: h.site.tr}).Do(r)
+		resp, err := (&http.Client{Transport: h.site.Transport}).Do(r)
 		if err != nil {
 			if ctx.Err() == nil {
 				h.t.Errorf("%s: %v", name, err)
@@ -137,7 +140,7 @@ func (h *httpTalk) ask(name, text string) {
 		}
 		x.head <- b.String()
 		if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-			_ = events(resp.Body, func(event, data string) bool {
+			_ = servertest.Events(resp.Body, func(event, data string) bool {
 				if event != "message" {
 					data = event + ": " + data
 				}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // One chat's files, prompts and subscriptions are nothing to another, in either
@@ -18,15 +20,17 @@ func TestHTTPResources(t *testing.T) {
 	w.srv.every = 5 * time.Millisecond
 	s := newSite(t, w)
 	for _, modern := range []bool{false, true} {
-		of := s.older
+		of := s.Older
 		if modern {
-			of = s.newer
+			of = s.Newer
 		}
 		ada, grace := of(tokenAda, decide("chat")), of(tokenGrace, decide("deny"))
-		ada.ok("capability_packs_enable_tools", map[string]any{"pack_id": "triage"})
-		ran := ada.ok("triage__greet", map[string]any{"who": "Ada"})
+		ada.OK("capability_packs_enable_tools", map[string]any{"pack_id": "triage"})
+		ran := ada.OK("triage__greet", map[string]any{"who": "Ada"})
 		made := fmt.Sprintf("workspace://%v/made.txt", ran["workspace"])
-		read := func(c *web, uri string) map[string]any { return c.ask("resources/read", map[string]any{"uri": uri}) }
+		read := func(c *servertest.Client, uri string) map[string]any {
+			return c.Ask("resources/read", map[string]any{"uri": uri})
+		}
 		if got := contentsOf(t, read(ada, made)); got["text"] != "made\n" {
 			t.Errorf("modern %v: her own file = %v", modern, got)
 		}
@@ -42,22 +46,22 @@ func TestHTTPResources(t *testing.T) {
 			t.Errorf("modern %v: what grace denies = %v, want a denial", modern, e)
 		}
 
-		var hers, other *listening
+		var hers, other *servertest.Stream
 		if modern {
-			listen := func(c *web, uris ...string) *listening {
-				l := c.open("POST", "/mcp", map[string]any{"id": "s", "method": "subscriptions/listen", "params": withMeta(map[string]any{
+			listen := func(c *servertest.Client, uris ...string) *servertest.Stream {
+				l := c.Open("POST", "/mcp", map[string]any{"id": "s", "method": "subscriptions/listen", "params": withMeta(map[string]any{
 					"notifications": map[string]any{"resourceSubscriptions": uris, "promptsListChanged": true},
 				}, false)})
-				l.next()
+				l.Next()
 				return l
 			}
 			hers, other = listen(ada, made), listen(grace, made)
 		} else {
-			result(t, ada.ask("resources/subscribe", map[string]any{"uri": made}))
-			if reply := grace.ask("resources/subscribe", map[string]any{"uri": made}); reply["error"] == nil {
+			result(t, ada.Ask("resources/subscribe", map[string]any{"uri": made}))
+			if reply := grace.Ask("resources/subscribe", map[string]any{"uri": made}); reply["error"] == nil {
 				t.Errorf("grace subscribed to ada's file: %v", reply)
 			}
-			hers, other = ada.open("GET", "/mcp", nil), grace.open("GET", "/mcp", nil)
+			hers, other = ada.Open("GET", "/mcp", nil), grace.Open("GET", "/mcp", nil)
 		}
 		for _, c := range w.srv.everyChat() {
 			if c.handle == ran["workspace"] {
@@ -71,24 +75,24 @@ func TestHTTPResources(t *testing.T) {
 				}
 			}
 		}
-		if m := hers.next(); m["method"] != "notifications/resources/updated" || m["params"].(map[string]any)["uri"] != made {
+		if m := hers.Next(); m["method"] != "notifications/resources/updated" || m["params"].(map[string]any)["uri"] != made {
 			t.Errorf("modern %v: %v came, want that the file was updated", modern, m)
 		}
 		// A prompt changes the lists of its own chat.
-		message(t, ada.ask("prompts/get", map[string]any{"name": "detach", "arguments": map[string]any{"pack_id": "triage"}}))
+		message(t, ada.Ask("prompts/get", map[string]any{"name": "detach", "arguments": map[string]any{"pack_id": "triage"}}))
 		var heard []string
 		for range map[bool]int{false: 3, true: 1}[modern] {
-			heard = append(heard, hers.next()["method"].(string))
+			heard = append(heard, hers.Next()["method"].(string))
 		}
 		if want := map[bool][]string{false: everyList, true: {promptsChanged}}[modern]; !slices.Equal(heard, want) {
 			t.Errorf("modern %v: %q came, want %q", modern, heard, want)
 		}
-		if names := field(objects(result(t, grace.ask("prompts/list", nil))["prompts"]), "name"); !slices.Contains(names, "triage") {
+		if names := field(objects(result(t, grace.Ask("prompts/list", nil))["prompts"]), "name"); !slices.Contains(names, "triage") {
 			t.Errorf("modern %v: the other chat has the prompts %q", modern, names)
 		}
-		hers.stop()
-		other.stop()
-		for m := range other.lines {
+		hers.Stop()
+		other.Stop()
+		for m := range other.Lines {
 			t.Errorf("modern %v: the other chat heard %v", modern, m)
 		}
 	}

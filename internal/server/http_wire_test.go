@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -21,7 +23,7 @@ func TestWireHTTP(t *testing.T) {
 	}
 	for name, over := range map[string]struct {
 		files []string
-		of    func(*testing.T, *site) *talker
+		of    func(*testing.T, *servertest.Site) *talker
 	}{
 		// Over /mcp each era has a chat of its own, and nothing is refused by its order.
 		"streamable": {[]string{
@@ -38,7 +40,7 @@ func TestWireHTTP(t *testing.T) {
 				file := filepath.Join("testdata", "wire", file+".txtar")
 				// The conversations are about the protocol: prompts do what they do there.
 				w := worldOf(t, file, func(s *setup) { s.gate.Prompts = gate.PromptsAllow })
-				s := newSite(t, w, func(o *HTTPOptions) { o.Credentials = []Credential{{Token: tokenAda}} })
+				s := newSite(t, w, func(o *httpd.Options) { o.Credentials = []httpd.Credential{{Token: tokenAda}} })
 				talker := over.of(t, s)
 				talker.w = w
 				converse(t, file, talker)
@@ -48,12 +50,12 @@ func TestWireHTTP(t *testing.T) {
 }
 
 // overSSE says each line on a connection of HTTP+SSE.
-func overSSE(t *testing.T, s *site) *talker {
-	o := s.old(tokenAda)
+func overSSE(t *testing.T, s *servertest.Site) *talker {
+	o := s.SSE(tokenAda)
 	return &talker{
-		lines: o.stream.lines, end: s.http.Close,
+		lines: o.Stream.Lines, end: s.Close,
 		say: func(line string) {
-			if code, _, text := o.status(o.request(t.Context(), "POST", o.path, []byte(line))); code != 202 {
+			if code, _, text := o.Status(o.Request(t.Context(), "POST", o.Path, []byte(line))); code != 202 {
 				t.Errorf("%s = %d %s, want 202", line, code, text)
 			}
 		},
@@ -61,14 +63,14 @@ func overSSE(t *testing.T, s *site) *talker {
 }
 
 // streamable posts each line, and hears what comes on all the streams.
-func streamable(t *testing.T, s *site) *talker {
-	c := s.client(tokenAda)
+func streamable(t *testing.T, s *servertest.Site) *talker {
+	c := s.Client(tokenAda)
 	lines := make(chan map[string]any, 64)
 	var under sync.WaitGroup
 	open := make(map[string]context.CancelFunc) // :: id of a request of the newer era → what closes its stream
 	post := func(ctx context.Context, line string, modern bool) {
-		at := c.at(modern)
-		resp, err := (&http.Client{Transport: s.tr}).Do(at.request(ctx, "POST", "/mcp", []byte(line)))
+		at := inEra(c, modern)
+		resp, err := (&http.Client{Transport: s.Transport}).Do(at.Request(ctx, "POST", "/mcp", []byte(line)))
 		if err != nil {
 			if ctx.Err() == nil {
 				t.Errorf("%s: %v", line, err)
@@ -77,7 +79,7 @@ func streamable(t *testing.T, s *site) *talker {
 		}
 		defer resp.Body.Close()
 		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
-			c.session = id
+			c.Session = id
 		}
 		hear := func(_, data string) bool {
 			var m map[string]any
@@ -89,7 +91,7 @@ func streamable(t *testing.T, s *site) *talker {
 		}
 		switch kind := resp.Header.Get("Content-Type"); {
 		case strings.HasPrefix(kind, "text/event-stream"):
-			if err := events(resp.Body, hear); err != nil && ctx.Err() == nil {
+			if err := servertest.Events(resp.Body, hear); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
 		case kind == "application/json":
@@ -136,7 +138,7 @@ func streamable(t *testing.T, s *site) *talker {
 	}
 }
 
-// at is the client as it is in one era.
-func (c *web) at(modern bool) *web {
-	return &web{t: c.t, site: c.site, token: c.token, session: c.session, modern: modern}
+// inEra is the client as it is in one era.
+func inEra(c *servertest.Client, modern bool) *servertest.Client {
+	return &servertest.Client{T: c.T, Site: c.Site, Token: c.Token, Session: c.Session, Modern: modern}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // A lane is a client that speaks one era of the protocol on one transport, in
@@ -23,7 +25,7 @@ type lane struct {
 	// own says that each request has an answer of its own, which is Streamable
 	// HTTP. Elsewhere there is one stream for all.
 	own bool
-	web *web // nil on stdio
+	web *servertest.Client // nil on stdio
 	// say sends a message. The function it returns waits for the status that it
 	// got; on stdio there is none, and it is 0.
 	say func(message string) (status func() int)
@@ -66,9 +68,9 @@ func (l *lane) fill(message string) string {
 	return strings.ReplaceAll(message, "$META", meta)
 }
 
-func (l *lane) overStreamable(s *site) {
-	l.web, l.own = s.client(tokenAda), true
-	l.web.modern = l.modern
+func (l *lane) overStreamable(s *servertest.Site) {
+	l.web, l.own = s.Client(tokenAda), true
+	l.web.Modern = l.modern
 	var under sync.WaitGroup
 	ctx, end := context.WithCancel(context.Background())
 	l.t.Cleanup(func() {
@@ -80,11 +82,11 @@ func (l *lane) overStreamable(s *site) {
 		one, leave := context.WithCancel(ctx)
 		l.leave = leave
 		// The headers are those of the message itself, whatever stands around it.
-		r := l.web.request(one, "POST", "/mcp", []byte(strings.Trim(message, "\xef\xbb\xbf\r\n")))
+		r := l.web.Request(one, "POST", "/mcp", []byte(strings.Trim(message, "\xef\xbb\xbf\r\n")))
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(message)), int64(len(message))
 		status := make(chan int, 1)
 		under.Go(func() {
-			resp, err := (&http.Client{Transport: s.tr}).Do(r)
+			resp, err := (&http.Client{Transport: s.Transport}).Do(r)
 			if err != nil {
 				status <- 0
 				if one.Err() == nil {
@@ -94,11 +96,11 @@ func (l *lane) overStreamable(s *site) {
 			}
 			defer resp.Body.Close()
 			if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
-				l.web.session = id
+				l.web.Session = id
 			}
 			status <- resp.StatusCode
 			if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-				if err := events(resp.Body, func(_, data string) bool { return l.hear([]byte(data)) }); err != nil && one.Err() == nil {
+				if err := servertest.Events(resp.Body, func(_, data string) bool { return l.hear([]byte(data)) }); err != nil && one.Err() == nil {
 					l.t.Errorf("%.100s: %v", message, err)
 				}
 				return
@@ -111,12 +113,12 @@ func (l *lane) overStreamable(s *site) {
 	}
 }
 
-func (l *lane) overSSE(s *site) {
-	o := s.old(tokenAda)
-	l.web, l.leave, l.heard = o.web, o.stream.stop, o.stream.lines
+func (l *lane) overSSE(s *servertest.Site) {
+	o := s.SSE(tokenAda)
+	l.web, l.leave, l.heard = o.Client, o.Stream.Stop, o.Stream.Lines
 	l.say = func(message string) func() int {
 		message = l.fill(message)
-		code, _, body := o.status(o.request(l.t.Context(), "POST", o.path, []byte(message)))
+		code, _, body := o.Status(o.Request(l.t.Context(), "POST", o.Path, []byte(message)))
 		if code != http.StatusAccepted {
 			l.hear([]byte(body))
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -33,7 +34,7 @@ func TestNotRead(t *testing.T) {
 				go func() { ended <- wire.ServeStdio(ctx, w.srv, in, out) }()
 				// All of it is taken.
 				io.WriteString(input, hello)
-				for i := range 2 * cap(wire.NewSlots().Work) {
+				for i := range 2 * maxConcurrent {
 					fmt.Fprintf(input, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", i+1)
 				}
 				synctest.Wait()
@@ -126,7 +127,7 @@ func TestEnded(t *testing.T) {
 					}
 				}
 				in, input := io.Pipe()
-				var out logBuffer
+				var out servertest.LogBuffer
 				ended := make(chan error, 1)
 				go func() { ended <- wire.ServeStdio(ctx, w.srv, in, &out) }()
 				meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"n","version":"2"},"io.modelcontextprotocol/clientCapabilities":{}}`

@@ -11,6 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // asksAll takes nobody's word that a person chose a prompt.
@@ -126,25 +128,25 @@ func TestPromptsThatWait(t *testing.T) {
 func TestPromptsOverHTTP(t *testing.T) {
 	w := newWorld(t, prompted)
 	s := newSite(t, w)
-	for name, c := range map[string]*web{"older": s.older(tokenAda, decide("once")), "newer": s.newer(tokenAda, decide("once"))} {
-		message(t, c.ask("prompts/get", map[string]any{"name": "review"}))
-		if len(c.asked) != 1 || !says(c.asked[0], "the client says that a person chose it") || !says(c.asked[0], `for "ada"`) {
-			t.Errorf("%s: asked %q, want one question about ada's prompt", name, c.asked)
+	for name, c := range map[string]*servertest.Client{"older": s.Older(tokenAda, decide("once")), "newer": s.Newer(tokenAda, decide("once"))} {
+		message(t, c.Ask("prompts/get", map[string]any{"name": "review"}))
+		if len(c.Asked) != 1 || !says(c.Asked[0], "the client says that a person chose it") || !says(c.Asked[0], `for "ada"`) {
+			t.Errorf("%s: asked %q, want one question about ada's prompt", name, c.Asked)
 		}
-		message(t, c.ask("prompts/get", map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": "review"}}))
-		message(t, c.ask("prompts/get", map[string]any{"name": "detach", "arguments": map[string]any{"pack_id": "review"}}))
-		if len(c.asked) != 2 || !says(c.asked[1], "Attach pack review?") {
-			t.Errorf("%s: asked %q, want one more, about attaching", name, c.asked)
+		message(t, c.Ask("prompts/get", map[string]any{"name": "attach", "arguments": map[string]any{"pack_id": "review"}}))
+		message(t, c.Ask("prompts/get", map[string]any{"name": "detach", "arguments": map[string]any{"pack_id": "review"}}))
+		if len(c.Asked) != 2 || !says(c.Asked[1], "Attach pack review?") {
+			t.Errorf("%s: asked %q, want one more, about attaching", name, c.Asked)
 		}
 	}
 	// A client that cannot ask gets nothing.
-	mute := s.newer(tokenGrace, nil)
-	if e, _ := mute.ask("prompts/get", map[string]any{"name": "review"})["error"].(map[string]any); e["code"] != float64(codeNotGiven) {
+	mute := s.Newer(tokenGrace, nil)
+	if e, _ := mute.Ask("prompts/get", map[string]any{"name": "review"})["error"].(map[string]any); e["code"] != float64(codeNotGiven) {
 		t.Errorf("a client that cannot ask got %v, want a denial", e)
 	}
 	// Unless its word is taken.
 	w = newWorld(t, prompted, func(s *setup) { s.gate.Prompts = gate.PromptsAllow })
-	message(t, newSite(t, w).newer(tokenGrace, nil).ask("prompts/get", map[string]any{"name": "review"}))
+	message(t, newSite(t, w).Newer(tokenGrace, nil).Ask("prompts/get", map[string]any{"name": "review"}))
 	for _, e := range w.entries() {
 		if e.Caller != "grace" || e.Channel != "prompt" || e.Reason != "the client says that a person chose it" {
 			t.Errorf("the log has %+v, want grace's client's word", e)
@@ -156,13 +158,13 @@ func TestPromptsOverHTTP(t *testing.T) {
 // has a token without a name may not, unless only this machine reaches the server.
 func TestAlwaysOfAnUnnamedToken(t *testing.T) {
 	for name, c := range map[string]struct {
-		options HTTPOptions
+		options httpd.Options
 		asked   int
 	}{
-		"on the network":                   {HTTPOptions{}, 1},
-		"on this machine":                  {HTTPOptions{Local: true}, 0},
-		"on this machine, by a local name": {HTTPOptions{Local: true, PublicURL: "http://localhost:8080"}, 0},
-		"behind a proxy":                   {HTTPOptions{Local: true, PublicURL: "https://packs.example.com"}, 1},
+		"on the network":                   {httpd.Options{}, 1},
+		"on this machine":                  {httpd.Options{Local: true}, 0},
+		"on this machine, by a local name": {httpd.Options{Local: true, PublicURL: "http://localhost:8080"}, 0},
+		"behind a proxy":                   {httpd.Options{Local: true, PublicURL: "https://packs.example.com"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, triage, func(s *setup) { s.gate.Grants = new(kept) })
@@ -170,14 +172,14 @@ func TestAlwaysOfAnUnnamedToken(t *testing.T) {
 			w.initialize()
 			open := map[string]any{"pack_id": "triage"}
 			w.ok("capability_packs_open_docs", open)
-			s := newSite(t, w, func(o *HTTPOptions) {
+			s := newSite(t, w, func(o *httpd.Options) {
 				*o = c.options
-				o.Credentials = []Credential{{Token: tokenAda}}
+				o.Credentials = []httpd.Credential{{Token: tokenAda}}
 			})
-			for _, client := range []*web{s.older(tokenAda, decide("once")), s.newer(tokenAda, decide("once"))} {
-				client.ok("capability_packs_open_docs", open)
-				if len(client.asked) != c.asked {
-					t.Errorf("modern %v: asked %d times, want %d", client.modern, len(client.asked), c.asked)
+			for _, client := range []*servertest.Client{s.Older(tokenAda, decide("once")), s.Newer(tokenAda, decide("once"))} {
+				client.OK("capability_packs_open_docs", open)
+				if len(client.Asked) != c.asked {
+					t.Errorf("modern %v: asked %d times, want %d", client.Modern, len(client.Asked), c.asked)
 				}
 			}
 		})

@@ -17,16 +17,16 @@ import (
 func TestRoomsTellThePersonApart(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
-	c := s.client(tokenAda)
-	c.answer = decide("once")
-	reply, header, err := c.exchange(t.Context(), map[string]any{"id": 1, "method": "initialize", "params": map[string]any{
+	c := s.Client(tokenAda)
+	c.Answer = decide("once")
+	reply, header, err := c.Exchange(t.Context(), map[string]any{"id": 1, "method": "initialize", "params": map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{"elicitation": map[string]any{}}, "clientInfo": map[string]any{"name": "x, for grace", "version": "1, for grace"},
 	}})
 	if err != nil || reply["error"] != nil {
 		t.Fatal(reply, err)
 	}
-	c.session = header.Get("Mcp-Session-Id")
-	c.ok("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+	c.Session = header.Get("Mcp-Session-Id")
+	c.OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
 	found := false
 	for _, r := range w.srv.Rooms(t.Context()) {
 		if r.Person == "" {
@@ -37,8 +37,8 @@ func TestRoomsTellThePersonApart(t *testing.T) {
 			t.Errorf("the room is %q's, with the client %q", r.Person, r.Client)
 		}
 	}
-	if !found || len(c.asked) != 1 || !says(c.asked[0], `for "ada", by the client's token`) || !says(c.asked[0], `a client that calls itself "x, for grace 1, for grace"`) {
-		t.Errorf("found %v, asked %q", found, c.asked)
+	if !found || len(c.Asked) != 1 || !says(c.Asked[0], `for "ada", by the client's token`) || !says(c.Asked[0], `a client that calls itself "x, for grace 1, for grace"`) {
+		t.Errorf("found %v, asked %q", found, c.Asked)
 	}
 }
 
@@ -63,13 +63,13 @@ func TestClientSaysTooMuch(t *testing.T) {
 	long := strings.Repeat("é", maxClientName-10) + ourToken + strings.Repeat("é", 50)
 	w := newWorld(t, triage, func(s *setup) { s.server.Tokens = []string{ourToken} })
 	s := newSite(t, w)
-	sse, web := s.old(tokenAda), s.client(tokenAda)
+	sse, web := s.SSE(tokenAda), s.Client(tokenAda)
 	transports := map[string]func(m map[string]any) map[string]any{
 		"stdio": func(m map[string]any) map[string]any { w.send(m); return w.receive() },
-		"sse":   func(m map[string]any) map[string]any { sse.send(m); return sse.reply() },
+		"sse":   func(m map[string]any) map[string]any { sse.Send(m); return sse.Reply() },
 		"http": func(m map[string]any) map[string]any {
-			web.modern = m["method"] != "initialize"
-			reply, _, err := web.exchange(t.Context(), m)
+			web.Modern = m["method"] != "initialize"
+			reply, _, err := web.Exchange(t.Context(), m)
 			if err != nil {
 				t.Error(err)
 			}

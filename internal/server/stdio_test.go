@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -21,7 +22,7 @@ import (
 // they were written.
 func serveAll(t *testing.T, srv *Server, input io.Reader) []string {
 	t.Helper()
-	var out logBuffer
+	var out servertest.LogBuffer
 	if err := wire.ServeStdio(t.Context(), srv, input, &out); err != nil {
 		t.Fatalf("ServeStdio = %v", err)
 	}
@@ -72,31 +73,13 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// repeat is a reader of n times the same byte.
-type repeat struct {
-	b byte
-	n int64
-}
-
-func (r *repeat) Read(p []byte) (int, error) {
-	if r.n == 0 {
-		return 0, io.EOF
-	}
-	n := int(min(int64(len(p)), r.n))
-	for i := range n {
-		p[i] = r.b
-	}
-	r.n -= int64(n)
-	return n, nil
-}
-
 // TR-04: a line of 100 MB is refused without being held, and the next request
 // is served.
 func TestLongLine(t *testing.T) {
 	w := newWorld(t, "")
 	const size = 100 << 20
 	input := io.MultiReader(
-		strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"`), &repeat{'x', size}, strings.NewReader("\"}}\n"),
+		strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"`), &servertest.Repeat{B: 'x', N: size}, strings.NewReader("\"}}\n"),
 		strings.NewReader(ping+"\n"),
 	)
 	var before, after runtime.MemStats
@@ -161,18 +144,7 @@ func TestDeepNesting(t *testing.T) {
 func startHold(t *testing.T) (w *world, call func(id any), running func() (pid string)) {
 	t.Helper()
 	needShell(t)
-	w = newWorld(t, `
--- hold/SKILL.md --
----
-name: hold
-description: Runs until it is let go.
----
--- hold/hold.sh* --
-#!/bin/sh
-echo $$ > pid.new && mv pid.new pid
-while ! [ -e go ]; do sleep 0.02; done
-echo let go
-`)
+	w = newWorld(t, hold)
 	w.answer = decide("once")
 	w.initialize()
 	call = func(id any) {
@@ -410,7 +382,7 @@ func TestManyQuestions(t *testing.T) {
 	w := newWorld(t, triage)
 	w.answer = func(string, map[string]any) map[string]any { return nil }
 	w.initialize()
-	calls := 3 * cap(wire.NewSlots().Work)
+	calls := 3 * maxConcurrent
 	for i := range calls {
 		w.send(map[string]any{"id": 1000 + i, "method": "tools/call", "params": map[string]any{
 			"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"},

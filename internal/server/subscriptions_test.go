@@ -5,24 +5,36 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 // listen opens a stream of 2026-07-28 for some resources, and returns those that
 // its acknowledgement names.
-func listen(c *web, uris ...string) (*listening, []string) {
-	c.t.Helper()
-	l := c.open("POST", "/mcp", map[string]any{"id": "s", "method": "subscriptions/listen", "params": withMeta(map[string]any{
+func listen(c *servertest.Client, uris ...string) (*servertest.Stream, []string) {
+	c.T.Helper()
+	l := c.Open("POST", "/mcp", map[string]any{"id": "s", "method": "subscriptions/listen", "params": withMeta(map[string]any{
 		"notifications": map[string]any{"resourceSubscriptions": uris, "promptsListChanged": true},
 	}, false)})
-	m := l.next()
+	m := l.Next()
 	params, _ := m["params"].(map[string]any)
 	got, _ := params["notifications"].(map[string]any)
 	return l, texts(got["resourceSubscriptions"])
+}
+
+// chatOf is the only chat of a person.
+func (w *world) chatOf(person string) *chat {
+	w.t.Helper()
+	all := slices.DeleteFunc(w.srv.everyChat(), func(c *chat) bool { return c.person != person })
+	if len(all) != 1 {
+		w.t.Fatalf("%q has %d chats, want one", person, len(all))
+	}
+	return all[0]
 }
 
 // However a client spells a file, and in however many streams, it is one file
@@ -31,7 +43,7 @@ func TestSubscriptionsAreOfFiles(t *testing.T) {
 	w := newWorld(t, triage)
 	w.srv.every = 5 * time.Millisecond
 	s := newSite(t, w)
-	c := s.newer(tokenAda, nil)
+	c := s.Newer(tokenAda, nil)
 	const plain, odd, odder = "skill://triage/docs/steps.md", "skill://triage/docs/%73teps.md", "skill://triage/docs/step%73.md"
 	first, got := listen(c, plain, odd, odder, plain)
 	if len(got) != 1 || got[0] != plain {
@@ -41,7 +53,7 @@ func TestSubscriptionsAreOfFiles(t *testing.T) {
 	if len(got) != 1 || got[0] != odder {
 		t.Errorf("the other stream has %q, want %s", got, odder)
 	}
-	ch := s.http.callers[0].chat.(*chat)
+	ch := w.chatOf("ada")
 	watched := func() int {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
@@ -54,15 +66,15 @@ func TestSubscriptionsAreOfFiles(t *testing.T) {
 	if err := os.Rename(filepath.Join(w.root, "triage/docs/next.md"), filepath.Join(w.root, "triage/docs/steps.md")); err != nil {
 		t.Fatal(err)
 	}
-	for want, l := range map[string]*listening{plain: first, odder: second} {
-		m := l.next()
+	for want, l := range map[string]*servertest.Stream{plain: first, odder: second} {
+		m := l.Next()
 		if params, _ := m["params"].(map[string]any); m["method"] != "notifications/resources/updated" || params["uri"] != want {
 			t.Errorf("the stream for %s has %v", want, m)
 		}
 	}
-	first.stop()
-	second.stop()
-	s.until("nobody looks any more", func() bool {
+	first.Stop()
+	second.Stop()
+	until(t, "nobody looks any more", func() bool {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
 		return len(ch.watched) == 0 && len(ch.subscribers) == 0 && ch.watching == nil
@@ -85,8 +97,8 @@ func TestSubscriptionsOfAChat(t *testing.T) {
 		uris = append(uris, "skill://"+name)
 	}
 	s := newSite(t, w)
-	s.tr.MaxIdleConnsPerHost = 2 * maxListens
-	c := s.newer(tokenAda, nil)
+	s.Transport.MaxIdleConnsPerHost = 2 * maxListens
+	c := s.Newer(tokenAda, nil)
 	_, a := listen(c, uris[:maxSubscriptions+1]...)
 	last, b := listen(c, uris[maxSubscriptions:]...)
 	if len(a) != maxSubscriptions || len(b) != maxWatched-maxSubscriptions {
@@ -98,22 +110,22 @@ func TestSubscriptionsOfAChat(t *testing.T) {
 	if _, got := listen(c, uris[0]); len(got) != 1 {
 		t.Errorf("one that is watched already: %q", got)
 	}
-	if _, got := listen(s.newer(tokenGrace, nil), uris[maxWatched]); len(got) != 1 {
+	if _, got := listen(s.Newer(tokenGrace, nil), uris[maxWatched]); len(got) != 1 {
 		t.Errorf("another chat: %q", got)
 	}
 	for range maxListens - 4 {
 		listen(c)
 	}
 	listened := func() bool {
-		e, _ := c.ask("subscriptions/listen", map[string]any{"notifications": map[string]any{"resourceSubscriptions": uris[:1]}})["error"].(map[string]any)
+		e, _ := c.Ask("subscriptions/listen", map[string]any{"notifications": map[string]any{"resourceSubscriptions": uris[:1]}})["error"].(map[string]any)
 		return e == nil || e["code"] != float64(wire.CodeBusy)
 	}
 	if listened() {
 		t.Errorf("there are more than %d streams", maxListens)
 	}
-	last.stop()
-	ch := s.http.callers[0].chat.(*chat)
-	s.until("a stream makes room", func() bool {
+	last.Stop()
+	ch := w.chatOf("ada")
+	until(t, "a stream makes room", func() bool {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
 		return ch.listens == maxListens-1 && len(ch.subscribers) == maxSubscriptions

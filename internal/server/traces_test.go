@@ -18,6 +18,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -351,23 +352,23 @@ func listOverHTTP(t *testing.T, kept *tracetest.InMemoryExporter, traces option,
 		if header != "" {
 			r.Header.Set("traceparent", header)
 		}
-		if status, _, text := s.client(tokenAda).status(r); status != want {
+		if status, _, text := s.Client(tokenAda).Status(r); status != want {
 			t.Fatalf("%s: tools/list is answered %d: %s", era, status, text)
 		}
 	}
 	switch era {
 	case "2025-11-25":
-		c := s.older(tokenAda, nil)
+		c := s.Older(tokenAda, nil)
 		kept.Reset()
-		send(c.request(t.Context(), "POST", "/mcp", body), http.StatusOK)
+		send(c.Request(t.Context(), "POST", "/mcp", body), http.StatusOK)
 	case "2026-07-28":
-		send(s.newer(tokenAda, nil).request(t.Context(), "POST", "/mcp", body), http.StatusOK)
+		send(s.Newer(tokenAda, nil).Request(t.Context(), "POST", "/mcp", body), http.StatusOK)
 	case "sse":
-		o := s.old(tokenAda)
-		o.initialize()
+		o := s.SSE(tokenAda)
+		o.Initialize()
 		kept.Reset()
-		send(s.client(tokenAda).request(t.Context(), "POST", o.path, body), http.StatusAccepted)
-		o.reply()
+		send(s.Client(tokenAda).Request(t.Context(), "POST", o.Path, body), http.StatusAccepted)
+		o.Reply()
 	}
 }
 
@@ -437,18 +438,18 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 // which anybody could speak for them.
 func TestSpansHaveNoPersons(t *testing.T) {
 	kept, traces := traced(true)
-	s := newSite(t, newWorld(t, triage, traces), func(o *HTTPOptions) {
-		o.Credentials = []Credential{{Token: tokenAda, Person: "Lovelace"}}
+	s := newSite(t, newWorld(t, triage, traces), func(o *httpd.Options) {
+		o.Credentials = []httpd.Credential{{Token: tokenAda, Person: "Lovelace"}}
 	})
-	s.newer(tokenAda, decide("once")).ok("capability_packs_list", nil)
-	o := s.older(tokenAda, decide("once"))
-	o.ok("capability_packs_list", nil)
+	s.Newer(tokenAda, decide("once")).OK("capability_packs_list", nil)
+	o := s.Older(tokenAda, decide("once"))
+	o.OK("capability_packs_list", nil)
 	all := kept.GetSpans()
 	if len(all) < 6 {
 		t.Errorf("%d spans, want those of two calls", len(all))
 	}
 	for _, stub := range all {
-		for _, what := range []string{"Lovelace", tokenAda, o.session} {
+		for _, what := range []string{"Lovelace", tokenAda, o.Session} {
 			if text := fmt.Sprintf("%+v", stub); strings.Contains(text, what) {
 				t.Errorf("a span has %q: %s", what, text)
 			}

@@ -4,6 +4,7 @@ import "time"
 
 // These are bounds of package wire, which the tests here reach and pass.
 const (
+	maxConcurrent    = 64
 	maxSaid          = 64 << 10
 	maxClientName    = 100
 	maxSubscriptions = 100

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
 // notes is a pack whose tool adds a line to a file, and says what is in it.
@@ -30,14 +32,14 @@ echo "$1" >> notes.txt
 cat notes.txt
 `
 
-// add adds a note in a workspace and returns its handle and what is there.
-func (c *web) add(note, workspace string) (handle, all string) {
-	c.t.Helper()
+// addNote adds a note in a workspace and returns its handle and what is there.
+func addNote(c *servertest.Client, note, workspace string) (handle, all string) {
+	c.T.Helper()
 	args := map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": note}}
 	if workspace != "" {
 		args["workspace"] = workspace
 	}
-	got := c.ok("capability_packs_call_tool", args)
+	got := c.OK("capability_packs_call_tool", args)
 	return got["workspace"].(string), got["stdout"].(string)
 }
 
@@ -47,46 +49,46 @@ func TestWorkspaceHandles(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, notes)
 	s := newSite(t, w)
-	for era, c := range map[string]*web{"modern": s.newer(tokenAda, decide("once")), "legacy": s.older(tokenAda, decide("once"))} {
-		c.ok("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
-		first, all := c.add("a", "")
+	for era, c := range map[string]*servertest.Client{"modern": s.Newer(tokenAda, decide("once")), "legacy": s.Older(tokenAda, decide("once"))} {
+		c.OK("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
+		first, all := addNote(c, "a", "")
 		if all != "a\n" {
 			t.Errorf("%s: the first workspace has %q", era, all)
 		}
-		second, all := c.add("b", "new")
+		second, all := addNote(c, "b", "new")
 		if second == first || len(second) != 32 || all != "b\n" {
 			t.Errorf("%s: a new workspace is %q with %q, want another one than %q", era, second, all, first)
 		}
 		// The same call again is about another one.
-		third, all := c.add("b", "new")
+		third, all := addNote(c, "b", "new")
 		if third == second || all != "b\n" {
 			t.Errorf("%s: a new workspace is %q with %q again", era, third, all)
 		}
 		for _, step := range []struct{ workspace, note, want string }{{"", "c", "a\nc\n"}, {first, "d", "a\nc\nd\n"}, {second, "e", "b\ne\n"}, {third, "f", "b\nf\n"}} {
-			if at, all := c.add(step.note, step.workspace); all != step.want || step.workspace != "" && at != step.workspace {
+			if at, all := addNote(c, step.note, step.workspace); all != step.want || step.workspace != "" && at != step.workspace {
 				t.Errorf("%s: in %q there is %q, want %q", era, at, all, step.want)
 			}
 		}
 		// Under its own name a tool has no room for a handle, and _meta has.
-		asked := c.ask("tools/call", map[string]any{"name": "notes__add", "arguments": map[string]any{"note": "g"}, "_meta": map[string]any{"packs-mcp/workspace": second}})
+		asked := c.Ask("tools/call", map[string]any{"name": "notes__add", "arguments": map[string]any{"note": "g"}, "_meta": map[string]any{"packs-mcp/workspace": second}})
 		if got, _ := result(t, asked)["structuredContent"].(map[string]any); got["workspace"] != second || got["stdout"] != "b\ne\ng\n" {
 			t.Errorf("%s: with a handle in _meta, a tool ran with %v", era, got)
 		}
-		c.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "args": []string{"h"}, "workspace": third})
+		c.OK("capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "args": []string{"h"}, "workspace": third})
 		for handle, want := range map[string]string{"": "a\nc\nd\n", first: "a\nc\nd\n", second: "b\ne\ng\n", third: "b\nf\nh\n"} {
-			if got := c.ok("capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "notes.txt", "workspace": handle}); got["content"] != want {
+			if got := c.OK("capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "notes.txt", "workspace": handle}); got["content"] != want {
 				t.Errorf("%s: read_file in %q = %q, want %q", era, handle, got["content"], want)
 			}
 			if handle == "" {
 				continue
 			}
 			uri := "workspace://" + handle
-			if got := contentsOf(t, c.ask("resources/read", map[string]any{"uri": uri + "/notes.txt"})); got["text"] != want {
+			if got := contentsOf(t, c.Ask("resources/read", map[string]any{"uri": uri + "/notes.txt"})); got["text"] != want {
 				t.Errorf("%s: %s/notes.txt = %v, want %q", era, uri, got, want)
 			}
 		}
 		values := func(name, value string, context map[string]any) []string {
-			r := result(t, c.ask("completion/complete", map[string]any{
+			r := result(t, c.Ask("completion/complete", map[string]any{
 				"ref": map[string]any{"type": "ref/resource", "uri": templateWorkspace}, "argument": map[string]any{"name": name, "value": value}, "context": map[string]any{"arguments": context},
 			}))
 			return texts(r["completion"].(map[string]any)["values"])
@@ -124,26 +126,26 @@ func TestWorkspaceHandles(t *testing.T) {
 			}
 		}
 		// To another token they are as those that never were.
-		grace := s.newer(tokenGrace, decide("once"))
-		grace.ok("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
+		grace := s.Newer(tokenGrace, decide("once"))
+		grace.OK("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
 		var words []string
 		for _, handle := range []string{first, second, third, "0123456789abcdef0123456789abcdef", strings.ToUpper(second), "New", "../" + second} {
 			call := map[string]any{"pack_id": "notes", "tool": "add", "arguments": map[string]any{"note": "x"}, "workspace": handle}
 			for _, e := range []map[string]any{
-				grace.fails("not_found", "capability_packs_call_tool", call),
-				grace.fails("not_found", "capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "workspace": handle}),
-				grace.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "notes.txt", "workspace": handle}),
+				grace.Fails("not_found", "capability_packs_call_tool", call),
+				grace.Fails("not_found", "capability_packs_exec_best_effort", map[string]any{"pack_id": "notes", "command": "./add.sh", "workspace": handle}),
+				grace.Fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": "notes.txt", "workspace": handle}),
 			} {
 				words = append(words, fmt.Sprint(e["message"], e["hint"]))
 			}
-			if e, _ := grace.ask("resources/read", map[string]any{"uri": "workspace://" + handle + "/notes.txt"})["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
+			if e, _ := grace.Ask("resources/read", map[string]any{"uri": "workspace://" + handle + "/notes.txt"})["error"].(map[string]any); e == nil || e["code"] == float64(codeNotGiven) {
 				t.Errorf("%s: another's workspace %s = %v", era, handle, e)
 			}
 		}
 		if slices.Sort(words); len(slices.Compact(words)) != 1 {
 			t.Errorf("%s: handles that are not hers are refused in these words: %q", era, slices.Compact(words))
 		}
-		c.fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": ".", "workspace": "new"})
+		c.Fails("not_found", "capability_packs_read_file", map[string]any{"pack_id": "workspace", "path": ".", "workspace": "new"})
 	}
 }
 
@@ -321,19 +323,19 @@ func TestNoNewWorkspace(t *testing.T) {
 func TestManyConversations(t *testing.T) {
 	needShell(t)
 	s := newSite(t, newWorld(t, notes))
-	s.newer(tokenAda, decide("once")).ok("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
+	s.Newer(tokenAda, decide("once")).OK("capability_packs_enable_tools", map[string]any{"pack_id": "notes"})
 	var mu sync.Mutex
 	handles := make(map[string]bool)
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			c := s.newer(tokenAda, decide("chat"))
+			c := s.Newer(tokenAda, decide("chat"))
 			mine := fmt.Sprintf("note-%d", i)
-			handle, all := c.add(mine, "new")
+			handle, all := addNote(c, mine, "new")
 			if all != mine+"\n" {
 				t.Errorf("conversation %d begins with %q", i, all)
 			}
-			if _, all = c.add("again", handle); all != mine+"\nagain\n" {
+			if _, all = addNote(c, "again", handle); all != mine+"\nagain\n" {
 				t.Errorf("conversation %d goes on with %q", i, all)
 			}
 			mu.Lock()

@@ -172,8 +172,9 @@ func TestSilentCollector(t *testing.T) {
 	}
 	began = time.Now()
 	traces.Close()
-	if took := time.Since(began); took > flush+time.Second {
-		t.Errorf("Close took %s, want %s at most", took, flush)
+	// Without a bound of its own it would take the ten seconds of an export.
+	if took := time.Since(began); took > flush+5*time.Second {
+		t.Errorf("Close took %s, want %s", took, flush)
 	}
 	if n := strings.Count(log.String(), "traces are lost"); n != 1 {
 		t.Errorf("the log says %d times that traces are lost, want once:\n%s", n, log.String())

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // sly is a pack with a tool that works on the project and does what it likes.
@@ -172,13 +171,13 @@ func TestLayersTwoServers(t *testing.T) {
 	b.enable("sly")
 	first := a.beginTool(v.do(hostage + `echo evil >CLAUDE.md; : >"$PACKS_WORKSPACE/$PACKS_RUN_ID"; sleep 2; echo 1 >first`))
 	w.until("the first run to have started", func() bool { return len(w.runs()) > 0 })
-	begun := time.Now()
-	second := b.beginTool(v.do(`cat first; sleep 3; echo 2 >second`))
-	second.outcome().want("", "1")
-	if took := time.Since(begun); took < 4*time.Second {
-		t.Errorf("the second run ended after %v, want it to begin after the first", took)
-	}
+	id := w.runs()[0]
+	second := b.beginTool(v.do(`cat first; echo 2 >second`))
+	second.outcome().want("", "1") // which it can only read when the first has ended
 	first.outcome().want("")
+	if ends := w.ends(); len(ends) != 2 || ends[0].Run != id {
+		t.Errorf("the runs ended as %+v, want %s first", ends, id)
+	}
 	v.unharmed(t)
 	for name, want := range map[string]string{"first": "1\n", "second": "2\n"} {
 		if got, err := os.ReadFile(filepath.Join(v.dir, name)); string(got) != want {

@@ -119,12 +119,9 @@ func TestTurnWaitCancelled(t *testing.T) {
 	c.enable("sly")
 	second := v.progressing(c, `echo cancelled >cancelled`)
 	told(c, "waiting for its turn")
-	began := time.Now()
 	c.send(object{"method": "notifications/cancelled", "params": object{"requestId": second.id}})
+	// The turn is not free before it is let go, so it does not end because of that.
 	w.until("the cancelled run to have ended", func() bool { return len(w.ends()) > 0 })
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the cancelled run ended after %v, want at once", took)
-	}
 	if e := w.ends()[0]; e.ExitCode != nil || e.Error == "" {
 		t.Errorf("the log has %+v, want that nothing was started", e)
 	}

@@ -90,6 +90,11 @@ const grace = 50 * time.Millisecond
 
 // newRunner returns a Runner whose best level is level, if this machine has it.
 func newRunner(level sandbox.Level, tmp string) *sandbox.Runner {
+	return newPatient(level, tmp, grace)
+}
+
+// newPatient is newRunner whose runs have another grace.
+func newPatient(level sandbox.Level, tmp string, grace time.Duration) *sandbox.Runner {
 	var skip []sandbox.Level
 	for l := sandbox.LevelFull; l > level; l-- {
 		skip = append(skip, l)

@@ -237,8 +237,7 @@ func (b *tab) picture(t *testing.T, name string) {
 				t.Fatal(err)
 			}
 			b.do(chromedp.EmulateViewport(width, 1000))
-			b.settled()
-			if got := eval[[]string](b, faint); len(got) > 0 {
+			if got := b.faint(); len(got) > 0 {
 				t.Errorf("%s at %d pixels is not readable:\n%s", scheme, width, strings.Join(got, "\n"))
 			}
 			dir := os.Getenv("CHANGES_PICTURES")

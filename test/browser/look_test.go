@@ -72,8 +72,7 @@ func TestLooks(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.do(chromedp.EmulateViewport(width, 900))
-				b.settled()
-				if got := eval[[]string](b, faint); len(got) > 0 {
+				if got := b.faint(); len(got) > 0 {
 					t.Errorf("not readable:\n%s", strings.Join(got, "\n"))
 				}
 				// Sixty columns fit without wrapping, and nothing is cut off.

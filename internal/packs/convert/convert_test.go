@@ -39,6 +39,7 @@ var declared = []struct { // never modified
 			"fixed": {"type": "string", "default": "v", "source": "literal"}, "len": {"type": "string", "enum": ["a", "b"], "default": "a"}},
 		"command": {"program": "p", "args": ["{{url}}", "{{q}}", "{{fixed}}", "{{len}}"], "env": {"A": "b"}},
 		"policy": {"requires_network": true, "read_only": false, "confirm_before_run": true}, "output": {"format": "json", "extract_field": "x"}}`, []Format{ToolPack, ToolsJSON}},
+	{"lists/SKILL.md", "---\nname: lists\ndescription: d\n---\n\n### look\n\nOne of\n\n- this,\n- that.\n\n1. And so\n2. on.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\nlook\n```\n", Formats()},
 	{"y.tool.json", `{"name": "defaults", "description": "d", "command": {"program": "p", "args": []}}`, []Format{ToolPack, ToolsJSON}},
 }
 
@@ -54,6 +55,54 @@ func TestRoundTrip(t *testing.T) {
 			}
 			if diff := cmp.Diff(definitions(src.Tools), definitions(readAll(t, l, files))); diff != "" {
 				t.Errorf("Write(%s, %s) reads as other tools: -want +got\n%s", d.name, to, diff)
+			}
+		}
+	}
+}
+
+// TestWritesNoWarning reads what was written, as validate does: it says no more than
+// the source does.
+func TestWritesNoWarning(t *testing.T) {
+	l := &tools.Loader{}
+	const open = `{"name": "open", "description": "d", "version": "1.0.0", %s, "command": {"program": "p", "args": ["{{x}}"], "stdin": "json"}}`
+	all := declared
+	for _, input := range []string{
+		`"inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}}`,
+		`"inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": true}`,
+		`"inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}, "minProperties": 1, "additionalProperties": false}`,
+		`"inputSchema": {"properties": {"x": {"type": "string"}}}`,
+		`"inputSchema": {"$defs": {"t": {"type": "string"}}, "type": "object", "properties": {"x": {"$ref": "#/$defs/t"}}}`,
+	} {
+		all = append(slices.Clip(all), struct {
+			name, text string
+			lossless   []Format
+		}{"tools.json", "[" + fmt.Sprintf(open, input) + "]", []Format{ToolPack, ToolsJSON}})
+	}
+	all = append(all, struct {
+		name, text string
+		lossless   []Format
+	}{"tools.json", `[{"name": "any", "description": "d", "inputSchema": {}, "command": {"program": "p", "stdin": "json"}}]`, []Format{ToolPack, ToolsJSON}})
+	for _, d := range all {
+		src, before := Read(l, d.name, []byte(d.text))
+		if src == nil {
+			t.Fatalf("Read(%s) = %v", d.text, before)
+		}
+		declaredOnly := slices.ContainsFunc(src.Tools, func(t *tools.Tool) bool { return t.Command == nil })
+		has := func(code string) bool {
+			return code == tools.CodeCommandMissing && declaredOnly || slices.ContainsFunc(before, func(d diag.Diagnostic) bool { return d.Code == code })
+		}
+		for _, to := range d.lossless {
+			files, problems := Write(l, src, to, Options{})
+			if lost(problems) > 0 || files == nil {
+				t.Errorf("Write(%s, %s) = %v, want nothing lost", d.text, to, problems)
+			}
+			for _, f := range files {
+				_, after := Read(l, f.Name, f.Data)
+				for _, p := range after {
+					if p.Severity != diag.Info && !has(p.Code) {
+						t.Errorf("Write(%s, %s) wrote what is read with %v\n%s", d.text, to, p, f.Data)
+					}
+				}
 			}
 		}
 	}

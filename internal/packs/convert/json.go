@@ -108,8 +108,7 @@ func toolPack(t *tools.Tool) []byte {
 	if params, ok := flat(t); ok {
 		o.add("parameters", params)
 	} else {
-		// What a flat map cannot say. It is read, with a warning.
-		o.add("parameters", t.InputSchema)
+		o.add("inputSchema", t.InputSchema) // what a flat map cannot say
 	}
 	o.addIf(t.OutputSchema != nil, "outputSchema", t.OutputSchema)
 	o.addIf(t.Command != nil, "command", command(specSpelled(t.Command)))

@@ -362,8 +362,9 @@ func worded(code, pattern, says string, starts ...string) rule {
 	}
 }
 
-// saying is what forbids to say something: "that you", "that the model may".
-const saying = `\s+(say|claim|suggest|write|assume|accept|agree)\s+that\s+(\w+\s+){0,3}`
+// saying is what forbids to say something: "say that you", "write that the model may",
+// "write: ".
+const saying = `\s+((say|claim|suggest|write|assume|accept|agree)\s+that\s+(\w+\s+){0,3}|(say|write|accept|follow|obey)\s*:\s*)`
 
 // forbidden is a rule that is not about what is forbidden by words that end as the
 // pattern says.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -133,18 +134,50 @@ func (m *markdown) fenceText(f *ast.FencedCodeBlock) string {
 	return strings.ReplaceAll(string(f.Lines().Value(m.src)), "\r\n", "\n")
 }
 
-// text returns the paragraphs among blocks, each on one line, with an empty
-// line between them.
+// text returns the paragraphs and lists among blocks, with an empty line between them.
+// Each paragraph and each item of a list is on one line.
 func (m *markdown) text(blocks []ast.Node) string {
 	var out []string
 	for _, b := range blocks {
-		if p, ok := b.(*ast.Paragraph); ok {
-			if s := strings.Join(strings.Fields(string(p.Lines().Value(m.src))), " "); s != "" {
-				out = append(out, s)
-			}
+		text := ""
+		switch b := b.(type) {
+		case *ast.Paragraph:
+			text = m.line(b)
+		case *ast.List:
+			text = strings.Join(m.items(b), "\n")
+		}
+		if text != "" {
+			out = append(out, text)
 		}
 	}
 	return strings.Join(out, "\n\n")
+}
+
+// items returns the items of a list as they are marked. Lists in it are text of their
+// item: so deep, they are not looked into.
+func (m *markdown) items(list *ast.List) []string {
+	var out []string
+	number := list.Start
+	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
+		words := []string{string(rune(list.Marker))}
+		if list.IsOrdered() {
+			words[0] = strconv.Itoa(number) + words[0]
+			number++
+		}
+		for b := item.FirstChild(); b != nil; b = b.NextSibling() {
+			switch b.(type) {
+			case *ast.Paragraph, *ast.TextBlock:
+				words = append(words, m.line(b))
+			}
+		}
+		out = append(out, strings.Join(words, " "))
+	}
+	return out
+}
+
+// line returns the text of a block on one line.
+func (m *markdown) line(b ast.Node) string {
+	return strings.Join(strings.Fields(string(b.Lines().Value(m.src))), " ")
 }
 
 // node returns a place in the body, and a text that stands there.

@@ -1,7 +1,11 @@
 package tools
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -89,16 +93,40 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 	return out, err
 }
 
+// parseOutput reads JSON that a program printed, which no schema of ours is about: of
+// two equal keys the last counts, as it does for most readers, and a byte order mark is
+// no part of it.
 func parseOutput(stdout string) (value any, ok bool) {
-	s := strings.TrimSpace(stdout)
-	if s == "" || len(stdout) > maxParsed {
+	if len(stdout) > maxParsed || !utf8.ValidString(stdout) {
 		return nil, false
 	}
-	n, e := parseJSON([]byte(s))
-	if e != nil {
+	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(stdout, "\ufeff")))
+	d.UseNumber()
+	if d.Decode(&value) != nil || isDeeper(value, maxDepth) {
 		return nil, false
 	}
-	return n.value(), true
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, false
+	}
+	return value, true
+}
+
+// isDeeper reports whether v is nested more than so many levels deep.
+func isDeeper(v any, levels int) bool {
+	if levels < 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return isDeeper(e, levels-1) })
+	case map[string]any:
+		for _, e := range v {
+			if isDeeper(e, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // extract returns the member called field, or else what the dotted path leads

@@ -97,6 +97,7 @@ func TestToolPackDiagnostics(t *testing.T) {
 		{"no command", `{"name": "t", "description": "d"}`, CodeCommandMissing, "1:1 "},
 		{"a string for a command", head + `"command": "npx t"}`, CodeCommandNotUnderstood, "1:46 /command"},
 		{"a JSON Schema", head + `"parameters": {"type": "object", "properties": {}}, "command": {"program": "p"}}`, CodeNotFlat, "1:49 /parameters"},
+		{"both", head + `"inputSchema": {"type": "object"}, "parameters": {}, "command": {"program": "p"}}`, CodeSchemaTwice, "1:84 /parameters"},
 		{"a JSON Schema of a list", head + `"parameters": {"type": "array"}, "command": {"program": "p"}}`, CodeShape, "1:58 /parameters/type"},
 		{"a long time", head + `"command": {"program": "p"}, "policy": {"timeout_secs": 1e300}}`, CodeTimeoutLong, "1:91 /policy/timeout_secs"},
 		{"not JSON", "{\n// x\n}", CodeJSONComment, "2:1 "},

@@ -363,10 +363,10 @@ func (p *parser) input(t *Tool, src []byte, n *node, runs bool) {
 	}
 	raw, at := json.RawMessage(emptyInput), schemaAt(n)
 	switch {
-	case p.toolPack && (s == nil || s.kind == kindObject && len(s.members) == 0):
+	case p.toolPack && (s == nil || s.key == flatKey && s.kind == kindObject && len(s.members) == 0):
 		raw = p.flat(t, &node{kind: kindObject}, severity)
 	case s == nil:
-	case isFlat(s):
+	case isFlat(s), p.toolPack && s.key == flatKey && s.kind == kindObject && !isSchema(s):
 		raw, at = p.flat(t, s, severity), flatAt(s, 1)
 	case !isObjectSchema(s):
 		p.report(severity, code, s, `the schema of arguments must be an object schema`, `write {"type": "object", "properties": {...}}`)
@@ -374,9 +374,9 @@ func (p *parser) input(t *Tool, src []byte, n *node, runs bool) {
 			return
 		}
 	default:
-		if p.toolPack && isSchema(s) {
+		if p.toolPack && s.key == flatKey && isSchema(s) {
 			p.report(diag.Warning, CodeNotFlat, s, "parameters are a JSON Schema, and in a tool pack they are a flat map",
-				`write {"x": {"type": "string", "required": true}}`)
+				`write {"x": {"type": "string", "required": true}}, or call it inputSchema`)
 		}
 		raw, at = slices.Clone(src[s.start:s.end]), schemaAt(s)
 	}

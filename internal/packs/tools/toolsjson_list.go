@@ -170,7 +170,10 @@ func unmistakable(l *listing) bool {
 }
 
 // inputKeys are the names under which an input schema is found.
-var inputKeys = [...]string{"inputSchema", "input_schema", "parameters"}
+var inputKeys = [...]string{"inputSchema", "input_schema", flatKey}
+
+// flatKey is the one under which a tool pack has a flat map.
+const flatKey = "parameters"
 
 func inputOf(tool *node) *node {
 	for _, key := range inputKeys {

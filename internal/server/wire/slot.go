@@ -16,14 +16,15 @@ const (
 )
 
 // Slots are those of one client's requests that are worked on: a channel holds one
-// value for each. Work is for most of them, and Heavy for those that may be answered
-// with whole files.
+// value for each. work is for most of them, and heavy for those that may be answered
+// with whole files. Make them with [NewSlots].
 type Slots struct {
-	Work, Heavy chan struct{}
+	work, heavy chan struct{}
 }
 
+// NewSlots returns the slots of one client.
 func NewSlots() Slots {
-	return Slots{Work: make(chan struct{}, maxConcurrent), Heavy: make(chan struct{}, maxHeavy)}
+	return Slots{work: make(chan struct{}, maxConcurrent), heavy: make(chan struct{}, maxHeavy)}
 }
 
 // Enter waits for the slot of a request, and reports false when ctx was done first.
@@ -43,9 +44,9 @@ func (s Slots) of(method string) *slot {
 	case string(mcp.MethodSubscriptionsListen):
 		return nil
 	case string(mcp.MethodResourcesRead), string(mcp.MethodPromptsGet):
-		return &slot{of: s.Heavy}
+		return &slot{of: s.heavy}
 	}
-	return &slot{of: s.Work}
+	return &slot{of: s.work}
 }
 
 // A slot is one request's among those that are worked on. Only the goroutine

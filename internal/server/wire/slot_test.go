@@ -15,11 +15,11 @@ func TestSlot(t *testing.T) {
 	}
 	inner := context.WithValue(ctx, slotKey{}, p)
 	Aside(inner, func() {
-		if len(all.Work) != 0 {
+		if len(all.work) != 0 {
 			t.Error("it has its place while it waits")
 		}
 	})
-	if len(all.Work) != 1 || !p.held {
+	if len(all.work) != 1 || !p.held {
 		t.Error("it has no place after it waited")
 	}
 	Aside(inner, func() {
@@ -34,8 +34,8 @@ func TestSlot(t *testing.T) {
 		t.Error("it has a place that there is not")
 	}
 	p.give() // and takes no other's away
-	if len(all.Work) != maxConcurrent {
-		t.Errorf("%d places are taken, want %d", len(all.Work), maxConcurrent)
+	if len(all.work) != maxConcurrent {
+		t.Errorf("%d places are taken, want %d", len(all.work), maxConcurrent)
 	}
 	if all.of("tools/list").take(ctx) {
 		t.Error("a cancelled request has a place")
@@ -44,7 +44,7 @@ func TestSlot(t *testing.T) {
 		t.Error("what waits for ever takes a place")
 	}
 	for _, method := range []string{"resources/read", "prompts/get"} {
-		if p := all.of(method); !p.take(t.Context()) || len(all.Work) != maxConcurrent {
+		if p := all.of(method); !p.take(t.Context()) || len(all.work) != maxConcurrent {
 			t.Errorf("%s takes a place of the others", method)
 		}
 	}

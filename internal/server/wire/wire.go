@@ -1,7 +1,7 @@
 // Package wire carries messages between clients and a [Host]: it reads their frames,
 // bounds what a client may send, have under way and leave unread, keeps what a client
 // said of itself, and writes replies, questions and news in order. [ServeStdio] serves
-// one client over a pair of streams; package server serves many over HTTP with the
+// one client over a pair of streams; package httpd serves many over HTTP with the
 // same parts.
 //
 // It does not know what a request means: tools, prompts, resources, packs and the

@@ -37,6 +37,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 	_ "github.com/packs-mcp/packs-mcp/internal/server"
+	_ "github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/test/bubble"
 )
 

@@ -46,8 +46,11 @@ type listedPack struct {
 	// HiddenInMode is the configured mode, when the pack is for others.
 	HiddenInMode string `json:"hidden_in_mode,omitempty"`
 	// Forbidden says that a rule denies everything about the pack.
-	Forbidden bool              `json:"forbidden,omitempty"`
-	Problems  []diag.Diagnostic `json:"problems"`
+	Forbidden bool `json:"forbidden,omitempty"`
+	// WithoutTool says that the pack gets no tool of its own, though skills are exposed:
+	// there is no place for it.
+	WithoutTool bool              `json:"without_tool,omitempty"`
+	Problems    []diag.Diagnostic `json:"problems"`
 
 	set    *tools.Set // nil when it has none
 	unread bool
@@ -105,7 +108,11 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if source == sourceRemote {
 		found, problems = nil, nil // every root is a folder of this machine
 	}
-	listed := describeAll(ctx, cfg, found, all)
+	var without []*packs.Pack
+	if source != sourceRemote {
+		without = cli.WithoutTool(cfg, catalog)
+	}
+	listed := describeAll(ctx, cfg, found, without, all)
 	if asJSON {
 		var more any
 		if len(problems) > 0 {
@@ -124,6 +131,9 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	}
 	for _, d := range problems {
 		cli.PrintProblem(a.Stderr, d)
+	}
+	if message, hint := cli.SayWithoutTool(cfg, without); message != "" {
+		fmt.Fprintf(a.Stderr, "warning: %s\n    hint: %s\n", message, hint)
 	}
 	if note := a.compatNote(ctx, cfg); note != "" {
 		defer fmt.Fprintln(a.Stderr, note)
@@ -182,8 +192,12 @@ func whatIsIn(dir string) string {
 }
 
 // describeAll describes packs one by one, and only with all those that a rule forbids
-// altogether, which no model is told of.
-func describeAll(ctx context.Context, cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
+// altogether, which no model is told of. without are those that get no tool of their own.
+func describeAll(ctx context.Context, cfg *config.Config, found, without []*packs.Pack, all bool) iter.Seq[listedPack] {
+	withoutTool := make(map[*packs.Pack]bool, len(without))
+	for _, p := range without {
+		withoutTool[p] = true
+	}
 	return func(yield func(listedPack) bool) {
 		// Compiled tools are kept; of so many packs, not all at once.
 		const most = 1_000
@@ -197,7 +211,7 @@ func describeAll(ctx context.Context, cfg *config.Config, found []*packs.Pack, a
 				continue
 			}
 			l := describe(p, files, cfg.Mode)
-			l.Forbidden = forbidden
+			l.Forbidden, l.WithoutTool = forbidden, withoutTool[p]
 			if l.Attached {
 				// Only of what a model can use: a survey looks at every file.
 				l.denied = p.Denied(ctx, l.set)
@@ -281,6 +295,8 @@ func printPack(w io.Writer, l listedPack, all bool) {
 		state = " (forbidden by a rule)"
 	case l.HiddenInMode != "":
 		state = fmt.Sprintf(" (for %s, and the mode is %s)", modesLine(l.Modes), safetext.Line(l.HiddenInMode))
+	case l.WithoutTool:
+		state = " (no tool of its own)"
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, cli.OneLine(l.Description, 160), l.Tags))
 	if !all && !l.unread {
@@ -349,7 +365,8 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	p, err := lib.Catalog(ctx).Lookup(id)
+	catalog := lib.Catalog(ctx)
+	p, err := catalog.Lookup(id)
 	if err != nil {
 		return err
 	}
@@ -382,6 +399,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		})
 	}
 	out.Forbidden = rules.Forbids(cfg.Rules, "", p.ID)
+	out.WithoutTool = slices.Contains(cli.WithoutTool(cfg, catalog), p)
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, out)
 	}
@@ -410,6 +428,9 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	state := stateOf(p, out.HiddenInMode)
 	if out.Forbidden {
 		state += "; a rule forbids everything about it"
+	}
+	if out.WithoutTool {
+		state += fmt.Sprintf("; no tool of its own, since limits.enabled_tools is %d", cfg.Limits.EnabledTools)
 	}
 	fmt.Fprintf(w, "state\t%s\n", state)
 	fmt.Fprintf(w, "trust\t%s (%s)\n", out.Trust, out.Source)

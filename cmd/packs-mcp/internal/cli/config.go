@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
-	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 )
 
 // Load reads the configuration and makes the logger.
@@ -76,16 +76,16 @@ func ProjectHere(cfg *config.Config) string {
 
 // Credentials returns who may use the server over HTTP. If no token is configured,
 // it makes one, and returns it. Over standard input and output nobody needs one.
-func Credentials(cfg *config.Config) (who []server.Credential, made string) {
+func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 	if cfg.HTTP.Token != "" {
-		who = append(who, server.Credential{Token: cfg.HTTP.Token})
+		who = append(who, httpd.Credential{Token: cfg.HTTP.Token})
 	}
 	for _, t := range cfg.HTTP.Tokens {
-		who = append(who, server.Credential{Token: t.Token, Person: t.Name})
+		who = append(who, httpd.Credential{Token: t.Token, Person: t.Name})
 	}
 	if len(who) == 0 && cfg.HTTP.Addr != "" {
 		made = rand.Text()
-		who = []server.Credential{{Token: made}}
+		who = []httpd.Credential{{Token: made}}
 	}
 	return who, made
 }

@@ -197,7 +197,7 @@ func (a *app) examine(ctx context.Context, o sandbox.Options) (*checkup, error) 
 	if cfg != nil {
 		c.Approval = &checkedApproval{Policy: cfg.Approval.Policy, Channels: cfg.Approval.Channels, WaitMS: cfg.Approval.Wait.Milliseconds(), Rules: len(cfg.Rules)}
 		home, dir = cfg.Paths.Home, cli.Project(cfg)
-		if c.Packs, err = a.examinePacks(ctx, cfg, logger); err != nil {
+		if err := c.examinePacks(ctx, a, cfg, logger); err != nil {
 			return nil, err
 		}
 		c.examineCaches(cfg)
@@ -277,10 +277,10 @@ func (c *checkup) examineSandbox(ctx context.Context, o sandbox.Options, cfg *co
 }
 
 // examinePacks counts the packs of each root.
-func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*checkedPacks, error) {
+func (c *checkup) examinePacks(ctx context.Context, a *app, cfg *config.Config, logger *slog.Logger) error {
 	lib, err := a.Library(ctx, cfg, logger)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	catalog := lib.Catalog(ctx)
 	out := &checkedPacks{
@@ -309,7 +309,11 @@ func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog
 		}
 		out.Roots = append(out.Roots, root)
 	}
-	return out, nil
+	c.Packs = out
+	if message, hint := cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, catalog)); message != "" {
+		c.warn(message, hint)
+	}
+	return nil
 }
 
 // examineCaches lists what tools keep between their runs.

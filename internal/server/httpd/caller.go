@@ -1,0 +1,176 @@
+package httpd
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/server/wire"
+)
+
+const (
+	// maxHeld is how many bytes the requests of one credential that are under
+	// way may have together.
+	maxHeld = 64 << 20
+	// maxAnswers is how many bytes the large answers to one credential may have
+	// together that wait for their clients. A single one may be larger.
+	maxAnswers = 64 << 20
+	// maxSessions is how many sessions one credential may have; then the one
+	// that was idle longest makes room.
+	maxSessions = 1024
+)
+
+// A caller is a credential and what belongs to it.
+type caller struct {
+	person string
+	origin call.Origin
+	token  [sha256.Size]byte // the token's digest
+	slots  wire.Slots        // of its requests that are worked on
+	limit  int               // bytes of one request
+	most   int               // bytes of all
+	room   int               // bytes of their large answers
+
+	mu       sync.Mutex
+	inFlight int
+	held     int           // bytes of them
+	answers  int           // bytes of large answers that are made and not written yet
+	freed    chan struct{} // closed, and made anew, when answers becomes less
+	sessions int
+	// chat is the one of the newer era, which has no sessions; nil until it is
+	// needed. starting is held while it is made.
+	chat     wire.Chat
+	starting sync.Mutex
+	using    int       // requests of chat under way
+	used     time.Time // when the last one ended
+}
+
+func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
+	return &caller{
+		person: person, token: token, limit: limit, most: max(maxHeld, 2*limit), room: maxAnswers,
+		slots: wire.NewSlots(), freed: make(chan struct{}),
+	}
+}
+
+// use returns the caller's chat of the newer era, and what ends its use.
+func (c *caller) use(h *core) (_ wire.Chat, leave func(), err error) {
+	c.starting.Lock()
+	defer c.starting.Unlock()
+	c.mu.Lock()
+	ch := c.chat
+	if ch != nil {
+		c.using++
+	}
+	c.mu.Unlock()
+	if ch == nil {
+		if ch, err = h.host.Open(wire.Client{Transport: "http", Ends: "until this token has not been used for " + inWords(h.idle), Person: c.person, Origin: c.origin}); err != nil {
+			return nil, nil, err
+		}
+		c.mu.Lock()
+		c.chat = ch
+		c.using++
+		c.mu.Unlock()
+	}
+	return ch, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.using--
+		c.used = time.Now()
+	}, nil
+}
+
+// inWords is a duration as a person reads it.
+func inWords(d time.Duration) string {
+	switch {
+	case d == time.Hour:
+		return "an hour"
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return d.String()
+}
+
+// takeChat takes the chat away from its caller, to be ended.
+func (c *caller) takeChat() wire.Chat {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := c.chat
+	c.chat = nil
+	return ch
+}
+
+// idleChat takes the chat away when nobody used it since before.
+func (c *caller) idleChat(before time.Time) wire.Chat {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.using > 0 || c.used.After(before) {
+		return nil
+	}
+	ch := c.chat
+	c.chat = nil
+	return ch
+}
+
+// admit takes up a request of so many bytes, or says that there is no room.
+func (c *caller) admit(size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight >= wire.MaxInFlight || c.held+size > c.most {
+		return false
+	}
+	c.inFlight++
+	c.held += size
+	return true
+}
+
+// shrink gives back what a request turned out not to need.
+func (c *caller) shrink(by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held -= by
+}
+
+func (c *caller) release(size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight--
+	c.held -= size
+}
+
+// keep counts a large answer until drop, as soon as there is room for it: whoever
+// waits still has the place of the request, and no more answers are made
+// meanwhile. It reports false when the client cancelled the request first. A
+// server or session that ends does not wait.
+func (c *caller) keep(ctx context.Context, size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.answers > 0 && c.answers+size > c.room && ctx.Err() == nil {
+		freed := c.freed
+		c.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+	}
+	if errors.Is(context.Cause(ctx), wire.ErrCancelled) {
+		return false
+	}
+	c.answers += size
+	return true
+}
+
+// drop forgets an answer, which was written or will not be.
+func (c *caller) drop(size int) {
+	if size == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers -= size
+	close(c.freed)
+	c.freed = make(chan struct{})
+}

@@ -1,0 +1,207 @@
+package httpd
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// talk makes a request on a connection and returns its status, and whether the
+// connection stays.
+func talk(t *testing.T, c net.Conn, token string) (status int, stays bool) {
+	t.Helper()
+	// An answer that nobody waits for: 202, without a session.
+	const body = `{"jsonrpc":"2.0","method":"notifications/x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+	_, err := fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nContent-Length: %d\r\n\r\n%s", token, len(body), body)
+	if err != nil {
+		return 0, false
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, false
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, !resp.Close
+}
+
+// closesWithin reports whether the server closes a connection, on which nothing is to
+// come, in so much time.
+func closesWithin(c net.Conn, most time.Duration) bool {
+	_ = c.SetReadDeadline(time.Now().Add(most))
+	_, err := c.Read(make([]byte, 1))
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// Whoever has no token makes room for the next, and takes nothing from those who
+// have one, although all come from one address.
+func TestHTTPStrangers(t *testing.T) {
+	w := newWorld(t, "")
+	addr, h := serveOn(t, w, nil, func(h *Server) { h.conns.strangersOf = 4 })
+	ada := dial(t, addr)
+	if status, stays := talk(t, ada, tokenAda); status != 202 || !stays {
+		t.Fatalf("a request with a token = %d, stays %v", status, stays)
+	}
+	first := dial(t, addr)
+	_, _ = io.WriteString(first, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n") // half a head
+	var flood []net.Conn
+	for range 50 {
+		flood = append(flood, dial(t, addr))
+		if len(flood)%10 == 0 {
+			// One that shows its token is in, and stays.
+			c := dial(t, addr)
+			if status, stays := talk(t, c, tokenGrace); status != 202 || !stays {
+				t.Errorf("among %d others, a request with a token = %d, stays %v", len(flood), status, stays)
+			}
+			if status, stays := talk(t, ada, tokenAda); status != 202 || !stays {
+				t.Errorf("among %d others, another request = %d, stays %v", len(flood), status, stays)
+			}
+		}
+	}
+	if !closesWithin(first, 20*time.Second) || !closesWithin(flood[0], 20*time.Second) {
+		t.Error("the oldest without a token are still open")
+	}
+	if closesWithin(flood[len(flood)-1], 50*time.Millisecond) {
+		t.Error("the newest without a token is closed")
+	}
+	h.conns.mu.Lock()
+	strangers, known := len(h.conns.strangers), h.conns.known
+	h.conns.mu.Unlock()
+	if strangers > 4 || known != 6 {
+		t.Errorf("%d without a token and %d with one are counted, want at most 4, and 6", strangers, known)
+	}
+	// Nor does it fill the log.
+	if n := strings.Count(w.log.String(), "have shown no token"); n == 0 || n > sparingLines {
+		t.Errorf("%d lines in the log, want a few", n)
+	}
+}
+
+// One person's connections are not so many that nobody else gets one.
+func TestHTTPConnectionsOfOne(t *testing.T) {
+	addr, h := serveOn(t, newWorld(t, ""), nil, func(h *Server) { h.conns.each, h.conns.most = 2, 3 })
+	first, second := dial(t, addr), dial(t, addr)
+	for _, c := range []net.Conn{first, second, first} {
+		if status, stays := talk(t, c, tokenAda); status != 202 || !stays {
+			t.Fatalf("a request = %d, stays %v", status, stays)
+		}
+	}
+	if status, stays := talk(t, dial(t, addr), tokenAda); status != 503 || stays {
+		t.Errorf("on one connection too many: %d, stays %v, want 503 and its end", status, stays)
+	}
+	third := dial(t, addr)
+	if status, _ := talk(t, third, tokenGrace); status != 202 {
+		t.Errorf("another person = %d, want 202", status)
+	}
+	if status, _ := talk(t, dial(t, addr), tokenGrace); status != 503 {
+		t.Errorf("more than all may have = %d, want 503", status)
+	}
+	// A proxy's connection is whose token came last.
+	if status, _ := talk(t, first, tokenGrace); status != 202 {
+		t.Errorf("another person on the same connection = %d, want 202", status)
+	}
+	first.Close()
+	second.Close()
+	third.Close()
+	until(t, "their places are free", func() bool {
+		h.conns.mu.Lock()
+		defer h.conns.mu.Unlock()
+		return h.conns.known == 0 && h.conns.of[h.callers[0]] == 0 && h.conns.of[h.callers[1]] == 0 && len(h.conns.strangers) == 0
+	})
+}
+
+// A fakeConn comes from an address.
+type fakeConn struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (f *fakeConn) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.from), 1))
+}
+
+func (f *fakeConn) Close() error {
+	f.closed = true
+	return nil
+}
+
+// Room is made by the address that has most, and by nobody else.
+func TestHTTPStrangersByAddress(t *testing.T) {
+	cs := newConnections(2)
+	cs.strangersOf, cs.strangersMost = 3, 5
+	open := func(from string) *fakeConn {
+		f := &fakeConn{from: from}
+		cs.begin(f)
+		return f
+	}
+	honest := open("192.0.2.1")
+	a1, a2, a3 := open("2001:db8::1"), open("2001:db8::2"), open("2001:db8::ffff:1")
+	a4 := open("2001:db8::3") // one network with the three before
+	if !a1.closed || a2.closed || a3.closed || a4.closed || honest.closed {
+		t.Error("of one network's connections, the oldest did not make room for its fourth")
+	}
+	mapped := open("::ffff:192.0.2.1") // five in all
+	other := open("198.51.100.7")
+	if !a2.closed || honest.closed || mapped.closed || other.closed {
+		t.Error("the network with most connections did not make room for another's")
+	}
+	for range 100 {
+		open("2001:db8::1")
+	}
+	if honest.closed || mapped.closed || other.closed {
+		t.Error("one network shut others out")
+	}
+}
+
+// What anybody can cause is not all in the log, and how much was not said is.
+func TestHTTPSparing(t *testing.T) {
+	w := newWorld(t, "")
+	s := newSite(t, w)
+	c := s.Client("wrong")
+	for range 3 * sparingLines {
+		c.Status(c.Request(t.Context(), "POST", "/mcp", nil))
+		r := c.Request(t.Context(), "GET", "/mcp", nil)
+		r.Host = "evil.com"
+		c.Status(r)
+	}
+	if n := strings.Count(w.log.String(), "a request was refused"); n != sparingLines {
+		t.Errorf("%d lines for %d requests, want %d", n, 6*sparingLines, sparingLines)
+	}
+	if unsaid, ok := s.http.spare.allow(time.Now().Add(sparingTime)); !ok || unsaid != 5*sparingLines {
+		t.Errorf("a minute later: %d unsaid, %v, want %d", unsaid, ok, 5*sparingLines)
+	}
+}
+
+// One of several who share a token does not end the sessions of the others.
+func TestHTTPMakeRoom(t *testing.T) {
+	s := newSite(t, newWorld(t, ""))
+	here, there := netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")
+	of := func(from netip.Prefix, uses int, age time.Duration) *session {
+		return &session{caller: s.http.callers[0], from: from, uses: uses, used: time.Now().Add(-age)}
+	}
+	used, old := of(here, 7, time.Minute), of(here, 1, time.Second)
+	for name, x := range map[string]struct {
+		all  map[string]*session
+		want string
+	}{
+		"who has most":        {map[string]*session{"a": of(there, 9, time.Hour), "b": used, "c": of(here, 9, 0)}, "b"},
+		"what was never used": {map[string]*session{"a": used, "b": old}, "b"},
+		"idle longest":        {map[string]*session{"a": used, "b": of(here, 7, time.Hour)}, "b"},
+		"another's":           {map[string]*session{"a": {caller: s.http.callers[1], used: time.Now().Add(-time.Hour)}, "b": old}, "b"},
+		"in use":              {map[string]*session{"a": {caller: s.http.callers[0], using: 1}}, ""},
+	} {
+		s.http.sessions.byID = x.all
+		if got := s.http.sessions.idlest(s.http.callers[0]); got != x.all[x.want] {
+			t.Errorf("%s: %+v makes room, want %s", name, got, x.want)
+		}
+	}
+	s.http.sessions.byID = nil
+}

@@ -1,0 +1,237 @@
+package httpd
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A guard says who may speak to the server, and turns others away.
+type guard struct {
+	*core
+	callers []*caller
+	public  *url.URL // nil: none
+	issuer  string
+	spare   sparing // of what is logged about requests without a token
+}
+
+// foreign says why a request may come from a page that a browser was led to;
+// empty when it does not. A name that somebody else owns can be made to lead to
+// this machine, so names count only if they are ours; an address cannot.
+func (g *guard) foreign(r *http.Request) string {
+	if !g.ourHost(r) {
+		return "the Host header is not a name or address of this server; http.public_url sets the name it is reached by"
+	}
+	switch origins := r.Header.Values("Origin"); {
+	case len(origins) == 0:
+	case len(origins) > 1 || !g.ourOrigin(origins[0]):
+		return "the Origin header names a page that may not use this server"
+	}
+	return ""
+}
+
+// ourHost reports whether Host is a loopback name or address, the address that
+// the request came in on, or the host of the public URL.
+func (g *guard) ourHost(r *http.Request) bool {
+	host := hostName(r.Host)
+	if isLoopback(host) || g.public != nil && strings.EqualFold(host, g.public.Hostname()) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && local.AddrPort().Addr().Unmap().WithZone("") == ip.Unmap().WithZone("")
+}
+
+// hostName is a Host header without its port.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		return strings.TrimSuffix(inner, "]")
+	}
+	return host
+}
+
+// ourOrigin reports whether a page of this origin may use the server: one of
+// this machine, or of the public URL.
+func (g *guard) ourOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Scheme+"://"+u.Host != origin {
+		return false // "null", or something that no browser sends
+	}
+	if isLoopback(u.Hostname()) {
+		return true
+	}
+	return g.public != nil && u.Scheme == g.public.Scheme && strings.EqualFold(u.Hostname(), g.public.Hostname()) && portOf(u) == portOf(g.public)
+}
+
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+// isLoopback reports whether a host is this machine, whoever asks.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// authenticate returns whose token the request has, or nil. A token counts in
+// the header only: what is in a URL ends up in logs and histories.
+func (g *guard) authenticate(r *http.Request) *caller {
+	token, ok := bearer(r)
+	if !ok {
+		return nil
+	}
+	// Hashed, so that not even the length of a token shows in the time that
+	// comparing takes; and compared with all.
+	sum := sha256.Sum256([]byte(token))
+	var found *caller
+	for _, c := range g.callers {
+		if subtle.ConstantTimeCompare(sum[:], c.token[:]) == 1 {
+			found = c
+		}
+	}
+	return found
+}
+
+func bearer(r *http.Request) (token string, ok bool) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
+}
+
+// unauthorized says that a token is needed and, with an issuer, where to get
+// one.
+func (g *guard) unauthorized(w http.ResponseWriter, r *http.Request) {
+	challenge := `Bearer realm="packs-mcp"`
+	if r.Header.Get("Authorization") != "" {
+		challenge += `, error="invalid_token"`
+		g.refused("its token is not one of this server", r.RemoteAddr)
+	}
+	if g.issuer != "" {
+		challenge += fmt.Sprintf(`, resource_metadata="%s%s%s"`, g.url(r), pathMetadata, pathMCP)
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
+	refuse(w, http.StatusUnauthorized, "a token is required: Authorization: Bearer TOKEN")
+}
+
+// doubled names a header that may be there once and is there more often: of two
+// values a proxy may have looked at the other one. Empty for none.
+func doubled(r *http.Request) string {
+	for name, values := range r.Header {
+		single := name == "Content-Type" || name == "Content-Encoding" || strings.HasPrefix(name, "Mcp-")
+		if single && len(values) > 1 {
+			return name
+		}
+	}
+	return ""
+}
+
+// refused logs that somebody without a token was turned away.
+func (g *guard) refused(why, from string) {
+	if unsaid, ok := g.spare.allow(time.Now()); ok {
+		g.logger.Warn("a request was refused", "reason", why, "from", from, "unsaid", unsaid)
+	}
+}
+
+// url is how the client reaches the server.
+func (g *guard) url(r *http.Request) string {
+	switch {
+	case g.public != nil:
+		return g.public.String()
+	case r.TLS != nil:
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host // which was checked
+}
+
+// prefix is what a proxy takes off the paths of the public URL; empty for who
+// comes by another way.
+func (g *guard) prefix(r *http.Request) string {
+	if g.public == nil || !strings.EqualFold(hostName(r.Host), g.public.Hostname()) {
+		return ""
+	}
+	return g.public.EscapedPath()
+}
+
+// parsePublicURL reads the URL that clients reach a server by: http or https, a
+// host, and perhaps a path that a proxy takes off.
+func parsePublicURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		return nil, fmt.Errorf("the public URL %q is not a URL such as https://packs.example.com", text)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	return u, nil
+}
+
+// metadata says where a client gets a token.
+func (g *guard) metadata(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		notAllowed(w, "GET, HEAD")
+		return
+	}
+	w.Header().Set("Connection", "close")
+	writeJSON(w, http.StatusOK, map[string]any{
+		"resource":                 g.url(r) + pathMCP,
+		"authorization_servers":    []string{g.issuer},
+		"bearer_methods_supported": []string{"header"},
+		"resource_name":            "packs-mcp",
+	})
+}
+
+// A sparing bounds what anybody can have written into the log. The zero value
+// is ready.
+type sparing struct {
+	mu     sync.Mutex
+	since  time.Time
+	said   int
+	unsaid int
+}
+
+const (
+	// sparingTime is for how long at most sparingLines are logged.
+	sparingTime  = time.Minute
+	sparingLines = 10
+)
+
+// allow reports whether there may be one more line now, and how many there were
+// not since the last one.
+func (s *sparing) allow(now time.Time) (unsaid int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.since) >= sparingTime {
+		s.since, s.said = now, 0
+	}
+	if s.said >= sparingLines {
+		s.unsaid++
+		return 0, false
+	}
+	s.said++
+	unsaid, s.unsaid = s.unsaid, 0
+	return unsaid, true
+}

@@ -1,0 +1,258 @@
+package httpd
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/rules"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/server"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
+)
+
+// What the tests of package server need too.
+const (
+	triage = servertest.Triage
+	hold   = servertest.Hold
+)
+
+var (
+	alive     = servertest.Alive
+	decide    = servertest.Decide
+	needShell = servertest.NeedShell
+	objects   = servertest.Objects
+	result    = servertest.Result
+	says      = servertest.Says
+	texts     = servertest.Texts
+	until     = servertest.Until
+	withMeta  = servertest.WithMeta
+)
+
+// A world is a host: a server with packs, a real gate, a real runner and a real
+// audit log.
+type world struct {
+	t          *testing.T
+	root       string // of the packs
+	workspaces string // where chats have their workspaces
+	audit      string // the log's path
+	log        servertest.LogBuffer
+	gate       *gate.Gate
+	srv        *server.Server
+}
+
+// setup is what a world is made of.
+type setup struct {
+	server server.Options
+	gate   gate.Options
+}
+
+type option func(*setup)
+
+// everywhere has questions on the page and in the terminal too, and lets calls
+// wait for so long.
+func everywhere(wait time.Duration) option {
+	return func(s *setup) {
+		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
+		s.server.Wait = wait
+	}
+}
+
+// everyFile lets every file be read.
+func everyFile() option {
+	return func(s *setup) {
+		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"read"}, Where: "config.yaml:1"}}
+	}
+}
+
+// newWorld makes a server with the packs of a txtar tree, all of them attached.
+func newWorld(t *testing.T, tree string, options ...option) *world {
+	t.Helper()
+	w := &world{t: t, root: t.TempDir(), workspaces: t.TempDir(), audit: filepath.Join(t.TempDir(), "audit.jsonl")}
+	servertest.Plant(t, w.root, tree)
+	logger := slog.New(slog.NewTextHandler(&w.log, nil))
+	log, err := audit.Open(w.audit, audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	lib, err := packs.NewLibrary(t.Context(), packs.Options{
+		Roots:  []packs.Root{{Dir: w.root, Source: "flag", Trust: packs.TrustUser, AttachAll: true}},
+		Logger: logger,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &setup{
+		server: server.Options{
+			Version: "test", Library: lib, Logger: logger, Workspaces: w.workspaces,
+			Environ: os.Environ(), Wait: 10 * time.Second,
+		},
+		gate: gate.Options{Runner: servertest.NewRunner(t, sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger},
+	}
+	for _, f := range options {
+		f(s)
+	}
+	s.gate.Wait = s.server.Wait
+	if w.gate, err = gate.New(s.gate); err != nil {
+		t.Fatal(err)
+	}
+	s.server.Gate = w.gate
+	if w.srv, err = server.New(s.server); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// put writes one file below the folder of packs.
+func (w *world) put(path, data string, mode os.FileMode) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.root, filepath.FromSlash(path)), []byte(data), mode); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// chats is how many chats there are.
+func (w *world) chats() int { return len(w.srv.Rooms(w.t.Context())) }
+
+// entries returns what the audit log holds.
+func (w *world) entries() []audit.Entry {
+	w.t.Helper()
+	var all []audit.Entry
+	for line, err := range audit.Read(w.audit) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, line.Entry)
+	}
+	return all
+}
+
+// awaitLog waits until the audit log has an event.
+func (w *world) awaitLog(event audit.Event) {
+	w.t.Helper()
+	until(w.t, "the log has "+string(event), func() bool {
+		for _, e := range w.entries() {
+			if e.Event == event {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// awaitText waits until something is in the log of the server.
+func (w *world) awaitText(text string) {
+	w.t.Helper()
+	until(w.t, "the log has "+text, func() bool { return strings.Contains(w.log.String(), text) })
+}
+
+// pending waits until so many calls wait for a person.
+func (w *world) pending(n int) []queue.Pending {
+	w.t.Helper()
+	for late := time.After(20 * time.Second); ; {
+		changed := w.gate.Changes()
+		all := w.gate.Pending()
+		if len(all) == n {
+			return all
+		}
+		select {
+		case <-changed:
+		case <-late:
+			w.t.Fatalf("%d calls wait for a person, want %d: %+v", len(all), n, all)
+		}
+	}
+}
+
+// decide answers a pending call as the page would.
+func (w *world) decide(code string, d queue.Decision) {
+	w.t.Helper()
+	if _, err := w.gate.Decide(code, queue.Verdict{Decision: d, Channel: queue.ChannelPage}); err != nil {
+		w.t.Fatalf("Decide(%q, %q) = %v", code, d, err)
+	}
+}
+
+// code is that of the error a reply has; empty when it has none.
+func code(t *testing.T, reply map[string]any) string {
+	t.Helper()
+	content, _ := result(t, reply)["structuredContent"].(map[string]any)
+	e, _ := content["error"].(map[string]any)
+	c, _ := e["code"].(string)
+	return c
+}
+
+// folders are the workspaces in which programs of a person ran in chats of a
+// transport.
+func (w *world) folders(person, transport string) []string {
+	w.t.Helper()
+	var all []string
+	for _, e := range w.entries() {
+		if e.Event == audit.EventRunStart && e.Caller == person && strings.HasPrefix(e.Chat, transport) {
+			all = append(all, e.Dir)
+		}
+	}
+	return all
+}
+
+// pid waits until a program of a person's runs in a chat of a transport.
+func (w *world) pid(person, transport string) (pid string) {
+	w.t.Helper()
+	until(w.t, "a program of "+person+" runs", func() bool {
+		for _, dir := range w.folders(person, transport) {
+			if data, err := os.ReadFile(filepath.Join(dir, "pid")); err == nil {
+				pid = strings.TrimSpace(string(data))
+			}
+		}
+		return pid != ""
+	})
+	return pid
+}
+
+// release lets the programs of a person go.
+func (w *world) release(person string) {
+	w.t.Helper()
+	for _, dir := range w.folders(person, "") {
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// A site is a server of a world's over HTTP, on a real socket.
+type site struct {
+	*servertest.Site
+	w    *world
+	http *Server
+}
+
+const (
+	tokenAda   = "token-of-ada-0123456789"
+	tokenGrace = "token-of-grace-0123456789"
+)
+
+// newSite serves a world over HTTP, for Ada and Grace.
+func newSite(t *testing.T, w *world, change ...func(*Options)) *site {
+	t.Helper()
+	return newSiteOf(t, w, w.srv, change...)
+}
+
+// newSiteOf is newSite with a host that stands before the world's.
+func newSiteOf(t *testing.T, w *world, host Host, change ...func(*Options)) *site {
+	t.Helper()
+	o := Options{Credentials: []Credential{{Token: tokenAda, Person: "ada"}, {Token: tokenGrace, Person: "grace"}}}
+	for _, f := range change {
+		f(&o)
+	}
+	h, err := New(host, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{Site: servertest.Serve(t, h), w: w, http: h}
+}
