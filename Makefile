@@ -33,7 +33,7 @@ build:
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
 # of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
+PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
 ALONE := ./test/sandbox
 test:
 	race=$$(scripts/race.sh) && go test -p 2 $(if $(V),-v) $(PLAIN) && \

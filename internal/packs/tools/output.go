@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 )
 
 // defaultMaxChars is how much of a result is spoken when nothing is said.
@@ -75,7 +79,7 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 		if s, isString := field.(string); isString {
 			out.Text = s
 		} else {
-			out.Text = string(canonical(field))
+			out.Text = string(jsontree.Canonical(field))
 		}
 	case o.Format == "json" && !isJSON:
 		err = &outputError{"it is not JSON"}
@@ -88,7 +92,7 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 		if limit <= 0 {
 			limit = defaultMaxChars
 		}
-		out.Speak = cut(strings.TrimSpace(out.Text), limit)
+		out.Speak = phrase.Cut(strings.TrimSpace(out.Text), limit)
 	}
 	return out, err
 }
@@ -102,7 +106,7 @@ func parseOutput(stdout string) (value any, ok bool) {
 	}
 	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(stdout, "\ufeff")))
 	d.UseNumber()
-	if d.Decode(&value) != nil || isDeeper(value, maxDepth) {
+	if d.Decode(&value) != nil || isDeeper(value, maxOutputDepth) {
 		return nil, false
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -110,6 +114,9 @@ func parseOutput(stdout string) (value any, ok bool) {
 	}
 	return value, true
 }
+
+// maxOutputDepth is how deeply what a program prints may be nested to be parsed.
+const maxOutputDepth = 100
 
 // isDeeper reports whether v is nested more than so many levels deep.
 func isDeeper(v any, levels int) bool {
@@ -158,42 +165,26 @@ func extract(v any, field string) (any, bool) {
 	return v, true
 }
 
-// outputName is the one placeholder of an output template.
-const outputName = "output"
+// OutputName is the one placeholder of an output template.
+const OutputName = "output"
 
 // fill puts s into the template. A template that is none is left out; the
 // parsers refuse it.
 func (o Output) fill(s string) string {
-	a, err := parseArg(o.Template)
+	a, err := template.Parse(o.Template)
 	if err != nil {
 		return s
 	}
 	var b strings.Builder
-	for _, p := range a.pieces {
+	for _, p := range a.Pieces {
 		switch {
-		case p.form == literal:
-			b.WriteString(p.extra)
-		case p.form == fallback && s == "":
-			b.WriteString(p.extra)
+		case p.Form == template.Literal:
+			b.WriteString(p.Extra)
+		case p.Form == template.Fallback && s == "":
+			b.WriteString(p.Extra)
 		default:
 			b.WriteString(s)
 		}
 	}
 	return b.String()
-}
-
-// cut shortens s to at most limit characters, the last of them "…" when
-// something was left out.
-func cut(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	runes := 0
-	for i := range s {
-		if runes == limit-1 {
-			return s[:i] + "…"
-		}
-		runes++
-	}
-	return s
 }

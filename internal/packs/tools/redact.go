@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 )
 
@@ -17,29 +20,22 @@ func (t *Tool) Redact(v Values) any {
 	if v.given == nil {
 		return map[string]any{}
 	}
-	secrets := t.schema().secrets
-	return redact.Value(v.given.value(), func(name string) bool { return isSecret(secrets, name) })
-}
-
-// isSecret reports whether the value called name is one of the secrets, which
-// are sorted, or one going by its name.
-func isSecret(secrets []string, name string) bool {
-	_, found := slices.BinarySearch(secrets, name)
-	return found || redact.SensitiveName(name)
+	secrets := t.schema().Secrets
+	return redact.Value(v.given.Value(), func(name string) bool { return schema.IsSecret(secrets, name) })
 }
 
 // SecretValues returns the texts that the secrets among v become in arguments,
 // URLs and JSON, going by declarations and by names, for the log. Longest first;
 // the empty text is not among them.
 func (t *Tool) SecretValues(v Values) []string {
-	secrets := t.schema().secrets
-	return valuesOf(v, func(name string) bool { return isSecret(secrets, name) })
+	secrets := t.schema().Secrets
+	return valuesOf(v, func(name string) bool { return schema.IsSecret(secrets, name) })
 }
 
 // DeclaredSecrets is SecretValues of what is declared secret alone, for results: a
 // caller knows what it passed, and a name proves nothing.
 func (t *Tool) DeclaredSecrets(v Values) []string {
-	declared := t.schema().declared
+	declared := t.schema().Declared
 	return valuesOf(v, func(name string) bool {
 		_, found := slices.BinarySearch(declared, name)
 		return found
@@ -60,9 +56,9 @@ func valuesOf(v Values, isSecret func(name string) bool) []string {
 				gather(e, hidden)
 			}
 		}
-		if s := render(v); hidden && s != "" && redact.MayBeSecret(v) {
-			inJSON := string(canonical(s))
-			out = append(out, s, percentEncode(s), inJSON[1:len(inJSON)-1])
+		if s := template.Render(v); hidden && s != "" && redact.MayBeSecret(v) {
+			inJSON := string(jsontree.Canonical(s))
+			out = append(out, s, template.PercentEncode(s), inJSON[1:len(inJSON)-1])
 		}
 	}
 	for name, value := range v.fields {
