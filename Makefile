@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -44,7 +44,7 @@ test:
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
 COMPUTES := fmt tidy shell vet staticcheck lint vuln cross
-WAITS    := docker fresh e2e conformance
+WAITS    := docker fresh wine e2e conformance
 
 check:
 	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
@@ -122,6 +122,10 @@ unprivileged:
 # The README's first command, in an empty home.
 fresh:
 	@scripts/fresh.sh
+
+# The Windows build, under Wine. The first time, 107 MB come from Debian.
+wine:
+	@scripts/wine.sh
 
 docker:
 	scripts/docker.sh $(VERSION)

@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -165,11 +166,11 @@ func copyDir(cfg *config.Config) string {
 // logReserve is how much of the audit log's disk runs leave free.
 const logReserve = 64 << 20
 
-// openings are what the user opens to tools, as the server takes them.
-func openings(cfg *config.Config) []server.Opening {
-	all := make([]server.Opening, len(cfg.Sandbox.Grants))
+// openings are what the user opens to tools, as the planner takes them.
+func openings(cfg *config.Config) []plan.Opening {
+	all := make([]plan.Opening, len(cfg.Sandbox.Grants))
 	for i, g := range cfg.Sandbox.Grants {
-		all[i] = server.Opening(g)
+		all[i] = plan.Opening(g)
 	}
 	return all
 }

@@ -38,8 +38,8 @@ type Permit struct {
 	failures int
 	// values are what the person filled in.
 	values  map[string]string
-	hide    func(string) string                // see Hide
-	waiting func(changes.Holder) (over func()) // see Waiting
+	hide    func(string) string                                 // see Hide
+	waiting func(changes.Holder) (over func(isOurs bool) error) // see Waiting
 }
 
 // Hide has secret values taken out of what the log keeps of the program's output.
@@ -47,9 +47,12 @@ type Permit struct {
 func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
 
 // Waiting has waiting called when the run has to wait for its turn in folders that
-// another run may change, and what it returns when the wait is over. It is called
-// before Run.
-func (p *Permit) Waiting(waiting func(changes.Holder) (over func())) { p.waiting = waiting }
+// another run may change, and what it returns when the wait is over: isOurs says
+// that the run has its turn, and an error that it must not start after all. It is
+// called before Run.
+func (p *Permit) Waiting(waiting func(changes.Holder) (over func(isOurs bool) error)) {
+	p.waiting = waiting
+}
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -275,6 +278,13 @@ func record(list []string, path string) []string {
 	return list
 }
 
+// Copies reports whether the run is started from a private copy of the pack, which
+// is compared with what was approved. If not, nothing compares the pack's bytes
+// after the decision.
+func (p *Permit) Copies() bool {
+	return p.call != nil && p.gate.copies != nil && !p.call.Pack.Loose && p.call.Pack.Dir != ""
+}
+
 // image returns the run's policy with a private copy of the pack in the place
 // of the pack: the bytes that were approved, which nobody exchanges between the
 // copy's check and their use. A loose tool's folder is no pack, and its program
@@ -286,7 +296,7 @@ func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func
 		return policy, nil, p.Withhold("the pack has files that cannot be read, and there are no private copies to leave them out of",
 			"Tell the user to run packs-mcp show for the pack: it names the files.")
 	}
-	if p.gate.copies == nil || pack.Loose || pack.Dir == "" {
+	if !p.Copies() {
 		return policy, func() {}, nil
 	}
 	folder, release, err := p.gate.copies.Copy(ctx, pack.Dir, pack.Digest)

@@ -165,24 +165,24 @@ func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Comman
 var errTurnWait = errors.New("it did not end in time")
 
 // takeTurn waits for the run's turn in its folders, and tells the caller that it
-// does.
+// does. With a turn and an error, the caller wants no run any more.
 func (r *Runner) takeTurn(ctx context.Context, c *Command, folders []changes.Folder) (*changes.Turn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.TurnWait, errTurnWait)
 	defer cancel()
-	over := func() {}
+	over := func(bool) error { return nil }
 	turn, err := r.o.Changes.Begin(ctx, changes.Run{ID: c.RunID, Pack: c.Pack, Tool: c.Tool}, func(h changes.Holder) {
 		if c.Waiting != nil {
 			over = c.Waiting(h)
 		}
 	}, folders...)
-	over()
+	stop := over(err == nil)
 	if e, ok := errors.AsType[*changes.WaitError](err); ok && errors.Is(e, errTurnWait) {
 		return nil, &BusyError{Holder: e.Holder, Waited: r.o.TurnWait}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("taking the run's turn in its folders: %w", err)
 	}
-	return turn, nil
+	return turn, stop
 }
 
 func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits Limits) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -413,7 +414,7 @@ description: Triage incidents.
 `
 	w := newWorld(t, tree, func(s *setup) {
 		s.server.Private, s.server.Project = []string{keys}, project
-		s.server.Openings = []Opening{{Pack: "*", Tool: "*", Read: []string{keys, project}}}
+		s.server.Openings = []plan.Opening{{Pack: "*", Tool: "*", Read: []string{keys, project}}}
 	})
 	w.answer = decide("once")
 	w.initialize()

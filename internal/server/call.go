@@ -35,7 +35,7 @@ type baseTool struct {
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
 	// prepare decodes the arguments and finds out what the call would do. It
-	// changes nothing, and runs again when the person's answer is there.
+	// changes nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
 }
 
@@ -59,6 +59,7 @@ type call struct {
 	// asked for it; nil: nothing.
 	missing *tools.MissingContextError
 	space   *space // the workspace that it is about; nil: the chat's first
+	ended   int    // how many runs had ended when it was prepared last; see [run.confirm]
 
 	telling sync.Mutex
 	told    int // pieces of progress that the client was told; guarded by telling
@@ -70,6 +71,9 @@ type action struct {
 	request gate.Request
 	perform func(context.Context, *gate.Permit) (any, error)
 }
+
+// contextKey is where a client may say what its user looks at.
+const contextKey = "packs-mcp/context"
 
 // call is the one road of every tool call. It recovers panics, whose texts are
 // for the log and not for a client.
@@ -145,13 +149,21 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 
 // prepare finds out what a call would do, by the packs as they are.
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if e, ok := errors.AsType[*outdatedError](err); ok {
 		s.lookAt(ctx, e.pack.Folder())
 		c.catalog = s.catalog(ctx, c.chat)
-		act, err = c.tool.prepare(s, ctx, c)
+		act, err = s.prepareNow(ctx, c)
 	}
 	return act, err
+}
+
+// prepareNow prepares a call by what is there now. That is done once, and again only
+// when a person filled something in or somebody was waited for: a person, or
+// another run.
+func (s *Server) prepareNow(ctx context.Context, c *call) (*action, error) {
+	c.ended = s.claims.count()
+	return c.tool.prepare(s, ctx, c)
 }
 
 // lookAt has packs be looked at again at once: those in dirs, or all.
@@ -217,7 +229,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 // fillIn makes the call with the values that the person filled in.
 func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*action, *gate.Permit, error) {
 	c.filled = permit.Values()
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if err != nil {
 		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
 	}
@@ -423,53 +435,4 @@ func (c *call) requireText(pairs ...string) error {
 		}
 	}
 	return nil
-}
-
-// success encodes a result twice: structured, and as text with the same JSON
-// for clients that read only that.
-func success(ctx context.Context, out any) (*mcp.CallToolResult, error) {
-	result, err := encode(out)
-	if err != nil {
-		return nil, err
-	}
-	if e, ok := out.(interface {
-		failed() bool
-		meta() *mcp.Meta
-	}); ok {
-		result.IsError = e.failed()
-		result.Meta = e.meta()
-	}
-	if e, ok := out.(interface{ links() []mcp.Content }); ok && knowsLinks(ctx) {
-		result.Content = append(result.Content, e.links()...)
-	}
-	return result, nil
-}
-
-func failure(e *toolError) *mcp.CallToolResult {
-	result, err := encode(struct {
-		Error *toolError `json:"error"`
-	}{e})
-	if err != nil {
-		// A schema or a pointer that is not JSON: say the rest.
-		return mcp.NewToolResultError(e.Error())
-	}
-	result.IsError = true
-	return result
-}
-
-func encode(v any) (*mcp.CallToolResult, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // it is read by models, which pay for every \u003c
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding a result: %w", err)
-	}
-	raw := bytes.TrimRight(b.Bytes(), "\n")
-	// What came as JSON still has these, which some readers take for the end of a line.
-	raw = bytes.ReplaceAll(raw, []byte("\u2028"), []byte(`\u2028`))
-	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))
-	return &mcp.CallToolResult{
-		Content:              []mcp.Content{mcp.NewTextContent(string(raw))},
-		RawStructuredContent: raw,
-	}, nil
 }

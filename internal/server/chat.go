@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"sync"
 
@@ -129,3 +130,6 @@ func (c *chat) takeRun(ctx context.Context) (release func(), err error) {
 		return nil, context.Cause(ctx)
 	}
 }
+
+// errNoChat is about a chat that has ended, or never was.
+var errNoChat = errors.New("this chat has ended")

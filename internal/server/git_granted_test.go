@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // files are those below a folder, each with a digest. The index, which git may
@@ -68,7 +70,7 @@ eval "$1"
 		for _, git := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, git: write is %v", level, git), func(t *testing.T) {
 				box := confined(t, level)
-				root := withoutLinks(t.TempDir())
+				root := paths.WithoutLinks(t.TempDir())
 				at := func(name string) string { return filepath.Join(root, name) }
 				for _, dir := range []string{"src/main", "src/other", "own", "hooked"} {
 					runGit(t, root, "init", "-q", "-b", "main", dir)
@@ -80,7 +82,7 @@ eval "$1"
 				before := files(t, watched...)
 				w := newWorld(t, tree, box, func(s *setup) {
 					s.server.Project = at("src/project")
-					s.server.Openings = []Opening{{Pack: "acme/git", Tool: "sh", Git: git, Write: []string{at("src"), at("own"), at("bare.git"), at("hooked/.git/hooks")}}}
+					s.server.Openings = []plan.Opening{{Pack: "acme/git", Tool: "sh", Git: git, Write: []string{at("src"), at("own"), at("bare.git"), at("hooked/.git/hooks")}}}
 				})
 				w.answer = decide("once")
 				w.initialize()

@@ -50,14 +50,6 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 // and not read again.
 const maxKept = 256 << 10
 
-// An outdatedError is a pack that says something else of itself by now than in the
-// Catalog of the call.
-type outdatedError struct{ pack *packs.Pack }
-
-func (e *outdatedError) Error() string {
-	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.pack.ID)
-}
-
 // maxVerified is the largest file, in bytes, whose pages are checked against
 // the digest one by one. Reading all of a larger file for each page would cost
 // more than the page; the whole pack is digested once more after it instead.

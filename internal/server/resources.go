@@ -157,12 +157,6 @@ func notFound(r *frontRequest, uri string) *rpcError {
 	return &rpcError{code: code, message: "there is no such resource", data: map[string]any{"uri": uri}}
 }
 
-// isMissing reports whether an error says that something is not there, or is
-// not a file of the pack.
-func isMissing(err error) bool {
-	return matchesAny(err, packfs.ErrNotFound, packfs.ErrOutside, packfs.ErrNotRegular, packfs.ErrIsDir, packfs.ErrNotDir, packfs.ErrHardLink)
-}
-
 // A found resource is a file or a folder, with what the gate needs to know.
 type found struct {
 	pack  *packs.Pack // nil: the chat's workspace

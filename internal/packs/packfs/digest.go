@@ -32,7 +32,8 @@ type Tree struct {
 	// bytes. The line of a file is its path with slashes, NUL, "1" when anybody
 	// may execute it, otherwise "0", NUL, the SHA-256 of its bytes in lower-case
 	// hexadecimal, newline; that of a symlink is its path, NUL, "link", NUL, its
-	// target as it is, newline. Directories, FIFOs, sockets and devices have none.
+	// target with slashes, newline. On Windows, which does not keep it, nobody may
+	// execute a file. Directories, FIFOs, sockets and devices have none.
 	// The line of a denied entry is its path, NUL, "denied", NUL, what denies it
 	// ("name", "link", "size" or "access"), NUL, its size, NUL, its time of last
 	// change in nanoseconds, newline.

@@ -129,24 +129,34 @@ type checkedAudit struct {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, attack bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what works here, and what keeps packs from running",
 		Long: `Look at everything that a call needs: the sandbox, by running something under each level
 until one works; who can be asked; the configuration; the folders of packs; the audit log;
 and the clients that are set up on this machine. Nothing is changed. The exit status is 0
-when an approved call could run here, and 1 when something stops it.`,
+when an approved call could run here, and 1 when something stops it.
+
+With --attack, test the sandbox instead: a program that is confined as a tool would be tries
+what a hostile one would, at each level of this machine, and the outcome of each try is
+printed. The tries act on nothing but a folder, sockets and a process made for them. The exit
+status is 1 when something that must be refused was not.`,
 		Example: `  packs-mcp doctor
   packs-mcp doctor --packs ~/packs
+  packs-mcp doctor --attack
   packs-mcp doctor --json | jq .sandbox.level`,
 		Args: cli.Misuse(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if attack {
+				return a.attack(cmd.Context(), asJSON)
+			}
 			return a.doctor(cmd.Context(), sandbox.Options{}, asJSON)
 		},
 	}
 	a.PackFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&attack, "attack", false, "try what a hostile program would, at each level, and print what came of it")
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package server
+package plan
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -36,9 +36,9 @@ type Opening struct {
 
 // covers reports whether o is about a tool of a pack, or about the commands that
 // the model writes for it.
-func (o *Opening) covers(pack string, kind gate.Kind, tool string) bool {
-	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == gate.KindRun
-	return named && globs(o.Pack, pack) && (kind == gate.KindExec || globs(o.Tool, tool))
+func (o *Opening) covers(pack string, kind call.Kind, tool string) bool {
+	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == call.KindRun
+	return named && globs(o.Pack, pack) && (kind == call.KindExec || globs(o.Tool, tool))
 }
 
 // opens reports whether o gives a run anything.
@@ -56,7 +56,7 @@ func globs(pattern, name string) bool {
 }
 
 // grant adds what the user's configuration opens to a run.
-func (p *planner) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool string) {
+func (p *Planner) grant(m *permissions, pack *packs.Pack, kind call.Kind, tool string) {
 	for _, o := range p.opts.Openings {
 		if !o.covers(pack.ID, kind, tool) {
 			continue
@@ -94,12 +94,12 @@ func (p *planner) grant(m *permissions, pack *packs.Pack, kind gate.Kind, tool s
 }
 
 func (m *permissions) leaveOut(what, why string) {
-	if missing := (gate.Missing{What: what, Why: why}); !slices.Contains(m.granted.LeftOut, missing) {
+	if missing := (call.Missing{What: what, Why: why}); !slices.Contains(m.granted.LeftOut, missing) {
 		m.granted.LeftOut = append(m.granted.LeftOut, missing)
 	}
 }
 
-func (p *planner) grantVariable(m *permissions, name string) {
+func (p *Planner) grantVariable(m *permissions, name string) {
 	has := func(names []string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return sameVariable(n, name) })
 	}
@@ -117,7 +117,7 @@ func (p *planner) grantVariable(m *permissions, name string) {
 
 // grantPath adds a file or folder as it is now: where a link leads is what a
 // person is shown, and what the run gets.
-func (p *planner) grantPath(m *permissions, pack *packs.Pack, path string, write bool) {
+func (p *Planner) grantPath(m *permissions, pack *packs.Pack, path string, write bool) {
 	resolved, err := filepath.EvalSymlinks(path)
 	var info os.FileInfo
 	if err == nil {
@@ -152,17 +152,17 @@ func (p *planner) grantPath(m *permissions, pack *packs.Pack, path string, write
 }
 
 // refuses says why what a grant leads to is not given; empty when it is.
-func (p *planner) refuses(pack *packs.Pack, path string, info os.FileInfo, write bool) string {
+func (p *Planner) refuses(pack *packs.Pack, path string, info os.FileInfo, write bool) string {
 	switch {
 	case holdsHome(p.homes, path):
 		return "leads to your whole home folder"
-	case runtime.GOOS != "windows" && insideAny([]string{"/proc", "/dev"}, path):
+	case runtime.GOOS != "windows" && paths.Inside([]string{"/proc", "/dev"}, path):
 		return "leads to the system's own"
 	case write && !info.IsDir():
 		return "is not a folder"
 	case !info.IsDir() && !info.Mode().IsRegular():
 		return "is neither a file nor a folder"
-	case p.holdsPrivate(path):
+	case p.HoldsPrivate(path):
 		return "holds what only packs-mcp itself may read"
 	case !write:
 		return ""
@@ -176,12 +176,4 @@ func (p *planner) refuses(pack *packs.Pack, path string, info os.FileInfo, write
 		return "is what packs-mcp itself goes by"
 	}
 	return ""
-}
-
-// holdsPrivate reports whether path is in a folder with the keys by which calls
-// are approved, or has one in it.
-func (p *planner) holdsPrivate(path string) bool {
-	return slices.ContainsFunc(p.opts.Private, func(own string) bool {
-		return own != "" && (within(own, path) || within(path, own))
-	})
 }

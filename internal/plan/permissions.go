@@ -1,14 +1,13 @@
-package server
+package plan
 
 import (
 	"cmp"
 	"context"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -19,29 +18,31 @@ type permissions struct {
 	policy  sandbox.Policy
 	changes []string // folders of the user's that the run may change, in layers
 	project string   // the project's folder, when policy has it or a part of it
-	granted gate.Granted
+	granted call.Granted
 	env     []string // granted variables as K=V
 }
 
 // permissions finds out what a run may touch: its pack, the workspace, the
 // folder it runs in, which it may change unless it says that it only reads, and
 // what the user grants it. What of that is the user's is changed in layers.
-func (p *planner) permissions(ctx context.Context, c *planCall, kind gate.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
+func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
 	pack := c.Pack
 	if holdsHome(p.homes, pack.Dir) {
-		return nil, &folderError{Folder: pack.Dir, Pack: pack.ID, Problem: folderHoldsHome}
+		return nil, &FolderError{Folder: pack.Dir, Pack: pack.ID, Problem: FolderHoldsHome}
 	}
 	switch {
-	case p.holdsPrivate(dir):
-		return nil, &folderError{Folder: dir, Problem: folderHoldsPrivate}
-	case p.holdsPrivate(pack.Dir):
-		return nil, &folderError{Folder: pack.Dir, Pack: pack.ID, Problem: folderHoldsPrivate}
+	case p.HoldsPrivate(dir):
+		return nil, &FolderError{Folder: dir, Problem: FolderHoldsPrivate}
+	case p.HoldsPrivate(pack.Dir):
+		return nil, &FolderError{Folder: pack.Dir, Pack: pack.ID, Problem: FolderHoldsPrivate}
 	}
 	limits := p.limits
 	if policy.Timeout > 0 {
 		limits.Timeout = policy.Timeout
 	}
-	limits.Timeout = min(limits.Timeout, p.opts.TimeoutMax)
+	if p.opts.TimeoutMax > 0 {
+		limits.Timeout = min(limits.Timeout, p.opts.TimeoutMax)
+	}
 	limits.CPU = cmp.Or(p.opts.Limits.CPU, limits.Timeout)
 	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
 	if c.OwnFolder {
@@ -80,9 +81,9 @@ func (p *planner) permissions(ctx context.Context, c *planCall, kind gate.Kind, 
 // outerGit adds the folder outside of a worktree or a submodule that git needs. It is
 // read-only unless commits may come back and the folder can be seen at its own
 // path while it is changed, since git's files name each other by path.
-func (p *planner) outerGit(ctx context.Context, m *permissions, dir string, readOnly bool) {
+func (p *Planner) outerGit(ctx context.Context, m *permissions, dir string, readOnly bool) {
 	outer, git := outerGit(dir)
-	if outer == "" || within(outer, dir) || p.holdsPrivate(outer) || holdsHome(p.homes, outer) {
+	if outer == "" || within(outer, dir) || p.HoldsPrivate(outer) || holdsHome(p.homes, outer) {
 		return
 	}
 	// No layer is in another.
@@ -128,65 +129,4 @@ func (m *permissions) shown(env []string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(m.granted.Env, func(granted string) bool { return sameVariable(name, granted) })
 	})
-}
-
-// insideAny reports whether path is one of dirs or below one.
-func insideAny(dirs []string, path string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
-}
-
-// homeFolders returns the user's home folder as it is spelled and as it is
-// without links, or nothing when it is not known.
-func homeFolders(environ []string) []string {
-	name := "HOME"
-	if runtime.GOOS == "windows" {
-		name = "USERPROFILE"
-	}
-	home := variable(environ, name)
-	if !filepath.IsAbs(home) {
-		return nil
-	}
-	homes := []string{filepath.Clean(home)}
-	if resolved, err := filepath.EvalSymlinks(home); err == nil && resolved != homes[0] {
-		homes = append(homes, resolved)
-	}
-	return homes
-}
-
-// withoutLinks is path without symbolic links, as far as it is there.
-func withoutLinks(path string) string {
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		return resolved
-	}
-	if parent := filepath.Dir(path); filepath.IsAbs(path) && parent != path {
-		return filepath.Join(withoutLinks(parent), filepath.Base(path))
-	}
-	return path
-}
-
-// holdsHome reports whether dir is a home folder or has it in it, or is the top
-// of a file system.
-func holdsHome(homes []string, dir string) bool {
-	dir = filepath.Clean(dir)
-	return filepath.Dir(dir) == dir || slices.ContainsFunc(homes, func(home string) bool { return within(home, dir) })
-}
-
-// variable is the value of a variable, empty when there is none.
-func variable(environ []string, name string) string {
-	value, _ := findVariable(environ, name)
-	return value
-}
-
-func findVariable(environ []string, name string) (value string, ok bool) {
-	for _, kv := range slices.Backward(environ) {
-		if n, value, ok := strings.Cut(kv, "="); ok && sameVariable(n, name) {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-// sameVariable compares names as the system does.
-func sameVariable(a, b string) bool {
-	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }

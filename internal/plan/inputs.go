@@ -1,20 +1,14 @@
-package server
+package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"hash"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -37,18 +31,16 @@ const (
 	maxLookups    = 20_000   // paths that the arguments may spell
 )
 
-// Bounds of the folders that are bound to an answer: a workspace with a few
-// scripts and their output, hashed twice for each call.
-const (
-	maxReads     = 512 // files, folders and links
-	maxReadBytes = 16 << 20
-)
-
 // inputs are what a run can read besides what is in its pack and the system's.
 type inputs struct {
-	files []gate.File // that arguments name
-	reads []gate.File // folders
+	files []call.File // that arguments name
+	reads []call.File // folders
 	once  string      // why an answer can only hold for one call
+}
+
+// same reports whether both are the same files with the same bytes.
+func (i inputs) same(other inputs) bool {
+	return i.once == other.once && slices.Equal(i.files, other.files) && slices.Equal(i.reads, other.reads)
 }
 
 // An inputFinder looks for files that texts name.
@@ -63,8 +55,9 @@ type inputFinder struct {
 	inputs
 }
 
-// ownInputs are the inputs of a command that the model wrote itself.
-func (p *planner) ownInputs(c *planCall, may *permissions, command *sandbox.Command) (inputs, error) {
+// ownInputs are the inputs of a command that the model wrote itself: with lasting,
+// also the folders that an answer for more than one call is bound to.
+func (p *Planner) ownInputs(c *Call, may *permissions, command *sandbox.Command, lasting bool) (inputs, error) {
 	f := p.inputFinder(c, may, command)
 	texts := slices.Clone(command.Args)
 	for _, kv := range may.env {
@@ -74,7 +67,7 @@ func (p *planner) ownInputs(c *planCall, may *permissions, command *sandbox.Comm
 	if err := f.find(slices.Concat(texts, interpreterArgs(command))); err != nil {
 		return inputs{}, err
 	}
-	if isPlain(command.Program) {
+	if !lasting || isPlain(command.Program) {
 		return f.inputs, nil
 	}
 	f.bind(p.readable(may, command, f))
@@ -84,20 +77,20 @@ func (p *planner) ownInputs(c *planCall, may *permissions, command *sandbox.Comm
 // toolInputs are the inputs of a declared tool: what its command names by itself
 // and by the user's context. What a caller passes is covered by "any valid
 // arguments", and the folders that the question names are what the tool is for.
-func (p *planner) toolInputs(c *planCall, may *permissions, command *sandbox.Command, inv *tools.Invocation) (inputs, error) {
+func (p *Planner) toolInputs(c *Call, may *permissions, command *sandbox.Command, inv *tools.Invocation) (inputs, error) {
 	f := p.inputFinder(c, may, command)
 	if err := f.find(slices.Concat(inv.Fixed, interpreterArgs(command))); err != nil {
 		return inputs{}, err
 	}
 	for _, dir := range f.folders {
-		if !insideAny(f.shown, dir) {
+		if !paths.Inside(f.shown, dir) {
 			f.only("its arguments name the folder %q, whose files were not looked at", dir)
 		}
 	}
 	return f.inputs, nil
 }
 
-func (p *planner) inputFinder(c *planCall, may *permissions, command *sandbox.Command) *inputFinder {
+func (p *Planner) inputFinder(c *Call, may *permissions, command *sandbox.Command) *inputFinder {
 	f := &inputFinder{
 		pack: c.Pack, owner: c.owner(), dir: command.Dir, room: maxInputBytes,
 		shown: append(may.folders(), command.Dir),
@@ -232,7 +225,7 @@ func (f *inputFinder) add(path string, whole bool) error {
 	if dir := f.owner.looksLikePack(resolved); dir != "" {
 		f.only("its arguments lead to %q, which looks like a pack and is none here", dir)
 	}
-	if slices.ContainsFunc(f.files, func(have gate.File) bool { return have.Path == resolved }) {
+	if slices.ContainsFunc(f.files, func(have call.File) bool { return have.Path == resolved }) {
 		return nil
 	}
 	if info, err := os.Stat(resolved); err == nil && info.IsDir() {
@@ -253,10 +246,10 @@ func (f *inputFinder) add(path string, whole bool) error {
 			f.only("its arguments may name more files than can be approved")
 			return nil
 		}
-		return errManyInputs
+		return ErrManyInputs
 	}
 	f.room -= size
-	f.files = append(f.files, gate.File{Path: resolved, Digest: digest})
+	f.files = append(f.files, call.File{Path: resolved, Digest: digest})
 	return nil
 }
 
@@ -264,30 +257,30 @@ func (f *inputFinder) add(path string, whole bool) error {
 // pack's digest, or because the user cannot change it. What is in /proc is
 // another at each look.
 func (f *inputFinder) bound(path string) bool {
-	return within(path, f.pack.Dir) && !f.pack.Loose || paths.IsSystem(path) || insideAny([]string{"/proc", "/sys", "/dev"}, path)
+	return within(path, f.pack.Dir) && !f.pack.Loose || paths.IsSystem(path) || paths.Inside([]string{"/proc", "/sys", "/dev"}, path)
 }
 
 // readable are the folders that a command can read code from, and that are not
 // bound already: those of its policy, those that its arguments name or that have
 // a file they name, and installations in the project.
-func (p *planner) readable(may *permissions, command *sandbox.Command, f *inputFinder) []string {
+func (p *Planner) readable(may *permissions, command *sandbox.Command, f *inputFinder) []string {
 	all := slices.Concat(may.folders(), []string{command.Dir}, f.folders)
 	for _, file := range f.files {
 		all = append(all, filepath.Dir(file.Path))
 	}
 	for _, path := range programFiles(command.Program) {
-		if resolved := withoutLinks(path); !f.bound(resolved) {
+		if resolved := paths.WithoutLinks(path); !f.bound(resolved) {
 			all = append(all, filepath.Dir(resolved))
 		}
 	}
 	for _, path := range command.Program.Needs {
-		if p.opts.Project != "" && within(path, withoutLinks(p.opts.Project)) {
+		if p.opts.Project != "" && within(path, paths.WithoutLinks(p.opts.Project)) {
 			all = append(all, path)
 		}
 	}
 	var dirs []string
 	for _, dir := range all {
-		dir = withoutLinks(dir)
+		dir = paths.WithoutLinks(dir)
 		if !f.bound(dir) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
@@ -311,79 +304,8 @@ func (f *inputFinder) bind(dirs []string) {
 			f.reads = nil
 			return
 		}
-		f.reads = append(f.reads, gate.File{Path: dir, Digest: digest})
+		f.reads = append(f.reads, call.File{Path: dir, Digest: digest})
 	}
-}
-
-// A readRoom is how much more may be looked at.
-type readRoom struct {
-	entries int
-	bytes   int64
-}
-
-// digest returns the digest of everything in a folder, or of a file, or why there
-// is none. Links are bound as they are, and not followed: where they lead is bound
-// by itself, or cannot be read.
-func (r *readRoom) digest(path string) (digest, why string) {
-	h := sha256.New()
-	why = r.add(h, path, ".")
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), why
-}
-
-// add writes what is at path, which is called name, to h. It says why it cannot.
-func (r *readRoom) add(h hash.Hash, path, name string) (why string) {
-	const unreadable = "cannot be read whole"
-	if r.entries--; r.entries < 0 {
-		return fmt.Sprintf("holds more than %d files and folders", maxReads)
-	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return unreadable
-	}
-	var text string
-	switch mode := info.Mode(); {
-	case mode&fs.ModeSymlink != 0:
-		text, err = os.Readlink(path)
-	case mode.IsRegular():
-		var size int64
-		text, size, err = digestFile(path, r.bytes)
-		if r.bytes -= size; r.bytes < 0 {
-			return fmt.Sprintf("holds more than %d MiB", maxReadBytes>>20)
-		}
-	}
-	if err != nil {
-		return unreadable
-	}
-	fmt.Fprintf(h, "%q %v %q\n", name, info.Mode(), text)
-	if !info.IsDir() {
-		return ""
-	}
-	entries, err := r.list(path)
-	if err != nil {
-		return unreadable
-	}
-	for _, entry := range entries {
-		if why := r.add(h, filepath.Join(path, entry), name+"/"+entry); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-// list returns the names in a folder, sorted, and of a large one no more than
-// there is room for and one.
-func (r *readRoom) list(path string) ([]string, error) {
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(r.entries + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	slices.Sort(names)
-	return names, nil
 }
 
 // isPlain reports whether a program is one of the system's that only print what
@@ -400,24 +322,4 @@ func isPlain(p program.Program) bool {
 		"head", "id", "join", "ls", "md5sum", "nl", "od", "paste", "printf", "pwd", "readlink", "realpath", "seq", "sha1sum", "sha256sum",
 		"sha512sum", "stat", "tac", "tail", "tr", "true", "uname", "wc", "whoami",
 	}, filepath.Base(p.Path))
-}
-
-// digestFile returns the digest of a regular file, and its size; of one with
-// more than max bytes, the size alone counts. No digest: it is another thing.
-func digestFile(path string, max int64) (digest string, size int64, err error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return "", 0, err // opening a pipe or a device would wait, or do something
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", 0, err
-	}
-	h := sha256.New()
-	size, err = io.Copy(h, io.LimitReader(f, max+1))
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), size, err
 }

@@ -1,4 +1,4 @@
-package server
+package plan
 
 import (
 	"os"
@@ -22,7 +22,7 @@ type owner struct {
 	byDir map[string][]*packs.Pack // :: folder in lower case → packs
 }
 
-func (c *planCall) owner() *owner { return &owner{own: c.Pack, hides: c.Hides, all: c.All} }
+func (c *Call) owner() *owner { return &owner{own: c.Pack, hides: c.Hides, all: c.All} }
 
 // index makes byDir, which most calls can do without.
 func (o *owner) index() {
@@ -86,11 +86,11 @@ func sameFolder(a, b string) bool {
 func (o *owner) denial(path string, p *packs.Pack) error {
 	switch {
 	case o.hides != nil && o.hides(p):
-		return &foreignError{Path: path, Own: o.own.ID}
+		return &ForeignError{Path: path, Own: o.own.ID}
 	case !p.Valid || !p.Attached || p.ShadowedBy != "":
-		return &foreignError{Path: path, Own: o.own.ID, Other: p.ID}
+		return &ForeignError{Path: path, Own: o.own.ID, Other: p.ID}
 	}
-	return &foreignError{Path: path, Own: o.own.ID, Other: p.ID, Attached: true}
+	return &ForeignError{Path: path, Own: o.own.ID, Other: p.ID, Attached: true}
 }
 
 // looksLikePack returns the folder around path that looks like a pack and is

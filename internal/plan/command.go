@@ -1,19 +1,19 @@
-package server
+package plan
 
 import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // folder is where a tool runs.
-func (p *planner) folder(c *planCall, cwd string) (string, error) {
+func (p *Planner) folder(c *Call, cwd string) (string, error) {
 	switch cwd {
 	case "", tools.CwdWorkspace:
 		return c.Workspace, nil
@@ -40,17 +40,15 @@ func (p *planner) folder(c *planCall, cwd string) (string, error) {
 			return resolved, nil
 		}
 	}
-	return "", &folderError{Folder: cwd, Problem: folderOutside}
+	return "", &FolderError{Folder: cwd, Problem: FolderOutside}
 }
 
 // within reports whether path is dir or below it.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
-}
+func within(path, dir string) bool { return paths.Inside([]string{dir}, path) }
 
-// command finds the program and gives it its environment.
-func (p *planner) command(c *planCall, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
+// command finds the program and gives it its environment. A program of another pack is
+// refused, and so is a command that names a denied file of the pack.
+func (p *Planner) command(c *Call, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
 	exclude := []string{c.Pack.Dir, c.Workspace}
 	program, err := p.opts.Programs.Lookup(inv.Program, program.LookupOptions{
 		Path: variable(p.opts.Environ, "PATH"), Exclude: exclude, PackDir: c.Pack.Dir,
@@ -69,7 +67,7 @@ func (p *planner) command(c *planCall, inv *tools.Invocation, dir string, may *p
 	base := sandbox.BaseEnv(p.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude})
 	folder, err := os.Lstat(dir)
 	if err != nil {
-		return sandbox.Command{}, &folderError{Folder: dir, Problem: folderUnusable}
+		return sandbox.Command{}, &FolderError{Folder: dir, Problem: FolderUnusable}
 	}
 	ours := []string{"PACKS_PACK_ID=" + c.Pack.ID, "PACKS_PACK_DIR=" + c.Pack.Dir, "PACKS_WORKSPACE=" + c.Workspace}
 	command := sandbox.Command{
@@ -77,26 +75,14 @@ func (p *planner) command(c *planCall, inv *tools.Invocation, dir string, may *p
 		Env:       sandbox.MergeEnv(putFirst(base, program.PathDirs()), inv.Env, may.env, ours),
 		Workspace: c.Workspace, DirID: folder, WorkspaceID: c.Folder,
 	}
-	return command, command.CheckSearch()
-}
-
-// putFirst returns env with dirs before the others of its PATH.
-func putFirst(env, dirs []string) []string {
-	if len(dirs) == 0 {
-		return env
+	if err := command.CheckSearch(); err != nil {
+		return sandbox.Command{}, err
 	}
-	path := strings.Join(dirs, string(filepath.ListSeparator))
-	if old := variable(env, "PATH"); old != "" {
-		path += string(filepath.ListSeparator) + old
+	// What a pack's digest denies is in no private copy of the pack, so a command that
+	// names it cannot work.
+	named := slices.Concat(programFiles(program), []string{program.Resolved}, command.Args, command.Env)
+	if err := c.Pack.DeniedIn(c.Tree, dir, named); err != nil {
+		return sandbox.Command{}, err
 	}
-	return sandbox.MergeEnv(env, []string{"PATH=" + path})
-}
-
-// skillEnv is what specs/skill-md-tools section 5.2 promises to tools.
-func (p *planner) skillEnv(pack *packs.Pack) []string {
-	return []string{
-		"GIBBERISH_SKILL_NAME=" + strings.ReplaceAll(pack.Name, "\x00", ""),
-		"GIBBERISH_SKILL_DIR=" + pack.Dir,
-		"GIBBERISH_MODE=" + cmp.Or(p.opts.Mode, "Global"),
-	}
+	return command, nil
 }

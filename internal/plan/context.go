@@ -1,4 +1,4 @@
-package server
+package plan
 
 import (
 	"cmp"
@@ -7,31 +7,31 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // fieldPrefix begins the name of a field that asks for a context value.
 const fieldPrefix = "context_"
 
-// expand fills the values into the tool's command. What the tool needs to know
+// Expand fills the values into the tool's command. What the tool needs to know
 // of the user's context, and nobody has said, is asked for in the question: as
 // long as nobody has answered, a stand-in is in its place.
-func (p *planner) expand(c *planCall, tool *tools.Tool, values tools.Values) (*expanded, error) {
+func (p *Planner) Expand(c *Call, tool *tools.Tool, values tools.Values) (*Expanded, error) {
 	known := p.contextFor(c)
 	inv, err := tool.Expand(values, known)
 	missing, ok := errors.AsType[*tools.MissingContextError](err)
 	switch {
 	case err == nil:
-		return &expanded{Invocation: inv}, nil
+		return &Expanded{Invocation: inv}, nil
 	case !ok || c.Filled != nil:
 		return nil, err
 	}
-	var fields []gate.Field
+	var fields []call.Field
 	for _, name := range missing.Names {
-		field := gate.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool is to work on"}
+		field := call.Field{Name: fieldPrefix + name, Title: "The " + name + " that the tool is to work on"}
 		fields = append(fields, field)
-		known[name] = gate.StandIn(field.Name)
+		known[name] = call.StandIn(field.Name)
 		if strings.Contains(fmt.Sprint(values), known[name]) {
 			return nil, err // nobody could tell the two apart
 		}
@@ -40,13 +40,13 @@ func (p *planner) expand(c *planCall, tool *tools.Tool, values tools.Values) (*e
 	if again != nil {
 		return nil, err // no text will do; the caller can give a parameter
 	}
-	return &expanded{Invocation: inv, Fields: fields, Missing: missing}, nil
+	return &Expanded{Invocation: inv, Fields: fields, Missing: missing}, nil
 }
 
 // contextFor is what context.* placeholders stand for: what the client says
 // with the call, before what the user configured. The working folder is ours to
 // say.
-func (p *planner) contextFor(c *planCall) tools.Context {
+func (p *Planner) contextFor(c *Call) tools.Context {
 	ctx := make(tools.Context)
 	maps.Copy(ctx, p.opts.Context)
 	maps.Copy(ctx, c.Context)
