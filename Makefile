@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -68,6 +68,10 @@ bench-sandbox:
 # another commit (make bench-runs BASE=v0.1.0), as root and as another user.
 bench-runs:
 	@BENCH_ARGS='$(ARGS)' scripts/bench-runs.sh $(BASE)
+
+# How often the arguments of one call are read or written as JSON.
+json-passes:
+	scripts/json-passes.sh
 
 # How far past the bounds of folders on disk a run gets; and where no filter can ask
 # the supervisor.

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
@@ -102,7 +103,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here {
-		asking.Channels, asking.Grants = []string{gate.ChannelElicitation}, nil
+		asking.Channels, asking.Grants = []string{queue.ChannelElicitation}, nil
 	}
 	s.gate, err = gate.New(asking)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -69,7 +70,7 @@ func (p *Permit) Values() map[string]string { return maps.Clone(p.values) }
 // stand-ins, and returns the permit for it. Nothing else may differ: only what
 // has the name of a field in it, of the program's arguments, variables and input.
 // Without Fields the permit itself is returned.
-func (p *Permit) Fill(req Request) (*Permit, error) {
+func (p *Permit) Fill(req call.Request) (*Permit, error) {
 	if len(p.call.Fields) == 0 {
 		return p, nil
 	}
@@ -84,7 +85,7 @@ func (p *Permit) Fill(req Request) (*Permit, error) {
 	c := &check{Gate: p.gate, box: p.box, call: call.Freeze(req, p.box.Level)}
 	if verdict := c.rule(); verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
-		return nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
+		return nil, c.denyBy(queue.ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
 	}
 	return &Permit{gate: p.gate, box: p.box, call: call.Freeze(p.gate.reviewed(req), p.box.Level), run: p.run}, nil
 }
@@ -100,9 +101,9 @@ func (p *Permit) reviewRule() string {
 // filledIn reports whether then can have become now by values in the places of
 // fields. How a value is written there is not looked at: a URL and JSON have it in
 // spellings of their own.
-func filledIn(fields []Field, then, now *Run) bool {
+func filledIn(fields []call.Field, then, now *call.Run) bool {
 	same := func(then, now string) bool {
-		return then == now || slices.ContainsFunc(fields, func(f Field) bool { return f.Name != "" && strings.Contains(then, f.Name) })
+		return then == now || slices.ContainsFunc(fields, func(f call.Field) bool { return f.Name != "" && strings.Contains(then, f.Name) })
 	}
 	return slices.EqualFunc(then.Command.Args, now.Command.Args, same) &&
 		slices.EqualFunc(then.Command.Env, now.Command.Env, same) &&
@@ -120,7 +121,7 @@ func (p *Permit) Digest() string {
 }
 
 // Covers reports whether req is still what was approved.
-func (p *Permit) Covers(req Request) bool {
+func (p *Permit) Covers(req call.Request) bool {
 	req = p.gate.reviewed(req.WithReview(p.reviewRule()))
 	level := p.box.Level
 	if req.Run != nil {
@@ -224,7 +225,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		lines = append(lines, p.changeEntries(result)...)
 	}
 	if logErr := g.append(g.log.Failures(), lines...); logErr != nil {
-		g.queue.outcome(p.run, outcome(result, err)+", and could not be recorded")
+		g.queue.Outcome(p.run, outcome(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started
 		}
@@ -233,7 +234,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			Hint:   "Do not call again: it would run once more. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
 		}
 	}
-	g.queue.outcome(p.run, outcome(result, err))
+	g.queue.Outcome(p.run, outcome(result, err))
 	return result, err
 }
 

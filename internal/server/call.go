@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -47,6 +49,8 @@ type call struct {
 	catalog *packs.Catalog // the one this call keeps
 	args    json.RawMessage
 	parsed  *gate.Arguments // see arguments
+	decoded any             // what decode made of args, a pointer; nil before that
+	checked *checked        // see check
 	meta    *mcp.Meta
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
@@ -307,13 +311,51 @@ func (c *call) arguments(raw json.RawMessage) *gate.Arguments {
 	return c.parsed
 }
 
+// checked are arguments that a tool takes.
+type checked struct {
+	tool   *tools.Tool
+	values tools.Values
+
+	logged  json.RawMessage // see call.logged; nil before that
+	secrets *redact.Secrets // that logged is without
+}
+
+// check holds the arguments for a pack's tool against its schema. That is done once
+// for each declaration of the tool, however often the call is prepared. The caller
+// passes the same args each time.
+func (c *call) check(tool *tools.Tool, args json.RawMessage) (tools.Values, error) {
+	if c.checked == nil || c.checked.tool != tool {
+		values, err := tool.Check(args)
+		if err != nil {
+			return tools.Values{}, err
+		}
+		c.checked = &checked{tool: tool, values: values}
+	}
+	return c.checked.values, nil
+}
+
+// logged returns what the log keeps of the arguments that check returned last. It is
+// written again only when there are other secrets to leave out.
+func (c *call) logged(secrets *redact.Secrets) json.RawMessage {
+	k := c.checked
+	if k.logged == nil || !k.secrets.Equal(secrets) {
+		k.logged, k.secrets = secrets.LoggedValue(k.tool.Redact(k.values)), secrets
+	}
+	return k.logged
+}
+
 // decode reads the arguments of a base tool into v, which has a field for each
-// one, and nothing else.
+// one, and nothing else. It reads them once; what v points to is shared by all
+// preparations of the call, which do not change it.
 func (c *call) decode(v any) error {
 	problem := func(text string) error {
 		e := failf(codeInvalidArguments, "Correct the arguments and call again.", "%s", text)
 		e.Schema = json.RawMessage(c.tool.input)
 		return e
+	}
+	if c.decoded != nil {
+		reflect.ValueOf(v).Elem().Set(reflect.ValueOf(c.decoded).Elem())
+		return nil
 	}
 	if !strings.HasPrefix(strings.TrimSpace(string(c.args)), "{") {
 		return problem("the arguments must be an object")
@@ -329,6 +371,9 @@ func (c *call) decode(v any) error {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			return problem("there is something after the arguments")
 		}
+		into := reflect.New(reflect.TypeOf(v).Elem())
+		into.Elem().Set(reflect.ValueOf(v).Elem())
+		c.decoded = into.Interface()
 		return nil
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

@@ -64,7 +64,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	values, err := tool.Check(p.Arguments)
+	values, err := c.check(tool, p.Arguments)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	r := &run{server: s, call: c, pack: pack, plan: planned, output: tool.Output, allows: tool.Policy.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: c.arguments(p.Arguments), Logged: planned.Unlogged.LoggedJSON(tool.Redact(p.Arguments)), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
+		Arguments: c.arguments(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder, Run: &planned.Run,
 	}), nil
 }

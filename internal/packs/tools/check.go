@@ -22,6 +22,7 @@ const maxArguments = 4 << 20
 // Values are checked arguments of one tool, with defaults filled in. The zero
 // value is no arguments.
 type Values struct {
+	given     *jsontree.Node  // the arguments as they came; nil: none
 	fields    map[string]any  // :: name → value as JSON, numbers as json.Number
 	defaulted map[string]bool // :: names whose value is the declared default
 }
@@ -102,7 +103,7 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 		}
 		return refuse(problems...)
 	}
-	v := Values{fields: fields, defaulted: make(map[string]bool)}
+	v := Values{given: root, fields: fields, defaulted: make(map[string]bool)}
 	for _, p := range in.Params {
 		if t.Sources[p.Name].IsContext() {
 			continue // context is looked for first; see Expand

@@ -146,11 +146,11 @@ func TestRedact(t *testing.T) {
 	}
 	in := `{"user": "u", "word": "w1", "phrase": "p1", "ref": "r1", "list": ["l1"], "inner": {"deep": {"a": "d1"}, "x": 1}, "api_key": "k1", "o": [{"clientSecret": "c1", "accessToken": "t1", "Password": null}]}`
 	want := `{"api_key":"[redacted]","inner":{"deep":"[redacted]","x":1},"list":"[redacted]","o":[{"Password":null,"accessToken":"[redacted]","clientSecret":"[redacted]"}],"phrase":"[redacted]","ref":"[redacted]","user":"u","word":"[redacted]"}`
-	if got := string(tool.Redact(json.RawMessage(in))); got != want {
+	if got := redacted(tool, in); got != want {
 		t.Errorf("Redact(%s)\n= %s\nwant %s", in, got, want)
 	}
-	for in, want := range map[string]string{"": "{}", "{": `"[unreadable]"`, "[1]": "[1]"} {
-		if got := string(tool.Redact(json.RawMessage(in))); got != want {
+	for in, want := range map[string]string{"": "{}", "{": "the JSON ends in the middle", "[1]": "[1]"} {
+		if got := redacted(tool, in); got != want {
 			t.Errorf("Redact(%q) = %s, want %s", in, got, want)
 		}
 	}

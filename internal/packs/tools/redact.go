@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -11,22 +10,18 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 )
 
-// Redact returns args with the values of secrets replaced by "[redacted]",
-// with sorted keys. Secret are the parameters that are declared so, by "writeOnly":
-// true, "format": "password" or "secret": true at any depth, and those with a name
-// like password or api_key. It takes arguments that were not checked; what is not JSON
-// becomes the string "[unreadable]". In all other texts, what [redact.Text] and
-// [redact.Args] find is replaced as well.
-func (t *Tool) Redact(args json.RawMessage) json.RawMessage {
-	if strings.TrimSpace(string(args)) == "" {
-		return json.RawMessage("{}")
-	}
-	root, e := jsontree.Parse(args)
-	if e != nil {
-		return json.RawMessage(`"[unreadable]"`)
+// Redact returns the arguments that v was made of, as they came, with the values of
+// secrets replaced by "[redacted]". The caller may change what it returns, which is
+// as [json.Unmarshal] makes it of anything. Secret are the parameters that are
+// declared so, by "writeOnly": true, "format": "password" or "secret": true at any
+// depth, and those with a name like password or api_key. In all other texts, what
+// [redact.Text] and [redact.Args] find is replaced as well.
+func (t *Tool) Redact(v Values) any {
+	if v.given == nil {
+		return map[string]any{}
 	}
 	secrets := t.schema().Secrets
-	return jsontree.Canonical(redact.Value(root.Value(), func(name string) bool { return schema.IsSecret(secrets, name) }))
+	return redact.Value(v.given.Value(), func(name string) bool { return schema.IsSecret(secrets, name) })
 }
 
 // SecretValues returns the texts that the secrets among v become in arguments,

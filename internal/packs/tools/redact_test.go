@@ -1,11 +1,25 @@
 package tools_test
 
 import (
-	"encoding/json"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
+
+// redacted is what a tool makes of arguments, also of those that its schema refuses.
+func redacted(tool *tools.Tool, in string) string {
+	var v tools.Values
+	if in != "" {
+		root, e := jsontree.Parse([]byte(in))
+		if e != nil {
+			return e.Error() // such arguments get no further than Check
+		}
+		v = tools.Given(root)
+	}
+	return string(jsontree.Canonical(tool.Redact(v)))
+}
 
 func TestRedactNested(t *testing.T) {
 	tool := tooltest.Compile(t, `{"properties": {"x": {"type": "string"}}}`, `["p"]`)
@@ -23,9 +37,9 @@ func TestRedactNested(t *testing.T) {
 		`{"script": "curl -H \"Authorization: Bearer abc def\" https://example.o"}`: `{"script":"curl -H \"Authorization: [redacted]\" https://example.o"}`,
 		`["--token", "abc"]`:                                                        `["--token","[redacted]"]`,
 		`"token=abc"`:                                                               `"token=[redacted]"`,
-		`{"password":"a","password":"b"}`:                                           `"[unreadable]"`,
+		`{"password":"a","password":"b"}`:                                           `key "password" is there twice`,
 	} {
-		if got := string(tool.Redact(json.RawMessage(in))); got != want {
+		if got := redacted(tool, in); got != want {
 			t.Errorf("Redact(%s)\n= %s\nwant %s", in, got, want)
 		}
 	}

@@ -70,7 +70,7 @@ func (t *Tool) fill(v Values, ctx Context, missing *MissingContextError) (Values
 		return v, nil
 	}
 	in := t.schema()
-	out := Values{fields: maps.Clone(v.fields), defaulted: maps.Clone(v.defaulted)}
+	out := Values{given: v.given, fields: maps.Clone(v.fields), defaulted: maps.Clone(v.defaulted)}
 	if out.fields == nil {
 		out.fields = make(map[string]any)
 	}

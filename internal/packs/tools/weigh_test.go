@@ -98,7 +98,7 @@ func TestHostileSchemas(t *testing.T) {
 					_ = tool.Signature()
 					_ = tool.Definition()
 					_ = tool.Secrets()
-					_ = tool.Redact(json.RawMessage(`{"a": [[["x"]]]}`))
+					_ = redacted(tool, `{"a": [[["x"]]]}`)
 					_, _ = tool.Check(json.RawMessage(`{"a": [[[["x"]]]], "p1": 5}`))
 				}
 			})

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // rawCall is a call of open_docs of the newer era as it is written on a
@@ -78,7 +78,7 @@ func TestHTTPBehindRequest(t *testing.T) {
 			_, _ = io.WriteString(c, part)
 		}
 		for range 2 {
-			w.decide(w.pending(1)[0].Code, gate.Deny)
+			w.decide(w.pending(1)[0].Code, queue.Deny)
 			resp, err := http.ReadResponse(r, nil)
 			if err != nil {
 				t.Fatal(err)

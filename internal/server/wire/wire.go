@@ -25,7 +25,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // A Host answers the messages that transports bring. It is safe for concurrent use.
@@ -49,7 +49,7 @@ type Client struct {
 	Transport string      // a short word, with which the chat's id begins
 	Ends      string      // when the chat ends, in words: "until this client closes"
 	Person    string      // whose credential it has; empty: nobody in particular
-	Origin    gate.Origin // the zero value trusts least
+	Origin    call.Origin // the zero value trusts least
 }
 
 // A Chat is what a [Host] keeps of one conversation. Sessions belong to it.

@@ -1,19 +1,10 @@
-package gate
+package queue
 
 import (
 	"fmt"
 	"time"
-)
 
-// The channels by which a decision comes about, as the audit log has them.
-const (
-	ChannelElicitation = "elicitation" // the client's own form
-	ChannelPage        = "page"        // the approval page
-	ChannelTerminal    = "terminal"    // packs-mcp approvals
-	ChannelGrant       = "grant"       // a person's earlier answer
-	ChannelRule        = "rule"        // a rule of the user's
-	ChannelPolicy      = "policy"      // the policy the user chose
-	ChannelPrompt      = "prompt"      // a prompt that, the client says, a person chose in it
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // A Pending is a call that waits for a person, as every channel shows it. All
@@ -24,12 +15,12 @@ type Pending struct {
 	Chat    string // opaque id
 	Client  string // name and version that the client gave; may be empty
 	Person  string // the name of the credential, where there is one
-	Kind    Kind
+	Kind    call.Kind
 	Pack    string // pack id
 	Title   string // the essential, one line
 	Text    string // everything the person decides about; the first line is Title
 	Choices []Choice
-	Fields  []Field // what the person has to fill in to allow the call
+	Fields  []call.Field // what the person has to fill in to allow the call
 
 	Asked time.Time
 	// Waits is until when the call waits for the answer; zero when it has
@@ -48,23 +39,13 @@ type Pending struct {
 	Answered Decision
 }
 
-// A Verdict is what a person decided about a pending call.
-type Verdict struct {
-	Decision Decision
-	Values   map[string]string // :: a field's name → what the person filled in
-	Channel  string            // ChannelPage or ChannelTerminal
-	Note     string            // how it was given, for the log; may be empty
-	// Gone says that the person allows the call though its client is gone.
-	Gone bool
-}
-
 // A Past is a decision that was made, for the history of a chat. All its texts
 // are safe to show.
 type Past struct {
 	Time     time.Time
 	Chat     string
 	Call     string // ties the lines of one call together
-	Kind     Kind
+	Kind     call.Kind
 	Pack     string
 	Title    string // the essential, one line
 	Decision string // once, chat, always, deny or pending

@@ -1,4 +1,4 @@
-package gate
+package queue
 
 import (
 	"crypto/hmac"
@@ -40,17 +40,18 @@ type token struct {
 	Expires int64  `json:"e"` // Unix seconds
 }
 
+// Why a state does not carry an answer to a question about the call.
 var (
-	errStateMissing = errors.New("an answer came that nobody asked for")
-	errStateForged  = errors.New("the state is not one this server made")
-	errStateSpent   = errors.New("the state was used before, or is too old")
-	// errTooManyStates is not about an answer: it keeps a question from being made.
-	errTooManyStates = errors.New("too many questions are open")
-
-	errStateOther = errors.New("the state belongs to another call, or something about the call changed since the question")
-	// errStateTheirs says no more than errStateOther: whose it is, is nobody else's business.
-	errStateTheirs = errors.New(errStateOther.Error())
+	ErrNoState = errors.New("an answer came that nobody asked for")
+	ErrForged  = errors.New("the state is not one this server made")
+	ErrSpent   = errors.New("the state was used before, or is too old")
+	ErrOther   = errors.New("the state belongs to another call, or something about the call changed since the question")
+	// ErrTheirs says no more than ErrOther: whose it is, is nobody else's business.
+	ErrTheirs = errors.New(ErrOther.Error())
 )
+
+// errTooManyStates keeps a question from being made.
+var errTooManyStates = errors.New("too many questions are open")
 
 // newStates makes states for so many people.
 func newStates(now func() time.Time, people int) (*states, error) {
@@ -134,21 +135,21 @@ func (s *states) forget(chat string) {
 // empty when it is not authentic, was spent or is another's.
 func (s *states) redeem(state, person, chat, call string) (nonce string, err error) {
 	if state == "" {
-		return "", errStateMissing
+		return "", ErrNoState
 	}
 	// The text is authenticated, not what it decodes to: base64 has several
 	// texts for the same bytes.
 	body, mac, ok := strings.Cut(state, ".")
 	if !ok || !hmac.Equal([]byte(mac), []byte(s.mac(body))) {
-		return "", errStateForged
+		return "", ErrForged
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil {
-		return "", errStateForged
+		return "", ErrForged
 	}
 	var t token
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return "", errStateForged
+		return "", ErrForged
 	}
 	s.mu.Lock()
 	w, open := s.open[t.Nonce]
@@ -158,7 +159,7 @@ func (s *states) redeem(state, person, chat, call string) (nonce string, err err
 	}
 	s.mu.Unlock()
 	if theirs {
-		return "", errStateTheirs
+		return "", ErrTheirs
 	}
 	// Both clocks count: the monotonic one, in w.expires, does not go back when
 	// somebody sets the time, and the other does not stop while the machine
@@ -166,9 +167,9 @@ func (s *states) redeem(state, person, chat, call string) (nonce string, err err
 	now := s.now()
 	switch {
 	case !open, now.After(w.expires), now.Unix() > t.Expires:
-		return "", errStateSpent
+		return "", ErrSpent
 	case !hmac.Equal([]byte(t.Call), []byte(call)):
-		return t.Nonce, errStateOther
+		return t.Nonce, ErrOther
 	}
 	return t.Nonce, nil
 }

@@ -1,6 +1,7 @@
-package gate
+package queue
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"testing"
@@ -45,8 +46,8 @@ func TestGreedyChat(t *testing.T) {
 			t.Errorf("%s, the last: redeem() = %v", chat, err)
 		}
 	}
-	if _, err := s.redeem(first, "", "greedy", "call"); !errors.Is(err, errStateSpent) {
-		t.Errorf("greedy, the first: redeem() = %v, want %v", err, errStateSpent)
+	if _, err := s.redeem(first, "", "greedy", "call"); !errors.Is(err, ErrSpent) {
+		t.Errorf("greedy, the first: redeem() = %v, want %v", err, ErrSpent)
 	}
 }
 
@@ -97,8 +98,39 @@ func TestMachineSlept(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = start.Round(0).Add(11 * time.Minute)
-	if _, err := s.redeem(state, "", "chat", "call"); !errors.Is(err, errStateSpent) {
-		t.Errorf("redeem() = %v, want %v", err, errStateSpent)
+	if _, err := s.redeem(state, "", "chat", "call"); !errors.Is(err, ErrSpent) {
+		t.Errorf("redeem() = %v, want %v", err, ErrSpent)
+	}
+}
+
+// TestStatesOfOnePerson: states that nobody redeems void no other person's.
+func TestStatesOfOnePerson(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s, err := newStates(func() time.Time { return now }, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mint := func(person, chat string) string {
+		t.Helper()
+		now = now.Add(time.Millisecond)
+		state, _, err := s.mint(person, chat, "call", now.Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	honest := []string{mint("honest", "1"), mint("honest", "1"), mint("honest", "1")}
+	for i := range maxOpen/2 + 100 {
+		mint("greedy", fmt.Sprint(i)) // one in each chat: fewer than the honest one has
+	}
+	for range maxOpen / 4 {
+		mint("greedy", "1") // as the honest one's is called
+	}
+	honest = append(honest, mint("honest", "1"))
+	for i, state := range honest {
+		if _, err := s.redeem(state, "honest", "1", "call"); err != nil {
+			t.Errorf("state %d of the other person: %v", i, err)
+		}
 	}
 }
 
@@ -110,7 +142,7 @@ func FuzzRedeem(f *testing.F) {
 	f.Add("x.y", "call", 3, byte(1))
 	f.Add("eyJuIjoiIiwiYyI6ImNhbGwiLCJlIjo5OTk5OTk5OTk5fQ.", "call", 40, byte(0x80))
 	f.Fuzz(func(t *testing.T, forged, facts string, at int, flip byte) {
-		call := hexSum([]byte(facts))
+		call := fmt.Sprintf("%x", sha256.Sum256([]byte(facts)))
 		s := newTestStates(t, &now)
 		state, _, err := s.mint("", "chat", call, now.Add(time.Minute))
 		if err != nil {
@@ -130,8 +162,8 @@ func FuzzRedeem(f *testing.F) {
 		if _, err := s.redeem(state, "", "chat", call); (err == nil) != (flip != 0) {
 			t.Fatalf("redeem(%q) = %v after a flip of %#x", state, err, flip)
 		}
-		if _, err := s.redeem(state, "", "chat", call); !errors.Is(err, errStateSpent) {
-			t.Fatalf("redeem(%q) again = %v, want %v", state, err, errStateSpent)
+		if _, err := s.redeem(state, "", "chat", call); !errors.Is(err, ErrSpent) {
+			t.Fatalf("redeem(%q) again = %v, want %v", state, err, ErrSpent)
 		}
 	})
 }
