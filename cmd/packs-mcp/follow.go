@@ -41,7 +41,9 @@ type indexed interface {
 // watch begins to follow.
 func (s *service) watch(logger *slog.Logger) {
 	s.keeper = &keeper{library: s.library, changed: s.changed, ready: s.server.Ready, logger: logger}
-	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{Changed: s.changed, Idle: s.keeper.idle, Logger: logger})
+	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{
+		Changed: s.changed, Unchanged: s.server.Refresh, Idle: s.keeper.idle, Logger: logger,
+	})
 }
 
 // thrifty is a library that gives memory back after it has looked at everything, which

@@ -234,13 +234,13 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	if err != nil {
 		return nil, err
 	}
-	s.follow(ctx, ch)
+	catalog := s.catchUp(ctx, ch)
 	caller := s.caller(ctx, id, ch, sess)
 	s.named(ch, caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
-		catalog: s.catalog(ctx, ch), caller: caller,
+		catalog: catalog, caller: caller,
 	}
 	if err := s.withoutTokens(c); err != nil {
 		return nil, err
