@@ -114,7 +114,8 @@ func (s *Server) follow(ctx context.Context, c *chat) {
 func (s *Server) catchUp(ctx context.Context, c *chat) *packs.Catalog {
 	now := s.catalog(ctx, c)
 	c.mu.Lock()
-	behind := c.seen != nil && c.seen != now
+	c.seen = cmp.Or(c.seen, now)
+	behind := c.seen != now
 	c.mu.Unlock()
 	if behind {
 		s.follow(ctx, c)
@@ -143,8 +144,8 @@ func (s *Server) giveTools(ctx context.Context, c *chat, list func(*packs.Catalo
 	tools := string(printOf(out))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen == nil || c.told == "" { // it has no older list
-		c.told = tools
+	if !c.listed { // it has no older list
+		c.told, c.listed = tools, true
 	}
 	c.seen = cmp.Or(c.seen, now)
 	c.stray.tools = c.stray.tools || c.told != tools

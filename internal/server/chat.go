@@ -39,7 +39,8 @@ type chat struct {
 	enables     int                     // tools that were enabled so far
 	listeners   []listener
 	seen        *packs.Catalog  // of the last call; see [Server.follow]
-	told        string          // the tools that the client was told of last, or given first, see toolsPrint; empty: neither
+	told        string          // the tools that the client was told of last, or given first, see toolsPrint; empty: nothing
+	listed      bool            // the client was given its tools
 	stray       listSet         // of which the client was given others since it was told
 	watched     map[string]look // :: URI of a resource that somebody subscribed to → how it was
 	subscribers map[string]int  // :: such a URI → how many clients did
