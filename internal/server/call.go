@@ -32,6 +32,7 @@ type baseTool struct {
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
+	arguments   map[string]bool // :: name of an argument in input → true; nil: not read from it yet
 	// prepare decodes the arguments and finds out what the call would do. It
 	// changes nothing, and runs again when the person's answer is there.
 	prepare func(*Server, context.Context, *call) (*action, error)
@@ -313,14 +314,30 @@ func (c *call) decode(v any) error {
 	return problem(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// misnamed says which argument the tool does not have, or has twice; empty for
-// none. Arguments that cannot be read are not its concern.
-func (c *call) misnamed() string {
+// argumentsOf are the names of the arguments in a tool's schema.
+func argumentsOf(input string) (map[string]bool, error) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if err := json.Unmarshal([]byte(c.tool.input), &schema); err != nil {
-		return ""
+	if err := json.Unmarshal([]byte(input), &schema); err != nil {
+		return nil, fmt.Errorf("reading the schema of a tool: %w", err)
+	}
+	names := make(map[string]bool)
+	for name := range schema.Properties {
+		names[name] = true
+	}
+	return names, nil
+}
+
+// misnamed says which argument the tool does not have, or has twice; empty for
+// none. Arguments that cannot be read are not its concern.
+func (c *call) misnamed() string {
+	known := c.tool.arguments
+	if known == nil {
+		var err error
+		if known, err = argumentsOf(c.tool.input); err != nil {
+			return ""
+		}
 	}
 	seen := make(map[string]bool)
 	d := json.NewDecoder(bytes.NewReader(c.args))
@@ -334,7 +351,7 @@ func (c *call) misnamed() string {
 			return ""
 		}
 		switch {
-		case schema.Properties[name] == nil:
+		case !known[name]:
 			return fmt.Sprintf("there is no argument %q", name)
 		case seen[name]:
 			return fmt.Sprintf("the argument %q is given twice", name)
@@ -406,8 +423,11 @@ func encode(v any) (*mcp.CallToolResult, error) {
 	}
 	raw := bytes.TrimRight(b.Bytes(), "\n")
 	// What came as JSON still has these, which some readers take for the end of a line.
-	raw = bytes.ReplaceAll(raw, []byte("\u2028"), []byte(`\u2028`))
-	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))
+	for from, to := range map[string]string{"\u2028": `\u2028`, "\u2029": `\u2029`} {
+		if bytes.Contains(raw, []byte(from)) {
+			raw = bytes.ReplaceAll(raw, []byte(from), []byte(to))
+		}
+	}
 	return &mcp.CallToolResult{
 		Content:              []mcp.Content{mcp.NewTextContent(string(raw))},
 		RawStructuredContent: raw,
