@@ -87,11 +87,14 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 		return nil, nil, err
 	}
 	defer dir.Close()
-	return f.load(dir, p)
+	return f.LoadFrom(dir, p)
 }
 
-// load is Load of a pack whose folder is open.
-func (f *ToolFiles) load(dir *packfs.Dir, p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+// LoadFrom is Load of a pack whose folder is open, by [Pack.OpenDir].
+func (f *ToolFiles) LoadFrom(dir *packfs.Dir, p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+	if p.Loose && !p.Valid {
+		return nil, nil, nil
+	}
 	sources := f.read(dir, p)
 	if lacks(sources, p.ToolFiles) {
 		// A folder that another one took the place of loses its files one by one, and
@@ -319,6 +322,12 @@ func (f *ToolFiles) HasTools(p *Pack) bool {
 func (f *ToolFiles) Look(p *Pack) (hasTools bool, problems []diag.Diagnostic, err error) {
 	set, problems, err := f.Offered(p)
 	return err == nil && canEnable(set), problems, err
+}
+
+// CanEnable reports whether a set that Load returned has a tool that can be enabled in
+// the configured mode.
+func (f *ToolFiles) CanEnable(set *tools.Set) bool {
+	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil && offered(t.Modes, f.mode) })
 }
 
 // canEnable reports whether there is a tool that can be enabled.

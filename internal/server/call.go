@@ -34,6 +34,7 @@ type baseTool struct {
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
+	arguments   map[string]bool // :: name of an argument in input → true; nil: not read from it yet
 	// prepare decodes the arguments and finds out what the call would do. It
 	// changes nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
@@ -256,13 +257,13 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	if err != nil {
 		return nil, err
 	}
-	s.follow(ctx, ch)
+	catalog := s.catchUp(ctx, ch)
 	caller := s.caller(ctx, id, ch, sess)
 	s.named(ch, caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
-		catalog: s.catalog(ctx, ch), caller: caller,
+		catalog: catalog, caller: caller,
 	}
 	if err := s.withoutTokens(c); err != nil {
 		return nil, err
@@ -385,14 +386,30 @@ func (c *call) decode(v any) error {
 	return problem(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// misnamed says which argument the tool does not have, or has twice; empty for
-// none. Arguments that cannot be read are not its concern.
-func (c *call) misnamed() string {
+// argumentsOf are the names of the arguments in a tool's schema.
+func argumentsOf(input string) (map[string]bool, error) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if err := json.Unmarshal([]byte(c.tool.input), &schema); err != nil {
-		return ""
+	if err := json.Unmarshal([]byte(input), &schema); err != nil {
+		return nil, fmt.Errorf("reading the schema of a tool: %w", err)
+	}
+	names := make(map[string]bool)
+	for name := range schema.Properties {
+		names[name] = true
+	}
+	return names, nil
+}
+
+// misnamed says which argument the tool does not have, or has twice; empty for
+// none. Arguments that cannot be read are not its concern.
+func (c *call) misnamed() string {
+	known := c.tool.arguments
+	if known == nil {
+		var err error
+		if known, err = argumentsOf(c.tool.input); err != nil {
+			return ""
+		}
 	}
 	seen := make(map[string]bool)
 	d := json.NewDecoder(bytes.NewReader(c.args))
@@ -406,7 +423,7 @@ func (c *call) misnamed() string {
 			return ""
 		}
 		switch {
-		case schema.Properties[name] == nil:
+		case !known[name]:
 			return fmt.Sprintf("there is no argument %q", name)
 		case seen[name]:
 			return fmt.Sprintf("the argument %q is given twice", name)

@@ -57,8 +57,11 @@ func encode(v any) (*mcp.CallToolResult, error) {
 	}
 	raw := bytes.TrimRight(b.Bytes(), "\n")
 	// What came as JSON still has these, which some readers take for the end of a line.
-	raw = bytes.ReplaceAll(raw, []byte("\u2028"), []byte(`\u2028`))
-	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))
+	for from, to := range map[string]string{"\u2028": `\u2028`, "\u2029": `\u2029`} {
+		if bytes.Contains(raw, []byte(from)) {
+			raw = bytes.ReplaceAll(raw, []byte(from), []byte(to))
+		}
+	}
 	return &mcp.CallToolResult{
 		Content:              []mcp.Content{mcp.NewTextContent(string(raw))},
 		RawStructuredContent: raw,

@@ -33,7 +33,7 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 	if err != nil {
 		return gate.Pack{}, nil, err
 	}
-	if !p.IsAsFound(dir, tree) {
+	if !s.asFound.is(p, dir, tree) {
 		return gate.Pack{}, nil, &outdatedError{p}
 	}
 	facts := gate.Pack{

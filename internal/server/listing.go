@@ -39,14 +39,11 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	if len(all) != len(s.base) {
 		return all
 	}
-	c, _, _ := chatOf(ctx)
-	catalog := s.catalog(ctx, c)
-	out := s.fill(all, catalog, c)
-	if c != nil {
-		c.saw(catalog)
-		c.setListed(string(printOf(out)))
+	c, _, ok := chatOf(ctx)
+	if !ok {
+		return s.fill(all, s.catalog(ctx, nil), nil)
 	}
-	return out
+	return s.giveTools(ctx, c, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(all, catalog, c) })
 }
 
 // tools are all tools of a chat with a Catalog.

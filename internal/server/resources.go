@@ -51,12 +51,12 @@ type cursorParams struct {
 // listResources answers resources/list: the entry document of each pack, and
 // the index of skills. What else a pack holds is in its manifest, and below its
 // folder; names and descriptions are metadata, so nobody is asked.
-func (s *Server) listResources(_ context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p cursorParams
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("resources", p.Cursor, s.listedDocuments(r.catalog), keyed.String)
+	page, next, err := pageOf("resources", p.Cursor, s.listedDocuments(s.giveCatalog(ctx, r.chat)), keyed.String)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type Server struct {
 	base    map[string]*baseTool // :: plain name → tool; never modified after New
 	digests *packfs.DigestCache
 	trees   trees
+	asFound asFound
 	files   *packs.ToolFiles
 	planner *plan.Planner
 	every   time.Duration // see lookEvery; tests look more often
@@ -121,6 +122,10 @@ func New(o Options) (*Server, error) {
 		mcpserver.WithCacheHints(0, mcp.CacheScopePrivate),
 	)
 	for _, t := range s.baseTools() {
+		var err error
+		if t.arguments, err = argumentsOf(t.input); err != nil {
+			return nil, err
+		}
 		s.base[t.name] = t
 		s.mcp.AddTool(s.definition(t), s.call)
 	}

@@ -210,12 +210,16 @@ func describeAll(ctx context.Context, cfg *config.Config, found, without []*pack
 			if forbidden && !all {
 				continue
 			}
-			l := describe(p, files, cfg.Mode)
+			dir, err := p.OpenDir() // once for everything
+			l := describe(p, dir, err, files, cfg.Mode)
 			l.Forbidden, l.WithoutTool = forbidden, withoutTool[p]
-			if l.Attached {
-				// Only of what a model can use: a survey looks at every file.
-				l.denied = p.Denied(ctx, l.set)
-				l.Problems = append(l.Problems, l.denied...)
+			if err == nil {
+				if l.Attached {
+					// Only of what a model can use: a survey looks at every file.
+					l.denied = p.DeniedFrom(ctx, dir, l.set)
+					l.Problems = append(l.Problems, l.denied...)
+				}
+				dir.Close()
 			}
 			if !yield(l) {
 				return
@@ -252,21 +256,26 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 }
 
 // describe says everything about a pack that a person or a program may want to
-// know before it is opened.
-func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
-	set, problems, err := files.Load(p)
-	m := p.Metadata()
+// know before it is opened. dir and err are what [packs.Pack.OpenDir] returned.
+func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles, mode string) listedPack {
+	var set *tools.Set
+	var problems []diag.Diagnostic
+	var m packs.Metadata
+	if err == nil {
+		m = p.MetadataFrom(dir)
+		set, problems, err = files.LoadFrom(dir, p)
+	}
 	l := listedPack{
 		Version: m.Version, License: m.License, Compatible: m.Compatibility, AllowedTools: m.AllowedTools, Modes: p.Modes(),
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
 		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
-		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
+		HasToolsJSON: err == nil && files.CanEnable(set), ShadowedBy: p.ShadowedBy,
 		Problems: append(slices.Clone(p.Problems), problems...), set: set, unread: p.IsUnread(),
 	}
 	if !p.Offered {
 		l.HiddenInMode = cmp.Or(mode, "Global")
 	}
-	if err != nil {
+	if err != nil && !(p.Loose && !p.Valid) { // of such a tool, the problems say why
 		l.Problems = append(l.Problems, diag.Diagnostic{
 			Code: packs.CodeToolsUnreadable, Severity: diag.Error, Message: err.Error(), Hint: "check that the pack's folder is there and can be read",
 		})
@@ -371,6 +380,10 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		return err
 	}
 	files := cli.ToolFiles(cfg)
+	dir, err := p.OpenDir()
+	if err == nil {
+		defer dir.Close()
+	}
 	out := struct {
 		listedPack
 		Entry  string      `json:"entry"`
@@ -379,7 +392,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		Files  int         `json:"files"`
 		Bytes  int64       `json:"bytes"`
 		Tools  []shownTool `json:"tools"`
-	}{listedPack: describe(p, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
+	}{listedPack: describe(p, dir, err, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
 	var shown []*tools.Tool
 	if out.set != nil {
 		shown = out.set.Tools
