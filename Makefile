@@ -20,7 +20,7 @@ AS_BUILT := CGO_ENABLED=0 GOFLAGS='$(strip $(GOFLAGS) -trimpath)'
 FUZZTIME ?= 30s
 FUZZPARTS ?= 1
 
-.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
+.PHONY: build test check ci bench bench-micro bench-sandbox bench-runs json-passes bench-overshoot soak-changes soak-sandbox soak-approvals soak-http soak-watch soak-churn unprivileged wine docker fmt vet tidy shell staticcheck lint vuln cross fuzz e2e agents inspector conformance fresh clean
 
 # Static, and without the paths of the machine that built it.
 build:
@@ -33,7 +33,7 @@ build:
 # compute, with one goroutine at a time but for one test, and the others have the
 # program, or a runner that internal/sandbox tests with it, do everything in processes
 # of its own, built as it is shipped.
-PLAIN := ./internal/packs/lint ./internal/packs/tools ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
+PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
 ALONE := ./test/sandbox
 test:
 	race=$$(scripts/race.sh) && go test -p 2 $(if $(V),-v) $(PLAIN) && \
@@ -44,7 +44,7 @@ test:
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.
 COMPUTES := fmt tidy shell vet staticcheck lint vuln cross
-WAITS    := docker fresh e2e conformance
+WAITS    := docker fresh wine e2e conformance
 
 check:
 	scripts/steps.sh build then "$(COMPUTES)" "$(WAITS) unprivileged" then fuzz
@@ -69,6 +69,10 @@ bench-sandbox:
 bench-runs:
 	@BENCH_ARGS='$(ARGS)' scripts/bench-runs.sh $(BASE)
 
+# How often the arguments of one call are read or written as JSON.
+json-passes:
+	scripts/json-passes.sh
+
 # How far past the bounds of folders on disk a run gets; and where no filter can ask
 # the supervisor.
 bench-overshoot:
@@ -77,10 +81,11 @@ bench-overshoot:
 
 # Applies and undoes change sets while they are killed 200 times, in the package and
 # with the real program at each level; and 200 random trees, with a user and an enemy
-# beside.
+# beside. Root's also sets the clock, by a nanosecond.
 soak-changes:
 	SANDBOX_KILLS=200 go test -count=1 -timeout 30m -run '^TestKilledServer$$' -v ./test/sandbox
 	CHANGES_TEST_ROUNDS=200 go test -count=1 -timeout 30m -run 'TestKill|TestProperty|TestEnemy|TestBusyUser' -v ./internal/sandbox/changes
+	@test "$$(id -u)" != 0 || CHANGES_TEST_CLOCK=1 go test -count=1 -run '^TestClockIsSet$$' -v ./internal/sandbox/changes
 
 # 2,000 runs at each level, with random kills; nothing may be left.
 soak-sandbox:
@@ -118,6 +123,10 @@ unprivileged:
 # The README's first command, in an empty home.
 fresh:
 	@scripts/fresh.sh
+
+# The Windows build, under Wine. The first time, 107 MB come from Debian.
+wine:
+	@scripts/wine.sh
 
 docker:
 	scripts/docker.sh $(VERSION)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 )
 
@@ -46,7 +47,7 @@ func TestCachesCommands(t *testing.T) {
 	grants := grantfile.Open(filepath.Join(home, "state", "grants.json"))
 	err := grants.Update(func(all []gate.Grant) ([]gate.Grant, error) {
 		for _, key := range []string{revoked, stays} {
-			all = append(all, gate.Grant{ID: key[:8], Digest: key, Subject: "s", Since: time.Now(), Kind: gate.KindRun, Pack: "acme/go", Tool: "build"})
+			all = append(all, gate.Grant{ID: key[:8], Digest: key, Subject: "s", Since: time.Now(), Kind: call.KindRun, Pack: "acme/go", Tool: "build"})
 		}
 		return all, nil
 	})

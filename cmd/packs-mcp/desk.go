@@ -13,7 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 )
@@ -140,7 +140,7 @@ func (r *rooms) SetAttached(chat, pack string, on bool) error {
 	if on {
 		event = audit.EventAttach
 	}
-	err := r.log.Append(audit.Entry{Event: event, Chat: chat, Pack: pack, Channel: gate.ChannelPage, Reason: "for this chat"})
+	err := r.log.Append(audit.Entry{Event: event, Chat: chat, Pack: pack, Channel: queue.ChannelPage, Reason: "for this chat"})
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}

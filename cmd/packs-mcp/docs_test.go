@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
 )
 
 // blocks returns the fenced blocks of a document in one language.
@@ -42,7 +43,7 @@ func TestREADMEShowsWhatWorks(t *testing.T) {
 			t.Errorf("README.md has a block that is not JSON:\n%s", block)
 		}
 		if strings.Contains(block, `"tools"`) {
-			set, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(block))
+			set, problems := toolsjson.Parse("tools.json", []byte(block), tools.Limits{})
 			if set == nil || diag.HasErrors(problems) || len(problems) > 0 {
 				t.Errorf("README.md shows a tools.json that is not right: %v", problems)
 			}

@@ -41,7 +41,9 @@ type indexed interface {
 // watch begins to follow the folders of packs.
 func (s *service) watch(logger *slog.Logger) {
 	s.keeper = &keeper{library: s.library, changed: s.changed, ready: s.server.Ready, logger: logger}
-	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{Changed: s.changed, Idle: s.keeper.idle, Logger: logger})
+	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{
+		Changed: s.changed, Unchanged: s.server.Refresh, Idle: s.keeper.idle, Logger: logger,
+	})
 }
 
 // thrifty is a library that returns memory to the system after each full scan. A
@@ -63,15 +65,19 @@ func (s *service) changed(ctx context.Context) {
 	s.server.Refresh(ctx)
 }
 
-// unwatch ends what watch began, and writes what was read but not yet written.
-func (s *service) unwatch() {
-	if s.keeper == nil {
-		return
+// unwatch ends what watch began. What was not written since it was read is written
+// now, also when the server ended before it watched: clients that ask once and go
+// start a server each time.
+func (s *service) unwatch(logger *slog.Logger) {
+	k := s.keeper
+	if k == nil {
+		k = &keeper{library: s.library, logger: logger}
+	} else {
+		k.watcher.Close()
 	}
-	s.keeper.watcher.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), saveWait)
 	defer cancel()
-	s.keeper.save(ctx)
+	k.save(ctx)
 }
 
 // idle does the next step of deferred work. An edit meanwhile waits only for

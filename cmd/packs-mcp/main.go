@@ -14,9 +14,13 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == drill.Arg { // a program that doctor --attack has confined
+		os.Exit(drill.Main(os.Stdin, os.Stdout, os.Args[2:]))
+	}
 	collectLater(os.Getenv("GOGC"), time.Now())
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup

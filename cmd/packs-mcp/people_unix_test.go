@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 )
 
@@ -333,7 +334,7 @@ func TestPeopleShareTheGrants(t *testing.T) {
 	const part = 1000 // of 2,000
 	var adas []gate.Grant
 	for i := range part {
-		adas = append(adas, gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: gate.KindOpen, Person: "ada"})
+		adas = append(adas, gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: call.KindOpen, Person: "ada"})
 	}
 	if err := store.Update(func([]gate.Grant) ([]gate.Grant, error) { return adas, nil }); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,10 @@ import (
 type reporter struct {
 	logger *slog.Logger
 	attach []string // ids that --attach names
-	said   map[trouble]bool
+	// withoutTool says which attached packs get no tool of their own; nil if nobody
+	// expects one.
+	withoutTool func(*packs.Catalog) (message, hint string)
+	said        map[trouble]bool
 }
 
 // trouble is one problem.
@@ -40,7 +43,12 @@ func (r *reporter) report(c *packs.Catalog) {
 			now[t] = true
 		}
 	}
-	// In the same order on every server.
+	if r.withoutTool != nil {
+		if message, hint := r.withoutTool(c); message != "" {
+			now[trouble{what: message, hint: hint}] = true
+		}
+	}
+	// In an order that does not change from one server to the next.
 	fresh := slices.DeleteFunc(slices.Collect(maps.Keys(now)), func(t trouble) bool { return r.said[t] })
 	slices.SortFunc(fresh, func(a, b trouble) int {
 		return strings.Compare(a.about+"\x00"+a.what, b.about+"\x00"+b.what)

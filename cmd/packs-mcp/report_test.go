@@ -64,3 +64,26 @@ func TestReport(t *testing.T) {
 		}
 	}
 }
+
+// What gets no tool of its own is said once, and again when it is something else.
+func TestReportWithoutTool(t *testing.T) {
+	var log bytes.Buffer
+	said := ""
+	r := &reporter{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	r.withoutTool = func(*packs.Catalog) (message, hint string) { return said, "raise the limit" }
+	c, err := packs.Scan(t.Context(), packs.Options{Roots: []packs.Root{{Dir: t.TempDir()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		now  string
+		want int // lines
+	}{{"", 0}, {"no tool for a", 1}, {"no tool for a", 0}, {"no tool for a, b", 1}, {"", 0}, {"no tool for a", 1}} {
+		log.Reset()
+		said = step.now
+		r.report(c)
+		if got := strings.Count(log.String(), "\n"); got != step.want || got > 0 && !strings.Contains(log.String(), step.now) {
+			t.Errorf("with %q it says %q, want %d lines", step.now, log.String(), step.want)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (a *app) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	defer s.unwatch()
+	defer s.unwatch(logger)
 	if cfg.HTTP.Addr != "" {
 		return a.serveHTTP(ctx, cfg, logger, s, who, made)
 	}

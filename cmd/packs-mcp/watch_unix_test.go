@@ -122,9 +122,21 @@ func TestServeFollowsEdits(t *testing.T) {
 	}
 }
 
-// A server ends even if another process, which may be stopped, holds the lock of
-// its index. It leaves the index to that process without a message. The next
-// server that ends then writes what was read.
+// A client that goes right after its first list leaves an index for the next one.
+func TestServeKeepsTheIndexOfAShortStay(t *testing.T) {
+	dir, env := home(t)
+	packs := filepath.Join(dir, "packs")
+	plantPack(t, packs, "one", "exit 0\n")
+	newTalk(t, env, "--packs", packs).end()
+	kept, err := filepath.Glob(filepath.Join(dir, "state", "index", "packs-*.index"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%v, %v is kept, want one file for the one folder", kept, err)
+	}
+}
+
+// A server ends though another process, which may be stopped, has the lock of its
+// index: it leaves that to the other, and says nothing of it. What it read is then
+// kept by the next one that ends.
 func TestServeEndsWhileAnotherHasTheIndex(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")

@@ -16,8 +16,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -73,7 +75,9 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 			err = errors.Join(err, s.log.Close())
 		}
 	}()
-	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach}
+	s.reporter = &reporter{logger: logger, attach: a.Flags.Attach, withoutTool: func(c *packs.Catalog) (message, hint string) {
+		return cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, c))
+	}}
 	s.reporter.report(s.library.Catalog(ctx))
 	s.require, err = sandbox.ParseLevel(cfg.Sandbox.Require)
 	if err != nil {
@@ -100,7 +104,7 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 		Wait: cfg.Approval.Wait, Pending: cfg.Approval.Pending, FullArguments: cfg.Audit.FullArguments,
 	}
 	if here {
-		asking.Channels, asking.Grants = []string{gate.ChannelElicitation}, nil
+		asking.Channels, asking.Grants = []string{queue.ChannelElicitation}, nil
 	}
 	s.gate, err = gate.New(asking)
 	if err != nil {
@@ -164,11 +168,11 @@ func copyDir(cfg *config.Config) string {
 // logReserve is how much of the audit log's disk runs leave free.
 const logReserve = 64 << 20
 
-// openings returns the user's grants in the form that the server takes.
-func openings(cfg *config.Config) []server.Opening {
-	all := make([]server.Opening, len(cfg.Sandbox.Grants))
+// openings are what the user opens to tools, as the planner takes them.
+func openings(cfg *config.Config) []plan.Opening {
+	all := make([]plan.Opening, len(cfg.Sandbox.Grants))
 	for i, g := range cfg.Sandbox.Grants {
-		all[i] = server.Opening(g)
+		all[i] = plan.Opening(g)
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -76,7 +76,7 @@ func (s *Server) ID() string { return s.Name + " " + s.address }
 // A RefusedError says why a server refused a request.
 type RefusedError struct {
 	Status  int    // of HTTP
-	Problem string // a gate.CodeProblem, or "forbidden", "invalid", "internal", "page_only"; empty if not given
+	Problem string // a queue.CodeProblem, or "forbidden", "invalid", "internal", "page_only"; empty when it did not say
 	Message string // one line, safe to show
 }
 
@@ -105,10 +105,10 @@ func (s *Server) Decide(ctx context.Context, d Decision) (Decided, error) {
 // It returns the answer as a *[RefusedError], or another error if the server
 // gave none. It never decides anything, even if the call does wait.
 func (s *Server) Why(ctx context.Context, code string) error {
-	// The server gives the reason in response to a decision. This decision fills
-	// in a field without a name, which no call has, so it cannot count.
-	_, err := s.Decide(ctx, Decision{Code: code, Decision: string(gate.Once), Values: map[string]string{"": "?"}})
-	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem != string(gate.CodeInvalid) {
+	// The server names the reason to whoever decides. What is sent fills in a
+	// field without a name, which no call has: it cannot count.
+	_, err := s.Decide(ctx, Decision{Code: code, Decision: string(queue.Once), Values: map[string]string{"": "?"}})
+	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem != string(queue.CodeInvalid) {
 		return err
 	}
 	return errors.Join(errors.New("the server does not say why"), err)

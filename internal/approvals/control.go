@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // control answers other programs of the same user. It refuses any request with
@@ -46,7 +46,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	case controlDecide:
 		var in Decision
 		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
-			d.decide(w, in, gate.ChannelTerminal)
+			d.decide(w, in, queue.ChannelTerminal)
 		}
 	case controlOpen:
 		if allow(w, r, http.MethodPost) && readJSON(w, r, &struct{}{}) {

@@ -14,18 +14,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // Calls is the queue of waiting calls. [gate.Gate] implements it.
 type Calls interface {
-	// Pending returns the waiting calls, oldest first.
-	Pending() []gate.Pending
-	// History returns past decisions, newest first.
-	History() []gate.Past
-	// Decide answers a call and returns it as decided. An error is a
-	// [*gate.CodeError] unless something broke.
-	Decide(code string, v gate.Verdict) (gate.Pending, error)
+	// Pending is the calls that wait, oldest first.
+	Pending() []queue.Pending
+	// History is the decisions that were made, newest first.
+	History() []queue.Past
+	// Decide answers a call; an error is a [*queue.CodeError] unless something
+	// broke. The call comes back as it was decided.
+	Decide(code string, v queue.Verdict) (queue.Pending, error)
 	// Changes returns a channel that is closed at the next change of the queue
 	// or the history.
 	Changes() <-chan struct{}

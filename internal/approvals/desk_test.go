@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 func TestAnnouncement(t *testing.T) {
@@ -723,7 +723,7 @@ func TestBurst(t *testing.T) {
 
 func TestHistoryIsSent(t *testing.T) {
 	d, q := testDesk(t, nil)
-	q.history = []gate.Past{{Time: time.Unix(1, 0), Chat: "chat-1", Title: "Run tool greet of pack triage?", Decision: "once", Channel: gate.ChannelPage, Outcome: "exit code 0"}}
+	q.history = []queue.Past{{Time: time.Unix(1, 0), Chat: "chat-1", Title: "Run tool greet of pack triage?", Decision: "once", Channel: queue.ChannelPage, Outcome: "exit code 0"}}
 	page, _ := listen(t, d, asPage(d, "GET /events", ""))
 	for {
 		event, data, err := page.next()

@@ -9,30 +9,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // calls is a fake queue.
 type calls struct {
 	mu      sync.Mutex
 	changed chan struct{}
-	pending []gate.Pending
-	history []gate.Past
+	pending []queue.Pending
+	history []queue.Past
 	err     error // of Decide
-	got     []gate.Verdict
+	got     []queue.Verdict
 	panics  bool // Decide does
 	looks   int  // calls of Pending
 }
 
-func (c *calls) Pending() []gate.Pending {
+func (c *calls) Pending() []queue.Pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looks++
 	return c.pending
 }
 
-func (c *calls) looked() int          { c.mu.Lock(); defer c.mu.Unlock(); return c.looks }
-func (c *calls) History() []gate.Past { c.mu.Lock(); defer c.mu.Unlock(); return c.history }
+func (c *calls) looked() int           { c.mu.Lock(); defer c.mu.Unlock(); return c.looks }
+func (c *calls) History() []queue.Past { c.mu.Lock(); defer c.mu.Unlock(); return c.history }
 
 func (c *calls) Changes() <-chan struct{} {
 	c.mu.Lock()
@@ -43,7 +44,7 @@ func (c *calls) Changes() <-chan struct{} {
 	return c.changed
 }
 
-func (c *calls) set(p ...gate.Pending) {
+func (c *calls) set(p ...queue.Pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = p
@@ -53,14 +54,14 @@ func (c *calls) set(p ...gate.Pending) {
 	}
 }
 
-func (c *calls) Decide(code string, v gate.Verdict) (gate.Pending, error) {
+func (c *calls) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.panics {
 		panic("a bug")
 	}
 	if c.err != nil {
-		return gate.Pending{}, c.err
+		return queue.Pending{}, c.err
 	}
 	for _, p := range c.pending {
 		if p.Code == code {
@@ -68,10 +69,10 @@ func (c *calls) Decide(code string, v gate.Verdict) (gate.Pending, error) {
 			return p, nil
 		}
 	}
-	return gate.Pending{}, &gate.CodeError{Code: code, Problem: gate.CodeUnknown}
+	return queue.Pending{}, &queue.CodeError{Code: code, Problem: queue.CodeUnknown}
 }
 
-func (c *calls) verdicts() []gate.Verdict {
+func (c *calls) verdicts() []queue.Verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.got
@@ -133,10 +134,10 @@ func (r *rooms) OpenArtifact(chat, path string) (io.ReadSeekCloser, Artifact, er
 	return nil, Artifact{}, fs.ErrPermission
 }
 
-var testCall = gate.Pending{
-	Code: "K7QM-2F9X", Chat: "chat-1", Client: "test 1.0", Kind: gate.KindRun, Pack: "triage",
+var testCall = queue.Pending{
+	Code: "K7QM-2F9X", Chat: "chat-1", Client: "test 1.0", Kind: call.KindRun, Pack: "triage",
 	Title: "Run tool greet of pack triage?", Text: "Run tool greet of pack triage?\n\n    network    none\n",
-	Choices: []gate.Choice{{Value: "once", Title: "Run once: this exact call"}, {Value: "deny", Title: "Deny"}},
+	Choices: []queue.Choice{{Value: "once", Title: "Run once: this exact call"}, {Value: "deny", Title: "Deny"}},
 	Asked:   time.Unix(1_000, 0), Waits: time.Unix(1_045, 0), Expires: time.Unix(1_600, 0),
 }
 

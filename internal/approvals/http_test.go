@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // A request is written byte by byte, so that it has only what a browser or an
@@ -229,12 +229,12 @@ func TestDeskDecides(t *testing.T) {
 	d, q := testDesk(t, nil)
 	for _, tc := range []struct {
 		name, decision string
-		want           gate.Verdict
+		want           queue.Verdict
 	}{
-		{"once", "once", gate.Verdict{Decision: gate.Once}},
-		{"chat", "chat", gate.Verdict{Decision: gate.Chat}},
-		{"always", "always", gate.Verdict{Decision: gate.Always}},
-		{"deny", "deny", gate.Verdict{Decision: gate.Deny}},
+		{"once", "once", queue.Verdict{Decision: queue.Once}},
+		{"chat", "chat", queue.Verdict{Decision: queue.Chat}},
+		{"always", "always", queue.Verdict{Decision: queue.Always}},
+		{"deny", "deny", queue.Verdict{Decision: queue.Deny}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q.mu.Lock()
@@ -252,10 +252,10 @@ func TestDeskDecides(t *testing.T) {
 				}
 			}
 			page, terminal := tc.want, tc.want
-			page.Channel, terminal.Channel = gate.ChannelPage, gate.ChannelTerminal
+			page.Channel, terminal.Channel = queue.ChannelPage, queue.ChannelTerminal
 			page.Values = map[string]string{"city": "Rome"}
 			terminal.Values = page.Values
-			if diff := cmp.Diff([]gate.Verdict{page, terminal}, q.verdicts()); diff != "" {
+			if diff := cmp.Diff([]queue.Verdict{page, terminal}, q.verdicts()); diff != "" {
 				t.Errorf("the verdicts differ (-want +got):\n%s", diff)
 			}
 		})
@@ -265,8 +265,8 @@ func TestDeskDecides(t *testing.T) {
 // None of these requests decides anything. Each has its status.
 func TestDeskDecidesNothing(t *testing.T) {
 	d, q := testDesk(t, nil)
-	code := func(p gate.CodeProblem, detail string) error {
-		return &gate.CodeError{Code: "K7QM-2F9X", Problem: p, Detail: detail}
+	code := func(p queue.CodeProblem, detail string) error {
+		return &queue.CodeError{Code: "K7QM-2F9X", Problem: p, Detail: detail}
 	}
 	for _, tc := range []struct {
 		name    string
@@ -275,11 +275,11 @@ func TestDeskDecidesNothing(t *testing.T) {
 		status  int
 		problem string
 	}{
-		{"unknown", decideOnce, code(gate.CodeUnknown, ""), 404, "unknown"},
-		{"answered", decideOnce, code(gate.CodeAnswered, "denied in the terminal"), 409, "answered"},
-		{"expired", decideOnce, code(gate.CodeExpired, ""), 410, "expired"},
-		{"withdrawn", decideOnce, code(gate.CodeWithdrawn, ""), 410, "withdrawn"},
-		{"invalid", decideOnce, code(gate.CodeInvalid, "a field is missing"), 400, "invalid"},
+		{"unknown", decideOnce, code(queue.CodeUnknown, ""), 404, "unknown"},
+		{"answered", decideOnce, code(queue.CodeAnswered, "denied in the terminal"), 409, "answered"},
+		{"expired", decideOnce, code(queue.CodeExpired, ""), 410, "expired"},
+		{"withdrawn", decideOnce, code(queue.CodeWithdrawn, ""), 410, "withdrawn"},
+		{"invalid", decideOnce, code(queue.CodeInvalid, "a field is missing"), 400, "invalid"},
 		{"broken", decideOnce, io.ErrShortWrite, 500, "internal"},
 		{"no decision", `{"code":"K7QM-2F9X"}`, nil, 400, "invalid"},
 		{"an empty decision", `{"code":"K7QM-2F9X","decision":""}`, nil, 400, "invalid"},

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -66,7 +66,7 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 			Gone     bool              `json:"client_gone"`
 		}
 		if readJSON(w, r, &in) {
-			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values, Gone: in.Gone}, gate.ChannelPage)
+			d.decide(w, Decision{Code: in.Code, Decision: in.Decision, Values: in.Values, Gone: in.Gone}, queue.ChannelPage)
 		}
 	case "POST /attach":
 		d.attach(w, r)

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -100,19 +100,16 @@ func forWorker(r *http.Request) bool {
 
 // decide passes a decision on and sends the outcome.
 func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
-	v := gate.Verdict{Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone}
-	switch in.Decision {
-	case gate.Deny.String():
-		v.Decision = gate.Deny
-	case string(gate.Once), string(gate.Chat), string(gate.Always):
-		v.Decision = gate.Decision(in.Decision)
-	default:
-		// Do not count it even as a denial: the sender meant something else.
+	decision, ok := queue.ParseDecision(in.Decision)
+	if !ok {
+		// Not even a denial: the sender meant something else.
 		fail(w, http.StatusBadRequest, problemInvalid, "the decision is none of once, chat, always and deny")
 		return
 	}
-	p, err := d.o.Calls.Decide(in.Code, v)
-	if code, ok := errors.AsType[*gate.CodeError](err); ok {
+	p, err := d.o.Calls.Decide(in.Code, queue.Verdict{
+		Decision: decision, Values: in.Values, Channel: channel, Note: safetext.Line(in.Note), Gone: in.Gone,
+	})
+	if code, ok := errors.AsType[*queue.CodeError](err); ok {
 		fail(w, codeStatus(code.Problem), string(code.Problem), safetext.Line(code.Error()))
 		return
 	}
@@ -124,13 +121,13 @@ func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
 	answer(w, Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires})
 }
 
-func codeStatus(p gate.CodeProblem) int {
+func codeStatus(p queue.CodeProblem) int {
 	switch p {
-	case gate.CodeUnknown:
+	case queue.CodeUnknown:
 		return http.StatusNotFound
-	case gate.CodeAnswered, gate.CodeGone:
+	case queue.CodeAnswered, queue.CodeGone:
 		return http.StatusConflict
-	case gate.CodeExpired, gate.CodeWithdrawn:
+	case queue.CodeExpired, queue.CodeWithdrawn:
 		return http.StatusGone
 	default:
 		return http.StatusBadRequest

@@ -3,7 +3,7 @@ package approvals
 import (
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // An Announcement tells other programs of the same user how to reach a running
@@ -32,7 +32,7 @@ type Queue struct {
 	Pending []Call `json:"pending"`
 }
 
-// A Call is a [gate.Pending] in the form that is sent.
+// A Call is a [queue.Pending] as it is sent.
 type Call struct {
 	Code     string    `json:"code"`
 	Chat     string    `json:"chat"`
@@ -52,14 +52,14 @@ type Call struct {
 	Answered string    `json:"answered,omitempty"`    // once, chat or always: allowed, but not yet made again
 }
 
-// A Choice is a [gate.Choice] in the form that is sent.
+// A Choice is a [queue.Choice] as it is sent.
 type Choice struct {
 	Value string `json:"value"`
 	Title string `json:"title"`
 	Lasts bool   `json:"lasts,omitempty"` // "once" holds for later calls as well
 }
 
-// A Field is a [gate.Field] in the form that is sent.
+// A Field is a [call.Field] as it is sent.
 type Field struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -91,12 +91,12 @@ type Opened struct {
 // A Failure is the body of every response whose status is not 200.
 type Failure struct {
 	Error struct {
-		Problem string `json:"problem"` // a gate.CodeProblem, or "forbidden", "invalid", "internal", "page_only"
+		Problem string `json:"problem"` // a queue.CodeProblem, or "forbidden", "invalid", "internal", "page_only"
 		Message string `json:"message"`
 	} `json:"error"`
 }
 
-func callOf(p gate.Pending) Call {
+func callOf(p queue.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
 		Title: p.Title, Text: p.Text, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),

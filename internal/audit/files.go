@@ -104,21 +104,63 @@ func readHead(path string) (link, error) {
 	return link{seq: seq, hash: hash}, nil
 }
 
-// writeHead replaces the content of the head file. It is one small write in
-// place: a reader under the lock sees the old head or the new one.
-func writeHead(path string, at link) error {
-	f, err := openSafe(headPath(path), os.O_WRONLY|os.O_CREATE)
+// A head is the head file of a log that is written to. It stays open: opening it for
+// each entry takes longer than writing to it.
+type head struct {
+	path string
+	file *os.File    // nil until the first write, and after Close
+	info os.FileInfo // of file
+}
+
+// write replaces the content of the head file. It is one small write in place: a
+// reader under the lock sees the old head or the new one.
+func (h *head) write(at link) error {
+	fi, err := os.Lstat(h.path)
+	if err == nil {
+		err = checkSafe(h.path, fi)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err != nil || h.file == nil || !os.SameFile(fi, h.info) {
+		if err := h.reopen(); err != nil {
+			return err
+		}
+		fi = h.info
+	}
+	if _, err := h.file.WriteAt([]byte(headText(at)), 0); err != nil {
+		return err
+	}
+	if fi.Size() > headSize {
+		return h.file.Truncate(headSize)
+	}
+	return nil
+}
+
+// reopen opens the file that is at the path now, and makes it when there is none.
+func (h *head) reopen() error {
+	if err := h.close(); err != nil {
+		return err
+	}
+	f, err := openSafe(h.path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt([]byte(headText(at)), 0)
-	if err == nil {
-		var fi fs.FileInfo
-		if fi, err = f.Stat(); err == nil && fi.Size() > headSize {
-			err = f.Truncate(headSize)
-		}
+	fi, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
 	}
-	return errors.Join(err, f.Close())
+	h.file, h.info = f, fi
+	return nil
+}
+
+func (h *head) close() error {
+	if h.file == nil {
+		return nil
+	}
+	f := h.file
+	h.file = nil
+	return f.Close()
 }
 
 func headText(at link) string { return fmt.Sprintf("%020d %s\n", at.seq, at.hash) }

@@ -43,9 +43,10 @@ type Log struct {
 	stop   chan struct{} // closed by Close
 	syncer sync.WaitGroup
 
-	turn     chan struct{} // holds a token while a caller uses the fields below
-	file     *os.File      // nil until the first use, and after Close
-	size     int64         // of file after our last check or write; -1: check again
+	turn     chan struct{} // holds a token while somebody uses what follows
+	head     head
+	file     *os.File // nil until the first use, and after Close
+	size     int64    // of file after our last look or write; -1: look again
 	pos      position
 	closed   bool
 	lazy     bool    // the syncer runs, and will sync file
@@ -86,6 +87,7 @@ func Open(path string, opts Options) (*Log, error) {
 	}
 	l := &Log{
 		path:    path,
+		head:    head{path: headPath(path)},
 		opts:    opts,
 		wait:    lockWait,
 		lock:    flock.New(lockPath(path), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags)),
@@ -101,6 +103,7 @@ func Open(path string, opts Options) (*Log, error) {
 		release()
 	}
 	if err != nil {
+		err = errors.Join(err, l.head.close())
 		if l.file != nil {
 			err = errors.Join(err, l.file.Close())
 		}
@@ -154,7 +157,7 @@ func (l *Log) Close() error {
 	<-l.turn
 	l.syncer.Wait()
 
-	err := l.lazyErr
+	err := errors.Join(l.lazyErr, l.head.close())
 	if l.file != nil {
 		err = errors.Join(err, l.syncFile(l.file), l.file.Close())
 	}
@@ -265,7 +268,7 @@ func (l *Log) look() error {
 		return err
 	}
 	if pos.fresh {
-		if err := writeHead(l.path, pos.last); err != nil {
+		if err := l.head.write(pos.last); err != nil {
 			return err
 		}
 		if err := syncDir(filepath.Dir(l.path)); err != nil {
@@ -339,7 +342,7 @@ func (l *Log) write(e *Entry) error {
 	if _, err := l.ops.write(l.file, buf); err != nil {
 		return err
 	}
-	if err := writeHead(l.path, at); err != nil {
+	if err := l.head.write(at); err != nil {
 		return err
 	}
 	l.size += int64(len(buf))

@@ -295,3 +295,57 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 		t.Fatal(err)
 	}
 }
+
+// The head file stays open while a log is written to. What happens to its path
+// meanwhile counts all the same.
+func TestHeadWhileOpen(t *testing.T) {
+	remove := func(t *testing.T, path string) {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(t *testing.T, head string)
+		unsafe bool
+	}{
+		{"removed", remove, false},
+		{"another in its place", func(t *testing.T, head string) {
+			write(t, head+".new", []byte("other\n"))
+			if err := os.Rename(head+".new", head); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"longer", func(t *testing.T, head string) { write(t, head, append(read(t, head), "more\n"...)) }, false},
+		{"a link to it", func(t *testing.T, head string) {
+			if err := os.Rename(head, head+".moved"); err != nil {
+				t.Fatal(err)
+			}
+			symlink(t, head+".moved", head)
+		}, true},
+		{"a folder", func(t *testing.T, head string) {
+			remove(t, head)
+			if err := os.Mkdir(head, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"writable by others", func(t *testing.T, head string) { chmod(t, head, 0o620) }, true},
+	} {
+		t.Run(strings.ReplaceAll(tc.name, " ", "_"), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			l := openLog(t, path, testOptions(t))
+			mustAppend(t, l, EventRunEnd)
+			tc.change(t, headPath(path))
+			err := l.Append(Entry{Event: EventRunEnd})
+			if _, unsafe := errors.AsType[*UnsafeError](err); unsafe != tc.unsafe || !unsafe && err != nil {
+				t.Fatalf("Append() = %v, want an *UnsafeError: %v", err, tc.unsafe)
+			}
+			if tc.unsafe {
+				return
+			}
+			if r := verified(t, path); kinds(r) != "" {
+				t.Errorf("Verify() = %+v, want no problem", r)
+			}
+		})
+	}
+}

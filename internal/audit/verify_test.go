@@ -173,7 +173,8 @@ func TestDamageOutlivesTheNextAppend(t *testing.T) {
 			if err := json.Unmarshal(splitLines(read(t, path))[1], &e); err != nil {
 				t.Fatal(err)
 			}
-			if err := writeHead(path, link{seq: e.Seq, hash: e.Hash}); err != nil {
+			h := head{path: headPath(path)}
+			if err := errors.Join(h.write(link{seq: e.Seq, hash: e.Hash}), h.close()); err != nil {
 				t.Fatal(err)
 			}
 		}, true, ""},

@@ -6,38 +6,40 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
 // actCall is what a person does with a prompt of the client.
-func actCall(kind Kind) Request {
+func actCall(kind call.Kind) call.Request {
 	r := openCall()
-	r.Kind, r.Method, r.Caller.Act, r.Caller.Origin = kind, "prompts/get", true, OriginClient
+	r.Kind, r.Method, r.Caller.Act, r.Caller.Origin = kind, "prompts/get", true, call.OriginClient
 	return r
 }
 
 // Where the client's word is enough, nobody is asked, whatever the client can
 // do, and it is on disk as its word before anything goes on.
 func TestActs(t *testing.T) {
-	far := func(r *Request) { r.Caller.Origin = OriginNetwork }
+	far := func(r *call.Request) { r.Caller.Origin = call.OriginNetwork }
 	allow := func(o *Options) { o.Prompts = PromptsAllow }
 	for name, c := range map[string]struct {
-		req    Request
+		req    call.Request
 		option func(*Options)
 	}{
-		"open":                       {actCall(KindOpen), nil},
-		"open, client cannot ask":    {with(actCall(KindOpen), func(r *Request) { r.Caller.CanAsk = false }), nil},
-		"open, over HTTP, allowed":   {with(actCall(KindOpen), far), allow},
-		"attach":                     {actCall(KindAttach), nil},
-		"attach, over HTTP, allowed": {with(actCall(KindAttach), far), allow},
-		"attach, a rule about open":  {with(actCall(KindAttach), func(r *Request) { r.Pack.ID = "closed" }), nil},
-		"detach":                     {actCall(KindDetach), nil},
-		"detach what is not there":   {with(actCall(KindDetach), func(r *Request) { r.Pack = Pack{ID: "triage"} }), nil},
-		"detach, with a deny rule":   {with(actCall(KindDetach), func(r *Request) { r.Pack.ID = "denied" }), nil},
-		"detach, with an ask rule":   {with(actCall(KindDetach), func(r *Request) { r.Pack.ID = "asked" }), nil},
-		"detach, over HTTP":          {with(actCall(KindDetach), far), nil},
-		"detach, prompts ask":        {actCall(KindDetach), func(o *Options) { o.Prompts = PromptsAsk }},
-		"detach what is not trusted": {with(actCall(KindDetach), func(r *Request) { r.Pack.Trust = TrustUntrusted }), nil},
+		"open":                       {actCall(call.KindOpen), nil},
+		"open, client cannot ask":    {with(actCall(call.KindOpen), func(r *call.Request) { r.Caller.CanAsk = false }), nil},
+		"open, over HTTP, allowed":   {with(actCall(call.KindOpen), far), allow},
+		"attach":                     {actCall(call.KindAttach), nil},
+		"attach, over HTTP, allowed": {with(actCall(call.KindAttach), far), allow},
+		"attach, a rule about open":  {with(actCall(call.KindAttach), func(r *call.Request) { r.Pack.ID = "closed" }), nil},
+		"detach":                     {actCall(call.KindDetach), nil},
+		"detach what is not there":   {with(actCall(call.KindDetach), func(r *call.Request) { r.Pack = call.Pack{ID: "triage"} }), nil},
+		"detach, with a deny rule":   {with(actCall(call.KindDetach), func(r *call.Request) { r.Pack.ID = "denied" }), nil},
+		"detach, with an ask rule":   {with(actCall(call.KindDetach), func(r *call.Request) { r.Pack.ID = "asked" }), nil},
+		"detach, over HTTP":          {with(actCall(call.KindDetach), far), nil},
+		"detach, prompts ask":        {actCall(call.KindDetach), func(o *Options) { o.Prompts = PromptsAsk }},
+		"detach what is not trusted": {with(actCall(call.KindDetach), func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := []func(*Options){actRules}
@@ -49,15 +51,15 @@ func TestActs(t *testing.T) {
 				t.Fatalf("Check() = %s, want %s", got, allows)
 			}
 			e := b.log.last()
-			if e.Decision != "once" || e.Channel != ChannelPrompt || e.Reason != "the client says that a person chose it" || e.Kind != string(c.req.Kind) ||
+			if e.Decision != "once" || e.Channel != queue.ChannelPrompt || e.Reason != "the client says that a person chose it" || e.Kind != string(c.req.Kind) ||
 				!b.log.synced[0] || len(b.log.synced) != 1 {
 				t.Errorf("the log has %+v, synced %v, want one line of a prompt, on disk", e, b.log.synced)
 			}
 			// It stands for itself: no later call is allowed by it.
 			later := openCall()
 			later.Pack = c.req.Pack
-			if c.req.Kind == KindOpen {
-				if got := b.outcome(with(later, func(r *Request) { r.Caller.CanAsk = true })); got != asks {
+			if c.req.Kind == call.KindOpen {
+				if got := b.outcome(with(later, func(r *call.Request) { r.Caller.CanAsk = true })); got != asks {
 					t.Errorf("the same without a person's act: %s, want %s", got, asks)
 				}
 			}
@@ -69,22 +71,22 @@ func TestActs(t *testing.T) {
 // to see more. Then the call goes the way of a model's, and so do its answers.
 func TestActsThatAsk(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*Request)
+		change func(*call.Request)
 		option func(*Options)
 		says   string // in the question
 		once   bool   // an answer can be for this call only
 	}{
-		"over HTTP":                    {func(r *Request) { r.Caller.Origin = OriginNetwork }, nil, "a person chose it", false},
-		"over HTTP, from here":         {func(r *Request) { r.Caller.Origin = OriginMachine }, nil, "a person chose it", false},
-		"over HTTP, by a named person": {func(r *Request) { r.Caller.Origin, r.Caller.Person = OriginNetwork, "ada" }, nil, `"ada"`, false},
+		"over HTTP":                    {func(r *call.Request) { r.Caller.Origin = call.OriginNetwork }, nil, "a person chose it", false},
+		"over HTTP, from here":         {func(r *call.Request) { r.Caller.Origin = call.OriginMachine }, nil, "a person chose it", false},
+		"over HTTP, by a named person": {func(r *call.Request) { r.Caller.Origin, r.Caller.Person = call.OriginNetwork, "ada" }, nil, `"ada"`, false},
 		"prompts ask":                  {nil, func(o *Options) { o.Prompts = PromptsAsk }, "a person chose it", false},
-		"a rule asks":                  {func(r *Request) { r.Pack.ID = "asked" }, nil, "a person chose it", true},
-		"what is not trusted":          {func(r *Request) { r.Pack.Trust = TrustUntrusted }, nil, "WARNING: this pack is NOT trusted", true},
-		"what nobody vouched for":      {func(r *Request) { r.Pack.Trust = "" }, nil, "WARNING", true},
-		"what always asks":             {func(r *Request) { r.AlwaysAsk = true }, nil, "a person chose it", true},
-		"hidden characters":            {func(r *Request) { r.Hidden = "3 invisible characters" }, nil, "CAUTION    the text has 3 invisible characters", false},
+		"a rule asks":                  {func(r *call.Request) { r.Pack.ID = "asked" }, nil, "a person chose it", true},
+		"what is not trusted":          {func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, nil, "WARNING: this pack is NOT trusted", true},
+		"what nobody vouched for":      {func(r *call.Request) { r.Pack.Trust = "" }, nil, "WARNING", true},
+		"what always asks":             {func(r *call.Request) { r.AlwaysAsk = true }, nil, "a person chose it", true},
+		"hidden characters":            {func(r *call.Request) { r.Hidden = "3 invisible characters" }, nil, "CAUTION    the text has 3 invisible characters", false},
 	} {
-		for _, kind := range []Kind{KindOpen, KindAttach} {
+		for _, kind := range []call.Kind{call.KindOpen, call.KindAttach} {
 			for _, mode := range []string{PromptsAuto, PromptsAllow} {
 				if mode == PromptsAllow && (c.option != nil || strings.HasPrefix(name, "over HTTP")) {
 					continue
@@ -106,7 +108,7 @@ func TestActsThatAsk(t *testing.T) {
 						}
 					}
 					offered := 4
-					if c.once || kind == KindAttach {
+					if c.once || kind == call.KindAttach {
 						offered = 2
 					}
 					if len(q.Choices) != offered {
@@ -115,7 +117,7 @@ func TestActsThatAsk(t *testing.T) {
 					if _, err := b.answer(req, accept(q.State, "once")); err != nil {
 						t.Errorf("the answer once: %v", err)
 					}
-					if e := b.log.last(); e.Channel != ChannelElicitation || e.Decision != "once" || strings.Contains(e.Reason, "chose") {
+					if e := b.log.last(); e.Channel != queue.ChannelElicitation || e.Decision != "once" || strings.Contains(e.Reason, "chose") {
 						t.Errorf("the log has %+v, want a person's answer", e)
 					}
 					_, err := b.answer(req, accept(b.ask(req).State, "deny"))
@@ -126,9 +128,9 @@ func TestActsThatAsk(t *testing.T) {
 	}
 	t.Run("an answer for the chat holds for both", func(t *testing.T) {
 		b := newBench(t)
-		far := with(actCall(KindOpen), func(r *Request) { r.Caller.Origin = OriginMachine })
-		b.approve(far, Chat)
-		model := with(openCall(), func(r *Request) { r.Caller.Origin = OriginMachine })
+		far := with(actCall(call.KindOpen), func(r *call.Request) { r.Caller.Origin = call.OriginMachine })
+		b.approve(far, queue.Chat)
+		model := with(openCall(), func(r *call.Request) { r.Caller.Origin = call.OriginMachine })
 		if got := b.outcome(far) + ", " + b.outcome(model); got != allows+", "+allows {
 			t.Errorf("the prompt and the model's call: %s", got)
 		}
@@ -137,12 +139,12 @@ func TestActsThatAsk(t *testing.T) {
 		b := newBench(t, func(o *Options) {
 			o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"open", "attach"}, Where: "config.yaml:1"}}
 		})
-		for _, kind := range []Kind{KindOpen, KindAttach} {
-			far := with(actCall(kind), func(r *Request) { r.Caller.Origin = OriginNetwork })
-			if got := b.outcome(far); got != allows || b.log.last().Channel != ChannelRule {
+		for _, kind := range []call.Kind{call.KindOpen, call.KindAttach} {
+			far := with(actCall(kind), func(r *call.Request) { r.Caller.Origin = call.OriginNetwork })
+			if got := b.outcome(far); got != allows || b.log.last().Channel != queue.ChannelRule {
 				t.Errorf("%s: %s by %s, want it allowed by the rule", kind, got, b.log.last().Channel)
 			}
-			far.Pack.Trust = TrustUntrusted
+			far.Pack.Trust = call.TrustUntrusted
 			if got := b.outcome(far); got != asks {
 				t.Errorf("%s of what is not trusted: %s, want %s", kind, got, asks)
 			}
@@ -157,25 +159,25 @@ func TestActsThatAsk(t *testing.T) {
 
 func TestActsThatAreDenied(t *testing.T) {
 	for name, c := range map[string]struct {
-		req    Request
+		req    call.Request
 		answer *Answer
 		reason string
 	}{
-		"a rule about open":        {with(actCall(KindOpen), func(r *Request) { r.Pack.ID = "closed" }), nil, "rule"},
-		"a rule about a pack":      {with(actCall(KindAttach), func(r *Request) { r.Pack.ID = "denied" }), nil, "rule"},
-		"a run":                    {with(toolRun(), func(r *Request) { r.Caller.Act = true }), nil, "cannot come about"},
-		"reading":                  {with(readCall(), func(r *Request) { r.Caller.Act = true }), nil, "cannot come about"},
-		"enabling":                 {with(enableCall(), func(r *Request) { r.Caller.Act = true }), nil, "cannot come about"},
-		"metadata":                 {with(listCall(), func(r *Request) { r.Caller.Act = true }), nil, "cannot come about"},
-		"attaching by a model":     {with(actCall(KindAttach), func(r *Request) { r.Caller.Act = false }), nil, "cannot come about"},
-		"detaching by a model":     {with(actCall(KindDetach), func(r *Request) { r.Caller.Act = false }), nil, "cannot come about"},
-		"a pack without a digest":  {with(actCall(KindAttach), func(r *Request) { r.Pack.Digest = "" }), nil, "incomplete"},
-		"a pack without a folder":  {with(actCall(KindAttach), func(r *Request) { r.Pack.Dir = "" }), nil, "incomplete"},
-		"detaching nothing":        {with(actCall(KindDetach), func(r *Request) { r.Pack = Pack{} }), nil, "incomplete"},
-		"an answer nobody asked":   {actCall(KindOpen), accept("", "once"), "nobody asked"},
-		"an answer, to attaching":  {actCall(KindAttach), accept("x.y", "chat"), ""},
-		"an answer, to detaching":  {actCall(KindDetach), accept("x.y", "chat"), ""},
-		"a chat that is not there": {with(actCall(KindOpen), func(r *Request) { r.Caller.Chat = "" }), nil, "no chat"},
+		"a rule about open":        {with(actCall(call.KindOpen), func(r *call.Request) { r.Pack.ID = "closed" }), nil, "rule"},
+		"a rule about a pack":      {with(actCall(call.KindAttach), func(r *call.Request) { r.Pack.ID = "denied" }), nil, "rule"},
+		"a run":                    {with(toolRun(), func(r *call.Request) { r.Caller.Act = true }), nil, "cannot come about"},
+		"reading":                  {with(readCall(), func(r *call.Request) { r.Caller.Act = true }), nil, "cannot come about"},
+		"enabling":                 {with(enableCall(), func(r *call.Request) { r.Caller.Act = true }), nil, "cannot come about"},
+		"metadata":                 {with(listCall(), func(r *call.Request) { r.Caller.Act = true }), nil, "cannot come about"},
+		"attaching by a model":     {with(actCall(call.KindAttach), func(r *call.Request) { r.Caller.Act = false }), nil, "cannot come about"},
+		"detaching by a model":     {with(actCall(call.KindDetach), func(r *call.Request) { r.Caller.Act = false }), nil, "cannot come about"},
+		"a pack without a digest":  {with(actCall(call.KindAttach), func(r *call.Request) { r.Pack.Digest = "" }), nil, "incomplete"},
+		"a pack without a folder":  {with(actCall(call.KindAttach), func(r *call.Request) { r.Pack.Dir = "" }), nil, "incomplete"},
+		"detaching nothing":        {with(actCall(call.KindDetach), func(r *call.Request) { r.Pack = call.Pack{} }), nil, "incomplete"},
+		"an answer nobody asked":   {actCall(call.KindOpen), accept("", "once"), "nobody asked"},
+		"an answer, to attaching":  {actCall(call.KindAttach), accept("x.y", "chat"), ""},
+		"an answer, to detaching":  {actCall(call.KindDetach), accept("x.y", "chat"), ""},
+		"a chat that is not there": {with(actCall(call.KindOpen), func(r *call.Request) { r.Caller.Chat = "" }), nil, "no chat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, actRules)
@@ -189,13 +191,13 @@ func TestActsThatAreDenied(t *testing.T) {
 	t.Run("a log that cannot be written", func(t *testing.T) {
 		b := newBench(t)
 		b.log.fail = func(audit.Entry) error { return errDisk }
-		if permit, q, err := b.Check(t.Context(), actCall(KindOpen), nil); permit != nil || q != nil || err == nil {
+		if permit, q, err := b.Check(t.Context(), actCall(call.KindOpen), nil); permit != nil || q != nil || err == nil {
 			t.Errorf("Check() = %v, %v, %v, want a denial", permit, q, err)
 		}
 	})
 	t.Run("a file of grants that is refused", func(t *testing.T) {
 		b := newBench(t, func(o *Options) { o.Grants = &memory{err: errDisk} })
-		_, _, err := b.Check(t.Context(), actCall(KindOpen), nil)
+		_, _, err := b.Check(t.Context(), actCall(call.KindOpen), nil)
 		b.denied(err, "cannot be trusted")
 	})
 }
@@ -205,7 +207,7 @@ func TestActsThatAreDenied(t *testing.T) {
 func TestActIsBound(t *testing.T) {
 	b := newBench(t)
 	q := b.ask(openCall())
-	_, err := b.answer(with(openCall(), func(r *Request) { r.Caller.Act = true }), accept(q.State, "once"))
+	_, err := b.answer(with(openCall(), func(r *call.Request) { r.Caller.Act = true }), accept(q.State, "once"))
 	if err == nil {
 		t.Error("an answer about another call allowed an act")
 	}

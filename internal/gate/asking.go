@@ -9,22 +9,23 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
 // elsewhere reports whether a person can be asked without the client.
 func (g *Gate) elsewhere() bool {
-	return slices.Contains(g.ask, ChannelPage) || slices.Contains(g.ask, ChannelTerminal)
+	return slices.Contains(g.ask, queue.ChannelPage) || slices.Contains(g.ask, queue.ChannelTerminal)
 }
 
 // where tells a model what its user can do about a call with this code.
 func (g *Gate) where(code string) string {
 	const page, terminal = "on the approval page (packs-mcp approvals open shows it)", "in a terminal with: packs-mcp approvals approve "
 	switch {
-	case !slices.Contains(g.ask, ChannelTerminal):
+	case !slices.Contains(g.ask, queue.ChannelTerminal):
 		return page
-	case !slices.Contains(g.ask, ChannelPage):
+	case !slices.Contains(g.ask, queue.ChannelPage):
 		return terminal + code
 	default:
 		return page + ", or " + terminal + code
@@ -33,15 +34,15 @@ func (g *Gate) where(code string) string {
 
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
-	return c.call.Caller.CanAsk && slices.Contains(c.ask, ChannelElicitation)
+	return c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
 }
 
 // holder is who has the question that the request leads to.
-func (c *check) holder() holder {
+func (c *check) holder() queue.Holder {
 	if c.elicits() && c.call.Caller.Carries {
-		return heldByClient
+		return queue.HeldByClient
 	}
-	return heldByCall
+	return queue.HeldByCall
 }
 
 // question asks about the request: it becomes an entry of the queue, and a
@@ -52,38 +53,27 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 			"Tell the user: every call needs a person's approval, this client does not support MCP elicitation, and the configuration has no other channel. "+
 				"With approval.channels: [page, terminal] they are asked on a page or in a terminal; or they can try the pack with: packs-mcp try PACK_DIR"))
 	}
-	was, changed := c.was(stored)
+	earlier, changed := c.changedSince(stored)
 	c.changed = changed
-	text, err := prompt.Text(&c.call.Request, c.box, sinceWords(was), changed, c.short)
+	text, err := prompt.Text(&c.call.Request, c.box, sinceWords(earlier), changed, c.short)
+	const smaller = "Make a smaller call: split it, or put long text in a file that the call names."
 	if err != nil {
-		return nil, nil, c.deny(err.Error(), "Make a smaller call: split it, or put long text in a file that the call names.")
+		return nil, nil, c.deny(err.Error(), smaller)
 	}
-	now := c.now()
-	e := &entry{
-		call: c.call, box: c.box, changed: changed,
-		holder: c.holder(), decided: make(chan struct{}),
-		shown: Pending{
-			Chat: c.call.Caller.Chat, Client: safetext.Line(c.call.Caller.Client), Person: safetext.Line(c.call.Caller.Person), Kind: c.call.Kind,
-			Pack: prompt.Name(c.call.Pack.ID), Title: prompt.Asks(&c.call.Request, changed), Text: text, Choices: c.choices(), Fields: c.call.Fields, Asked: now,
-		},
+	ticket, err := c.queue.Add(&queue.Entry{Call: c.call, Box: c.box, Changed: changed}, queue.Pending{
+		Chat: c.call.Caller.Chat, Client: safetext.Line(c.call.Caller.Client), Person: safetext.Line(c.call.Caller.Person), Kind: c.call.Kind,
+		Pack: prompt.Name(c.call.Pack.ID), Title: prompt.Asks(&c.call.Request, changed), Text: text, Choices: c.choices(), Fields: c.call.Fields,
+		Asked: c.now(), Waits: c.waits(), Expires: c.now().Add(c.pending),
+	}, c.holder())
+	switch {
+	case errors.Is(err, queue.ErrTooLong):
+		return nil, nil, c.deny(err.Error(), smaller)
+	case errors.Is(err, queue.ErrFull):
+		return nil, nil, c.deny(err.Error(), "Wait until the user has answered some, and call again.")
+	case err != nil:
+		return nil, nil, c.deny(err.Error(), "")
 	}
-	if e.holder == heldByClient {
-		e.shown.Note = noteCarried
-	}
-	state, nonce, waits, expires, err := c.mint()
-	if err != nil {
-		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
-	}
-	e.nonce, e.shown.Waits, e.shown.Expires = nonce, waits, expires
-	if err := c.queue.add(e); err != nil {
-		c.states.spend(nonce)
-		hint := "Wait until the user has answered some, and call again."
-		if errors.Is(err, errShare) {
-			hint = "Make a smaller call: split it, or put long text in a file that the call names."
-		}
-		return nil, nil, c.deny(err.Error(), hint)
-	}
-	return nil, c.carried(e, state, nonce, expires), nil
+	return nil, c.carried(ticket), nil
 }
 
 // unasked marks a denial that nobody decided.
@@ -103,56 +93,46 @@ func invalid(err error) error {
 	return err
 }
 
-// mint makes a state for a question about the call, and says until when the call
-// waits, if it does, and until when the question can be answered.
-func (c *check) mint() (state, nonce string, waits, expires time.Time, err error) {
-	expires = c.now().Add(c.pending)
-	state, nonce, err = c.states.mint(c.call.Caller.Person, c.call.Caller.Chat, c.call.Digest(), expires)
-	return state, nonce, c.waits(), expires, err
-}
-
 // waits is until when the call waits for an answer; zero when it does not.
 func (c *check) waits() time.Time {
-	if c.holder() != heldByCall {
+	if c.holder() != queue.HeldByCall {
 		return time.Time{}
 	}
 	return c.now().Add(c.wait)
 }
 
-// carried is a question as the client gets it. What an entry has of it does not
-// change.
-func (c *check) carried(e *entry, state, nonce string, expires time.Time) *Question {
+// carried is a question as the client gets it.
+func (c *check) carried(t *queue.Ticket) *Question {
 	return &Question{
-		Title: e.shown.Title, Text: e.shown.Text, Choices: e.shown.Choices, Fields: e.shown.Fields,
-		State: state, Expires: expires, Code: e.shown.Code, Elicit: c.elicits(), Decided: e.decided, nonce: nonce,
+		Title: t.Shown.Title, Text: t.Shown.Text, Choices: t.Shown.Choices, Fields: t.Shown.Fields,
+		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), Decided: t.Decided, nonce: t.Nonce,
 	}
 }
 
 // askAgain asks the question once more that an earlier call left behind.
-func (c *check) askAgain(e *entry) (*Permit, *Question, error) {
-	state, nonce, waits, expires, err := c.mint()
-	if err != nil {
-		return nil, nil, c.deny("the question could not be made: "+err.Error(), "")
+func (c *check) askAgain(e *queue.Entry) (*Permit, *Question, error) {
+	ticket, err := c.queue.Renew(e, c.waits(), c.now().Add(c.pending))
+	switch {
+	case errors.Is(err, queue.ErrEnded):
+		return nil, nil, c.deny(err.Error(), "Make the call again; the user will then be asked.")
+	case err != nil:
+		return nil, nil, c.deny(err.Error(), "")
 	}
-	if !c.queue.give(e, nonce, waits, expires) {
-		c.states.spend(nonce)
-		return nil, nil, c.deny("the question is no longer open", "Make the call again; the user will then be asked.")
-	}
-	return nil, c.carried(e, state, nonce, expires), nil
+	return nil, c.carried(ticket), nil
 }
 
 // Answered returns what was decided about a question on the page or in the
 // terminal; nil when nothing was yet. It goes to Check like any other answer.
 func (g *Gate) Answered(q *Question) *Answer {
-	r := g.queue.rulingOn(q.nonce)
+	r := g.queue.RulingOn(q.nonce)
 	if r == nil {
 		return nil
 	}
-	return r.answer(q.State)
+	return answerOf(r, q.State)
 }
 
-// answer is the ruling as the answer to the question with this state.
-func (r *ruling) answer(state string) *Answer {
+// answerOf is a ruling as the answer to the question with this state.
+func answerOf(r *queue.Ruling, state string) *Answer {
 	v := r.Verdict
 	v.Values = maps.Clone(v.Values)
 	return &Answer{State: state, Verdict: &v, Channel: v.Channel, Note: v.Note}
@@ -165,19 +145,19 @@ func (r *ruling) answer(state string) *Answer {
 // or none, which is a denial.
 func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	if !g.elsewhere() {
-		return &Answer{State: q.State, Channel: ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
+		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
 	}
-	e, shown, answer := g.queue.leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
+	e, shown, answer := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
 	case e == nil:
 		return &Answer{State: q.State, Reason: "the question is no longer open"}, nil
 	case answer != nil:
-		return answer.answer(q.State), nil
+		return answerOf(answer, q.State), nil
 	}
-	c := &check{Gate: g, box: e.box, call: e.call, changed: e.changed}
+	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
-	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, clock(p.Expires))); err != nil {
-		g.queue.finish(q.nonce, CodeWithdrawn, "the question could not be recorded")
+	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, queue.Clock(p.Expires))); err != nil {
+		g.queue.Finish(q.nonce, queue.CodeWithdrawn, "the question could not be recorded")
 		return nil, err
 	}
 	p.Hint = "Tell the user that this waits for them: they can answer " + g.where(q.Code) +
@@ -190,12 +170,12 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 func (c *check) answered(stale error) (*Permit, error) {
 	const again = "Make the call again, without an answer or a state; the user will then be asked."
 	if stale != nil {
-		e := c.queue.finish(c.nonce, CodeWithdrawn, "something about the call changed since the question")
+		e, _ := c.queue.Finish(c.nonce, queue.CodeWithdrawn, "something about the call changed since the question")
 		denied := c.deny(stale.Error(), again)
 		// An answer without a state is a call that goes too far. A state that does
 		// not fit is made up, or taken from elsewhere, unless what the call is about
 		// changed meanwhile.
-		if errors.Is(stale, errStateMissing) || e != nil && e.call.SameCall(&c.call.Request) {
+		if errors.Is(stale, queue.ErrNoState) || e != nil && e.Call.SameCall(&c.call.Request) {
 			return nil, denied
 		}
 		return nil, invalid(denied)
@@ -204,12 +184,12 @@ func (c *check) answered(stale error) (*Permit, error) {
 	verdict := c.rule()
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	d := c.answer.decision(c.choices(), c.call.Fields)
-	if d.Decision == Deny && !d.explicit && c.elsewhere() {
+	if d.Decision == queue.Deny && !d.explicit && c.elsewhere() {
 		// It may have been the client on its own. A person can still allow the
 		// call, for when it is made again.
-		e, shown, answer := c.queue.leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
+		e, shown, answer := c.queue.Leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
 		if e != nil && answer == nil {
-			c.changed = e.changed
+			c.changed = e.Changed
 			return nil, c.denyBy(c.answer.Channel, d.reason, "Tell the user that the call was declined. If it was not them, they can allow it "+c.where(shown.Code)+
 				" and ask you to make exactly the same call again. Otherwise go on without it.", shown.Code)
 		}
@@ -217,37 +197,34 @@ func (c *check) answered(stale error) (*Permit, error) {
 	// Whatever a decision on another channel left behind is there by now, or will
 	// not be.
 	c.deciding.Lock()
-	e := c.queue.finish(c.nonce, CodeAnswered, fmt.Sprintf("it was answered before: %s, %s at %s",
-		spoken(d.Decision), spokenChannel(c.answer.Channel), clock(c.now())))
+	e, other := c.queue.Finish(c.nonce, queue.CodeAnswered, queue.Answered(d.Decision, c.answer.Channel, c.now()))
 	if e == nil {
 		// It came to an end after the state was looked at: another call took its
 		// answer along, or nobody could deny it any more.
 		c.deciding.Unlock()
-		return nil, c.deny(errStateSpent.Error(), again)
+		return nil, c.deny(queue.ErrSpent.Error(), again)
 	}
-	other := e.ruling
-	c.changed = e.changed
-	if other != nil && other.Decision != Deny && d.Decision == Deny {
+	c.changed = e.Changed
+	if other != nil && other.Decision != queue.Deny && d.Decision == queue.Deny {
 		c.takeBack(other)
 	}
 	c.deciding.Unlock()
-	if other != nil && (other.Decision == Deny || d.Decision != Deny) {
+	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
 		// The first answer counts, and a denial anywhere wins.
-		c.answer = other.answer("")
+		c.answer = answerOf(other, "")
 		d = c.answer.decision(c.choices(), c.call.Fields)
 	}
-	if d.Decision == Deny {
+	if d.Decision == queue.Deny {
 		return nil, c.deny(d.reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
-	if other != nil && other.recorded != nil {
+	if other != nil && other.Late() {
 		// It is recorded and kept already.
-		permit, err := c.held(other)
-		return permit, err
+		return c.applyLate(other)
 	}
-	if d.Decision != Once && call.DigestOf(e.call.Facts()) != c.like().Digest {
+	if d.Decision != queue.Once && call.DigestOf(e.Call.Facts()) != c.wouldGrant().Digest {
 		// The person was asked about other files than those that are there now.
-		d.Decision = Once
+		d.Decision = queue.Once
 		answer := *c.answer
 		answer.Note = withNote("what the answer would be bound to changed while it was asked for, so it holds once", answer.Note)
 		c.answer = &answer
@@ -256,21 +233,22 @@ func (c *check) answered(stale error) (*Permit, error) {
 }
 
 // takeBack takes back the grant that a ruling made.
-func (c *check) takeBack(r *ruling) {
-	if r.kept == "" {
+func (c *check) takeBack(r *queue.Ruling) {
+	kept, _ := r.Settled()
+	if kept == "" {
 		return
 	}
-	if err := c.ungrant(r.kept, c.call.Caller.Chat); err != nil {
+	if err := c.ungrant(kept, c.call.Caller.Chat); err != nil {
 		c.logger.Error("an answer that was taken back may still be kept", "err", err, "hint", "packs-mcp approvals grants")
 	}
 }
 
 // allow records a person's answer, keeps it for later calls when it says so,
 // and only then allows the call.
-func (c *check) allow(d Decision, values map[string]string) (*Permit, error) {
+func (c *check) allow(d queue.Decision, values map[string]string) (*Permit, error) {
 	p := c.newPermit()
 	p.values = values
-	if err := c.keepAnswer(d, c.answer.Channel, func(d Decision, reason string) error {
+	if err := c.keepAnswer(d, c.answer.Channel, func(d queue.Decision, reason string) error {
 		return c.record(d, c.answer.Channel, withNote(reason, c.answer.Note), p.run)
 	}); err != nil {
 		return nil, err
@@ -280,23 +258,23 @@ func (c *check) allow(d Decision, values map[string]string) (*Permit, error) {
 
 // keepAnswer records an answer by record, and makes it hold for as long as it
 // says.
-func (c *check) keepAnswer(d Decision, channel string, record func(d Decision, reason string) error) error {
-	g := c.like().clone()
+func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue.Decision, reason string) error) error {
+	g := c.wouldGrant().clone()
 	g.Channel = channel
 	keep := d
 	switch {
-	case d == Chat:
+	case d == queue.Chat:
 		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.call.Request), prompt.Until(&c.call.Request))
-	case d == Always:
+	case d == queue.Always:
 		g.Covers = prompt.Scope(&c.call.Request)
 	case c.firstRunOnly() && c.store != nil:
-		keep = Always
+		keep = queue.Always
 		g.Policy = PolicyFirstRun
 		g.Covers = prompt.Scope(&c.call.Request) + ", which says that it changes nothing"
 	default:
 		return record(d, "")
 	}
-	return c.keep(g, c.call.Caller.Chat, keep, func(g Grant, kept Decision, reason string) error {
+	return c.keepGrant(g, c.call.Caller.Chat, keep, func(g Grant, kept queue.Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
 			kept = d // "once" of a first run is recorded as what was chosen
@@ -321,9 +299,9 @@ func withNote(reason, note string) string {
 
 // permit records a decision that no person had to make now, and then, only if
 // that worked, allows the call.
-func (c *check) permit(d Decision, channel, reason string) (*Permit, error) {
+func (c *check) permit(d queue.Decision, channel, reason string) (*Permit, error) {
 	p := c.newPermit()
-	p.byGrant = channel == ChannelGrant
+	p.byGrant = channel == queue.ChannelGrant
 	if err := c.record(d, channel, reason, p.run); err != nil {
 		return nil, err
 	}
@@ -354,7 +332,7 @@ func (c *check) denyBy(channel, reason, hint, code string) error {
 	if c.answer != nil {
 		logged = withNote(reason, c.answer.Note)
 	}
-	if err := c.record(Deny, channel, logged, ""); err != nil {
+	if err := c.record(queue.Deny, channel, logged, ""); err != nil {
 		return err
 	}
 	return &DeniedError{Reason: reason, Hint: hint, Code: code}

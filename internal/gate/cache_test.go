@@ -11,6 +11,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -40,7 +42,9 @@ func (b *builder) Run(ctx context.Context, p sandbox.Policy, c sandbox.Command) 
 }
 
 // cachedRun is the call of a tool with a cache.
-func cachedRun() Request { return with(toolRun(), func(r *Request) { r.Run.Cache = "go-build" }) }
+func cachedRun() call.Request {
+	return with(toolRun(), func(r *call.Request) { r.Run.Cache = "go-build" })
+}
 
 // withCaches is a gate with a place for caches, whose programs use them.
 func withCaches(t *testing.T) (*bench, *builder, *caches.Store) {
@@ -49,9 +53,9 @@ func withCaches(t *testing.T) (*bench, *builder, *caches.Store) {
 	return newBench(t, func(o *Options) { o.Runner, o.Caches = built, store }), built, store
 }
 
-func (b *bench) run(req Request) {
+func (b *bench) run(req call.Request) {
 	b.t.Helper()
-	if _, err := b.approve(req, Once).Run(b.t.Context()); err != nil {
+	if _, err := b.approve(req, queue.Once).Run(b.t.Context()); err != nil {
 		b.t.Fatalf("Run(%s) = %v", req.Kind, err)
 	}
 }
@@ -61,29 +65,29 @@ func (b *bench) run(req Request) {
 func TestCacheIsOfItsFacts(t *testing.T) {
 	for _, s := range []struct {
 		says   string
-		change func(*Request)
+		change func(*call.Request)
 		found  bool
 	}{
-		{"the same", func(*Request) {}, true},
-		{"other arguments", func(r *Request) {
+		{"the same", func(*call.Request) {}, true},
+		{"other arguments", func(r *call.Request) {
 			r.Run.Command.Args = []string{"Grace"}
-			r.Arguments = ParseArguments([]byte(`{"who":"Grace"}`))
+			r.Arguments = call.ParseArguments([]byte(`{"who":"Grace"}`))
 		}, true},
-		{"another chat", func(r *Request) { r.Caller.Chat = "stdio-2" }, true},
-		{"another person", func(r *Request) { r.Caller.Person = "grace" }, false},
-		{"the client of this machine", func(r *Request) { r.Caller.Origin = OriginClient }, false},
-		{"another pack", func(r *Request) { r.Pack.ID = "other" }, false},
-		{"a pack of the same name from another root", func(r *Request) { r.Pack.Dir = "/elsewhere/triage" }, false},
-		{"a changed pack", func(r *Request) { r.Pack.Digest = "sha256:" + strings.Repeat("ac", 32) }, false},
-		{"a changed declaration", func(r *Request) { r.Run.Definition = strings.Repeat("df", 32) }, false},
-		{"another trust", func(r *Request) { r.Pack.Trust = TrustBundled }, false},
-		{"attached again", func(r *Request) { r.Pack.Attached = "later" }, false},
-		{"another tool", func(r *Request) { r.Run.Tool = "other" }, false},
-		{"another cache", func(r *Request) { r.Run.Cache = "npm" }, false},
-		{"another program", func(r *Request) { r.Run.Command.Program.Digest = strings.Repeat("77", 32) }, false},
-		{"the network", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, false},
-		{"another project", func(r *Request) { r.Run.Project = "/home/ada/site" }, false},
-		{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, false},
+		{"another chat", func(r *call.Request) { r.Caller.Chat = "stdio-2" }, true},
+		{"another person", func(r *call.Request) { r.Caller.Person = "grace" }, false},
+		{"the client of this machine", func(r *call.Request) { r.Caller.Origin = call.OriginClient }, false},
+		{"another pack", func(r *call.Request) { r.Pack.ID = "other" }, false},
+		{"a pack of the same name from another root", func(r *call.Request) { r.Pack.Dir = "/elsewhere/triage" }, false},
+		{"a changed pack", func(r *call.Request) { r.Pack.Digest = "sha256:" + strings.Repeat("ac", 32) }, false},
+		{"a changed declaration", func(r *call.Request) { r.Run.Definition = strings.Repeat("df", 32) }, false},
+		{"another trust", func(r *call.Request) { r.Pack.Trust = call.TrustBundled }, false},
+		{"attached again", func(r *call.Request) { r.Pack.Attached = "later" }, false},
+		{"another tool", func(r *call.Request) { r.Run.Tool = "other" }, false},
+		{"another cache", func(r *call.Request) { r.Run.Cache = "npm" }, false},
+		{"another program", func(r *call.Request) { r.Run.Command.Program.Digest = strings.Repeat("77", 32) }, false},
+		{"the network", func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, false},
+		{"another project", func(r *call.Request) { r.Run.Project = "/home/ada/site" }, false},
+		{"a granted variable", func(r *call.Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, false},
 	} {
 		t.Run(s.says, func(t *testing.T) {
 			b, built, _ := withCaches(t)
@@ -145,7 +149,7 @@ func TestCacheOfNoRun(t *testing.T) {
 	built.use = sandbox.CacheUse{Bytes: 5}
 	b.run(cachedRun())
 	built.err = errors.New("no such program")
-	if _, err := b.approve(cachedRun(), Once).Run(t.Context()); err == nil {
+	if _, err := b.approve(cachedRun(), queue.Once).Run(t.Context()); err == nil {
 		t.Fatal("Run = nil, want an error")
 	}
 	if list, err := store.List(); err != nil || len(list) != 1 || list[0].Bytes != 5 {
@@ -156,21 +160,21 @@ func TestCacheOfNoRun(t *testing.T) {
 // Without a place for it, or with something else there, nothing is started.
 func TestCacheCannotBeHad(t *testing.T) {
 	b := newBench(t)
-	_, err := b.approve(cachedRun(), Once).Run(t.Context())
+	_, err := b.approve(cachedRun(), queue.Once).Run(t.Context())
 	b.denied(err, "keeps no caches")
 	dir := filepath.Join(t.TempDir(), "caches")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b = newBench(t, func(o *Options) { o.Caches = caches.Open(dir, caches.Options{}) })
-	_, err = b.approve(cachedRun(), Once).Run(t.Context())
+	_, err = b.approve(cachedRun(), queue.Once).Run(t.Context())
 	b.denied(err, "is not a folder")
 	if b.runner.count() > 0 {
 		t.Error("a program was started")
 	}
 	// Nobody but the gate says where a cache is.
 	b, _, _ = withCaches(t)
-	if _, _, err := b.Check(t.Context(), with(toolRun(), func(r *Request) { r.Run.Policy.Cache = "/home/ada" }), nil); err == nil {
+	if _, _, err := b.Check(t.Context(), with(toolRun(), func(r *call.Request) { r.Run.Policy.Cache = "/home/ada" }), nil); err == nil {
 		t.Error("a request that names the folder of a cache is not refused")
 	}
 }

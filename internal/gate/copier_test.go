@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -61,7 +63,7 @@ func TestRunsFromACopy(t *testing.T) {
 				t.Error("the copy is released while the program runs")
 			}
 		}
-		if _, err := b.approve(req, Once).Run(t.Context()); err != nil {
+		if _, err := b.approve(req, queue.Once).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{req.Pack.Dir, req.Pack.Digest}; !slices.Equal(c.asked, want) {
@@ -77,7 +79,7 @@ func TestRunsFromACopy(t *testing.T) {
 	t.Run("a loose tool", func(t *testing.T) {
 		c := new(copier)
 		b, r := newBenches(t, c)
-		if _, err := b.approve(with(toolRun(), func(r *Request) { r.Pack.Loose = true }), Once).Run(t.Context()); err != nil {
+		if _, err := b.approve(with(toolRun(), func(r *call.Request) { r.Pack.Loose = true }), queue.Once).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if len(c.asked) != 0 || len(r.policy.Images) != 0 {
@@ -87,7 +89,7 @@ func TestRunsFromACopy(t *testing.T) {
 	t.Run("a pack that is another by now", func(t *testing.T) {
 		c := &copier{err: errors.New("scripts/greet.sh differs\x1b[2J")}
 		b, r := newBenches(t, c)
-		permit := b.approve(toolRun(), Once)
+		permit := b.approve(toolRun(), queue.Once)
 		_, err := permit.Run(t.Context())
 		b.denied(err, "could not be copied as it was approved")
 		checkShown(t, err.Error())
@@ -115,7 +117,7 @@ func TestRunsFromACopy(t *testing.T) {
 			{"another error at the same time", errDisk, true},
 		} {
 			b, r := newBenches(t, &copier{err: tc.err})
-			permit := b.approve(toolRun(), Once)
+			permit := b.approve(toolRun(), queue.Once)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(gone)
 			if _, err := permit.Run(ctx); !errors.Is(err, ErrDenied) || r.count() != 0 {
@@ -129,7 +131,7 @@ func TestRunsFromACopy(t *testing.T) {
 	t.Run("a log that fails", func(t *testing.T) {
 		c := new(copier)
 		b, _ := newBenches(t, c)
-		permit := b.approve(toolRun(), Once)
+		permit := b.approve(toolRun(), queue.Once)
 		b.log.fail = func(audit.Entry) error { return errDisk }
 		if _, err := permit.Run(t.Context()); !errors.Is(err, ErrDenied) || c.released != 1 {
 			t.Errorf("Run() = %v, with the copy released %d times", err, c.released)

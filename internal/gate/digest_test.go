@@ -22,8 +22,8 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 			fields(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), f)
 		}
 	case reflect.Pointer:
-		if args, ok := v.Interface().(*Arguments); ok {
-			f(path, func() { v.Set(reflect.ValueOf(ParseArguments(append(args.Raw(), '1')))) })
+		if args, ok := v.Interface().(*call.Arguments); ok {
+			f(path, func() { v.Set(reflect.ValueOf(call.ParseArguments(append(args.Raw(), '1')))) })
 		} else if !v.IsNil() {
 			fields(v.Elem(), path, f)
 		}
@@ -61,7 +61,7 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 
 // unbound returns the paths of the fields that a digest of a request does not
 // cover.
-func unbound(of func() Request, digest func(*Request, sandbox.Level) string) []string {
+func unbound(of func() call.Request, digest func(*call.Request, sandbox.Level) string) []string {
 	var free, all []string
 	r := of()
 	before := digest(&r, sandbox.LevelNone)
@@ -81,18 +81,18 @@ func unbound(of func() Request, digest func(*Request, sandbox.Level) string) []s
 }
 
 // grantDigest is what a grant for the like of r is bound to.
-func grantDigest(r *Request, level sandbox.Level) string {
+func grantDigest(r *call.Request, level sandbox.Level) string {
 	return newGrant(call.Freeze(*r, level)).Digest
 }
 
 // callDigest is what an answer to the question about r is bound to.
-func callDigest(r *Request, level sandbox.Level) string { return call.Freeze(*r, level).Digest() }
+func callDigest(r *call.Request, level sandbox.Level) string { return call.Freeze(*r, level).Digest() }
 
 // TestEveryFieldIsBound: a field that is added to a request, a command or a
 // policy has to be added to the digests, or to these lists on purpose.
 func TestEveryFieldIsBound(t *testing.T) {
 	free := []string{"Caller.Client", "Caller.Call", "Caller.CanAsk", "Caller.Carries", "Pack.Files", "Logged"}
-	for name, of := range map[string]func() Request{"tool": toolRun, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
+	for name, of := range map[string]func() call.Request{"tool": toolRun, "granted": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall} {
 		free := free
 		if of().Run != nil {
 			// What runs of the same chat write is no reason to ask again about one of
@@ -115,7 +115,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		of   func() Request
+		of   func() call.Request
 		want []string
 	}{
 		{"open", openCall, open},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
@@ -20,14 +21,14 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	request := func() gate.Request {
-		return gate.Request{
-			Caller:    gate.Caller{Chat: "stdio-1", Client: "Example 1.0", CanAsk: true, ChatEnd: "until this client closes"},
-			Kind:      gate.KindExec,
+	request := func() call.Request {
+		return call.Request{
+			Caller:    call.Caller{Chat: "stdio-1", Client: "Example 1.0", CanAsk: true, ChatEnd: "until this client closes"},
+			Kind:      call.KindExec,
 			Method:    "capability_packs_exec_best_effort",
-			Pack:      gate.Pack{ID: "git-helper", Dir: "/packs/git-helper", Trust: gate.TrustUser, Digest: "sha256:1c5d3f4e90ab"},
-			Arguments: gate.ParseArguments([]byte(`{"pack_id":"git-helper","command":"git","args":["status"]}`)),
-			Run: &gate.Run{Command: sandbox.Command{
+			Pack:      call.Pack{ID: "git-helper", Dir: "/packs/git-helper", Trust: call.TrustUser, Digest: "sha256:1c5d3f4e90ab"},
+			Arguments: call.ParseArguments([]byte(`{"pack_id":"git-helper","command":"git","args":["status"]}`)),
+			Run: &call.Run{Command: sandbox.Command{
 				Program: program.Program{Name: "git", Path: "/usr/bin/git", Digest: "77aa01"},
 				Args:    []string{"status"},
 				Dir:     "/home/ada/site",

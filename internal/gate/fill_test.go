@@ -10,34 +10,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // lookUp is a tool that needs to know what its user looks at.
-func lookUp() Request {
-	return with(toolRun(), func(r *Request) {
-		r.Fields = []Field{{Name: "context_url", Title: "The url that the tool is to work on"}}
-		r.Run.Command.Args = []string{"--page", StandIn("context_url"), "https://a.example/?u=%3Ccontext_url%3E"}
-		r.Run.Command.Env = append(r.Run.Command.Env, "PAGE="+StandIn("context_url"))
-		r.Run.Env = append(r.Run.Env, "PAGE="+StandIn("context_url"))
-		r.Run.Command.Stdin = []byte(`{"url":"` + StandIn("context_url") + `"}`)
+func lookUp() call.Request {
+	return with(toolRun(), func(r *call.Request) {
+		r.Fields = []call.Field{{Name: "context_url", Title: "The url that the tool is to work on"}}
+		r.Run.Command.Args = []string{"--page", call.StandIn("context_url"), "https://a.example/?u=%3Ccontext_url%3E"}
+		r.Run.Command.Env = append(r.Run.Command.Env, "PAGE="+call.StandIn("context_url"))
+		r.Run.Env = append(r.Run.Env, "PAGE="+call.StandIn("context_url"))
+		r.Run.Command.Stdin = []byte(`{"url":"` + call.StandIn("context_url") + `"}`)
 	})
 }
 
 // filled is lookUp with a value in the places of the stand-ins.
-func filled(value string) Request {
-	return with(lookUp(), func(r *Request) {
+func filled(value string) call.Request {
+	return with(lookUp(), func(r *call.Request) {
 		r.Fields = nil
 		put := func(all []string) {
 			for i, s := range all {
-				all[i] = strings.ReplaceAll(strings.ReplaceAll(s, StandIn("context_url"), value), "%3Ccontext_url%3E", "x")
+				all[i] = strings.ReplaceAll(strings.ReplaceAll(s, call.StandIn("context_url"), value), "%3Ccontext_url%3E", "x")
 			}
 		}
 		put(r.Run.Command.Args)
 		put(r.Run.Command.Env)
 		put(r.Run.Env)
-		r.Run.Command.Stdin = []byte(strings.ReplaceAll(string(r.Run.Command.Stdin), StandIn("context_url"), value))
+		r.Run.Command.Stdin = []byte(strings.ReplaceAll(string(r.Run.Command.Stdin), call.StandIn("context_url"), value))
 	})
 }
 
@@ -99,8 +101,8 @@ var fillIns = map[string]fillIn{
 	},
 }
 
-func fills(value string) Verdict {
-	return Verdict{Decision: Once, Channel: ChannelPage, Values: map[string]string{"context_url": value}}
+func fills(value string) queue.Verdict {
+	return queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage, Values: map[string]string{"context_url": value}}
 }
 
 func TestFill(t *testing.T) {
@@ -150,29 +152,29 @@ func TestFill(t *testing.T) {
 // TestFillNothingElse: what is run with the values is what was shown, with the
 // values.
 func TestFillNothingElse(t *testing.T) {
-	for name, change := range map[string]func(*Request){
-		"another argument":                func(r *Request) { r.Run.Command.Args[0] = "--exec" },
-		"an argument more":                func(r *Request) { r.Run.Command.Args = append(r.Run.Command.Args, "x") },
-		"an argument less":                func(r *Request) { r.Run.Command.Args = r.Run.Command.Args[:2] },
-		"another variable's value":        func(r *Request) { r.Run.Command.Env[1] = "MODE=rude" },
-		"another variable":                func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "LD_PRELOAD=x") },
-		"another variable, shown":         func(r *Request) { r.Run.Env[0] = "MODE=rude" },
-		"another program":                 func(r *Request) { r.Run.Command.Program.Path = "/bin/rm" },
-		"other bytes of the program":      func(r *Request) { r.Run.Command.Program.Digest = "ff" },
-		"another folder":                  func(r *Request) { r.Run.Command.Dir = "/" },
-		"more to write":                   func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/") },
-		"more network":                    func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull },
-		"another pack":                    func(r *Request) { r.Pack.Digest = "ff" },
-		"another declaration":             func(r *Request) { r.Run.Definition = "ff" },
-		"another tool":                    func(r *Request) { r.Run.Tool = "wipe" },
-		"another chat":                    func(r *Request) { r.Caller.Chat = "stdio-2" },
-		"another person":                  func(r *Request) { r.Caller.Person = "grace" },
-		"other arguments of the call":     func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"who":"Eve"}`)) },
-		"something still to be filled in": func(r *Request) { r.Fields = lookUp().Fields },
-		"another kind":                    func(r *Request) { *r = openCall() },
-		"no run":                          func(r *Request) { r.Run = nil },
-		"another workspace":               func(r *Request) { r.Workspace, r.Run.Command.Workspace = "/", "/" },
-		"a command instead of the tool":   func(r *Request) { r.Run.Tool = "" },
+	for name, change := range map[string]func(*call.Request){
+		"another argument":                func(r *call.Request) { r.Run.Command.Args[0] = "--exec" },
+		"an argument more":                func(r *call.Request) { r.Run.Command.Args = append(r.Run.Command.Args, "x") },
+		"an argument less":                func(r *call.Request) { r.Run.Command.Args = r.Run.Command.Args[:2] },
+		"another variable's value":        func(r *call.Request) { r.Run.Command.Env[1] = "MODE=rude" },
+		"another variable":                func(r *call.Request) { r.Run.Command.Env = append(r.Run.Command.Env, "LD_PRELOAD=x") },
+		"another variable, shown":         func(r *call.Request) { r.Run.Env[0] = "MODE=rude" },
+		"another program":                 func(r *call.Request) { r.Run.Command.Program.Path = "/bin/rm" },
+		"other bytes of the program":      func(r *call.Request) { r.Run.Command.Program.Digest = "ff" },
+		"another folder":                  func(r *call.Request) { r.Run.Command.Dir = "/" },
+		"more to write":                   func(r *call.Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/") },
+		"more network":                    func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull },
+		"another pack":                    func(r *call.Request) { r.Pack.Digest = "ff" },
+		"another declaration":             func(r *call.Request) { r.Run.Definition = "ff" },
+		"another tool":                    func(r *call.Request) { r.Run.Tool = "wipe" },
+		"another chat":                    func(r *call.Request) { r.Caller.Chat = "stdio-2" },
+		"another person":                  func(r *call.Request) { r.Caller.Person = "grace" },
+		"other arguments of the call":     func(r *call.Request) { r.Arguments = call.ParseArguments(json.RawMessage(`{"who":"Eve"}`)) },
+		"something still to be filled in": func(r *call.Request) { r.Fields = lookUp().Fields },
+		"another kind":                    func(r *call.Request) { *r = openCall() },
+		"no run":                          func(r *call.Request) { r.Run = nil },
+		"another workspace":               func(r *call.Request) { r.Workspace, r.Run.Command.Workspace = "/", "/" },
+		"a command instead of the tool":   func(r *call.Request) { r.Run.Tool = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere)
@@ -197,8 +199,8 @@ func TestFillNothingElse(t *testing.T) {
 		})
 	}
 	t.Run("input that nothing is filled into", func(t *testing.T) {
-		of := func(input string) Request {
-			return with(lookUp(), func(r *Request) { r.Run.Command.Stdin = []byte(input) })
+		of := func(input string) call.Request {
+			return with(lookUp(), func(r *call.Request) { r.Run.Command.Stdin = []byte(input) })
 		}
 		b := newBench(t)
 		a := accept(b.ask(of("{}")).State, "once")
@@ -207,12 +209,12 @@ func TestFillNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = permit.Fill(with(filled("x"), func(r *Request) { r.Run.Command.Stdin = []byte("evil") }))
+		_, err = permit.Fill(with(filled("x"), func(r *call.Request) { r.Run.Command.Stdin = []byte("evil") }))
 		b.denied(err, "changed after it was allowed")
 	})
 	t.Run("without fields", func(t *testing.T) {
 		b := newBench(t)
-		permit := b.approve(toolRun(), Once)
+		permit := b.approve(toolRun(), queue.Once)
 		if full, err := permit.Fill(toolRun()); full != permit || err != nil {
 			t.Errorf("Fill() = %v, %v, want the permit itself", full, err)
 		}
@@ -245,7 +247,7 @@ func TestFillAndRules(t *testing.T) {
 	permit := fillIns["on the page"](b, "file:///etc/passwd")
 	_, err := permit.Fill(filled("file:///etc/passwd"))
 	b.denied(err, "forbids")
-	if e := b.log.last(); e.Rule != "c:1" || e.Channel != ChannelRule {
+	if e := b.log.last(); e.Rule != "c:1" || e.Channel != queue.ChannelRule {
 		t.Errorf("last line = %+v, want the rule", e)
 	}
 	if _, err := permit.Run(t.Context()); err == nil {
@@ -267,7 +269,7 @@ func TestFields(t *testing.T) {
 		t.Errorf("fields differ (-want +got):\n%s", diff)
 	}
 	for name, v := range map[string]any{
-		"nothing": nil, "empty": "", "spaces": "  ", "a number": 1, "a list": []any{"x"}, "too long": strings.Repeat("x", maxValue+1), "a NUL": "x\x00",
+		"nothing": nil, "empty": "", "spaces": "  ", "a number": 1, "a list": []any{"x"}, "too long": strings.Repeat("x", longestValue+1), "a NUL": "x\x00",
 	} {
 		b := newBench(t, everywhere)
 		form := map[string]any{"decision": "once"}

@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -50,7 +51,7 @@ type PendingError struct {
 }
 
 func (e *PendingError) Error() string {
-	return fmt.Sprintf("nobody has answered yet; the question stays open under the code %s until %s", e.Code, clock(e.Expires))
+	return fmt.Sprintf("nobody has answered yet; the question stays open under the code %s until %s", e.Code, queue.Clock(e.Expires))
 }
 
 func (e *PendingError) Is(target error) bool { return target == ErrDenied }
@@ -155,8 +156,7 @@ type Gate struct {
 	pending time.Duration
 	full    bool
 	now     func() time.Time
-	states  *states
-	queue   *queue
+	queue   *queue.Queue
 	people  int // persons who have an equal part of what is kept; at least 1
 
 	refusals refusals
@@ -186,7 +186,7 @@ func New(o Options) (*Gate, error) {
 		o.Wait = 45 * time.Second
 	}
 	if o.Channels == nil {
-		o.Channels = []string{ChannelElicitation}
+		o.Channels = []string{queue.ChannelElicitation}
 	}
 	switch o.Policy {
 	case "":
@@ -203,7 +203,7 @@ func New(o Options) (*Gate, error) {
 		return nil, fmt.Errorf("gate: the word %q for prompts is unknown", o.Prompts)
 	}
 	people := max(1, o.People)
-	st, err := newStates(o.Now, people)
+	questions, err := queue.New(queue.Options{Now: o.Now, People: people})
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func New(o Options) (*Gate, error) {
 		require: o.Require, policy: o.Policy, prompts: o.Prompts, rules: slices.Clone(o.Rules), store: o.Grants, copies: o.Copies, caches: o.Caches,
 		ask: slices.Clone(o.Channels), wait: o.Wait, pending: o.Pending, full: o.FullArguments, now: o.Now,
 		refusals: refusals{every: refusalsFolded, chats: make(map[string]int), people: make(map[string]*refused)},
-		states:   st, queue: newQueue(o.Now, st.spend, people), chats: make(map[string]*remembered), people: people,
+		queue:    questions, chats: make(map[string]*remembered), people: people,
 	}, nil
 }
 
@@ -232,12 +232,11 @@ func (g *Gate) Layers(ctx context.Context, folders []string) []sandbox.Layer {
 // Abandon says that the client of a chat is gone, while calls of it go on. An open
 // question of such a call allows nothing unless the person says that it is to run
 // all the same; the chat's other questions end.
-func (g *Gate) Abandon(chat string) { g.queue.abandon(chat) }
+func (g *Gate) Abandon(chat string) { g.queue.Abandon(chat) }
 
 // EndChat forgets the grants and the open questions of a chat that has ended.
 func (g *Gate) EndChat(chat string) {
-	g.states.forget(chat)
-	g.queue.forget(chat)
+	g.queue.Forget(chat)
 	g.refusals.forget(chat)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -251,27 +250,24 @@ func (g *Gate) EndChat(chat string) {
 // answer is nil on the first call, and what came back for the question on the
 // second. A client that sends an answer or a state with a first call must be
 // passed on here as an Answer: it is refused and recorded.
-func (g *Gate) Check(ctx context.Context, req Request, answer *Answer) (*Permit, *Question, error) {
+func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Permit, *Question, error) {
 	c := g.newCheck(ctx, req, answer)
 	var stale error
 	if answer != nil {
 		// First of all: whatever is decided, the state is spent, if it is the caller's.
-		c.nonce, stale = c.redeem()
-		if stale == nil && !g.queue.has(c.nonce) {
-			stale = errStateSpent
-		}
+		c.nonce, stale = c.queue.Redeem(answer.State, c.call)
 	}
 	if ctx.Err() != nil {
-		c.queue.finish(c.nonce, CodeWithdrawn, "the client cancelled the call")
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, "the client cancelled the call")
 		return nil, nil, c.deny("the call was cancelled", "")
 	}
 	if reason := c.call.Problem(); reason != "" {
-		c.queue.finish(c.nonce, CodeWithdrawn, reason)
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, reason)
 		return nil, nil, c.deny(reason, "")
 	}
 	if weak := c.tooWeak(); weak != nil {
-		c.queue.finish(c.nonce, CodeWithdrawn, weak.Error())
-		if err := c.record(Deny, ChannelPolicy, weak.Error(), ""); err != nil {
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, weak.Error())
+		if err := c.record(queue.Deny, queue.ChannelPolicy, weak.Error(), ""); err != nil {
 			return nil, nil, err
 		}
 		return nil, nil, weak
@@ -303,15 +299,15 @@ func (c *check) tooWeak() *WeakSandboxError {
 // Refuse records that an answer came for a call that cannot be made, or that is
 // none, and spends the answer's state, so that it allows nothing later. Of req
 // only the caller, the method and the arguments need be known.
-func (g *Gate) Refuse(req Request, answer *Answer, reason string) error {
+func (g *Gate) Refuse(req call.Request, answer *Answer, reason string) error {
 	c := g.newCheck(context.Background(), req, answer)
-	nonce, err := c.redeem()
+	nonce, err := c.queue.Redeem(answer.State, c.call)
 	if err != nil {
 		reason += "; " + err.Error()
 	}
-	g.queue.finish(nonce, CodeWithdrawn, "the call cannot be made any more")
+	g.queue.Finish(nonce, queue.CodeWithdrawn, "the call cannot be made any more")
 	denied := c.deny(reason, "Make the call again, without an answer or a state; the user will then be asked.")
-	if errors.Is(err, errStateForged) || errors.Is(err, errStateSpent) || errors.Is(err, errStateTheirs) {
+	if errors.Is(err, queue.ErrForged) || errors.Is(err, queue.ErrSpent) || errors.Is(err, queue.ErrTheirs) {
 		return invalid(denied)
 	}
 	return denied
@@ -328,7 +324,7 @@ type check struct {
 	// repeatable says that no person has decided anything about the call, so that a
 	// client can have a denial as often as it likes. Lines about these are bounded.
 	repeatable bool
-	would      *Grant // see like
+	would      *Grant // see wouldGrant
 	grant      string // id of the grant that the decision rests on or makes
 	ruled      string // where the rule is written that the decision rests on
 	short      string // which rule nearly allows it, and what it lacks; see falls
@@ -337,7 +333,7 @@ type check struct {
 }
 
 // newCheck freezes a request, to be decided about.
-func (g *Gate) newCheck(ctx context.Context, req Request, answer *Answer) *check {
+func (g *Gate) newCheck(ctx context.Context, req call.Request, answer *Answer) *check {
 	c := &check{Gate: g, answer: answer, repeatable: true}
 	if req.Run != nil {
 		c.box = g.Sandbox(ctx)
@@ -346,27 +342,21 @@ func (g *Gate) newCheck(ctx context.Context, req Request, answer *Answer) *check
 	return c
 }
 
-// redeem spends the state that came with the answer; see [states.redeem].
-func (c *check) redeem() (nonce string, err error) {
-	by := &c.call.Caller
-	return c.states.redeem(c.answer.State, by.Person, by.Chat, c.call.Digest())
-}
-
 // first decides about a request that comes without an answer.
 func (c *check) first() (*Permit, *Question, error) {
-	if c.call.Kind == KindList {
-		permit, err := c.permit(Once, ChannelPolicy, "metadata never asks")
+	if c.call.Kind == call.KindList {
+		permit, err := c.permit(queue.Once, queue.ChannelPolicy, "metadata never asks")
 		return permit, nil, err
 	}
-	if c.call.Kind == KindDetach {
+	if c.call.Kind == call.KindDetach {
 		// No rule keeps a person from having less in a chat.
-		permit, err := c.permit(Once, ChannelPrompt, prompt.Chosen)
+		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
 	verdict := c.rule()
 	if verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
-		return nil, nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
+		return nil, nil, c.denyBy(queue.ChannelRule, fmt.Sprintf("a rule of the user's forbids it: %s, %s", verdict.Rule.Where, verdict.Rule),
 			"Do not try it in another way. Tell the user what you wanted to do and why.", "")
 	}
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
@@ -375,15 +365,15 @@ func (c *check) first() (*Permit, *Question, error) {
 		return nil, nil, c.deny(refused.Reason, refused.Hint)
 	}
 	if c.takesItsWord() {
-		permit, err := c.permit(Once, ChannelPrompt, prompt.Chosen)
+		permit, err := c.permit(queue.Once, queue.ChannelPrompt, prompt.Chosen)
 		return permit, nil, err
 	}
-	left, answer := c.queue.again(c.call, c.holder(), c.waits())
+	left, answer := c.queue.Again(c.call, c.holder(), c.waits())
 	if left != nil {
-		c.changed = left.changed
+		c.changed = left.Changed
 	}
 	if answer != nil && c.stillKept(answer) {
-		permit, err := c.held(answer)
+		permit, err := c.applyLate(answer)
 		return permit, nil, err
 	}
 	if answer != nil {
@@ -391,7 +381,7 @@ func (c *check) first() (*Permit, *Question, error) {
 	}
 	d, channel, reason := c.already(verdict, stored)
 	switch {
-	case d != Deny && (left == nil || c.queue.withdraw(left, "an answer to another call covers it")):
+	case d != queue.Deny && (left == nil || c.queue.Withdraw(left, "an answer to another call covers it")):
 		c.short = ""
 		permit, err := c.permit(d, channel, reason)
 		return permit, nil, err
@@ -403,26 +393,26 @@ func (c *check) first() (*Permit, *Question, error) {
 }
 
 // already says what allows the request without a question, and why: a rule, an
-// earlier answer or the policy. [Deny] is nothing of it.
-func (c *check) already(verdict rules.Verdict, stored []Grant) (d Decision, channel, reason string) {
+// earlier answer or the policy. It returns [Deny] if nothing does.
+func (c *check) already(verdict rules.Verdict, stored []Grant) (d queue.Decision, channel, reason string) {
 	if c.call.OnceOnly() || c.always {
-		return Deny, "", ""
+		return queue.Deny, "", ""
 	}
 	if verdict.Effect == rules.Allow && c.allowable(verdict.Rule) {
 		c.ruled = verdict.Rule.Where
-		return Once, ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
+		return queue.Once, queue.ChannelRule, fmt.Sprintf("allowed by the rule %s, %s", verdict.Rule.Where, verdict.Rule)
 	}
 	if !c.call.Lasting() {
-		return Deny, "", ""
+		return queue.Deny, "", ""
 	}
 	if d, grant, ok := c.granted(stored); ok {
 		c.grant, c.changed = grant.ID, nil
-		return d, ChannelGrant, "allowed before, on " + day(grant.Since)
+		return d, queue.ChannelGrant, "allowed before, on " + day(grant.Since)
 	}
 	if reason := c.unasked(); reason != "" {
-		return Once, ChannelPolicy, reason
+		return queue.Once, queue.ChannelPolicy, reason
 	}
-	return Deny, "", ""
+	return queue.Deny, "", ""
 }
 
 func newRunID() string { return "run-" + rand.Text()[:16] }

@@ -4,13 +4,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 func TestAbandon(t *testing.T) {
 	b := newBench(t, everywhere)
 	waits, carried := toolRun(), toolRun()
 	carried.Caller.Carries = true
-	carried.Arguments = ParseArguments([]byte(`{"who":"carried"}`))
+	carried.Arguments = call.ParseArguments([]byte(`{"who":"carried"}`))
 	other := toolRun()
 	other.Caller.Chat = "chat-2"
 	q, theirs, held := b.ask(waits), b.ask(other), b.ask(carried)
@@ -20,23 +23,23 @@ func TestAbandon(t *testing.T) {
 			t.Errorf("%+v is open, gone %v", p, p.Gone)
 		}
 	}
-	b.refused(held.Code, Verdict{Decision: Once, Channel: ChannelPage, Gone: true}, CodeWithdrawn, "its client closed")
-	for _, d := range []Decision{Once, Chat} {
-		b.refused(q.Code, Verdict{Decision: d, Channel: ChannelPage}, CodeGone, "its client is gone")
+	b.refused(held.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage, Gone: true}, queue.CodeWithdrawn, "its client closed")
+	for _, d := range []queue.Decision{queue.Once, queue.Chat} {
+		b.refused(q.Code, queue.Verdict{Decision: d, Channel: queue.ChannelPage}, queue.CodeGone, "its client is gone")
 	}
 	if b.Answered(q) != nil {
 		t.Error("the question has an answer")
 	}
 	// Those that are still to come are of a client that is gone as well.
 	late := toolRun()
-	late.Arguments = ParseArguments([]byte(`{"who":"late"}`))
+	late.Arguments = call.ParseArguments([]byte(`{"who":"late"}`))
 	if p := b.shown(b.ask(late)); !p.Gone || len(b.Pending()) != 3 {
 		t.Errorf("a later question is %+v, one of %d; want it gone, one of 3", p, len(b.Pending()))
 	}
-	if _, err := b.Decide(q.Code, Verdict{Decision: Once, Channel: ChannelPage, Gone: true, Note: "by hand"}); err != nil {
+	if _, err := b.Decide(q.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage, Gone: true, Note: "by hand"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Decide(theirs.Code, Verdict{Decision: Once, Channel: ChannelPage}); err != nil {
+	if _, err := b.Decide(theirs.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}); err != nil {
 		t.Errorf("another chat's question: %v", err)
 	}
 	p, _, err := b.Check(t.Context(), waits, b.Answered(q))
@@ -54,10 +57,10 @@ func TestAbandon(t *testing.T) {
 }
 
 // shown is how channels show an open question.
-func (b *bench) shown(q *Question) Pending {
+func (b *bench) shown(q *Question) queue.Pending {
 	b.t.Helper()
 	all := b.Pending()
-	i := slices.IndexFunc(all, func(p Pending) bool { return p.Code == q.Code })
+	i := slices.IndexFunc(all, func(p queue.Pending) bool { return p.Code == q.Code })
 	if i < 0 {
 		b.t.Fatalf("%s is not open: %+v", q.Code, all)
 	}

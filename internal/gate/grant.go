@@ -1,6 +1,10 @@
 package gate
 
-import "time"
+import (
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+)
 
 // A Grant is an answer that holds for more than one call: "for this chat" and
 // "always". It is bound to everything that the person was shown, as facts, and
@@ -15,15 +19,15 @@ type Grant struct {
 	// Policy is the one under which the grant counts, "first-run"; empty: any.
 	Policy string `json:"policy,omitempty"`
 
-	Person string   `json:"person,omitempty"` // whose answer it is, over HTTP
-	Kind   Kind     `json:"kind"`
-	Pack   string   `json:"pack"`           // pack id
-	Dir    string   `json:"dir,omitempty"`  // of the pack
-	Tool   string   `json:"tool,omitempty"` // declared name; empty when the model wrote the command
-	Argv   []string `json:"argv,omitempty"` // of a command the model wrote, the program's path first
+	Person string    `json:"person,omitempty"` // whose answer it is, over HTTP
+	Kind   call.Kind `json:"kind"`
+	Pack   string    `json:"pack"`           // pack id
+	Dir    string    `json:"dir,omitempty"`  // of the pack
+	Tool   string    `json:"tool,omitempty"` // declared name; empty when the model wrote the command
+	Argv   []string  `json:"argv,omitempty"` // of a command the model wrote, the program's path first
 
-	Facts []Fact `json:"facts"`
-	Files []File `json:"files,omitempty"` // of the pack, when there are few enough to name what changed
+	Facts []call.Fact `json:"facts"`
+	Files []call.File `json:"files,omitempty"` // of the pack, when there are few enough to name what changed
 	// Void is set when the pack, the tool or the program was found changed. The
 	// grant allows nothing any more, and only tells what changed.
 	Void *Void `json:"void,omitempty"`

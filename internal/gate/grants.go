@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -49,8 +50,8 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 
 // granted finds the answer of a person that covers the request: one for the
 // chat, or one for every chat. stored are the latter.
-func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
-	key := c.like().Digest
+func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool) {
+	key := c.wouldGrant().Digest
 	holds := func(g Grant) bool {
 		return g.Void == nil && g.Digest == key && key == call.DigestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
 	}
@@ -62,16 +63,16 @@ func (c *check) granted(stored []Grant) (d Decision, grant Grant, ok bool) {
 	}
 	c.mu.Unlock()
 	if i >= 0 {
-		return Chat, grant, true
+		return queue.Chat, grant, true
 	}
 	if i := slices.IndexFunc(stored, func(g Grant) bool { return holds(g) && c.counts(g) }); i >= 0 {
-		return Always, stored[i], true
+		return queue.Always, stored[i], true
 	}
-	return Deny, Grant{}, false
+	return queue.Deny, Grant{}, false
 }
 
-// like is the grant that would cover the request. It is made once.
-func (c *check) like() *Grant {
+// wouldGrant is the grant that would cover the request. It is made once.
+func (c *check) wouldGrant() *Grant {
 	if c.would == nil {
 		g := newGrant(c.call)
 		c.would = &g
@@ -79,11 +80,11 @@ func (c *check) like() *Grant {
 	return c.would
 }
 
-// was finds the newest grant about the same as the request that does not cover
-// it, and voids those whose pack, tool or program is no longer what was
-// approved. It returns when it was given and what changed since, in words.
-func (c *check) was(stored []Grant) (since Grant, changes []string) {
-	now := c.like()
+// changedSince finds the newest grant about the same as the request that does not
+// cover it, and voids those whose pack, tool or program is no longer what was
+// approved. It returns that grant and what changed since, in words.
+func (c *check) changedSince(stored []Grant) (since Grant, changes []string) {
+	now := c.wouldGrant()
 	about := func(g Grant) bool { return g.Subject == now.Subject && g.Digest != now.Digest }
 	var newest Grant
 	look := func(g Grant) {
@@ -133,16 +134,16 @@ func (c *check) void(now *Grant) {
 // errNotRecorded is a decision that the log did not take.
 var errNotRecorded = errors.New("the decision could not be recorded")
 
-// keep makes a person's answer hold for more than the call, and records it by
+// keepGrant makes a person's answer hold for more than the call, and records it by
 // record. What cannot be kept holds for this call alone.
-func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Decision, string) error) error {
+func (g *Gate) keepGrant(grant Grant, chat string, d queue.Decision, record func(Grant, queue.Decision, string) error) error {
 	grant.Since = g.now().UTC()
-	if d == Chat {
+	if d == queue.Chat {
 		g.mu.Lock()
 		_, fits := g.withChat(chat, grant)
 		g.mu.Unlock()
 		if !fits {
-			return record(grant, Once, "the chats of this person have no room to remember it")
+			return record(grant, queue.Once, "the chats of this person have no room to remember it")
 		}
 		if err := record(grant, d, ""); err != nil {
 			return err
@@ -176,7 +177,7 @@ func (g *Gate) keep(grant Grant, chat string, d Decision, record func(Grant, Dec
 	}
 	g.logger.Warn("an answer could not be kept, and holds for this call alone", "err", err)
 	// Once more, when the log has already said that it is kept.
-	return record(grant, Once, "it could not be kept for later calls")
+	return record(grant, queue.Once, "it could not be kept for later calls")
 }
 
 // withChat is what a chat remembers with one more grant, or reports that there is
@@ -209,7 +210,7 @@ func (g *Gate) withChat(chat string, grant Grant) (_ *remembered, fits bool) {
 // all requests about the pack share.
 func (g Grant) size() int {
 	g.Files = nil
-	return int(reflect.TypeFor[Grant]().Size()) + bytesIn(reflect.ValueOf(g))
+	return int(reflect.TypeFor[Grant]().Size()) + call.Size(g)
 }
 
 // inChat are the grants of a chat. The caller holds mu.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -46,13 +47,13 @@ func offered(q *Question) []string {
 }
 
 // kinds are calls of every kind that asks.
-var kinds = map[string]func() Request{
+var kinds = map[string]func() call.Request{
 	"tool": toolRun, "granted tool": grantedRun, "exec": execRun, "open": openCall, "read": readCall, "workspace": workspaceRead, "enable": enableCall,
 }
 
 // scratch makes the workspace one that is made for the chat.
-func scratch(r Request, folder string) Request {
-	return with(r, func(r *Request) {
+func scratch(r call.Request, folder string) call.Request {
+	return with(r, func(r *call.Request) {
 		r.Scratch = true
 		was := r.Workspace
 		moved := func(paths []string) {
@@ -78,34 +79,36 @@ func TestAlways(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
 			b := newBench(t, storedIn(store))
-			b.approve(of(), Always)
+			b.approve(of(), queue.Always)
 			b.has(0, "always elicitation")
 			if len(store.grants) != 1 || b.log.last().Grant != store.grants[0].ID {
 				t.Fatalf("grants = %+v, and the log has %q", store.grants, b.log.last().Grant)
 			}
-			other := with(of(), func(r *Request) { r.Caller.Chat, r.Caller.Call, r.Caller.ChatEnd = "stdio-2", "call-9", "tomorrow" })
+			other := with(of(), func(r *call.Request) {
+				r.Caller.Chat, r.Caller.Call, r.Caller.ChatEnd = "stdio-2", "call-9", "tomorrow"
+			})
 			b.EndChat("stdio-1")
 			again := newBench(t, storedIn(remade(t, store)))
 			for _, c := range []struct {
 				says string
 				b    *bench
-				req  Request
+				req  call.Request
 				want string
 			}{
 				{"in the same chat", b, of(), allows},
 				{"in another chat", b, other, allows},
 				{"after a restart", again, other, allows},
-				{"of another person", again, with(of(), func(r *Request) { r.Caller.Person = "grace" }), asks},
-				{"of a tool that always asks", again, with(of(), func(r *Request) { r.AlwaysAsk = true }), asks},
-				{"with something to fill in", again, with(of(), func(r *Request) { r.Fields = []Field{{Name: "a", Title: "A"}} }), asks},
-				{"without any trust", again, with(of(), func(r *Request) { r.Pack.Trust = TrustUntrusted }), asks},
+				{"of another person", again, with(of(), func(r *call.Request) { r.Caller.Person = "grace" }), asks},
+				{"of a tool that always asks", again, with(of(), func(r *call.Request) { r.AlwaysAsk = true }), asks},
+				{"with something to fill in", again, with(of(), func(r *call.Request) { r.Fields = []call.Field{{Name: "a", Title: "A"}} }), asks},
+				{"without any trust", again, with(of(), func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }), asks},
 				{"where nothing is remembered", newBench(t), of(), asks},
 			} {
 				if got := c.b.outcome(c.req); got != c.want {
 					t.Errorf("%s: %s, want %s", c.says, got, c.want)
 				}
 			}
-			if e := again.log.all()[0]; e.Channel != ChannelGrant || e.Decision != "always" || e.Grant != store.grants[0].ID || !strings.HasPrefix(e.Reason, "allowed before, on ") {
+			if e := again.log.all()[0]; e.Channel != queue.ChannelGrant || e.Decision != "always" || e.Grant != store.grants[0].ID || !strings.HasPrefix(e.Reason, "allowed before, on ") {
 				t.Errorf("the line of a call that a grant allows = %+v", e)
 			}
 		})
@@ -115,19 +118,19 @@ func TestAlways(t *testing.T) {
 // A workspace that is made for each chat is the same thing in each, and one that
 // the user named is only itself.
 func TestWorkspaceOfTheChat(t *testing.T) {
-	for name, of := range map[string]func() Request{"tool": toolRun, "exec": execRun, "workspace": workspaceRead} {
+	for name, of := range map[string]func() call.Request{"tool": toolRun, "exec": execRun, "workspace": workspaceRead} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, remembers)
-			b.approve(scratch(of(), "/desk/a"), Always)
+			b.approve(scratch(of(), "/desk/a"), queue.Always)
 			for _, c := range []struct {
 				says string
-				req  Request
+				req  call.Request
 				want string
 			}{
 				{"another chat's", scratch(of(), "/desk/b"), allows},
 				{"one that the user named", of(), asks},
-				{"one that the user named, at the same place", with(scratch(of(), "/desk/a"), func(r *Request) { r.Scratch = false }), asks},
-				{"one that is called like the word for it", with(scratch(of(), ownWorkspace), func(r *Request) { r.Scratch = false }), asks},
+				{"one that the user named, at the same place", with(scratch(of(), "/desk/a"), func(r *call.Request) { r.Scratch = false }), asks},
+				{"one that is called like the word for it", with(scratch(of(), ownWorkspace), func(r *call.Request) { r.Scratch = false }), asks},
 			} {
 				if got := b.outcome(c.req); got != c.want {
 					t.Errorf("%s: %s, want %s", c.says, got, c.want)
@@ -135,7 +138,7 @@ func TestWorkspaceOfTheChat(t *testing.T) {
 			}
 			// The other way round.
 			b = newBench(t, remembers)
-			b.approve(of(), Always)
+			b.approve(of(), queue.Always)
 			for _, folder := range []string{"/desk/chat", "/desk/b", ownWorkspace} {
 				if got := b.outcome(scratch(of(), folder)); got != asks {
 					t.Errorf("after one that the user named, one of the chat at %s: %s, want %s", folder, got, asks)
@@ -145,18 +148,18 @@ func TestWorkspaceOfTheChat(t *testing.T) {
 	}
 	t.Run("a neighbour", func(t *testing.T) {
 		// "/desk/a" is not a part of "/desk/ab".
-		req := func(ws, more string) Request {
-			return with(scratch(toolRun(), ws), func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, more) })
+		req := func(ws, more string) call.Request {
+			return with(scratch(toolRun(), ws), func(r *call.Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, more) })
 		}
 		b := newBench(t, remembers)
-		b.approve(req("/desk/a", "/desk/ab/x"), Always)
+		b.approve(req("/desk/a", "/desk/ab/x"), queue.Always)
 		for more, want := range map[string]string{"/desk/ab/x": allows, "/desk/bb/x": asks, "/desk/b/x": asks, "/desk/b": asks} {
 			if got := b.outcome(req("/desk/b", more)); got != want {
 				t.Errorf("with %s to write: %s, want %s", more, got, want)
 			}
 		}
 		b = newBench(t, remembers)
-		b.approve(req("/desk/a", "/desk/a/x"), Always)
+		b.approve(req("/desk/a", "/desk/a/x"), queue.Always)
 		for more, want := range map[string]string{"/desk/b/x": allows, "/desk/a/x": asks, "/desk/b/y": asks} {
 			if got := b.outcome(req("/desk/b", more)); got != want {
 				t.Errorf("with %s to write: %s, want %s", more, got, want)
@@ -168,87 +171,89 @@ func TestWorkspaceOfTheChat(t *testing.T) {
 // difference is what a question must say of a change.
 type difference struct {
 	says   string
-	change func(*Request)
+	change func(*call.Request)
 	line   string // of the CHANGED block; empty: the change makes it another thing
 	void   bool   // what was approved is gone for good
 }
 
 // withFiles gives the pack a list of its files.
-func withFiles(r Request) Request {
-	return with(r, func(r *Request) {
-		r.Pack.Files = []File{{Path: "SKILL.md", Digest: "sha256:a"}, {Path: "scripts/greet.sh", Digest: "sha256:b"}, {Path: "tools.json", Digest: "sha256:c"}}
+func withFiles(r call.Request) call.Request {
+	return with(r, func(r *call.Request) {
+		r.Pack.Files = []call.File{{Path: "SKILL.md", Digest: "sha256:a"}, {Path: "scripts/greet.sh", Digest: "sha256:b"}, {Path: "tools.json", Digest: "sha256:c"}}
 	})
 }
 
 // newFiles makes the pack another one.
-func newFiles(files ...File) func(*Request) {
-	return func(r *Request) { r.Pack.Digest, r.Pack.Files = "sha256:"+strings.Repeat("ac", 32), files }
+func newFiles(files ...call.File) func(*call.Request) {
+	return func(r *call.Request) { r.Pack.Digest, r.Pack.Files = "sha256:"+strings.Repeat("ac", 32), files }
 }
 
 var packDifferences = []difference{
-	{"a changed file (RP-01)", newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "scripts/greet.sh", Digest: "sha256:X"}, File{Path: "tools.json", Digest: "sha256:c"}),
+	{"a changed file (RP-01)", newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:X"}, call.File{Path: "tools.json", Digest: "sha256:c"}),
 		"the file scripts/greet.sh changed", true},
-	{"a new file", newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "evil\u202e.sh", Digest: "sha256:x"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "tools.json", Digest: "sha256:c"}),
+	{"a new file", newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "evil\u202e.sh", Digest: "sha256:x"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "tools.json", Digest: "sha256:c"}),
 		`the file "evil\u202e.sh" is new`, true},
-	{"a file less", newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "tools.json", Digest: "sha256:c"}), "the file scripts/greet.sh is gone", true},
+	{"a file less", newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "tools.json", Digest: "sha256:c"}), "the file scripts/greet.sh is gone", true},
 	{"another tree of the same name (RP-05)", newFiles(), "the pack's files changed", true},
-	{"the same digest without something", func(r *Request) { r.Pack.Partial = true }, "what the pack's digest leaves out changed", true},
-	{"the same files with other modes", func(r *Request) { r.Pack.Digest = "sha256:ff" }, "the pack's files changed", true},
-	{"another trust", func(r *Request) { r.Pack.Trust = TrustBundled }, "trust was user, is bundled", false},
-	{"no trust any more", func(r *Request) { r.Pack.Trust = TrustUntrusted }, "trust was user, is untrusted", false},
-	{"attached anew", func(r *Request) { r.Pack.Attached = "2" }, "the pack was detached and attached again", false},
-	{"another pack", func(r *Request) { r.Pack.ID = "other" }, "", false},
-	{"elsewhere", func(r *Request) { r.Pack.Dir = "/elsewhere" }, "", false},
-	{"another person", func(r *Request) { r.Caller.Person = "grace" }, "", false},
+	{"the same digest without something", func(r *call.Request) { r.Pack.Partial = true }, "what the pack's digest leaves out changed", true},
+	{"the same files with other modes", func(r *call.Request) { r.Pack.Digest = "sha256:ff" }, "the pack's files changed", true},
+	{"another trust", func(r *call.Request) { r.Pack.Trust = call.TrustBundled }, "trust was user, is bundled", false},
+	{"no trust any more", func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, "trust was user, is untrusted", false},
+	{"attached anew", func(r *call.Request) { r.Pack.Attached = "2" }, "the pack was detached and attached again", false},
+	{"another pack", func(r *call.Request) { r.Pack.ID = "other" }, "", false},
+	{"elsewhere", func(r *call.Request) { r.Pack.Dir = "/elsewhere" }, "", false},
+	{"another person", func(r *call.Request) { r.Caller.Person = "grace" }, "", false},
 }
 
 var runDifferences = []difference{
-	{"a cache", func(r *Request) { r.Run.Cache = "go-build" }, `cache: now also "go-build"`, false},
-	{"more network (RP-03)", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, "network was none, is full", false},
-	{"one more variable (RP-03)", func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=hunter2") }, `"TOKEN"`, false},
-	{"one variable less", func(r *Request) { r.Run.Command.Env = r.Run.Command.Env[:1] }, `"MODE"`, false},
-	{"more to read", func(r *Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home/\u202ex") }, `may read: now also "/home/\u202ex"`, false},
-	{"more to write", func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, `may change: now also "/home"`, false},
-	{"less to write", func(r *Request) { r.Run.Policy.Writable = nil }, `may change: no longer "/desk/chat"`, false},
-	{"more to change", func(r *Request) { r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/site", Kind: sandbox.LayerOverlay}} }, `may change in a layer: now also "/site (overlay)"`, false},
-	{"a git folder", func(r *Request) {
+	{"a cache", func(r *call.Request) { r.Run.Cache = "go-build" }, `cache: now also "go-build"`, false},
+	{"more network (RP-03)", func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, "network was none, is full", false},
+	{"one more variable (RP-03)", func(r *call.Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=hunter2") }, `"TOKEN"`, false},
+	{"one variable less", func(r *call.Request) { r.Run.Command.Env = r.Run.Command.Env[:1] }, `"MODE"`, false},
+	{"more to read", func(r *call.Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home/\u202ex") }, `may read: now also "/home/\u202ex"`, false},
+	{"more to write", func(r *call.Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, `may change: now also "/home"`, false},
+	{"less to write", func(r *call.Request) { r.Run.Policy.Writable = nil }, `may change: no longer "/desk/chat"`, false},
+	{"more to change", func(r *call.Request) {
+		r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/site", Kind: sandbox.LayerOverlay}}
+	}, `may change in a layer: now also "/site (overlay)"`, false},
+	{"a git folder", func(r *call.Request) {
 		r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/main/.git", Kind: sandbox.LayerOverlay, Git: changes.GitFolder{Dir: "worktrees/x", Common: "."}}}
 	}, `may change in a layer: now also "/main/.git (overlay, git worktrees/x of .)"`, false},
-	{"commits", func(r *Request) { r.Run.Policy.GitWrite = true }, `changes: now also "commits are applied"`, false},
-	{"more time", func(r *Request) { r.Run.Policy.Limits.Timeout *= 2 }, "the limits changed", false},
-	{"another folder", func(r *Request) { r.Run.Command.Dir = "/desk/other" }, "folder was /desk/chat, is /desk/other", false},
-	{"another workspace", func(r *Request) { r.Workspace, r.Run.Command.Workspace = "/desk/b", "/desk/b" }, "workspace was /desk/chat, is /desk/b", false},
-	{"another project", func(r *Request) { r.Run.Project = "/home/ada/site" }, "project was none, is /home/ada/site", false},
-	{"the user's own home", func(r *Request) { r.Run.Granted.Home = "/home/ada" }, "home was none, is /home/ada", false},
-	{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, `granted variables: now also "GITHUB_TOKEN"`, false},
-	{"a granted folder", func(r *Request) { r.Run.Granted.Folders = []string{"/srv"} }, `granted folders: now also "/srv"`, false},
-	{"other bytes of the program (RP-06)", func(r *Request) { r.Run.Command.Program.Digest = "ff" }, "the bytes of the program changed", true},
-	{"other bytes of the interpreter (RP-06)", func(r *Request) { runBy(r, "/bin/sh", "ff") }, "the bytes of the interpreter changed", true},
-	{"another interpreter", func(r *Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, "the interpreter was /bin/sh, is /bin/bash", false},
-	{"a link that leads elsewhere", func(r *Request) {
+	{"commits", func(r *call.Request) { r.Run.Policy.GitWrite = true }, `changes: now also "commits are applied"`, false},
+	{"more time", func(r *call.Request) { r.Run.Policy.Limits.Timeout *= 2 }, "the limits changed", false},
+	{"another folder", func(r *call.Request) { r.Run.Command.Dir = "/desk/other" }, "folder was /desk/chat, is /desk/other", false},
+	{"another workspace", func(r *call.Request) { r.Workspace, r.Run.Command.Workspace = "/desk/b", "/desk/b" }, "workspace was /desk/chat, is /desk/b", false},
+	{"another project", func(r *call.Request) { r.Run.Project = "/home/ada/site" }, "project was none, is /home/ada/site", false},
+	{"the user's own home", func(r *call.Request) { r.Run.Granted.Home = "/home/ada" }, "home was none, is /home/ada", false},
+	{"a granted variable", func(r *call.Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, `granted variables: now also "GITHUB_TOKEN"`, false},
+	{"a granted folder", func(r *call.Request) { r.Run.Granted.Folders = []string{"/srv"} }, `granted folders: now also "/srv"`, false},
+	{"other bytes of the program (RP-06)", func(r *call.Request) { r.Run.Command.Program.Digest = "ff" }, "the bytes of the program changed", true},
+	{"other bytes of the interpreter (RP-06)", func(r *call.Request) { runBy(r, "/bin/sh", "ff") }, "the bytes of the interpreter changed", true},
+	{"another interpreter", func(r *call.Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, "the interpreter was /bin/sh, is /bin/bash", false},
+	{"a link that leads elsewhere", func(r *call.Request) {
 		r.Run.Command.Program.Resolved, r.Run.Command.Program.Digest = "/tmp/x", "ff"
 	}, "the program led to ", false},
-	{"another name for the program", func(r *Request) { r.Run.Command.Program.Name = "greet" }, "the program was asked for as ", false},
-	{"a shim", func(r *Request) { r.Run.Command.Program.Shim = "/shims/x" }, "the program's shim was none, is /shims/x", false},
-	{"output put together", func(r *Request) { r.Run.Command.Join = true }, "how its output is put together changed", false},
-	{"more of the home for the program", func(r *Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local"} }, `installation: now also "/home/ada/.local"`, false},
+	{"another name for the program", func(r *call.Request) { r.Run.Command.Program.Name = "greet" }, "the program was asked for as ", false},
+	{"a shim", func(r *call.Request) { r.Run.Command.Program.Shim = "/shims/x" }, "the program's shim was none, is /shims/x", false},
+	{"output put together", func(r *call.Request) { r.Run.Command.Join = true }, "how its output is put together changed", false},
+	{"more of the home for the program", func(r *call.Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local"} }, `installation: now also "/home/ada/.local"`, false},
 }
 
 var toolDifferences = []difference{
-	{"another declaration (RP-02)", func(r *Request) { r.Run.Definition = "ff" }, "what the tool declares changed", true},
-	{"a word less of the declaration", func(r *Request) { r.Run.ReadOnly = true }, "what the tool declares changed", true},
-	{"another program (RP-06)", func(r *Request) {
+	{"another declaration (RP-02)", func(r *call.Request) { r.Run.Definition = "ff" }, "what the tool declares changed", true},
+	{"a word less of the declaration", func(r *call.Request) { r.Run.ReadOnly = true }, "what the tool declares changed", true},
+	{"another program (RP-06)", func(r *call.Request) {
 		p := &r.Run.Command.Program
 		p.Path, p.Resolved, p.Digest = "/tmp/greet.sh", "/tmp/greet.sh", "ff"
 	}, "the program was /packs/triage/scripts/greet.sh, is /tmp/greet.sh", false},
-	{"another tool", func(r *Request) { r.Run.Tool = "close" }, "", false},
-	{"no tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindExec, "", "" }, "", false},
+	{"another tool", func(r *call.Request) { r.Run.Tool = "close" }, "", false},
+	{"no tool", func(r *call.Request) { r.Kind, r.Run.Tool, r.Run.Definition = call.KindExec, "", "" }, "", false},
 }
 
 var execDifferences = []difference{
-	{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, `variables differ: "HOME"`, false},
-	{"input", func(r *Request) { r.Run.Command.Stdin = []byte("hunter2") }, "the input changed", false},
-	{"another argument", func(r *Request) { r.Run.Command.Args[0] = "push" }, "", false},
+	{"another value of a variable", func(r *call.Request) { r.Run.Command.Env[0] = "HOME=/root" }, `variables differ: "HOME"`, false},
+	{"input", func(r *call.Request) { r.Run.Command.Stdin = []byte("hunter2") }, "the input changed", false},
+	{"another argument", func(r *call.Request) { r.Run.Command.Args[0] = "push" }, "", false},
 }
 
 // changedBlock returns what a question says has changed.
@@ -273,17 +278,17 @@ func unwrapped(text string) string { return strings.Join(strings.Fields(text), "
 // the next question says what did.
 func TestEveryChangeAsks(t *testing.T) {
 	for name, c := range map[string]struct {
-		of   func() Request
+		of   func() call.Request
 		what []difference
 	}{
-		"open":   {func() Request { return withFiles(openCall()) }, packDifferences},
-		"read":   {func() Request { return withFiles(readCall()) }, packDifferences},
-		"enable": {func() Request { return withFiles(enableCall()) }, packDifferences},
-		"tool":   {func() Request { return withFiles(toolRun()) }, slices.Concat(packDifferences, runDifferences, toolDifferences)},
-		"exec":   {func() Request { return withFiles(execRun()) }, slices.Concat(packDifferences, execDifferences)},
+		"open":   {func() call.Request { return withFiles(openCall()) }, packDifferences},
+		"read":   {func() call.Request { return withFiles(readCall()) }, packDifferences},
+		"enable": {func() call.Request { return withFiles(enableCall()) }, packDifferences},
+		"tool":   {func() call.Request { return withFiles(toolRun()) }, slices.Concat(packDifferences, runDifferences, toolDifferences)},
+		"exec":   {func() call.Request { return withFiles(execRun()) }, slices.Concat(packDifferences, execDifferences)},
 	} {
 		for _, d := range c.what {
-			for _, scope := range []Decision{Chat, Always} {
+			for _, scope := range []queue.Decision{queue.Chat, queue.Always} {
 				t.Run(fmt.Sprint(name, "/", d.says, "/", scope), func(t *testing.T) {
 					store := new(memory)
 					b := newBench(t, storedIn(store), everywhere)
@@ -322,7 +327,7 @@ func TestEveryChangeAsks(t *testing.T) {
 						t.Errorf("when it is changed back: %s, want %s", got, want)
 					}
 					var void *Void
-					if scope == Always {
+					if scope == queue.Always {
 						void = store.grants[0].Void
 					} else {
 						void = b.inChat("stdio-1")[0].Void
@@ -344,7 +349,7 @@ func TestEveryFactIsInAGrant(t *testing.T) {
 	for name, of := range kinds {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
-			newBench(t, storedIn(store)).approve(of(), Always)
+			newBench(t, storedIn(store)).approve(of(), queue.Always)
 			var paths []string
 			r := of()
 			fields(reflect.ValueOf(&r), "", func(path string, _ func()) { paths = append(paths, path) })
@@ -373,13 +378,13 @@ func TestEveryFactIsInAGrant(t *testing.T) {
 
 // No grant has the value of a variable in it, or what a program reads.
 func TestGrantsHaveNoSecrets(t *testing.T) {
-	for name, of := range map[string]func() Request{"tool": toolRun, "granted": grantedRun, "exec": execRun} {
+	for name, of := range map[string]func() call.Request{"tool": toolRun, "granted": grantedRun, "exec": execRun} {
 		store := new(memory)
-		newBench(t, storedIn(store)).approve(with(of(), func(r *Request) {
+		newBench(t, storedIn(store)).approve(with(of(), func(r *call.Request) {
 			r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=hunter3")
 			r.Run.Command.Stdin = []byte("hunter4")
 			r.Run.Granted.Env = []string{"TOKEN"}
-		}), Always)
+		}), queue.Always)
 		if raw, err := json.Marshal(store.grants); err != nil || strings.Contains(string(raw), "hunter") {
 			t.Errorf("%s: grants = %s, %v, want no secrets", name, raw, err)
 		}
@@ -389,17 +394,17 @@ func TestGrantsHaveNoSecrets(t *testing.T) {
 // A question names the newest answer, and few enough changes to read.
 func TestChangedSince(t *testing.T) {
 	b := newBench(t, remembers)
-	b.approve(withFiles(toolRun()), Always)
+	b.approve(withFiles(toolRun()), queue.Always)
 	b.pass(48 * time.Hour)
-	second := with(withFiles(toolRun()), newFiles(File{Path: "SKILL.md", Digest: "sha256:2"}, File{Path: "tools.json", Digest: "sha256:c"}))
-	b.approve(second, Chat)
+	second := with(withFiles(toolRun()), newFiles(call.File{Path: "SKILL.md", Digest: "sha256:2"}, call.File{Path: "tools.json", Digest: "sha256:c"}))
+	b.approve(second, queue.Chat)
 	since := b.time
 	b.pass(48 * time.Hour)
-	var many []File
+	var many []call.File
 	for i := range 100 {
-		many = append(many, File{Path: fmt.Sprintf("new/%03d.md", i), Digest: "sha256:n"})
+		many = append(many, call.File{Path: fmt.Sprintf("new/%03d.md", i), Digest: "sha256:n"})
 	}
-	q := b.ask(with(second, func(r *Request) {
+	q := b.ask(with(second, func(r *call.Request) {
 		newFiles(many...)(r)
 		r.Pack.Digest = "sha256:03"
 		r.Run.Policy.Network = sandbox.NetworkFull
@@ -423,7 +428,7 @@ func TestGrantsThatDoNotHold(t *testing.T) {
 		"no digest":                  func(g *Grant) { g.Digest = "" },
 		"another fact":               func(g *Grant) { g.Facts[3].Values[0] = "sha256:ff" },
 		"a fact less":                func(g *Grant) { g.Facts = g.Facts[1:] },
-		"a fact more":                func(g *Grant) { g.Facts = append(g.Facts, Fact{Name: "x"}) },
+		"a fact more":                func(g *Grant) { g.Facts = append(g.Facts, call.Fact{Name: "x"}) },
 		"facts in another order":     func(g *Grant) { g.Facts[0], g.Facts[1] = g.Facts[1], g.Facts[0] },
 		"no facts":                   func(g *Grant) { g.Facts = nil },
 		"void":                       func(g *Grant) { g.Void = &Void{} },
@@ -435,7 +440,7 @@ func TestGrantsThatDoNotHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
 			b := newBench(t, storedIn(store))
-			b.approve(toolRun(), Always)
+			b.approve(toolRun(), queue.Always)
 			store = remade(t, store)
 			b = newBench(t, storedIn(store))
 			if got := b.outcome(toolRun()); got != allows {
@@ -450,7 +455,7 @@ func TestGrantsThatDoNotHold(t *testing.T) {
 	t.Run("revoked", func(t *testing.T) {
 		store := new(memory)
 		b := newBench(t, storedIn(store))
-		b.approve(toolRun(), Always)
+		b.approve(toolRun(), queue.Always)
 		store.grants = nil
 		if got := b.outcome(toolRun()); got != asks {
 			t.Errorf("revoked: %s, want %s", got, asks)
@@ -460,7 +465,7 @@ func TestGrantsThatDoNotHold(t *testing.T) {
 		store := new(memory)
 		b, other := newBench(t, storedIn(store)), newBench(t, storedIn(store))
 		q := b.ask(toolRun())
-		other.approve(toolRun(), Always)
+		other.approve(toolRun(), queue.Always)
 		if got := b.outcome(toolRun()); got != allows {
 			t.Errorf("granted elsewhere: %s, want %s", got, allows)
 		}
@@ -482,9 +487,9 @@ func TestStoreThatIsRefused(t *testing.T) {
 				o.Policy = PolicyFirstRun
 				o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"run"}, Tool: "close", Where: "config.yaml:1"}}
 			})
-			req := with(of(), func(r *Request) { r.AlwaysAsk = true })
-			b.page(b.left(req), Once)
-			for _, req := range []Request{of(), req, with(of(), func(r *Request) {
+			req := with(of(), func(r *call.Request) { r.AlwaysAsk = true })
+			b.page(b.left(req), queue.Once)
+			for _, req := range []call.Request{of(), req, with(of(), func(r *call.Request) {
 				if r.Run != nil && r.Run.Tool != "" {
 					r.Run.Tool = "close"
 				}
@@ -522,12 +527,12 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 		store := &readOnly{}
 		b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
 		if late {
-			b.page(b.left(toolRun()), Always)
+			b.page(b.left(toolRun()), queue.Always)
 			if got := b.outcome(toolRun()); got != allows {
 				t.Errorf("the call made again: %s, want %s", got, allows)
 			}
 		} else {
-			b.approve(toolRun(), Always)
+			b.approve(toolRun(), queue.Always)
 		}
 		lines := b.log.all()
 		e := lines[0]
@@ -550,10 +555,10 @@ func (*readOnly) Update(func([]Grant) ([]Grant, error)) error { return errDisk }
 
 // Nothing holds that is not in the log.
 func TestNoGrantWithoutALine(t *testing.T) {
-	for _, d := range []Decision{Once, Chat, Always} {
+	for _, d := range []queue.Decision{queue.Once, queue.Chat, queue.Always} {
 		store := new(memory)
 		b := newBench(t, storedIn(store), func(o *Options) { o.Policy = PolicyFirstRun })
-		req := with(toolRun(), func(r *Request) { r.Run.ReadOnly = true })
+		req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true })
 		q := b.ask(req)
 		b.log.fail = func(e audit.Entry) error { return errDisk }
 		if _, err := b.answer(req, accept(q.State, string(d))); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "audit log cannot be written") {
@@ -576,20 +581,20 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 	once := []string{"once", "deny"}
 	askRule := []rules.Rule{{Effect: rules.Ask, Where: "config.yaml:3"}}
 	for name, c := range map[string]struct {
-		of     func() Request
-		change func(*Request)
+		of     func() call.Request
+		change func(*call.Request)
 		rules  []rules.Rule
 		want   []string
 	}{
 		"a tool":                 {toolRun, nil, nil, all},
-		"loopback":               {toolRun, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }, nil, all},
-		"network full":           {toolRun, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil, chat},
-		"bytes that are no text": {execRun, func(r *Request) { r.Run.Command.Args[0] = "\xff" }, nil, chat},
-		"untrusted":              {openCall, func(r *Request) { r.Pack.Trust = TrustUntrusted }, nil, once},
-		"always_ask":             {toolRun, func(r *Request) { r.AlwaysAsk = true }, nil, once},
-		"fields":                 {toolRun, func(r *Request) { r.Fields = []Field{{Name: "a", Title: "A"}} }, nil, once},
+		"loopback":               {toolRun, func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }, nil, all},
+		"network full":           {toolRun, func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil, chat},
+		"bytes that are no text": {execRun, func(r *call.Request) { r.Run.Command.Args[0] = "\xff" }, nil, chat},
+		"untrusted":              {openCall, func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, nil, once},
+		"always_ask":             {toolRun, func(r *call.Request) { r.AlwaysAsk = true }, nil, once},
+		"fields":                 {toolRun, func(r *call.Request) { r.Fields = []call.Field{{Name: "a", Title: "A"}} }, nil, once},
 		"a rule that asks":       {toolRun, nil, askRule, once},
-		"an allow rule beside":   {toolRun, func(r *Request) { r.AlwaysAsk = true }, []rules.Rule{{Effect: rules.Allow, Where: "config.yaml:4"}}, once},
+		"an allow rule beside":   {toolRun, func(r *call.Request) { r.AlwaysAsk = true }, []rules.Rule{{Effect: rules.Allow, Where: "config.yaml:4"}}, once},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
@@ -606,11 +611,11 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 			for _, f := range req.Fields {
 				values[f.Name] = "x"
 			}
-			for _, d := range []Decision{Chat, Always} {
+			for _, d := range []queue.Decision{queue.Chat, queue.Always} {
 				if slices.Contains(c.want, d.String()) {
 					continue
 				}
-				if _, err := b.Decide(q.Code, Verdict{Decision: d, Values: values, Channel: ChannelPage}); err == nil {
+				if _, err := b.Decide(q.Code, queue.Verdict{Decision: d, Values: values, Channel: queue.ChannelPage}); err == nil {
 					t.Errorf("%s can be chosen on the page, and is not offered", d)
 				}
 				if got := b.goes(req, accept(b.ask(req).State, d.String())); !strings.Contains(got, "none of the choices") {
@@ -621,8 +626,8 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 				t.Errorf("grants are kept: %+v %+v", store.grants, b.chats)
 			}
 			if slices.Contains(c.want, "chat") {
-				b.approve(with(req, func(r *Request) { r.Caller.Chat = "stdio-2" }), Chat)
-				if got := b.outcome(with(req, func(r *Request) { r.Caller.Chat = "stdio-2" })); got != allows {
+				b.approve(with(req, func(r *call.Request) { r.Caller.Chat = "stdio-2" }), queue.Chat)
+				if got := b.outcome(with(req, func(r *call.Request) { r.Caller.Chat = "stdio-2" })); got != allows {
 					t.Errorf("for this chat was chosen: %s, want %s", got, allows)
 				}
 			}
@@ -631,7 +636,7 @@ func TestAlwaysIsNotOffered(t *testing.T) {
 	// A grant from before does not get around it: one for a call without network is
 	// none for one with it, and one that somebody wrote is none either.
 	t.Run("a grant that was written by hand", func(t *testing.T) {
-		req := with(toolRun(), func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull })
+		req := with(toolRun(), func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull })
 		g := newGrant(call.Freeze(req, sandbox.LevelNone))
 		g.Since = time.Unix(1, 0)
 		store := &memory{grants: []Grant{g}}
@@ -647,7 +652,7 @@ func TestGrantIDs(t *testing.T) {
 	digest := newGrant(call.Freeze(want, sandbox.LevelNone)).Digest
 	store := &memory{grants: []Grant{{ID: digest[:8], Digest: "x"}, {ID: digest[:9], Digest: "y"}}}
 	b := newBench(t, storedIn(store))
-	b.approve(toolRun(), Always)
+	b.approve(toolRun(), queue.Always)
 	if got := store.grants[2].ID; got != digest[:10] || b.log.last().Grant != got {
 		t.Errorf("id = %q, in the log %q, want %q", got, b.log.last().Grant, digest[:10])
 	}
@@ -658,7 +663,7 @@ func TestGrantIDs(t *testing.T) {
 	// The same again takes its own place, under its own name.
 	c := newBench(t, storedIn(store))
 	store.grants[2].Void = &Void{}
-	c.approve(toolRun(), Always)
+	c.approve(toolRun(), queue.Always)
 	if n := len(store.grants); n != 3 || store.grants[2].ID != digest[:10] || store.grants[2].Void != nil {
 		t.Errorf("grants = %+v, want the same three", store.grants)
 	}
@@ -671,16 +676,16 @@ func TestGrantSaysWhatItCovers(t *testing.T) {
 		b := newBench(t, storedIn(store))
 		q := b.ask(of())
 		title := func(value string) string {
-			i := slices.IndexFunc(q.Choices, func(c Choice) bool { return c.Value == value })
+			i := slices.IndexFunc(q.Choices, func(c queue.Choice) bool { return c.Value == value })
 			return q.Choices[i].Title
 		}
-		b.approve(of(), Always)
+		b.approve(of(), queue.Always)
 		g := store.grants[0]
 		if !strings.Contains(title("always"), g.Covers) || g.Covers == "" {
 			t.Errorf("%s: the grant covers %q, the choice was %q", name, g.Covers, title("always"))
 		}
 		req := of()
-		if g.Pack != req.Pack.ID || g.Kind != req.Kind || g.Channel != ChannelElicitation || !g.Since.Equal(b.time) || g.Dir != req.Pack.Dir {
+		if g.Pack != req.Pack.ID || g.Kind != req.Kind || g.Channel != queue.ChannelElicitation || !g.Since.Equal(b.time) || g.Dir != req.Pack.Dir {
 			t.Errorf("%s: grant = %+v", name, g)
 		}
 		if req.Run != nil && req.Run.Tool == "" {
@@ -689,7 +694,7 @@ func TestGrantSaysWhatItCovers(t *testing.T) {
 			}
 		}
 		c := newBench(t)
-		c.approve(of(), Chat)
+		c.approve(of(), queue.Chat)
 		if got := c.inChat("stdio-1")[0].Covers; !strings.Contains(title("chat"), got) || !strings.HasSuffix(got, ", until this client closes") {
 			t.Errorf("%s: the grant covers %q, the choice was %q", name, got, title("chat"))
 		}
@@ -699,15 +704,15 @@ func TestGrantSaysWhatItCovers(t *testing.T) {
 // A chat remembers a bounded number of answers, the newest.
 func TestChatRemembersSoMuch(t *testing.T) {
 	b := newBench(t)
-	of := func(i int) Request {
-		return with(openCall(), func(r *Request) { r.Pack.ID = fmt.Sprint("pack-", i) })
+	of := func(i int) call.Request {
+		return with(openCall(), func(r *call.Request) { r.Pack.ID = fmt.Sprint("pack-", i) })
 	}
 	for i := range maxChatGrants - 1 {
 		req := of(i)
 		b.chats["stdio-1"] = &remembered{grants: append(b.inChat("stdio-1"), newGrant(call.Freeze(req, sandbox.LevelNone)))}
 	}
-	b.approve(of(maxChatGrants-1), Chat)
-	b.approve(of(maxChatGrants), Chat)
+	b.approve(of(maxChatGrants-1), queue.Chat)
+	b.approve(of(maxChatGrants), queue.Chat)
 	if n := len(b.inChat("stdio-1")); n != maxChatGrants {
 		t.Errorf("%d answers are remembered, want %d", n, maxChatGrants)
 	}
@@ -719,25 +724,25 @@ func TestChatRemembersSoMuch(t *testing.T) {
 // What is allowed in somebody's chats takes no room from another person's.
 func TestChatsOfAPersonRememberSoMuch(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.People = 2 })
-	by := func(person, chat string) Request {
-		return with(openCall(), func(r *Request) { r.Caller.Person, r.Caller.Chat = person, chat })
+	by := func(person, chat string) call.Request {
+		return with(openCall(), func(r *call.Request) { r.Caller.Person, r.Caller.Chat = person, chat })
 	}
-	b.approve(by("ada", "ada-1"), Chat)
+	b.approve(by("ada", "ada-1"), queue.Chat)
 	if have := b.chats["ada-1"]; have.person != "ada" || have.bytes != have.grants[0].size() || have.bytes < 200 {
 		t.Errorf("the chat of %q remembers %d bytes, want ada's and what a grant takes up", have.person, have.bytes)
 	}
 	b.chats["ada-2"] = &remembered{person: "ada", bytes: maxChatBytes/2 - b.chats["ada-1"].bytes - 1}
-	b.approve(by("ada", "ada-3"), Chat)
-	if last := b.log.last(); last.Decision != Once.String() || !strings.Contains(last.Reason, "no room") {
+	b.approve(by("ada", "ada-3"), queue.Chat)
+	if last := b.log.last(); last.Decision != queue.Once.String() || !strings.Contains(last.Reason, "no room") {
 		t.Errorf("the log has %+v, want that the answer held once", last)
 	}
-	b.approve(by("grace", "grace-1"), Chat)
+	b.approve(by("grace", "grace-1"), queue.Chat)
 	got := []string{b.outcome(by("ada", "ada-1")), b.outcome(by("ada", "ada-3")), b.outcome(by("grace", "grace-1"))}
 	if want := []string{allows, asks, allows}; !slices.Equal(got, want) {
 		t.Errorf("ada's first chat, her third and grace's: %q, want %q", got, want)
 	}
 	b.EndChat("ada-2")
-	b.approve(by("ada", "ada-3"), Chat)
+	b.approve(by("ada", "ada-3"), queue.Chat)
 	if got := b.outcome(by("ada", "ada-3")); got != allows {
 		t.Errorf("when another chat has ended: %q, want %q", got, allows)
 	}
@@ -747,11 +752,11 @@ func TestChatsOfAPersonRememberSoMuch(t *testing.T) {
 func TestNewAnswerReplacesVoid(t *testing.T) {
 	store := new(memory)
 	b := newBench(t, storedIn(store))
-	b.approve(openCall(), Always)
-	b.approve(toolRun(), Always)
-	changed := with(toolRun(), func(r *Request) { r.Pack.Digest = "ff" })
-	b.approve(changed, Always)
-	b.approve(with(changed, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }), Always)
+	b.approve(openCall(), queue.Always)
+	b.approve(toolRun(), queue.Always)
+	changed := with(toolRun(), func(r *call.Request) { r.Pack.Digest = "ff" })
+	b.approve(changed, queue.Always)
+	b.approve(with(changed, func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }), queue.Always)
 	var kept []string
 	for _, g := range store.grants {
 		kept = append(kept, string(g.Kind))
@@ -769,7 +774,7 @@ func TestNewAnswerReplacesVoid(t *testing.T) {
 func TestStoreThatFailsAtTheEnd(t *testing.T) {
 	store := new(unsure)
 	b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
-	b.approve(toolRun(), Always)
+	b.approve(toolRun(), queue.Always)
 	b.has(0, "always elicitation", "once elicitation")
 	if e := b.log.last(); e.Grant != "" || !strings.HasPrefix(e.Reason, "it could not be kept for later calls") {
 		t.Errorf("last line = %+v", e)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -206,7 +207,7 @@ func (b *bench) pass(d time.Duration) {
 }
 
 // ask makes the first call, which must be answered with a question.
-func (b *bench) ask(req Request) *Question {
+func (b *bench) ask(req call.Request) *Question {
 	b.t.Helper()
 	permit, q, err := b.Check(b.t.Context(), req, nil)
 	if permit != nil || q == nil || err != nil {
@@ -216,7 +217,7 @@ func (b *bench) ask(req Request) *Question {
 }
 
 // answer makes the second call.
-func (b *bench) answer(req Request, a *Answer) (*Permit, error) {
+func (b *bench) answer(req call.Request, a *Answer) (*Permit, error) {
 	b.t.Helper()
 	permit, q, err := b.Check(b.t.Context(), req, a)
 	if q != nil {
@@ -229,7 +230,7 @@ func (b *bench) answer(req Request, a *Answer) (*Permit, error) {
 }
 
 // approve asks and decides.
-func (b *bench) approve(req Request, d Decision) *Permit {
+func (b *bench) approve(req call.Request, d queue.Decision) *Permit {
 	b.t.Helper()
 	permit, err := b.answer(req, accept(b.ask(req).State, string(d)))
 	if err != nil {
@@ -240,7 +241,7 @@ func (b *bench) approve(req Request, d Decision) *Permit {
 
 // outcome is what a first call leads to: "asks", "allows", or the reason of
 // the denial.
-func (b *bench) outcome(req Request) string {
+func (b *bench) outcome(req call.Request) string {
 	b.t.Helper()
 	permit, q, err := b.Check(b.t.Context(), req, nil)
 	switch {
@@ -278,16 +279,16 @@ func (b *bench) denied(err error, reason string) {
 }
 
 // toolRun is the call of a pack's tool.
-func toolRun() Request {
-	return Request{
-		Caller:    Caller{Chat: "stdio-1", Client: "test 1.0", Call: "call-1", CanAsk: true, ChatEnd: "until this client closes"},
-		Kind:      KindRun,
+func toolRun() call.Request {
+	return call.Request{
+		Caller:    call.Caller{Chat: "stdio-1", Client: "test 1.0", Call: "call-1", CanAsk: true, ChatEnd: "until this client closes"},
+		Kind:      call.KindRun,
 		Method:    "capability_packs_call_tool",
-		Pack:      Pack{ID: "triage", Dir: "/packs/triage", Trust: TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Triage incidents."},
-		Arguments: ParseArguments([]byte(`{"who":"Ada"}`)),
+		Pack:      call.Pack{ID: "triage", Dir: "/packs/triage", Trust: call.TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Triage incidents."},
+		Arguments: call.ParseArguments([]byte(`{"who":"Ada"}`)),
 		Logged:    json.RawMessage(`{"who":"Ada"}`),
 		Workspace: "/desk/chat",
-		Run: &Run{
+		Run: &call.Run{
 			Tool: "greet", Definition: strings.Repeat("de", 32), About: "Say hello to somebody.",
 			Command: sandbox.Command{
 				Program: program.Program{
@@ -307,7 +308,7 @@ func toolRun() Request {
 
 // grantedRun is the call of a tool that works on a project, with a program from
 // somebody's home, and with all that a configuration can open.
-func grantedRun() Request {
+func grantedRun() call.Request {
 	r := toolRun()
 	p := &r.Run.Command.Program
 	*p = program.Program{
@@ -326,19 +327,19 @@ func grantedRun() Request {
 	}
 	p.Links = []paths.Link{{Path: "/home/ada/bin/python3", Target: "../.pyenv/shims/python3"}}
 	r.Run.Policy.Links = []paths.Link{{Path: "/home/ada/data", Target: "/srv/data"}}
-	r.Run.Granted = Granted{
+	r.Run.Granted = call.Granted{
 		Env: []string{"GITHUB_TOKEN"}, Unset: []string{"GH_HOST"}, Home: "/home/ada",
 		Folders: []string{"/home/ada/.config/gh", "/srv/data", "/home/ada/.cache/gh"},
-		LeftOut: []Missing{{What: "/home/ada/.netrc", Why: "is not there"}},
+		LeftOut: []call.Missing{{What: "/home/ada/.netrc", Why: "is not there"}},
 	}
 	return r
 }
 
 // execRun is a command that the model wrote.
-func execRun() Request {
+func execRun() call.Request {
 	r := toolRun()
-	r.Kind, r.Method = KindExec, "capability_packs_exec_best_effort"
-	r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`))
+	r.Kind, r.Method = call.KindExec, "capability_packs_exec_best_effort"
+	r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`))
 	r.Logged = r.Arguments.Raw()
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
 	r.Run.Command.Program = program.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
@@ -348,42 +349,44 @@ func execRun() Request {
 }
 
 // callOf is a request of another kind than run.
-func callOf(kind Kind, args string) Request {
+func callOf(kind call.Kind, args string) call.Request {
 	r := toolRun()
 	r.Kind, r.Run, r.Workspace = kind, nil, ""
-	r.Method = map[Kind]string{
-		KindList: "capability_packs_list", KindOpen: "capability_packs_open_docs",
-		KindRead: "capability_packs_read_file", KindEnable: "capability_packs_enable_tools",
+	r.Method = map[call.Kind]string{
+		call.KindList: "capability_packs_list", call.KindOpen: "capability_packs_open_docs",
+		call.KindRead: "capability_packs_read_file", call.KindEnable: "capability_packs_enable_tools",
 	}[kind]
-	r.Arguments = ParseArguments(json.RawMessage(args))
+	r.Arguments = call.ParseArguments(json.RawMessage(args))
 	r.Logged = r.Arguments.Raw()
 	switch kind {
-	case KindList:
-		r.Pack = Pack{}
-	case KindRead:
+	case call.KindList:
+		r.Pack = call.Pack{}
+	case call.KindRead:
 		r.Path = "docs/steps.md"
-	case KindEnable:
+	case call.KindEnable:
 		r.Tools = []string{"greet", "close_ticket"}
 	}
 	return r
 }
 
-func openCall() Request   { return callOf(KindOpen, `{"pack_id":"triage"}`) }
-func readCall() Request   { return callOf(KindRead, `{"pack_id":"triage","path":"docs/steps.md"}`) }
-func enableCall() Request { return callOf(KindEnable, `{"pack_id":"triage"}`) }
-func listCall() Request   { return callOf(KindList, `{}`) }
+func openCall() call.Request { return callOf(call.KindOpen, `{"pack_id":"triage"}`) }
+func readCall() call.Request {
+	return callOf(call.KindRead, `{"pack_id":"triage","path":"docs/steps.md"}`)
+}
+func enableCall() call.Request { return callOf(call.KindEnable, `{"pack_id":"triage"}`) }
+func listCall() call.Request   { return callOf(call.KindList, `{}`) }
 
-func workspaceRead() Request {
-	r := callOf(KindRead, `{"pack_id":"workspace","path":"docs/steps.md"}`)
-	r.Pack, r.Workspace = Pack{ID: "workspace", Trust: TrustUser}, "/desk/chat"
+func workspaceRead() call.Request {
+	r := callOf(call.KindRead, `{"pack_id":"workspace","path":"docs/steps.md"}`)
+	r.Pack, r.Workspace = call.Pack{ID: "workspace", Trust: call.TrustUser}, "/desk/chat"
 	return r
 }
 
 // copyOf returns a request that shares nothing with r.
-func copyOf(r Request) Request { return call.Freeze(r, 0).Request }
+func copyOf(r call.Request) call.Request { return call.Freeze(r, 0).Request }
 
 // with returns a request that is changed in one way.
-func with(r Request, change func(*Request)) Request {
+func with(r call.Request, change func(*call.Request)) call.Request {
 	r = copyOf(r)
 	change(&r)
 	return r
@@ -417,9 +420,12 @@ func hexSum(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// longestValue is how many bytes a person can fill in.
+const longestValue = 16 << 10
+
 var errDisk = errors.New("disk full")
 
 // runBy makes the request's program a script that another program runs.
-func runBy(r *Request, path, digest string) {
+func runBy(r *call.Request, path, digest string) {
 	r.Run.Command.Program.Interpreters = []program.Interpreter{{Name: path, Path: path, Resolved: path, Digest: digest}}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -22,27 +24,27 @@ import (
 func TestHistory(t *testing.T) {
 	b := newBench(t, everywhere, remembers, ruled(rules.Rule{Effect: rules.Deny, Kinds: []string{"enable"}, Where: "config.yaml:7"}))
 	b.outcome(listCall()) // metadata is not told
-	permit := b.approve(toolRun(), Chat)
+	permit := b.approve(toolRun(), queue.Chat)
 	b.runner.result = &sandbox.Result{ExitCode: 3}
 	if _, err := permit.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.outcome(enableCall())
-	b.page(b.left(openCall()), Once)
+	b.page(b.left(openCall()), queue.Once)
 	b.outcome(openCall())
 	b.outcome(toolRun())
-	b.outcome(Request{Kind: "x\x1b[2J", Caller: Caller{Chat: "stdio-1"}, Pack: Pack{ID: "\u202e"}})
+	b.outcome(call.Request{Kind: "x\x1b[2J", Caller: call.Caller{Chat: "stdio-1"}, Pack: call.Pack{ID: "\u202e"}})
 	past := b.History()
-	want := []Past{
+	want := []queue.Past{
 		{Kind: "x\x1b[2J", Decision: "deny"},
-		{Kind: KindRun, Decision: "chat", Channel: "grant", Outcome: ""},
-		{Kind: KindOpen, Decision: "once", Channel: "page"},
-		{Kind: KindOpen, Decision: "once", Channel: "page"},
-		{Kind: KindOpen, Decision: "pending"},
-		{Kind: KindEnable, Decision: "deny", Channel: "rule"},
-		{Kind: KindRun, Decision: "chat", Channel: "elicitation", Outcome: "exit code 3"},
+		{Kind: call.KindRun, Decision: "chat", Channel: "grant", Outcome: ""},
+		{Kind: call.KindOpen, Decision: "once", Channel: "page"},
+		{Kind: call.KindOpen, Decision: "once", Channel: "page"},
+		{Kind: call.KindOpen, Decision: "pending"},
+		{Kind: call.KindEnable, Decision: "deny", Channel: "rule"},
+		{Kind: call.KindRun, Decision: "chat", Channel: "elicitation", Outcome: "exit code 3"},
 	}
-	loose := cmpopts.IgnoreFields(Past{}, "Time", "Chat", "Call", "Pack", "Title", "Reason", "Run")
+	loose := cmpopts.IgnoreFields(queue.Past{}, "Time", "Chat", "Call", "Pack", "Title", "Reason", "Run")
 	if diff := cmp.Diff(want, past, loose); diff != "" {
 		t.Errorf("History() differs (-want +got):\n%s", diff)
 	}
@@ -50,7 +52,7 @@ func TestHistory(t *testing.T) {
 		if p.Chat != "stdio-1" || !p.Time.Equal(b.time) || p.Title == "" {
 			t.Errorf("History()[%d] = %+v", i, p)
 		}
-		if (p.Kind == KindRun) != (p.Run != "") {
+		if (p.Kind == call.KindRun) != (p.Run != "") {
 			t.Errorf("History()[%d] has run %q, and is of kind %s", i, p.Run, p.Kind)
 		}
 		for _, text := range []string{p.Title, p.Reason, p.Pack, p.Outcome, p.Channel} {
@@ -79,7 +81,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.runner.result, b.runner.err = c.result, c.err
-		permit := b.approve(toolRun(), Once)
+		permit := b.approve(toolRun(), queue.Once)
 		if got := b.History()[0].Outcome; got != "" {
 			t.Errorf("before the run: outcome = %q", got)
 		}
@@ -94,10 +96,10 @@ func TestOutcomes(t *testing.T) {
 // than the question shows.
 func TestNothingSecretIsTold(t *testing.T) {
 	b := newBench(t, everywhere)
-	req := with(grantedRun(), func(r *Request) {
-		r.Arguments, r.Logged = ParseArguments([]byte(`{"token":"hunter2"}`)), []byte(`{"token":"[redacted]"}`)
+	req := with(grantedRun(), func(r *call.Request) {
+		r.Arguments, r.Logged = call.ParseArguments([]byte(`{"token":"hunter2"}`)), []byte(`{"token":"[redacted]"}`)
 	})
-	permit := b.approve(req, Once)
+	permit := b.approve(req, queue.Once)
 	b.left(req)
 	_, _ = permit.Run(t.Context())
 	if told := fmt.Sprintf("%+v %+v %+v", b.Gate.Pending(), b.History(), b.log.all()); strings.Contains(told, "hunter2") {
@@ -118,36 +120,36 @@ func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 	}{
 		{"on the page", func(b *bench) error {
 			q := b.ask(req)
-			b.page(q.Code, Deny)
+			b.page(q.Code, queue.Deny)
 			_, err := b.answer(req, b.Answered(q))
 			return err
-		}, 0, ChannelPage, "the person chose to deny"},
+		}, 0, queue.ChannelPage, "the person chose to deny"},
 		{"in a terminal", func(b *bench) error {
 			q := b.ask(req)
-			if _, err := b.Decide(q.Code, Verdict{Decision: Deny, Channel: ChannelTerminal, Note: "by bash"}); err != nil {
+			if _, err := b.Decide(q.Code, queue.Verdict{Decision: queue.Deny, Channel: queue.ChannelTerminal, Note: "by bash"}); err != nil {
 				return err
 			}
 			_, err := b.answer(req, b.Answered(q))
 			return err
-		}, 0, ChannelTerminal, "the person chose to deny; by bash"},
+		}, 0, queue.ChannelTerminal, "the person chose to deny; by bash"},
 		{"declined", func(b *bench) error {
 			_, err := b.answer(req, decline(b.ask(req)))
 			return err
-		}, 0, ChannelElicitation, "the person declined"},
+		}, 0, queue.ChannelElicitation, "the person declined"},
 		{"pending", func(b *bench) error {
 			_, err := b.Postpone(b.ask(req))
 			return err
 		}, 0, "", "nobody answered within 45s; the question stays open until "},
 		{"late, made again", func(b *bench) error {
-			b.page(b.left(req), Deny)
+			b.page(b.left(req), queue.Deny)
 			_, _, err := b.Check(b.t.Context(), req, nil)
 			return err
-		}, 2, ChannelPage, "the person denied it at "},
+		}, 2, queue.ChannelPage, "the person denied it at "},
 		{"a rule", func(b *bench) error {
 			b.rules = []rules.Rule{{Effect: rules.Deny, Where: "c:1"}}
 			_, _, err := b.Check(b.t.Context(), req, nil)
 			return err
-		}, 0, ChannelRule, "a rule of the user's forbids it: c:1"},
+		}, 0, queue.ChannelRule, "a rule of the user's forbids it: c:1"},
 		{"grants that are refused", func(b *bench) error {
 			b.store.(*memory).err = errDisk
 			_, _, err := b.Check(b.t.Context(), req, nil)
@@ -155,7 +157,7 @@ func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 		}, 0, "", "the user's remembered approvals cannot be trusted"},
 		{"nobody to ask", func(b *bench) error {
 			b.Gate.ask = []string{}
-			_, _, err := b.Check(b.t.Context(), with(req, func(r *Request) { r.Caller.CanAsk = false }), nil)
+			_, _, err := b.Check(b.t.Context(), with(req, func(r *call.Request) { r.Caller.CanAsk = false }), nil)
 			return err
 		}, 0, "", "this client cannot show questions"},
 		{"what was filled in", func(b *bench) error {
@@ -163,7 +165,7 @@ func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 			return err
 		}, 1, "", "something about the call changed after it was allowed"},
 		{"withheld", func(b *bench) error {
-			return b.approve(req, Once).Withhold("the pack changed", "")
+			return b.approve(req, queue.Once).Withhold("the pack changed", "")
 		}, 1, "", "the pack changed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,20 +197,20 @@ func TestPromptsOfChanges(t *testing.T) {
 	local := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
-	files := func(r *Request) {
-		r.Pack.Files = []File{{Path: "SKILL.md", Digest: "sha256:a"}, {Path: "scripts/greet.sh", Digest: "sha256:b"}, {Path: "scripts/ticket.py", Digest: "sha256:c"}}
+	files := func(r *call.Request) {
+		r.Pack.Files = []call.File{{Path: "SKILL.md", Digest: "sha256:a"}, {Path: "scripts/greet.sh", Digest: "sha256:b"}, {Path: "scripts/ticket.py", Digest: "sha256:c"}}
 	}
 	for _, c := range []struct {
 		file   string
-		of     func() Request
-		change func(*Request) // since it was allowed; nil: it never was
+		of     func() call.Request
+		change func(*call.Request) // since it was allowed; nil: it never was
 		gate   func(*Options)
 	}{
-		{"changed_script", toolRun, newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "scripts/ticket.py", Digest: "sha256:X"}), nil},
-		{"changed_network", toolRun, func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil},
-		{"changed_document", openCall, newFiles(File{Path: "SKILL.md", Digest: "sha256:X"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "scripts/ticket.py", Digest: "sha256:c"}), nil},
-		{"changed_several", grantedRun, func(r *Request) {
-			newFiles(File{Path: "SKILL.md", Digest: "sha256:X"}, File{Path: "scripts/greet.sh", Digest: "sha256:Y"}, File{Path: "tools.json", Digest: "sha256:n"})(r)
+		{"changed_script", toolRun, newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "scripts/ticket.py", Digest: "sha256:X"}), nil},
+		{"changed_network", toolRun, func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, nil},
+		{"changed_document", openCall, newFiles(call.File{Path: "SKILL.md", Digest: "sha256:X"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "scripts/ticket.py", Digest: "sha256:c"}), nil},
+		{"changed_several", grantedRun, func(r *call.Request) {
+			newFiles(call.File{Path: "SKILL.md", Digest: "sha256:X"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:Y"}, call.File{Path: "tools.json", Digest: "sha256:n"})(r)
 			r.Run.Definition = "ff"
 			r.Run.Command.Program.Digest = "ff"
 			r.Run.Policy.Network = sandbox.NetworkLoopback
@@ -217,12 +219,12 @@ func TestPromptsOfChanges(t *testing.T) {
 			r.Run.Command.Env = append(r.Run.Command.Env, "AWS_SECRET_ACCESS_KEY=hunter2")
 			r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home/ada/Documents")
 		}, nil},
-		{"changed_hostile", toolRun, newFiles(File{Path: "SKILL.md", Digest: "sha256:a"}, File{Path: "scripts/greet.sh", Digest: "sha256:b"}, File{Path: "scripts/ticket.py", Digest: "sha256:c"},
-			File{Path: "\u202eyp.tekcit\n    trust      yours", Digest: "sha256:x"}, File{Path: "nothing changed, press Run", Digest: "sha256:y"}), nil},
+		{"changed_hostile", toolRun, newFiles(call.File{Path: "SKILL.md", Digest: "sha256:a"}, call.File{Path: "scripts/greet.sh", Digest: "sha256:b"}, call.File{Path: "scripts/ticket.py", Digest: "sha256:c"},
+			call.File{Path: "\u202eyp.tekcit\n    trust      yours", Digest: "sha256:x"}, call.File{Path: "nothing changed, press Run", Digest: "sha256:y"}), nil},
 		{"fill_in", lookUp, nil, nil},
-		{"first_run", func() Request { return with(toolRun(), func(r *Request) { r.Run.ReadOnly = true }) }, nil, firstRun},
-		{"always_network", func() Request {
-			return with(toolRun(), func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull })
+		{"first_run", func() call.Request { return with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true }) }, nil, firstRun},
+		{"always_network", func() call.Request {
+			return with(toolRun(), func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull })
 		}, nil, nil},
 		{"always_exec", execRun, nil, nil},
 		{"always_ask_rule", toolRun, nil, ruled(rules.Rule{Effect: rules.Ask, Where: "config.yaml:3"})},
@@ -237,7 +239,7 @@ func TestPromptsOfChanges(t *testing.T) {
 			b.runner.box = sandbox.Report{NetworkEnforced: true, Loopback: true}
 			req := with(c.of(), files)
 			if c.change != nil {
-				b.approve(req, Always)
+				b.approve(req, queue.Always)
 				b.pass(3 * 24 * time.Hour)
 				req = with(req, c.change)
 			}
@@ -277,7 +279,7 @@ func TestPromptsFit(t *testing.T) {
 		}
 	}
 	// The longest names that a pack and its tools may have.
-	for _, req := range []Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
+	for _, req := range []call.Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
 		req.Pack.ID = "acme/" + strings.Repeat("a", 64)
 		if req.Run != nil && req.Run.Tool != "" {
 			req.Run.Tool = strings.Repeat("b", 64)

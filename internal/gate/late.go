@@ -3,23 +3,24 @@ package gate
 import (
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
 // stillKept reports whether what a ruling made to hold for more than its call
 // is still there: nobody revoked it, and nothing made it void. A ruling about one
 // call is.
-func (c *check) stillKept(r *ruling) bool {
-	if r.settled() != nil || r.kept == "" {
-		return true // held tells of the former
+func (c *check) stillKept(r *queue.Ruling) bool {
+	kept, err := r.Settled()
+	if err != nil || kept == "" {
+		return true // applyLate reports the error
 	}
-	is := func(g Grant) bool { return g.Digest == r.kept && g.Void == nil }
+	is := func(g Grant) bool { return g.Digest == kept && g.Void == nil }
 	c.mu.Lock()
-	kept := slices.ContainsFunc(c.inChat(c.call.Caller.Chat), is)
+	inChat := slices.ContainsFunc(c.inChat(c.call.Caller.Chat), is)
 	c.mu.Unlock()
-	if kept {
+	if inChat {
 		return true
 	}
 	// Read now: it may be newer than what was read at the beginning.
@@ -27,46 +28,84 @@ func (c *check) stillKept(r *ruling) bool {
 	return refused == nil && slices.ContainsFunc(stored, is)
 }
 
-// held applies a ruling that was given when no call waited for it to the same
+// applyLate applies a ruling that was given when no call waited for it to the same
 // call, made again.
-func (c *check) held(r *ruling) (*Permit, error) {
+func (c *check) applyLate(r *queue.Ruling) (*Permit, error) {
 	c.answer, c.repeatable = &Answer{Channel: r.Channel, Note: r.Note}, false
-	if err := r.settled(); err != nil {
+	if _, err := r.Settled(); err != nil {
 		return nil, c.deny("the answer to this call could not be recorded", "Make the call again; the user will then be asked.")
 	}
-	if r.Decision == Deny {
-		return nil, c.deny(fmt.Sprintf("the person denied it at %s", clock(r.at)),
+	if r.Decision == queue.Deny {
+		return nil, c.deny(fmt.Sprintf("the person denied it at %s", queue.Clock(r.At)),
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	p := c.newPermit()
 	p.values = r.Values
-	reason := fmt.Sprintf("the person answered at %s, before the call was made again", clock(r.at))
-	if err := c.record(Once, r.Channel, reason, p.run); err != nil {
+	reason := fmt.Sprintf("the person answered at %s, before the call was made again", queue.Clock(r.At))
+	if err := c.record(queue.Once, r.Channel, reason, p.run); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// decideLate records a ruling on a question that no call of this process waits
-// for, and keeps it for later calls when it says so. before is the one that it
-// takes back, or nil.
-func (g *Gate) decideLate(e *entry, before, r *ruling, expires time.Time) error {
-	c := &check{Gate: g, box: e.box, call: e.call, changed: e.changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
-	c.always = c.rule().Effect == rules.Ask
-	if r.Decision == Deny {
-		if before != nil {
-			c.takeBack(before)
-		}
-		return c.record(Deny, r.Channel, withNote("the call had returned; it is denied when it is made again", r.Note), "")
+// Pending returns the calls that wait for a person, and those whose answer waits
+// for the call, oldest first.
+func (g *Gate) Pending() []queue.Pending { return g.queue.Pending() }
+
+// History returns the newest decisions, the newest first, at most 200.
+func (g *Gate) History() []queue.Past { return g.queue.History() }
+
+// Changes returns a channel that is closed when the pending calls or the history
+// change next. Taking it before reading misses nothing.
+func (g *Gate) Changes() <-chan struct{} { return g.queue.Changes() }
+
+// Decide answers the pending call with this code, for whoever proved to be the
+// user: the caller makes sure of that. It returns the call as it was decided
+// about. The first answer counts; only a denial takes another answer back, as
+// long as the call has not gone on. An error is a [*queue.CodeError], or a denial
+// because the answer could not be recorded.
+func (g *Gate) Decide(code string, v queue.Verdict) (queue.Pending, error) {
+	// One at a time, with their records: a denial must not be overtaken by what it
+	// takes back.
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	r, err := g.queue.Rule(code, v, g.pending)
+	if err != nil {
+		return queue.Pending{}, err
 	}
-	err := c.keepAnswer(r.Decision, r.Channel, func(d Decision, reason string) error {
+	if !r.Late() {
+		return r.Shown, nil // whoever waits applies the answer, and records it
+	}
+	kept, err := g.decideLate(r)
+	r.Settle(kept, err)
+	if err != nil {
+		g.queue.Drop(r.Entry, "the answer could not be recorded")
+		return queue.Pending{}, err
+	}
+	return r.Shown, nil
+}
+
+// decideLate records a ruling on a question that no call of this process waits
+// for, and keeps it for later calls when it says so. It returns the digest of the
+// grant that it made, if it made one.
+func (g *Gate) decideLate(r *queue.Ruling) (kept string, err error) {
+	e := r.Entry
+	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed, answer: &Answer{Channel: r.Channel, Note: r.Note}}
+	c.always = c.rule().Effect == rules.Ask
+	if r.Decision == queue.Deny {
+		if r.Before != nil {
+			c.takeBack(r.Before)
+		}
+		return "", c.record(queue.Deny, r.Channel, withNote("the call had returned; it is denied when it is made again", r.Note), "")
+	}
+	err = c.keepAnswer(r.Decision, r.Channel, func(d queue.Decision, reason string) error {
 		if reason == "" {
-			reason = "the call had returned; it is allowed when it is made again before " + clock(expires)
+			reason = "the call had returned; it is allowed when it is made again before " + queue.Clock(r.Shown.Expires)
 		}
 		return c.record(d, r.Channel, withNote(reason, r.Note), "")
 	})
 	if err == nil && c.grant != "" {
-		r.kept = c.like().Digest
+		kept = c.wouldGrant().Digest
 	}
-	return err
+	return kept, err
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // A ledger is what people said and what the gate made of it, beside a gate that
@@ -31,7 +33,7 @@ type ledger struct {
 // An opened question may be answered by several at once.
 type opened struct {
 	q   *Question
-	req Request
+	req call.Request
 	key string
 }
 
@@ -50,9 +52,9 @@ func (l *ledger) version() int {
 	return l.pack
 }
 
-func (p *player) request() Request {
+func (p *player) request() call.Request {
 	v := p.l.version()
-	return with(toolRun(), func(r *Request) {
+	return with(toolRun(), func(r *call.Request) {
 		r.Caller.Chat = fmt.Sprint("chat-", p.r.IntN(3))
 		r.Caller.Carries = p.r.IntN(3) == 0
 		r.Run.Command.Args = []string{fmt.Sprint("arg-", p.r.IntN(2))}
@@ -62,16 +64,16 @@ func (p *player) request() Request {
 }
 
 // scopes are the names under which a grant for req may be noted.
-func scopes(req Request) (chat, always string) {
+func scopes(req call.Request) (chat, always string) {
 	digest := grantDigest(&req, 0)
 	return req.Caller.Chat + " " + digest, digest
 }
 
 // say notes that somebody is about to answer.
-func (p *player) say(o *opened, d Decision) {
+func (p *player) say(o *opened, d queue.Decision) {
 	p.l.mu.Lock()
 	defer p.l.mu.Unlock()
-	if d == Deny {
+	if d == queue.Deny {
 		return
 	}
 	if p.l.allowed[o.key] == nil {
@@ -80,15 +82,15 @@ func (p *player) say(o *opened, d Decision) {
 	p.l.allowed[o.key][o.q.Code] = true
 	chat, always := scopes(o.req)
 	switch d {
-	case Chat:
+	case queue.Chat:
 		p.l.granted[chat] = true
-	case Always:
+	case queue.Always:
 		p.l.granted[always] = true
 	}
 }
 
 // came notes what a call came to. o is the question it came with, or nil.
-func (p *player) came(req Request, o *opened, permit *Permit, q *Question, err error) {
+func (p *player) came(req call.Request, o *opened, permit *Permit, q *Question, err error) {
 	l := p.l
 	key := callDigest(&req, 0)
 	l.mu.Lock()
@@ -122,7 +124,7 @@ func (p *player) came(req Request, o *opened, permit *Permit, q *Question, err e
 		if e.Event != audit.EventDecision || e.Run != permit.RunID() {
 			continue
 		}
-		if e.Channel != ChannelGrant {
+		if e.Channel != queue.ChannelGrant {
 			l.permits[key]++
 			return
 		}
@@ -150,7 +152,7 @@ func (p *player) step() {
 	if o == nil {
 		what = 0
 	}
-	decision := []Decision{Once, Once, Chat, Always, Deny}[p.r.IntN(5)]
+	decision := []queue.Decision{queue.Once, queue.Once, queue.Chat, queue.Always, queue.Deny}[p.r.IntN(5)]
 	check := func(a *Answer) error {
 		permit, q, err := p.b.Check(p.t.Context(), o.req, a)
 		p.came(o.req, o, permit, q, err)
@@ -174,13 +176,13 @@ func (p *player) step() {
 	case 12: // an answer that is none, or that the client gave by itself
 		_ = check([]*Answer{decline(o.q), ReadForm(o.q.State, "accept", nil), ReadForm(o.q.State+"x", "accept", nil)}[p.r.IntN(3)])
 	case 13: // an answer to another call
-		p.say(o, Deny)
-		_, _, err := p.b.Check(p.t.Context(), with(o.req, func(r *Request) { r.Run.Command.Args = []string{"evil"} }), accept(o.q.State, "once"))
+		p.say(o, queue.Deny)
+		_, _, err := p.b.Check(p.t.Context(), with(o.req, func(r *call.Request) { r.Run.Command.Args = []string{"evil"} }), accept(o.q.State, "once"))
 		p.came(o.req, o, nil, nil, err)
 	case 14, 15, 16: // the page
 		p.say(o, decision)
 		shown, err := p.b.Decide(o.q.Code, says(decision))
-		if _, ok := errors.AsType[*CodeError](err); err != nil && !ok {
+		if _, ok := errors.AsType[*queue.CodeError](err); err != nil && !ok {
 			p.t.Errorf("Decide() = %v", err)
 		}
 		if err != nil {
@@ -190,7 +192,7 @@ func (p *player) step() {
 		if shown.Waits.IsZero() {
 			l.expected++
 		}
-		if decision == Deny {
+		if decision == queue.Deny {
 			l.denied[o.q.Code] = true
 		}
 		l.mu.Unlock()

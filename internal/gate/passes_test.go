@@ -1,6 +1,11 @@
 package gate
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+)
 
 // TestArgumentsAreParsedOnce: nothing on the road of an approved run parses the
 // arguments of its call again. They are broken behind everybody's back when they
@@ -10,7 +15,7 @@ func TestArgumentsAreParsedOnce(t *testing.T) {
 	req := toolRun()
 	want := req.Arguments.Digest()
 	clear(req.Arguments.Raw())
-	permit := b.approve(req, Chat)
+	permit := b.approve(req, queue.Chat)
 	if !permit.Covers(req) {
 		t.Error("the permit does not cover its own request")
 	}
@@ -25,7 +30,9 @@ func TestArgumentsAreParsedOnce(t *testing.T) {
 			t.Errorf("the line %s has the digest %q of the arguments, want %q", e.Event, e.ArgsDigest, want)
 		}
 	}
-	open := with(openCall(), func(r *Request) { r.Arguments = ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`)) })
+	open := with(openCall(), func(r *call.Request) {
+		r.Arguments = call.ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
+	})
 	text := b.ask(open).Text
 	clear(open.Arguments.Raw())
 	b = newBench(t, everywhere)

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/caches"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -37,8 +38,8 @@ type Permit struct {
 	failures int
 	// values are what the person filled in.
 	values  map[string]string
-	hide    func(string) string                // see Hide
-	waiting func(changes.Holder) (over func()) // see Waiting
+	hide    func(string) string                                 // see Hide
+	waiting func(changes.Holder) (over func(isOurs bool) error) // see Waiting
 }
 
 // Hide has secret values taken out of what the log keeps of the program's output.
@@ -46,9 +47,12 @@ type Permit struct {
 func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
 
 // Waiting has waiting called when the run has to wait for its turn in folders that
-// another run may change, and what it returns when the wait is over. It is called
-// before Run.
-func (p *Permit) Waiting(waiting func(changes.Holder) (over func())) { p.waiting = waiting }
+// another run may change, and what it returns when the wait is over: isOurs says
+// that the run has its turn, and an error that it must not start after all. It is
+// called before Run.
+func (p *Permit) Waiting(waiting func(changes.Holder) (over func(isOurs bool) error)) {
+	p.waiting = waiting
+}
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -66,7 +70,7 @@ func (p *Permit) Values() map[string]string { return maps.Clone(p.values) }
 // stand-ins, and returns the permit for it. Nothing else may differ: only what
 // has the name of a field in it, of the program's arguments, variables and input.
 // Without Fields the permit itself is returned.
-func (p *Permit) Fill(req Request) (*Permit, error) {
+func (p *Permit) Fill(req call.Request) (*Permit, error) {
 	if len(p.call.Fields) == 0 {
 		return p, nil
 	}
@@ -81,7 +85,7 @@ func (p *Permit) Fill(req Request) (*Permit, error) {
 	c := &check{Gate: p.gate, box: p.box, call: call.Freeze(req, p.box.Level)}
 	if verdict := c.rule(); verdict.Effect == rules.Deny {
 		c.ruled = verdict.Rule.Where
-		return nil, c.denyBy(ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
+		return nil, c.denyBy(queue.ChannelRule, fmt.Sprintf("a rule of the user's forbids what was filled in: %s, %s", verdict.Rule.Where, verdict.Rule), "Ask the user.", "")
 	}
 	return &Permit{gate: p.gate, box: p.box, call: call.Freeze(p.gate.reviewed(req), p.box.Level), run: p.run}, nil
 }
@@ -97,9 +101,9 @@ func (p *Permit) reviewRule() string {
 // filledIn reports whether then can have become now by values in the places of
 // fields. How a value is written there is not looked at: a URL and JSON have it in
 // spellings of their own.
-func filledIn(fields []Field, then, now *Run) bool {
+func filledIn(fields []call.Field, then, now *call.Run) bool {
 	same := func(then, now string) bool {
-		return then == now || slices.ContainsFunc(fields, func(f Field) bool { return f.Name != "" && strings.Contains(then, f.Name) })
+		return then == now || slices.ContainsFunc(fields, func(f call.Field) bool { return f.Name != "" && strings.Contains(then, f.Name) })
 	}
 	return slices.EqualFunc(then.Command.Args, now.Command.Args, same) &&
 		slices.EqualFunc(then.Command.Env, now.Command.Env, same) &&
@@ -117,7 +121,7 @@ func (p *Permit) Digest() string {
 }
 
 // Covers reports whether req is still what was approved.
-func (p *Permit) Covers(req Request) bool {
+func (p *Permit) Covers(req call.Request) bool {
 	req = p.gate.reviewed(req.WithReview(p.reviewRule()))
 	level := p.box.Level
 	if req.Run != nil {
@@ -221,7 +225,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 		lines = append(lines, p.changeEntries(result)...)
 	}
 	if logErr := g.append(g.log.Failures(), lines...); logErr != nil {
-		g.queue.outcome(p.run, outcome(result, err)+", and could not be recorded")
+		g.queue.Outcome(p.run, outcome(result, err)+", and could not be recorded")
 		if err != nil {
 			return nil, logErr // nothing was started
 		}
@@ -230,7 +234,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 			Hint:   "Do not call again: it would run once more. Tell the user to look at the server's log; a full disk or a damaged audit file are the usual causes.",
 		}
 	}
-	g.queue.outcome(p.run, outcome(result, err))
+	g.queue.Outcome(p.run, outcome(result, err))
 	return result, err
 }
 
@@ -274,6 +278,13 @@ func record(list []string, path string) []string {
 	return list
 }
 
+// Copies reports whether the run is started from a private copy of the pack, which
+// is compared with what was approved. If not, nothing compares the pack's bytes
+// after the decision.
+func (p *Permit) Copies() bool {
+	return p.call != nil && p.gate.copies != nil && !p.call.Pack.Loose && p.call.Pack.Dir != ""
+}
+
 // image returns the run's policy with a private copy of the pack in the place
 // of the pack: the bytes that were approved, which nobody exchanges between the
 // copy's check and their use. A loose tool's folder is no pack, and its program
@@ -285,7 +296,7 @@ func (p *Permit) image(ctx context.Context) (policy sandbox.Policy, release func
 		return policy, nil, p.Withhold("the pack has files that cannot be read, and there are no private copies to leave them out of",
 			"Tell the user to run packs-mcp show for the pack: it names the files.")
 	}
-	if p.gate.copies == nil || pack.Loose || pack.Dir == "" {
+	if !p.Copies() {
 		return policy, func() {}, nil
 	}
 	folder, release, err := p.gate.copies.Copy(ctx, pack.Dir, pack.Digest)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -47,7 +48,7 @@ func (c *check) takesItsWord() bool {
 	if !r.Caller.Act || c.always || r.OnceOnly() || r.Hidden != "" {
 		return false
 	}
-	return c.prompts == PromptsAllow || c.prompts == PromptsAuto && r.Caller.Origin == OriginClient
+	return c.prompts == PromptsAllow || c.prompts == PromptsAuto && r.Caller.Origin == call.OriginClient
 }
 
 // rule says what the user's rules make of the request.
@@ -60,7 +61,7 @@ func (c *check) rule() rules.Verdict {
 
 // reviewed returns the request with what the user's rules say of its changes.
 // Whatever is decided about or compared is decided and compared with that.
-func (g *Gate) reviewed(req Request) Request {
+func (g *Gate) reviewed(req call.Request) call.Request {
 	if req.Run == nil || len(g.rules) == 0 {
 		return req
 	}
@@ -71,7 +72,7 @@ func (g *Gate) reviewed(req Request) Request {
 }
 
 // ruleCall is the request as rules look at it.
-func ruleCall(r *Request) rules.Call {
+func ruleCall(r *call.Request) rules.Call {
 	asked := rules.Call{Pack: r.Pack.ID, Kind: string(r.Kind)}
 	if r.Run != nil {
 		p := r.Run.Command.Program
@@ -104,7 +105,7 @@ func (c *check) falls(v rules.Verdict) string {
 // about a pack, so that lists need not offer what it would be refused for. An
 // empty kind is all of them: that the pack may not be attached, or not be opened,
 // does not forbid the rest of it.
-func (g *Gate) Forbids(kind Kind, pack string) bool {
+func (g *Gate) Forbids(kind call.Kind, pack string) bool {
 	return rules.Forbids(g.rules, string(kind), pack)
 }
 
@@ -132,9 +133,9 @@ func (c *check) unasked() (reason string) {
 		return ""
 	}
 	switch {
-	case r.Kind == KindOpen || r.Kind == KindRead || r.Kind == KindEnable:
+	case r.Kind == call.KindOpen || r.Kind == call.KindRead || r.Kind == call.KindEnable:
 		return "the policy first-run asks about this only for packs that are not trusted"
-	case r.Pack.Trust == TrustBundled && c.firstRunOnly() && !reachesNetwork(r):
+	case r.Pack.Trust == call.TrustBundled && c.firstRunOnly() && !reachesNetwork(r):
 		return "the policy first-run does not ask about read-only tools that come with this program"
 	}
 	return ""
@@ -146,7 +147,7 @@ func (c *check) unasked() (reason string) {
 // policy, the question names the network, and the answer is bound to it.
 func (c *check) firstRunOnly() bool {
 	r := c.call
-	return c.policy == PolicyFirstRun && !r.OnceOnly() && !c.always && r.Kind == KindRun && r.Run.ReadOnly && c.rememberable()
+	return c.policy == PolicyFirstRun && !r.OnceOnly() && !c.always && r.Kind == call.KindRun && r.Run.ReadOnly && c.rememberable()
 }
 
 // everywhere reports whether the answer "always" may be given. What can send data
@@ -174,16 +175,16 @@ func (c *check) rememberable() bool {
 	if !r.Lasting() {
 		return false
 	}
-	return !slices.ContainsFunc(c.like().Facts, func(f Fact) bool {
+	return !slices.ContainsFunc(c.wouldGrant().Facts, func(f call.Fact) bool {
 		return slices.ContainsFunc(f.Values, func(v string) bool { return !utf8.ValidString(v) })
 	})
 }
 
 // choices are the answers offered, in the order in which people know them: this
 // once, more than once, no. None is preselected.
-func (c *check) choices() []Choice {
+func (c *check) choices() []queue.Choice {
 	r := c.call
-	once := Choice{Value: string(Once), Title: "Allow once: this exact call"}
+	once := queue.Choice{Value: string(queue.Once), Title: "Allow once: this exact call"}
 	if r.Kind.Starts() {
 		once.Title = "Run once: this exact call"
 	}
@@ -193,13 +194,13 @@ func (c *check) choices() []Choice {
 			once.Title = "Run, and from now on unasked, with any arguments and the whole network, while nothing about it changes (it says that it only reads)"
 		}
 	}
-	deny := Choice{Value: denyWord, Title: "Deny"}
-	if !r.Lasting() || c.always || r.Kind == KindAttach { // which lasts until it is detached
-		return []Choice{once, deny}
+	deny := queue.Choice{Value: queue.Deny.String(), Title: "Deny"}
+	if !r.Lasting() || c.always || r.Kind == call.KindAttach { // which lasts until it is detached
+		return []queue.Choice{once, deny}
 	}
-	all := []Choice{once, {Value: string(Chat), Title: fmt.Sprintf("Allow %s, %s", prompt.Scope(&r.Request), prompt.Until(&r.Request))}}
+	all := []queue.Choice{once, {Value: string(queue.Chat), Title: fmt.Sprintf("Allow %s, %s", prompt.Scope(&r.Request), prompt.Until(&r.Request))}}
 	if c.store != nil && c.everywhere() {
-		all = append(all, Choice{Value: string(Always), Title: fmt.Sprintf("Always allow %s, in every client, until anything about it changes", prompt.Scope(&r.Request))})
+		all = append(all, queue.Choice{Value: string(queue.Always), Title: fmt.Sprintf("Always allow %s, in every client, until anything about it changes", prompt.Scope(&r.Request))})
 	}
 	return append(all, deny)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -21,24 +23,24 @@ func ruled(all ...rules.Rule) func(*Options) { return func(o *Options) { o.Rules
 // TestFirstRun is the whole table of the policy: what happens at the first call,
 // and at the next when the first was allowed once.
 func TestFirstRun(t *testing.T) {
-	run := func(change ...func(*Request)) Request {
+	run := func(change ...func(*call.Request)) call.Request {
 		r := toolRun()
 		for _, f := range change {
 			r = with(r, f)
 		}
 		return r
 	}
-	bundled := func(r *Request) { r.Pack.Trust = TrustBundled }
-	untrusted := func(r *Request) { r.Pack.Trust = TrustUntrusted }
-	unknown := func(r *Request) { r.Pack.Trust = "" }
-	readOnly := func(r *Request) { r.Run.ReadOnly = true }
-	alwaysAsk := func(r *Request) { r.AlwaysAsk = true }
-	network := func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }
-	loopback := func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }
-	needs := func(r *Request) { r.Fields = []Field{{Name: "a", Title: "A"}} }
+	bundled := func(r *call.Request) { r.Pack.Trust = call.TrustBundled }
+	untrusted := func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }
+	unknown := func(r *call.Request) { r.Pack.Trust = "" }
+	readOnly := func(r *call.Request) { r.Run.ReadOnly = true }
+	alwaysAsk := func(r *call.Request) { r.AlwaysAsk = true }
+	network := func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }
+	loopback := func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkLoopback }
+	needs := func(r *call.Request) { r.Fields = []call.Field{{Name: "a", Title: "A"}} }
 	for _, c := range []struct {
 		says        string
-		req         Request
+		req         call.Request
 		first, next string
 	}{
 		{"documents", openCall(), allows, allows},
@@ -87,10 +89,10 @@ func TestFirstRun(t *testing.T) {
 				if e := b.log.last(); e.Decision != "once" || (e.Grant != "") != (c.next == allows) {
 					t.Errorf("the line of the first call = %+v", e)
 				}
-			} else if e := b.log.last(); e.Channel != ChannelPolicy || !strings.Contains(e.Reason, "first-run") {
+			} else if e := b.log.last(); e.Channel != queue.ChannelPolicy || !strings.Contains(e.Reason, "first-run") {
 				t.Errorf("the line of the first call = %+v", e)
 			}
-			other := with(c.req, func(r *Request) {
+			other := with(c.req, func(r *call.Request) {
 				r.Caller.Chat = "stdio-2"
 				if r.Run != nil && r.Run.Tool != "" {
 					r.Run.Command.Args = []string{"Bob"}
@@ -112,25 +114,25 @@ func TestFirstRun(t *testing.T) {
 // What the answer of a first run covers ends with any change, counts under its
 // policy only, and is said in the choice.
 func TestFirstRunAnswer(t *testing.T) {
-	req := with(toolRun(), func(r *Request) { r.Run.ReadOnly = true })
+	req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true })
 	store := new(memory)
 	b := newBench(t, storedIn(store), firstRun)
 	q := b.ask(req)
 	if got, want := q.Choices[0].Title, "Run, and from now on unasked"; !strings.HasPrefix(got, want) || !q.Choices[0].Lasts {
 		t.Errorf("the choice says %q, want %q", got, want)
 	}
-	b.approve(req, Once)
+	b.approve(req, queue.Once)
 	if g := store.grants; len(g) != 1 || g[0].Policy != PolicyFirstRun || !strings.Contains(g[0].Covers, "says that it changes nothing") {
 		t.Fatalf("grants = %+v, want one of the policy", g)
 	}
-	for says, change := range map[string]func(*Request){
-		"another pack digest":       func(r *Request) { r.Pack.Digest = "ff" },
-		"no longer read-only":       func(r *Request) { r.Run.ReadOnly = false },
-		"more network":              func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull },
-		"more to write":             func(r *Request) { r.Run.Policy.Writable = []string{"/"} },
-		"attached anew":             func(r *Request) { r.Pack.Attached = "2" },
-		"another person":            func(r *Request) { r.Caller.Person = "grace" },
-		"another tool of this pack": func(r *Request) { r.Run.Tool = "close" },
+	for says, change := range map[string]func(*call.Request){
+		"another pack digest":       func(r *call.Request) { r.Pack.Digest = "ff" },
+		"no longer read-only":       func(r *call.Request) { r.Run.ReadOnly = false },
+		"more network":              func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull },
+		"more to write":             func(r *call.Request) { r.Run.Policy.Writable = []string{"/"} },
+		"attached anew":             func(r *call.Request) { r.Pack.Attached = "2" },
+		"another person":            func(r *call.Request) { r.Caller.Person = "grace" },
+		"another tool of this pack": func(r *call.Request) { r.Run.Tool = "close" },
 	} {
 		c := newBench(t, storedIn(remade(t, store)), firstRun)
 		if got := c.outcome(with(req, change)); got != asks {
@@ -146,7 +148,7 @@ func TestFirstRunAnswer(t *testing.T) {
 	}
 	// What a person allowed for always counts under both.
 	always := new(memory)
-	newBench(t, storedIn(always), firstRun).approve(req, Always)
+	newBench(t, storedIn(always), firstRun).approve(req, queue.Always)
 	if got := newBench(t, storedIn(always)).outcome(req); got != allows {
 		t.Errorf("always, under the policy every-call: %s, want %s", got, allows)
 	}
@@ -155,7 +157,7 @@ func TestFirstRunAnswer(t *testing.T) {
 		if got := b.ask(req).Choices[0].Title; got != "Run once: this exact call" {
 			t.Errorf("the choice says %q", got)
 		}
-		b.approve(req, Once)
+		b.approve(req, queue.Once)
 		if got := b.outcome(req); got != asks {
 			t.Errorf("the next call: %s, want %s", got, asks)
 		}
@@ -164,11 +166,11 @@ func TestFirstRunAnswer(t *testing.T) {
 		store := new(memory)
 		b := newBench(t, storedIn(store), firstRun, everywhere)
 		code := b.left(req)
-		b.page(code, Once)
+		b.page(code, queue.Once)
 		if len(store.grants) != 1 {
 			t.Fatalf("grants = %+v, want one", store.grants)
 		}
-		b.page(code, Deny)
+		b.page(code, queue.Deny)
 		if len(store.grants) != 0 {
 			t.Errorf("grants = %+v, want none after a denial", store.grants)
 		}
@@ -186,24 +188,24 @@ func TestFirstRunAnswer(t *testing.T) {
 // beside it, and the answer counts neither without the network nor under the
 // other policy. An answer for always, as a file may hold it, counts for nothing.
 func TestFirstRunNetwork(t *testing.T) {
-	req := with(toolRun(), func(r *Request) { r.Run.ReadOnly, r.Run.Policy.Network = true, sandbox.NetworkFull })
+	req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly, r.Run.Policy.Network = true, sandbox.NetworkFull })
 	store := new(memory)
 	b := newBench(t, storedIn(store), firstRun)
 	q := b.ask(req)
 	if got := q.Choices[0]; !got.Lasts || !strings.Contains(got.Title, "with any arguments and the whole network") {
 		t.Errorf("the choice = %+v, want one that names the network", got)
 	}
-	if slices.ContainsFunc(q.Choices, func(c Choice) bool { return c.Value == string(Always) }) {
+	if slices.ContainsFunc(q.Choices, func(c queue.Choice) bool { return c.Value == string(queue.Always) }) {
 		t.Errorf("choices = %+v, want no answer for always", q.Choices)
 	}
-	b.approve(req, Once)
+	b.approve(req, queue.Once)
 	if g := store.grants; len(g) != 1 || g[0].Policy != PolicyFirstRun {
 		t.Fatalf("grants = %+v, want one of the policy", g)
 	}
-	for says, change := range map[string]func(*Request){
-		"no network":      func(r *Request) { r.Run.Policy.Network = sandbox.NetworkNone },
-		"loopback":        func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback },
-		"another program": func(r *Request) { r.Run.Command.Program.Digest = "ff" },
+	for says, change := range map[string]func(*call.Request){
+		"no network":      func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkNone },
+		"loopback":        func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkLoopback },
+		"another program": func(r *call.Request) { r.Run.Command.Program.Digest = "ff" },
 	} {
 		if got := newBench(t, storedIn(remade(t, store)), firstRun).outcome(with(req, change)); got != asks {
 			t.Errorf("%s: %s, want %s", says, got, asks)
@@ -241,44 +243,44 @@ func TestRules(t *testing.T) {
 	tool := func(r *rules.Rule) { r.Tool = "triage/greet" }
 	push := func(r *rules.Rule) { r.Argv = []string{"git", "push", "**"} }
 	git := func(r *rules.Rule) { r.Argv = []string{"git", "**"} }
-	command := func(args ...string) Request {
-		return with(execRun(), func(r *Request) { r.Run.Command.Args = args })
+	command := func(args ...string) call.Request {
+		return with(execRun(), func(r *call.Request) { r.Run.Command.Args = args })
 	}
 	deny := func(line string) string { return "denied: a rule of the user's forbids it: " + line + ", " }
 	for _, c := range []struct {
 		says  string
 		rules []rules.Rule
-		req   Request
-		grant Decision // given before, without rules
-		want  string   // the outcome, or how it begins
-		where string   // the rule in the line
+		req   call.Request
+		grant queue.Decision // given before, without rules
+		want  string         // the outcome, or how it begins
+		where string         // the rule in the line
 	}{
-		{"allow", []rules.Rule{at(rules.Allow, "c:1", tool)}, toolRun(), Deny, allows, "c:1"},
-		{"allow something else", []rules.Rule{at(rules.Allow, "c:1", tool)}, execRun(), Deny, asks, ""},
-		{"deny", []rules.Rule{at(rules.Deny, "c:1", tool)}, toolRun(), Deny, deny("c:1"), "c:1"},
-		{"deny over a grant for the chat", []rules.Rule{at(rules.Deny, "c:1", tool)}, toolRun(), Chat, deny("c:1"), "c:1"},
-		{"deny over a grant for always", []rules.Rule{at(rules.Deny, "c:1", tool)}, toolRun(), Always, deny("c:1"), "c:1"},
-		{"ask over a grant for the chat", []rules.Rule{at(rules.Ask, "c:1", tool)}, toolRun(), Chat, asks, ""},
-		{"ask over a grant for always", []rules.Rule{at(rules.Ask, "c:1", tool)}, toolRun(), Always, asks, ""},
-		{"ask over allow", []rules.Rule{at(rules.Ask, "c:1", tool), at(rules.Allow, "c:2")}, toolRun(), Deny, asks, ""},
-		{"allow before ask", []rules.Rule{at(rules.Allow, "c:1"), at(rules.Ask, "c:2", tool)}, toolRun(), Deny, asks, ""},
-		{"deny over both", []rules.Rule{at(rules.Allow, "c:1"), at(rules.Ask, "c:2"), at(rules.Deny, "c:3", tool), at(rules.Allow, "c:4")}, toolRun(), Deny, deny("c:3"), "c:3"},
-		{"a grant beside an allow for others", []rules.Rule{at(rules.Allow, "c:1", git)}, toolRun(), Always, allows, ""},
-		{"AP-09: what is forbidden", []rules.Rule{at(rules.Allow, "c:1", git), at(rules.Deny, "c:2", push)}, command("push", "-f"), Deny, deny("c:2"), "c:2"},
-		{"AP-09: what is nearly forbidden", []rules.Rule{at(rules.Allow, "c:1", git), at(rules.Deny, "c:2", push)}, command("-c", "x", "push"), Deny, asks, ""},
-		{"AP-09: what is not", []rules.Rule{at(rules.Allow, "c:1", git), at(rules.Deny, "c:2", push)}, command("log"), Deny, allows, "c:1"},
-		{"allow what always asks", []rules.Rule{at(rules.Allow, "c:1")}, with(toolRun(), func(r *Request) { r.AlwaysAsk = true }), Deny, asks, ""},
-		{"allow what is not trusted", []rules.Rule{at(rules.Allow, "c:1")}, with(toolRun(), func(r *Request) { r.Pack.Trust = TrustUntrusted }), Deny, asks, ""},
-		{"allow what has to be filled in", []rules.Rule{at(rules.Allow, "c:1")}, with(toolRun(), func(r *Request) { r.Fields = []Field{{Name: "a", Title: "A"}} }), Deny, asks, ""},
-		{"deny to open", []rules.Rule{at(rules.Deny, "c:1", func(r *rules.Rule) { r.Kinds = []string{"open"} })}, openCall(), Deny, deny("c:1"), "c:1"},
-		{"deny to read another pack", []rules.Rule{at(rules.Deny, "c:1", func(r *rules.Rule) { r.Pack = "acme/*" })}, readCall(), Deny, asks, ""},
-		{"a rule that is broken allows nothing", []rules.Rule{at(rules.Allow, "c:1", func(r *rules.Rule) { r.Pack = "[" })}, openCall(), Deny, asks, ""},
-		{"a broken one denies", []rules.Rule{at(rules.Deny, "c:1", func(r *rules.Rule) { r.Pack = "[" })}, openCall(), Deny, deny("c:1"), "c:1"},
+		{"allow", []rules.Rule{at(rules.Allow, "c:1", tool)}, toolRun(), queue.Deny, allows, "c:1"},
+		{"allow something else", []rules.Rule{at(rules.Allow, "c:1", tool)}, execRun(), queue.Deny, asks, ""},
+		{"deny", []rules.Rule{at(rules.Deny, "c:1", tool)}, toolRun(), queue.Deny, deny("c:1"), "c:1"},
+		{"deny over a grant for the chat", []rules.Rule{at(rules.Deny, "c:1", tool)}, toolRun(), queue.Chat, deny("c:1"), "c:1"},
+		{"deny over a grant for always", []rules.Rule{at(rules.Deny, "c:1", tool)}, toolRun(), queue.Always, deny("c:1"), "c:1"},
+		{"ask over a grant for the chat", []rules.Rule{at(rules.Ask, "c:1", tool)}, toolRun(), queue.Chat, asks, ""},
+		{"ask over a grant for always", []rules.Rule{at(rules.Ask, "c:1", tool)}, toolRun(), queue.Always, asks, ""},
+		{"ask over allow", []rules.Rule{at(rules.Ask, "c:1", tool), at(rules.Allow, "c:2")}, toolRun(), queue.Deny, asks, ""},
+		{"allow before ask", []rules.Rule{at(rules.Allow, "c:1"), at(rules.Ask, "c:2", tool)}, toolRun(), queue.Deny, asks, ""},
+		{"deny over both", []rules.Rule{at(rules.Allow, "c:1"), at(rules.Ask, "c:2"), at(rules.Deny, "c:3", tool), at(rules.Allow, "c:4")}, toolRun(), queue.Deny, deny("c:3"), "c:3"},
+		{"a grant beside an allow for others", []rules.Rule{at(rules.Allow, "c:1", git)}, toolRun(), queue.Always, allows, ""},
+		{"AP-09: what is forbidden", []rules.Rule{at(rules.Allow, "c:1", git), at(rules.Deny, "c:2", push)}, command("push", "-f"), queue.Deny, deny("c:2"), "c:2"},
+		{"AP-09: what is nearly forbidden", []rules.Rule{at(rules.Allow, "c:1", git), at(rules.Deny, "c:2", push)}, command("-c", "x", "push"), queue.Deny, asks, ""},
+		{"AP-09: what is not", []rules.Rule{at(rules.Allow, "c:1", git), at(rules.Deny, "c:2", push)}, command("log"), queue.Deny, allows, "c:1"},
+		{"allow what always asks", []rules.Rule{at(rules.Allow, "c:1")}, with(toolRun(), func(r *call.Request) { r.AlwaysAsk = true }), queue.Deny, asks, ""},
+		{"allow what is not trusted", []rules.Rule{at(rules.Allow, "c:1")}, with(toolRun(), func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }), queue.Deny, asks, ""},
+		{"allow what has to be filled in", []rules.Rule{at(rules.Allow, "c:1")}, with(toolRun(), func(r *call.Request) { r.Fields = []call.Field{{Name: "a", Title: "A"}} }), queue.Deny, asks, ""},
+		{"deny to open", []rules.Rule{at(rules.Deny, "c:1", func(r *rules.Rule) { r.Kinds = []string{"open"} })}, openCall(), queue.Deny, deny("c:1"), "c:1"},
+		{"deny to read another pack", []rules.Rule{at(rules.Deny, "c:1", func(r *rules.Rule) { r.Pack = "acme/*" })}, readCall(), queue.Deny, asks, ""},
+		{"a rule that is broken allows nothing", []rules.Rule{at(rules.Allow, "c:1", func(r *rules.Rule) { r.Pack = "[" })}, openCall(), queue.Deny, asks, ""},
+		{"a broken one denies", []rules.Rule{at(rules.Deny, "c:1", func(r *rules.Rule) { r.Pack = "[" })}, openCall(), queue.Deny, deny("c:1"), "c:1"},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			store := new(memory)
 			b := newBench(t, storedIn(store), everywhere)
-			if c.grant != Deny {
+			if c.grant != queue.Deny {
 				b.approve(c.req, c.grant)
 			}
 			b.rules = c.rules
@@ -300,7 +302,7 @@ func TestRules(t *testing.T) {
 			if len(all) != n+1 || all[n].Rule != c.where {
 				t.Fatalf("lines = %+v, want one with the rule %q", all[n:], c.where)
 			}
-			if e := all[n]; c.where != "" && (e.Channel != ChannelRule || !strings.Contains(e.Reason, c.where) || e.Grant != "") {
+			if e := all[n]; c.where != "" && (e.Channel != queue.ChannelRule || !strings.Contains(e.Reason, c.where) || e.Grant != "") {
 				t.Errorf("line = %+v, want the rule's channel, and where it is written", e)
 			}
 		})
@@ -323,7 +325,7 @@ func TestRules(t *testing.T) {
 	})
 	t.Run("deny over an answer that is held", func(t *testing.T) {
 		b := newBench(t, everywhere)
-		b.page(b.left(toolRun()), Once)
+		b.page(b.left(toolRun()), queue.Once)
 		b.rules = []rules.Rule{at(rules.Deny, "c:1", tool)}
 		if got := b.outcome(toolRun()); !strings.HasPrefix(got, deny("c:1")) {
 			t.Errorf("the retry: %s", got)
@@ -338,16 +340,16 @@ func TestRules(t *testing.T) {
 		}
 		// An answer under an ask rule is for one call, whatever the policy keeps.
 		b := newBench(t, remembers, firstRun, ruled(at(rules.Ask, "c:1")))
-		req := with(toolRun(), func(r *Request) { r.Run.ReadOnly = true })
+		req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true })
 		if got := b.ask(req).Choices[0].Title; got != "Run once: this exact call" {
 			t.Errorf("under an ask rule the choice says %q", got)
 		}
-		b.approve(req, Once)
+		b.approve(req, queue.Once)
 		if got := b.outcome(req); got != asks || len(b.store.(*memory).grants) != 0 {
 			t.Errorf("a read-only tool under an ask rule, again: %s, want %s and no grant", got, asks)
 		}
 		b = newBench(t, remembers, firstRun, everywhere, ruled(at(rules.Ask, "c:1")))
-		b.page(b.left(req), Once)
+		b.page(b.left(req), queue.Once)
 		if n := len(b.store.(*memory).grants); n != 0 {
 			t.Errorf("%d grants are kept of a late answer under an ask rule", n)
 		}
@@ -364,7 +366,7 @@ func TestRules(t *testing.T) {
 		in := func(r *rules.Rule) { r.Cwd = link }
 		b := newBench(t, ruled(at(rules.Deny, "c:1", in)))
 		for _, cwd := range []string{site, filepath.Join(site, "sub")} {
-			req := with(execRun(), func(r *Request) { r.Run.Command.Dir, r.Run.UsualDir = cwd, false })
+			req := with(execRun(), func(r *call.Request) { r.Run.Command.Dir, r.Run.UsualDir = cwd, false })
 			_ = os.Remove(link)
 			if got := b.outcome(req); got != asks {
 				t.Errorf("in %s before there is a link: %s, want %s", cwd, got, asks)
@@ -383,7 +385,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 	t.Run("all names of a program", func(t *testing.T) {
-		req := with(toolRun(), func(r *Request) {
+		req := with(toolRun(), func(r *call.Request) {
 			r.Run.Env = nil
 			r.Run.Command.Program = program.Program{Name: "py", Path: "/usr/bin/py", Resolved: "/opt/python3.12", Digest: "x", Shim: "/shims/py3"}
 		})
@@ -401,7 +403,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 	t.Run("a program in the pack is not one of the system", func(t *testing.T) {
-		req := with(toolRun(), func(r *Request) { r.Run.Command.Program.Name = "./git" })
+		req := with(toolRun(), func(r *call.Request) { r.Run.Command.Program.Name = "./git" })
 		b := newBench(t, ruled(at(rules.Allow, "c:1", git)))
 		if got := b.outcome(req); got != asks {
 			t.Errorf("./git under an allowance of git: %s, want %s", got, asks)

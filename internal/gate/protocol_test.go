@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -25,7 +27,7 @@ func TestUnsolicitedAnswer(t *testing.T) {
 		"an empty answer":                {},
 		"accept with the choice's title": ReadForm("", "accept", map[string]any{"decision": "Run once"}),
 	} {
-		for _, req := range []Request{toolRun(), openCall(), listCall(), with(toolRun(), func(r *Request) { r.Caller.CanAsk = false })} {
+		for _, req := range []call.Request{toolRun(), openCall(), listCall(), with(toolRun(), func(r *call.Request) { r.Caller.CanAsk = false })} {
 			t.Run(name+"/"+req.Method, func(t *testing.T) {
 				b := newBench(t)
 				_, err := b.answer(req, a)
@@ -38,7 +40,7 @@ func TestUnsolicitedAnswer(t *testing.T) {
 	}
 	t.Run("under a grant", func(t *testing.T) {
 		b := newBench(t)
-		b.approve(toolRun(), Chat)
+		b.approve(toolRun(), queue.Chat)
 		_, err := b.answer(toolRun(), accept("", "once"))
 		b.denied(err, "nobody asked for")
 	})
@@ -90,28 +92,30 @@ func TestForgedState(t *testing.T) {
 // AP-03 and AP-07: a state is good for the very call it was made for.
 func TestStateOfAnotherCall(t *testing.T) {
 	changes := map[string]struct {
-		of     func() Request
-		change func(*Request)
+		of     func() call.Request
+		change func(*call.Request)
 	}{
-		"other arguments":     {toolRun, func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"who":"Eve"}`)) }},
-		"one argument more":   {openCall, func(r *Request) { r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","n":1}`)) }},
-		"other argv":          {toolRun, func(r *Request) { r.Run.Command.Args = []string{"Eve"} }},
-		"argv cut elsewhere":  {execRun, func(r *Request) { r.Run.Command.Args = []string{"log --oneline"} }},
-		"other bytes in argv": {execRun, func(r *Request) { r.Run.Command.Args[0] = "\xff" }},
-		"another tool":        {toolRun, func(r *Request) { r.Run.Tool = "wipe" }},
-		"another definition":  {toolRun, func(r *Request) { r.Run.Definition = "00" }},
-		"another program":     {toolRun, func(r *Request) { r.Run.Command.Program.Path = "/bin/rm" }},
-		"other program bytes": {toolRun, func(r *Request) { r.Run.Command.Program.Digest = "00" }},
-		"another pack digest": {toolRun, func(r *Request) { r.Pack.Digest = "00" }},
-		"another chat":        {toolRun, func(r *Request) { r.Caller.Chat = "stdio-2" }},
-		"another person":      {toolRun, func(r *Request) { r.Caller.Person = "grace" }},
-		"other input":         {toolRun, func(r *Request) { r.Run.Command.Stdin = []byte("{}") }},
-		"another variable":    {toolRun, func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }},
-		"another path":        {readCall, func(r *Request) { r.Path = "../secret" }},
-		"another document":    {openCall, func(r *Request) { r.Hidden = "12 invisible characters (12 tag)" }},
-		"more tools":          {enableCall, func(r *Request) { r.Tools = append(r.Tools, "wipe") }},
-		"another kind":        {openCall, func(r *Request) { r.Kind, r.Tools = KindEnable, []string{"wipe"} }},
-		"a run":               {openCall, func(r *Request) { *r = toolRun() }},
+		"other arguments": {toolRun, func(r *call.Request) { r.Arguments = call.ParseArguments(json.RawMessage(`{"who":"Eve"}`)) }},
+		"one argument more": {openCall, func(r *call.Request) {
+			r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","n":1}`))
+		}},
+		"other argv":          {toolRun, func(r *call.Request) { r.Run.Command.Args = []string{"Eve"} }},
+		"argv cut elsewhere":  {execRun, func(r *call.Request) { r.Run.Command.Args = []string{"log --oneline"} }},
+		"other bytes in argv": {execRun, func(r *call.Request) { r.Run.Command.Args[0] = "\xff" }},
+		"another tool":        {toolRun, func(r *call.Request) { r.Run.Tool = "wipe" }},
+		"another definition":  {toolRun, func(r *call.Request) { r.Run.Definition = "00" }},
+		"another program":     {toolRun, func(r *call.Request) { r.Run.Command.Program.Path = "/bin/rm" }},
+		"other program bytes": {toolRun, func(r *call.Request) { r.Run.Command.Program.Digest = "00" }},
+		"another pack digest": {toolRun, func(r *call.Request) { r.Pack.Digest = "00" }},
+		"another chat":        {toolRun, func(r *call.Request) { r.Caller.Chat = "stdio-2" }},
+		"another person":      {toolRun, func(r *call.Request) { r.Caller.Person = "grace" }},
+		"other input":         {toolRun, func(r *call.Request) { r.Run.Command.Stdin = []byte("{}") }},
+		"another variable":    {toolRun, func(r *call.Request) { r.Run.Command.Env[0] = "HOME=/root" }},
+		"another path":        {readCall, func(r *call.Request) { r.Path = "../secret" }},
+		"another document":    {openCall, func(r *call.Request) { r.Hidden = "12 invisible characters (12 tag)" }},
+		"more tools":          {enableCall, func(r *call.Request) { r.Tools = append(r.Tools, "wipe") }},
+		"another kind":        {openCall, func(r *call.Request) { r.Kind, r.Tools = call.KindEnable, []string{"wipe"} }},
+		"a run":               {openCall, func(r *call.Request) { *r = toolRun() }},
 	}
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -136,11 +140,11 @@ func TestStateOfAnotherCall(t *testing.T) {
 	})
 	t.Run("the same, spelled differently", func(t *testing.T) {
 		b := newBench(t)
-		req := with(openCall(), func(r *Request) {
-			r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"a<b"}`))
+		req := with(openCall(), func(r *call.Request) {
+			r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"a<b"}`))
 		})
 		q := b.ask(req)
-		req.Arguments = ParseArguments(json.RawMessage(`{ "arguments" : "a\u003cb", "pack_id" : "triage" }`))
+		req.Arguments = call.ParseArguments(json.RawMessage(`{ "arguments" : "a\u003cb", "pack_id" : "triage" }`))
 		req.Caller.Call, req.Caller.Client, req.Caller.CanAsk = "call-2", "other", false
 		if _, err := b.answer(req, accept(q.State, "once")); err != nil {
 			t.Errorf("Check() = %v, want a permit", err)
@@ -152,13 +156,13 @@ func TestStateOfAnotherCall(t *testing.T) {
 // another person, learns and spends nothing: whose it is still answers, once, also
 // when both come at the same time.
 func TestStateOfAnother(t *testing.T) {
-	strangers := map[string]Caller{
+	strangers := map[string]call.Caller{
 		"another chat":                    {Chat: "stdio-2"},
 		"another person":                  {Chat: "stdio-1", Person: "grace"},
 		"another person, in another chat": {Chat: "http-2", Person: "grace"},
 	}
 	for name, who := range strangers {
-		theirs := func(r Request) Request {
+		theirs := func(r call.Request) call.Request {
 			r.Caller.Chat, r.Caller.Person = who.Chat, who.Person
 			return r
 		}
@@ -167,7 +171,7 @@ func TestStateOfAnother(t *testing.T) {
 			q := b.ask(carrying(toolRun()))
 			_, err := b.answer(theirs(carrying(toolRun())), accept(q.State, "once"))
 			b.denied(err, "another call")
-			b.denied(b.Refuse(theirs(Request{Caller: toolRun().Caller}), accept(q.State, "deny"), "no such tool"), "another call")
+			b.denied(b.Refuse(theirs(call.Request{Caller: toolRun().Caller}), accept(q.State, "deny"), "no such tool"), "another call")
 			ctx, cancel := cancelled(t)
 			cancel()
 			_, _, err = b.Check(ctx, theirs(carrying(toolRun())), accept(q.State, "once"))
@@ -373,7 +377,7 @@ func TestDoubtfulAnswers(t *testing.T) {
 }
 
 func TestClientThatCannotAsk(t *testing.T) {
-	for _, req := range []Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
+	for _, req := range []call.Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
 		b := newBench(t)
 		req.Caller.CanAsk = false
 		permit, q, err := b.Check(t.Context(), req, nil)
@@ -451,7 +455,7 @@ func TestConcurrentCalls(t *testing.T) {
 func TestPermitIsACopy(t *testing.T) {
 	b := newBench(t)
 	req := grantedRun()
-	permit := b.approve(req, Once)
+	permit := b.approve(req, queue.Once)
 	req.Run.Command.Args[0] = "evil"
 	req.Run.Command.Program.Needs[0] = "/"
 	req.Run.Policy.Layers[0].Folder = "/nothing"
@@ -479,8 +483,8 @@ func TestPermitIsACopy(t *testing.T) {
 
 func TestRunNeedsARun(t *testing.T) {
 	b := newBench(t)
-	for _, req := range []Request{openCall(), readCall(), enableCall()} {
-		permit := b.approve(req, Chat)
+	for _, req := range []call.Request{openCall(), readCall(), enableCall()} {
+		permit := b.approve(req, queue.Chat)
 		if permit.RunID() != "" {
 			t.Errorf("%s: RunID() = %q", req.Kind, permit.RunID())
 		}
@@ -499,7 +503,7 @@ func TestRunNeedsARun(t *testing.T) {
 func TestLevelChangedBeforeTheRun(t *testing.T) {
 	b := newBench(t)
 	b.runner.setLevel(sandbox.LevelFull)
-	permit := b.approve(toolRun(), Once)
+	permit := b.approve(toolRun(), queue.Once)
 	b.runner.setLevel(sandbox.LevelNone)
 	_, err := permit.Run(t.Context())
 	b.denied(err, `"full" when this was approved, and is "none"`)
@@ -509,8 +513,8 @@ func TestLevelChangedBeforeTheRun(t *testing.T) {
 }
 
 func TestZeroDecisionIsDeny(t *testing.T) {
-	var d Decision
-	if d != Deny || d.String() != "deny" {
+	var d queue.Decision
+	if d != queue.Deny || d.String() != "deny" {
 		t.Errorf("the zero Decision is %q, want deny", d)
 	}
 }

@@ -2,38 +2,11 @@ package gate
 
 import (
 	"cmp"
-	"slices"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
-
-// A Decision is a person's answer. The zero Decision is a denial.
-type Decision string
-
-const (
-	Deny Decision = ""     // this call does not happen
-	Once Decision = "once" // this exact call, one time
-	Chat Decision = "chat" // and the like of it, until the chat ends
-	// Always is the like of it in every chat, until anything about it changes.
-	Always Decision = "always"
-)
-
-// denyWord is how a denial is spelled on the wire and in the log.
-const denyWord = "deny"
-
-func (d Decision) String() string {
-	if d == Deny {
-		return denyWord
-	}
-	return string(d)
-}
-
-// A Choice is one answer a person may give, in the words shown beside it.
-type Choice struct {
-	Value string // "once", "chat", "always" or "deny"
-	Title string
-	// Lasts says that "once" holds for later calls as well, as Title tells.
-	Lasts bool
-}
 
 // A Question is what a person is asked about one request.
 type Question struct {
@@ -42,8 +15,8 @@ type Question struct {
 	// Text is everything the person decides about, complete and escaped; many
 	// lines, the first of which is Title.
 	Text    string
-	Choices []Choice
-	Fields  []Field // to be filled in by whoever allows the call
+	Choices []queue.Choice
+	Fields  []call.Field // to be filled in by whoever allows the call
 	// Code names the question for a person, on the page and in the terminal.
 	Code string
 	// Elicit says that the client is to ask. Otherwise the person is asked
@@ -64,7 +37,7 @@ type Answer struct {
 	// State is the question's state as the client returned it.
 	State string
 	// Verdict is what a person decided; nil when nobody did.
-	Verdict *Verdict
+	Verdict *queue.Verdict
 	// Reason says why there is no verdict: "no answer within 45s". It goes into the
 	// log and the denial.
 	Reason string
@@ -79,13 +52,13 @@ type Answer struct {
 // "decision" an accept needs. Anything else is an answer without a verdict, which
 // allows nothing.
 func ReadForm(state, action string, content any) *Answer {
-	a := &Answer{State: state, Channel: ChannelElicitation}
+	a := &Answer{State: state, Channel: queue.ChannelElicitation}
 	a.Verdict, a.Reason = readForm(action, content)
 	return a
 }
 
 // readForm returns the verdict of a form, or why it has none.
-func readForm(action string, content any) (v *Verdict, reason string) {
+func readForm(action string, content any) (v *queue.Verdict, reason string) {
 	switch action {
 	case "accept":
 	case "decline":
@@ -105,13 +78,8 @@ func readForm(action string, content any) (v *Verdict, reason string) {
 	if !ok {
 		return nil, `the answer was malformed: no "decision"`
 	}
-	v = &Verdict{Values: make(map[string]string), Channel: ChannelElicitation}
-	switch word {
-	case denyWord:
-		v.Decision = Deny
-	case string(Once), string(Chat), string(Always):
-		v.Decision = Decision(word)
-	default:
+	v = &queue.Verdict{Values: make(map[string]string), Channel: queue.ChannelElicitation}
+	if v.Decision, ok = queue.ParseDecision(word); !ok {
 		return nil, notOffered
 	}
 	for name, value := range form {
@@ -128,7 +96,7 @@ const notOffered = `the answer was malformed: "decision" is none of the choices`
 
 // A decided answer is a verdict that was checked against its question.
 type decided struct {
-	Decision
+	queue.Decision
 	values   map[string]string // of the fields, when the call is allowed
 	explicit bool              // a person chose it; a denial may also be the client's own
 	reason   string            // of a denial
@@ -136,16 +104,16 @@ type decided struct {
 
 // decision checks the verdict against the choices and fields of its question.
 // Everything that was not offered is a denial.
-func (a *Answer) decision(offered []Choice, fields []Field) decided {
-	no := func(reason string) decided { return decided{Decision: Deny, reason: reason} }
+func (a *Answer) decision(offered []queue.Choice, fields []call.Field) decided {
+	no := func(reason string) decided { return decided{Decision: queue.Deny, reason: reason} }
 	v := a.Verdict
 	switch {
 	case v == nil:
 		return no(cmp.Or(a.Reason, "there was no answer"))
-	case !offers(offered, v.Decision):
+	case !queue.Offers(offered, v.Decision):
 		return no(notOffered)
-	case v.Decision == Deny:
-		return decided{Decision: Deny, explicit: true, reason: "the person chose to deny"}
+	case v.Decision == queue.Deny:
+		return decided{Decision: queue.Deny, explicit: true, reason: "the person chose to deny"}
 	}
 	values := make(map[string]string) // a form may have more than was asked for
 	for _, f := range fields {
@@ -153,14 +121,8 @@ func (a *Answer) decision(offered []Choice, fields []Field) decided {
 			values[f.Name] = text
 		}
 	}
-	if problem := missingValue(fields, values); problem != "" {
+	if problem := queue.MissingValue(fields, values); problem != "" {
 		return no("the answer was malformed: " + problem)
 	}
 	return decided{Decision: v.Decision, values: values, explicit: true}
-}
-
-// offers reports whether a decision is one of the choices. [Deny] is the only
-// denial: the word for it, taken for a Decision, would not compare equal to it.
-func offers(choices []Choice, d Decision) bool {
-	return d != denyWord && slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == d.String() })
 }

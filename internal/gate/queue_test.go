@@ -14,26 +14,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // everywhere asks on every channel, as the configuration does by default.
 func everywhere(o *Options) {
-	o.Channels = []string{ChannelElicitation, ChannelPage, ChannelTerminal}
+	o.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
 }
 
 // outside leaves the client's form out.
-func outside(o *Options) { o.Channels = []string{ChannelPage, ChannelTerminal} }
+func outside(o *Options) { o.Channels = []string{queue.ChannelPage, queue.ChannelTerminal} }
 
 // carrying is a request of a client that gets the question as the call's result.
-func carrying(r Request) Request {
-	return with(r, func(r *Request) { r.Caller.Carries = true })
+func carrying(r call.Request) call.Request {
+	return with(r, func(r *call.Request) { r.Caller.Carries = true })
 }
 
 // says is a verdict of the page.
-func says(d Decision) Verdict { return Verdict{Decision: d, Channel: ChannelPage} }
+func says(d queue.Decision) queue.Verdict {
+	return queue.Verdict{Decision: d, Channel: queue.ChannelPage}
+}
 
 // page decides on the page, which must work.
-func (b *bench) page(code string, d Decision) Pending {
+func (b *bench) page(code string, d queue.Decision) queue.Pending {
 	b.t.Helper()
 	p, err := b.Decide(code, says(d))
 	if err != nil {
@@ -43,14 +46,14 @@ func (b *bench) page(code string, d Decision) Pending {
 }
 
 // refused fails unless a verdict on the code is refused with this problem.
-func (b *bench) refused(code string, v Verdict, problem CodeProblem, words string) {
+func (b *bench) refused(code string, v queue.Verdict, problem queue.CodeProblem, words string) {
 	b.t.Helper()
 	p, err := b.Decide(code, v)
-	e, ok := errors.AsType[*CodeError](err)
+	e, ok := errors.AsType[*queue.CodeError](err)
 	if !ok || e.Problem != problem || !strings.Contains(err.Error(), words) {
 		b.t.Errorf("Decide(%q, %s) = %v, want %s and %q in it", code, v.Decision, err, problem, words)
 	}
-	if diff := cmp.Diff(Pending{}, p); diff != "" {
+	if diff := cmp.Diff(queue.Pending{}, p); diff != "" {
 		b.t.Errorf("Decide(%q, %s) returns a call with an error (-want +got):\n%s", code, v.Decision, diff)
 	}
 }
@@ -67,7 +70,7 @@ func (b *bench) postpone(q *Question) *PendingError {
 }
 
 // left makes a call that returns without an answer, and returns its code.
-func (b *bench) left(req Request) string {
+func (b *bench) left(req call.Request) string {
 	b.t.Helper()
 	return b.postpone(b.ask(req)).Code
 }
@@ -100,35 +103,6 @@ func (b *bench) has(from int, want ...string) {
 	}
 }
 
-func TestCodes(t *testing.T) {
-	seen := make(map[string]bool)
-	used := make(map[rune]bool)
-	for range 5000 {
-		code := newCode()
-		if len(code) != 9 || code[4] != '-' || seen[code] {
-			t.Fatalf("newCode() = %q, want eight characters with a dash in the middle, and another each time", code)
-		}
-		seen[code] = true
-		for _, r := range strings.ReplaceAll(code, "-", "") {
-			used[r] = true
-			if !strings.ContainsRune(codeAlphabet, r) {
-				t.Fatalf("newCode() = %q, which has %q", code, r)
-			}
-		}
-		if got := canonicalCode(code); got != code {
-			t.Fatalf("canonicalCode(%q) = %q", code, got)
-		}
-	}
-	if len(used) != len(codeAlphabet) {
-		t.Errorf("%d different characters in 40,000, want all %d", len(used), len(codeAlphabet))
-	}
-	for _, r := range "01OIlLU" {
-		if strings.ContainsRune(codeAlphabet, r) {
-			t.Errorf("the alphabet has %q, which is read as another", r)
-		}
-	}
-}
-
 // What people type is a code, and nothing near it is.
 func TestTypedCodes(t *testing.T) {
 	b := newBench(t, everywhere)
@@ -140,7 +114,7 @@ func TestTypedCodes(t *testing.T) {
 		"with spaces":      func(c string) string { return " " + c[:2] + " " + c[2:4] + " - " + c[5:] + "\n" },
 	} {
 		q := b.ask(toolRun())
-		if _, err := b.Decide(typed(q.Code), says(Once)); err != nil {
+		if _, err := b.Decide(typed(q.Code), says(queue.Once)); err != nil {
 			t.Errorf("Decide(%q, %s) = %v", typed(q.Code), name, err)
 		}
 	}
@@ -157,10 +131,10 @@ func TestTypedCodes(t *testing.T) {
 		"another script":      func(c string) string { return strings.Replace(c, c[:1], "\u0410", 1) },
 		"terminal characters": func(c string) string { return c + "\x1b[2J" },
 	} {
-		_, err := b.Decide(typed(q.Code), says(Once))
-		e, ok := errors.AsType[*CodeError](err)
-		if !ok || e.Problem != CodeUnknown {
-			t.Errorf("Decide(%s) = %v, want %s", name, err, CodeUnknown)
+		_, err := b.Decide(typed(q.Code), says(queue.Once))
+		e, ok := errors.AsType[*queue.CodeError](err)
+		if !ok || e.Problem != queue.CodeUnknown {
+			t.Errorf("Decide(%s) = %v, want %s", name, err, queue.CodeUnknown)
 			continue
 		}
 		checkShown(t, err.Error())
@@ -172,14 +146,14 @@ func TestTypedCodes(t *testing.T) {
 
 func TestPendingShowsAll(t *testing.T) {
 	b := newBench(t, everywhere, remembers)
-	first := with(toolRun(), func(r *Request) {
+	first := with(toolRun(), func(r *call.Request) {
 		r.Caller.Client, r.Caller.Person, r.Pack.ID = "evil\x1b[2J", "ada\u202e", "tri\u202eage"
-		r.Fields = []Field{{Name: "context_url", Title: "The url"}}
+		r.Fields = []call.Field{{Name: "context_url", Title: "The url"}}
 	})
 	start := b.time
 	q := b.ask(first)
 	b.pass(time.Second)
-	b.left(with(openCall(), func(r *Request) { r.Caller.Chat = "stdio-2" }))
+	b.left(with(openCall(), func(r *call.Request) { r.Caller.Chat = "stdio-2" }))
 	b.pass(time.Second)
 	b.ask(carrying(readCall()))
 	all := b.Gate.Pending()
@@ -188,14 +162,14 @@ func TestPendingShowsAll(t *testing.T) {
 	}
 	for i, want := range []struct {
 		chat   string
-		kind   Kind
+		kind   call.Kind
 		waits  time.Time
 		expiry time.Time
 		note   string
 	}{
-		{"stdio-1", KindRun, start.Add(45 * time.Second), start.Add(10 * time.Minute), ""},
-		{"stdio-2", KindOpen, time.Time{}, start.Add(10*time.Minute + time.Second), "has returned"},
-		{"stdio-1", KindRead, time.Time{}, start.Add(10*time.Minute + 2*time.Second), "client shows this question, too"},
+		{"stdio-1", call.KindRun, start.Add(45 * time.Second), start.Add(10 * time.Minute), ""},
+		{"stdio-2", call.KindOpen, time.Time{}, start.Add(10*time.Minute + time.Second), "has returned"},
+		{"stdio-1", call.KindRead, time.Time{}, start.Add(10*time.Minute + 2*time.Second), "client shows this question, too"},
 	} {
 		p := all[i]
 		if p.Chat != want.chat || p.Kind != want.kind || !p.Waits.Equal(want.waits) || !p.Expires.Equal(want.expiry) {
@@ -204,7 +178,7 @@ func TestPendingShowsAll(t *testing.T) {
 		if i > 0 && !strings.Contains(p.Note, want.note) {
 			t.Errorf("Pending()[%d].Note = %q, want %q in it", i, p.Note, want.note)
 		}
-		if !p.Asked.Equal(start.Add(time.Duration(i)*time.Second)) || p.Answered != Deny {
+		if !p.Asked.Equal(start.Add(time.Duration(i)*time.Second)) || p.Answered != queue.Deny {
 			t.Errorf("Pending()[%d] was asked at %v with the answer %q", i, p.Asked, p.Answered)
 		}
 		if title, _, _ := strings.Cut(p.Text, "\n"); title != p.Title {
@@ -220,12 +194,12 @@ func TestPendingShowsAll(t *testing.T) {
 		t.Errorf("the queue shows another question than the client (-client +queue):\n%s", diff)
 	}
 	// Who was denied is not shown any more, who was allowed is until it is made again.
-	b.page(all[1].Code, Once)
-	b.page(all[2].Code, Deny)
+	b.page(all[1].Code, queue.Once)
+	b.page(all[2].Code, queue.Deny)
 	if got, want := b.codes(), []string{all[0].Code, all[1].Code}; !slices.Equal(got, want) {
 		t.Errorf("Pending() = %q, want %q", got, want)
 	}
-	if got := b.Gate.Pending()[1]; got.Answered != Once || !strings.Contains(got.Note, "Allowed") {
+	if got := b.Gate.Pending()[1]; got.Answered != queue.Once || !strings.Contains(got.Note, "Allowed") {
 		t.Errorf("a call that was allowed is shown as %q, %q", got.Answered, got.Note)
 	}
 }
@@ -233,10 +207,10 @@ func TestPendingShowsAll(t *testing.T) {
 // What a reader of the queue does with it changes nothing.
 func TestPendingIsACopy(t *testing.T) {
 	b := newBench(t, everywhere)
-	q := b.ask(with(toolRun(), func(r *Request) { r.Fields = []Field{{Name: "context_url", Title: "The url"}} }))
-	b.refused(q.Code, Verdict{Decision: Chat, Channel: ChannelPage, Values: map[string]string{"context_url": "x"}}, CodeInvalid, "none of the answers")
+	q := b.ask(with(toolRun(), func(r *call.Request) { r.Fields = []call.Field{{Name: "context_url", Title: "The url"}} }))
+	b.refused(q.Code, queue.Verdict{Decision: queue.Chat, Channel: queue.ChannelPage, Values: map[string]string{"context_url": "x"}}, queue.CodeInvalid, "none of the answers")
 	values := map[string]string{"context_url": "https://a.example"}
-	if _, err := b.Decide(q.Code, Verdict{Decision: Once, Channel: ChannelPage, Values: values}); err != nil {
+	if _, err := b.Decide(q.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage, Values: values}); err != nil {
 		t.Fatal(err)
 	}
 	values["context_url"] = "https://evil.example"
@@ -253,30 +227,30 @@ func TestPendingIsACopy(t *testing.T) {
 func TestCodeProblems(t *testing.T) {
 	b := newBench(t, everywhere, remembers)
 	t.Run("unknown", func(t *testing.T) {
-		b.refused("K7QM-2F9X", says(Once), CodeUnknown, "no call waits under the code K7QM-2F9X")
+		b.refused("K7QM-2F9X", says(queue.Once), queue.CodeUnknown, "no call waits under the code K7QM-2F9X")
 	})
 	t.Run("of another server", func(t *testing.T) {
-		b.refused(newBench(t, everywhere).left(toolRun()), says(Once), CodeUnknown, "no call waits")
+		b.refused(newBench(t, everywhere).left(toolRun()), says(queue.Once), queue.CodeUnknown, "no call waits")
 	})
 	t.Run("the word for a denial", func(t *testing.T) {
 		q := b.ask(toolRun())
-		b.refused(q.Code, says("deny"), CodeInvalid, "none of the answers")
-		_, err := b.answer(toolRun(), &Answer{State: q.State, Verdict: &Verdict{Decision: "deny"}})
+		b.refused(q.Code, says("deny"), queue.CodeInvalid, "none of the answers")
+		_, err := b.answer(toolRun(), &Answer{State: q.State, Verdict: &queue.Verdict{Decision: "deny"}})
 		b.denied(err, "none of the choices")
 	})
 	t.Run("answered, while it waits", func(t *testing.T) {
 		q := b.ask(toolRun())
-		b.page(q.Code, Once)
-		b.refused(q.Code, says(Once), CodeAnswered, "answered before: allowed, on the page")
-		b.refused(q.Code, says(Chat), CodeAnswered, "answered before")
-		b.page(q.Code, Deny) // takes it back
-		b.refused(q.Code, says(Once), CodeAnswered, "answered before: denied, on the page")
-		b.refused(q.Code, says(Deny), CodeAnswered, "answered before")
+		b.page(q.Code, queue.Once)
+		b.refused(q.Code, says(queue.Once), queue.CodeAnswered, "answered before: allowed, on the page")
+		b.refused(q.Code, says(queue.Chat), queue.CodeAnswered, "answered before")
+		b.page(q.Code, queue.Deny) // takes it back
+		b.refused(q.Code, says(queue.Once), queue.CodeAnswered, "answered before: denied, on the page")
+		b.refused(q.Code, says(queue.Deny), queue.CodeAnswered, "answered before")
 		if _, err := b.answer(toolRun(), b.Answered(q)); err == nil {
 			t.Error("a denial that follows an answer does not count")
 		}
-		b.refused(q.Code, says(Once), CodeAnswered, "answered before: denied, on the page")
-		b.refused(q.Code, says(Deny), CodeAnswered, "answered before")
+		b.refused(q.Code, says(queue.Once), queue.CodeAnswered, "answered before: denied, on the page")
+		b.refused(q.Code, says(queue.Deny), queue.CodeAnswered, "answered before")
 	})
 	t.Run("answered in the client", func(t *testing.T) {
 		q := b.ask(toolRun())
@@ -284,23 +258,23 @@ func TestCodeProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The call has gone on.
-		b.refused(q.Code, says(Deny), CodeAnswered, "answered before: allowed, in the client")
+		b.refused(q.Code, says(queue.Deny), queue.CodeAnswered, "answered before: allowed, in the client")
 	})
 	t.Run("answered, after it returned", func(t *testing.T) {
 		code := b.left(openCall())
-		b.page(code, Once)
-		b.refused(code, says(Once), CodeAnswered, "allowed, on the page")
+		b.page(code, queue.Once)
+		b.refused(code, says(queue.Once), queue.CodeAnswered, "allowed, on the page")
 		if got := b.outcome(openCall()); got != allows {
 			t.Fatalf("the call made again: %s, want %s", got, allows)
 		}
-		b.refused(code, says(Deny), CodeAnswered, "the call was made")
+		b.refused(code, says(queue.Deny), queue.CodeAnswered, "the call was made")
 	})
 	t.Run("expired", func(t *testing.T) {
-		open, decided := b.left(readCall()), b.left(with(readCall(), func(r *Request) { r.Path = "b.md" }))
-		b.page(decided, Once)
+		open, decided := b.left(readCall()), b.left(with(readCall(), func(r *call.Request) { r.Path = "b.md" }))
+		b.page(decided, queue.Once)
 		b.pass(10*time.Minute + time.Nanosecond)
-		b.refused(open, says(Once), CodeExpired, "nobody answered until")
-		b.refused(decided, says(Deny), CodeExpired, "was not made again until")
+		b.refused(open, says(queue.Once), queue.CodeExpired, "nobody answered until")
+		b.refused(decided, says(queue.Deny), queue.CodeExpired, "was not made again until")
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		q := b.ask(toolRun())
@@ -314,42 +288,42 @@ func TestCodeProblems(t *testing.T) {
 		if _, _, err := b.Check(ctx, enableCall(), &Answer{State: q.State}); err == nil {
 			t.Fatal("a cancelled call is allowed")
 		}
-		b.refused(q.Code, says(Once), CodeWithdrawn, "the client cancelled")
+		b.refused(q.Code, says(queue.Once), queue.CodeWithdrawn, "the client cancelled")
 	})
 	t.Run("the chat ended", func(t *testing.T) {
-		req := with(toolRun(), func(r *Request) { r.Caller.Chat = "stdio-9" })
+		req := with(toolRun(), func(r *call.Request) { r.Caller.Chat = "stdio-9" })
 		waits, returned := b.ask(req), b.left(req)
 		other := b.ask(toolRun())
 		b.EndChat("stdio-9")
-		b.refused(waits.Code, says(Once), CodeWithdrawn, "its client closed")
-		b.refused(returned, says(Once), CodeWithdrawn, "its client closed")
-		b.page(other.Code, Once)
+		b.refused(waits.Code, says(queue.Once), queue.CodeWithdrawn, "its client closed")
+		b.refused(returned, says(queue.Once), queue.CodeWithdrawn, "its client closed")
+		b.page(other.Code, queue.Once)
 	})
 	t.Run("the call changed", func(t *testing.T) {
 		q := b.ask(toolRun())
-		_, err := b.answer(with(toolRun(), func(r *Request) { r.Pack.Digest = "ff" }), accept(q.State, "once"))
+		_, err := b.answer(with(toolRun(), func(r *call.Request) { r.Pack.Digest = "ff" }), accept(q.State, "once"))
 		b.denied(err, "changed since the question")
-		b.refused(q.Code, says(Once), CodeWithdrawn, "changed since the question")
+		b.refused(q.Code, says(queue.Once), queue.CodeWithdrawn, "changed since the question")
 	})
 	t.Run("the call cannot be made", func(t *testing.T) {
 		q := b.ask(openCall())
 		if err := b.Refuse(openCall(), accept(q.State, "once"), "the pack is gone"); !errors.Is(err, ErrDenied) {
 			t.Fatalf("Refuse() = %v", err)
 		}
-		b.refused(q.Code, says(Once), CodeWithdrawn, "cannot be made")
+		b.refused(q.Code, says(queue.Once), queue.CodeWithdrawn, "cannot be made")
 	})
 	t.Run("not offered", func(t *testing.T) {
-		q := b.ask(with(toolRun(), func(r *Request) { r.AlwaysAsk = true }))
-		for _, d := range []Decision{Chat, Always, "maybe", "Once", "deny ", "run\x1b[2J"} {
-			b.refused(q.Code, says(d), CodeInvalid, "none of the answers that are offered")
+		q := b.ask(with(toolRun(), func(r *call.Request) { r.AlwaysAsk = true }))
+		for _, d := range []queue.Decision{queue.Chat, queue.Always, "maybe", "Once", "deny ", "run\x1b[2J"} {
+			b.refused(q.Code, says(d), queue.CodeInvalid, "none of the answers that are offered")
 		}
 		_, err := b.Decide(q.Code, says("\x1b[2J"))
 		checkShown(t, err.Error())
-		b.page(q.Code, Once)
+		b.page(q.Code, queue.Once)
 	})
 	t.Run("fields", func(t *testing.T) {
-		q := b.ask(with(toolRun(), func(r *Request) {
-			r.Fields = []Field{{Name: "context_url", Title: "The url"}, {Name: "context_file", Title: "The file"}}
+		q := b.ask(with(toolRun(), func(r *call.Request) {
+			r.Fields = []call.Field{{Name: "context_url", Title: "The url"}, {Name: "context_file", Title: "The file"}}
 		}))
 		for _, c := range []struct {
 			values map[string]string
@@ -358,27 +332,27 @@ func TestCodeProblems(t *testing.T) {
 			{nil, `needs a value for "context_url"`},
 			{map[string]string{"context_url": "x"}, `needs a value for "context_file"`},
 			{map[string]string{"context_url": "x", "context_file": " \t\n"}, `needs a value for "context_file"`},
-			{map[string]string{"context_url": "x", "context_file": strings.Repeat("a", maxValue+1)}, `for "context_file" is too long`},
+			{map[string]string{"context_url": "x", "context_file": strings.Repeat("a", longestValue+1)}, `for "context_file" is too long`},
 			{map[string]string{"context_url": "x\x00y", "context_file": "b"}, `for "context_url" has a NUL`},
 			{map[string]string{"context_url": "x", "context_file": "b", "decision": "always"}, `no field "decision"`},
 			{map[string]string{"context_url": "x", "context_file": "b", "\x1b[2J": "y"}, `it has no field`},
 		} {
-			v := Verdict{Decision: Once, Channel: ChannelPage, Values: c.values}
-			b.refused(q.Code, v, CodeInvalid, c.words)
+			v := queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage, Values: c.values}
+			b.refused(q.Code, v, queue.CodeInvalid, c.words)
 			_, err := b.Decide(q.Code, v)
 			checkShown(t, err.Error())
 		}
 		if b.Answered(q) != nil {
 			t.Error("an invalid answer decided")
 		}
-		if _, err := b.Decide(q.Code, Verdict{Decision: Once, Channel: ChannelPage,
-			Values: map[string]string{"context_url": strings.Repeat("a", maxValue), "context_file": "b"}}); err != nil {
+		if _, err := b.Decide(q.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage,
+			Values: map[string]string{"context_url": strings.Repeat("a", longestValue), "context_file": "b"}}); err != nil {
 			t.Errorf("Decide(values of the largest size) = %v", err)
 		}
 	})
 	t.Run("no values to deny", func(t *testing.T) {
-		q := b.ask(with(toolRun(), func(r *Request) { r.Fields = []Field{{Name: "context_url", Title: "The url"}} }))
-		b.page(q.Code, Deny)
+		q := b.ask(with(toolRun(), func(r *call.Request) { r.Fields = []call.Field{{Name: "context_url", Title: "The url"}} }))
+		b.page(q.Code, queue.Deny)
 	})
 }
 
@@ -407,13 +381,13 @@ func TestChangesMissNothing(t *testing.T) {
 	for i := range writers {
 		wg.Go(func() {
 			for j := range each {
-				req := with(toolRun(), func(r *Request) { r.Caller.Call = fmt.Sprint(i, j) })
+				req := with(toolRun(), func(r *call.Request) { r.Caller.Call = fmt.Sprint(i, j) })
 				_, q, err := b.Check(t.Context(), req, nil)
 				if err != nil {
 					t.Errorf("Check() = %v", err)
 					return
 				}
-				if _, err := b.Decide(q.Code, says(Once)); err != nil {
+				if _, err := b.Decide(q.Code, says(queue.Once)); err != nil {
 					t.Errorf("Decide() = %v", err)
 				}
 				if _, _, err := b.Check(t.Context(), req, b.Answered(q)); err != nil {
@@ -445,11 +419,11 @@ func TestChanges(t *testing.T) {
 		{"a question", func() { q = b.ask(toolRun()) }},
 		{"its call returns", func() { b.postpone(q) }},
 		{"the call is made again", func() { q = b.ask(toolRun()) }},
-		{"it is allowed", func() { b.page(q.Code, Once) }},
+		{"it is allowed", func() { b.page(q.Code, queue.Once) }},
 		{"the call goes on", func() { permit, _ = b.answer(toolRun(), b.Answered(q)) }},
 		{"its run ends", func() { _, _ = permit.Run(t.Context()) }},
-		{"a denial", func() { b.outcome(with(openCall(), func(r *Request) { r.Kind = "x" })) }},
-		{"a question of another chat", func() { b.ask(with(openCall(), func(r *Request) { r.Caller.Chat = "stdio-2" })) }},
+		{"a denial", func() { b.outcome(with(openCall(), func(r *call.Request) { r.Kind = "x" })) }},
+		{"a question of another chat", func() { b.ask(with(openCall(), func(r *call.Request) { r.Caller.Chat = "stdio-2" })) }},
 		{"that chat ends", func() { b.EndChat("stdio-2") }},
 	} {
 		changed := b.Changes()
@@ -470,39 +444,31 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// crowd fills the queue with so many questions of a chat.
-func (b *bench) crowd(chat string, n int, who holder) {
-	for i := range n {
-		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
-		b.queue.all.entries++
-		b.queue.entries[code] = &entry{
-			size: amount{entries: 1}, call: call.Freeze(Request{Caller: Caller{Chat: chat, Call: code}}, 0), nonce: code, holder: who, decided: make(chan struct{}),
-			shown: Pending{Code: code, Chat: chat, Asked: b.time, Expires: b.time.Add(10 * time.Minute)},
-		}
-	}
-}
-
 // TestQueueMakesRoom: a chat that asks and never waits loses its own questions,
 // and nobody else's; a call that waits loses its question never.
 func TestQueueMakesRoom(t *testing.T) {
+	const most = 40
 	b := newBench(t, everywhere)
-	of := func(chat string) Request {
-		return carrying(with(openCall(), func(r *Request) { r.Caller.Chat = chat }))
+	b.narrow(1, queue.Size{Questions: most})
+	of := func(chat string) call.Request {
+		return carrying(with(openCall(), func(r *call.Request) { r.Caller.Chat = chat }))
 	}
 	waits := b.ask(toolRun())
 	honest := b.ask(of("honest"))
 	first := b.ask(of("greedy"))
 	b.pass(time.Millisecond)
-	b.crowd("greedy", maxPending-4, heldByClient)
+	for range most - 4 {
+		b.ask(of("greedy"))
+	}
 	last := b.ask(of("greedy"))
-	if n := len(b.codes()); n != maxPending {
-		t.Fatalf("%d calls are pending, want %d", n, maxPending)
+	if n := len(b.codes()); n != most {
+		t.Fatalf("%d calls are pending, want %d", n, most)
 	}
 	late := b.ask(of("late"))
-	if n := len(b.codes()); n != maxPending {
-		t.Errorf("%d calls are pending, want at most %d", n, maxPending)
+	if n := len(b.codes()); n != most {
+		t.Errorf("%d calls are pending, want at most %d", n, most)
 	}
-	b.refused(first.Code, says(Once), CodeWithdrawn, "too many questions were open")
+	b.refused(first.Code, says(queue.Once), queue.CodeWithdrawn, "too many questions were open")
 	_, err := b.answer(of("greedy"), accept(first.State, "once"))
 	b.denied(err, "") // a question that nobody can see is none that can be answered
 	for name, q := range map[string]*Question{"waits": waits, "honest": honest, "late": late, "greedy, the last": last} {
@@ -514,18 +480,18 @@ func TestQueueMakesRoom(t *testing.T) {
 
 // A queue full of calls that wait takes no other.
 func TestQueueIsFull(t *testing.T) {
+	const most = 40
 	b := newBench(t, everywhere)
+	b.narrow(1, queue.Size{Questions: most})
 	waits := b.ask(openCall())
-	b.crowd("stdio-1", maxPending-1, heldByCall)
-	open := len(b.states.open)
+	for range most - 1 {
+		b.ask(openCall())
+	}
 	if got := b.outcome(openCall()); !strings.Contains(got, "too many calls wait for an answer") {
 		t.Errorf("one call more: %s, want a denial", got)
 	}
 	b.denied(&DeniedError{Reason: b.log.last().Reason}, "too many calls wait")
-	if n := len(b.states.open); n != open {
-		t.Errorf("a question that could not be asked leaves %d states open, want none", n-open)
-	}
-	b.page(waits.Code, Once) // which is still answered, when its call goes on
+	b.page(waits.Code, queue.Once) // which is still answered, when its call goes on
 	b.pass(11 * time.Minute)
 	if got := b.outcome(openCall()); got != asks {
 		t.Errorf("when all have expired: %s, want %s", got, asks)
@@ -535,26 +501,21 @@ func TestQueueIsFull(t *testing.T) {
 // The queue remembers as much as a person looks at, and no more.
 func TestQueueForgets(t *testing.T) {
 	b := newBench(t, everywhere)
+	const most = 200
 	first := b.ask(openCall())
 	if _, err := b.answer(openCall(), accept(first.State, "once")); err != nil {
 		t.Fatal(err)
 	}
-	for range maxPast {
+	for range most {
 		if _, err := b.answer(openCall(), accept(b.ask(openCall()).State, "deny")); err == nil {
 			t.Fatal("deny allows")
 		}
 	}
 	past := b.History()
-	if len(past) != maxPast || past[0].Decision != "deny" || past[maxPast-1].Decision != "deny" {
-		t.Errorf("%d decisions are remembered, want the newest %d", len(past), maxPast)
+	if len(past) != most || past[0].Decision != "deny" || past[most-1].Decision != "deny" {
+		t.Errorf("%d decisions are remembered, want the newest %d", len(past), most)
 	}
-	b.refused(first.Code, says(Once), CodeUnknown, "no call waits")
-	if n := len(b.queue.ended); n != maxPast {
-		t.Errorf("%d codes that ended are remembered, want %d", n, maxPast)
-	}
-	if n := len(b.queue.entries) + len(b.states.open); n != 0 {
-		t.Errorf("%d questions and states are left, want none", n)
-	}
+	b.refused(first.Code, says(queue.Once), queue.CodeUnknown, "no call waits")
 }
 
 func cancelled(t *testing.T) (context.Context, context.CancelFunc) {

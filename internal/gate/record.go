@@ -1,12 +1,14 @@
 package gate
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -17,8 +19,8 @@ import (
 // syncing it syncs what came before.
 // Denials that a client can have as often as it likes are counted beyond the bound
 // of refusals.
-func (c *check) record(d Decision, channel, reason, run string) error {
-	lazy := d != Deny && c.answer == nil && !c.call.Caller.Act
+func (c *check) record(d queue.Decision, channel, reason, run string) error {
+	lazy := d != queue.Deny && c.answer == nil && !c.call.Caller.Act
 	return c.write(d.String(), channel, reason, run, lazy)
 }
 
@@ -39,7 +41,7 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 		write = c.log.AppendLazy
 	}
 	folded := false
-	if decision == Deny.String() && c.repeatable {
+	if decision == queue.Deny.String() && c.repeatable {
 		folded = c.refusals.fold(&e, codeOfDenials, c.now(), c.countRefusals)
 	}
 	if !folded {
@@ -47,8 +49,8 @@ func (c *check) write(decision, channel, reason, run string, lazy bool) error {
 			return err
 		}
 	}
-	if c.call.Kind != KindList {
-		c.queue.remember(Past{
+	if c.call.Kind != call.KindList {
+		c.queue.Remember(queue.Past{
 			Time: c.now(), Chat: c.call.Caller.Chat, Call: c.call.Caller.Call, Kind: c.call.Kind, Pack: prompt.Name(c.call.Pack.ID),
 			Title: prompt.Title(&c.call.Request), Decision: decision, Channel: channel, Reason: safetext.Line(reason), Run: run,
 		})
@@ -101,12 +103,16 @@ func spare(e audit.Entry) audit.Entry {
 	return e
 }
 
-// shorter writes an entry without long arguments, and one that is still too long
-// without any, and without other lists: no length of a call keeps it out of the
-// log.
+// shorter writes an entry without long arguments, without those that are not JSON,
+// and one that is still too long without any, and without other lists: no call's
+// arguments keep it out of the log.
 func shorter(e audit.Entry, write func(audit.Entry) error) error {
 	e = spare(e)
 	err := write(e)
+	if _, ok := errors.AsType[*json.MarshalerError](err); ok {
+		e.Args = nil // the digest still tells
+		err = write(e)
+	}
 	if errors.Is(err, audit.ErrTooLong) {
 		e.Args, e.Argv, e.Artifacts, e.Changed = nil, nil, nil, nil
 		e.Applied, e.Held, e.Refused = nil, nil, nil

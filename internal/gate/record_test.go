@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
@@ -40,14 +42,14 @@ func TestEveryDenialIsRecorded(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		ctx    context.Context
-		req    Request
+		req    call.Request
 		answer func() *Answer
 	}{
 		{"cancelled", cancelled, req, nil},
-		{"incomplete", t.Context(), Request{}, nil},
-		{"bad arguments", t.Context(), with(req, func(r *Request) { r.Arguments, r.Logged = ParseArguments([]byte("{")), []byte("{") }), nil},
-		{"cannot ask", t.Context(), with(req, func(r *Request) { r.Caller.CanAsk = false }), nil},
-		{"too long", t.Context(), with(req, func(r *Request) { r.Run.Command.Args[0] = strings.Repeat("x", 50_000) }), nil},
+		{"incomplete", t.Context(), call.Request{}, nil},
+		{"bad arguments", t.Context(), with(req, func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments([]byte("{")), []byte("{") }), nil},
+		{"cannot ask", t.Context(), with(req, func(r *call.Request) { r.Caller.CanAsk = false }), nil},
+		{"too long", t.Context(), with(req, func(r *call.Request) { r.Run.Command.Args[0] = strings.Repeat("x", 50_000) }), nil},
 		{"unsolicited", t.Context(), req, func() *Answer { return accept("", "once") }},
 		{"forged", t.Context(), req, func() *Answer { return accept("x.y", "once") }},
 		{"spent", t.Context(), req, func() *Answer { return accept(spent, "once") }},
@@ -121,7 +123,7 @@ func TestWeakSandbox(t *testing.T) {
 		}
 	}
 	t.Run("a network of its own", func(t *testing.T) {
-		req := with(toolRun(), func(r *Request) { r.Run.Policy.Network = sandbox.NetworkLoopback })
+		req := with(toolRun(), func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkLoopback })
 		for level, want := range map[sandbox.Level]string{
 			sandbox.LevelNone: asks, sandbox.LevelFull: asks,
 			sandbox.LevelPartial: `it needs the network "loopback", which the sandbox here, of level "partial", cannot give it`,
@@ -135,7 +137,7 @@ func TestWeakSandbox(t *testing.T) {
 	})
 	t.Run("what starts nothing does not wait for the probe", func(t *testing.T) {
 		b := newBench(t)
-		for _, req := range []Request{listCall(), openCall(), readCall(), enableCall()} {
+		for _, req := range []call.Request{listCall(), openCall(), readCall(), enableCall()} {
 			b.outcome(req)
 		}
 		if err := b.Refuse(openCall(), accept("x.y", "once"), "why not"); err == nil {
@@ -180,7 +182,7 @@ func TestLogThatFails(t *testing.T) {
 		}
 	}
 	t.Run("at a decision", func(t *testing.T) {
-		for _, first := range []func() Request{toolRun, openCall} {
+		for _, first := range []func() call.Request{toolRun, openCall} {
 			b := newBench(t)
 			q := b.ask(first())
 			b.log.fail = failing(audit.EventDecision)
@@ -196,9 +198,9 @@ func TestLogThatFails(t *testing.T) {
 		}
 	})
 	t.Run("under a grant", func(t *testing.T) {
-		for _, first := range []func() Request{toolRun, openCall} {
+		for _, first := range []func() call.Request{toolRun, openCall} {
 			b := newBench(t)
-			b.approve(first(), Chat)
+			b.approve(first(), queue.Chat)
 			b.log.fail = failing(audit.EventDecision)
 			permit, _, err := b.Check(t.Context(), first(), nil)
 			if permit != nil {
@@ -223,7 +225,7 @@ func TestLogThatFails(t *testing.T) {
 	})
 	t.Run("before the run", func(t *testing.T) {
 		b := newBench(t)
-		permit := b.approve(toolRun(), Once)
+		permit := b.approve(toolRun(), queue.Once)
 		b.log.fail = failing(audit.EventRunStart)
 		_, err := permit.Run(t.Context())
 		check(b, err)
@@ -238,7 +240,7 @@ func TestLogThatFails(t *testing.T) {
 	t.Run("after the run", func(t *testing.T) {
 		b := newBench(t)
 		b.runner.result = &sandbox.Result{Stdout: sandbox.Capture{Head: []byte("secret"), Total: 6}}
-		permit := b.approve(toolRun(), Once)
+		permit := b.approve(toolRun(), queue.Once)
 		b.log.fail = failing(audit.EventRunEnd)
 		result, err := permit.Run(t.Context())
 		if result != nil {
@@ -255,7 +257,7 @@ func TestRunLines(t *testing.T) {
 	b := newBench(t)
 	req := toolRun()
 	req.Caller.Person = "ada"
-	permit := b.approve(req, Once)
+	permit := b.approve(req, queue.Once)
 	b.runner.before = func() {
 		if e := b.log.last(); e.Event != audit.EventRunStart || e.Run != permit.RunID() {
 			t.Errorf("last line when the program starts = %s of %q, want %s of %q", e.Event, e.Run, audit.EventRunStart, permit.RunID())
@@ -314,7 +316,7 @@ func TestRunLines(t *testing.T) {
 func TestRunThatFails(t *testing.T) {
 	b := newBench(t)
 	b.runner.err = errors.New("no such interpreter")
-	permit := b.approve(toolRun(), Once)
+	permit := b.approve(toolRun(), queue.Once)
 	if _, err := permit.Run(t.Context()); !errors.Is(err, b.runner.err) {
 		t.Errorf("Run() = %v, want %v", err, b.runner.err)
 	}
@@ -324,7 +326,7 @@ func TestRunThatFails(t *testing.T) {
 
 	b = newBench(t)
 	b.runner.before = func() { panic("the secret cause") }
-	permit = b.approve(toolRun(), Once)
+	permit = b.approve(toolRun(), queue.Once)
 	_, err := permit.Run(t.Context())
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("Run() = %v, want an error without the text of the panic", err)
@@ -338,7 +340,7 @@ func TestRunThatFails(t *testing.T) {
 
 	// A call that is cancelled before there is a process was cancelled all the same.
 	b = newBench(t)
-	permit = b.approve(toolRun(), Once)
+	permit = b.approve(toolRun(), queue.Once)
 	ctx, cancel := cancelled(t)
 	b.runner.before, b.runner.err = cancel, fmt.Errorf("starting program: %w", context.Canceled)
 	if _, err := permit.Run(ctx); !errors.Is(err, context.Canceled) {
@@ -354,7 +356,7 @@ func TestRunThatFails(t *testing.T) {
 // one gets there.
 func TestLostDecision(t *testing.T) {
 	b := newBench(t)
-	b.approve(toolRun(), Chat)
+	b.approve(toolRun(), queue.Chat)
 	permit, _, err := b.Check(t.Context(), toolRun(), nil)
 	if err != nil || permit == nil {
 		t.Fatalf("Check() = %v, %v", permit, err)
@@ -372,7 +374,7 @@ func TestLostDecision(t *testing.T) {
 // what a grant allows may take a second, but is on disk before a program starts.
 func TestSyncedLines(t *testing.T) {
 	for _, c := range []struct {
-		first  func() Request
+		first  func() call.Request
 		asked  bool
 		synced bool
 	}{
@@ -380,8 +382,8 @@ func TestSyncedLines(t *testing.T) {
 		{toolRun, true, true}, {toolRun, false, false}, {listCall, false, false},
 	} {
 		b := newBench(t)
-		if c.first().Kind != KindList {
-			b.approve(c.first(), Chat)
+		if c.first().Kind != call.KindList {
+			b.approve(c.first(), queue.Chat)
 		}
 		var permit *Permit
 		if !c.asked {
@@ -395,7 +397,7 @@ func TestSyncedLines(t *testing.T) {
 		}
 		e := b.log.last()
 		switch {
-		case c.first().Kind == KindList:
+		case c.first().Kind == call.KindList:
 		case c.asked && (e.Decision != "chat" || e.Channel == ""), !c.asked && (e.Decision != "chat" || e.Reason == "" || e.Channel != "grant"):
 			t.Errorf("%s, asked %v: line = %+v", c.first().Kind, c.asked, e)
 		}
@@ -416,18 +418,18 @@ func TestSyncedLines(t *testing.T) {
 
 func TestLoggedArguments(t *testing.T) {
 	req := toolRun()
-	req.Arguments, req.Logged = ParseArguments([]byte(`{"token":"hunter2"}`)), json.RawMessage(`{"token":"[redacted]"}`)
+	req.Arguments, req.Logged = call.ParseArguments([]byte(`{"token":"hunter2"}`)), json.RawMessage(`{"token":"[redacted]"}`)
 	for _, c := range []struct {
 		full bool
-		req  Request
+		req  call.Request
 		want string
 	}{
 		{false, req, `{"token":"[redacted]"}`},
 		{true, req, `{"token":"hunter2"}`},
-		{false, with(req, func(r *Request) { r.Logged = nil }), ""},
+		{false, with(req, func(r *call.Request) { r.Logged = nil }), ""},
 	} {
 		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
-		b.approve(c.req, Once)
+		b.approve(c.req, queue.Once)
 		if got := string(b.log.last().Args); got != c.want {
 			t.Errorf("full %v: args = %s, want %s", c.full, got, c.want)
 		}
@@ -444,7 +446,7 @@ func TestRefuse(t *testing.T) {
 	req := toolRun()
 	q := b.ask(req)
 	answer := accept(q.State, "once")
-	err := b.Refuse(Request{Caller: req.Caller, Method: req.Method}, answer, "the tool is gone")
+	err := b.Refuse(call.Request{Caller: req.Caller, Method: req.Method}, answer, "the tool is gone")
 	if !errors.Is(err, ErrDenied) {
 		t.Fatalf("Refuse = %v, want a denial", err)
 	}
@@ -465,7 +467,7 @@ func TestWithhold(t *testing.T) {
 	if !permit.Covers(req) {
 		t.Error("Covers of the same request = false, want true")
 	}
-	if other := with(toolRun(), func(r *Request) { r.Run.Command.Dir = "/elsewhere" }); permit.Covers(other) {
+	if other := with(toolRun(), func(r *call.Request) { r.Run.Command.Dir = "/elsewhere" }); permit.Covers(other) {
 		t.Error("Covers of another folder = true, want false")
 	}
 	if err := permit.Withhold("the pack changed", ""); !errors.Is(err, ErrDenied) {
@@ -486,7 +488,7 @@ func TestTooLongForTheLog(t *testing.T) {
 		return nil
 	}
 	req := toolRun()
-	req.Arguments, req.Logged = ParseArguments([]byte(`{"who":"Ada"}`)), []byte(`{"who":"Ada"}`)
+	req.Arguments, req.Logged = call.ParseArguments([]byte(`{"who":"Ada"}`)), []byte(`{"who":"Ada"}`)
 	err := b.Refuse(req, &Answer{State: "forged"}, "unsolicited")
 	if e, ok := errors.AsType[*DeniedError](err); !ok || !strings.HasPrefix(e.Reason, "unsolicited") {
 		t.Errorf("Refuse = %v, want the denial itself", err)
@@ -500,7 +502,7 @@ func TestTooLongForTheLog(t *testing.T) {
 // length, whatever its arguments are; what was started is in the log whole, once.
 func TestLongArguments(t *testing.T) {
 	long := []byte(`{"who":"` + strings.Repeat("A", maxLogged) + `"}`)
-	args := func(r *Request) { r.Arguments, r.Logged = ParseArguments(long), long }
+	args := func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments(long), long }
 	size := func(e audit.Entry) int {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -509,14 +511,14 @@ func TestLongArguments(t *testing.T) {
 		return len(data)
 	}
 	for name, c := range map[string]struct {
-		req  Request
+		req  call.Request
 		full bool
 	}{
 		"listed":            {with(listCall(), args), false},
 		"listed, in full":   {with(listCall(), args), true},
-		"nobody to ask":     {with(toolRun(), func(r *Request) { args(r); r.Caller.CanAsk = false }), false},
-		"a name twice":      {with(toolRun(), func(r *Request) { r.Arguments = ParseArguments(twice(maxLogged)) }), true},
-		"of the wrong kind": {with(toolRun(), func(r *Request) { args(r); r.Kind = "x" }), false},
+		"nobody to ask":     {with(toolRun(), func(r *call.Request) { args(r); r.Caller.CanAsk = false }), false},
+		"a name twice":      {with(toolRun(), func(r *call.Request) { r.Arguments = call.ParseArguments(twice(maxLogged)) }), true},
+		"of the wrong kind": {with(toolRun(), func(r *call.Request) { args(r); r.Kind = "x" }), false},
 	} {
 		b := newBench(t, func(o *Options) { o.FullArguments = c.full })
 		b.outcome(c.req)
@@ -534,7 +536,7 @@ func TestLongArguments(t *testing.T) {
 
 	b := newBench(t, ruled(rules.Rule{Effect: rules.Allow, Tool: "triage/greet", Where: "c:1"}))
 	argv := []string{strings.Repeat("A", maxLogged)}
-	permit, _, err := b.Check(t.Context(), with(toolRun(), func(r *Request) { args(r); r.Run.Logged = argv }), nil)
+	permit, _, err := b.Check(t.Context(), with(toolRun(), func(r *call.Request) { args(r); r.Run.Logged = argv }), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -559,8 +561,8 @@ func TestLongArguments(t *testing.T) {
 
 	// What can be shown is logged.
 	b = newBench(t)
-	req := with(toolRun(), func(r *Request) { r.Logged = []byte(`"` + strings.Repeat("A", maxLogged-2) + `"`) })
-	b.approve(req, Once)
+	req := with(toolRun(), func(r *call.Request) { r.Logged = []byte(`"` + strings.Repeat("A", maxLogged-2) + `"`) })
+	b.approve(req, queue.Once)
 	if e := b.log.last(); len(e.Args) != maxLogged {
 		t.Errorf("the log has %d bytes of arguments, want %d", len(e.Args), maxLogged)
 	}
@@ -576,13 +578,13 @@ func twice(n int) json.RawMessage {
 // allowed by itself waits for its place, but not while an earlier answer is all
 // that allows it.
 func TestCoversWhatItReads(t *testing.T) {
-	reads := func(digest string) Request {
-		return with(execRun(), func(r *Request) { r.Run.Reads = []File{{Path: "/desk/chat", Digest: digest}} })
+	reads := func(digest string) call.Request {
+		return with(execRun(), func(r *call.Request) { r.Run.Reads = []call.File{{Path: "/desk/chat", Digest: digest}} })
 	}
-	for d, covers := range map[Decision]bool{Once: true, Chat: false} {
+	for d, covers := range map[queue.Decision]bool{queue.Once: true, queue.Chat: false} {
 		b := newBench(t)
 		permit := b.approve(reads("one"), d)
-		if d != Once {
+		if d != queue.Once {
 			var err error
 			if permit, _, err = b.Check(t.Context(), reads("one"), nil); err != nil || permit == nil {
 				t.Fatalf("Check after %q = %v, %v, want a permit", d, permit, err)
@@ -599,7 +601,7 @@ func TestCoversWhatItReads(t *testing.T) {
 	// An answer is bound to what was asked about, and not to what is there when it comes.
 	b := newBench(t)
 	q := b.ask(reads("one"))
-	if permit, _, err := b.Check(t.Context(), reads("two"), accept(q.State, string(Chat))); err != nil || permit == nil {
+	if permit, _, err := b.Check(t.Context(), reads("two"), accept(q.State, string(queue.Chat))); err != nil || permit == nil {
 		t.Fatalf("Check of the answer = %v, %v, want a permit", permit, err)
 	}
 	for _, digest := range []string{"one", "two"} {
@@ -614,7 +616,7 @@ func TestRuleAllowsOnceOnly(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"exec"}, Where: "config.yaml:1"}}
 	})
-	if got := b.outcome(with(execRun(), func(r *Request) { r.Run.OnceOnly = "it can read too much" })); got != allows {
+	if got := b.outcome(with(execRun(), func(r *call.Request) { r.Run.OnceOnly = "it can read too much" })); got != allows {
 		t.Errorf("with a rule that allows it, the call: %s, want %s", got, allows)
 	}
 }

@@ -30,12 +30,12 @@ const codeOfDenials = "denied"
 // A Refusal is a call that was refused before anybody was asked: it names what is
 // not there, say.
 type Refusal struct {
-	Caller    Caller
-	Method    string     // the base tool that was called, or the method
-	Pack      string     // as the caller named it; may be empty
-	Arguments *Arguments // of which the digest is recorded
-	Code      string     // the error that the caller got, one of few
-	Reason    string     // in words
+	Caller    call.Caller
+	Method    string          // the base tool that was called, or the method
+	Pack      string          // as the caller named it; may be empty
+	Arguments *call.Arguments // of which the digest is recorded
+	Code      string          // the error that the caller got, one of few
+	Reason    string          // in words
 }
 
 // refusals bound the lines about refused calls.

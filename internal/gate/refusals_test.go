@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -20,7 +22,7 @@ func TestRefusalsAreBoundedByChatAndPerson(t *testing.T) {
 	b.refusals.every = time.Hour // what counts is written by Close
 	refuse := func(person, chat, code string, times int) {
 		for range times {
-			b.Refused(Refusal{Caller: Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
+			b.Refused(Refusal{Caller: call.Caller{Person: person, Chat: chat, Call: "call-1"}, Method: "m", Arguments: call.ParseArguments([]byte(`{"a":1}`)), Code: code, Reason: "why\x1b[2J"})
 		}
 	}
 	lines := func() (lines, counted map[string]int) {
@@ -80,7 +82,7 @@ func TestRefusalsAreCountedInTime(t *testing.T) {
 	b := newBench(t)
 	b.refusals.every = time.Millisecond
 	for range refusalsOfChat + 1 {
-		b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
+		b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	}
 	for begin := time.Now(); b.log.last().Count == 0; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
@@ -93,7 +95,7 @@ func TestRefusalsAreCountedInTime(t *testing.T) {
 func TestRefusalsWithoutALog(t *testing.T) {
 	b := newBench(t)
 	b.log.fail = func(audit.Entry) error { return errors.New("the disk is full") }
-	b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
+	b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Code: "not_found", Reason: "why"})
 	if !strings.Contains(b.logged.String(), "could not be recorded") {
 		t.Errorf("the server's log has %q", b.logged)
 	}
@@ -111,8 +113,8 @@ func TestCutTextsHaveNoTokens(t *testing.T) {
 	token := "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
 	across := func(most int) string { return strings.Repeat("/", most-20) + token }
 	b.runner.result = &sandbox.Result{Stderr: sandbox.Capture{Head: []byte("cat: '" + across(maxRefusal-len("EACCES use ")) + "': Permission denied\n")}}
-	b.Refused(Refusal{Caller: Caller{Chat: "chat-1"}, Method: "m", Pack: across(100), Code: "not_found", Reason: across(maxRefusal)})
-	if _, err := b.approve(toolRun(), Once).Run(t.Context()); err != nil {
+	b.Refused(Refusal{Caller: call.Caller{Chat: "chat-1"}, Method: "m", Pack: across(100), Code: "not_found", Reason: across(maxRefusal)})
+	if _, err := b.approve(toolRun(), queue.Once).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -131,13 +133,13 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		option func(*Options)
 		answer *Answer
-		change func(*Request)
+		change func(*call.Request)
 	}{
 		"rule":          {option: denies},
 		"forged state":  {answer: accept("x.y", "once")},
-		"cannot ask":    {change: func(r *Request) { r.Caller.CanAsk = false }},
+		"cannot ask":    {change: func(r *call.Request) { r.Caller.CanAsk = false }},
 		"weak sandbox":  {option: func(o *Options) { o.Require = sandbox.LevelFull + 1 }},
-		"bad arguments": {change: func(r *Request) { r.Kind = "other" }},
+		"bad arguments": {change: func(r *call.Request) { r.Kind = "other" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			option := c.option
@@ -147,7 +149,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 			b := newBench(t, option)
 			b.refusals.every = time.Hour
 			req := toolRun()
-			req.Arguments = ParseArguments(json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`))
+			req.Arguments = call.ParseArguments(json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`))
 			req.Logged = req.Arguments.Raw()
 			if c.change != nil {
 				c.change(&req)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -21,12 +23,12 @@ func TestReviewRule(t *testing.T) {
 	}
 	plain := rules.Rule{Effect: rules.Allow, Kinds: []string{"run"}, Where: "c:2"}
 	ask := rules.Rule{Effect: rules.Ask, Tool: "triage/greet", Where: "c:3"}
-	untrusted := with(toolRun(), func(r *Request) { r.Pack.Trust = TrustUntrusted })
-	declared := with(toolRun(), func(r *Request) { r.Run.Policy.Review = true })
+	untrusted := with(toolRun(), func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted })
+	declared := with(toolRun(), func(r *call.Request) { r.Run.Policy.Review = true })
 	for _, c := range []struct {
 		says  string
 		rules []rules.Rule
-		req   Request
+		req   call.Request
 		by    string // the log's word at the start of the run; empty: nothing is held
 	}{
 		{"it allows", []rules.Rule{review()}, toolRun(), "c:1"},
@@ -77,12 +79,12 @@ func TestReviewRule(t *testing.T) {
 // The question says that every change waits, and an earlier answer without that
 // does not count any more.
 func TestReviewRuleIsAsked(t *testing.T) {
-	layered := with(toolRun(), func(r *Request) {
+	layered := with(toolRun(), func(r *call.Request) {
 		r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/home/ada/src", Kind: sandbox.LayerOverlay}}
 	})
 	store := new(memory)
 	b := newBench(t, storedIn(store), everywhere)
-	b.approve(layered, Always)
+	b.approve(layered, queue.Always)
 	b.rules = []rules.Rule{
 		{Effect: rules.Allow, Tool: "triage/greet", Cwd: "pack_root", Review: true, Where: "c:1"},
 	}

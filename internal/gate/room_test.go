@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,17 +11,34 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// narrow gives a gate little room: so many questions, and so many bytes.
-func (b *bench) narrow(people int, most amount) {
-	b.queue.most = most
-	b.queue.share = most.part(people)
+// narrow gives a gate that was asked nothing yet little room: so many questions, and
+// so many bytes.
+func (b *bench) narrow(people int, most queue.Size) {
+	b.t.Helper()
+	q, err := queue.New(queue.Options{Now: b.now, People: people, Most: most})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.queue = q
+}
+
+// asked is how many questions of a person are shown, and how long their texts are.
+func (b *bench) asked(person string) (n, text int) {
+	for _, p := range b.Pending() {
+		if p.Person == person {
+			n++
+			text += len(p.Text)
+		}
+	}
+	return n, text
 }
 
 // of is a call of a person's chat.
-func of(person, chat string, n int) Request {
-	return with(toolRun(), func(r *Request) {
+func of(person, chat string, n int) call.Request {
+	return with(toolRun(), func(r *call.Request) {
 		r.Caller.Person, r.Caller.Chat = person, person+"-"+chat
 		r.Run.Command.Args = []string{fmt.Sprint(n)}
 	})
@@ -34,25 +52,25 @@ func TestFloodOfOnePerson(t *testing.T) {
 		"calls that wait":  func(b *bench, n int) { b.outcome(of("greedy", fmt.Sprint(n%50), n)) },
 		"carried":          func(b *bench, n int) { b.outcome(carrying(of("greedy", fmt.Sprint(n), n))) },
 		"left behind":      func(b *bench, n int) { b.leaves(of("greedy", "1", n)) },
-		"denied":           func(b *bench, n int) { b.leavesAnswered(of("greedy", fmt.Sprint(n), n), Deny) },
-		"allowed":          func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), Once) },
-		"allowed for more": func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), Chat) },
+		"denied":           func(b *bench, n int) { b.leavesAnswered(of("greedy", fmt.Sprint(n), n), queue.Deny) },
+		"allowed":          func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), queue.Once) },
+		"allowed for more": func(b *bench, n int) { b.leavesAnswered(of("greedy", "1", n), queue.Chat) },
 		"of much text": func(b *bench, n int) {
-			b.outcome(carrying(with(of("greedy", "1", n), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000+n)} })))
+			b.outcome(carrying(with(of("greedy", "1", n), func(r *call.Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000+n)} })))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere, remembers)
-			b.narrow(2, amount{60, 120_000, maxKept})
+			b.narrow(2, queue.Size{Questions: 60, Text: 120_000})
 			waits, carried := b.ask(of("honest", "1", 1)), b.ask(carrying(of("honest", "1", 2)))
 			left, allowed, denied := b.left(of("honest", "1", 3)), b.left(of("honest", "1", 4)), b.left(of("honest", "1", 5))
-			b.page(allowed, Once)
-			b.page(denied, Deny)
+			b.page(allowed, queue.Once)
+			b.page(denied, queue.Deny)
 			for n := range 200 {
 				b.pass(time.Millisecond)
 				flood(b, n)
-				if used := b.queue.used("greedy"); used.entries > 30 || used.text > 60_000 {
-					t.Fatalf("after %d calls one person uses %+v, want half at most", n, used)
+				if asked, text := b.asked("greedy"); asked > 30 || text > 60_000 {
+					t.Fatalf("after %d calls one person has %d questions of %d bytes, want half of the room at most", n, asked, text)
 				}
 			}
 			for what, code := range map[string]string{"waits": waits.Code, "carried": carried.Code, "left": left, "allowed": allowed} {
@@ -60,7 +78,7 @@ func TestFloodOfOnePerson(t *testing.T) {
 					t.Errorf("%s: the question of the other person is gone", what)
 				}
 			}
-			b.page(waits.Code, Once)
+			b.page(waits.Code, queue.Once)
 			if got := b.goes(of("honest", "1", 1), b.Answered(waits)); got != allows {
 				t.Errorf("the call that waits: %s", got)
 			}
@@ -83,7 +101,7 @@ func TestFloodOfOnePerson(t *testing.T) {
 }
 
 // leaves makes a call that returns without an answer, if it is asked about.
-func (b *bench) leaves(req Request) string {
+func (b *bench) leaves(req call.Request) string {
 	b.t.Helper()
 	_, q, err := b.Check(b.t.Context(), req, nil)
 	if err != nil || q == nil {
@@ -92,7 +110,7 @@ func (b *bench) leaves(req Request) string {
 	return b.postpone(q).Code
 }
 
-func (b *bench) leavesAnswered(req Request, d Decision) {
+func (b *bench) leavesAnswered(req call.Request, d queue.Decision) {
 	b.t.Helper()
 	if code := b.leaves(req); code != "" {
 		b.page(code, d)
@@ -103,11 +121,11 @@ func (b *bench) leavesAnswered(req Request, d Decision) {
 // then what was allowed; a denial never does, and neither does a call that waits.
 func TestWhatGoesFirst(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{4, maxText, maxKept})
+	b.narrow(1, queue.Size{Questions: 4})
 	denied, allowed := b.left(of("ada", "1", 1)), b.left(of("ada", "1", 2))
 	b.pass(time.Second)
-	b.page(denied, Deny)
-	b.page(allowed, Once)
+	b.page(denied, queue.Deny)
+	b.page(allowed, queue.Once)
 	waits := b.ask(of("ada", "1", 3))
 	open := b.left(of("ada", "1", 4))
 	for i, want := range []string{open, allowed} {
@@ -135,7 +153,7 @@ func TestWhatGoesFirst(t *testing.T) {
 // room, its oldest question first; the others lose nothing to it.
 func TestGreedyChatOfOnePerson(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{16, maxText, maxKept})
+	b.narrow(1, queue.Size{Questions: 16})
 	var quiet, greedy []string
 	for n := range 6 {
 		quiet = append(quiet, b.left(of("ada", fmt.Sprint("quiet", n), n)))
@@ -159,17 +177,14 @@ func TestGreedyChatOfOnePerson(t *testing.T) {
 // words that say so, and nothing makes room for it in vain.
 func TestLongQuestionOfMany(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(10, amount{100, 20_000, maxKept})
+	b.narrow(10, queue.Size{Questions: 100, Text: 20_000})
 	open := b.left(of("ada", "1", 1))
-	long := with(of("ada", "1", 2), func(r *Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000)} })
+	long := with(of("ada", "1", 2), func(r *call.Request) { r.Run.Command.Args = []string{strings.Repeat("x ", 2000)} })
 	if got := b.outcome(long); !strings.Contains(got, "longer than the room") {
 		t.Errorf("a long question: %s, want a denial that says why", got)
 	}
 	if !slices.Contains(b.codes(), open) {
 		t.Error("another question made room for one that cannot be asked")
-	}
-	if n := len(b.states.open); n != 1 {
-		t.Errorf("%d states are open, want 1", n)
 	}
 }
 
@@ -178,13 +193,13 @@ func TestLongQuestionOfMany(t *testing.T) {
 // theirs, and nobody else does.
 func TestHeavyQuestions(t *testing.T) {
 	pad := strings.Repeat(" ", 1<<16)
-	for name, heavy := range map[string]func(*Request){
-		"spaces in the arguments": func(r *Request) { r.Arguments = ParseArguments([]byte(`{"who":"Ada"` + pad + `}`)) },
-		"logged arguments":        func(r *Request) { r.Logged = []byte(`{"who":"Ada"` + pad + `}`) },
+	for name, heavy := range map[string]func(*call.Request){
+		"spaces in the arguments": func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"who":"Ada"` + pad + `}`)) },
+		"logged arguments":        func(r *call.Request) { r.Logged = []byte(`{"who":"Ada"` + pad + `}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere)
-			b.narrow(2, amount{maxPending, maxText, 4 << 20})
+			b.narrow(2, queue.Size{Kept: 4 << 20})
 			honest := b.left(of("honest", "1", 1))
 			const most = 2 << 20
 			for n := range 40 {
@@ -192,19 +207,14 @@ func TestHeavyQuestions(t *testing.T) {
 				if got := b.outcome(carrying(with(of("greedy", "1", n), heavy))); got != asks {
 					t.Fatalf("call %d: %s, want %s", n, got, asks)
 				}
-				kept := 0
-				for _, e := range b.queue.entries {
-					kept += len(e.call.Arguments.Raw()) + len(e.call.Logged)
-				}
-				if kept > most {
-					t.Fatalf("after %d calls %d bytes are kept of them, want %d at most", n+1, kept, most)
+				if asked, _ := b.asked("greedy"); asked*len(pad) > most {
+					t.Fatalf("after %d calls %d questions are kept of them, want %d bytes at most", n+1, asked, most)
 				}
 			}
-			b.bounded(t)
 			if !slices.Contains(b.codes(), honest) {
 				t.Error("the question of the other person is gone")
 			}
-			tooMuch := with(of("greedy", "1", 99), func(r *Request) { r.Logged = []byte(`"` + strings.Repeat(pad, 32) + `"`) })
+			tooMuch := with(of("greedy", "1", 99), func(r *call.Request) { r.Logged = []byte(`"` + strings.Repeat(pad, 32) + `"`) })
 			if got := b.outcome(tooMuch); !strings.Contains(got, "longer than the room") {
 				t.Errorf("a call that is larger than a person's room: %s, want a denial", got)
 			}
@@ -212,51 +222,11 @@ func TestHeavyQuestions(t *testing.T) {
 	}
 }
 
-// TestMeasure: whatever a request has more of, its question takes up more room.
-// The pack's files are shared, and take up none.
-func TestMeasure(t *testing.T) {
-	const more = 5000
-	long := strings.Repeat("x", more)
-	for name, c := range map[string]struct {
-		change func(*Request)
-		want   int // at least
-	}{
-		"client":          {func(r *Request) { r.Caller.Client += long }, more},
-		"path":            {func(r *Request) { r.Path += long }, more},
-		"tools":           {func(r *Request) { r.Tools = append(r.Tools, long) }, more},
-		"fields":          {func(r *Request) { r.Fields = append(r.Fields, Field{Title: long}) }, more},
-		"arguments":       {func(r *Request) { r.Arguments = ParseArguments([]byte(long)) }, more},
-		"logged":          {func(r *Request) { r.Logged = []byte(long) }, more},
-		"argv":            {func(r *Request) { r.Run.Command.Args = append(r.Run.Command.Args, long) }, more},
-		"empty arguments": {func(r *Request) { r.Run.Command.Args = make([]string, more) }, 8 * more},
-		"logged argv":     {func(r *Request) { r.Run.Logged = append(r.Run.Logged, long) }, more},
-		"input":           {func(r *Request) { r.Run.Command.Stdin = []byte(long) }, more},
-		"room for input":  {func(r *Request) { r.Run.Command.Stdin = make([]byte, 1, more) }, more},
-		"variables":       {func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, long) }, more},
-		"inputs":          {func(r *Request) { r.Run.Inputs = append(r.Run.Inputs, File{Path: long}) }, more},
-		"what is left out": {func(r *Request) {
-			r.Run.Granted.LeftOut = append(r.Run.Granted.LeftOut, Missing{What: long})
-		}, more},
-		"files of the pack": {func(r *Request) { r.Pack.Files = make([]File, more) }, 0},
-	} {
-		measure := func(r Request) int { return (&entry{call: &call.Call{Request: r}}).measure().kept }
-		before, after := copyOf(toolRun()), copyOf(toolRun()) // of the same capacities
-		c.change(&after)
-		if got := measure(after) - measure(before); got < c.want || c.want == 0 && got != 0 {
-			t.Errorf("%s: %d bytes more, want %d", name, got, c.want)
-		}
-	}
-	shown := &entry{call: call.Freeze(toolRun(), 0), shown: Pending{Text: long}}
-	if got := shown.measure(); got.text != more || got.kept < more || got.entries != 1 {
-		t.Errorf("a question of %d bytes takes up %+v", more, got)
-	}
-}
-
 // TestMorePeopleThanAnnounced: the bound of all holds whoever comes, and nobody
 // loses anything.
 func TestMorePeopleThanAnnounced(t *testing.T) {
 	b := newBench(t, everywhere)
-	b.narrow(1, amount{10, maxText, maxKept})
+	b.narrow(1, queue.Size{Questions: 10})
 	var codes []string
 	for i := range 10 {
 		codes = append(codes, b.left(of(fmt.Sprint("person ", i), "1", 1)))
@@ -270,48 +240,6 @@ func TestMorePeopleThanAnnounced(t *testing.T) {
 	}
 }
 
-// TestPartsOfTheWhole: the parts that people have make up no more than there is.
-func TestPartsOfTheWhole(t *testing.T) {
-	for _, people := range []int{0, 1, 2, 3, 50, 1000} {
-		b := newBench(t, func(o *Options) { o.People = people })
-		n := max(1, people)
-		if s := b.queue.share; s.entries*n > maxPending || s.text*n > maxText || s.kept*n > maxKept || b.states.share*n > maxOpen || s.entries < 1 || s.text < 1 {
-			t.Errorf("%d people have %+v and %d states each", n, s, b.states.share)
-		}
-	}
-}
-
-// TestStatesOfOnePerson: states that nobody redeems void no other person's.
-func TestStatesOfOnePerson(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	s, err := newStates(func() time.Time { return now }, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mint := func(person, chat string) string {
-		t.Helper()
-		now = now.Add(time.Millisecond)
-		state, _, err := s.mint(person, chat, "call", now.Add(time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return state
-	}
-	honest := []string{mint("honest", "1"), mint("honest", "1"), mint("honest", "1")}
-	for i := range maxOpen/2 + 100 {
-		mint("greedy", fmt.Sprint(i)) // one in each chat: fewer than the honest one has
-	}
-	for range maxOpen / 4 {
-		mint("greedy", "1") // as the honest one's is called
-	}
-	honest = append(honest, mint("honest", "1"))
-	for i, state := range honest {
-		if _, err := s.redeem(state, "honest", "1", "call"); err != nil {
-			t.Errorf("state %d of the other person: %v", i, err)
-		}
-	}
-}
-
 // TestRoomAtRandom: people do what they do, in any order. Nobody's question ends
 // but by its own person's doing or its time, no denial is asked about again, and
 // the bounds hold.
@@ -320,8 +248,13 @@ func TestRoomAtRandom(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		b := newBench(t, everywhere)
-		b.narrow(len(people), amount{24, 40_000, 60_000})
-		denied := make(map[string]time.Time) // :: exact call → when its denial ends
+		most := queue.Size{Questions: 24, Text: 40_000, Kept: 60_000}
+		b.narrow(len(people), most)
+		type denial struct {
+			chat string
+			end  time.Time
+		}
+		denied := make(map[string]denial) // :: exact call → until when it is denied
 		for step := range 600 {
 			who := people[r.IntN(len(people))]
 			if r.IntN(2) == 0 {
@@ -339,35 +272,28 @@ func TestRoomAtRandom(t *testing.T) {
 			switch what := r.IntN(10); {
 			case what < 8:
 				key := callDigest(&req, 0)
-				got := b.outcome(req)
-				if end, ok := denied[key]; ok {
+				_, q, err := b.Check(t.Context(), req, nil)
+				if until, ok := denied[key]; ok {
 					delete(denied, key) // told once
-					if !b.time.After(end) && !strings.Contains(got, "the person denied it") {
-						t.Fatalf("seed %d, step %d: a call that was denied: %s", seed, step, got)
+					if !b.time.After(until.end) && (err == nil || !strings.Contains(err.Error(), "the person denied it")) {
+						t.Fatalf("seed %d, step %d: a call that was denied: %v, %v", seed, step, q, err)
 					}
 				}
-				if got != asks || r.IntN(4) == 0 {
+				if q == nil || r.IntN(4) == 0 {
 					break
 				}
-				e := b.newest(who)
 				if !req.Caller.Carries {
-					b.postpone(&Question{Code: e.shown.Code, nonce: e.nonce})
+					b.postpone(q)
 				}
-				if d := []Decision{Once, Deny, "nobody", "nobody"}[r.IntN(4)]; d != "nobody" {
-					b.page(e.shown.Code, d)
-					if d == Deny {
-						denied[key] = b.time.Add(b.pending)
+				if d := []queue.Decision{queue.Once, queue.Deny, "nobody", "nobody"}[r.IntN(4)]; d != "nobody" {
+					b.page(q.Code, d)
+					if d == queue.Deny {
+						denied[key] = denial{req.Caller.Chat, b.time.Add(b.Gate.pending)}
 					}
 				}
 			case what == 8 && r.IntN(10) == 0:
 				chat := req.Caller.Chat
-				for key := range denied {
-					for _, e := range b.queue.entries {
-						if e.call.Caller.Chat == chat && e.call.Digest() == key {
-							delete(denied, key)
-						}
-					}
-				}
+				maps.DeleteFunc(denied, func(_ string, d denial) bool { return d.chat == chat })
 				b.EndChat(chat)
 			default:
 				b.pass(time.Duration(r.IntN(30)) * time.Second)
@@ -376,75 +302,47 @@ func TestRoomAtRandom(t *testing.T) {
 			if after := b.others(who); !slices.Equal(before, after) {
 				t.Fatalf("seed %d, step %d: what %q did changed the questions of others\nfrom %q\nto   %q", seed, step, who, before, after)
 			}
-			b.bounded(t)
+			asked, text := b.asked(who)
+			if asked > most.Questions/len(people) || text > most.Text/len(people) {
+				t.Fatalf("seed %d, step %d: %q has %d questions of %d bytes", seed, step, who, asked, text)
+			}
 		}
 	}
 }
 
-// newest is the last question of a person.
-func (b *bench) newest(person string) *entry {
-	defer b.queue.lock()()
-	nonces := make(map[string]bool)
-	for nonce := range b.states.open {
-		nonces[nonce] = true
-	}
-	var last *entry
-	for _, e := range b.queue.entries {
-		if e.person() == person && nonces[e.nonce] && e.ruling == nil && e.holder != heldByNobody && (last == nil || e.shown.Expires.After(last.shown.Expires)) {
-			last = e
-		}
-	}
-	return last
-}
-
-// others are the questions of everybody but one, with what was decided.
+// others are the questions of everybody but one that are shown, with what was decided.
 func (b *bench) others(person string) (all []string) {
-	defer b.queue.lock()()
-	for code, e := range b.queue.entries {
-		if e.person() != person {
-			all = append(all, fmt.Sprint(code, " ", e.ruling != nil, " ", e.shown.Answered))
+	for _, p := range b.Pending() {
+		if p.Person != person {
+			all = append(all, fmt.Sprint(p.Code, " ", p.Answered))
 		}
 	}
 	slices.Sort(all)
 	return all
 }
 
-// bounded fails unless the queue keeps its books and its bounds.
-func (b *bench) bounded(t *testing.T) {
-	t.Helper()
-	defer b.queue.lock()()
-	var all amount
-	for _, e := range b.queue.entries {
-		all = all.plus(e.size)
-		if used := b.queue.used(e.person()); !used.within(b.queue.share) {
-			t.Fatalf("%q uses %+v of %+v", e.person(), used, b.queue.share)
-		}
-	}
-	if all != b.queue.all || !all.within(b.queue.most) {
-		t.Fatalf("the questions take up %+v, written down as %+v, of %+v", all, b.queue.all, b.queue.most)
-	}
-}
-
 // TestUnnamedToken: "always" of the user at this machine is not that of whoever
 // has a token on the network, and the other way round. On this machine it is one
 // person, in every client.
 func TestUnnamedToken(t *testing.T) {
-	at := func(o Origin) Request { return with(openCall(), func(r *Request) { r.Caller.Origin = o }) }
+	at := func(o call.Origin) call.Request {
+		return with(openCall(), func(r *call.Request) { r.Caller.Origin = o })
+	}
 	for _, c := range []struct {
-		given, used Origin
+		given, used call.Origin
 		want        string
 	}{
-		{OriginClient, OriginNetwork, asks},
-		{OriginMachine, OriginNetwork, asks},
-		{OriginNetwork, OriginClient, asks},
-		{OriginNetwork, OriginMachine, asks},
-		{OriginNetwork, OriginNetwork, allows},
-		{OriginClient, OriginMachine, allows},
-		{OriginMachine, OriginClient, allows},
+		{call.OriginClient, call.OriginNetwork, asks},
+		{call.OriginMachine, call.OriginNetwork, asks},
+		{call.OriginNetwork, call.OriginClient, asks},
+		{call.OriginNetwork, call.OriginMachine, asks},
+		{call.OriginNetwork, call.OriginNetwork, allows},
+		{call.OriginClient, call.OriginMachine, allows},
+		{call.OriginMachine, call.OriginClient, allows},
 	} {
 		b := newBench(t, remembers)
-		b.approve(at(c.given), Always)
-		another := with(at(c.used), func(r *Request) { r.Caller.Chat = "http-2" })
+		b.approve(at(c.given), queue.Always)
+		another := with(at(c.used), func(r *call.Request) { r.Caller.Chat = "http-2" })
 		if got := b.outcome(another); got != c.want {
 			t.Errorf("given from %d, used from %d: %s, want %s", c.given, c.used, got, c.want)
 		}
@@ -461,9 +359,11 @@ func TestUnnamedToken(t *testing.T) {
 	}
 	// A name is one, wherever it is used.
 	b := newBench(t, remembers)
-	named := func(o Origin) Request { return with(at(o), func(r *Request) { r.Caller.Person = "ada" }) }
-	b.approve(named(OriginNetwork), Always)
-	if got := b.outcome(named(OriginMachine)); got != allows {
+	named := func(o call.Origin) call.Request {
+		return with(at(o), func(r *call.Request) { r.Caller.Person = "ada" })
+	}
+	b.approve(named(call.OriginNetwork), queue.Always)
+	if got := b.outcome(named(call.OriginMachine)); got != allows {
 		t.Errorf("a named person, elsewhere: %s, want %s", got, allows)
 	}
 }
@@ -472,20 +372,20 @@ func TestUnnamedToken(t *testing.T) {
 // before the call came again allows that call neither.
 func TestRevokedBeforeTheCall(t *testing.T) {
 	for name, c := range map[string]struct {
-		decision Decision
+		decision queue.Decision
 		option   func(*Options)
-		req      Request
+		req      call.Request
 		end      func(*testing.T, *bench, *memory)
 		want     string
 	}{
-		"always, revoked":     {Always, nil, toolRun(), revoke, asks},
-		"first run, revoked":  {Once, func(o *Options) { o.Policy = PolicyFirstRun }, with(toolRun(), func(r *Request) { r.Run.ReadOnly = true }), revoke, asks},
-		"always, void":        {Always, nil, toolRun(), voidAll, asks},
-		"always, refused":     {Always, nil, toolRun(), func(_ *testing.T, _ *bench, m *memory) { m.err = errDisk }, "cannot be trusted"},
-		"always, still there": {Always, nil, toolRun(), nil, allows},
-		"for the chat":        {Chat, nil, toolRun(), revoke, allows},
-		"once":                {Once, nil, toolRun(), revoke, allows},
-		"for the chat, taken back": {Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
+		"always, revoked":     {queue.Always, nil, toolRun(), revoke, asks},
+		"first run, revoked":  {queue.Once, func(o *Options) { o.Policy = PolicyFirstRun }, with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true }), revoke, asks},
+		"always, void":        {queue.Always, nil, toolRun(), voidAll, asks},
+		"always, refused":     {queue.Always, nil, toolRun(), func(_ *testing.T, _ *bench, m *memory) { m.err = errDisk }, "cannot be trusted"},
+		"always, still there": {queue.Always, nil, toolRun(), nil, allows},
+		"for the chat":        {queue.Chat, nil, toolRun(), revoke, allows},
+		"once":                {queue.Once, nil, toolRun(), revoke, allows},
+		"for the chat, taken back": {queue.Chat, nil, toolRun(), func(t *testing.T, b *bench, _ *memory) {
 			if err := b.ungrant(b.inChat("stdio-1")[0].Digest, "stdio-1"); err != nil {
 				t.Fatal(err)
 			}
@@ -517,7 +417,7 @@ func revoke(t *testing.T, _ *bench, m *memory) {
 
 func voidAll(t *testing.T, b *bench, m *memory) {
 	// Another call finds the pack changed, and then it is as it was.
-	b.outcome(with(toolRun(), func(r *Request) { r.Pack.Digest = "sha256:ff" }))
+	b.outcome(with(toolRun(), func(r *call.Request) { r.Pack.Digest = "sha256:ff" }))
 	if m.grants[0].Void == nil {
 		t.Fatal("the grant is not void")
 	}
@@ -527,7 +427,7 @@ func voidAll(t *testing.T, b *bench, m *memory) {
 // is the client's fault, and told apart from what changed meanwhile.
 func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		req     func(Request) Request
+		req     func(call.Request) call.Request
 		answer  func(*bench, *Question) *Answer
 		invalid bool
 	}{
@@ -537,17 +437,17 @@ func TestInvalidAnswers(t *testing.T) {
 		"expired":           {nil, func(b *bench, q *Question) *Answer { b.pass(time.Hour); return accept(q.State, "once") }, true},
 		"of an ended chat":  {nil, func(b *bench, q *Question) *Answer { b.EndChat("stdio-1"); return accept(q.State, "once") }, true},
 		"of another server": {nil, func(b *bench, _ *Question) *Answer { return accept(newBench(b.t).ask(openCall()).State, "once") }, true},
-		"another chat":      {func(r Request) Request { r.Caller.Chat = "2"; return r }, nil, true},
-		"another person":    {func(r Request) Request { r.Caller.Person = "grace"; return r }, nil, true},
-		"another method":    {func(r Request) Request { r.Method = "resources/read"; return r }, nil, true},
-		"other arguments": {func(r Request) Request {
-			r.Arguments = ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
+		"another chat":      {func(r call.Request) call.Request { r.Caller.Chat = "2"; return r }, nil, true},
+		"another person":    {func(r call.Request) call.Request { r.Caller.Person = "grace"; return r }, nil, true},
+		"another method":    {func(r call.Request) call.Request { r.Method = "resources/read"; return r }, nil, true},
+		"other arguments": {func(r call.Request) call.Request {
+			r.Arguments = call.ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
 			return r
 		}, nil, true},
-		"another kind":       {func(Request) Request { return readCall() }, nil, true},
-		"a prompt":           {func(r Request) Request { r.Caller.Act = true; return r }, nil, true},
-		"the pack changed":   {func(r Request) Request { r.Pack.Digest = "sha256:ff"; return r }, nil, false},
-		"it is less trusted": {func(r Request) Request { r.Pack.Trust = TrustUntrusted; return r }, nil, false},
+		"another kind":       {func(call.Request) call.Request { return readCall() }, nil, true},
+		"a prompt":           {func(r call.Request) call.Request { r.Caller.Act = true; return r }, nil, true},
+		"the pack changed":   {func(r call.Request) call.Request { r.Pack.Digest = "sha256:ff"; return r }, nil, false},
+		"it is less trusted": {func(r call.Request) call.Request { r.Pack.Trust = call.TrustUntrusted; return r }, nil, false},
 		"a no":               {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "deny") }, false},
 		"nonsense":           {nil, func(_ *bench, q *Question) *Answer { return accept(q.State, "perhaps") }, false},
 	} {
@@ -571,7 +471,7 @@ func TestInvalidAnswers(t *testing.T) {
 	}
 	b := newBench(t)
 	for state, invalid := range map[string]bool{"": false, "x.y": true, b.ask(openCall()).State: false} {
-		e, ok := errors.AsType[*DeniedError](b.Refuse(Request{Caller: openCall().Caller, Method: "m"}, accept(state, "once"), "it is gone"))
+		e, ok := errors.AsType[*DeniedError](b.Refuse(call.Request{Caller: openCall().Caller, Method: "m"}, accept(state, "once"), "it is gone"))
 		if !ok || e.Invalid != invalid {
 			t.Errorf("Refuse(%.5q) = %+v, want one that is invalid: %v", state, e, invalid)
 		}

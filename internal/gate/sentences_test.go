@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
@@ -14,12 +16,12 @@ import (
 // A sentence says what became of one call after another was approved.
 type sentence struct {
 	says   string
-	change func(*Request)
+	change func(*call.Request)
 	want   string
 }
 
 // tell approves first and then reads the sentences, each to a gate of its own.
-func tell(t *testing.T, first func() Request, d Decision, sentences []sentence) {
+func tell(t *testing.T, first func() call.Request, d queue.Decision, sentences []sentence) {
 	t.Helper()
 	for _, s := range sentences {
 		t.Run(s.says, func(t *testing.T) {
@@ -37,11 +39,11 @@ func tell(t *testing.T, first func() Request, d Decision, sentences []sentence) 
 }
 
 func TestOnceIsOnce(t *testing.T) {
-	for name, first := range map[string]func() Request{
+	for name, first := range map[string]func() call.Request{
 		"tool": toolRun, "exec": execRun, "open": openCall, "read": readCall, "enable": enableCall, "workspace": workspaceRead,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tell(t, first, Once, []sentence{{"the same again", nil, asks}})
+			tell(t, first, queue.Once, []sentence{{"the same again", nil, asks}})
 		})
 	}
 }
@@ -49,55 +51,57 @@ func TestOnceIsOnce(t *testing.T) {
 // subject is what no grant of any kind survives.
 var subject = []sentence{
 	{"the same again", nil, allows},
-	{"another id of the call", func(r *Request) { r.Caller.Call = "call-2" }, allows},
-	{"another client name", func(r *Request) { r.Caller.Client = "other 2.0" }, allows},
-	{"a client that cannot ask", func(r *Request) { r.Caller.CanAsk = false }, allows},
-	{"another chat (AP-07)", func(r *Request) { r.Caller.Chat = "stdio-2" }, asks},
-	{"another person", func(r *Request) { r.Caller.Person = "grace" }, asks},
-	{"another pack", func(r *Request) { r.Pack.ID = "other" }, asks},
-	{"a pack elsewhere", func(r *Request) { r.Pack.Dir = "/elsewhere/triage" }, asks},
-	{"a changed pack (RP-01, RP-05)", func(r *Request) { r.Pack.Digest = strings.Repeat("ac", 32) }, asks},
-	{"another trust", func(r *Request) { r.Pack.Trust = TrustBundled }, asks},
-	{"no trust any more", func(r *Request) { r.Pack.Trust = TrustUntrusted }, asks},
-	{"a tool that always asks", func(r *Request) { r.AlwaysAsk = true }, asks},
+	{"another id of the call", func(r *call.Request) { r.Caller.Call = "call-2" }, allows},
+	{"another client name", func(r *call.Request) { r.Caller.Client = "other 2.0" }, allows},
+	{"a client that cannot ask", func(r *call.Request) { r.Caller.CanAsk = false }, allows},
+	{"another chat (AP-07)", func(r *call.Request) { r.Caller.Chat = "stdio-2" }, asks},
+	{"another person", func(r *call.Request) { r.Caller.Person = "grace" }, asks},
+	{"another pack", func(r *call.Request) { r.Pack.ID = "other" }, asks},
+	{"a pack elsewhere", func(r *call.Request) { r.Pack.Dir = "/elsewhere/triage" }, asks},
+	{"a changed pack (RP-01, RP-05)", func(r *call.Request) { r.Pack.Digest = strings.Repeat("ac", 32) }, asks},
+	{"another trust", func(r *call.Request) { r.Pack.Trust = call.TrustBundled }, asks},
+	{"no trust any more", func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, asks},
+	{"a tool that always asks", func(r *call.Request) { r.AlwaysAsk = true }, asks},
 }
 
 // plan is what no grant for a run survives.
 var plan = []sentence{
-	{"another folder", func(r *Request) { r.Run.Command.Dir = "/desk/other" }, asks},
-	{"another workspace", func(r *Request) { r.Run.Command.Workspace, r.Workspace = "/desk/other", "/desk/other" }, asks},
-	{"more network (RP-03)", func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull }, asks},
-	{"more time", func(r *Request) { r.Run.Policy.Limits.Timeout *= 2 }, asks},
-	{"more memory", func(r *Request) { r.Run.Policy.Limits.Memory *= 2 }, asks},
-	{"more to read", func(r *Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home") }, asks},
-	{"more to write", func(r *Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, asks},
-	{"one more variable (RP-03)", func(r *Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=x") }, asks},
-	{"another layer", func(r *Request) { r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/site", Kind: sandbox.LayerCopy}} }, asks},
-	{"more of the home for the program", func(r *Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local/lib"} }, asks},
-	{"another shim", func(r *Request) { r.Run.Command.Program.Shim = "/home/ada/.asdf/shims/greet" }, asks},
-	{"a granted variable", func(r *Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, asks},
-	{"a granted folder", func(r *Request) { r.Run.Granted.Folders = []string{"/desk/chat"} }, asks},
-	{"a granted folder that is not there", func(r *Request) { r.Run.Granted.LeftOut = []Missing{{What: "/x", Why: "is not there"}} }, asks},
-	{"the user's own home", func(r *Request) { r.Run.Granted.Home = "/home/ada" }, asks},
-	{"another project", func(r *Request) { r.Run.Project = "/home/ada/site" }, asks},
-	{"another program of the same name (RP-06)", func(r *Request) { r.Run.Command.Program.Path = "/tmp/greet.sh" }, asks},
-	{"a link to another program", func(r *Request) { r.Run.Command.Program.Resolved = "/tmp/greet.sh" }, asks},
-	{"other bytes of the program (RP-06)", func(r *Request) { r.Run.Command.Program.Digest = "00" }, asks},
-	{"another interpreter", func(r *Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, asks},
-	{"other bytes of the interpreter", func(r *Request) { runBy(r, "/bin/sh", "00") }, asks},
-	{"another interpreter of the interpreter", func(r *Request) {
+	{"another folder", func(r *call.Request) { r.Run.Command.Dir = "/desk/other" }, asks},
+	{"another workspace", func(r *call.Request) { r.Run.Command.Workspace, r.Workspace = "/desk/other", "/desk/other" }, asks},
+	{"more network (RP-03)", func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull }, asks},
+	{"more time", func(r *call.Request) { r.Run.Policy.Limits.Timeout *= 2 }, asks},
+	{"more memory", func(r *call.Request) { r.Run.Policy.Limits.Memory *= 2 }, asks},
+	{"more to read", func(r *call.Request) { r.Run.Policy.ReadOnly = append(r.Run.Policy.ReadOnly, "/home") }, asks},
+	{"more to write", func(r *call.Request) { r.Run.Policy.Writable = append(r.Run.Policy.Writable, "/home") }, asks},
+	{"one more variable (RP-03)", func(r *call.Request) { r.Run.Command.Env = append(r.Run.Command.Env, "TOKEN=x") }, asks},
+	{"another layer", func(r *call.Request) {
+		r.Run.Policy.Layers = []sandbox.Layer{{Folder: "/site", Kind: sandbox.LayerCopy}}
+	}, asks},
+	{"more of the home for the program", func(r *call.Request) { r.Run.Command.Program.Needs = []string{"/home/ada/.local/lib"} }, asks},
+	{"another shim", func(r *call.Request) { r.Run.Command.Program.Shim = "/home/ada/.asdf/shims/greet" }, asks},
+	{"a granted variable", func(r *call.Request) { r.Run.Granted.Env = []string{"GITHUB_TOKEN"} }, asks},
+	{"a granted folder", func(r *call.Request) { r.Run.Granted.Folders = []string{"/desk/chat"} }, asks},
+	{"a granted folder that is not there", func(r *call.Request) { r.Run.Granted.LeftOut = []call.Missing{{What: "/x", Why: "is not there"}} }, asks},
+	{"the user's own home", func(r *call.Request) { r.Run.Granted.Home = "/home/ada" }, asks},
+	{"another project", func(r *call.Request) { r.Run.Project = "/home/ada/site" }, asks},
+	{"another program of the same name (RP-06)", func(r *call.Request) { r.Run.Command.Program.Path = "/tmp/greet.sh" }, asks},
+	{"a link to another program", func(r *call.Request) { r.Run.Command.Program.Resolved = "/tmp/greet.sh" }, asks},
+	{"other bytes of the program (RP-06)", func(r *call.Request) { r.Run.Command.Program.Digest = "00" }, asks},
+	{"another interpreter", func(r *call.Request) { runBy(r, "/bin/bash", strings.Repeat("02", 32)) }, asks},
+	{"other bytes of the interpreter", func(r *call.Request) { runBy(r, "/bin/sh", "00") }, asks},
+	{"another interpreter of the interpreter", func(r *call.Request) {
 		p := &r.Run.Command.Program
 		p.Interpreters = append(slices.Clone(p.Interpreters), program.Interpreter{Name: "/vm", Path: "/vm", Resolved: "/vm", Digest: "04"})
 	}, asks},
-	{"another argument of the interpreter", func(r *Request) {
+	{"another argument of the interpreter", func(r *call.Request) {
 		runBy(r, "/bin/sh", strings.Repeat("02", 32))
 		r.Run.Command.Program.Interpreters[0].Args = []string{"-e"}
 	}, asks},
-	{"a variable that env(1) sets", func(r *Request) {
+	{"a variable that env(1) sets", func(r *call.Request) {
 		runBy(r, "/bin/sh", strings.Repeat("02", 32))
 		r.Run.Command.Program.Interpreters[0].Env = []string{"LANG=C"}
 	}, asks},
-	{"a link of the interpreter that leads elsewhere", func(r *Request) {
+	{"a link of the interpreter that leads elsewhere", func(r *call.Request) {
 		runBy(r, "/bin/sh", strings.Repeat("02", 32))
 		r.Run.Command.Program.Interpreters[0].Resolved = "/tmp/sh"
 	}, asks},
@@ -105,65 +109,65 @@ var plan = []sentence{
 
 func TestForThisChat(t *testing.T) {
 	t.Run("tool", func(t *testing.T) {
-		tell(t, toolRun, Chat, slices.Concat(subject, plan, []sentence{
-			{"other arguments", func(r *Request) {
-				r.Arguments = ParseArguments(json.RawMessage(`{"who":"Bob"}`))
+		tell(t, toolRun, queue.Chat, slices.Concat(subject, plan, []sentence{
+			{"other arguments", func(r *call.Request) {
+				r.Arguments = call.ParseArguments(json.RawMessage(`{"who":"Bob"}`))
 				r.Run.Command.Args = []string{"Bob"}
 			}, allows},
-			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, allows},
-			{"another value of a variable", func(r *Request) { r.Run.Command.Env[1] = "MODE=rude" }, allows},
-			{"another tool", func(r *Request) { r.Run.Tool = "close" }, asks},
-			{"a changed definition (RP-02)", func(r *Request) { r.Run.Definition = "00" }, asks},
-			{"the same program without the tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindExec, "", "" }, asks},
+			{"other input", func(r *call.Request) { r.Run.Command.Stdin = []byte("x") }, allows},
+			{"another value of a variable", func(r *call.Request) { r.Run.Command.Env[1] = "MODE=rude" }, allows},
+			{"another tool", func(r *call.Request) { r.Run.Tool = "close" }, asks},
+			{"a changed definition (RP-02)", func(r *call.Request) { r.Run.Definition = "00" }, asks},
+			{"the same program without the tool", func(r *call.Request) { r.Kind, r.Run.Tool, r.Run.Definition = call.KindExec, "", "" }, asks},
 		}))
 	})
 	t.Run("exec", func(t *testing.T) {
-		tell(t, execRun, Chat, slices.Concat(subject, plan, []sentence{
-			{"argv changed", func(r *Request) { r.Run.Command.Args[1] = "--all" }, asks},
-			{"argv longer", func(r *Request) { r.Run.Command.Args = append(r.Run.Command.Args, "-p") }, asks},
-			{"argv shorter", func(r *Request) { r.Run.Command.Args = r.Run.Command.Args[:1] }, asks},
-			{"argv cut elsewhere", func(r *Request) { r.Run.Command.Args = []string{"log --oneline"} }, asks},
-			{"argv in another order", func(r *Request) { slices.Reverse(r.Run.Command.Args) }, asks},
-			{"other input", func(r *Request) { r.Run.Command.Stdin = []byte("x") }, asks},
-			{"another value of a variable", func(r *Request) { r.Run.Command.Env[0] = "HOME=/root" }, asks},
-			{"a tool", func(r *Request) { r.Kind, r.Run.Tool, r.Run.Definition = KindRun, "git", "00" }, asks},
-			{"another file that an argument names", func(r *Request) { r.Run.Inputs = []File{{Path: "/desk/chat/x", Digest: "sha256:00"}} }, asks},
-			{"another file in a folder that it can read", func(r *Request) { r.Run.Reads = []File{{Path: "/desk/chat", Digest: "sha256:00"}} }, asks},
-			{"more to read than can be bound", func(r *Request) { r.Run.OnceOnly = "it can read too much" }, asks},
+		tell(t, execRun, queue.Chat, slices.Concat(subject, plan, []sentence{
+			{"argv changed", func(r *call.Request) { r.Run.Command.Args[1] = "--all" }, asks},
+			{"argv longer", func(r *call.Request) { r.Run.Command.Args = append(r.Run.Command.Args, "-p") }, asks},
+			{"argv shorter", func(r *call.Request) { r.Run.Command.Args = r.Run.Command.Args[:1] }, asks},
+			{"argv cut elsewhere", func(r *call.Request) { r.Run.Command.Args = []string{"log --oneline"} }, asks},
+			{"argv in another order", func(r *call.Request) { slices.Reverse(r.Run.Command.Args) }, asks},
+			{"other input", func(r *call.Request) { r.Run.Command.Stdin = []byte("x") }, asks},
+			{"another value of a variable", func(r *call.Request) { r.Run.Command.Env[0] = "HOME=/root" }, asks},
+			{"a tool", func(r *call.Request) { r.Kind, r.Run.Tool, r.Run.Definition = call.KindRun, "git", "00" }, asks},
+			{"another file that an argument names", func(r *call.Request) { r.Run.Inputs = []call.File{{Path: "/desk/chat/x", Digest: "sha256:00"}} }, asks},
+			{"another file in a folder that it can read", func(r *call.Request) { r.Run.Reads = []call.File{{Path: "/desk/chat", Digest: "sha256:00"}} }, asks},
+			{"more to read than can be bound", func(r *call.Request) { r.Run.OnceOnly = "it can read too much" }, asks},
 		}))
 	})
 	t.Run("open", func(t *testing.T) {
-		tell(t, openCall, Chat, slices.Concat(subject, []sentence{
-			{"with other words", func(r *Request) {
-				r.Arguments = ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"x"}`))
+		tell(t, openCall, queue.Chat, slices.Concat(subject, []sentence{
+			{"with other words", func(r *call.Request) {
+				r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"x"}`))
 			}, allows},
-			{"a file", func(r *Request) { r.Kind, r.Path = KindRead, "x" }, asks},
-			{"its tools", func(r *Request) { r.Kind, r.Tools = KindEnable, []string{"greet"} }, asks},
+			{"a file", func(r *call.Request) { r.Kind, r.Path = call.KindRead, "x" }, asks},
+			{"its tools", func(r *call.Request) { r.Kind, r.Tools = call.KindEnable, []string{"greet"} }, asks},
 		}))
 	})
 	t.Run("read", func(t *testing.T) {
-		tell(t, readCall, Chat, slices.Concat(subject, []sentence{
-			{"another file of the pack", func(r *Request) { r.Path = "other.md" }, allows},
-			{"the workspace", func(r *Request) { r.Pack, r.Workspace = workspaceRead().Pack, "/desk/chat" }, asks},
-			{"the documents", func(r *Request) { r.Kind = KindOpen }, asks},
+		tell(t, readCall, queue.Chat, slices.Concat(subject, []sentence{
+			{"another file of the pack", func(r *call.Request) { r.Path = "other.md" }, allows},
+			{"the workspace", func(r *call.Request) { r.Pack, r.Workspace = workspaceRead().Pack, "/desk/chat" }, asks},
+			{"the documents", func(r *call.Request) { r.Kind = call.KindOpen }, asks},
 		}))
 	})
 	t.Run("workspace", func(t *testing.T) {
-		tell(t, workspaceRead, Chat, []sentence{
-			{"another file", func(r *Request) { r.Path = "other.md" }, allows},
-			{"another chat", func(r *Request) { r.Caller.Chat = "stdio-2" }, asks},
-			{"a pack", func(r *Request) { r.Pack = readCall().Pack }, asks},
+		tell(t, workspaceRead, queue.Chat, []sentence{
+			{"another file", func(r *call.Request) { r.Path = "other.md" }, allows},
+			{"another chat", func(r *call.Request) { r.Caller.Chat = "stdio-2" }, asks},
+			{"a pack", func(r *call.Request) { r.Pack = readCall().Pack }, asks},
 		})
 	})
 	t.Run("enable", func(t *testing.T) {
-		tell(t, enableCall, Chat, slices.Concat(subject, []sentence{
-			{"other tools of the pack", func(r *Request) { r.Tools = []string{"other"} }, allows},
-			{"a run of one", func(r *Request) { *r = toolRun() }, asks},
+		tell(t, enableCall, queue.Chat, slices.Concat(subject, []sentence{
+			{"other tools of the pack", func(r *call.Request) { r.Tools = []string{"other"} }, allows},
+			{"a run of one", func(r *call.Request) { *r = toolRun() }, asks},
 		}))
 	})
 	t.Run("another sandbox level", func(t *testing.T) {
 		b := newBench(t)
-		b.approve(toolRun(), Chat)
+		b.approve(toolRun(), queue.Chat)
 		b.runner.setLevel(sandbox.LevelFull)
 		if got := b.outcome(toolRun()); got != asks {
 			t.Errorf("at another level: %s, want %s", got, asks)
@@ -171,9 +175,9 @@ func TestForThisChat(t *testing.T) {
 	})
 	t.Run("after the chat ended", func(t *testing.T) {
 		b := newBench(t)
-		b.approve(toolRun(), Chat)
-		other := with(toolRun(), func(r *Request) { r.Caller.Chat = "stdio-2" })
-		b.approve(other, Chat)
+		b.approve(toolRun(), queue.Chat)
+		other := with(toolRun(), func(r *call.Request) { r.Caller.Chat = "stdio-2" })
+		b.approve(other, queue.Chat)
 		b.EndChat("stdio-1")
 		if got := b.outcome(toolRun()); got != asks {
 			t.Errorf("after EndChat: %s, want %s", got, asks)
@@ -184,7 +188,7 @@ func TestForThisChat(t *testing.T) {
 	})
 	t.Run("for as long as the chat", func(t *testing.T) {
 		b := newBench(t)
-		b.approve(toolRun(), Chat)
+		b.approve(toolRun(), queue.Chat)
 		b.pass(30 * 24 * time.Hour)
 		if got := b.outcome(toolRun()); got != allows {
 			t.Errorf("a month later: %s, want %s", got, allows)
@@ -194,13 +198,13 @@ func TestForThisChat(t *testing.T) {
 
 // TestOnceOnly: some questions offer no grant, and then none can be had.
 func TestOnceOnly(t *testing.T) {
-	for name, change := range map[string]func(*Request){
-		"always_ask":              func(r *Request) { r.AlwaysAsk = true },
-		"untrusted":               func(r *Request) { r.Pack.Trust = TrustUntrusted },
-		"no trust said":           func(r *Request) { r.Pack.Trust = "" },
-		"a trust nobody heard of": func(r *Request) { r.Pack.Trust = "admin" },
+	for name, change := range map[string]func(*call.Request){
+		"always_ask":              func(r *call.Request) { r.AlwaysAsk = true },
+		"untrusted":               func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted },
+		"no trust said":           func(r *call.Request) { r.Pack.Trust = "" },
+		"a trust nobody heard of": func(r *call.Request) { r.Pack.Trust = "admin" },
 	} {
-		for _, req := range []Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
+		for _, req := range []call.Request{toolRun(), execRun(), openCall(), readCall(), enableCall()} {
 			t.Run(name+"/"+req.Method, func(t *testing.T) {
 				b := newBench(t)
 				req := with(req, change)
@@ -217,7 +221,7 @@ func TestOnceOnly(t *testing.T) {
 				if got := b.outcome(req); got != asks {
 					t.Errorf("after a chat answer that was not offered: %s, want %s", got, asks)
 				}
-				b.approve(req, Once)
+				b.approve(req, queue.Once)
 			})
 		}
 	}
@@ -225,10 +229,10 @@ func TestOnceOnly(t *testing.T) {
 
 func TestListNeverAsks(t *testing.T) {
 	b := newBench(t)
-	for _, req := range []Request{
+	for _, req := range []call.Request{
 		listCall(),
-		with(listCall(), func(r *Request) { r.Caller.CanAsk = false }),
-		with(listCall(), func(r *Request) { r.Arguments, r.Logged = nil, nil }),
+		with(listCall(), func(r *call.Request) { r.Caller.CanAsk = false }),
+		with(listCall(), func(r *call.Request) { r.Arguments, r.Logged = nil, nil }),
 	} {
 		if got := b.outcome(req); got != allows {
 			t.Errorf("list: %s, want %s", got, allows)
@@ -246,31 +250,31 @@ func TestListNeverAsks(t *testing.T) {
 // TestIncomplete: what does not say everything is not worth a question.
 func TestIncomplete(t *testing.T) {
 	for name, c := range map[string]struct {
-		of     func() Request
-		change func(*Request)
+		of     func() call.Request
+		change func(*call.Request)
 		reason string
 	}{
-		"zero":                             {func() Request { return Request{} }, func(*Request) {}, "unknown"},
-		"no kind":                          {openCall, func(r *Request) { r.Kind = "" }, "unknown"},
-		"unknown kind":                     {openCall, func(r *Request) { r.Kind = "admin" }, "unknown"},
-		"no chat":                          {openCall, func(r *Request) { r.Caller.Chat = "" }, "no chat"},
-		"no chat for metadata":             {listCall, func(r *Request) { r.Caller.Chat = "" }, "no chat"},
-		"run without a run":                {toolRun, func(r *Request) { r.Run = nil }, "incomplete"},
-		"a run while reading":              {readCall, func(r *Request) { r.Run = toolRun().Run }, "incomplete"},
-		"a run while listing":              {listCall, func(r *Request) { r.Run = toolRun().Run }, "incomplete"},
-		"no pack":                          {openCall, func(r *Request) { r.Pack = Pack{Trust: TrustUser} }, "incomplete"},
-		"no pack folder":                   {toolRun, func(r *Request) { r.Pack.Dir = "" }, "incomplete"},
-		"no pack digest":                   {openCall, func(r *Request) { r.Pack.Digest = "" }, "incomplete"},
-		"no program":                       {toolRun, func(r *Request) { r.Run.Command.Program.Path = "" }, "incomplete"},
-		"no program digest":                {execRun, func(r *Request) { r.Run.Command.Program.Digest = "" }, "incomplete"},
-		"no folder":                        {execRun, func(r *Request) { r.Run.Command.Dir = "" }, "incomplete"},
-		"no tool definition":               {toolRun, func(r *Request) { r.Run.Definition = "" }, "incomplete"},
-		"arguments not JSON":               {openCall, func(r *Request) { r.Arguments, r.Logged = ParseArguments([]byte(`{"a":`)), []byte(`{"a":`) }, "not JSON"},
-		"two values":                       {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{} {}`)) }, "not JSON"},
-		"a key twice":                      {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{"a":1,"a":2}`)) }, `"a" twice`},
-		"a key twice, spelled differently": {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `"a" twice`},
-		"a key twice, deep":                {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(`{"x":[{"a":1,"b":{},"a":2}]}`)) }, `"a" twice`},
-		"deep nesting":                     {openCall, func(r *Request) { r.Arguments = ParseArguments([]byte(strings.Repeat("[", 100_000))) }, "not JSON"},
+		"zero":                             {func() call.Request { return call.Request{} }, func(*call.Request) {}, "unknown"},
+		"no kind":                          {openCall, func(r *call.Request) { r.Kind = "" }, "unknown"},
+		"unknown kind":                     {openCall, func(r *call.Request) { r.Kind = "admin" }, "unknown"},
+		"no chat":                          {openCall, func(r *call.Request) { r.Caller.Chat = "" }, "no chat"},
+		"no chat for metadata":             {listCall, func(r *call.Request) { r.Caller.Chat = "" }, "no chat"},
+		"run without a run":                {toolRun, func(r *call.Request) { r.Run = nil }, "incomplete"},
+		"a run while reading":              {readCall, func(r *call.Request) { r.Run = toolRun().Run }, "incomplete"},
+		"a run while listing":              {listCall, func(r *call.Request) { r.Run = toolRun().Run }, "incomplete"},
+		"no pack":                          {openCall, func(r *call.Request) { r.Pack = call.Pack{Trust: call.TrustUser} }, "incomplete"},
+		"no pack folder":                   {toolRun, func(r *call.Request) { r.Pack.Dir = "" }, "incomplete"},
+		"no pack digest":                   {openCall, func(r *call.Request) { r.Pack.Digest = "" }, "incomplete"},
+		"no program":                       {toolRun, func(r *call.Request) { r.Run.Command.Program.Path = "" }, "incomplete"},
+		"no program digest":                {execRun, func(r *call.Request) { r.Run.Command.Program.Digest = "" }, "incomplete"},
+		"no folder":                        {execRun, func(r *call.Request) { r.Run.Command.Dir = "" }, "incomplete"},
+		"no tool definition":               {toolRun, func(r *call.Request) { r.Run.Definition = "" }, "incomplete"},
+		"arguments not JSON":               {openCall, func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments([]byte(`{"a":`)), []byte(`{"a":`) }, "not JSON"},
+		"two values":                       {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{} {}`)) }, "not JSON"},
+		"a key twice":                      {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"a":2}`)) }, `"a" twice`},
+		"a key twice, spelled differently": {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `"a" twice`},
+		"a key twice, deep":                {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"x":[{"a":1,"b":{},"a":2}]}`)) }, `"a" twice`},
+		"deep nesting":                     {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(strings.Repeat("[", 100_000))) }, "not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
@@ -21,8 +23,8 @@ var loaderVariables = []string{
 // §9.6: an allow by argv does not cover a tool that sets variables, unless it
 // names each of them, and the question and the log say which.
 func TestAllowNamesVariables(t *testing.T) {
-	gcc := func(env ...string) Request {
-		return with(toolRun(), func(r *Request) {
+	gcc := func(env ...string) call.Request {
+		return with(toolRun(), func(r *call.Request) {
 			r.Run.Command.Program = program.Program{Name: "gcc", Path: "/usr/bin/gcc", Resolved: "/usr/bin/gcc", Digest: strings.Repeat("03", 32)}
 			r.Run.Command.Args = []string{"-c", "x.c"}
 			r.Run.Env = env
@@ -62,7 +64,7 @@ func TestAllowNamesVariables(t *testing.T) {
 		}
 	}
 	// What the user grants is no variable of the pack's.
-	granted := with(gcc(), func(r *Request) {
+	granted := with(gcc(), func(r *call.Request) {
 		r.Run.Granted.Env = []string{"CC"}
 		r.Run.Command.Env = append(r.Run.Command.Env, "CC=mine")
 	})
@@ -74,16 +76,16 @@ func TestAllowNamesVariables(t *testing.T) {
 // The same of the folder and of standard input, and what none of it changes.
 func TestAllowNamesFolderAndInput(t *testing.T) {
 	argv := rules.Rule{Effect: rules.Allow, Argv: []string{"git", "**"}, Where: "c:1"}
-	inPack := func(r *Request) { r.Run.Command.Dir, r.Run.UsualDir = r.Pack.Dir, false }
-	inProject := func(r *Request) {
+	inPack := func(r *call.Request) { r.Run.Command.Dir, r.Run.UsualDir = r.Pack.Dir, false }
+	inProject := func(r *call.Request) {
 		r.Run.Command.Dir, r.Run.Project, r.Run.UsualDir = "/home/ada/site", "/home/ada/site", false
 	}
 	in := func(cwd string) rules.Rule { r := argv; r.Cwd = cwd; return r }
-	command := func(change func(*Request)) Request { return with(execRun(), change) }
+	command := func(change func(*call.Request)) call.Request { return with(execRun(), change) }
 	for _, tc := range []struct {
 		says string
 		rule rules.Rule
-		req  Request
+		req  call.Request
 		want string
 		add  string
 	}{
@@ -93,8 +95,8 @@ func TestAllowNamesFolderAndInput(t *testing.T) {
 		{"in the project", in("pack_root"), command(inProject), asks, "cwd: project"},
 		{"in the project, named", in("project"), command(inProject), allows, ""},
 		{"in the project, by its path", in("/home/ada/site"), command(inProject), allows, ""},
-		{"input", argv, command(func(r *Request) { r.Run.Command.Stdin = []byte("x") }), asks, "stdin: true"},
-		{"what is not trusted", argv, command(func(r *Request) { r.Pack.Trust = TrustUntrusted; inPack(r) }), asks, ""},
+		{"input", argv, command(func(r *call.Request) { r.Run.Command.Stdin = []byte("x") }), asks, "stdin: true"},
+		{"what is not trusted", argv, command(func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted; inPack(r) }), asks, ""},
 	} {
 		b := newBench(t, ruled(tc.rule))
 		if got := b.outcome(tc.req); got != tc.want {
@@ -111,17 +113,17 @@ func TestAllowNamesFolderAndInput(t *testing.T) {
 // A command and a tool are different requests, whatever they are called.
 func TestKindsOfRuns(t *testing.T) {
 	b := newBench(t)
-	for name, req := range map[string]Request{
-		"a run without a tool": with(toolRun(), func(r *Request) { r.Run.Tool = "" }),
-		"an exec with a tool":  with(execRun(), func(r *Request) { r.Run.Tool, r.Run.Definition = "git", "00" }),
-		"an exec of nothing":   with(execRun(), func(r *Request) { r.Run = nil }),
+	for name, req := range map[string]call.Request{
+		"a run without a tool": with(toolRun(), func(r *call.Request) { r.Run.Tool = "" }),
+		"an exec with a tool":  with(execRun(), func(r *call.Request) { r.Run.Tool, r.Run.Definition = "git", "00" }),
+		"an exec of nothing":   with(execRun(), func(r *call.Request) { r.Run = nil }),
 	} {
 		if got := b.outcome(req); !strings.HasPrefix(got, "denied: the request is incomplete") {
 			t.Errorf("%s: %s, want a denial", name, got)
 		}
 	}
 	// A program whose name would make the title read like a tool's.
-	title := prompt.Title(new(with(execRun(), func(r *Request) {
+	title := prompt.Title(new(with(execRun(), func(r *call.Request) {
 		r.Run.Command.Program.Name, r.Run.Command.Args = "tool", []string{"deploy", "of", "pack", "acme"}
 	})))
 	if strings.HasPrefix(title, "Run tool ") {
@@ -129,7 +131,7 @@ func TestKindsOfRuns(t *testing.T) {
 	}
 	// In the log, too.
 	b = newBench(t)
-	b.approve(execRun(), Once)
+	b.approve(execRun(), queue.Once)
 	for _, e := range b.log.all() {
 		if e.Kind != "exec" {
 			t.Errorf("the line is of the kind %q, want exec: %+v", e.Kind, e)

@@ -6,7 +6,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
-// What a call is; package call explains each.
+// Names of package call for package server, which has a type of its own called call.
+// Everybody else imports the package.
 type (
 	Request   = call.Request
 	Run       = call.Run
@@ -20,7 +21,6 @@ type (
 	Missing   = call.Missing
 	Field     = call.Field
 	File      = call.File
-	Fact      = call.Fact
 )
 
 // The kinds of calls.
@@ -37,20 +37,17 @@ const (
 
 // Where packs come from.
 const (
-	TrustBundled   = call.TrustBundled
-	TrustUser      = call.TrustUser
-	TrustUntrusted = call.TrustUntrusted
+	TrustUser = call.TrustUser
 )
 
 // Where calls come from.
 const (
-	OriginNetwork = call.OriginNetwork
 	OriginMachine = call.OriginMachine
 	OriginClient  = call.OriginClient
 )
 
 // ParseArguments decodes the arguments of a call; see [call.ParseArguments].
-func ParseArguments(raw json.RawMessage) *Arguments { return call.ParseArguments(raw) }
+func ParseArguments(raw json.RawMessage) *call.Arguments { return call.ParseArguments(raw) }
 
 // StandIn is what a request has in the place of a value that the person is to fill
 // in; see [call.StandIn].

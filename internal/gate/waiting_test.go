@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // goes makes the second call of a request with an answer, and says whether it is
 // allowed.
-func (b *bench) goes(req Request, a *Answer) string {
+func (b *bench) goes(req call.Request, a *Answer) string {
 	b.t.Helper()
 	if a == nil {
 		b.t.Fatal("there is no answer to go on with")
@@ -34,10 +36,10 @@ func TestAnsweredElsewhere(t *testing.T) {
 	for _, c := range []struct {
 		channel string
 		note    string
-	}{{ChannelPage, ""}, {ChannelTerminal, "as user ada, started by bash"}} {
+	}{{queue.ChannelPage, ""}, {queue.ChannelTerminal, "as user ada, started by bash"}} {
 		t.Run(c.channel, func(t *testing.T) {
 			b := newBench(t, outside)
-			q := b.ask(with(toolRun(), func(r *Request) { r.Caller.CanAsk = false }))
+			q := b.ask(with(toolRun(), func(r *call.Request) { r.Caller.CanAsk = false }))
 			if q.Elicit {
 				t.Error("the client is to ask, which cannot")
 			}
@@ -49,8 +51,8 @@ func TestAnsweredElsewhere(t *testing.T) {
 			if a := b.Answered(q); a != nil {
 				t.Fatalf("Answered() = %+v before anybody answered", a)
 			}
-			shown, err := b.Decide(q.Code, Verdict{Decision: Once, Channel: c.channel, Note: c.note})
-			if err != nil || shown.Waits.IsZero() || shown.Answered != Once {
+			shown, err := b.Decide(q.Code, queue.Verdict{Decision: queue.Once, Channel: c.channel, Note: c.note})
+			if err != nil || shown.Waits.IsZero() || shown.Answered != queue.Once {
 				t.Fatalf("Decide() = %+v, %v, want a call that waits", shown, err)
 			}
 			select {
@@ -59,7 +61,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 				t.Error("Decided is open after somebody answered")
 			}
 			b.has(0) // the call records the decision when it applies it
-			permit, err := b.answer(with(toolRun(), func(r *Request) { r.Caller.CanAsk = false }), b.Answered(q))
+			permit, err := b.answer(with(toolRun(), func(r *call.Request) { r.Caller.CanAsk = false }), b.Answered(q))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,22 +87,22 @@ func TestAnsweredElsewhere(t *testing.T) {
 func TestTwoAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		pages  []Decision // what is said on the page, in this order, before the call goes on
-		client string     // what the call goes on with; empty: the page's
+		pages  []queue.Decision // what is said on the page, in this order, before the call goes on
+		client string           // what the call goes on with; empty: the page's
 		want   string
 		lines  []string
 		always bool // a grant is left
 	}{
 		{"the form alone", nil, "once", allows, []string{"once elicitation"}, false},
-		{"the page alone", []Decision{Once}, "", allows, []string{"once page"}, false},
-		{"the page, then the form says more", []Decision{Once}, "always", allows, []string{"once page"}, false},
-		{"the page says more, then the form", []Decision{Always}, "once", allows, []string{"always page"}, true},
-		{"the page allows, the form denies", []Decision{Always}, "deny", "chose to deny", []string{"deny elicitation"}, false},
-		{"the page allows, the form is declined", []Decision{Always}, "decline", "declined", []string{"deny elicitation"}, false},
-		{"the page denies, the form allows", []Decision{Deny}, "always", "chose to deny", []string{"deny page"}, false},
-		{"the page denies, the form is declined", []Decision{Deny}, "decline", "chose to deny", []string{"deny page"}, false},
-		{"the page allows and takes it back", []Decision{Always, Deny}, "", "chose to deny", []string{"deny page"}, false},
-		{"the same, and the form allows", []Decision{Once, Deny}, "once", "chose to deny", []string{"deny page"}, false},
+		{"the page alone", []queue.Decision{queue.Once}, "", allows, []string{"once page"}, false},
+		{"the page, then the form says more", []queue.Decision{queue.Once}, "always", allows, []string{"once page"}, false},
+		{"the page says more, then the form", []queue.Decision{queue.Always}, "once", allows, []string{"always page"}, true},
+		{"the page allows, the form denies", []queue.Decision{queue.Always}, "deny", "chose to deny", []string{"deny elicitation"}, false},
+		{"the page allows, the form is declined", []queue.Decision{queue.Always}, "decline", "declined", []string{"deny elicitation"}, false},
+		{"the page denies, the form allows", []queue.Decision{queue.Deny}, "always", "chose to deny", []string{"deny page"}, false},
+		{"the page denies, the form is declined", []queue.Decision{queue.Deny}, "decline", "chose to deny", []string{"deny page"}, false},
+		{"the page allows and takes it back", []queue.Decision{queue.Always, queue.Deny}, "", "chose to deny", []string{"deny page"}, false},
+		{"the same, and the form allows", []queue.Decision{queue.Once, queue.Deny}, "once", "chose to deny", []string{"deny page"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := new(memory)
@@ -126,7 +128,7 @@ func TestTwoAnswers(t *testing.T) {
 				t.Errorf("grants = %+v, want one: %v", store.grants, c.always)
 			}
 			// From here on nothing changes any more.
-			b.refused(q.Code, says(Deny), CodeAnswered, "answered before")
+			b.refused(q.Code, says(queue.Deny), queue.CodeAnswered, "answered before")
 			if got := b.goes(toolRun(), accept(q.State, "once")); !strings.Contains(got, "used before") {
 				t.Errorf("the state once more: %s", got)
 			}
@@ -155,13 +157,13 @@ func TestTwentyCallsOnThePage(t *testing.T) {
 	}
 	for i, q := range questions {
 		wg.Go(func() {
-			d := []Decision{Once, Deny}[i%2]
+			d := []queue.Decision{queue.Once, queue.Deny}[i%2]
 			if _, err := b.Decide(q.Code, says(d)); err != nil {
 				t.Errorf("Decide() = %v", err)
 				return
 			}
 			permit, _, err := b.Check(t.Context(), toolRun(), b.Answered(q))
-			if (err == nil) != (d == Once) {
+			if (err == nil) != (d == queue.Once) {
 				t.Errorf("after %s: Check() = %v", d, err)
 			}
 			if permit != nil {
@@ -202,7 +204,7 @@ func TestPendingCall(t *testing.T) {
 	}
 	b.has(0, "pending")
 	b.pass(time.Minute)
-	shown := b.page(p.Code, Once)
+	shown := b.page(p.Code, queue.Once)
 	if !shown.Waits.IsZero() || !shown.Expires.Equal(b.time.Add(10*time.Minute)) {
 		t.Errorf("Decide() = %+v, want an answer that holds for ten minutes", shown)
 	}
@@ -227,19 +229,19 @@ func TestPendingCall(t *testing.T) {
 // Whatever is not the same call is another question, and leaves the answer where
 // it is.
 func TestHeldForTheSameCall(t *testing.T) {
-	for name, change := range map[string]func(*Request){
-		"other arguments":             func(r *Request) { r.Run.Command.Args = []string{"Eve"} },
-		"a changed pack (RP-01)":      func(r *Request) { r.Pack.Digest = "ff" },
-		"another chat (AP-07)":        func(r *Request) { r.Caller.Chat = "stdio-2" },
-		"another person":              func(r *Request) { r.Caller.Person = "grace" },
-		"another value of a variable": func(r *Request) { r.Run.Command.Env[1] = "MODE=rude" },
-		"other bytes of the program":  func(r *Request) { r.Run.Command.Program.Digest = "ff" },
-		"less trust":                  func(r *Request) { r.Pack.Trust = TrustUntrusted },
-		"more network":                func(r *Request) { r.Run.Policy.Network = sandbox.NetworkFull },
+	for name, change := range map[string]func(*call.Request){
+		"other arguments":             func(r *call.Request) { r.Run.Command.Args = []string{"Eve"} },
+		"a changed pack (RP-01)":      func(r *call.Request) { r.Pack.Digest = "ff" },
+		"another chat (AP-07)":        func(r *call.Request) { r.Caller.Chat = "stdio-2" },
+		"another person":              func(r *call.Request) { r.Caller.Person = "grace" },
+		"another value of a variable": func(r *call.Request) { r.Run.Command.Env[1] = "MODE=rude" },
+		"other bytes of the program":  func(r *call.Request) { r.Run.Command.Program.Digest = "ff" },
+		"less trust":                  func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted },
+		"more network":                func(r *call.Request) { r.Run.Policy.Network = sandbox.NetworkFull },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everywhere)
-			b.page(b.left(toolRun()), Once)
+			b.page(b.left(toolRun()), queue.Once)
 			if got := b.outcome(with(toolRun(), change)); got != asks {
 				t.Errorf("%s: %s, want %s", name, got, asks)
 			}
@@ -250,7 +252,7 @@ func TestHeldForTheSameCall(t *testing.T) {
 	}
 	t.Run("another sandbox level", func(t *testing.T) {
 		b := newBench(t, everywhere)
-		b.page(b.left(toolRun()), Once)
+		b.page(b.left(toolRun()), queue.Once)
 		b.runner.setLevel(sandbox.LevelFull)
 		if got := b.outcome(toolRun()); got != asks {
 			t.Errorf("at another level: %s, want %s", got, asks)
@@ -258,7 +260,7 @@ func TestHeldForTheSameCall(t *testing.T) {
 	})
 	t.Run("the chat ended", func(t *testing.T) {
 		b := newBench(t, everywhere)
-		b.page(b.left(toolRun()), Once)
+		b.page(b.left(toolRun()), queue.Once)
 		b.EndChat(toolRun().Caller.Chat)
 		if got := b.outcome(toolRun()); got != asks {
 			t.Errorf("in the next chat of that id: %s, want %s", got, asks)
@@ -266,8 +268,8 @@ func TestHeldForTheSameCall(t *testing.T) {
 	})
 	t.Run("another client of the chat", func(t *testing.T) {
 		b := newBench(t, everywhere)
-		b.page(b.left(toolRun()), Once)
-		req := with(toolRun(), func(r *Request) { r.Caller.Call, r.Caller.CanAsk, r.Caller.Carries = "call-9", false, true })
+		b.page(b.left(toolRun()), queue.Once)
+		req := with(toolRun(), func(r *call.Request) { r.Caller.Call, r.Caller.CanAsk, r.Caller.Carries = "call-9", false, true })
 		if got := b.outcome(req); got != allows {
 			t.Errorf("the same call, sent differently: %s, want %s", got, allows)
 		}
@@ -276,7 +278,7 @@ func TestHeldForTheSameCall(t *testing.T) {
 
 // What was left behind expires, decided or not.
 func TestLeftCallsExpire(t *testing.T) {
-	for _, decided := range []Decision{"nobody", Once, Deny} {
+	for _, decided := range []queue.Decision{"nobody", queue.Once, queue.Deny} {
 		b := newBench(t, everywhere)
 		code := b.left(toolRun())
 		if decided != "nobody" {
@@ -318,7 +320,7 @@ func TestRetryWaits(t *testing.T) {
 	if other.Code == code {
 		t.Errorf("two calls wait under the code %s", code)
 	}
-	b.page(code, Once)
+	b.page(code, queue.Once)
 	if got := b.goes(toolRun(), b.Answered(q)); got != allows {
 		t.Errorf("the retry: %s, want %s", got, allows)
 	}
@@ -341,8 +343,8 @@ func TestRetryOfSeveral(t *testing.T) {
 		for _, q := range questions {
 			b.postpone(q)
 		}
-		b.page(questions[3].Code, Once)
-		b.page(questions[4].Code, Deny)
+		b.page(questions[3].Code, queue.Once)
+		b.page(questions[4].Code, queue.Deny)
 		for i, want := range []string{"the person denied it", allows} {
 			if got := b.outcome(toolRun()); !strings.Contains(got, want) {
 				t.Fatalf("retry %d: %s, want %s", i+1, got, want)
@@ -357,7 +359,7 @@ func TestRetryOfSeveral(t *testing.T) {
 }
 
 func TestDeniedLate(t *testing.T) {
-	for name, before := range map[string][]Decision{"at once": nil, "after it was allowed": {Always}, "after it was allowed for the chat": {Chat}} {
+	for name, before := range map[string][]queue.Decision{"at once": nil, "after it was allowed": {queue.Always}, "after it was allowed for the chat": {queue.Chat}} {
 		t.Run(name, func(t *testing.T) {
 			store := new(memory)
 			b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
@@ -365,8 +367,8 @@ func TestDeniedLate(t *testing.T) {
 			for _, d := range before {
 				b.page(code, d)
 			}
-			shown := b.page(code, Deny)
-			if shown.Answered != Deny {
+			shown := b.page(code, queue.Deny)
+			if shown.Answered != queue.Deny {
 				t.Errorf("Decide() = %+v", shown)
 			}
 			if n := len(store.grants) + len(b.inChat("stdio-1")); n != 0 {
@@ -391,12 +393,12 @@ func TestDeniedLate(t *testing.T) {
 func TestDenialLeavesOtherGrants(t *testing.T) {
 	store := new(memory)
 	b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
-	b.approve(openCall(), Always)
-	b.approve(toolRun(), Chat)
-	other := with(toolRun(), func(r *Request) { r.Run.Tool = "close" })
+	b.approve(openCall(), queue.Always)
+	b.approve(toolRun(), queue.Chat)
+	other := with(toolRun(), func(r *call.Request) { r.Run.Tool = "close" })
 	code := b.left(other)
-	b.page(code, Always)
-	b.page(code, Deny)
+	b.page(code, queue.Always)
+	b.page(code, queue.Deny)
 	if len(store.grants) != 1 || b.outcome(openCall()) != allows || b.outcome(toolRun()) != allows {
 		t.Errorf("grants = %+v, want those of other answers", store.grants)
 	}
@@ -405,7 +407,7 @@ func TestDenialLeavesOtherGrants(t *testing.T) {
 // TestAnsweredLateForMore: "for this chat" and "always" hold at once, also before
 // the call is made again.
 func TestAnsweredLateForMore(t *testing.T) {
-	for _, d := range []Decision{Chat, Always} {
+	for _, d := range []queue.Decision{queue.Chat, queue.Always} {
 		store := new(memory)
 		b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
 		b.page(b.left(toolRun()), d)
@@ -414,7 +416,7 @@ func TestAnsweredLateForMore(t *testing.T) {
 		if grant == "" {
 			t.Errorf("%s: the line of the answer names no grant", d)
 		}
-		like := with(toolRun(), func(r *Request) { r.Run.Command.Args = []string{"Bob"} })
+		like := with(toolRun(), func(r *call.Request) { r.Run.Command.Args = []string{"Bob"} })
 		if got := b.outcome(like); got != allows {
 			t.Errorf("%s: the like of it: %s, want %s", d, got, allows)
 		}
@@ -435,15 +437,15 @@ func TestAnsweredLateForMore(t *testing.T) {
 func TestCoveredMeanwhile(t *testing.T) {
 	b := newBench(t, everywhere)
 	code := b.left(toolRun())
-	b.approve(with(toolRun(), func(r *Request) { r.Run.Command.Args = []string{"Bob"} }), Chat)
+	b.approve(with(toolRun(), func(r *call.Request) { r.Run.Command.Args = []string{"Bob"} }), queue.Chat)
 	if got := b.outcome(toolRun()); got != allows {
 		t.Errorf("the retry: %s, want %s", got, allows)
 	}
-	b.refused(code, says(Deny), CodeWithdrawn, "an answer to another call covers it")
+	b.refused(code, says(queue.Deny), queue.CodeWithdrawn, "an answer to another call covers it")
 	// A denial of the very call is stronger than what covers it.
 	b = newBench(t, everywhere)
-	b.page(b.left(toolRun()), Deny)
-	b.approve(with(toolRun(), func(r *Request) { r.Run.Command.Args = []string{"Bob"} }), Chat)
+	b.page(b.left(toolRun()), queue.Deny)
+	b.approve(with(toolRun(), func(r *call.Request) { r.Run.Command.Args = []string{"Bob"} }), queue.Chat)
 	_, _, err := b.Check(t.Context(), toolRun(), nil)
 	b.denied(err, "the person denied it")
 }
@@ -462,12 +464,12 @@ func TestClientDeclines(t *testing.T) {
 		"an unknown value": {*ReadForm("", "accept", map[string]any{"decision": "yes"}), true},
 		"denied":           {*ReadForm("", "accept", map[string]any{"decision": "deny"}), false},
 	} {
-		for _, req := range []Request{toolRun(), carrying(toolRun())} {
+		for _, req := range []call.Request{toolRun(), carrying(toolRun())} {
 			t.Run(fmt.Sprint(name, ", carried ", req.Caller.Carries), func(t *testing.T) {
 				b := newBench(t, everywhere)
 				q := b.ask(req)
 				a := c.answer
-				a.State, a.Channel = q.State, ChannelElicitation
+				a.State, a.Channel = q.State, queue.ChannelElicitation
 				_, err := b.answer(req, &a)
 				b.denied(err, "")
 				b.has(0, "deny elicitation")
@@ -479,7 +481,7 @@ func TestClientDeclines(t *testing.T) {
 					if d.Code != "" || len(b.codes()) != 0 {
 						t.Errorf("a denial leaves the code %q behind", d.Code)
 					}
-					b.refused(q.Code, says(Once), CodeAnswered, "denied, in the client")
+					b.refused(q.Code, says(queue.Once), queue.CodeAnswered, "denied, in the client")
 					return
 				}
 				if d.Code != q.Code || !strings.Contains(d.Hint, q.Code) {
@@ -488,7 +490,7 @@ func TestClientDeclines(t *testing.T) {
 				if p := b.Gate.Pending(); len(p) != 1 || !strings.Contains(p[0].Note, "client declined") || !p[0].Waits.IsZero() {
 					t.Errorf("Pending() = %+v, want the question, and that the client declined", p)
 				}
-				b.page(d.Code, Once)
+				b.page(d.Code, queue.Once)
 				if got := b.outcome(req); got != allows {
 					t.Errorf("the call made again: %s, want %s", got, allows)
 				}
@@ -520,20 +522,20 @@ func TestCarried(t *testing.T) {
 	req := carrying(toolRun())
 	for _, c := range []struct {
 		name   string
-		page   []Decision
+		page   []queue.Decision
 		answer string // the client's, with the first call's state
 		want   string
 		grants int
 		lines  []string
 	}{
 		{"the client alone", nil, "once", allows, 0, []string{"once elicitation"}},
-		{"the page first", []Decision{Once}, "once", allows, 0, []string{"once page", "once page"}},
-		{"the page says more", []Decision{Always}, "once", allows, 1, []string{"always page", "once page"}},
-		{"the client says more", []Decision{Once}, "always", allows, 0, []string{"once page", "once page"}},
-		{"the page denies", []Decision{Deny}, "always", "the person chose to deny|the person denied it", 0, []string{"deny page", "deny page"}},
-		{"the page takes back", []Decision{Always, Deny}, "once", "the person chose to deny|the person denied it", 0, []string{"always page", "deny page", "deny page"}},
-		{"the client denies", []Decision{Always}, "deny", "chose to deny", 0, []string{"always page", "deny elicitation"}},
-		{"the client declines", []Decision{Chat}, "decline", "declined", 0, []string{"chat page", "deny elicitation"}},
+		{"the page first", []queue.Decision{queue.Once}, "once", allows, 0, []string{"once page", "once page"}},
+		{"the page says more", []queue.Decision{queue.Always}, "once", allows, 1, []string{"always page", "once page"}},
+		{"the client says more", []queue.Decision{queue.Once}, "always", allows, 0, []string{"once page", "once page"}},
+		{"the page denies", []queue.Decision{queue.Deny}, "always", "the person chose to deny|the person denied it", 0, []string{"deny page", "deny page"}},
+		{"the page takes back", []queue.Decision{queue.Always, queue.Deny}, "once", "the person chose to deny|the person denied it", 0, []string{"always page", "deny page", "deny page"}},
+		{"the client denies", []queue.Decision{queue.Always}, "deny", "chose to deny", 0, []string{"always page", "deny elicitation"}},
+		{"the client declines", []queue.Decision{queue.Chat}, "decline", "declined", 0, []string{"chat page", "deny elicitation"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := new(memory)
@@ -569,12 +571,12 @@ func TestCarried(t *testing.T) {
 	}
 	// The call is made anew, without its state, after the page answered: the
 	// answer is for that, and the old state is worth nothing.
-	for _, d := range []Decision{Once, Deny} {
+	for _, d := range []queue.Decision{queue.Once, queue.Deny} {
 		t.Run("made anew after "+d.String(), func(t *testing.T) {
 			b := newBench(t, everywhere)
 			q := b.ask(req)
 			b.page(q.Code, d)
-			if got, want := b.outcome(req), map[Decision]string{Once: allows, Deny: "denied: the person denied it at "}[d]; !strings.HasPrefix(got, want) {
+			if got, want := b.outcome(req), map[queue.Decision]string{queue.Once: allows, queue.Deny: "denied: the person denied it at "}[d]; !strings.HasPrefix(got, want) {
 				t.Errorf("the call made anew: %s, want %s", got, want)
 			}
 			_, err := b.answer(req, accept(q.State, "once"))
@@ -584,7 +586,7 @@ func TestCarried(t *testing.T) {
 	t.Run("made twice", func(t *testing.T) {
 		b := newBench(t, everywhere)
 		one, two := b.ask(req), b.ask(req)
-		b.page(one.Code, Deny)
+		b.page(one.Code, queue.Deny)
 		for _, q := range []*Question{one, two} {
 			a := accept(q.State, "once")
 			if got := b.goes(req, a); q == one && got == allows {
@@ -600,7 +602,7 @@ func TestCarried(t *testing.T) {
 		b := newBench(t, everywhere)
 		b.ask(req)
 		q := b.ask(req)
-		b.page(q.Code, Once)
+		b.page(q.Code, queue.Once)
 		if got := []string{b.outcome(req), b.outcome(req)}; got[0] != allows || got[1] != asks {
 			t.Errorf("two calls after one answer: %q", got)
 		}
@@ -630,7 +632,7 @@ func TestPostponeWithoutAQuestion(t *testing.T) {
 	t.Run("answered in this moment", func(t *testing.T) {
 		b := newBench(t, everywhere)
 		q := b.ask(toolRun())
-		b.page(q.Code, Once)
+		b.page(q.Code, queue.Once)
 		a, err := b.Postpone(q)
 		if a == nil || err != nil {
 			t.Fatalf("Postpone() = %v, %v, want the answer", a, err)
@@ -655,7 +657,7 @@ func TestPostponeWithoutAQuestion(t *testing.T) {
 
 // What cannot be recorded does not hold.
 func TestLateAnswerThatCannotBeRecorded(t *testing.T) {
-	for _, d := range []Decision{Once, Chat, Always, Deny} {
+	for _, d := range []queue.Decision{queue.Once, queue.Chat, queue.Always, queue.Deny} {
 		store := new(memory)
 		b := newBench(t, everywhere, func(o *Options) { o.Grants = store })
 		code := b.left(toolRun())
@@ -680,7 +682,7 @@ func TestLateAnswerThatCannotBeRecorded(t *testing.T) {
 		t.Errorf("Postpone() = %v, %v, want a denial", a, err)
 	}
 	b.log.fail = nil
-	b.refused(q.Code, says(Once), CodeWithdrawn, "could not be recorded")
+	b.refused(q.Code, says(queue.Once), queue.CodeWithdrawn, "could not be recorded")
 }
 
 // A question that ends for any reason is gone everywhere.
@@ -691,7 +693,7 @@ func TestNothingIsLeft(t *testing.T) {
 			_, _ = b.answer(toolRun(), accept(q.State, "once"))
 		},
 		"incomplete": func(b *bench, q *Question) {
-			_, _ = b.answer(with(toolRun(), func(r *Request) { r.Pack.Digest = "" }), accept(q.State, "once"))
+			_, _ = b.answer(with(toolRun(), func(r *call.Request) { r.Pack.Digest = "" }), accept(q.State, "once"))
 		},
 		"allowed": func(b *bench, q *Question) { _, _ = b.answer(toolRun(), accept(q.State, "once")) },
 		"denied":  func(b *bench, q *Question) { _, _ = b.answer(toolRun(), accept(q.State, "deny")) },
@@ -701,7 +703,7 @@ func TestNothingIsLeft(t *testing.T) {
 		},
 		"refused": func(b *bench, q *Question) { _ = b.Refuse(toolRun(), accept(q.State, "once"), "gone") },
 		"changed": func(b *bench, q *Question) {
-			_, _ = b.answer(with(toolRun(), func(r *Request) { r.Path = "x" }), accept(q.State, "once"))
+			_, _ = b.answer(with(toolRun(), func(r *call.Request) { r.Path = "x" }), accept(q.State, "once"))
 		},
 		"cancelled": func(b *bench, q *Question) {
 			ctx, cancel := cancelled(b.t)
@@ -718,9 +720,6 @@ func TestNothingIsLeft(t *testing.T) {
 			if codes := b.codes(); len(codes) != 0 || b.Answered(q) != nil {
 				t.Errorf("calls are pending: %q", codes)
 			}
-			if n := len(b.states.open); n != 0 {
-				t.Errorf("%d states are open", n)
-			}
 			b.log.fail = nil
 			_, err := b.answer(toolRun(), accept(q.State, "once"))
 			if !errors.Is(err, ErrDenied) {
@@ -732,7 +731,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 // Elicitation that is left out is not tried, whatever the client can do.
 func TestElicitationLeftOut(t *testing.T) {
-	for _, req := range []Request{toolRun(), carrying(toolRun())} {
+	for _, req := range []call.Request{toolRun(), carrying(toolRun())} {
 		b := newBench(t, outside)
 		q := b.ask(req)
 		if q.Elicit {
@@ -741,7 +740,7 @@ func TestElicitationLeftOut(t *testing.T) {
 		if p := b.Gate.Pending(); len(p) != 1 || p[0].Waits.IsZero() {
 			t.Errorf("Pending() = %+v, want a call that waits", p)
 		}
-		b.page(q.Code, Once)
+		b.page(q.Code, queue.Once)
 		if got := b.goes(req, b.Answered(q)); got != allows {
 			t.Errorf("the call: %s, want %s", got, allows)
 		}
@@ -764,7 +763,7 @@ func TestAlwaysAndDenyAtOnce(t *testing.T) {
 	for range 100 {
 		for name, deny := range map[string]func(b *bench, q *Question) bool{
 			"on the page": func(b *bench, q *Question) bool {
-				_, err := b.Decide(q.Code, says(Deny))
+				_, err := b.Decide(q.Code, says(queue.Deny))
 				return err == nil
 			},
 			"in the client": func(b *bench, q *Question) bool {
@@ -779,7 +778,7 @@ func TestAlwaysAndDenyAtOnce(t *testing.T) {
 				wg     sync.WaitGroup
 				denied bool
 			)
-			wg.Go(func() { _, _ = b.Decide(q.Code, says(Always)) })
+			wg.Go(func() { _, _ = b.Decide(q.Code, says(queue.Always)) })
 			wg.Go(func() { denied = deny(b, q) })
 			wg.Wait()
 			if !denied {
@@ -798,7 +797,7 @@ func TestAnswersCross(t *testing.T) {
 	for range 100 {
 		b := newBench(t, everywhere)
 		q := b.ask(req)
-		b.page(q.Code, Once)
+		b.page(q.Code, queue.Once)
 		var (
 			wg sync.WaitGroup
 			mu sync.Mutex

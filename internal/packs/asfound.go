@@ -3,6 +3,7 @@ package packs
 import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // IsAsFound reports whether the pack still says of itself what its Catalog has: a
@@ -17,7 +18,7 @@ func (p *Pack) IsAsFound(dir *packfs.Dir, tree *packfs.Tree) bool {
 	}
 	var now frontmatter.Summary
 	if p.Loose {
-		if t, _ := looseTool(p.loader, p.Entry, src); t != nil {
+		if t, _ := looseTool(p.Entry, src, tools.Limits{}); t != nil {
 			now = looseDocument(t).Summary(nil)
 		}
 	} else if doc, _ := frontmatter.Inspect(p.Entry, src, p.limits.Frontmatter); doc != nil {

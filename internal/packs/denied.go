@@ -23,6 +23,11 @@ func (p *Pack) Denied(ctx context.Context, set *tools.Set) []diag.Diagnostic {
 		return nil
 	}
 	defer dir.Close()
+	return p.DeniedFrom(ctx, dir, set)
+}
+
+// DeniedFrom is Denied of a pack whose folder is open, by [Pack.OpenDir].
+func (p *Pack) DeniedFrom(ctx context.Context, dir *packfs.Dir, set *tools.Set) []diag.Diagnostic {
 	tree, err := dir.Survey(ctx)
 	switch {
 	case ctx.Err() != nil:

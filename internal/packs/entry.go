@@ -13,7 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
 )
 
 const (
@@ -152,8 +153,8 @@ const maxToolFiles = 10_001
 // tools.json, then every *.tool.json.
 func toolFilesHere(here entries) []string {
 	var files []string
-	if _, ok := here.find(tools.ToolsJSONFile); ok {
-		files = append(files, tools.ToolsJSONFile)
+	if _, ok := here.find(formats.ToolsJSONFile); ok {
+		files = append(files, formats.ToolsJSONFile)
 	}
 	for e := range here.all() {
 		if isToolPack(e) && len(files) < maxToolFiles {
@@ -246,7 +247,7 @@ func (s *scanner) read(v *visit, name string) record {
 			if needsTools(v.place, name) {
 				all, err := dir.ReadAll(name, s.origin.limits.EntryDoc)
 				s.note(err)
-				r.tools = err == nil && tools.MentionsCommand(charset.Text(all))
+				r.tools = err == nil && markdown.MentionsCommand(charset.Text(all))
 			}
 		}
 		return r, info

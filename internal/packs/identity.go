@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // maxName is how long a name, and so the last segment of an id, may be.
@@ -111,13 +111,19 @@ func (p *Pack) dirName() string {
 		base = path.Base(p.path)
 	}
 	if p.Loose {
-		base = strings.TrimSuffix(base, tools.ToolPackSuffix)
+		base, _ = formats.CutToolPack(base)
 	}
 	name := cmp.Or(slug(base), "pack")
 	if reservedWord(name) != "" && (name != workspaceID || p.Loose || !strings.Contains(p.path, "/")) {
 		name += "-pack"
 	}
 	return name
+}
+
+// hasPlainID reports whether the id is the path, without the ending of a file.
+func (p *Pack) hasPlainID() bool {
+	name, _ := formats.CutToolPack(p.path)
+	return strings.EqualFold(name, p.ID)
 }
 
 // inParent returns the id of a pack called name beside p. The folders that
@@ -174,7 +180,7 @@ func assignIDs(found []*Pack) {
 	var losers []*Pack
 	for key, packs := range rivals {
 		keeper := packs[0]
-		if i := slices.IndexFunc(packs, func(p *Pack) bool { return strings.EqualFold(strings.TrimSuffix(p.path, tools.ToolPackSuffix), p.ID) }); i >= 0 {
+		if i := slices.IndexFunc(packs, (*Pack).hasPlainID); i >= 0 {
 			keeper = packs[i]
 		}
 		taken[key] = keeper

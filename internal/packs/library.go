@@ -14,7 +14,6 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // CodeAttachRefused: error: the file of attached packs was not used.
@@ -69,7 +68,6 @@ func NewLibrary(ctx context.Context, opts Options, store *attach.Store) (*Librar
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	opts.loader = &tools.Loader{} // its schemas are compiled once
 	opts.Limits = opts.Limits.withDefaults()
 	l := &Library{opts: opts, store: store, memos: make([]*memo, len(opts.Roots)), unsaved: make([]bool, len(opts.Roots))}
 	for i, r := range opts.Roots {

@@ -16,10 +16,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolpack"
 )
 
 func isToolPack(e entry) bool {
-	return tools.FormatOf(e.name) == tools.ToolPack && len(e.name) > len(tools.ToolPackSuffix) && !e.IsDir()
+	name, isOne := formats.CutToolPack(e.name)
+	return name != "" && isOne && !e.IsDir()
 }
 
 // holdsTools reports whether the files with tools in a directory that belongs
@@ -71,9 +74,10 @@ func (s *scanner) looseTool(e entry, v *visit) {
 	}
 	s.visited.add(file)
 	file, at := s.keepPlace(file, v.place.below(e.name, v.path(e.name)).at)
+	name, _ := formats.CutToolPack(path.Base(at))
 	p := s.newPack()
 	*p = Pack{
-		Name: strings.TrimSuffix(path.Base(at), tools.ToolPackSuffix), Dir: file, Origin: s.origin,
+		Name: name, Dir: file, Origin: s.origin,
 		Trust: s.root.Trust.normal(), Entry: filepath.Base(file), Loose: true, path: at,
 	}
 	p.ToolFiles = []string{p.Entry}
@@ -87,7 +91,7 @@ func (s *scanner) looseTool(e entry, v *visit) {
 				Message: "the file cannot be read: " + causeOf(err), Hint: "make it a plain file that you may read",
 			}}}, nil
 		}
-		t, problems := looseTool(s.origin.loader, p.Entry, src)
+		t, problems := looseTool(p.Entry, src, tools.Limits{})
 		d := record{problems: problems}
 		if t != nil {
 			d.doc = looseDocument(t).Summary(s.texts.bytes)
@@ -130,8 +134,8 @@ func looseDocument(t *tools.Tool) *frontmatter.Document {
 
 // looseTool compiles a tool that has no folder of its own: it is nil when one
 // of the diagnostics is an error.
-func looseTool(l *tools.Loader, file string, src []byte) (*tools.Tool, []diag.Diagnostic) {
-	set, problems := l.ParseToolPack(file, src)
+func looseTool(file string, src []byte, limits tools.Limits) (*tools.Tool, []diag.Diagnostic) {
+	set, problems := toolpack.Parse(file, src, limits)
 	if set == nil || len(set.Tools) == 0 {
 		return nil, problems
 	}
@@ -192,7 +196,7 @@ func (p *Pack) looseBody(offset, length int64) (*packfs.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, _ := looseTool(p.loader, p.Entry, src)
+	t, _ := looseTool(p.Entry, src, tools.Limits{})
 	if t == nil { // no longer what it was when it was found
 		return dir.Read(p.Entry, offset, length, packfs.Limits{File: p.limits.ToolsFile})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // A memo is what a scan of one root remembers for the next, so that it reads
@@ -192,7 +192,7 @@ func isDocument(name string) bool {
 }
 
 func isToolFile(name string) bool {
-	return tools.FormatOf(name) != ""
+	return formats.Of(name) != ""
 }
 
 // dirs yields every directory that was looked at.

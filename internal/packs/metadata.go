@@ -1,6 +1,9 @@
 package packs
 
-import "github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+import (
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+)
 
 // Metadata is what an entry document says of its pack besides its name, description,
 // tags and modes. It is shown, and grants nothing. No Catalog keeps it.
@@ -14,14 +17,19 @@ type Metadata struct {
 // Metadata reads what the entry document says now. It is zero when the document
 // cannot be read, or says something else of the pack than when it was found.
 func (p *Pack) Metadata() Metadata {
-	if p.Frontmatter.IsZero() || p.Loose {
-		return Metadata{}
-	}
 	dir, err := p.OpenDir()
 	if err != nil {
 		return Metadata{}
 	}
 	defer dir.Close()
+	return p.MetadataFrom(dir)
+}
+
+// MetadataFrom is Metadata of a pack whose folder is open, by [Pack.OpenDir].
+func (p *Pack) MetadataFrom(dir *packfs.Dir) Metadata {
+	if p.Frontmatter.IsZero() || p.Loose {
+		return Metadata{}
+	}
 	head, _, err := dir.ReadHead(p.Entry, p.limits.Frontmatter+markerSlack)
 	if err != nil {
 		return Metadata{}

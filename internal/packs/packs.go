@@ -20,7 +20,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // Codes of the diagnostics of this package, next to those of package
@@ -140,7 +139,6 @@ type Options struct {
 	Logger   *slog.Logger // nil: no log
 	Index    Index        // of a Library only; the zero value keeps nothing on disk
 
-	loader *tools.Loader    // of loose tools; nil: one for this scan
 	clock  func() time.Time // nil: time.Now; tests only
 	bounds bounds           // of the walk; zero: the usual ones; others in tests only
 	whole  bool             // a scan that lacks descriptors or memory is an error
@@ -185,7 +183,6 @@ type Origin struct {
 
 	docs   map[string][]string // see [Root]
 	limits Limits
-	loader *tools.Loader // of loose tools
 }
 
 // IsUnread reports whether there was no time yet to read the entry document; see

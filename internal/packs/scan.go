@@ -17,7 +17,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 // Scan looks through the roots and describes what it finds. The only error is
@@ -40,9 +39,6 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if opts.loader == nil {
-		opts.loader = &tools.Loader{}
-	}
 	c := &Catalog{}
 	clock := opts.clock
 	if clock == nil {
@@ -55,7 +51,7 @@ func rescan(ctx context.Context, opts Options, before []*memo, touched map[strin
 		if opts.Patient {
 			s.bounds = s.bounds.patient()
 		}
-		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits, loader: opts.loader}
+		s.origin = &Origin{Root: root.Dir, Source: root.Source, docs: root.Docs, limits: opts.Limits}
 		if before != nil {
 			s.before = before[i]
 		}

@@ -10,13 +10,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
 )
 
 // ToolFiles compiles the tools of packs, in whatever format they are declared,
@@ -24,9 +25,9 @@ import (
 // files are read each time: they are small, and their times can lie. Safe for
 // concurrent use.
 type ToolFiles struct {
-	loader *tools.Loader
-	size   int64 // of one file
-	count  int   // of the tools of a pack
+	limits tools.Limits // of one file
+	size   int64        // of one file
+	count  int          // of the tools of a pack
 	mode   string
 
 	mu    sync.Mutex
@@ -52,7 +53,7 @@ type compiled struct {
 // configured one; empty means "Global".
 func NewToolFiles(l tools.Limits, mode string) *ToolFiles {
 	return &ToolFiles{
-		loader: &tools.Loader{Limits: l},
+		limits: l,
 		size:   cmp.Or(int64(l.Size), 1<<20),
 		count:  cmp.Or(l.Count, 200),
 		mode:   cmp.Or(mode, modeGlobal),
@@ -86,11 +87,14 @@ func (f *ToolFiles) Load(p *Pack) (*tools.Set, []diag.Diagnostic, error) {
 		return nil, nil, err
 	}
 	defer dir.Close()
-	return f.load(dir, p)
+	return f.LoadFrom(dir, p)
 }
 
-// load is Load of a pack whose folder is open.
-func (f *ToolFiles) load(dir *packfs.Dir, p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+// LoadFrom is Load of a pack whose folder is open, by [Pack.OpenDir].
+func (f *ToolFiles) LoadFrom(dir *packfs.Dir, p *Pack) (*tools.Set, []diag.Diagnostic, error) {
+	if p.Loose && !p.Valid {
+		return nil, nil, nil
+	}
 	sources := f.read(dir, p)
 	if lacks(sources, p.ToolFiles) {
 		// A folder that another one took the place of loses its files one by one, and
@@ -172,7 +176,7 @@ func (f *ToolFiles) read(dir *packfs.Dir, p *Pack) []source {
 		return sources
 	}
 	// What cannot be read of the entry document is the pack's problem.
-	if data, err := dir.ReadAll(p.Entry, p.limits.EntryDoc); err == nil && tools.MentionsCommand(charset.Text(data)) {
+	if data, err := dir.ReadAll(p.Entry, p.limits.EntryDoc); err == nil && markdown.MentionsCommand(charset.Text(data)) {
 		s := source{name: p.Entry, data: data}
 		if set := charset.Of(data); set != charset.UTF8 {
 			// Which bytes a program gets is not guessed.
@@ -260,13 +264,13 @@ func (f *ToolFiles) parse(p *Pack, s source) (*tools.Set, []diag.Diagnostic) {
 	case s.name == p.Entry && !p.Loose:
 		return f.parseMarkdown(p, s)
 	case p.Loose:
-		t, problems := looseTool(f.loader, s.name, s.data)
+		t, problems := looseTool(s.name, s.data, f.limits)
 		if t == nil {
 			return nil, problems
 		}
 		return &tools.Set{Tools: []*tools.Tool{t}}, problems
 	default:
-		return f.loader.Parse(tools.FormatOf(s.name), s.name, s.data)
+		return formats.Parse(formats.Of(s.name), s.name, s.data, f.limits)
 	}
 }
 
@@ -277,15 +281,7 @@ func (f *ToolFiles) parseMarkdown(p *Pack, s source) (*tools.Set, []diag.Diagnos
 	if doc == nil || diag.HasErrors(found) {
 		return nil, nil // the pack says why
 	}
-	d := tools.MarkdownDefaults{BodyOffset: doc.BodyOffset, Modes: doc.Modes}
-	d.ReadOnly = doc.ReadOnly != nil && *doc.ReadOnly
-	d.AlwaysAsk = doc.AlwaysAsk != nil && *doc.AlwaysAsk
-	d.Network = doc.Network != nil && *doc.Network
-	d.Review, d.Cache = doc.Review, doc.Cache
-	if doc.Timeout != nil {
-		d.Timeout = time.Duration(*doc.Timeout) * time.Second
-	}
-	return f.loader.ParseMarkdown(s.name, s.data, d)
+	return markdown.Parse(s.name, s.data, markdown.DefaultsOf(doc), f.limits)
 }
 
 // Offered is Load without the tools that are for other modes than the
@@ -326,6 +322,12 @@ func (f *ToolFiles) HasTools(p *Pack) bool {
 func (f *ToolFiles) Look(p *Pack) (hasTools bool, problems []diag.Diagnostic, err error) {
 	set, problems, err := f.Offered(p)
 	return err == nil && canEnable(set), problems, err
+}
+
+// CanEnable reports whether a set that Load returned has a tool that can be enabled in
+// the configured mode.
+func (f *ToolFiles) CanEnable(set *tools.Set) bool {
+	return set != nil && slices.ContainsFunc(set.Tools, func(t *tools.Tool) bool { return t.Command != nil && offered(t.Modes, f.mode) })
 }
 
 // canEnable reports whether there is a tool that can be enabled.

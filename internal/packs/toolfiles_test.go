@@ -195,12 +195,12 @@ func TestToolFilesOfAFolderPutAside(t *testing.T) {
 	must(t, err)
 	defer dir.Close()
 	must(t, os.Remove(filepath.Join(p.Dir, "b.tool.json")))
-	if set, problems, err := f.load(dir, p); set != nil || len(problems) > 0 || err != nil {
+	if set, problems, err := f.LoadFrom(dir, p); set != nil || len(problems) > 0 || err != nil {
 		t.Errorf("load = %v, %v, %v of a pack whose file is gone, want nothing", set, problems, err)
 	}
 	must(t, os.Rename(p.Dir, p.Dir+"-aside"))
 	must(t, os.Mkdir(p.Dir, 0o755))
-	if set, _, err := f.load(dir, p); !errors.Is(err, packfs.ErrReplaced) {
+	if set, _, err := f.LoadFrom(dir, p); !errors.Is(err, packfs.ErrReplaced) {
 		t.Errorf("load = %v, %v of a folder that was put aside, want %v", set, err, packfs.ErrReplaced)
 	}
 }

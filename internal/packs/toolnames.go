@@ -7,7 +7,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
 )
 
 // maxNamed is the largest file, in bytes, that is read for names alone.
@@ -78,7 +79,7 @@ func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
 			continue
 		}
 		*left -= len(data)
-		for _, name := range f.loader.Names(file, data) {
+		for _, name := range formats.Names(file, data, f.limits) {
 			if names++; names <= f.count {
 				text = append(append(text, name...), '\n')
 			}
@@ -99,7 +100,7 @@ func (f *ToolFiles) appendNames(text []byte, p *Pack, left *int) []byte {
 	if block, state := frontmatter.Find(data); state == frontmatter.Closed {
 		body = block.Body
 	}
-	for _, name := range tools.MarkdownNames(data[body:]) {
+	for _, name := range markdown.Names(data[body:]) {
 		if names++; names <= f.count {
 			text = append(append(text, name...), '\n')
 		}

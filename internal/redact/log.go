@@ -76,7 +76,6 @@ func (s *Secrets) LoggedArgs(args []string) []string {
 // written as one, as in a program's arguments ["--token", "X"]. Keys are
 // sorted. What is not JSON becomes the string "[unreadable]".
 func (s *Secrets) LoggedJSON(args json.RawMessage) json.RawMessage {
-	const unreadable = `"[unreadable]"`
 	if len(bytes.TrimSpace(args)) == 0 {
 		return args
 	}
@@ -89,6 +88,15 @@ func (s *Secrets) LoggedJSON(args json.RawMessage) json.RawMessage {
 	if err := dec.Decode(&v); err != nil {
 		return json.RawMessage(unreadable)
 	}
+	return s.LoggedValue(v)
+}
+
+// unreadable is what the log keeps of what is not JSON.
+const unreadable = `"[unreadable]"`
+
+// LoggedValue is [Secrets.LoggedJSON] of a value, as [json.Unmarshal] makes it of
+// anything. It changes v.
+func (s *Secrets) LoggedValue(v any) json.RawMessage {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)

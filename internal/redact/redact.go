@@ -52,6 +52,9 @@ func (s *Secrets) With(values ...string) *Secrets {
 	return New(slices.Concat(values, s.values)...)
 }
 
+// Equal reports whether s and other take out the same values.
+func (s *Secrets) Equal(other *Secrets) bool { return slices.Equal(s.values, other.values) }
+
 // Hide returns text with [Mark] in the place of each secret. It is for results,
 // and leaves values of less than 4 bytes in.
 func (s *Secrets) Hide(text string) string { return cutSpans(text, s.finder.find(text)) }

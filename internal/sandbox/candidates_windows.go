@@ -63,7 +63,7 @@ func (*jobStarter) shows(*Policy, *Command, images) bool { return false }
 
 func (*jobStarter) places() bool { return false }
 
-func (*jobStarter) overlays(string) string { return noNamespaces }
+func (*jobStarter) overlays(string, looked) (looked, string) { return looked{}, noNamespaces }
 
 // close has nothing to give back: each run has a job and a token of its own.
 func (*jobStarter) close() {}

@@ -265,3 +265,48 @@ func TestHelpersAfterRun(t *testing.T) {
 		}
 	}
 }
+
+// A run in a project sees nothing of the file system that holds its layers.
+func TestLayersAreOutOfSight(t *testing.T) {
+	r := New(Options{TempDir: t.TempDir(), Changes: keptChanges(t)})
+	t.Cleanup(r.Close)
+	if report := r.Probe(t.Context()); report.Level != LevelFull || report.Overlay != "" {
+		t.Skipf("no overlay here: %v, %s", report.Level, report.Overlay)
+	}
+	seen := func(layers bool) map[string]int {
+		dir := plantTree(t, map[string]string{"file": "x"})
+		p, c := inProject(t, dir, "cat /proc/self/mountinfo; ls /proc/self/task")
+		if layers {
+			p.Layers = r.Layers(t.Context(), []string{dir})
+		} else {
+			p.ReadOnly = []string{dir}
+		}
+		res, err := r.Run(t.Context(), p, c)
+		if err != nil || res.ExitCode != 0 {
+			t.Fatalf("Run = %+v, %v", res, err)
+		}
+		points := map[string]int{}
+		for line := range strings.Lines(string(res.Stdout.Bytes())) {
+			if fields := strings.Fields(line); len(fields) > 5 {
+				at := fields[4]
+				if at == dir {
+					at = "the project"
+				}
+				if at == c.Workspace {
+					at = "the workspace"
+				}
+				points[at]++
+			}
+		}
+		return points
+	}
+	with, without := seen(true), seen(false)
+	if len(with) < 5 {
+		t.Fatalf("mounts: %v", with)
+	}
+	for at, n := range with {
+		if without[at] != n {
+			t.Errorf("something is mounted at %q %d times with a layer, and %d times without one", at, n, without[at])
+		}
+	}
+}

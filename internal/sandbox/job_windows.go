@@ -19,8 +19,6 @@ var (
 	_ = [1]struct{}{}[winjob.LimitProcessMemory-windows.JOB_OBJECT_LIMIT_PROCESS_MEMORY]
 	_ = [1]struct{}{}[winjob.LimitJobMemory-windows.JOB_OBJECT_LIMIT_JOB_MEMORY]
 	_ = [1]struct{}{}[winjob.LimitDieOnException-windows.JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION]
-	_ = [1]struct{}{}[winjob.LimitBreakaway-windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK]
-	_ = [1]struct{}{}[winjob.LimitSilentBreak-windows.JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK]
 	_ = [1]struct{}{}[winjob.LimitKillOnClose-windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE]
 )
 

@@ -44,6 +44,16 @@ type Layer struct {
 	// Commits says that [Policy.GitWrite] holds for the repository whose working tree
 	// Folder is. It does not hold for others that a run may change.
 	Commits bool
+
+	looked looked // for a run that follows at once
+}
+
+// A looked is what a folder was like when it was found out what layer it can have.
+// The zero value is none that any folder has.
+type looked struct {
+	dev, ino uint64
+	changed  int64  // the folder itself, in nanoseconds
+	mounts   uint64 // see mounts.list
 }
 
 // IsGit reports whether the folder is a git folder outside of its working tree.
@@ -58,19 +68,20 @@ func (r *Runner) Layers(ctx context.Context, folders []string) []Layer {
 	_, s := r.best(ctx)
 	var all []Layer
 	for _, dir := range outermost(folders) {
-		all = append(all, r.layer(s, dir))
+		all = append(all, r.layer(s, dir, looked{}))
 	}
 	return all
 }
 
-// layer finds out what layer a folder can have.
-func (r *Runner) layer(s starter, dir string) Layer {
+// layer finds out what layer a folder can have. It need not look at an overlay's
+// folder that is as it was.
+func (r *Runner) layer(s starter, dir string, was looked) Layer {
 	l := Layer{Folder: dir}
 	if r.o.Changes == nil {
 		l.Reason = "there is no place to keep changes in"
 		return l
 	}
-	if l.Reason = s.overlays(dir); l.Reason == "" {
+	if l.looked, l.Reason = s.overlays(dir, was); l.Reason == "" {
 		l.Kind = LayerOverlay
 		return l
 	}
@@ -165,28 +176,28 @@ func (r *Runner) openLayers(ctx context.Context, s starter, p *Policy, c *Comman
 var errTurnWait = errors.New("it did not end in time")
 
 // takeTurn waits for the run's turn in its folders, and tells the caller that it
-// does.
+// does. With a turn and an error, the caller wants no run any more.
 func (r *Runner) takeTurn(ctx context.Context, c *Command, folders []changes.Folder) (*changes.Turn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.TurnWait, errTurnWait)
 	defer cancel()
-	over := func() {}
+	over := func(bool) error { return nil }
 	turn, err := r.o.Changes.Begin(ctx, changes.Run{ID: c.RunID, Pack: c.Pack, Tool: c.Tool}, func(h changes.Holder) {
 		if c.Waiting != nil {
 			over = c.Waiting(h)
 		}
 	}, folders...)
-	over()
+	stop := over(err == nil)
 	if e, ok := errors.AsType[*changes.WaitError](err); ok && errors.Is(e, errTurnWait) {
 		return nil, &BusyError{Holder: e.Holder, Waited: r.o.TurnWait}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("taking the run's turn in its folders: %w", err)
 	}
-	return turn, nil
+	return turn, stop
 }
 
 func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits Limits) error {
-	if now := r.layer(s, one.Folder); now.Kind != one.Kind {
+	if now := r.layer(s, one.Folder, one.looked); now.Kind != one.Kind {
 		return &CommandError{Folder: true, Problem: fmt.Sprintf("the layer of %q can be only %s now: %s", one.Folder, now.Kind, now.Reason)}
 	}
 	var err error

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -17,33 +15,51 @@ import (
 // maxOwners is how many names of a folder are looked at for their owners.
 const maxOwners = 1000
 
-func (s *confiner) overlays(dir string) string {
+func (s *confiner) overlays(dir string, was looked) (now looked, why string) {
 	switch {
 	case !s.namespaces:
-		return noNamespaces
+		return looked{}, noNamespaces
 	case s.overlay != "":
-		return s.overlay
+		return looked{}, s.overlay
 	}
-	if name := foreign(dir); name != "" {
-		return "it is on " + name
+	points, changes, err := s.mounts.list()
+	if err != nil {
+		return looked{}, "what is mounted in it is not known: " + err.Error()
 	}
-	if at := mountBelow(dir); at != "" {
-		return fmt.Sprintf("something is mounted in it, at %q", at)
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return looked{}, "it cannot be opened: " + err.Error()
 	}
-	if folds(dir) {
-		return "its names do not tell case"
+	f := os.NewFile(uintptr(fd), dir)
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return looked{}, "it cannot be looked at: " + err.Error()
 	}
-	if who := stranger(dir); who != "" {
-		return fmt.Sprintf("%q belongs to another user or group", who)
+	now = looked{dev: uint64(st.Dev), ino: st.Ino, changed: st.Ctim.Nano(), mounts: changes}
+	if now == was {
+		return now, ""
 	}
-	return ""
+	if name := foreign(fd); name != "" {
+		return looked{}, "it is on " + name
+	}
+	if at := mountBelow(points, dir); at != "" {
+		return looked{}, fmt.Sprintf("something is mounted in it, at %q", at)
+	}
+	if folds(fd) {
+		return looked{}, "its names do not tell case"
+	}
+	if name := stranger(f, &st); name != "" {
+		return looked{}, fmt.Sprintf("%q belongs to another user or group", filepath.Join(dir, name))
+	}
+	return now, ""
 }
 
-// foreign names the file system that dir is on, when what an overlay shows of
-// it would not be reliable.
-func foreign(dir string) string {
+// foreign names the file system that a folder is on, when what an overlay shows
+// of it would not be reliable.
+func foreign(fd int) string {
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
+	if err := unix.Fstatfs(fd, &st); err != nil {
 		return "a file system that cannot be asked: " + err.Error()
 	}
 	switch uint32(st.Type) {
@@ -64,20 +80,9 @@ func foreign(dir string) string {
 }
 
 // mountBelow returns a place below dir where something is mounted, which an
-// overlay would leave out; empty: there is none, and the list could be read.
-func mountBelow(dir string) string {
-	list, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "an unknown place"
-	}
-	// proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT MOUNTPOINT …
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	for line := range strings.Lines(string(list)) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		at := unescape.Replace(fields[4])
+// overlay would leave out; empty: there is none.
+func mountBelow(points []string, dir string) string {
+	for _, at := range points {
 		if at != dir && paths.Inside([]string{dir}, at) {
 			return at
 		}
@@ -85,46 +90,32 @@ func mountBelow(dir string) string {
 	return ""
 }
 
-// folds reports whether the names in dir are compared without case.
-func folds(dir string) bool {
+// folds reports whether the names in a folder are compared without case.
+func folds(fd int) bool {
 	const casefold = 0x40000000 // FS_CASEFOLD_FL
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false // what cannot be read cannot be layered either, and says so
-	}
-	defer unix.Close(fd)
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	return err == nil && flags&casefold != 0
 }
 
-// stranger returns a name whose owner or group a run has no id for: the folder
-// itself, or one of those directly in it. What belongs to others further down is
-// not found here, and cannot be changed by the run.
-func stranger(dir string) string {
-	if os.Getuid() == 0 {
+// stranger returns a name whose owner or group a run has no id for: "." for the
+// folder itself, or one of those directly in it. What belongs to others further
+// down is not found here, and cannot be changed by the run.
+func stranger(dir *os.File, st *unix.Stat_t) string {
+	uid, gid := uint32(os.Getuid()), uint32(os.Getgid())
+	if uid == 0 {
 		return "" // who has every id; see package confine
 	}
-	ours := func(name string) bool {
-		var st unix.Stat_t
-		if err := unix.Lstat(name, &st); err != nil {
-			return true // gone
-		}
-		return int(st.Uid) == os.Getuid() && int(st.Gid) == os.Getgid()
+	if st.Uid != uid || st.Gid != gid {
+		return "."
 	}
-	if !ours(dir) {
-		return dir
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return ""
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(maxOwners)
-	slices.Sort(names)
+	first := ""
+	names, _ := dir.Readdirnames(maxOwners)
 	for _, name := range names {
-		if path := filepath.Join(dir, name); !ours(path) {
-			return path
+		var st unix.Stat_t
+		err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) // an error: it is gone
+		if err == nil && (st.Uid != uid || st.Gid != gid) && (first == "" || name < first) {
+			first = name
 		}
 	}
-	return ""
+	return first
 }

@@ -25,8 +25,9 @@ type starter interface {
 	places() bool
 
 	// overlays says why a folder cannot be seen by a run through a layer that
-	// takes what the run writes; empty: it can.
-	overlays(dir string) string
+	// takes what the run writes; empty: it can. It does not look again at a folder
+	// that is as it was when an earlier call returned was.
+	overlays(dir string, was looked) (now looked, why string)
 
 	// start starts the program of l. Its error means that nothing was started,
 	// and is one that [Runner.Run] documents. It keeps none of l's files.

@@ -38,7 +38,7 @@ func (*seatbeltStarter) shows(*Policy, *Command, images) bool { return false }
 
 func (*seatbeltStarter) places() bool { return false }
 
-func (*seatbeltStarter) overlays(string) string { return noNamespaces }
+func (*seatbeltStarter) overlays(string, looked) (looked, string) { return looked{}, noNamespaces }
 
 func (*seatbeltStarter) close() {}
 
@@ -90,14 +90,17 @@ func (s *seatbeltStarter) start(l *launch) (process, error) {
 // read this program, which it is for a moment.
 func (s *seatbeltStarter) rules(l *launch, self string) (seatbelt.Rules, error) {
 	r := seatbelt.Rules{HardLinks: s.hardLinks, Network: l.policy.Network == NetworkFull, Read: []string{self}}
-	// add adds what is at path to list, and the links that lead there.
-	add := func(list *[]string, path string, optional bool) error {
-		_, links := paths.Trail(path)
+	name := func(links []paths.Link) {
 		for _, link := range links {
 			if dir, err := seatbelt.RealPath(filepath.Dir(link.Path)); err == nil {
 				r.Names = appendNew(r.Names, filepath.Join(dir, filepath.Base(link.Path)))
 			}
 		}
+	}
+	// add adds what is at path to list, and the links that lead there.
+	add := func(list *[]string, path string, optional bool) error {
+		_, links := paths.Trail(path)
+		name(links)
 		resolved, err := seatbelt.RealPath(path)
 		switch {
 		case err == nil:
@@ -124,11 +127,7 @@ func (s *seatbeltStarter) rules(l *launch, self string) (seatbelt.Rules, error) 
 			}
 		}
 	}
-	for _, link := range l.command.Program.Links {
-		if dir, err := seatbelt.RealPath(filepath.Dir(link.Path)); err == nil {
-			r.Names = appendNew(r.Names, filepath.Join(dir, filepath.Base(link.Path)))
-		}
-	}
+	name(l.command.Program.Links)
 	return r, nil
 }
 

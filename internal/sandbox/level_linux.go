@@ -33,6 +33,7 @@ type confiner struct {
 
 	etc    publicRules
 	spares spares
+	mounts mounts
 }
 
 func (s *confiner) tempDir() string {
@@ -50,6 +51,7 @@ func (s *confiner) places() bool { return s.namespaces }
 
 func (s *confiner) close() {
 	s.spares.close()
+	s.mounts.close()
 	if !s.namespaces {
 		adoptOrphans(false)
 	}

@@ -19,7 +19,7 @@ func (plainStarter) shows(*Policy, *Command, images) bool { return false }
 
 func (plainStarter) places() bool { return false }
 
-func (plainStarter) overlays(string) string { return noNamespaces }
+func (plainStarter) overlays(string, looked) (looked, string) { return looked{}, noNamespaces }
 
 func (plainStarter) close() {}
 

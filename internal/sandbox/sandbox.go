@@ -313,9 +313,10 @@ type Command struct {
 	Pack, Tool string
 
 	// Waiting is called when other runs have the turn in the run's Layers, before
-	// Run waits for it, and what it returns when the wait is over, however it ended.
-	// Both are called by the goroutine that called Run. Nil: nobody is told.
-	Waiting func(changes.Holder) (over func())
+	// Run waits for it, and what it returns when the wait is over: isOurs says that
+	// the run has its turn. The program is not started if that returns an error, which
+	// Run returns. Both are called by the goroutine that called Run. Nil: nobody is told.
+	Waiting func(changes.Holder) (over func(isOurs bool) error)
 
 	// Join is for output that is shown as one text: what does not fit
 	// Limits.OutputMerged is kept in one file with both streams, instead of one

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/confine"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/winjob"
 )
 
@@ -16,10 +17,7 @@ const (
 	luaToken            = 0x4 // no use of the administrators' group
 )
 
-const (
-	tokenIsAppContainer = 29     // TOKEN_INFORMATION_CLASS.TokenIsAppContainer
-	lowIntegrity        = 0x1000 // SECURITY_MANDATORY_LOW_RID
-)
+const tokenIsAppContainer = 29 // TOKEN_INFORMATION_CLASS.TokenIsAppContainer
 
 // lowToken returns a copy of this process's token without privileges, without
 // the rights of an administrator, and with low integrity: Windows refuses it to
@@ -82,14 +80,6 @@ func server() winjob.Server {
 		(*byte)(unsafe.Pointer(&container)), uint32(unsafe.Sizeof(container)), &size); err == nil {
 		s.AppContainer = container != 0
 	}
-	var level struct {
-		label windows.Tokenmandatorylabel
-		sid   [68]byte // what it points to; the longest there is
-	}
-	if err := windows.GetTokenInformation(token, windows.TokenIntegrityLevel,
-		(*byte)(unsafe.Pointer(&level)), uint32(unsafe.Sizeof(level)), &size); err == nil {
-		sid := level.label.Label.Sid
-		s.Low = sid.SubAuthority(uint32(sid.SubAuthorityCount())-1) <= lowIntegrity
-	}
+	s.Low, _ = confine.Low(token) // a hint does without
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -25,7 +26,7 @@ func unaskedAnswer(p mcp.MultiRoundTripParams) *gate.Answer {
 	if r := mcpserver.ElicitationResponse(p.InputResponses, inputID); r != nil {
 		return gate.ReadForm(p.RequestState, string(r.Action), r.Content)
 	}
-	return &gate.Answer{State: p.RequestState, Channel: gate.ChannelElicitation}
+	return &gate.Answer{State: p.RequestState, Channel: queue.ChannelElicitation}
 }
 
 // answerable reports whether a request with this method may carry an answer.
@@ -98,7 +99,7 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 	}
 	state, _ := p.RequestState.(string)
 	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.arguments(c.args)},
-		&gate.Answer{State: state, Channel: gate.ChannelElicitation}, problem)
+		&gate.Answer{State: state, Channel: queue.ChannelElicitation}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true
 		return wrongAnswer(denied)

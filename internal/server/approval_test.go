@@ -13,6 +13,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -21,7 +23,7 @@ import (
 // wait for so long.
 func everywhere(wait time.Duration) option {
 	return func(s *setup) {
-		s.gate.Channels = []string{gate.ChannelElicitation, gate.ChannelPage, gate.ChannelTerminal}
+		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
 		s.server.Wait = wait
 	}
 }
@@ -42,7 +44,7 @@ func (k *kept) Update(change func([]gate.Grant) ([]gate.Grant, error)) error {
 func (w *world) gate() *gate.Gate { return w.srv.opts.Gate.(*gate.Gate) }
 
 // pending waits until so many calls wait for a person.
-func (w *world) pending(n int) []gate.Pending {
+func (w *world) pending(n int) []queue.Pending {
 	w.t.Helper()
 	for late := time.After(20 * time.Second); ; {
 		changed := w.gate().Changes()
@@ -59,9 +61,9 @@ func (w *world) pending(n int) []gate.Pending {
 }
 
 // decide answers a pending call as the page would.
-func (w *world) decide(code string, d gate.Decision) {
+func (w *world) decide(code string, d queue.Decision) {
 	w.t.Helper()
-	if _, err := w.gate().Decide(code, gate.Verdict{Decision: d, Channel: gate.ChannelPage}); err != nil {
+	if _, err := w.gate().Decide(code, queue.Verdict{Decision: d, Channel: queue.ChannelPage}); err != nil {
 		w.t.Fatalf("Decide(%q, %q) = %v", code, d, err)
 	}
 }
@@ -91,9 +93,9 @@ func code(t *testing.T, reply map[string]any) string {
 func TestAnsweredElsewhere(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		for _, c := range []struct {
-			decision gate.Decision
+			decision queue.Decision
 			code     string
-		}{{gate.Once, ""}, {gate.Chat, ""}, {gate.Deny, "denied"}} {
+		}{{queue.Once, ""}, {queue.Chat, ""}, {queue.Deny, "denied"}} {
 			unseen := 0
 			w := newWorld(t, triage, everywhere(20*time.Second), func(s *setup) { s.server.Unseen = func() { unseen++ } })
 			if !modern {
@@ -112,10 +114,10 @@ func TestAnsweredElsewhere(t *testing.T) {
 				t.Errorf("Unseen was called %d times, want once", unseen)
 			}
 			w.pending(0)
-			if e := w.entries()[0]; e.Channel != gate.ChannelPage || e.Decision != c.decision.String() {
+			if e := w.entries()[0]; e.Channel != queue.ChannelPage || e.Decision != c.decision.String() {
 				t.Errorf("the log has %q by %q, want %q by the page", e.Decision, e.Channel, c.decision)
 			}
-			if c.decision == gate.Chat {
+			if c.decision == queue.Chat {
 				w.begin(modern)
 				if got := code(t, w.receive()); got != "" {
 					t.Errorf("the next call ends with %q, want it allowed for the chat", got)
@@ -132,7 +134,7 @@ func TestFormIsWithdrawn(t *testing.T) {
 	w.answer = func(string, map[string]any) map[string]any { return nil }
 	w.initialize()
 	w.begin(false)
-	w.decide(w.pending(1)[0].Code, gate.Once)
+	w.decide(w.pending(1)[0].Code, queue.Once)
 	if got := code(t, w.receive()); got != "" {
 		t.Errorf("the call ends with %q, want it allowed", got)
 	}
@@ -168,7 +170,7 @@ func TestApprovalPending(t *testing.T) {
 		if again := w.fails("approval_pending", "capability_packs_open_docs", args); again["approval_code"] != p.Code {
 			t.Errorf("the same call waits under %v, want %s", again["approval_code"], p.Code)
 		}
-		w.decide(p.Code, gate.Once)
+		w.decide(p.Code, queue.Once)
 		w.fails("approval_pending", "capability_packs_read_file", map[string]any{"pack_id": "triage", "path": "docs/steps.md"})
 		asked := len(w.asked)
 		w.ok("capability_packs_open_docs", args)
@@ -194,7 +196,7 @@ func TestPendingAndChanged(t *testing.T) {
 	w.initialize()
 	args := map[string]any{"pack_id": "triage"}
 	w.fails("approval_pending", "capability_packs_open_docs", args)
-	w.decide(w.pending(1)[0].Code, gate.Chat)
+	w.decide(w.pending(1)[0].Code, queue.Chat)
 	w.ok("capability_packs_open_docs", args)
 	w.put("triage/docs/steps.md", "Other steps.\n", 0o644)
 	w.fails("approval_pending", "capability_packs_open_docs", args)
@@ -215,7 +217,7 @@ func TestDeclinedByTheClient(t *testing.T) {
 	if e["approval_code"] != p.Code {
 		t.Errorf("error = %v, want it to name %s", e, p.Code)
 	}
-	w.decide(p.Code, gate.Once)
+	w.decide(p.Code, queue.Once)
 	w.ok("capability_packs_open_docs", args)
 	// What a person denied in the form stays denied.
 	w.answer = decide("deny")
@@ -233,8 +235,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	p := w.pending(1)[0]
 	w.send(map[string]any{"method": "notifications/cancelled", "params": map[string]any{"requestId": w.next}})
 	w.pending(0)
-	_, err := w.gate().Decide(p.Code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage})
-	if e, ok := errors.AsType[*gate.CodeError](err); !ok || e.Problem != gate.CodeWithdrawn {
+	_, err := w.gate().Decide(p.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage})
+	if e, ok := errors.AsType[*queue.CodeError](err); !ok || e.Problem != queue.CodeWithdrawn {
 		t.Errorf("Decide(%q) = %v, want that it was withdrawn", p.Code, err)
 	}
 	for changed := w.gate().Changes(); len(w.gate().History()) == 0; changed = w.gate().Changes() {
@@ -412,7 +414,7 @@ description: Triage incidents.
 `
 	w := newWorld(t, tree, func(s *setup) {
 		s.server.Private, s.server.Project = []string{keys}, project
-		s.server.Openings = []Opening{{Pack: "*", Tool: "*", Read: []string{keys, project}}}
+		s.server.Openings = []plan.Opening{{Pack: "*", Tool: "*", Read: []string{keys, project}}}
 	})
 	w.answer = decide("once")
 	w.initialize()

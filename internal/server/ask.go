@@ -11,6 +11,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -203,7 +204,7 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 		return nil
 	default:
 		s.logger.Warn("the client could not ask", "err", err)
-		return &gate.Answer{State: q.State, Channel: gate.ChannelElicitation, Reason: "the client could not show the question"}
+		return &gate.Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: "the client could not show the question"}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
@@ -32,8 +34,9 @@ type baseTool struct {
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
+	arguments   map[string]bool // :: name of an argument in input → true; nil: not read from it yet
 	// prepare decodes the arguments and finds out what the call would do. It
-	// changes nothing, and runs again when the person's answer is there.
+	// changes nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
 }
 
@@ -47,6 +50,8 @@ type call struct {
 	catalog *packs.Catalog // the one this call keeps
 	args    json.RawMessage
 	parsed  *gate.Arguments // see arguments
+	decoded any             // what decode made of args, a pointer; nil before that
+	checked *checked        // see check
 	meta    *mcp.Meta
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
@@ -55,6 +60,7 @@ type call struct {
 	// asked for it; nil: nothing.
 	missing *tools.MissingContextError
 	space   *space // the workspace that it is about; nil: the chat's first
+	ended   int    // how many runs had ended when it was prepared last; see [run.confirm]
 
 	telling sync.Mutex
 	told    int // pieces of progress that the client was told; guarded by telling
@@ -66,6 +72,9 @@ type action struct {
 	request gate.Request
 	perform func(context.Context, *gate.Permit) (any, error)
 }
+
+// contextKey is where a client may say what its user looks at.
+const contextKey = "packs-mcp/context"
 
 // call is the one road of every tool call. It recovers panics, whose texts are
 // for the log and not for a client.
@@ -84,6 +93,11 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	tool := s.base[plainName(req.Params.Name)]
 	if tool == nil {
 		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
+	}
+	if m := req.Params.Meta; m != nil {
+		if skill, ok := m.AdditionalFields[skillKey].(skillCall); ok {
+			tool = openSkillTool(skill)
+		}
 	}
 	c, err := s.newCall(ctx, id, tool, req)
 	if err != nil {
@@ -136,13 +150,21 @@ func (s *Server) decide(ctx context.Context, c *call, answer *gate.Answer) (out 
 
 // prepare finds out what a call would do, by the packs as they are.
 func (s *Server) prepare(ctx context.Context, c *call) (*action, error) {
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if e, ok := errors.AsType[*outdatedError](err); ok {
 		s.lookAt(ctx, e.pack.Folder())
 		c.catalog = s.catalog(ctx, c.chat)
-		act, err = c.tool.prepare(s, ctx, c)
+		act, err = s.prepareNow(ctx, c)
 	}
 	return act, err
+}
+
+// prepareNow prepares a call by what is there now. That is done once, and again only
+// when a person filled something in or somebody was waited for: a person, or
+// another run.
+func (s *Server) prepareNow(ctx context.Context, c *call) (*action, error) {
+	c.ended = s.claims.count()
+	return c.tool.prepare(s, ctx, c)
 }
 
 // lookAt has packs be looked at again at once: those in dirs, or all.
@@ -208,7 +230,7 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 // fillIn makes the call with the values that the person filled in.
 func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*action, *gate.Permit, error) {
 	c.filled = permit.Values()
-	act, err := c.tool.prepare(s, ctx, c)
+	act, err := s.prepareNow(ctx, c)
 	if err != nil {
 		return nil, nil, errors.Join(err, permit.Withhold("the call cannot be made with the values that were filled in", "Ask the user for other values, and call again."))
 	}
@@ -235,13 +257,13 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp
 	if err != nil {
 		return nil, err
 	}
-	s.follow(ctx, ch)
+	catalog := s.catchUp(ctx, ch)
 	caller := s.caller(ctx, id, ch, sess)
 	s.named(ch, caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{
 		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
-		catalog: s.catalog(ctx, ch), caller: caller,
+		catalog: catalog, caller: caller,
 	}
 	if err := s.withoutTokens(c); err != nil {
 		return nil, err
@@ -290,13 +312,51 @@ func (c *call) arguments(raw json.RawMessage) *gate.Arguments {
 	return c.parsed
 }
 
+// checked are arguments that a tool takes.
+type checked struct {
+	tool   *tools.Tool
+	values tools.Values
+
+	logged  json.RawMessage // see call.logged; nil before that
+	secrets *redact.Secrets // that logged is without
+}
+
+// check holds the arguments for a pack's tool against its schema. That is done once
+// for each declaration of the tool, however often the call is prepared. The caller
+// passes the same args each time.
+func (c *call) check(tool *tools.Tool, args json.RawMessage) (tools.Values, error) {
+	if c.checked == nil || c.checked.tool != tool {
+		values, err := tool.Check(args)
+		if err != nil {
+			return tools.Values{}, err
+		}
+		c.checked = &checked{tool: tool, values: values}
+	}
+	return c.checked.values, nil
+}
+
+// logged returns what the log keeps of the arguments that check returned last. It is
+// written again only when there are other secrets to leave out.
+func (c *call) logged(secrets *redact.Secrets) json.RawMessage {
+	k := c.checked
+	if k.logged == nil || !k.secrets.Equal(secrets) {
+		k.logged, k.secrets = secrets.LoggedValue(k.tool.Redact(k.values)), secrets
+	}
+	return k.logged
+}
+
 // decode reads the arguments of a base tool into v, which has a field for each
-// one, and nothing else.
+// one, and nothing else. It reads them once; what v points to is shared by all
+// preparations of the call, which do not change it.
 func (c *call) decode(v any) error {
 	problem := func(text string) error {
 		e := failf(codeInvalidArguments, "Correct the arguments and call again.", "%s", text)
 		e.Schema = json.RawMessage(c.tool.input)
 		return e
+	}
+	if c.decoded != nil {
+		reflect.ValueOf(v).Elem().Set(reflect.ValueOf(c.decoded).Elem())
+		return nil
 	}
 	if !strings.HasPrefix(strings.TrimSpace(string(c.args)), "{") {
 		return problem("the arguments must be an object")
@@ -312,6 +372,9 @@ func (c *call) decode(v any) error {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			return problem("there is something after the arguments")
 		}
+		into := reflect.New(reflect.TypeOf(v).Elem())
+		into.Elem().Set(reflect.ValueOf(v).Elem())
+		c.decoded = into.Interface()
 		return nil
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -323,14 +386,30 @@ func (c *call) decode(v any) error {
 	return problem(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// misnamed says which argument the tool does not have, or has twice; empty for
-// none. Arguments that cannot be read are not its concern.
-func (c *call) misnamed() string {
+// argumentsOf are the names of the arguments in a tool's schema.
+func argumentsOf(input string) (map[string]bool, error) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if err := json.Unmarshal([]byte(c.tool.input), &schema); err != nil {
-		return ""
+	if err := json.Unmarshal([]byte(input), &schema); err != nil {
+		return nil, fmt.Errorf("reading the schema of a tool: %w", err)
+	}
+	names := make(map[string]bool)
+	for name := range schema.Properties {
+		names[name] = true
+	}
+	return names, nil
+}
+
+// misnamed says which argument the tool does not have, or has twice; empty for
+// none. Arguments that cannot be read are not its concern.
+func (c *call) misnamed() string {
+	known := c.tool.arguments
+	if known == nil {
+		var err error
+		if known, err = argumentsOf(c.tool.input); err != nil {
+			return ""
+		}
 	}
 	seen := make(map[string]bool)
 	d := json.NewDecoder(bytes.NewReader(c.args))
@@ -344,7 +423,7 @@ func (c *call) misnamed() string {
 			return ""
 		}
 		switch {
-		case schema.Properties[name] == nil:
+		case !known[name]:
 			return fmt.Sprintf("there is no argument %q", name)
 		case seen[name]:
 			return fmt.Sprintf("the argument %q is given twice", name)
@@ -373,53 +452,4 @@ func (c *call) requireText(pairs ...string) error {
 		}
 	}
 	return nil
-}
-
-// success encodes a result twice: structured, and as text with the same JSON
-// for clients that read only that.
-func success(ctx context.Context, out any) (*mcp.CallToolResult, error) {
-	result, err := encode(out)
-	if err != nil {
-		return nil, err
-	}
-	if e, ok := out.(interface {
-		failed() bool
-		meta() *mcp.Meta
-	}); ok {
-		result.IsError = e.failed()
-		result.Meta = e.meta()
-	}
-	if e, ok := out.(interface{ links() []mcp.Content }); ok && knowsLinks(ctx) {
-		result.Content = append(result.Content, e.links()...)
-	}
-	return result, nil
-}
-
-func failure(e *toolError) *mcp.CallToolResult {
-	result, err := encode(struct {
-		Error *toolError `json:"error"`
-	}{e})
-	if err != nil {
-		// A schema or a pointer that is not JSON: say the rest.
-		return mcp.NewToolResultError(e.Error())
-	}
-	result.IsError = true
-	return result
-}
-
-func encode(v any) (*mcp.CallToolResult, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // it is read by models, which pay for every \u003c
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding a result: %w", err)
-	}
-	raw := bytes.TrimRight(b.Bytes(), "\n")
-	// What came as JSON still has these, which some readers take for the end of a line.
-	raw = bytes.ReplaceAll(raw, []byte("\u2028"), []byte(`\u2028`))
-	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))
-	return &mcp.CallToolResult{
-		Content:              []mcp.Content{mcp.NewTextContent(string(raw))},
-		RawStructuredContent: raw,
-	}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -169,7 +169,7 @@ func TestCancelQuestionEveryLane(t *testing.T) {
 						t.Fatalf("%v came, want the question withdrawn", m)
 					}
 				}
-				if _, err := l.w.gate().Decide(p.Code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage}); err == nil {
+				if _, err := l.w.gate().Decide(p.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}); err == nil {
 					t.Error("a call that was cancelled can still be allowed")
 				}
 				if elicits {
@@ -209,15 +209,15 @@ func TestLeaveWhileAsked(t *testing.T) {
 				} else {
 					l.w.pending(0)
 				}
-				for _, d := range []gate.Decision{gate.Once, gate.Chat} {
-					for _, channel := range []string{gate.ChannelPage, gate.ChannelTerminal} {
-						if _, err := l.w.gate().Decide(p.Code, gate.Verdict{Decision: d, Channel: channel}); err == nil {
+				for _, d := range []queue.Decision{queue.Once, queue.Chat} {
+					for _, channel := range []string{queue.ChannelPage, queue.ChannelTerminal} {
+						if _, err := l.w.gate().Decide(p.Code, queue.Verdict{Decision: d, Channel: channel}); err == nil {
 							t.Errorf("a call whose client is gone can be allowed by %q, %s", d, channel)
 						}
 					}
 				}
 				if lasts {
-					l.w.decide(p.Code, gate.Deny)
+					l.w.decide(p.Code, queue.Deny)
 				}
 				l.w.awaitLog("decision")
 				for _, e := range l.w.entries() {
@@ -247,7 +247,7 @@ func TestLeaveWhileAnswered(t *testing.T) {
 				defer close(left)
 				l.leave()
 			}()
-			_, _ = l.w.gate().Decide(p.Code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage})
+			_, _ = l.w.gate().Decide(p.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage})
 			<-left
 			l.w.pending(0)
 			l.w.awaitLog("decision")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 )
 
 // §9.5: a first line shows what it starts, and an answer for the chat ends when
@@ -101,7 +102,7 @@ func TestAnotherProgramOnTheRunsPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHouse(t)
-	w := deployWorld(t, h.lives(Opening{Pack: "acme/deploy", Kinds: []string{"exec"}, Env: []string{"PATH"}}), func(s *setup) {
+	w := deployWorld(t, h.lives(plan.Opening{Pack: "acme/deploy", Kinds: []string{"exec"}, Env: []string{"PATH"}}), func(s *setup) {
 		s.server.Environ = append(s.server.Environ, "PATH="+open+":"+bin+":"+os.Getenv("PATH"))
 	})
 	asked := len(w.asked)

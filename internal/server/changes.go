@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -25,11 +26,14 @@ type listener interface {
 	Tell(wire.Note)
 }
 
-// isBehind reports whether a chat was told of another Catalog than this.
-func (c *chat) isBehind(now *packs.Catalog) bool {
+// listSet says of each list whether something is so.
+type listSet struct{ tools, prompts, resources bool }
+
+// hasSeen reports whether the chat's client can have seen something of the packs.
+func (c *chat) hasSeen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen != nil && (c.base != now || c.view != c.seen)
+	return c.seen != nil
 }
 
 // tell tells everybody who listens.
@@ -55,58 +59,129 @@ func (c *chat) saw(now *packs.Catalog) {
 }
 
 // Refresh tells the client of every chat which of its lists differ from what
-// they were, after the packs may have changed, or what is attached. Whoever watches
-// the folders of packs calls it; no client keeps it waiting. It leaves off when ctx
-// ends.
+// they were, or from one that it was given meanwhile. The watcher of the folders
+// calls it after each look, also when the look found nothing different: a list of
+// tools is made from the files as they are at that moment, which may have been
+// others between two looks. No client keeps it waiting. It leaves off when ctx ends.
 func (s *Server) Refresh(ctx context.Context) {
-	now := s.opts.Library.Catalog(ctx) // once for all of them: it looks at the disk
+	now := s.opts.Library.Catalog(ctx)
 	s.changeTo(now)
+	s.common.lookAgain()
 	for _, c := range s.everyChat() {
-		if ctx.Err() == nil && c.isBehind(now) {
+		if ctx.Err() == nil && c.hasSeen() {
 			s.follow(ctx, c)
 		}
 	}
 }
 
-// follow tells a chat's client which of its lists the packs, as they are now,
-// make different from what they were when it was called before: a person
-// detaches one, or its files change.
+// follow tells a chat's client which of its lists, as they are now, differ from
+// those that it was last told of, or from any that it was given since: a person
+// detaches a pack, or files change. A client may keep either.
 func (s *Server) follow(ctx context.Context, c *chat) {
 	// One at a time, each with the newest Catalog: what is told last is what is so.
 	c.following.Lock()
 	defer c.following.Unlock()
 	now := s.catalog(ctx, c)
 	c.mu.Lock()
-	before, listed := c.seen, c.listed
+	before, told := c.seen, c.told
 	c.seen = now
 	c.mu.Unlock()
-	if before == nil || before == now {
-		return
+	if before == nil || len(c.everyListener()) == 0 {
+		return // The tools are compared with what was told when somebody hears it.
 	}
-	if len(c.everyListener()) == 0 {
-		return // What its client knows of its tools is compared at a change that somebody hears.
+	if told == "" {
+		told = s.toolsPrintBefore(before, c)
 	}
-	if listed == "" {
-		listed = s.toolsPrint(before, c)
+	tools := s.toolsPrint(now, c)
+	var prompts, resources bool
+	if before != now {
+		prompts, resources = s.listsDifferFor(c, before, now)
 	}
-	if tools := s.toolsPrint(now, c); tools != listed {
-		c.setListed(tools)
+	stray := c.nowTold(tools)
+	if stray.tools || tools != told {
 		c.tell(wire.Note{Method: toolsChanged})
 	}
-	prompts, resources := s.listsDifferFor(c, before, now)
-	if prompts {
+	if stray.prompts || prompts {
 		c.tell(wire.Note{Method: promptsChanged})
 	}
-	if resources {
+	if stray.resources || resources {
 		c.tell(wire.Note{Method: resourcesChanged})
 	}
 }
 
-// setListed remembers what a client knows, or has been told, of its tools.
-func (c *chat) setListed(tools string) {
+// catchUp is follow for a chat whose client was told of other packs than there are
+// now. It returns these.
+func (s *Server) catchUp(ctx context.Context, c *chat) *packs.Catalog {
+	now := s.catalog(ctx, c)
+	c.mu.Lock()
+	c.seen = cmp.Or(c.seen, now)
+	behind := c.seen != now
+	c.mu.Unlock()
+	if behind {
+		s.follow(ctx, c)
+	}
+	return now
+}
+
+// nowTold remembers the tools that the client is told of, and returns which lists
+// it was given others of since the last time. The caller holds following.
+func (c *chat) nowTold(tools string) (stray listSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listed = tools
+	stray = c.stray
+	c.told, c.stray = tools, listSet{}
+	return stray
+}
+
+// giveTools returns the list of tools that list makes for the client, and
+// remembers that the client has it. [Server.follow] waits meanwhile: it would
+// compare what the client has without this list.
+func (s *Server) giveTools(ctx context.Context, c *chat, list func(*packs.Catalog) []mcp.Tool) []mcp.Tool {
+	c.following.Lock()
+	defer c.following.Unlock()
+	now := s.catalog(ctx, c)
+	out := list(now)
+	tools := string(printOf(out))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.listed { // it has no older list
+		c.told, c.listed = tools, true
+	}
+	c.seen = cmp.Or(c.seen, now)
+	c.stray.tools = c.stray.tools || c.told != tools
+	return out
+}
+
+// giveCatalog returns the packs of which the client is given a list of prompts or
+// resources, and remembers that the client has both lists.
+func (s *Server) giveCatalog(ctx context.Context, c *chat) *packs.Catalog {
+	c.following.Lock()
+	defer c.following.Unlock()
+	now := s.catalog(ctx, c)
+	c.saw(now)
+	c.mu.Lock()
+	before := c.seen
+	c.mu.Unlock()
+	if before == now {
+		return now
+	}
+	prompts, resources := s.listsDifferFor(c, before, now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stray.prompts = c.stray.prompts || prompts
+	c.stray.resources = c.stray.resources || resources
+	return now
+}
+
+// tellTools tells the client that its tools changed by what it did itself.
+func (s *Server) tellTools(catalog *packs.Catalog, c *chat) {
+	c.following.Lock()
+	defer c.following.Unlock()
+	tools := s.toolsPrint(catalog, c)
+	c.mu.Lock()
+	c.told, c.stray.tools = tools, false
+	c.mu.Unlock()
+	c.tell(wire.Note{Method: toolsChanged})
 }
 
 // printOf digests a list as it goes to a client; nil when it cannot.

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -32,10 +34,16 @@ func (w *world) noted() []string {
 // refresh scans the packs again, as a watcher would have it done.
 func (w *world) refresh() {
 	w.t.Helper()
+	w.rescan()
+	w.srv.Refresh(w.t.Context())
+}
+
+// rescan scans the packs again, and tells nobody.
+func (w *world) rescan() {
+	w.t.Helper()
 	if err := w.lib.Rescan(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	w.srv.Refresh(w.t.Context())
 }
 
 // heard are the notifications that came so far. What the server does with a ping
@@ -121,6 +129,92 @@ func TestListChanges(t *testing.T) {
 	}
 	if !slices.Contains(w.listed(), "triage__greet") {
 		t.Error("the enabled tool is not back with its pack")
+	}
+}
+
+// A client that asked between two looks was given lists that the looks know nothing
+// of. It hears of what differs from those, and from the lists before: it may keep
+// either.
+func TestListsGivenBetweenLooks(t *testing.T) {
+	const other = `[{"name": "greet", "description": "Say hi.", "inputSchema": {"type": "object"}, "command": ["true"]}]`
+	rename := func(w *world, from, to string) {
+		w.t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(w *world) // with lists and looks between, of which nobody is told
+		want   []string
+	}{
+		{"tools of a pack that is moved away and back", func(w *world) {
+			at, aside := filepath.Join(w.root, "triage"), filepath.Join(w.t.TempDir(), "aside")
+			rename(w, at, aside)
+			if slices.Contains(w.listed(), "triage__greet") {
+				w.t.Error("the tool of a pack that is not there is listed")
+			}
+			rename(w, aside, at)
+		}, []string{toolsChanged}},
+		{"tools that were listed before anybody looked", func(w *world) {
+			w.put("triage/tools.json", other, 0o644)
+			w.listed()
+			w.rescan()
+		}, []string{toolsChanged}},
+		{"prompts and resources of a pack that came and went", func(w *world) {
+			w.put("new/SKILL.md", "---\nname: new\ndescription: New.\n---\n", 0o644)
+			w.rescan()
+			result(w.t, w.request("prompts/list", nil))
+			if err := os.RemoveAll(filepath.Join(w.root, "new")); err != nil {
+				w.t.Fatal(err)
+			}
+			w.rescan()
+		}, []string{promptsChanged, resourcesChanged}},
+		{"lists that are as before", func(w *world) {
+			w.rescan()
+			w.listed()
+			result(w.t, w.request("prompts/list", nil))
+			result(w.t, w.request("resources/list", nil))
+		}, nil},
+	} {
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			w := newWorld(t, triage+shelf)
+			w.answer = decide("chat")
+			w.initialize()
+			w.enable("triage")
+			w.listed()
+			w.heard()
+			c.change(w)
+			w.srv.Refresh(t.Context())
+			if got := w.heard(); !slices.Equal(got, c.want) {
+				t.Errorf("heard %q, want %q", got, c.want)
+			}
+			w.listed()
+			w.srv.Refresh(t.Context())
+			if got := w.heard(); len(got) != 0 {
+				t.Errorf("looked at again: heard %q, want nothing", got)
+			}
+		})
+	}
+}
+
+// Nobody compares what a client has while a list is made for it: the list could be
+// older than the comparison, which would know nothing of it.
+func TestFollowWaitsForLists(t *testing.T) {
+	w := newWorld(t, triage)
+	c := hearing(t, w, func(wire.Note) {})
+	free := 0
+	look := func() {
+		if c.following.TryLock() {
+			c.following.Unlock()
+			free++
+		}
+	}
+	w.srv.opts.Library = &lookedLibrary{Library: w.lib, look: look}
+	w.srv.giveTools(t.Context(), c, func(*packs.Catalog) []mcp.Tool { look(); return nil })
+	w.srv.giveCatalog(t.Context(), c)
+	if free != 0 {
+		t.Errorf("a list was compared %d times while it was made, want never", free)
 	}
 }
 

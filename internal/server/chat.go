@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"sync"
 
@@ -30,7 +31,7 @@ type chat struct {
 	server *Server
 	over   chan struct{} // closed when the chat ends
 
-	following sync.Mutex // held by [Server.follow]; before mu
+	following sync.Mutex // held while the client is told of changes, or a list is made for it; before mu
 
 	mu          sync.Mutex
 	more        map[string]*space       // :: handle → a workspace beside the first
@@ -39,7 +40,9 @@ type chat struct {
 	enables     int                     // tools that were enabled so far
 	listeners   []listener
 	seen        *packs.Catalog  // of the last call; see [Server.follow]
-	listed      string          // which tools the client knows of, see toolsPrint; empty: it never asked
+	told        string          // the tools that the client was told of last, or given first, see toolsPrint; empty: nothing
+	listed      bool            // the client was given its tools
+	stray       listSet         // of which the client was given others since it was told
 	watched     map[string]look // :: URI of a resource that somebody subscribed to → how it was
 	subscribers map[string]int  // :: such a URI → how many clients did
 	listens     int             // streams of 2026-07-28 that are open for news
@@ -129,3 +132,6 @@ func (c *chat) takeRun(ctx context.Context) (release func(), err error) {
 		return nil, context.Cause(ctx)
 	}
 }
+
+// errNoChat is about a chat that has ended, or never was.
+var errNoChat = errors.New("this chat has ended")

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // The bytes that an answer is bound to are compared before a program starts, and
@@ -24,7 +25,7 @@ type claim struct {
 func claimOf(permit *gate.Permit, run *gate.Run) *claim {
 	own := new(claim)
 	for _, dir := range run.Policy.Writable {
-		own.writes = append(own.writes, withoutLinks(dir))
+		own.writes = append(own.writes, paths.WithoutLinks(dir))
 	}
 	files := run.Inputs
 	if permit.ByGrant() {
@@ -43,10 +44,10 @@ func (c *claim) conflicts(other *claim) bool {
 }
 
 // reaches reports whether a run that may change the folders of writes may change
-// one of paths, or something in it.
-func reaches(writes, paths []string) bool {
-	return slices.ContainsFunc(paths, func(path string) bool {
-		return insideAny(writes, path) || slices.ContainsFunc(writes, func(dir string) bool { return within(dir, path) })
+// one of bound, or something in it.
+func reaches(writes, bound []string) bool {
+	return slices.ContainsFunc(bound, func(path string) bool {
+		return paths.Inside(writes, path) || slices.ContainsFunc(writes, func(dir string) bool { return paths.Inside([]string{path}, dir) })
 	})
 }
 
@@ -54,6 +55,7 @@ func reaches(writes, paths []string) bool {
 type claims struct {
 	mu      sync.Mutex
 	all     []*claim      // in the order in which they came
+	ended   int           // how many were given back
 	changed chan struct{} // closed when one is given back; nil: nobody waits
 }
 
@@ -93,9 +95,17 @@ func (c *claims) blocked(own *claim) <-chan struct{} {
 	return c.changed
 }
 
+// count returns how many claims were given back so far.
+func (c *claims) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
 func (c *claims) drop(own *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended++
 	c.all = slices.DeleteFunc(c.all, func(other *claim) bool { return other == own })
 	if c.changed != nil {
 		close(c.changed)

@@ -92,7 +92,7 @@ func TestChatThatNobodyHears(t *testing.T) {
 	w := newWorld(t, triage)
 	var heard []string
 	c := hearing(t, w, func(n wire.Note) { heard = append(heard, n.Method) })
-	c.setListed(w.srv.toolsPrint(w.srv.catalog(t.Context(), c), c))
+	c.nowTold(w.srv.toolsPrint(w.srv.catalog(t.Context(), c), c))
 	listeners := c.everyListener()
 	c.unlisten(listeners[0])
 	counted := &countedGate{Decider: w.srv.opts.Gate}

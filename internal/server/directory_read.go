@@ -137,8 +137,3 @@ func (c *call) workspaceChildren(dir string) ([]mcp.Resource, error) {
 	slices.SortFunc(all, func(a, b mcp.Resource) int { return strings.Compare(a.URI, b.URI) })
 	return all, nil
 }
-
-// workspaceURI is the URI of a file or folder of a workspace.
-func workspaceURI(sp *space, name string) string {
-	return resourceURI{schemeWorkspace, path.Join(sp.handle, name)}.String()
-}

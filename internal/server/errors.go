@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -77,6 +78,14 @@ const errorProperty = `"error":` + errorSchema
 const errorSchema = `{"type":"object","properties":{"code":{"type":"string"},"message":{"type":"string"},"hint":{"type":"string"}},"required":["code","message"]}`
 
 func (e *toolError) Error() string { return e.Code + ": " + e.Message }
+
+// An outdatedError is a pack that says something else of itself by now than in the
+// Catalog of the call.
+type outdatedError struct{ pack *packs.Pack }
+
+func (e *outdatedError) Error() string {
+	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.pack.ID)
+}
 
 func failf(code, hint, format string, args ...any) *toolError {
 	return &toolError{Code: code, Message: safetext.Line(fmt.Sprintf(format, args...)), Hint: hint}
@@ -233,10 +242,10 @@ func contextHint(e *tools.MissingContextError) string {
 
 // explainPlan explains why a run cannot be planned.
 func explainPlan(err error) *toolError {
-	if e, ok := errors.AsType[*folderError](err); ok {
+	if e, ok := errors.AsType[*plan.FolderError](err); ok {
 		return failf(codePathDenied, folderHint(e.Problem), "%v", e)
 	}
-	if e, ok := errors.AsType[*foreignError](err); ok {
+	if e, ok := errors.AsType[*plan.ForeignError](err); ok {
 		switch {
 		case e.Other == "":
 			return failf(codeNotAttached, "Go on without it.", "%v", e)
@@ -245,20 +254,19 @@ func explainPlan(err error) *toolError {
 		}
 		return failf(codePathDenied, fmt.Sprintf("Call again with pack_id %q: what belongs to that pack runs as that pack's own.", e.Other), "%v", e)
 	}
-	if errors.Is(err, errManyInputs) {
-		return failf(codeTooLarge, "Name fewer or smaller files.",
-			"the arguments name more than %d files, or more than %d bytes in them, which is more than can be approved", maxInputs, maxInputBytes)
+	if errors.Is(err, plan.ErrManyInputs) {
+		return failf(codeTooLarge, "Name fewer or smaller files.", "%v", plan.ErrManyInputs)
 	}
 	return nil
 }
 
-func folderHint(p folderProblem) string {
+func folderHint(p plan.FolderProblem) string {
 	switch p {
-	case folderHoldsHome:
+	case plan.FolderHoldsHome:
 		return "Tell the user to move the pack into a folder of its own."
-	case folderHoldsPrivate:
+	case plan.FolderHoldsPrivate:
 		return "Tell the user to set PACKS_MCP_HOME, XDG_STATE_HOME or XDG_RUNTIME_DIR to a folder outside of it, or to keep the configuration with its tokens elsewhere."
-	case folderUnusable:
+	case plan.FolderUnusable:
 		return "Tell the user; the folder is gone or cannot be read."
 	}
 	return "Name a folder inside the workspace, the project or the pack."
@@ -307,4 +315,15 @@ func explainSandbox(err error) *toolError {
 		return failf(codeTooLarge, "Pass less, or put it in a file.", "%v", err)
 	}
 	return nil
+}
+
+// isMissing reports whether an error says that something is not there, or is
+// not a file of the pack.
+func isMissing(err error) bool {
+	return matchesAny(err, packfs.ErrNotFound, packfs.ErrOutside, packfs.ErrNotRegular, packfs.ErrIsDir, packfs.ErrNotDir, packfs.ErrHardLink)
+}
+
+// matchesAny reports whether err is one of the targets.
+func matchesAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-const formats = `
+const threeFormats = `
 -- mixed/SKILL.md --
 ---
 name: mixed
@@ -58,7 +58,7 @@ x
 // wrong takes away only its own.
 func TestFormats(t *testing.T) {
 	needShell(t)
-	w := newWorld(t, formats)
+	w := newWorld(t, threeFormats)
 	w.answer = decide("once")
 	w.initialize()
 	listed := make(map[string]map[string]any)
@@ -98,7 +98,7 @@ func TestFormats(t *testing.T) {
 // A loose tool is a pack of one file.
 func TestLooseTool(t *testing.T) {
 	needShell(t)
-	w := newWorld(t, formats)
+	w := newWorld(t, threeFormats)
 	w.answer = decide("once")
 	w.initialize()
 	doc := w.ok("capability_packs_open_docs", map[string]any{"pack_id": "say-it"})["entry_doc"].(map[string]any)
@@ -143,7 +143,7 @@ func TestLooseTool(t *testing.T) {
 func TestToolModes(t *testing.T) {
 	needShell(t)
 	for mode, want := range map[string]int{"Global": 3, "Coding": 4} {
-		w := newWorld(t, formats, func(s *setup) { s.server.Mode, s.packs.Mode = mode, mode })
+		w := newWorld(t, threeFormats, func(s *setup) { s.server.Mode, s.packs.Mode = mode, mode })
 		w.answer = decide("once")
 		w.initialize()
 		if tools := objects(w.enable("mixed")["tools"]); len(tools) != want {
@@ -154,7 +154,7 @@ func TestToolModes(t *testing.T) {
 
 // Metadata is the block that the instructions have.
 func TestMetadata(t *testing.T) {
-	w := newWorld(t, formats)
+	w := newWorld(t, threeFormats)
 	instructions := w.initialize()["instructions"].(string)
 	catalog := w.lib.Catalog(t.Context())
 	if len(catalog.Attached()) != 3 {

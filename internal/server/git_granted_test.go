@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // files are those below a folder, each with a digest. The index, which git may
@@ -68,7 +70,7 @@ eval "$1"
 		for _, git := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, git: write is %v", level, git), func(t *testing.T) {
 				box := confined(t, level)
-				root := withoutLinks(t.TempDir())
+				root := paths.WithoutLinks(t.TempDir())
 				at := func(name string) string { return filepath.Join(root, name) }
 				for _, dir := range []string{"src/main", "src/other", "own", "hooked"} {
 					runGit(t, root, "init", "-q", "-b", "main", dir)
@@ -80,7 +82,7 @@ eval "$1"
 				before := files(t, watched...)
 				w := newWorld(t, tree, box, func(s *setup) {
 					s.server.Project = at("src/project")
-					s.server.Openings = []Opening{{Pack: "acme/git", Tool: "sh", Git: git, Write: []string{at("src"), at("own"), at("bare.git"), at("hooked/.git/hooks")}}}
+					s.server.Openings = []plan.Opening{{Pack: "acme/git", Tool: "sh", Git: git, Write: []string{at("src"), at("own"), at("bare.git"), at("hooked/.git/hooks")}}}
 				})
 				w.answer = decide("once")
 				w.initialize()
@@ -106,5 +108,62 @@ eval "$1"
 				}
 			})
 		}
+	}
+}
+
+// The project's own commits do not come back when the project is in a granted folder,
+// and the question says so.
+func TestProjectInGrantedFolder(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git: not on this machine")
+	}
+	const tree = `
+-- acme/git/SKILL.md --
+---
+name: git
+description: Commits.
+---
+-- acme/git/tools.json --
+{"tools": [{"name": "sh", "inputSchema": {"type": "object", "properties": {"script": {"type": "string"}}},
+  "command": {"program": "./sh", "args": ["{{script}}"], "cwd": "project"}}]}
+-- acme/git/sh* --
+#!/bin/sh
+eval "$1"
+`
+	const script = `export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b
+		echo made >made; git add made && git commit -qm second`
+	for _, inside := range []bool{true, false} {
+		t.Run(fmt.Sprintf("in the granted folder is %v", inside), func(t *testing.T) {
+			box := confined(t, sandbox.LevelFull)
+			root := paths.WithoutLinks(t.TempDir())
+			project, granted := filepath.Join(root, "src", "project"), filepath.Join(root, "lib")
+			if inside {
+				granted = filepath.Join(root, "src")
+			}
+			runGit(t, root, "init", "-q", "-b", "main", project)
+			runGit(t, project, "commit", "-q", "--allow-empty", "-m", "one")
+			if err := os.MkdirAll(granted, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			before := files(t, filepath.Join(project, ".git"))
+			w := newWorld(t, tree, box, func(s *setup) {
+				s.server.Project = project
+				s.server.Openings = []plan.Opening{{Pack: "acme/git", Tool: "sh", Git: true, Write: []string{granted}}}
+			})
+			w.answer = decide("once")
+			w.initialize()
+			w.enable("git")
+			got, _ := w.tool("git__sh", map[string]any{"script": script})
+			if made, err := os.ReadFile(filepath.Join(project, "made")); string(made) != "made\n" {
+				t.Errorf("made = %q, %v, want it applied\n%v", made, err, got)
+			}
+			q := w.lastQuestion()
+			if says(q, "so its commits wait for you") != inside {
+				t.Errorf("the question does not say what becomes of commits:\n%s", q)
+			}
+			if diff := cmp.Diff(before, files(t, filepath.Join(project, ".git"))); (diff == "") != inside {
+				t.Errorf("the repository's data changed is %v (-before +after):\n%s", !inside, diff)
+			}
+		})
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 const gitSkill = `
@@ -50,7 +52,7 @@ func gitProjects(t *testing.T) map[string][2]string {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git: not on this machine")
 	}
-	root := withoutLinks(t.TempDir())
+	root := paths.WithoutLinks(t.TempDir())
 	at := func(name string) string { return filepath.Join(root, name) }
 	runGit(t, root, "init", "-q", "-b", "main", "main")
 	runGit(t, at("main"), "commit", "-q", "--allow-empty", "-m", "one")
@@ -72,9 +74,6 @@ func TestGitStatusInWorktrees(t *testing.T) {
 	for name, p := range gitProjects(t) {
 		t.Run(name, func(t *testing.T) {
 			project, outer := p[0], p[1]
-			if got, _ := outerGit(project); got != outer {
-				t.Fatalf("outerGit = %q, want %q", got, outer)
-			}
 			w := newWorld(t, gitSkill, confined(t, sandbox.LevelFull), func(s *setup) { s.server.Project = project })
 			w.answer = decide("once")
 			w.initialize()
@@ -126,7 +125,7 @@ eval "$1"
 			}
 			return strings.TrimSpace(string(head))
 		}
-		world := func(t *testing.T, grants ...Opening) *world {
+		world := func(t *testing.T, grants ...plan.Opening) *world {
 			w := newWorld(t, tree, box, func(s *setup) { s.server.Project, s.server.Openings = project, grants })
 			w.answer = decide("once")
 			w.initialize()
@@ -151,7 +150,7 @@ eval "$1"
 			}
 		})
 		t.Run(name+" with git: write", func(t *testing.T) {
-			w := world(t, Opening{Pack: "acme/git", Tool: "sh", Git: true})
+			w := world(t, plan.Opening{Pack: "acme/git", Tool: "sh", Git: true})
 			got := w.ok("git__sh", map[string]any{"script": commit + "\n" + look + `
 				printf '#!/bin/sh\ntouch /tmp/x\n' >"$(git rev-parse --git-common-dir)/hooks/pre-commit"
 				git config core.fsmonitor /tmp/evil`})
@@ -179,53 +178,5 @@ eval "$1"
 				t.Errorf("the question does not say that commits come back:\n%s", q)
 			}
 		})
-	}
-}
-
-// A .git file that names any other folder opens nothing.
-func TestGitFilesThatLie(t *testing.T) {
-	projects := gitProjects(t)
-	home := t.TempDir()
-	plant(t, home, "-- .ssh/id_ed25519 --\nsecret\n-- .ssh/HEAD --\nref: x\n")
-	main := filepath.Join(filepath.Dir(projects["worktree"][0]), "main")
-	liar := func(text string) string {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, ".git"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	for name, dir := range map[string]string{
-		"keys":                     liar("gitdir: " + filepath.Join(home, ".ssh") + "\n"),
-		"the root":                 liar("gitdir: /\n"),
-		"another repository":       liar("gitdir: " + filepath.Join(main, ".git") + "\n"),
-		"another's worktree":       liar("gitdir: " + filepath.Join(main, ".git", "worktrees", "worktree") + "\n"),
-		"another's module":         liar("gitdir: " + projects["submodule"][1] + "\n"),
-		"a bare repository":        liar("gitdir: " + projects["worktree of a bare clone"][1] + "\n"),
-		"several lines":            liar("gitdir: /\ngitdir: " + home + "\n"),
-		"nothing":                  liar("gitdir:\n"),
-		"no git file":              liar("hello\n"),
-		"a folder that is not":     liar("gitdir: nowhere\n"),
-		"too long":                 liar("gitdir: " + strings.Repeat("a", 5000) + "\n"),
-		"a folder (a plain clone)": main,
-		"no .git":                  home,
-	} {
-		if got, _ := outerGit(dir); got != "" {
-			t.Errorf("%s: outerGit = %q, want nothing", name, got)
-		}
-	}
-
-	// A common folder that lies elsewhere than the worktree's own says nothing.
-	dir := liar("gitdir: own/worktrees/x\n")
-	plant(t, dir, "-- own/worktrees/x/commondir --\n"+filepath.Join(main, ".git")+"\n-- own/worktrees/x/gitdir --\n"+filepath.Join(dir, ".git")+"\n")
-	if got, _ := outerGit(dir); got != "" {
-		t.Errorf("a common folder elsewhere: outerGit = %q, want nothing", got)
-	}
-	// Nor does a link that is followed to one.
-	linked := t.TempDir()
-	if err := os.Symlink(filepath.Join(projects["worktree"][0], ".git"), filepath.Join(linked, ".git")); err == nil {
-		if got, _ := outerGit(linked); got != "" {
-			t.Errorf("a link to another's .git: outerGit = %q, want nothing", got)
-		}
 	}
 }

@@ -33,7 +33,7 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 	if err != nil {
 		return gate.Pack{}, nil, err
 	}
-	if !p.IsAsFound(dir, tree) {
+	if !s.asFound.is(p, dir, tree) {
 		return gate.Pack{}, nil, &outdatedError{p}
 	}
 	facts := gate.Pack{
@@ -49,14 +49,6 @@ func (s *Server) factsAndTree(ctx context.Context, p *packs.Pack) (gate.Pack, *p
 // maxKept is the largest entry document, in bytes, that is kept while a call is made,
 // and not read again.
 const maxKept = 256 << 10
-
-// An outdatedError is a pack that says something else of itself by now than in the
-// Catalog of the call.
-type outdatedError struct{ pack *packs.Pack }
-
-func (e *outdatedError) Error() string {
-	return fmt.Sprintf("the entry document of pack %q is another one than when it was looked at", e.pack.ID)
-}
 
 // maxVerified is the largest file, in bytes, whose pages are checked against
 // the digest one by one. Reading all of a larger file for each page would cost

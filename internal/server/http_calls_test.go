@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
@@ -46,7 +46,7 @@ func TestHTTPProgress(t *testing.T) {
 				}
 			}
 			if !let {
-				w.decide(w.pending(1)[0].Code, gate.Once)
+				w.decide(w.pending(1)[0].Code, queue.Once)
 				let = true
 			}
 		}
@@ -81,7 +81,7 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 			reply, _ := c.Try(t.Context(), "tools/call", map[string]any{"name": "capability_packs_open_docs", "arguments": args})
 			done <- reply
 		}()
-		w.decide(w.pending(1)[0].Code, gate.Once)
+		w.decide(w.pending(1)[0].Code, queue.Once)
 		if got := code(t, <-done); got != "" {
 			t.Errorf("the call ends with %q, want it allowed", got)
 		}
@@ -90,7 +90,7 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 			t.Errorf("error = %v, want the code in it", e)
 		}
 		// Another person's call is another one, and cannot use the answer.
-		w.decide(w.pending(1)[0].Code, gate.Once)
+		w.decide(w.pending(1)[0].Code, queue.Once)
 		other := s.Newer(tokenGrace, nil)
 		if e := other.Fails("approval_pending", "capability_packs_open_docs", args); e["approval_code"] == "" {
 			t.Errorf("error = %v", e)

@@ -39,14 +39,11 @@ func (s *Server) listTools(ctx context.Context, all []mcp.Tool) []mcp.Tool {
 	if len(all) != len(s.base) {
 		return all
 	}
-	c, _, _ := chatOf(ctx)
-	catalog := s.catalog(ctx, c)
-	out := s.fill(all, catalog, c)
-	if c != nil {
-		c.saw(catalog)
-		c.setListed(string(printOf(out)))
+	c, _, ok := chatOf(ctx)
+	if !ok {
+		return s.fill(all, s.catalog(ctx, nil), nil)
 	}
-	return out
+	return s.giveTools(ctx, c, func(catalog *packs.Catalog) []mcp.Tool { return s.fill(all, catalog, c) })
 }
 
 // tools are all tools of a chat with a Catalog.
@@ -197,26 +194,14 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			spans.From(ctx).Tool(req.Params.Name)
 			return
 		}
-		asSkill := func(name string) bool {
-			args, err := rawArguments(*req)
-			if err != nil {
-				return false
-			}
-			filled, ok := s.skillCall(s.catalog(ctx, c), c, name, args)
-			if ok {
-				req.Params.Name, req.Params.RawArguments, req.Params.Arguments = s.exposed(toolOpenDocs), filled, nil
-				spans.From(ctx).Tool(name)
-			}
-			return ok
-		}
-		if asSkill(name) {
+		if s.asSkill(ctx, c, name, req) {
 			return
 		}
 		spoken = s.exposed(toolCall) // nobody has listed the other
 		switch found := s.toolsNamed(s.catalog(ctx, c), c, name); len(found) {
 		case 0:
 			for rest, certain := range withoutPrefix(name) {
-				if certain && asSkill(rest) {
+				if certain && s.asSkill(ctx, c, rest, req) {
 					return
 				}
 			}

@@ -14,13 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
-	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const deploy = `
@@ -78,7 +75,7 @@ func (h house) in(elems ...string) string {
 }
 
 // lives has the server started by whoever lives there.
-func (h house) lives(grants ...Opening) option {
+func (h house) lives(grants ...plan.Opening) option {
 	return func(s *setup) {
 		s.server.Environ = []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "GITHUB_TOKEN=hunter2+and/more?", "STAGE=user's", "LD_DEBUG_OUTPUT=granted",
@@ -103,9 +100,9 @@ func (w *world) lastQuestion() string { return w.asked[len(w.asked)-1] }
 func TestGrantedVariables(t *testing.T) {
 	h := newHouse(t)
 	w := deployWorld(t, h.lives(
-		Opening{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "GH_HOST"}},
-		Opening{Pack: "*", Tool: "sh", Env: []string{"STAGE", "LD_DEBUG_OUTPUT", "GITHUB_TOKEN"}},
-		Opening{Pack: "other", Tool: "*", Env: []string{"PATH"}},
+		plan.Opening{Pack: "acme/*", Tool: "*", Env: []string{"GITHUB_TOKEN", "GH_HOST"}},
+		plan.Opening{Pack: "*", Tool: "sh", Env: []string{"STAGE", "LD_DEBUG_OUTPUT", "GITHUB_TOKEN"}},
+		plan.Opening{Pack: "other", Tool: "*", Env: []string{"PATH"}},
 	))
 	got := w.ok("deploy__sh", map[string]any{"script": `
 		[ "$GITHUB_TOKEN" = "$(printf 'hun%s+and/more?' ter2)" ] && echo same
@@ -151,7 +148,7 @@ func TestGrantedVariables(t *testing.T) {
 	if got["stdout"] != "unset\n" {
 		t.Errorf("STAGE of another tool = %q, want it unset", got["stdout"])
 	}
-	w = deployWorld(t, h.lives(Opening{Pack: "acme/deploy", Tool: "*", Kinds: []string{"exec"}, Env: []string{"STAGE"}}))
+	w = deployWorld(t, h.lives(plan.Opening{Pack: "acme/deploy", Tool: "*", Kinds: []string{"exec"}, Env: []string{"STAGE"}}))
 	got = w.ok("capability_packs_exec_best_effort", map[string]any{"pack_id": "acme/deploy", "command": "printenv", "args": []string{"STAGE"}})
 	if got["stdout"] != "[redacted]\n" || !says(w.lastQuestion(), "STAGE (yours") {
 		t.Errorf("printenv = %v, want the granted value taken out\n%s", got, w.lastQuestion())
@@ -166,7 +163,7 @@ func TestGrantedVariables(t *testing.T) {
 // nothing.
 func TestGrantsAreForTrustedPacks(t *testing.T) {
 	h := newHouse(t)
-	grant := Opening{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.in(".config", "gh")}, Home: true}
+	grant := plan.Opening{Pack: "*", Tool: "*", Env: []string{"GITHUB_TOKEN"}, Read: []string{h.in(".config", "gh")}, Home: true}
 	w := deployWorld(t, h.lives(grant), func(s *setup) { s.packs.Roots[0].Trust = packs.TrustUntrusted })
 	got := w.ok("deploy__sh", map[string]any{"script": `echo "${GITHUB_TOKEN-unset}" "$HOME"`})
 	if want := "unset " + workspaceOf(t, w) + "\n"; got["stdout"] != want {
@@ -178,170 +175,8 @@ func TestGrantsAreForTrustedPacks(t *testing.T) {
 	}
 }
 
-// asks finds out what a tool may touch.
-func (w *world) may(t *testing.T, tool, dir string, p tools.Policy) *permissions {
-	t.Helper()
-	ch, err := w.srv.newChat(wire.Client{Transport: "test", Origin: gate.OriginClient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ch.Close() })
-	c := &call{chat: ch, catalog: w.lib.Catalog(t.Context())}
-	pack, err := c.catalog.Lookup("acme/deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dir == "" {
-		dir = ch.workspace
-	}
-	m, err := w.srv.planner.permissions(t.Context(), w.srv.planned(c, pack), gate.KindRun, tool, dir, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// What is the same every time.
-	if m.policy.ReadOnly[0] != pack.Dir || ch.ownFolder && m.policy.Writable[0] != ch.workspace {
-		t.Errorf("permissions: the pack and the workspace are not the first of %q and %q", m.policy.ReadOnly, m.policy.Writable)
-	}
-	m.policy.ReadOnly = m.policy.ReadOnly[1:]
-	if ch.ownFolder {
-		m.policy.Writable = m.policy.Writable[1:]
-	}
-	return m
-}
-
-func TestGrantedFolders(t *testing.T) {
-	h := newHouse(t)
-	fifo := h.in("fifo")
-	for _, link := range [][2]string{{"/", "root"}, {"..", "up"}, {"nowhere", "dangling"}, {h.home, "me"}, {"loop", "loop"}} {
-		if err := os.Symlink(link[0], h.in(link[1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(h.in("cache"), h.in(".config", "linked")); err != nil {
-		t.Fatal(err)
-	}
-	own := h.in("own", "state")
-	plant(t, own, "-- attached.json --\n")
-	w := newWorld(t, deploy, h.lives(
-		Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{
-			h.in(".config", "gh"), h.in(".gitconfig"), h.in("nothing"), h.in("cache"), h.in("own"),
-			h.in("root"), h.in("up"), h.in("dangling"), h.in("me"), h.in("loop"), fifo,
-		}, Home: true},
-		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{
-			h.in("cache"), h.in(".config", "linked"), h.in("dotfiles", "gitconfig"), h.in("own"), own, filepath.Join(own, ".."), h.in("log"),
-		}},
-		Opening{Pack: "acme/deploy", Tool: "other", Read: []string{h.in(".ssh")}},
-	), func(s *setup) {
-		plant(t, h.home, "-- log/audit.jsonl --\n")
-		s.server.Own, s.server.AuditLog = []string{own}, h.in("log", "audit.jsonl")
-	})
-	plant(t, filepath.Dir(w.root), "")
-	m := w.may(t, "sh", "", tools.Policy{})
-	if diff := cmp.Diff([]string{h.in(".config", "gh"), h.in("dotfiles", "gitconfig"), h.in("own")}, m.policy.ReadOnly); diff != "" {
-		t.Errorf("may read (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{h.in("cache")}, m.changes); diff != "" {
-		t.Errorf("may change (-want +got):\n%s", diff)
-	}
-	links := []paths.Link{{Path: h.in(".gitconfig"), Target: h.in("dotfiles", "gitconfig")}, {Path: h.in(".config", "linked"), Target: h.in("cache")}}
-	if diff := cmp.Diff(links, m.policy.Links); diff != "" {
-		t.Errorf("links (-want +got):\n%s", diff)
-	}
-	var left []string
-	for _, missing := range m.granted.LeftOut {
-		rel, _ := filepath.Rel(h.home, missing.What)
-		left = append(left, rel+" "+missing.Why)
-	}
-	want := []string{
-		"nothing is not there", "root leads to your whole home folder", "up leads to your whole home folder", "dangling is not there",
-		"me leads to your whole home folder", "loop cannot be looked at", "fifo is not there",
-		"dotfiles/gitconfig is not a folder", "own is what packs-mcp itself goes by", "own/state is what packs-mcp itself goes by",
-		"log is what packs-mcp itself goes by",
-	}
-	if diff := cmp.Diff(want, left); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
-	}
-	if m.granted.Home != h.home {
-		t.Errorf("home = %q, want %q", m.granted.Home, h.home)
-	}
-	if m := w.may(t, "in_project", h.project, tools.Policy{}); len(m.granted.Folders) > 0 || m.granted.Home != "" {
-		t.Errorf("another tool was granted %+v", m.granted)
-	}
-}
-
-// What a run may change of the user's is layered, wherever it comes from; only a
-// workspace that was made for the chat is a folder like any other.
-func TestLayered(t *testing.T) {
-	h := newHouse(t)
-	plant(t, h.project, "-- file --\n")
-	w := newWorld(t, deploy, h.lives(
-		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", "docs")}},
-		Opening{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}, Git: true},
-	))
-	for _, c := range []struct {
-		name, tool, dir string
-		readOnly        bool
-		layers          []string // below the home
-		git             bool
-	}{
-		{"workspace", "x", "", false, nil, false},
-		{"project", "x", h.project, false, []string{"site"}, false},
-		{"project, only read", "x", h.project, true, nil, false},
-		{"project, only read, and a folder of it granted", "sh", h.project, true, []string{"site/docs"}, false},
-		{"project, and a folder of it granted", "sh", h.project, false, []string{"site"}, false},
-		{"project and another folder", "gh", h.project, false, []string{"cache", "site"}, true},
-		{"a folder of the project", "x", h.in("site", "docs"), false, []string{"site/docs"}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			m := w.may(t, c.tool, c.dir, tools.Policy{ReadOnly: c.readOnly})
-			var got []string
-			for _, l := range m.policy.Layers {
-				rel, _ := filepath.Rel(h.home, l.Folder)
-				got = append(got, filepath.ToSlash(rel))
-			}
-			if !slices.Equal(got, c.layers) || len(m.policy.Writable) > 0 || m.policy.GitWrite != c.git {
-				t.Errorf("layers = %q, writable = %q, git %v; want %q, none, %v", got, m.policy.Writable, m.policy.GitWrite, c.layers, c.git)
-			}
-			if c.readOnly && !slices.Contains(m.policy.ReadOnly, c.dir) {
-				t.Errorf("%s is not in %q", c.dir, m.policy.ReadOnly)
-			}
-		})
-	}
-	t.Run("the user's own workspace", func(t *testing.T) {
-		w := newWorld(t, deploy, h.lives(), func(s *setup) { s.server.Workspace = h.in("cache") })
-		m := w.may(t, "x", "", tools.Policy{})
-		if len(m.policy.Layers) != 1 || m.policy.Layers[0].Folder != h.in("cache") || len(m.policy.Writable) > 0 {
-			t.Errorf("layers = %+v, writable = %q, want it layered", m.policy.Layers, m.policy.Writable)
-		}
-	})
-	t.Run("the pack in the project", func(t *testing.T) {
-		w := newWorld(t, deploy, func(s *setup) { s.server.Project = s.packs.Roots[0].Dir })
-		// In the pack, and in a folder of it, nothing may be written.
-		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
-			m := w.may(t, "x", filepath.Join(w.srv.planner.opts.Project, dir), tools.Policy{})
-			if len(m.policy.Writable)+len(m.policy.Layers) > 0 {
-				t.Errorf("in %s: may change %q and %+v", dir, m.policy.Writable, m.policy.Layers)
-			}
-		}
-	})
-}
-
-// Nothing that holds the whole home is a project, a workspace or a pack that
-// runs something.
-func TestHomeIsNoProject(t *testing.T) {
-	h := newHouse(t)
-	for _, dir := range []string{h.home, filepath.Dir(h.home), "/"} {
-		for _, change := range []func(*Options){
-			func(o *Options) { o.Project = dir },
-			func(o *Options) { o.Workspace = dir },
-		} {
-			o := Options{Library: new(packs.Library), Gate: new(gate.Gate), Workspaces: t.TempDir(), Environ: []string{"HOME=" + h.home, "USERPROFILE=" + h.home}}
-			change(&o)
-			if s, err := New(o); err == nil || !strings.Contains(err.Error(), "holds your whole home folder") {
-				t.Errorf("New with %q = %v, %v, want an error", dir, s, err)
-			}
-		}
-	}
+// A pack that holds the whole home runs nothing.
+func TestPackHoldsHome(t *testing.T) {
 	w := newWorld(t, strings.ReplaceAll(deploy, "acme/deploy/", "deploy/"), func(s *setup) {
 		s.server.Environ = append(slices.Clone(s.server.Environ), "HOME="+filepath.Join(s.packs.Roots[0].Dir, "deploy", "x"))
 	})
@@ -351,19 +186,6 @@ func TestHomeIsNoProject(t *testing.T) {
 	e := w.fails("path_denied", "deploy__sh", map[string]any{"script": "true"})
 	if !strings.Contains(e["message"].(string), "whole home folder") {
 		t.Errorf("error = %v", e)
-	}
-}
-
-// The limit on processor time is the timeout of each tool, unless it is
-// configured.
-func TestProcessorTime(t *testing.T) {
-	for _, c := range []struct{ configured, tool, want time.Duration }{
-		{0, 0, 30 * time.Second}, {0, 5 * time.Second, 5 * time.Second}, {7 * time.Second, 0, 7 * time.Second}, {7 * time.Second, time.Minute, 7 * time.Second},
-	} {
-		w := newWorld(t, deploy, limited(Limits{Run: sandbox.Limits{CPU: c.configured}}))
-		if m := w.may(t, "sh", "", tools.Policy{Timeout: c.tool}); m.policy.Limits.CPU != c.want {
-			t.Errorf("configured %v, tool %v: %v, want %v", c.configured, c.tool, m.policy.Limits.CPU, c.want)
-		}
 	}
 }
 
@@ -492,7 +314,7 @@ func TestConfinedRuns(t *testing.T) {
 			box := confined(t, level)
 			h := newHouse(t)
 			w := deployWorld(t, box, h.lives(
-				Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}, Write: []string{h.in("cache")}, Home: true},
+				plan.Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}, Write: []string{h.in("cache")}, Home: true},
 			))
 			got := w.ok("deploy__sh", map[string]any{"script": `
 				cat ~/.config/gh/hosts.yml
@@ -551,14 +373,14 @@ func TestReviewAll(t *testing.T) {
 	const policy = `"args": ["{{script}}"], "cwd": "project"}}`
 	for name, c := range map[string]struct {
 		tree  string
-		grant Opening
+		grant plan.Opening
 		trust packs.Trust
 		held  bool
 	}{
-		"nobody":                 {deploy, Opening{Pack: "other", Tool: "*", Review: true}, packs.TrustUser, false},
-		"the tool":               {strings.Replace(deploy, policy, policy[:len(policy)-1]+`, "policy": {"review": "all"}}`, 1), Opening{}, packs.TrustUser, true},
-		"the user":               {deploy, Opening{Pack: "acme/*", Tool: "in_project", Review: true, Git: true}, packs.TrustUser, true},
-		"the user, not trusting": {deploy, Opening{Pack: "*", Tool: "*", Review: true}, packs.TrustUntrusted, true},
+		"nobody":                 {deploy, plan.Opening{Pack: "other", Tool: "*", Review: true}, packs.TrustUser, false},
+		"the tool":               {strings.Replace(deploy, policy, policy[:len(policy)-1]+`, "policy": {"review": "all"}}`, 1), plan.Opening{}, packs.TrustUser, true},
+		"the user":               {deploy, plan.Opening{Pack: "acme/*", Tool: "in_project", Review: true, Git: true}, packs.TrustUser, true},
+		"the user, not trusting": {deploy, plan.Opening{Pack: "*", Tool: "*", Review: true}, packs.TrustUntrusted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)

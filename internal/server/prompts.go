@@ -73,12 +73,12 @@ func promptName(id string) string {
 
 // listPrompts answers prompts/list: one prompt a pack, and those by which a
 // person attaches and detaches.
-func (s *Server) listPrompts(_ context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+func (s *Server) listPrompts(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p cursorParams
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("prompts", p.Cursor, s.listedPrompts(r.catalog), keyed.String)
+	page, next, err := pageOf("prompts", p.Cursor, s.listedPrompts(s.giveCatalog(ctx, r.chat)), keyed.String)
 	if err != nil {
 		return nil, err
 	}

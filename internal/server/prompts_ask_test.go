@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
@@ -106,7 +107,7 @@ func TestPromptsThatWait(t *testing.T) {
 		if code != codeNotGiven || !strings.HasPrefix(text, "approval_pending: ") || !strings.Contains(text, p.Code) {
 			t.Errorf("modern %v: %d %q, want that it waits as %s", modern, code, text, p.Code)
 		}
-		w.decide(p.Code, gate.Once)
+		w.decide(p.Code, queue.Once)
 		if got := message(t, get("prompts/get", params)); !strings.HasSuffix(got, "Review main.go.\n") {
 			t.Errorf("modern %v: after the answer: %q", modern, got)
 		}

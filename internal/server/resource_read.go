@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -207,9 +206,4 @@ func metadataMethod(name string, give func(context.Context) (any, error)) *baseT
 			perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
 		}, nil
 	}}
-}
-
-// matchesAny reports whether err is one of the targets.
-func matchesAny(err error, targets ...error) bool {
-	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }

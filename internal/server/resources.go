@@ -51,12 +51,12 @@ type cursorParams struct {
 // listResources answers resources/list: the entry document of each pack, and
 // the index of skills. What else a pack holds is in its manifest, and below its
 // folder; names and descriptions are metadata, so nobody is asked.
-func (s *Server) listResources(_ context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
+func (s *Server) listResources(ctx context.Context, r *frontRequest) (mcp.ResultMetadata, error) {
 	var p cursorParams
 	if err := r.decode(&p); err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf("resources", p.Cursor, s.listedDocuments(r.catalog), keyed.String)
+	page, next, err := pageOf("resources", p.Cursor, s.listedDocuments(s.giveCatalog(ctx, r.chat)), keyed.String)
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +155,6 @@ func notFound(r *frontRequest, uri string) *rpcError {
 		code = wire.CodeInvalidParams // and so in either era for the extension's methods
 	}
 	return &rpcError{code: code, message: "there is no such resource", data: map[string]any{"uri": uri}}
-}
-
-// isMissing reports whether an error says that something is not there, or is
-// not a file of the pack.
-func isMissing(err error) bool {
-	return matchesAny(err, packfs.ErrNotFound, packfs.ErrOutside, packfs.ErrNotRegular, packfs.ErrIsDir, packfs.ErrNotDir, packfs.ErrHardLink)
 }
 
 // A found resource is a file or a folder, with what the gate needs to know.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
@@ -407,7 +407,7 @@ func TestReadPending(t *testing.T) {
 			if code != codeNotGiven || !strings.HasPrefix(message, "approval_pending: ") || !strings.Contains(message, p.Code) || !strings.Contains(message, "capability_packs_read_file") {
 				t.Errorf("modern %v: %d %q, want that it waits as %s, and the tool", modern, code, message, p.Code)
 			}
-			w.decide(p.Code, gate.Once)
+			w.decide(p.Code, queue.Once)
 			ask := w.request
 			if modern {
 				ask = w.modern

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -143,9 +142,6 @@ func (s *Server) named(c *chat, client string) {
 		s.change()
 	}
 }
-
-// errNoChat is about a chat that has ended, or never was.
-var errNoChat = errors.New("this chat has ended")
 
 func (s *Server) chatNamed(id string) (*chat, error) {
 	for _, c := range s.everyChat() {

@@ -2,11 +2,13 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -73,14 +75,20 @@ func (e *runEnvelope) addChanges(res *sandbox.Result) {
 }
 
 // waits tells the client and the log that the run waits for its turn, which h has.
-func (r *run) waits(progress *teller, id string, h changes.Holder) (over func()) {
+// When the run has its turn, it must still be what was allowed: the other run may
+// have changed what the answer is bound to.
+func (r *run) waits(ctx context.Context, progress *teller, permit *gate.Permit, h changes.Holder) (over func(bool) error) {
 	began := time.Now()
-	log := r.server.logger.With("run", id, "pack", r.pack.ID, "dir", h.Folder)
+	log := r.server.logger.With("run", permit.RunID(), "pack", r.pack.ID, "dir", h.Folder)
 	log.Info("a run waits for its turn in a folder", "holder", h.Run.ID, "holder_pack", h.Run.Pack, "holder_tool", h.Run.Tool, "holder_pid", h.PID)
 	progress.turnNow("waiting for " + r.turnOf(h))
-	return func() {
+	return func(isOurs bool) error {
 		log.Debug("a run waited for its turn in a folder", "took", time.Since(began).Round(time.Millisecond))
 		progress.turn(running)
+		if !isOurs {
+			return nil
+		}
+		return r.again(ctx, permit)
 	}
 }
 

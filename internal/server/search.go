@@ -9,7 +9,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/search"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // maxLoaded is how many packs, of those that are attached, have their tools
@@ -182,7 +182,7 @@ func (s *Server) toolNames(p *packs.Pack, load bool) []string {
 	var names []string
 	for _, file := range p.ToolFiles {
 		name := file[strings.LastIndexByte(file, '/')+1:]
-		if name, ok := strings.CutSuffix(name, tools.ToolPackSuffix); ok {
+		if name, ok := formats.CutToolPack(name); ok {
 			names = append(names, name)
 		}
 	}

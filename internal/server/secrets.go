@@ -11,7 +11,7 @@ import (
 // keepsOut says why nothing of a pack is given: its folder has in it what only
 // this program may read. It is nil for every other pack.
 func (s *Server) keepsOut(packID, dir string) error {
-	if !s.planner.holdsPrivate(dir) {
+	if !s.planner.HoldsPrivate(dir) {
 		return nil
 	}
 	return failf(codePathDenied, "Tell the user to move the pack into a folder of its own.",

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -84,7 +83,7 @@ func must(b []byte, err error) []byte {
 }
 
 // A pack in whose folder there is what only this program may read is not served,
-// on any road; nor is such a folder granted.
+// on any road.
 func TestPackWithTokensIsKept(t *testing.T) {
 	var config string
 	w := newWorld(t, triage, func(s *setup) {
@@ -120,35 +119,5 @@ func TestPackWithTokensIsKept(t *testing.T) {
 	}
 	if len(w.asked) != 0 {
 		t.Errorf("a person was asked %q", w.asked)
-	}
-	info, err := os.Stat(filepath.Dir(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{config, filepath.Dir(config), w.root} {
-		if why := w.srv.planner.refuses(w.lib.Catalog(t.Context()).ByID("triage"), withoutLinks(path), info, false); why == "" {
-			t.Errorf("a grant of %s is given", path)
-		}
-	}
-}
-
-// What every run reads is no place for keys and tokens.
-func TestPrivateInSystemFolders(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("folders of the system are others here")
-	}
-	w := newWorld(t, "")
-	options := func(private string) Options {
-		return Options{Library: w.lib, Gate: w.srv.opts.Gate, Workspaces: t.TempDir(), Private: []string{private}}
-	}
-	if _, err := New(options("/usr/local/etc/packs.yaml")); err == nil || !strings.Contains(err.Error(), "/usr/local/etc/packs.yaml") {
-		t.Errorf("New with tokens in /usr = %v, want an error that names the file", err)
-	}
-	if _, err := New(options(filepath.Join(t.TempDir(), "packs.yaml"))); err != nil {
-		t.Error(err)
-	}
-	// It can be read by everybody.
-	if _, err := New(options("/etc/passwd")); err == nil {
-		t.Error("New with keys in /etc/passwd = nil")
 	}
 }

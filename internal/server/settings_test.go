@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -100,30 +99,6 @@ func TestExecFolders(t *testing.T) {
 	w.ok("capability_packs_exec_best_effort", exec)
 	if len(w.asked) != 1 || !says(w.asked[0], "c:1 allows it only with cwd: pack_root") {
 		t.Errorf("in the pack: asked %q, want one question that says what the rule lacks", w.asked)
-	}
-}
-
-// A grant is for declared tools, for the model's own commands, or for both, and
-// no name of a tool reaches the commands.
-func TestGrantCovers(t *testing.T) {
-	for _, tc := range []struct {
-		grant     Opening
-		run, exec bool
-	}{
-		{Opening{Pack: "*", Tool: "*"}, true, false},
-		{Opening{Pack: "*", Tool: "exec_*"}, false, false},
-		{Opening{Pack: "*", Tool: "*", Kinds: []string{"run"}}, true, false},
-		{Opening{Pack: "*", Tool: "*", Kinds: []string{"exec"}}, false, true},
-		{Opening{Pack: "*", Tool: "*", Kinds: []string{"run", "exec"}}, true, true},
-		{Opening{Pack: "a/*", Tool: "*", Kinds: []string{"exec"}}, false, false},
-	} {
-		run, exec := tc.grant.covers("x", gate.KindRun, "t"), tc.grant.covers("x", gate.KindExec, "")
-		if run != tc.run || exec != tc.exec {
-			t.Errorf("%+v covers a run: %v, an exec: %v; want %v, %v", tc.grant, run, exec, tc.run, tc.exec)
-		}
-		if tc.grant.covers("x", gate.KindOpen, "t") {
-			t.Errorf("%+v covers what starts no program", tc.grant)
-		}
 	}
 }
 

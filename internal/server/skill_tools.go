@@ -1,14 +1,19 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
 // A skillTool is an attached pack as a tool of its own, SKILL(arguments), which is
@@ -18,9 +23,19 @@ type skillTool struct {
 	pack *packs.Pack
 }
 
-// skillTools are those of a chat, by the ids of the packs, at most as many as the
-// tools that a chat may enable. There are none unless the configuration exposes
-// skills. A name that a tool of the chat, or an earlier pack, has gets a hash.
+// Skills divides the packs that a model may open, when the configuration exposes
+// skills: those that get a tool of their own, at most as many as a chat may enable
+// tools, and those for which there is no place. forbids reports whether rules forbid
+// every request of a kind about a pack; with an empty kind, everything about it.
+func Skills(c *packs.Catalog, most int, forbids func(kind gate.Kind, id string) bool) (listed, rest []*packs.Pack) {
+	all := slices.DeleteFunc(offered(c), func(p *packs.Pack) bool { return forbids("", p.ID) || forbids(gate.KindOpen, p.ID) })
+	n := min(len(all), Limits{EnabledTools: most}.withDefaults().EnabledTools)
+	return all[:n:n], all[n:]
+}
+
+// skillTools returns the skills of a chat, by the ids of the packs. There are none
+// unless the configuration exposes skills. A name that a tool of the chat, or an
+// earlier pack, has gets a hash.
 func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	if !s.opts.Skills {
 		return nil
@@ -29,18 +44,13 @@ func (s *Server) skillTools(catalog *packs.Catalog, c *chat) []skillTool {
 	taken := func(folded string) bool {
 		return used[folded] || strings.HasPrefix(folded, basePrefix) || c != nil && c.taken(folded)
 	}
+	listed, _ := Skills(catalog, s.limits.EnabledTools, s.opts.Gate.Forbids)
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 	}
-	var all []skillTool
-	for _, p := range s.listedPacks(catalog) {
-		if !s.mayOpen(p) {
-			continue
-		}
-		if len(all) == s.limits.EnabledTools {
-			break
-		}
+	all := make([]skillTool, 0, len(listed))
+	for _, p := range listed {
 		name := shortName(promptName(p.ID), p.ID, taken)
 		used[foldName(name)] = true
 		all = append(all, skillTool{name, p})
@@ -60,27 +70,78 @@ func (s *Server) listedSkill(t skillTool) mcp.Tool {
 	}
 }
 
-// skillCall returns the arguments of open_docs for a call of a pack's own tool; ok
-// is false when no pack has one of this name. What else the call has is refused
-// there, as it is for open_docs.
-func (s *Server) skillCall(catalog *packs.Catalog, c *chat, name string, args json.RawMessage) (_ json.RawMessage, ok bool) {
-	all := s.skillTools(catalog, c)
+// skillKey is where [Server.rename] leaves which skill was called, as a [skillCall].
+// No client can send one: what it sends there is JSON.
+const skillKey = "packs-mcp/skill"
+
+// A skillCall is a call of a pack's own tool.
+type skillCall struct {
+	pack string          // id
+	args json.RawMessage // as the client wrote them
+}
+
+// asSkill makes a call of open_docs of a call of a pack's own tool. It reports false,
+// and changes nothing, if no pack has a tool of this name.
+func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.CallToolRequest) bool {
+	all := s.skillTools(s.catalog(ctx, c), c)
 	i := slices.IndexFunc(all, func(t skillTool) bool { return t.name == name })
 	if i < 0 {
-		return nil, false
+		return false
 	}
+	args, err := rawArguments(*req)
+	if err != nil {
+		return false
+	}
+	// The pack is among the arguments in the log, as it is for open_docs.
 	fields := make(map[string]json.RawMessage)
-	if err := json.Unmarshal(args, &fields); err != nil {
-		return args, true // open_docs says what is wrong
-	}
-	if fields["arguments"] == nil || string(fields["arguments"]) == "null" {
-		fields["arguments"] = json.RawMessage(`""`)
-	}
+	_ = json.Unmarshal(args, &fields) // openSkillTool says what is wrong with them
 	id, err := json.Marshal(all[i].pack.ID)
 	if err != nil {
-		return nil, false
+		return false
 	}
 	fields["pack_id"] = id
-	out, err := json.Marshal(fields)
-	return out, err == nil
+	filled, err := json.Marshal(fields)
+	if err != nil {
+		return false
+	}
+	meta := mcp.Meta{AdditionalFields: make(map[string]any)}
+	if m := req.Params.Meta; m != nil {
+		meta.ProgressToken = m.ProgressToken
+		maps.Copy(meta.AdditionalFields, m.AdditionalFields)
+	}
+	meta.AdditionalFields[skillKey] = skillCall{all[i].pack.ID, args}
+	req.Params.Meta = &meta
+	req.Params.Name, req.Params.RawArguments, req.Params.Arguments = s.exposed(toolOpenDocs), filled, nil
+	spans.From(ctx).Tool(name)
+	return true
+}
+
+// openSkillTool is open_docs for one pack, with the arguments of its own tool: what is
+// wrong with these is said with that tool's schema.
+func openSkillTool(skill skillCall) *baseTool {
+	t := &baseTool{name: toolOpenDocs, input: skillInput}
+	t.prepare = func(s *Server, ctx context.Context, c *call) (*action, error) {
+		var p struct {
+			Arguments string `json:"arguments"`
+		}
+		if err := (&call{tool: t, args: skill.args}).decode(&p); err != nil {
+			return nil, err
+		}
+		act, err := s.openDocs(ctx, c, &openDocsParams{PackID: skill.pack, Arguments: &p.Arguments})
+		if err != nil {
+			return nil, err
+		}
+		open := act.perform
+		act.perform = func(ctx context.Context, permit *gate.Permit) (any, error) {
+			out, err := open(ctx, permit)
+			if docs, ok := out.(openDocsResult); ok && docs.EntryDoc.Truncated {
+				more := fmt.Sprintf("For the rest, call %s with pack_id %q, the same arguments, and next_offset as offset.", s.exposed(toolOpenDocs), skill.pack)
+				docs.EntryDoc.Note = strings.TrimSpace(docs.EntryDoc.Note + " " + more)
+				out = docs
+			}
+			return out, err
+		}
+		return act, nil
+	}
+	return t
 }

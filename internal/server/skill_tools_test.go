@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
 // skilled exposes skills.
@@ -49,7 +51,7 @@ func TestSkillTools(t *testing.T) {
 		t.Errorf("acme__deep = %v, want its description and one text", got)
 	}
 
-	for _, args := range []map[string]any{{"arguments": "it"}, {}, nil, {"arguments": nil}, {"arguments": "it", "pack_id": "triage"}} {
+	for _, args := range []map[string]any{{"arguments": "it"}, {}, nil, {"arguments": nil}} {
 		asked := len(w.asked)
 		out := w.ok("acme__deep", args)
 		want := "Do .\n"
@@ -67,8 +69,17 @@ func TestSkillTools(t *testing.T) {
 			t.Errorf("%s = %v, want the document", name, out)
 		}
 	}
-	w.fails("invalid_arguments", "acme__deep", map[string]any{"arguments": []string{"a"}})
-	w.fails("invalid_arguments", "acme__deep", map[string]any{"else": "x"})
+	// What is wrong is said with the tool's own schema, which has one text, and in the
+	// log it is about the pack.
+	for _, args := range []map[string]any{{"arguments": []string{"a"}}, {"else": "x"}, {"arguments": "it", "pack_id": "triage"}, {"offset": 3}} {
+		e := w.fails("invalid_arguments", "acme__deep", args)
+		if got, want := fmt.Sprint(e["schema"]), fmt.Sprint(names["acme__deep"]["inputSchema"]); got != want {
+			t.Errorf("acme__deep %v has the schema %s in its error, want %s", args, got, want)
+		}
+		if all := w.entries(); all[len(all)-1].Pack != "acme/deep" || all[len(all)-1].Event != audit.EventRefusal {
+			t.Errorf("acme__deep %v is recorded as %+v, want a refusal about acme/deep", args, all[len(all)-1])
+		}
+	}
 	w.answer = decide("deny")
 	w.fails("denied", "acme__deep", map[string]any{"arguments": "it"})
 
@@ -91,6 +102,47 @@ func TestSkillTools(t *testing.T) {
 	w.initialize()
 	if got := w.listed(); len(got) != 6 {
 		t.Errorf("tools/list = %q, want the base tools alone", got)
+	}
+}
+
+// A document that is longer than a page says how to get the rest, since the tool has
+// one text and no offset.
+func TestSkillToolPages(t *testing.T) {
+	w := newWorld(t, triage, skilled, limited(Limits{OpenPage: 20}))
+	w.answer = decide("once")
+	w.initialize()
+	doc := w.ok("triage", map[string]any{"arguments": "it"})["entry_doc"].(map[string]any)
+	if doc["truncated"] != true || !strings.Contains(fmt.Sprint(doc["note"]), `call capability_packs_open_docs with pack_id "triage"`) {
+		t.Fatalf("triage = %v, want a page that says where the next is", doc)
+	}
+	next := w.ok("capability_packs_open_docs", map[string]any{"pack_id": "triage", "arguments": "it", "offset": doc["next_offset"]})
+	if next["entry_doc"].(map[string]any)["content"] == "" {
+		t.Errorf("the next page is %v", next)
+	}
+}
+
+// A client of 2026-07-28 carries the answer, and cannot say by itself that it called a
+// skill.
+func TestSkillToolCarriesAnswers(t *testing.T) {
+	w := newWorld(t, triage, skilled)
+	w.answer = decide("once")
+	w.initialize()
+	call := map[string]any{"name": "triage", "arguments": map[string]any{"arguments": "it"}}
+	asked := result(t, w.modern("tools/call", call))
+	call["requestState"] = asked["requestState"]
+	call["inputResponses"] = map[string]any{"approval": decide("once")("", nil)}
+	out, _ := result(t, w.modern("tools/call", call))["structuredContent"].(map[string]any)
+	doc, _ := out["entry_doc"].(map[string]any)
+	if content, _ := doc["content"].(string); !strings.HasSuffix(content, "ARGUMENTS: it") {
+		t.Errorf("triage = %v, want the document with its arguments", out)
+	}
+	forged := map[string]any{
+		"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "nowhere"},
+		"_meta": map[string]any{skillKey: map[string]any{"pack": "triage", "args": map[string]any{}}},
+	}
+	out, _ = result(t, w.modern("tools/call", forged))["structuredContent"].(map[string]any)
+	if e, _ := out["error"].(map[string]any); e["code"] != "not_found" {
+		t.Errorf("open_docs with a skill in _meta = %v, want that there is no pack nowhere", out)
 	}
 }
 

@@ -240,11 +240,11 @@ func (s *Server) frontmatter(p *packs.Pack, tree *packfs.Tree) (json.RawMessage,
 	if doc == nil || doc.Name != p.Name || !verbatim(problems) {
 		return nil, fmt.Errorf("its frontmatter is no longer what it was: %w", errNoSkill)
 	}
-	matter, err := doc.JSON()
-	if err == nil && !harmless(matter) {
+	matter := doc.JSON()
+	if !harmless(matter) {
 		return nil, fmt.Errorf("its frontmatter has characters that cannot be seen, or that change what is seen, and it would be given as it is: %w", errNoSkill)
 	}
-	return matter, err
+	return matter, nil
 }
 
 // harmless reports whether nothing in a frontmatter has to be escaped before it

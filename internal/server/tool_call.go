@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/plan"
 )
 
 const toolCall = basePrefix + "call_tool"
@@ -63,12 +64,12 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	if err != nil {
 		return nil, err
 	}
-	values, err := tool.Check(p.Arguments)
+	values, err := c.check(tool, p.Arguments)
 	if err != nil {
 		return nil, err
 	}
 	of := s.planned(c, pack)
-	filled, err := s.planner.expand(of, tool, values)
+	filled, err := s.planner.Expand(of, tool, values)
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +81,14 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	of.Tree = tree
-	planned, err := s.planner.tool(ctx, of, tool, filled)
+	planned, err := s.planner.Tool(ctx, of, tool, filled)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{server: s, call: c, pack: pack, output: tool.Output, allows: tool.Policy.Allows, secrets: planned.Secrets}
+	r := &run{server: s, call: c, pack: pack, plan: planned, output: tool.Output, allows: tool.Policy.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: c.arguments(p.Arguments), Logged: planned.Unlogged.LoggedJSON(tool.Redact(p.Arguments)), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
+		Arguments: c.arguments(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder, Run: &planned.Run,
 	}), nil
 }
@@ -127,12 +128,9 @@ func (s *Server) enabledTool(c *call, pack *packs.Pack, name string) (*tools.Too
 	return tool, nil
 }
 
-// contextKey is where a client may say what its user looks at.
-const contextKey = "packs-mcp/context"
-
 // planned is what the planner needs to know of a call about a pack.
-func (s *Server) planned(c *call, pack *packs.Pack) *planCall {
-	p := &planCall{
+func (s *Server) planned(c *call, pack *packs.Pack) *plan.Call {
+	p := &plan.Call{
 		Pack: pack, Hides: s.hides, Workspace: c.in().workspace, Folder: c.in().folder, OwnFolder: c.in().ownFolder,
 		Context: make(map[string]string), Filled: c.filled,
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
 const toolEnable = basePrefix + "enable_tools"
@@ -231,8 +230,7 @@ func (s *Server) prepareDisable(c *call, packID string) (*action, error) {
 		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args)},
 		perform: func(context.Context, *gate.Permit) (any, error) {
 			if c.chat.disable(id) {
-				c.chat.setListed(s.toolsPrint(c.catalog, c.chat))
-				c.chat.tell(wire.Note{Method: toolsChanged})
+				s.tellTools(c.catalog, c.chat)
 			}
 			return &enableResult{Tools: []enabledTool{}}, nil
 		},
@@ -377,8 +375,7 @@ func (s *Server) enable(cl *call, pack *packs.Pack, chosen []*tools.Tool) *enabl
 	}
 	c.mu.Unlock()
 	if changed {
-		c.setListed(s.toolsPrint(cl.catalog, c))
-		c.tell(wire.Note{Method: toolsChanged})
+		s.tellTools(cl.catalog, c)
 	}
 	return out
 }

@@ -74,14 +74,14 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	}
 	of := s.planned(c, pack)
 	of.Tree = tree
-	planned, err := s.planner.program(ctx, of, p.Command, p.Args, p.CwdPolicy)
+	planned, err := s.planner.Program(ctx, of, p.Command, p.Args, p.CwdPolicy)
 	if hint := s.misspelled(c, pack, &p, err); hint != nil {
 		return nil, hint
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &run{server: s, call: c, pack: pack, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
+	r := &run{server: s, call: c, pack: pack, plan: planned, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
 		Arguments: c.arguments(c.args), Logged: planned.Unlogged.LoggedJSON(c.args),

@@ -25,13 +25,14 @@ var ownNames = [...]string{"mcp", "packs-mcp", "packs_mcp"}
 // withoutPrefix yields what is left of a name when what clients put before names
 // is taken off, the longest first: "mcp__packs__git__status" has packs__git__status,
 // git__status and status. certain is false where a single "_" or "-" ends the
-// prefix, which names have inside, too.
+// prefix, which names have inside, too; but not behind what clients usually call this
+// server, as in packs-mcp_status.
 func withoutPrefix(name string) iter.Seq2[string, bool] {
 	ours := isOurs(name)
 	return func(yield func(rest string, certain bool) bool) {
 		for i := 1; i < len(name); i++ {
 			before := name[:i]
-			certain := strings.HasSuffix(before, "__") || strings.IndexByte(".:/", before[i-1]) >= 0
+			certain := strings.HasSuffix(before, "__") || strings.IndexByte(".:/", before[i-1]) >= 0 || isOnlyOurs(before)
 			if (certain || ours && strings.IndexByte("_-", before[i-1]) >= 0) && !yield(name[i:], certain) {
 				return
 			}
@@ -46,6 +47,13 @@ func isOurs(name string) bool {
 		rest, ok := strings.CutPrefix(lower, own)
 		return ok && rest != "" && strings.IndexByte("_-.:/", rest[0]) >= 0
 	})
+}
+
+// isOnlyOurs reports whether a prefix with its separator is nothing but what clients
+// usually call this server: "packs-mcp_", "mcp_packs-mcp_".
+func isOnlyOurs(prefix string) bool {
+	lower := strings.TrimPrefix(strings.ToLower(prefix), "mcp_")
+	return slices.ContainsFunc(ownNames[1:], func(own string) bool { return lower == own+"_" || lower == own+"-" })
 }
 
 // baseNamed returns the plain name of the base tool that a name means; empty for

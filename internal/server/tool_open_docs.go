@@ -69,6 +69,11 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 	if err := c.requireText("pack_id", p.PackID); err != nil {
 		return nil, err
 	}
+	return s.openDocs(ctx, c, &p)
+}
+
+// openDocs finds out what a call would open.
+func (s *Server) openDocs(ctx context.Context, c *call, p *openDocsParams) (*action, error) {
 	pack, err := s.pack(c, p.PackID)
 	if err != nil {
 		return nil, err
@@ -78,7 +83,7 @@ func (s *Server) prepareOpenDocs(ctx context.Context, c *call) (*action, error) 
 		return nil, err
 	}
 	// Read before the question, so that the person hears of hidden characters.
-	docs, err := s.documents(pack, tree, &p)
+	docs, err := s.documents(pack, tree, p)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ echo '{"url": "https://linear.app/ENG-1", "other": 1}'
 func toolPackWorld(t *testing.T, example string, options ...option) *world {
 	t.Helper()
 	needShell(t)
-	a, err := txtar.ParseFile(filepath.Join("..", "packs", "tools", "testdata", "toolpack", example+".txtar"))
+	a, err := txtar.ParseFile(filepath.Join("..", "packs", "tools", "toolpack", "testdata", example+".txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
@@ -380,7 +381,7 @@ func TestSpansHaveNoSecrets(t *testing.T) {
 	kept, traces := traced(true)
 	w := newWorld(t, tree, traces, everywhere(50*time.Millisecond), func(s *setup) {
 		s.server.Environ = append(slices.Clone(s.server.Environ), "OTEL_EXPORTER_OTLP_HEADERS=authorization="+planted)
-		s.gate.Channels = []string{gate.ChannelElicitation}
+		s.gate.Channels = []string{queue.ChannelElicitation}
 	})
 	for _, answer := range []string{"once", "deny"} {
 		w.answer = decide("once")

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 )
 
@@ -40,4 +42,42 @@ func (t *trees) files(tree *packfs.Tree) []gate.File {
 	}
 	t.known[tree.Digest] = files
 	return files
+}
+
+// asFound remembers which entry documents say of their packs what the Catalog has,
+// by the digests of their bytes: with the same bytes, they say the same. The zero
+// value is ready. Safe for concurrent use.
+type asFound struct {
+	mu    sync.Mutex
+	known map[foundDocument]bool
+}
+
+type foundDocument struct {
+	digest string // of the file
+	says   frontmatter.Summary
+}
+
+// is reports [packs.Pack.IsAsFound] of a tree that was digested just now.
+func (a *asFound) is(p *packs.Pack, dir *packfs.Dir, tree *packfs.Tree) bool {
+	file, ok := tree.Resolve(p.Entry)
+	if !ok || p.Loose {
+		return p.IsAsFound(dir, tree)
+	}
+	doc := foundDocument{file.Digest, p.Frontmatter}
+	a.mu.Lock()
+	known := a.known[doc]
+	a.mu.Unlock()
+	if known {
+		return true
+	}
+	if !p.IsAsFound(dir, tree) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil || len(a.known) >= maxTrees {
+		a.known = make(map[foundDocument]bool)
+	}
+	a.known[doc] = true
+	return true
 }

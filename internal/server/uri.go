@@ -164,3 +164,8 @@ func places(catalog *packs.Catalog, u resourceURI) []place {
 	}
 	return all
 }
+
+// workspaceURI is the URI of a file or folder of a workspace.
+func workspaceURI(sp *space, name string) string {
+	return resourceURI{schemeWorkspace, path.Join(sp.handle, name)}.String()
+}

@@ -193,6 +193,9 @@ func (s *Server) runsIn(c *call, handle string) error {
 	if handle != newHandle {
 		return c.inWorkspace(handle)
 	}
+	if c.space != nil {
+		return nil // as it was prepared before
+	}
 	if !c.chat.ownFolder {
 		return failf(codeInvalidArguments, "Leave workspace out.", "the user named one workspace for everything, so there is no new one")
 	}

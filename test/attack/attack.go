@@ -12,7 +12,10 @@
 // alone.
 package attack
 
-import "github.com/packs-mcp/packs-mcp/internal/sandbox"
+import (
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
+)
 
 // A Section is a part of the list.
 type Section struct {
@@ -41,15 +44,24 @@ type Row struct {
 
 	// Unsafe is for what is never tried unconfined.
 	Unsafe bool
+
+	Limits sandbox.Limits // of its run
 }
 
-// Want are the outcomes that a row may have: "ok", the names of errnos or
-// signals, or what the operation documents, with "|" between them.
-type Want struct {
-	Full       string // all there is
-	Landlock   string // partial where namespaces are not to be had
-	Namespaces string // partial where Landlock is not to be had
-	None       string // what shows that the operation works when nothing confines it
+// Want are the outcomes that a row may have.
+type Want drill.Want
+
+// fromDoctor returns the rows of a part that the program itself has, for the probe.
+func fromDoctor(part string) []Row {
+	var rows []Row
+	for _, r := range drill.Rows() {
+		if r.Part == part {
+			rows = append(rows, Row{
+				Case: r.Case, Does: r.Does, Probe: append([]string{drill.Arg}, r.Op...), Want: Want(r.Linux), Changes: r.Changes, Limits: r.Limits,
+			})
+		}
+	}
+	return rows
 }
 
 // notStarted is the outcome of a run that the sandbox refuses since the level
@@ -74,7 +86,7 @@ func allowed() Want { return everywhere("ok", "ok") }
 
 // Sections returns the list. Its order is that of the documentation.
 func Sections() []Section {
-	return []Section{
+	sections := []Section{
 		{"Files", "The key stands for anything of yours that the run was not given.", fileRows()},
 		{"Network: none", "The default. Nothing that talks to anybody can be made.", networkRows()},
 		{"Network: loopback", "The run has a network to itself: its own programs reach each other, and nobody else. That takes namespaces.", loopbackRows()},
@@ -82,6 +94,11 @@ func Sections() []Section {
 		{"Other processes", "\"It\" is another process of yours, as the server or your shell.", processRows()},
 		{"The kernel", "", kernelRows()},
 		{"Memory, and what all of the user's programs share", "The limit on memory is as by default, 2 GiB.", limitRows()},
+		{"Bounds", "The limits are 16 processes, 512 MiB of memory and 4 MiB for a file.", nil},
 		{"What stays possible", "These work on purpose. That a program may run what it wrote means that looking at a pack's files does not tell all that will run.", allowedRows()},
 	}
+	for i := range sections {
+		sections[i].Rows = append(fromDoctor(sections[i].Title), sections[i].Rows...)
+	}
+	return sections
 }

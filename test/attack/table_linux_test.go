@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
 	"github.com/packs-mcp/packs-mcp/test/attack"
 )
 
@@ -37,11 +38,16 @@ func (v variant) try(t *testing.T, row attack.Row) (r reply, changes string) {
 		t.Fatal(err)
 	}
 	before := w.state(t)
-	res, err := v.runner.Run(t.Context(), w.policy(row.Network), cmd)
+	policy := w.policy(row.Network)
+	policy.Limits = row.Limits
+	res, err := v.runner.Run(t.Context(), policy, cmd)
 	if err == nil && res.Level != v.level {
 		t.Fatalf("Level = %s, want %s", res.Level, v.level)
 	}
 	r = replyOf(res, err)
+	if slices.Contains(row.Probe, "leave") && r.Outcome == "ok" && !drill.LeftBehind(w.dir("ws/alive")) {
+		r.Outcome = "ended with the run"
+	}
 	changes = cmp.Diff(before, w.state(t))
 	// A process that was killed takes a moment.
 	for until := time.Now().Add(patience); r.Outcome == "ok" && row.Changes && changes == "" && v.level == sandbox.LevelNone && time.Now().Before(until); {

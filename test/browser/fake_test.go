@@ -11,30 +11,31 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// A queue is what the page shows. It decides as the gate does, as far as the
+// A fakeQueue is what the page shows. It decides as the gate does, as far as the
 // page can tell.
-type queue struct {
+type fakeQueue struct {
 	mu      sync.Mutex
 	changed chan struct{}
-	pending []gate.Pending
-	history []gate.Past
+	pending []queue.Pending
+	history []queue.Past
 	refuse  error
 	got     chan string // what was decided: code, decision, channel, values, and whether for nobody
 }
 
-func newQueue(p ...gate.Pending) *queue {
-	return &queue{pending: p, changed: make(chan struct{}), got: make(chan string, 100)}
+func newQueue(p ...queue.Pending) *fakeQueue {
+	return &fakeQueue{pending: p, changed: make(chan struct{}), got: make(chan string, 100)}
 }
 
-func (q *queue) Pending() []gate.Pending  { q.mu.Lock(); defer q.mu.Unlock(); return q.pending }
-func (q *queue) History() []gate.Past     { q.mu.Lock(); defer q.mu.Unlock(); return q.history }
-func (q *queue) Changes() <-chan struct{} { q.mu.Lock(); defer q.mu.Unlock(); return q.changed }
+func (q *fakeQueue) Pending() []queue.Pending { q.mu.Lock(); defer q.mu.Unlock(); return q.pending }
+func (q *fakeQueue) History() []queue.Past    { q.mu.Lock(); defer q.mu.Unlock(); return q.history }
+func (q *fakeQueue) Changes() <-chan struct{} { q.mu.Lock(); defer q.mu.Unlock(); return q.changed }
 
 // edit changes the queue and tells everybody.
-func (q *queue) edit(change func()) {
+func (q *fakeQueue) edit(change func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	change()
@@ -42,13 +43,13 @@ func (q *queue) edit(change func()) {
 	q.changed = make(chan struct{})
 }
 
-func (q *queue) add(p gate.Pending) {
+func (q *fakeQueue) add(p queue.Pending) {
 	q.edit(func() { q.pending = append(slices.Clip(q.pending), p) })
 }
 
-func (q *queue) drop(code string) {
+func (q *fakeQueue) drop(code string) {
 	q.edit(func() {
-		var left []gate.Pending
+		var left []queue.Pending
 		for _, p := range q.pending {
 			if p.Code != code {
 				left = append(left, p)
@@ -58,10 +59,10 @@ func (q *queue) drop(code string) {
 	})
 }
 
-func (q *queue) Decide(code string, v gate.Verdict) (gate.Pending, error) {
+func (q *fakeQueue) Decide(code string, v queue.Verdict) (queue.Pending, error) {
 	q.mu.Lock()
 	refuse := q.refuse
-	var found gate.Pending
+	var found queue.Pending
 	for _, p := range q.pending {
 		if p.Code == code {
 			found = p
@@ -69,13 +70,13 @@ func (q *queue) Decide(code string, v gate.Verdict) (gate.Pending, error) {
 	}
 	q.mu.Unlock()
 	if refuse != nil {
-		return gate.Pending{}, refuse
+		return queue.Pending{}, refuse
 	}
 	if found.Code == "" {
-		return gate.Pending{}, &gate.CodeError{Code: code, Problem: gate.CodeUnknown}
+		return queue.Pending{}, &queue.CodeError{Code: code, Problem: queue.CodeUnknown}
 	}
 	q.edit(func() {
-		q.history = append([]gate.Past{{
+		q.history = append([]queue.Past{{
 			Time: time.Now(), Chat: found.Chat, Call: code, Kind: found.Kind, Title: found.Title, Decision: v.Decision.String(), Channel: v.Channel,
 		}}, q.history...)
 	})
@@ -89,7 +90,7 @@ func (q *queue) Decide(code string, v gate.Verdict) (gate.Pending, error) {
 }
 
 // want waits for the next decision.
-func (q *queue) want(t *testing.T, want string) {
+func (q *fakeQueue) want(t *testing.T, want string) {
 	t.Helper()
 	select {
 	case got := <-q.got:
@@ -101,7 +102,7 @@ func (q *queue) want(t *testing.T, want string) {
 	}
 }
 
-func (q *queue) wantNothing(t *testing.T) {
+func (q *fakeQueue) wantNothing(t *testing.T) {
 	t.Helper()
 	select {
 	case got := <-q.got:
@@ -226,11 +227,11 @@ or from elsewhere. Allow only what you understand.
 `
 
 // greet is a call that waits, lint another one; a third has returned.
-func greet(now time.Time) gate.Pending {
-	return gate.Pending{
-		Code: "K7QM-2F9X", Chat: "chat-1", Client: "claude 1.4.2", Kind: gate.KindRun, Pack: "triage",
+func greet(now time.Time) queue.Pending {
+	return queue.Pending{
+		Code: "K7QM-2F9X", Chat: "chat-1", Client: "claude 1.4.2", Kind: call.KindRun, Pack: "triage",
 		Title: "Run tool greet of pack triage?", Text: greetText,
-		Choices: []gate.Choice{
+		Choices: []queue.Choice{
 			{Value: "once", Title: "Run once: this exact call"},
 			{Value: "chat", Title: "Allow this tool with any valid arguments, until this client closes"},
 			{Value: "always", Title: "Always allow this tool with any valid arguments, in every client, until anything about it changes"},
@@ -240,24 +241,24 @@ func greet(now time.Time) gate.Pending {
 	}
 }
 
-func lint(now time.Time) gate.Pending {
-	return gate.Pending{
-		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude 1.4.2", Kind: gate.KindOpen, Pack: "acme/lint",
+func lint(now time.Time) queue.Pending {
+	return queue.Pending{
+		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude 1.4.2", Kind: call.KindOpen, Pack: "acme/lint",
 		Title: "Open the documents of pack acme/lint?", Text: lintText,
-		Choices: []gate.Choice{{Value: "once", Title: "Allow once: this exact call"}, {Value: "deny", Title: "Deny"}},
+		Choices: []queue.Choice{{Value: "once", Title: "Allow once: this exact call"}, {Value: "deny", Title: "Deny"}},
 		Asked:   now.Add(-70 * time.Second), Expires: now.Add(530 * time.Second),
 	}
 }
 
 // openDesk serves the queue, and returns the address of a file that leads to
 // its page.
-func openDesk(t *testing.T, q *queue, r *rooms) (*approvals.Desk, func() string) {
+func openDesk(t *testing.T, q *fakeQueue, r *rooms) (*approvals.Desk, func() string) {
 	t.Helper()
 	return openDeskAt(t, q, r, "")
 }
 
 // openDeskAt is openDesk at an address; empty is as in the program.
-func openDeskAt(t *testing.T, q *queue, r *rooms, listen string) (*approvals.Desk, func() string) {
+func openDeskAt(t *testing.T, q *fakeQueue, r *rooms, listen string) (*approvals.Desk, func() string) {
 	t.Helper()
 	var file string
 	o := approvals.Options{

@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // faint lists the texts whose contrast is below 4.5 to 1, and the elements that
@@ -48,7 +48,7 @@ func TestLooks(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	q := newQueue(greet(now), lint(now))
-	q.history = []gate.Past{
+	q.history = []queue.Past{
 		{Time: now.Add(-80 * time.Second), Chat: "chat-1", Call: "c2", Title: "Enable 2 tools of pack triage?", Decision: "once", Channel: "page"},
 		{Time: now.Add(-95 * time.Second), Chat: "chat-1", Call: "c1", Title: "Open the documents of pack triage?", Decision: "chat", Channel: "terminal"},
 		{Time: now.Add(-140 * time.Second), Chat: "chat-1", Call: "c0", Title: "Run git push --force for pack triage?", Decision: "deny", Channel: "rule", Reason: "a rule of yours denies it"},

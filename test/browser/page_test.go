@@ -13,7 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 func TestAnswer(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAnswer(t *testing.T) {
 	// Two at once, and each has its own answer.
 	two := greet(now)
 	two.Code, two.Title = "CCCC-CCCC", "Run tool close of pack triage?"
-	q.edit(func() { q.pending = []gate.Pending{greet(now), two, lint(now)} })
+	q.edit(func() { q.pending = []queue.Pending{greet(now), two, lint(now)} })
 	b.has("3 calls wait for you")
 	b.press("Run tool close of pack triage?", "Deny")
 	q.want(t, "CCCC-CCCC deny page map[]")
@@ -115,7 +116,7 @@ func TestClientGone(t *testing.T) {
 		q.edit(func() {
 			left := greet(time.Now())
 			left.Code, left.Gone, left.Note = code, true, "The client is gone, so nobody may take the result."
-			q.pending = []gate.Pending{left}
+			q.pending = []queue.Pending{left}
 		})
 		b.has(gone)
 		b.settled()
@@ -157,7 +158,7 @@ func TestUpdates(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	first, second := greet(now), lint(now)
-	second.Fields = []gate.Field{{Name: "city", Title: "City to look up"}}
+	second.Fields = []call.Field{{Name: "city", Title: "City to look up"}}
 	q := newQueue(first, second)
 	_, open := openDesk(t, q, nil)
 	b := newTab(t)
@@ -186,20 +187,20 @@ func TestUpdates(t *testing.T) {
 
 	// The pack changed meanwhile: the answer is refused, and the call asked anew.
 	q.edit(func() {
-		q.refuse = &gate.CodeError{Code: third.Code, Problem: gate.CodeWithdrawn, Detail: "the pack changed"}
+		q.refuse = &queue.CodeError{Code: third.Code, Problem: queue.CodeWithdrawn, Detail: "the pack changed"}
 	})
 	b.press(third.Title, "Run")
 	b.has("The call DDDD-DDDD: the pack changed.")
 	again := third
 	again.Code, again.Text = "EEEE-EEEE", "Run tool close of pack triage?\n\n    changed    greet.py, since you allowed it\n"
-	q.edit(func() { q.refuse, q.pending = nil, []gate.Pending{again} })
+	q.edit(func() { q.refuse, q.pending = nil, []queue.Pending{again} })
 	b.has("changed    greet.py, since you allowed it")
 	b.press(third.Title, "Run")
 	q.want(t, "EEEE-EEEE once page map[]")
 
 	// Allowed, and not made again yet: it can still be taken back.
 	held := lint(now)
-	held.Answered, held.Note = gate.Once, "Allowed. It holds once."
+	held.Answered, held.Note = queue.Once, "Allowed. It holds once."
 	q.add(held)
 	b.has("your answer holds for 9 min")
 	if got := eval[int](b, `document.querySelectorAll('.card button').length`); got != 1 {
@@ -224,14 +225,14 @@ func TestNothingMovesUnderThePointer(t *testing.T) {
 	before := eval[string](b, places)
 	noted := call
 	noted.Note = "The client declined. If it did so by itself, answer here."
-	q.edit(func() { q.pending = []gate.Pending{noted} })
+	q.edit(func() { q.pending = []queue.Pending{noted} })
 	b.has("The client declined.")
 	if got := eval[string](b, places); got != before {
 		t.Errorf("a note moves the buttons from %s to %s", before, got)
 	}
 	// The call returns, and the line about its time becomes two.
 	noted.Waits = time.Time{}
-	q.edit(func() { q.pending = []gate.Pending{noted} })
+	q.edit(func() { q.pending = []queue.Pending{noted} })
 	b.has("The client was told to try again")
 	b.pressNow(call.Title, "Always")
 	q.wantNothing(t)
@@ -342,7 +343,7 @@ func TestRooms(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	q := newQueue()
-	q.history = []gate.Past{{Time: now, Chat: "chat-1", Call: "c1", Title: "Run tool greet of pack triage?", Decision: "once", Channel: "elicitation", Run: "run-1"}}
+	q.history = []queue.Past{{Time: now, Chat: "chat-1", Call: "c1", Title: "Run tool greet of pack triage?", Decision: "once", Channel: "elicitation", Run: "run-1"}}
 	r := theRoom(now)
 	_, open := openDesk(t, q, r)
 	b := newTab(t)
@@ -378,7 +379,7 @@ func TestAccessibility(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	second := lint(now)
-	second.Fields = []gate.Field{{Name: "city", Title: "City to look up"}}
+	second.Fields = []call.Field{{Name: "city", Title: "City to look up"}}
 	q := newQueue(greet(now), second)
 	_, open := openDesk(t, q, theRoom(now))
 	b := newTab(t)

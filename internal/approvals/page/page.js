@@ -322,6 +322,9 @@
   const whose = (set) => [set.act || (set.tool ? `${set.tool} of pack ${set.pack}` : set.pack), `at ${clock(set.made)}`];
   const listed = (set, one) => [...set.changes.map(one), ...set.count > set.changes.length ? [`and ${set.count - set.changes.length} more`] : []];
 
+  // quoted is a name in a sentence: it cannot end itself and go on as our words.
+  const quoted = (path) => JSON.stringify(path);
+
   // A view belongs to its set as it was when it was asked for.
   function makeSet(first) {
     const node = el('article', {className: 'card', tabIndex: 0});
@@ -381,8 +384,21 @@
     if (hadFocus) node.focus({preventScroll: true});
   }
 
+  // How many columns fit in the narrowest window, of 280 pixels; see page.css.
+  const COLUMNS = 40;
+
+  // fits reports whether a line certainly takes one row.
+  function fits(line) {
+    if (line.length > COLUMNS) return false;
+    let columns = 0;
+    for (const c of line) columns += c === '\t' ? 4 : c > '~' ? 2 : 1;
+    return columns <= COLUMNS;
+  }
+
   // drawDiff shows lines with their signs; neighbours of one sort are one element.
-  // Before the first "@@", a sign at the start is part of a file's name line.
+  // Before the first "@@", a sign at the start is part of a file's name line. A line
+  // that may be wrapped is an element of its own, whose other rows are indented, so
+  // that none of them passes for a line with a sign.
   function drawDiff(lines) {
     const pre = el('pre', {});
     let sort = null, run = [], inside = false;
@@ -390,9 +406,11 @@
     for (const line of lines.replace(/\n$/, '').split('\n')) {
       if (line.startsWith('@@')) inside = true;
       const is = !inside || line.startsWith('@@') ? 'frame' : {'+': 'added', '-': 'removed'}[line[0]] || 'same';
-      if (is !== sort) flush();
+      const long = !fits(line);
+      if (is !== sort || long) flush();
       sort = is;
-      run.push(line);
+      if (long) pre.append(el('span', {className: `${is} long`}, line));
+      else run.push(line);
     }
     flush();
     return pre;
@@ -430,7 +448,7 @@
 
   // outcome says what became of a decision.
   function outcome(what, done, folder) {
-    const left = done.left.map((c) => `${c.path} (${c.reason})`).join(', ');
+    const left = done.left.map((c) => `${quoted(c.path)} (${c.reason})`).join(', ');
     return [
       done.done || !left ? `${DONE[what][0]}: ${plural(done.done, 'change', 'changes')} in ${folder}.` : '',
       left ? `${DONE[what][1]}: ${left}.` : '',
@@ -448,7 +466,7 @@
     const line = el('div', {className: 'soft'}), files = el('div', {className: 'soft'}), lost = el('div', {className: 'soft'});
     const bad = el('div', {className: 'bad', role: 'alert'});
     const node = el('li', {}, el('div', {className: 'row'}, name, undo), line, files, lost, bad);
-    let set, busy = false;
+    let set, shown = '', busy = false;
     undo.addEventListener('click', async (e) => {
       if (!e.isTrusted || busy || !live || !ready(node)) return;
       busy = true;
@@ -465,7 +483,11 @@
       set = s;
       text(name, `${plural(s.count, 'change', 'changes')} in ${s.folder}`);
       text(line, [...whose(s), `undo until ${until(s.expires)}`].join(' · '));
-      text(files, listed(s, (c) => `${c.kind} ${c.path}`).join(', '));
+      const of = JSON.stringify([s.changes, s.count]);
+      if (of !== shown) {
+        shown = of;
+        files.replaceChildren(...listed(s, (c) => [`${c.kind} `, el('code', {}, c.path)]).flatMap((one, i) => [i ? ', ' : '', one].flat()));
+      }
       text(lost, s.undo_lost ? `Cannot be taken back wholly: ${s.undo_lost}` : '');
       undo.setAttribute('aria-label', `Undo ${name.textContent}, ${line.textContent}`);
     };

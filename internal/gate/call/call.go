@@ -6,8 +6,6 @@
 package call
 
 import (
-	"encoding/json"
-
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -24,9 +22,6 @@ type Call struct {
 // copies and digests the request, once.
 func Freeze(r Request, level sandbox.Level) *Call {
 	c := &Call{Request: r.clone(), level: level}
-	if !json.Valid(c.Logged) {
-		c.Logged = nil // it would keep the line out of the log; the digest still tells
-	}
 	c.digest = c.Request.digest(level)
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"strconv"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -107,10 +108,15 @@ func newSum(domain string) sum {
 }
 
 func (s sum) add(name string, values ...string) {
-	fmt.Fprintf(s, "%s %d\n", name, len(values))
+	b := append(make([]byte, 0, 256), name...)
+	b = append(strconv.AppendInt(append(b, ' '), int64(len(values)), 10), '\n')
 	for _, v := range values {
-		fmt.Fprintf(s, "%d:%s\n", len(v), v)
+		b = append(strconv.AppendInt(b, int64(len(v)), 10), ':')
+		b = append(append(b, v...), '\n')
+		s.Write(b) // a hash never fails
+		b = b[:0]
 	}
+	s.Write(b)
 }
 
 func (s sum) String() string { return hex.EncodeToString(s.Sum(nil)) }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
@@ -23,9 +24,9 @@ var since = time.Date(2025, 1, 2, 3, 4, 5, 6, time.UTC)
 func grant(id string) gate.Grant {
 	return gate.Grant{
 		ID: id, Digest: "d-" + id, Subject: "s-" + id, Since: since, Covers: "the tool hello, with any valid arguments",
-		Kind: gate.KindRun, Pack: "tools", Dir: "/packs/tools", Tool: "hello",
-		Facts: []gate.Fact{{Name: "tool", Values: []string{"hello", "sha256:1"}}, {Name: "none", Values: []string{}}, {Name: "folder", Values: []string{"/work"}}},
-		Files: []gate.File{{Path: "a.py", Digest: "sha256:2"}},
+		Kind: call.KindRun, Pack: "tools", Dir: "/packs/tools", Tool: "hello",
+		Facts: []call.Fact{{Name: "tool", Values: []string{"hello", "sha256:1"}}, {Name: "none", Values: []string{}}, {Name: "folder", Values: []string{"/work"}}},
+		Files: []call.File{{Path: "a.py", Digest: "sha256:2"}},
 	}
 }
 
@@ -113,7 +114,7 @@ func TestStore(t *testing.T) {
 		},
 		func(g []gate.Grant) ([]gate.Grant, error) { return append(g, gate.Grant{ID: "x", Digest: "x"}), nil },
 		func(g []gate.Grant) ([]gate.Grant, error) {
-			return append(g, gate.Grant{ID: "x", Digest: "x", Kind: "run", Facts: []gate.Fact{{Name: "folder", Values: []string{"/\xff"}}}}), nil
+			return append(g, gate.Grant{ID: "x", Digest: "x", Kind: "run", Facts: []call.Fact{{Name: "folder", Values: []string{"/\xff"}}}}), nil
 		},
 	} {
 		if err := s.Update(change); err == nil {
@@ -533,7 +534,7 @@ func TestLimits(t *testing.T) {
 	path := filepath.Join(folder(t), "grants.json")
 	s := Open(path)
 	small := func(i int) gate.Grant {
-		return gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: gate.KindOpen, Since: since}
+		return gate.Grant{ID: fmt.Sprint(i), Digest: "d", Kind: call.KindOpen, Since: since}
 	}
 	void := func(i, day int) gate.Grant {
 		g := small(i)
@@ -574,7 +575,7 @@ func TestLimits(t *testing.T) {
 // than their part loses nothing and keeps nobody from revoking.
 func TestAmong(t *testing.T) {
 	of := func(person string, n int) gate.Grant {
-		return gate.Grant{ID: fmt.Sprint(person, n), Digest: "d", Kind: gate.KindOpen, Since: since, Person: person}
+		return gate.Grant{ID: fmt.Sprint(person, n), Digest: "d", Kind: call.KindOpen, Since: since, Person: person}
 	}
 	void := func(person string, n int) gate.Grant {
 		g := of(person, n)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // childVar names the file to add grants to, in processes that are one of
@@ -39,7 +40,7 @@ func child(path, prefix string, numbers []string) int {
 		var grants []gate.Grant
 		for j := range atOnce {
 			id := fmt.Sprintf("%s-%d", prefix, i*atOnce+j)
-			grants = append(grants, gate.Grant{ID: id, Digest: id, Kind: gate.KindRun, Since: since})
+			grants = append(grants, gate.Grant{ID: id, Digest: id, Kind: call.KindRun, Since: since})
 		}
 		if err := add(s, grants...); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // The file is one JSON object: the version, a grant a line, and the seal, which
@@ -110,7 +111,7 @@ func invalid(grants []gate.Grant) string {
 }
 
 // inexact reports whether JSON cannot hold a fact as it is.
-func inexact(f gate.Fact) bool {
+func inexact(f call.Fact) bool {
 	return !utf8.ValidString(f.Name) || slices.ContainsFunc(f.Values, func(v string) bool { return !utf8.ValidString(v) })
 }
 

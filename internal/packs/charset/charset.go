@@ -27,6 +27,9 @@ const (
 // character. UTF-16 has a byte order mark. Latin-1 is what is not UTF-8 anywhere
 // outside of ASCII, and has no byte that no text has.
 func Of(head []byte) Set {
+	if utf8.Valid(head) { // nearly all are; this looks at eight bytes at a time
+		return UTF8
+	}
 	for _, set := range []Set{UTF16LE, UTF16BE} {
 		if len(head) >= 2 && set.unit(head) == 0xfeff {
 			for i := 0; i+2 <= len(head); i += 2 {

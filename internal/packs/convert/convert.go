@@ -10,27 +10,28 @@ package convert
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
 )
 
 // A Format is one in which tools are declared.
-type Format = tools.Format
+type Format = formats.Format
 
 // The formats.
 const (
-	Markdown  = tools.Markdown
-	ToolPack  = tools.ToolPack
-	ToolsJSON = tools.ToolsJSON
+	Markdown  = formats.Markdown
+	ToolPack  = formats.ToolPack
+	ToolsJSON = formats.ToolsJSON
 )
 
 // Formats returns all formats.
@@ -48,7 +49,7 @@ func ParseFormat(name string) (Format, error) {
 // document may have tools, and any JSON file a list of them.
 func FormatOf(name string) Format {
 	switch base := path.Base(strings.ReplaceAll(name, `\`, "/")); {
-	case tools.FormatOf(base) == ToolPack:
+	case formats.Of(base) == ToolPack:
 		return ToolPack
 	case strings.EqualFold(path.Ext(base), ".json"):
 		return ToolsJSON
@@ -84,13 +85,13 @@ type Source struct {
 
 // Read reads the tools of a file in the format that its name says. Source is
 // nil exactly if one of the diagnostics is an error, or there is no tool.
-func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic) {
+func Read(file string, src []byte) (*Source, []diag.Diagnostic) {
 	var set *tools.Set
 	var problems []diag.Diagnostic
 	s := &Source{}
 	switch f := FormatOf(file); f {
 	case ToolPack, ToolsJSON:
-		set, problems = l.Parse(f, file, src)
+		set, problems = formats.Parse(f, file, src, tools.Limits{})
 	default:
 		if set := charset.Of(src); set != charset.UTF8 {
 			return nil, []diag.Diagnostic{{
@@ -102,7 +103,7 @@ func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic)
 		if doc == nil {
 			return nil, found
 		}
-		set, problems = l.ParseMarkdown(file, src, defaults(doc))
+		set, problems = markdown.Parse(file, src, markdown.DefaultsOf(doc), tools.Limits{})
 		problems = append(found, problems...)
 		s.Name, s.Description, s.Version, s.Author = doc.Name, doc.Description, doc.Version, doc.Author
 	}
@@ -111,19 +112,6 @@ func Read(l *tools.Loader, file string, src []byte) (*Source, []diag.Diagnostic)
 	}
 	s.Tools = set.Tools
 	return s, problems
-}
-
-// defaults is what a frontmatter says about all tools below it.
-func defaults(doc *frontmatter.Document) tools.MarkdownDefaults {
-	is := func(b *bool) bool { return b != nil && *b }
-	d := tools.MarkdownDefaults{
-		BodyOffset: doc.BodyOffset, Modes: doc.Modes,
-		ReadOnly: is(doc.ReadOnly), AlwaysAsk: is(doc.AlwaysAsk), Network: is(doc.Network), Review: doc.Review, Cache: doc.Cache,
-	}
-	if doc.Timeout != nil {
-		d.Timeout = time.Duration(*doc.Timeout) * time.Second
-	}
-	return d
 }
 
 // A File is one that was written.
@@ -144,8 +132,8 @@ type Options struct {
 // is another after reading it back, in one diagnostic for each kind of it. The
 // files are nil exactly if one of the diagnostics is an error: then a tool cannot
 // be declared at all.
-func Write(l *tools.Loader, s *Source, to Format, o Options) ([]File, []diag.Diagnostic) {
-	w := &writer{loader: l, source: s, to: to, options: o}
+func Write(s *Source, to Format, o Options) ([]File, []diag.Diagnostic) {
+	w := &writer{source: s, to: to, options: o}
 	w.all()
 	w.lost()
 	for _, t := range s.Tools {
@@ -165,7 +153,6 @@ func Write(l *tools.Loader, s *Source, to Format, o Options) ([]File, []diag.Dia
 }
 
 type writer struct {
-	loader   *tools.Loader
 	source   *Source
 	to       Format
 	options  Options
@@ -187,14 +174,14 @@ func (w *writer) all() {
 		w.markdown()
 	case ToolPack:
 		for _, t := range w.source.Tools {
-			w.write(t.Name+tools.ToolPackSuffix, toolPack(withVersion(t, w.source)), t)
+			w.write(formats.ToolPackFile(t.Name), toolPack(withVersion(t, w.source)), t)
 		}
 	default:
 		list := make([]*tools.Tool, len(w.source.Tools))
 		for i, t := range w.source.Tools {
 			list[i] = withVersion(t, w.source)
 		}
-		w.write(tools.ToolsJSONFile, toolsJSON(list), w.source.Tools...)
+		w.write(formats.ToolsJSONFile, toolsJSON(list), w.source.Tools...)
 	}
 }
 
@@ -254,7 +241,7 @@ func (w *writer) sayable(all []loss) string {
 func (w *writer) whole(t *tools.Tool, f Format) bool {
 	s := *w.source
 	s.Tools = []*tools.Tool{t}
-	other := &writer{loader: w.loader, source: &s, to: f}
+	other := &writer{source: &s, to: f}
 	other.all()
 	return len(other.losses) == 0 && !diag.HasErrors(other.problems)
 }
@@ -266,10 +253,10 @@ func (w *writer) report(severity diag.Severity, code string, t *tools.Tool, mess
 // write adds a file that declares the tools, and compares them with what it
 // says when it is read.
 func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
-	back, problems := Read(w.loader, name, data)
+	back, problems := Read(name, data)
 	for _, d := range problems {
 		if d.Severity == diag.Error {
-			w.report(diag.Error, CodeImpossible, nearest(declared, back, d), fmt.Sprintf("%s cannot be written as %s: %s", named(declared), w.to, d.Message), "change it so that the format can say it, or choose another format")
+			w.report(diag.Error, CodeImpossible, nearest(declared, d), fmt.Sprintf("%s cannot be written as %s: %s", named(declared), w.to, d.Message), "change it so that the format can say it, or choose another format")
 		}
 	}
 	if diag.HasErrors(problems) {
@@ -297,7 +284,7 @@ func (w *writer) write(name string, data []byte, declared ...*tools.Tool) {
 		if want.Version == "" {
 			got.Version = "" // Markdown needs one
 		}
-		for _, l := range losses(want, got) {
+		for _, l := range differences("", "", definition(want), definition(got)) {
 			l.tool = t
 			w.losses = append(w.losses, l)
 		}
@@ -315,7 +302,7 @@ func named(list []*tools.Tool) string {
 
 // nearest returns the tool that a problem of a written file is most likely
 // about.
-func nearest(declared []*tools.Tool, _ *Source, d diag.Diagnostic) *tools.Tool {
+func nearest(declared []*tools.Tool, d diag.Diagnostic) *tools.Tool {
 	for _, t := range declared {
 		if strings.Contains(d.Message, fmt.Sprintf("%q", t.Name)) {
 			return t
@@ -324,32 +311,20 @@ func nearest(declared []*tools.Tool, _ *Source, d diag.Diagnostic) *tools.Tool {
 	return declared[0]
 }
 
-// losses says what differs between two tools, one sentence each.
-func losses(want, got *tools.Tool) []loss {
-	var a, b any
-	for t, to := range map[*tools.Tool]*any{want: &a, got: &b} {
-		if err := decode(t.Definition(), to); err != nil {
-			return []loss{{kind: "unread", text: err.Error()}}
-		}
-		sameFolder(*to)
-	}
-	return differences("", "", a, b)
-}
-
 // specCwd is how specs/tool-packs names the project folder.
 const specCwd = "{{context.cwd}}"
 
-// sameFolder spells the project folder of a definition in one way.
-func sameFolder(definition any) {
-	if command, ok := definition.(map[string]any)["command"].(map[string]any); ok && command["cwd"] == specCwd {
+// definition returns that of a tool, decoded, with one spelling of the project folder.
+func definition(t *tools.Tool) any {
+	root, e := jsontree.Parse(t.Definition())
+	if e != nil {
+		return string(t.Definition())
+	}
+	def := root.Value()
+	if command, ok := def.(map[string]any)["command"].(map[string]any); ok && command["cwd"] == specCwd {
 		command["cwd"] = tools.CwdProject
 	}
-}
-
-func decode(data []byte, v *any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	return dec.Decode(v)
+	return def
 }
 
 // differences compares two trees of JSON; at is the JSON pointer to them, and kind
@@ -358,7 +333,7 @@ func differences(at, kind string, want, got any) []loss {
 	a, isObject := want.(map[string]any)
 	b, isObject2 := got.(map[string]any)
 	if !isObject || !isObject2 {
-		if bytes.Equal(compact(want), compact(got)) {
+		if bytes.Equal(jsontree.Canonical(want), jsontree.Canonical(got)) {
 			return nil
 		}
 		return []loss{{kind: kind + " becomes another", text: fmt.Sprintf("%s is %s, and becomes %s", at, short(want), short(got))}}
@@ -374,7 +349,7 @@ func differences(at, kind string, want, got any) []loss {
 	for _, k := range sorted(keys) {
 		x, had := a[k]
 		y, has := b[k]
-		below := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(k)
+		below := at + jsontree.Pointer([]string{k})
 		belowKind := kind + "/" + k
 		switch path.Base(kind) {
 		case "properties", "sources", "env", "$defs":
@@ -401,20 +376,10 @@ func sorted(set map[string]bool) []string {
 	return out
 }
 
-func compact(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("encoding %T: %v", v, err)) // it was decoded from JSON
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}
-
 // short is a value for a message.
 func short(v any) string {
 	const limit = 120
-	text := string(compact(v))
+	text := string(jsontree.Canonical(v))
 	if r := []rune(text); len(r) > limit {
 		return string(r[:limit]) + "…"
 	}

@@ -39,21 +39,68 @@ var declared = []struct { // never modified
 			"fixed": {"type": "string", "default": "v", "source": "literal"}, "len": {"type": "string", "enum": ["a", "b"], "default": "a"}},
 		"command": {"program": "p", "args": ["{{url}}", "{{q}}", "{{fixed}}", "{{len}}"], "env": {"A": "b"}},
 		"policy": {"requires_network": true, "read_only": false, "confirm_before_run": true}, "output": {"format": "json", "extract_field": "x"}}`, []Format{ToolPack, ToolsJSON}},
+	{"lists/SKILL.md", "---\nname: lists\ndescription: d\n---\n\n### look\n\nOne of\n\n- this,\n- that.\n\n1. And so\n2. on.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\nlook\n```\n", Formats()},
 	{"y.tool.json", `{"name": "defaults", "description": "d", "command": {"program": "p", "args": []}}`, []Format{ToolPack, ToolsJSON}},
 }
 
 func TestRoundTrip(t *testing.T) {
-	l := &tools.Loader{}
 	for _, d := range declared {
-		src := read(t, l, d.name, d.text)
+		src := read(t, d.name, d.text)
 		for _, to := range d.lossless {
-			files, problems := Write(l, src, to, Options{})
+			files, problems := Write(src, to, Options{})
 			if lost(problems) > 0 || files == nil {
 				t.Errorf("Write(%s, %s) = %v, want nothing lost", d.name, to, problems)
 				continue
 			}
-			if diff := cmp.Diff(definitions(src.Tools), definitions(readAll(t, l, files))); diff != "" {
+			if diff := cmp.Diff(definitions(src.Tools), definitions(readAll(t, files))); diff != "" {
 				t.Errorf("Write(%s, %s) reads as other tools: -want +got\n%s", d.name, to, diff)
+			}
+		}
+	}
+}
+
+// TestWritesNoWarning reads what was written, as validate does: it says no more than
+// the source does.
+func TestWritesNoWarning(t *testing.T) {
+	const open = `{"name": "open", "description": "d", "version": "1.0.0", %s, "command": {"program": "p", "args": ["{{x}}"], "stdin": "json"}}`
+	all := declared
+	for _, input := range []string{
+		`"inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}}`,
+		`"inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": true}`,
+		`"inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}, "minProperties": 1, "additionalProperties": false}`,
+		`"inputSchema": {"properties": {"x": {"type": "string"}}}`,
+		`"inputSchema": {"$defs": {"t": {"type": "string"}}, "type": "object", "properties": {"x": {"$ref": "#/$defs/t"}}}`,
+	} {
+		all = append(slices.Clip(all), struct {
+			name, text string
+			lossless   []Format
+		}{"tools.json", "[" + fmt.Sprintf(open, input) + "]", []Format{ToolPack, ToolsJSON}})
+	}
+	all = append(all, struct {
+		name, text string
+		lossless   []Format
+	}{"tools.json", `[{"name": "any", "description": "d", "inputSchema": {}, "command": {"program": "p", "stdin": "json"}}]`, []Format{ToolPack, ToolsJSON}})
+	for _, d := range all {
+		src, before := Read(d.name, []byte(d.text))
+		if src == nil {
+			t.Fatalf("Read(%s) = %v", d.text, before)
+		}
+		declaredOnly := slices.ContainsFunc(src.Tools, func(t *tools.Tool) bool { return t.Command == nil })
+		has := func(code string) bool {
+			return code == tools.CodeCommandMissing && declaredOnly || slices.ContainsFunc(before, func(d diag.Diagnostic) bool { return d.Code == code })
+		}
+		for _, to := range d.lossless {
+			files, problems := Write(src, to, Options{})
+			if lost(problems) > 0 || files == nil {
+				t.Errorf("Write(%s, %s) = %v, want nothing lost", d.text, to, problems)
+			}
+			for _, f := range files {
+				_, after := Read(f.Name, f.Data)
+				for _, p := range after {
+					if p.Severity != diag.Info && !has(p.Code) {
+						t.Errorf("Write(%s, %s) wrote what is read with %v\n%s", d.text, to, p, f.Data)
+					}
+				}
 			}
 		}
 	}
@@ -62,18 +109,17 @@ func TestRoundTrip(t *testing.T) {
 // TestNothingIsDropped holds what is reported against what really differs, for
 // every pair of formats.
 func TestNothingIsDropped(t *testing.T) {
-	l := &tools.Loader{}
 	for _, d := range declared {
-		src := read(t, l, d.name, d.text)
+		src := read(t, d.name, d.text)
 		for _, to := range Formats() {
-			files, problems := Write(l, src, to, Options{})
+			files, problems := Write(src, to, Options{})
 			if files == nil {
 				if !diag.HasErrors(problems) {
 					t.Errorf("Write(%s, %s) wrote nothing, and says nothing: %v", d.name, to, problems)
 				}
 				continue
 			}
-			same := cmp.Equal(definitions(src.Tools), definitions(readAll(t, l, files)))
+			same := cmp.Equal(definitions(src.Tools), definitions(readAll(t, files)))
 			if same != (lost(problems) == 0) {
 				t.Errorf("Write(%s, %s): the same: %v, and it says %v", d.name, to, same, problems)
 			}
@@ -82,9 +128,8 @@ func TestNothingIsDropped(t *testing.T) {
 }
 
 func TestWhatMarkdownCannotSay(t *testing.T) {
-	l := &tools.Loader{}
-	src := read(t, l, "x.tool.json", declared[4].text)
-	_, problems := Write(l, src, Markdown, Options{})
+	src := read(t, "x.tool.json", declared[4].text)
+	_, problems := Write(src, Markdown, Options{})
 	var said []string
 	for _, p := range problems {
 		said = append(said, p.Code+" "+strings.TrimPrefix(p.Message, `tool "sourced": `))
@@ -102,13 +147,12 @@ func TestWhatMarkdownCannotSay(t *testing.T) {
 }
 
 func TestImpossible(t *testing.T) {
-	l := &tools.Loader{}
 	for _, c := range []struct{ name, text string }{
 		{"declared only", `[{"name": "a", "inputSchema": {"type": "object"}}]`},
 		{"a name with capitals", `[{"name": "Abc", "command": ["p"]}]`},
 		{"a long name", `[{"name": "` + strings.Repeat("a", 40) + `", "command": ["p"]}]`},
 	} {
-		files, problems := Write(l, read(t, l, "tools.json", c.text), Markdown, Options{})
+		files, problems := Write(read(t, "tools.json", c.text), Markdown, Options{})
 		if files != nil || len(problems) != 1 || problems[0].Code != CodeImpossible {
 			t.Errorf("Write(%s, markdown) = %v, %v, want %s", c.name, files, problems, CodeImpossible)
 		}
@@ -116,13 +160,12 @@ func TestImpossible(t *testing.T) {
 }
 
 func TestPoliciesGetFoldersOfTheirOwn(t *testing.T) {
-	l := &tools.Loader{}
-	src := read(t, l, "tools.json", `[{"name": "a", "command": ["p"], "policy": {"read_only": true}}, {"name": "b", "command": ["p"]}, {"name": "c", "command": ["p"], "policy": {"read_only": true}}]`)
-	files, problems := Write(l, src, Markdown, Options{})
+	src := read(t, "tools.json", `[{"name": "a", "command": ["p"], "policy": {"read_only": true}}, {"name": "b", "command": ["p"]}, {"name": "c", "command": ["p"], "policy": {"read_only": true}}]`)
+	files, problems := Write(src, Markdown, Options{})
 	if files != nil || len(problems) != 1 || problems[0].Code != CodeImpossible || !strings.Contains(problems[0].Hint, "--split, 2 packs") {
 		t.Errorf("Write(…, markdown) = %v, %v, want to hear of --split", files, problems)
 	}
-	files, _ = Write(l, src, Markdown, Options{Split: true})
+	files, _ = Write(src, Markdown, Options{Split: true})
 	var got []string
 	for _, f := range files {
 		got = append(got, fmt.Sprint(f.Name, strings.Count(string(f.Data), "\n### ")))
@@ -149,7 +192,7 @@ func TestReadsAsServing(t *testing.T) {
 	if err != nil || set == nil {
 		t.Fatalf("Load = %v, %v, %v", set, problems, err)
 	}
-	src := read(t, &tools.Loader{}, "SKILL.md", declared[1].text)
+	src := read(t, "SKILL.md", declared[1].text)
 	if diff := cmp.Diff(definitions(set.Tools), definitions(src.Tools)); diff != "" {
 		t.Errorf("Read reads other tools than serving: -serving +read\n%s", diff)
 	}
@@ -157,7 +200,6 @@ func TestReadsAsServing(t *testing.T) {
 
 // TestRealFiles converts files that people wrote to every format and back.
 func TestRealFiles(t *testing.T) {
-	l := &tools.Loader{}
 	var files []string
 	for _, pattern := range []string{"../../../../shared/data/markdown-tools/*.md", "../../../../shared/data/tool-packs/*.tool.json", "../../../examples/packs/*/tools.json"} {
 		found, err := filepath.Glob(pattern)
@@ -174,20 +216,20 @@ func TestRealFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src := read(t, l, file, string(text))
+		src := read(t, file, string(text))
 		for _, to := range []Format{ToolPack, ToolsJSON, FormatOf(file)} {
-			written, problems := Write(l, src, to, Options{})
+			written, problems := Write(src, to, Options{})
 			if lost(problems) > 0 || written == nil {
 				t.Errorf("Write(%s, %s) = %v", file, to, problems)
 				continue
 			}
-			again := &Source{Name: src.Name, Description: src.Description, Version: src.Version, Author: src.Author, Tools: readAll(t, l, written)}
-			back, problems := Write(l, again, FormatOf(file), Options{})
+			again := &Source{Name: src.Name, Description: src.Description, Version: src.Version, Author: src.Author, Tools: readAll(t, written)}
+			back, problems := Write(again, FormatOf(file), Options{})
 			if lost(problems) > 0 || back == nil {
 				t.Errorf("Write(%s, %s) and back = %v", file, to, problems)
 				continue
 			}
-			if diff := cmp.Diff(definitions(src.Tools), definitions(readAll(t, l, back))); diff != "" {
+			if diff := cmp.Diff(definitions(src.Tools), definitions(readAll(t, back))); diff != "" {
 				t.Errorf("%s to %s and back: -want +got\n%s", file, to, diff)
 			}
 		}
@@ -199,23 +241,22 @@ func FuzzMarkdown(f *testing.F) {
 	f.Add("./p", `"`, `\`, "$(x) | y")
 	f.Add("p", "", "`a`", "--x={{x}} z")
 	f.Fuzz(func(t *testing.T, program, a, b, c string) {
-		l := &tools.Loader{}
 		text := indented(object{{"tools", []object{{
 			{"name", "t"}, {"inputSchema", object{{"type", "object"}, {"properties", object{{"x", object{{"type", "string"}}}}}, {"additionalProperties", false}}},
 			{"command", object{{"program", program}, {"args", []string{a, b, c}}, {"cwd", "project"}, {"skill_env", true}}}, {"output", object{{"merged", true}}},
 		}}}})
-		src, _ := Read(l, "tools.json", text)
+		src, _ := Read("tools.json", text)
 		if src == nil {
 			t.Skip("no tool")
 		}
-		files, problems := Write(l, src, Markdown, Options{})
+		files, problems := Write(src, Markdown, Options{})
 		if files == nil {
 			if !diag.HasErrors(problems) {
 				t.Fatalf("nothing written, and nothing said")
 			}
 			return
 		}
-		if same := cmp.Equal(definitions(src.Tools), definitions(readAll(t, l, files))); same != (lost(problems) == 0) {
+		if same := cmp.Equal(definitions(src.Tools), definitions(readAll(t, files))); same != (lost(problems) == 0) {
 			t.Fatalf("the same: %v, and it says %v", same, problems)
 		}
 		if !strings.ContainsAny(program+a+b+c, "\n\r`") && lost(problems) > 0 {
@@ -224,20 +265,20 @@ func FuzzMarkdown(f *testing.F) {
 	})
 }
 
-func read(t *testing.T, l *tools.Loader, name, text string) *Source {
+func read(t *testing.T, name, text string) *Source {
 	t.Helper()
-	s, problems := Read(l, name, []byte(text))
+	s, problems := Read(name, []byte(text))
 	if s == nil {
 		t.Fatalf("Read(%q) = %v", name, problems)
 	}
 	return s
 }
 
-func readAll(t *testing.T, l *tools.Loader, files []File) []*tools.Tool {
+func readAll(t *testing.T, files []File) []*tools.Tool {
 	t.Helper()
 	var all []*tools.Tool
 	for _, f := range files {
-		all = append(all, read(t, l, f.Name, string(f.Data)).Tools...)
+		all = append(all, read(t, f.Name, string(f.Data)).Tools...)
 	}
 	return all
 }
@@ -267,17 +308,16 @@ func lost(problems []diag.Diagnostic) int {
 // What a document says of its version, a tool says, and the other way round; the
 // project folder has the specification's name in a tool pack.
 func TestVersionAndFolder(t *testing.T) {
-	l := &tools.Loader{}
-	src := read(t, l, "SKILL.md", "---\nname: x\nversion: 2.1.0\ndescription: d\n---\n\n### a\n\nd\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\np\n```\n")
+	src := read(t, "SKILL.md", "---\nname: x\nversion: 2.1.0\ndescription: d\n---\n\n### a\n\nd\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\np\n```\n")
 	for _, to := range []Format{ToolPack, ToolsJSON} {
-		files, problems := Write(l, src, to, Options{})
+		files, problems := Write(src, to, Options{})
 		if len(problems) > 0 || len(files) != 1 || !strings.Contains(string(files[0].Data), `"version": "2.1.0"`) {
 			t.Fatalf("Write(SKILL.md, %s) = %s, %v, want the version", to, files, problems)
 		}
 		if to == ToolPack && !strings.Contains(string(files[0].Data), `"cwd": "{{context.cwd}}"`) {
 			t.Errorf("Write(SKILL.md, %s) = %s, want the folder as the specification has it", to, files[0].Data)
 		}
-		back, problems := Write(l, read(t, l, files[0].Name, string(files[0].Data)), Markdown, Options{})
+		back, problems := Write(read(t, files[0].Name, string(files[0].Data)), Markdown, Options{})
 		if len(problems) > 0 || !strings.Contains(string(back[0].Data), "version: 2.1.0\n") {
 			t.Errorf("from %s and back = %s, %v, want the version and nothing lost", to, back, problems)
 		}
@@ -286,12 +326,11 @@ func TestVersionAndFolder(t *testing.T) {
 
 // Losses of a kind are one line, and the hint names what can say it, if anything can.
 func TestLossesAreFolded(t *testing.T) {
-	l := &tools.Loader{}
 	var all []string
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		all = append(all, `{"name": "`+name+`", "description": "d", "inputSchema": {"type": "object", "properties": {"p_`+name+`": {"type": "string", "enum": ["x"]}}, "additionalProperties": false}, "command": ["p", "{{p_`+name+`}}"]}`)
 	}
-	_, problems := Write(l, read(t, l, "tools.json", "["+strings.Join(all, ",")+"]"), Markdown, Options{})
+	_, problems := Write(read(t, "tools.json", "["+strings.Join(all, ",")+"]"), Markdown, Options{})
 	enums := slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return !strings.Contains(d.Message, "enum") })
 	if len(enums) != 1 || enums[0].Message != `tool "a": /inputSchema/properties/p_a/enum is left out (it was ["x"]); and 5 more of this kind, of "b", "c", "d", 2 more` {
 		t.Errorf("the losses are %v, want one line", enums)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/schemas"
 )
@@ -29,22 +30,17 @@ func (o *object) addIf(when bool, key string, value any) {
 
 // MarshalJSON implements [json.Marshaler].
 func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			b.WriteByte(',')
+	var w jsontree.Writer
+	w.Open('{')
+	for _, f := range o {
+		raw, ok := f.value.(json.RawMessage)
+		if !ok {
+			raw = jsontree.Canonical(f.value)
 		}
-		b.Write(compact(f.key))
-		b.WriteByte(':')
-		if raw, ok := f.value.(json.RawMessage); ok {
-			b.Write(raw)
-			continue
-		}
-		b.Write(compact(f.value))
+		w.Member(f.key, raw)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	w.Close('}')
+	return w.Bytes(), nil
 }
 
 // indented writes v as a file for people.
@@ -108,8 +104,7 @@ func toolPack(t *tools.Tool) []byte {
 	if params, ok := flat(t); ok {
 		o.add("parameters", params)
 	} else {
-		// What a flat map cannot say. It is read, with a warning.
-		o.add("parameters", t.InputSchema)
+		o.add("inputSchema", t.InputSchema) // what a flat map cannot say
 	}
 	o.addIf(t.OutputSchema != nil, "outputSchema", t.OutputSchema)
 	o.addIf(t.Command != nil, "command", command(specSpelled(t.Command)))
@@ -175,19 +170,13 @@ func flat(t *tools.Tool) (object, bool) {
 // members returns the members of a JSON object in order, their values as
 // [json.RawMessage].
 func members(raw json.RawMessage) (object, bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+	root, e := jsontree.Parse(raw)
+	if e != nil || root.Kind != jsontree.Object {
 		return nil, false
 	}
 	var o object
-	for dec.More() {
-		tok, err := dec.Token()
-		key, ok := tok.(string)
-		var value json.RawMessage
-		if err != nil || !ok || dec.Decode(&value) != nil {
-			return nil, false
-		}
-		o.add(key, value)
+	for _, m := range root.Members {
+		o.add(m.Key, raw[m.Value.Start:m.Value.End])
 	}
 	return o, true
 }

@@ -2,7 +2,6 @@ package convert
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
@@ -172,41 +172,32 @@ func fence(text string) string {
 
 // table writes the parameters.
 func table(b *bytes.Buffer, t *tools.Tool) {
-	var schema struct {
-		Properties json.RawMessage
-		Required   []string
+	root, e := jsontree.Parse(t.InputSchema)
+	if e != nil {
+		root = &jsontree.Node{} // it was refused when the tool was read
 	}
-	// A schema that is no object schema was refused when the tool was read.
-	_ = json.Unmarshal(t.InputSchema, &schema)
-	properties, _ := members(schema.Properties)
-	if len(properties) == 0 {
+	properties := root.Get("properties")
+	if properties == nil || len(properties.Members) == 0 {
 		b.WriteString("None.\n")
 		return
 	}
 	b.WriteString("| Name | Type | Required | Description |\n|------|------|----------|-------------|\n")
-	for _, p := range properties {
-		var param struct {
-			Type        any
-			Description string
-			Default     any
-		}
-		dec := json.NewDecoder(bytes.NewReader(p.value.(json.RawMessage)))
-		dec.UseNumber()
-		_ = dec.Decode(&param)
+	for _, p := range properties.Members {
 		required := "no"
-		if slices.Contains(schema.Required, p.key) || t.Sources[p.key].Required {
+		if slices.Contains(root.StringsAt("required"), p.Key) || t.Sources[p.Key].Required {
 			// From nowhere but the model can a value come here.
 			required = "yes"
 		}
-		kind, _ := param.Type.(string)
+		kind := p.Value.StringAt("type")
 		if !slices.Contains([]string{"string", "integer", "number", "boolean", "array"}, kind) {
 			kind = "string" // what differs is reported
 		}
-		description := strings.Join(strings.Fields(param.Description), " ")
-		if param.Default != nil && !strings.Contains(strings.ToLower(description), "(default:") && !hasFallback(t.Command, p.key) {
-			description = strings.TrimSpace(description + " (default: " + defaultText(param.Default) + ")")
+		description := strings.Join(strings.Fields(p.Value.StringAt("description")), " ")
+		preset := p.Value.Get("default")
+		if preset != nil && preset.Kind != jsontree.Null && !strings.Contains(strings.ToLower(description), "(default:") && !hasFallback(t.Command, p.Key) {
+			description = strings.TrimSpace(description + " (default: " + defaultText(preset.Value()) + ")")
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", p.key, kind, required, strings.ReplaceAll(description, "|", `\|`))
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", p.Key, kind, required, strings.ReplaceAll(description, "|", `\|`))
 	}
 }
 
@@ -224,7 +215,12 @@ func defaultText(v any) string {
 
 // hasFallback reports whether the command has a default for a parameter.
 func hasFallback(c *tools.Command, name string) bool {
-	return slices.ContainsFunc(c.Args, func(a tools.Arg) bool { return strings.Contains(a.String(), "{{"+name+":") })
+	for _, a := range c.Args {
+		if strings.Contains(a.String(), "{{"+name+":") {
+			return true
+		}
+	}
+	return false
 }
 
 // commandLine writes a command as one line that is split into the same words.
@@ -233,13 +229,13 @@ func commandLine(t *tools.Tool) string {
 	var fixed []string // old and new, in turn
 	for name, s := range t.Sources {
 		if s.From == tools.SourceLiteral {
-			var v any
-			if err := decode(s.Value, &v); err != nil {
+			value, e := jsontree.Parse(s.Value)
+			if e != nil {
 				continue // what differs is reported
 			}
-			text, ok := v.(string)
-			if !ok {
-				text = string(compact(v))
+			text := value.Text
+			if value.Kind != jsontree.Text {
+				text = string(jsontree.Canonical(value.Value()))
 			}
 			fixed = append(fixed, "{{"+name+"}}", strings.ReplaceAll(text, "{{", "{{{{"))
 		}

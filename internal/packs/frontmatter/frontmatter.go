@@ -165,7 +165,11 @@ func (p *parser) inspect(src []byte, limit int) *Document {
 		p.report(diag.Error, CodeMissing, 1, 1, message, hint)
 		return nil
 	case state == Unclosed && len(src)-block.Start <= limit:
-		p.report(diag.Error, CodeUnclosed, 1, 1, "the frontmatter has no closing line ---", "put a line that is only --- after the last key")
+		message := "the frontmatter has no closing line ---"
+		if line, n := almostMarker(src[block.Start:]); n > 0 {
+			message += fmt.Sprintf("; line %d, %q, does not close it", n+1, clip(string(bytes.TrimSpace(line))))
+		}
+		p.report(diag.Error, CodeUnclosed, 1, 1, message, "put a line that is only --- after the last key")
 		return nil
 	case state == Unclosed || block.End-block.Start > limit:
 		p.report(diag.Error, CodeTooLarge, 1, 1, fmt.Sprintf("the frontmatter is larger than %d bytes", limit), "move text into the document's body, or close the block with a line that is only ---")
@@ -196,12 +200,44 @@ func missingMessage(src []byte) (message, hint string) {
 		return "the file is empty", begin
 	case isFence(first) && bytes.HasPrefix(bytes.TrimSpace(rest), marker):
 		return fmt.Sprintf("the frontmatter is inside of a code fence: the file begins with %q", clip(string(first))), "remove the line before the first ---, and the one that closes the fence"
+	case isFence(first) && beginsWithKey(rest):
+		return fmt.Sprintf("the file begins with a code fence, %q, where the line --- should be", clip(string(first))), "write --- in place of both lines of the fence"
 	case bytes.HasPrefix(text, marker) && !bytes.HasPrefix(bytes.TrimPrefix(src, bom), marker):
 		return "the file has something before the line --- that opens the frontmatter", "remove what is before it"
+	case bytes.HasPrefix(first, []byte("+++")):
+		return fmt.Sprintf("the frontmatter begins with %q, and is not YAML between lines ---", clip(string(bytes.TrimSpace(first)))), begin
+	case bytes.HasPrefix(text, marker) && beginsWithKey(rest):
+		return fmt.Sprintf("the line that opens the frontmatter is %q", clip(string(bytes.TrimSpace(first)))), "make the first line ---, and nothing else"
 	case bytes.HasSuffix(bytes.TrimSpace(first), marker) && bytes.ContainsAny(first[:1], "!#"):
 		return fmt.Sprintf("the line that opens the frontmatter begins with %q", first[:1]), "make the first line ---, and nothing else"
 	}
+	if line := laterBlock(src); line > 0 {
+		return fmt.Sprintf("the frontmatter begins only on line %d, behind %q", line, clip(string(bytes.TrimSpace(first)))), "move it to the beginning of the file"
+	}
 	return "the file has no frontmatter: its first line is not ---", begin
+}
+
+// laterBlock returns the line on which a block begins that is not at the head of the
+// file, where nobody reads it; 0 if there is none near to it.
+func laterBlock(src []byte) int {
+	const most = 20 // lines: further down it is an example
+	for at, n := 0, 1; at < len(src) && n <= most; n++ {
+		line, next, _ := cutLine(src, at)
+		if isFence(line) {
+			return 0 // an example, too
+		}
+		if n > 1 && isMarker(line) && beginsWithKey(src[next:]) {
+			return n
+		}
+		at = next
+	}
+	return 0
+}
+
+// beginsWithKey reports whether a text begins as the keys of a pack do.
+func beginsWithKey(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return bytes.HasPrefix(text, []byte("name:")) || bytes.HasPrefix(text, []byte("description:"))
 }
 
 // isFence reports whether a line begins or ends a block of code in Markdown.
@@ -286,6 +322,20 @@ func afterMarker(line []byte) (heading []byte, ok bool) {
 		return nil, false
 	}
 	return rest, bytes.HasPrefix(bytes.TrimLeft(rest, "#"), []byte(" "))
+}
+
+// almostMarker returns the first line of a block that somebody may have meant to close
+// it, and which one it is; 0 if there is none.
+func almostMarker(block []byte) (line []byte, n int) {
+	for at := 0; at < len(block); {
+		var next int
+		line, next, _ = cutLine(block, at)
+		if n++; bytes.HasPrefix(line, marker) || bytes.Equal(bytes.TrimSpace(line), marker) || bytes.Equal(bytes.TrimSpace(line), []byte("...")) {
+			return line, n
+		}
+		at = next
+	}
+	return nil, 0
 }
 
 // maxWarnings is how many warnings one block can have: enough to see what is

@@ -185,6 +185,18 @@ func TestMessages(t *testing.T) {
 		"---\r\nname: a\r\ndescription: b\r\n---# Title\r\n": {`"# Title"`, "line of its own"},
 		"---\nname: a\ndescription: caf\xe9s\n---\n":         {"Latin-1", "UTF-8"},
 		"\n\n---\nname: a\ndescription: b\n---\n":            {"before the line ---", "remove"},
+		"```yaml\nname: a\ndescription: b\n```\n":            {"```yaml", "in place of both lines"},
+		"# Title\n\n---\nname: a\ndescription: b\n---\n":     {`line 3, behind "# Title"`, "beginning of the file"},
+		"<!-- x -->\r\n---\r\nname: a\r\n---\r\n":            {`line 2, behind "<!-- x -->"`, "beginning of the file"},
+		"# Title\n\n```\n---\nname: a\n---\n```\n":           {"no frontmatter", "begin the file"},
+		"----\nname: a\n----\n":                              {`is "----"`, "make the first line ---"},
+		"---yaml\nname: a\n---\n":                            {`is "---yaml"`, "make the first line ---"},
+		"+++\nname = \"a\"\n+++\n":                           {`"+++"`, "begin the file"},
+		"---\nname: a\n--- # Title\nbody\n":                  {`line 3, "--- # Title", does not close it`, "only ---"},
+		"---\nname: a\n...\nbody\n":                          {`line 3, "...", does not close it`, "only ---"},
+		"---\r\nname: a\r\nx: y\r\n ---\r\nbody\r\n":         {`line 4, "---", does not close it`, "only ---"},
+		"---\nname: a\nbody\n":                               {"no closing line ---", "only ---"},
+		"# Title\n\n---\n\nText\n":                           {"no frontmatter", "begin the file"},
 	} {
 		_, problems := Parse("f", []byte(src))
 		if len(problems) == 0 || !strings.Contains(problems[0].Message, want[0]) || !strings.Contains(problems[0].Message+problems[0].Hint, want[1]) {

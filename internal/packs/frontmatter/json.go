@@ -1,9 +1,7 @@
 package frontmatter
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"math/big"
 	"regexp"
 	"strconv"
@@ -11,66 +9,44 @@ import (
 	"sync"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 )
 
 // JSON returns the whole block as one JSON object: every key, in the order of
 // the file, with values as the core schema of YAML 1.2 reads them, which is
 // what most other readers of the format have. So "yes", a date and 1_000 are
 // texts, and 010 is ten. What JSON has no number for, as .inf, is a text too.
-func (d *Document) JSON() (json.RawMessage, error) {
-	var b bytes.Buffer
-	if err := writeJSON(&b, d.Node()); err != nil {
-		return nil, fmt.Errorf("encoding the frontmatter: %w", err)
-	}
-	return b.Bytes(), nil
+func (d *Document) JSON() json.RawMessage {
+	var w jsontree.Writer
+	writeJSON(&w, d.Node())
+	return w.Bytes()
 }
 
-func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
+func writeJSON(w *jsontree.Writer, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		b.WriteByte('{')
+		w.Open('{')
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if err := writeText(b, n.Content[i].Value); err != nil {
-				return err
-			}
-			b.WriteByte(':')
-			if err := writeJSON(b, n.Content[i+1]); err != nil {
-				return err
-			}
+			w.Key(n.Content[i].Value)
+			writeJSON(w, n.Content[i+1])
 		}
-		b.WriteByte('}')
-		return nil
+		w.Close('}')
+		return
 	case yaml.SequenceNode:
-		b.WriteByte('[')
-		for i, item := range n.Content {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if err := writeJSON(b, item); err != nil {
-				return err
-			}
+		w.Open('[')
+		for _, item := range n.Content {
+			w.Item()
+			writeJSON(w, item)
 		}
-		b.WriteByte(']')
-		return nil
+		w.Close(']')
+		return
 	}
-	if value := plainValue(n); value != "" {
-		b.WriteString(value)
-		return nil
+	value := []byte(plainValue(n))
+	if len(value) == 0 {
+		value = jsontree.Canonical(n.Value)
 	}
-	return writeText(b, n.Value)
-}
-
-func writeText(b *bytes.Buffer, text string) error {
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil {
-		return err
-	}
-	b.Truncate(b.Len() - 1) // the newline
-	return nil
+	w.Value(value)
 }
 
 // Numbers of the core schema. Words of it are matched one by one. They are compiled

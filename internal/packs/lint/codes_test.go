@@ -25,6 +25,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -321,11 +322,11 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 		return lib.Catalog(t.Context()).Problems()
 	},
 	tools.CodeSchemaNotRead: func(t *testing.T) []diag.Diagnostic {
-		_, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(`[{"name": "a", "description": "d", "inputSchema": {"type": "text"}}]`))
+		_, problems := toolsjson.Parse("tools.json", []byte(`[{"name": "a", "description": "d", "inputSchema": {"type": "text"}}]`), tools.Limits{})
 		return problems
 	},
 	tools.CodeMore: func(t *testing.T) []diag.Diagnostic {
-		_, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(`{"tools": [`+strings.Repeat(`{"name": "a b"}, `, 150)+`{"name": "a b"}]}`))
+		_, problems := toolsjson.Parse("tools.json", []byte(`{"tools": [`+strings.Repeat(`{"name": "a b"}, `, 150)+`{"name": "a b"}]}`), tools.Limits{})
 		return slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return d.Severity != diag.Info }) // which is never the only one
 	},
 	convert.CodeLost: func(t *testing.T) []diag.Diagnostic {
@@ -343,12 +344,11 @@ var programs = map[string]func(t *testing.T) []diag.Diagnostic{ // never modifie
 // Markdown.
 func converted(t *testing.T, text string) []diag.Diagnostic {
 	t.Helper()
-	l := &tools.Loader{}
-	s, problems := convert.Read(l, "tools.json", []byte(text))
+	s, problems := convert.Read("tools.json", []byte(text))
 	if s == nil {
 		t.Fatal(problems)
 	}
-	_, said := convert.Write(l, s, convert.Markdown, convert.Options{})
+	_, said := convert.Write(s, convert.Markdown, convert.Options{})
 	return append(problems, said...)
 }
 

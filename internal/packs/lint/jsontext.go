@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 )
 
 // jsonTexts looks at every string of a JSON file, keys included, as it reads
@@ -81,7 +83,7 @@ func (j *jsonReader) read(pointer string) error {
 				}
 				name, _ := key.(string)
 				// Cut: every value below has this path in front of its own.
-				at = pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(clip(name))
+				at = pointer + jsontree.Pointer([]string{clip(name)})
 				j.look(name, start, at)
 			}
 			if err := j.read(at); err != nil {

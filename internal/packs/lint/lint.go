@@ -88,17 +88,15 @@ func (r Report) Valid() bool {
 
 // A Checker checks packs. It is safe for concurrent use.
 type Checker struct {
-	opts   Options
-	loader *tools.Loader
-	files  *packs.ToolFiles
+	opts  Options
+	files *packs.ToolFiles
 }
 
 // New makes a Checker, which compiles what it needs once.
 func New(opts Options) *Checker {
 	return &Checker{
-		opts:   opts,
-		loader: &tools.Loader{Limits: opts.Tools},
-		files:  packs.NewToolFiles(opts.Tools, ""),
+		opts:  opts,
+		files: packs.NewToolFiles(opts.Tools, ""),
 	}
 }
 

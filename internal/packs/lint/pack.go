@@ -14,6 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // A subject is one pack, or one file of tools, while it is checked.
@@ -57,7 +58,7 @@ func (c *Checker) pack(ctx context.Context, p *packs.Pack, folder, shown string)
 	}
 	set, problems, err := c.files.Load(p)
 	if err != nil {
-		s.problems = append(s.problems, unreadable(tools.ToolsJSONFile, err))
+		s.problems = append(s.problems, unreadable(formats.ToolsJSONFile, err))
 	}
 	s.set = set
 	for _, d := range problems {
@@ -141,14 +142,14 @@ var headCodes = []string{ // never modified
 }
 
 func (s *subject) sourceOf(d diag.Diagnostic, scanned bool) source {
-	switch format := tools.FormatOf(d.File); {
+	switch format := formats.Of(d.File); {
 	case scanned && slices.Contains(headCodes, d.Code):
 		return fromHead
 	case scanned:
 		return fromScan
-	case format == tools.ToolsJSON:
+	case format == formats.ToolsJSON:
 		return fromList
-	case format == tools.ToolPack:
+	case format == formats.ToolPack:
 		return fromPackFile
 	default:
 		return fromMarkdown

@@ -16,53 +16,71 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
-// take adds a diagnostic of another package when the profile has a rule for
-// it, with the severity that the rule gives it.
-func (s *subject) take(from source, d diag.Diagnostic) {
-	errorIf := func(codes ...string) {
-		if slices.Contains(codes, d.Code) {
-			d.Severity = diag.Error
-		}
-	}
-	entry := d.Code == packs.CodeEntryUnreadable || d.Code == packs.CodeEntryTooLarge || d.Code == packs.CodeEntryAmbiguous
-	switch s.opts.Profile {
+// A selection says which diagnostics of other packages a profile repeats.
+type selection struct {
+	all    bool     // everything
+	from   []source // what is about these
+	also   []string // these codes, whatever they are about
+	judged []string // but not these codes, which the profile judges itself once it has the frontmatter
+	errors []string // these codes are errors
+}
+
+// selected returns the selection of a profile: what its specification has a rule for.
+func selected(p Profile) selection {
+	entry := []string{packs.CodeEntryUnreadable, packs.CodeEntryTooLarge, packs.CodeEntryAmbiguous}
+	switch p {
 	case AgentSkills:
-		// The reference reads every value as a text, and judges names itself.
-		texts := []string{
-			frontmatter.CodeWrongType, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText,
-			frontmatter.CodeNameMissing, frontmatter.CodeDescriptionMissing,
+		return selection{
+			from: []source{fromHead}, also: entry,
+			// The reference reads every value as a text, and judges names itself.
+			judged: []string{
+				frontmatter.CodeWrongType, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText,
+				frontmatter.CodeNameMissing, frontmatter.CodeDescriptionMissing,
+			},
+			errors: []string{frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeCharset},
 		}
-		if !entry && (from != fromHead || slices.Contains(texts, d.Code) && s.doc != nil) {
-			return
-		}
-		errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeCharset)
 	case SkillMD:
-		if !entry && from != fromHead && from != fromMarkdown {
-			return
-		}
-		if from == fromHead {
-			errorIf(frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeWrongType,
-				frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText)
+		return selection{
+			from: []source{fromHead, fromMarkdown}, also: entry,
+			errors: []string{
+				frontmatter.CodeRecovered, frontmatter.CodeDuplicate, frontmatter.CodeWrongType,
+				frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText,
+			},
 		}
 	case ToolPack:
-		if from != fromPackFile {
-			return
+		return selection{
+			from:   []source{fromPackFile},
+			errors: []string{tools.CodeDescriptionMissing, tools.CodeCommandMissing, tools.CodeCommandNotUnderstood},
 		}
-		errorIf(tools.CodeDescriptionMissing, tools.CodeCommandMissing, tools.CodeCommandNotUnderstood)
 	case CapabilityPack:
-		if !entry && from != fromHead && from != fromList && d.Code != packs.CodeIDReserved && d.Code != packs.CodeDocMissing {
-			return
+		return selection{
+			from: []source{fromHead, fromList}, also: append(entry, packs.CodeIDReserved, packs.CodeDocMissing),
+			errors: []string{frontmatter.CodeRecovered, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText},
 		}
-		errorIf(frontmatter.CodeRecovered, frontmatter.CodeNameNotText, frontmatter.CodeDescriptionNotText)
 	case Skillkit:
-		if !entry && from != fromHead {
-			return
-		}
-		errorIf(frontmatter.CodeRecovered)
+		return selection{from: []source{fromHead}, also: entry, errors: []string{frontmatter.CodeRecovered}}
 	}
-	s.wrong = s.wrong || d.Severity == diag.Error && (from == fromMarkdown || from == fromPackFile || from == fromList)
+	return selection{all: true}
+}
+
+// take adds a diagnostic of another package if the profile repeats it, with the
+// severity that the profile gives it.
+func (s *subject) take(from source, d diag.Diagnostic) {
+	is := selected(s.opts.Profile)
+	switch {
+	case !is.all && !slices.Contains(is.from, from) && !slices.Contains(is.also, d.Code):
+		return
+	case s.doc != nil && slices.Contains(is.judged, d.Code):
+		return
+	case slices.Contains(is.errors, d.Code):
+		d.Severity = diag.Error
+	}
+	if d.Severity == diag.Error && (from == fromMarkdown || from == fromPackFile || from == fromList) {
+		s.wrong = true
+	}
 	s.problems = append(s.problems, d)
 }
 
@@ -161,7 +179,7 @@ func (s *subject) declaredOnly(severity diag.Severity) {
 		return
 	}
 	for _, t := range s.set.Tools {
-		if s.opts.Profile == CapabilityPack && tools.FormatOf(t.File) != tools.ToolsJSON || t.Command != nil {
+		if s.opts.Profile == CapabilityPack && formats.Of(t.File) != formats.ToolsJSON || t.Command != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.problems, func(d diag.Diagnostic) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 const skillFile = "SKILL.md"
@@ -38,7 +38,7 @@ func (c *Checker) results(ctx context.Context, path string) ([]Result, error) {
 	switch {
 	case strings.EqualFold(filepath.Ext(base), ".md"):
 		return c.folder(ctx, filepath.Dir(path), base)
-	case tools.FormatOf(base) != "":
+	case formats.Of(base) != "":
 		return []Result{c.file(path)}, ctx.Err()
 	}
 	return wrong(CodePathUnsupported, "it is neither a folder nor a file that makes a pack or declares tools", "name a folder, a SKILL.md, a tools.json or a *.tool.json")
@@ -139,16 +139,16 @@ func (c *Checker) file(path string) Result {
 		r.Problems = append(r.Problems, unreadable(path, err))
 		return r
 	}
-	format := tools.FormatOf(base)
-	set, problems := c.loader.Parse(format, path, src)
+	format := formats.Of(base)
+	set, problems := formats.Parse(format, path, src, c.opts.Tools)
 	r.Problems = problems
-	if set != nil && format != tools.ToolsJSON && len(set.Tools) == 1 {
+	if set != nil && format != formats.ToolsJSON && len(set.Tools) == 1 {
 		r.Name, r.Description = set.Tools[0].Name, set.Tools[0].Description
 	}
 	s := &subject{opts: &c.opts, set: set}
 	for _, d := range r.Problems {
 		from := fromPackFile
-		if format == tools.ToolsJSON {
+		if format == formats.ToolsJSON {
 			from = fromList
 		}
 		s.take(from, d)

@@ -18,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // Bounds on what is looked at for the sake of warnings. What they leave out is
@@ -82,7 +83,7 @@ func (s *subject) texts(ctx context.Context) error {
 	var beyond, large skip
 	for _, name := range files {
 		s.fileName(name)
-		isTools := name == tools.ToolsJSONFile || tools.FormatOf(name) == tools.ToolPack
+		isTools := name == formats.ToolsJSONFile || formats.Of(name) == formats.ToolPack
 		isDocument := strings.EqualFold(path.Ext(name), ".md")
 		if isDocument {
 			documents++
@@ -362,8 +363,9 @@ func worded(code, pattern, says string, starts ...string) rule {
 	}
 }
 
-// saying is what forbids to say something: "that you", "that the model may".
-const saying = `\s+(say|claim|suggest|write|assume|accept|agree)\s+that\s+(\w+\s+){0,3}`
+// saying is what forbids to say something: "say that you", "write that the model may",
+// "write: ".
+const saying = `\s+((say|claim|suggest|write|assume|accept|agree)\s+that\s+(\w+\s+){0,3}|(say|write|accept|follow|obey)\s*:\s*)`
 
 // forbidden is a rule that is not about what is forbidden by words that end as the
 // pattern says.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 )
 
 // snakeCase is a tool's name in specs/tool-packs.md, "Core Fields".
@@ -18,7 +19,7 @@ func (s *subject) toolPacks() {
 	found := false
 	if s.set != nil {
 		for _, t := range s.set.Tools {
-			if tools.FormatOf(t.File) == tools.ToolPack {
+			if formats.Of(t.File) == formats.ToolPack {
 				found = true
 				s.toolPack(t)
 			}
@@ -52,7 +53,7 @@ func (s *subject) toolPack(t *tools.Tool) {
 // loose adds what the profile says of a file of tools that no pack was named
 // with.
 func (s *subject) loose(file string) {
-	switch isPackFile := tools.FormatOf(file) == tools.ToolPack; {
+	switch isPackFile := formats.Of(file) == formats.ToolPack; {
 	case s.opts.Profile == ToolPack && isPackFile && s.set != nil:
 		for _, t := range s.set.Tools {
 			s.toolPack(t)

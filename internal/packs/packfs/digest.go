@@ -32,7 +32,8 @@ type Tree struct {
 	// bytes. The line of a file is its path with slashes, NUL, "1" when anybody
 	// may execute it, otherwise "0", NUL, the SHA-256 of its bytes in lower-case
 	// hexadecimal, newline; that of a symlink is its path, NUL, "link", NUL, its
-	// target as it is, newline. Directories, FIFOs, sockets and devices have none.
+	// target with slashes, newline. On Windows, which does not keep it, nobody may
+	// execute a file. Directories, FIFOs, sockets and devices have none.
 	// The line of a denied entry is its path, NUL, "denied", NUL, what denies it
 	// ("name", "link", "size" or "access"), NUL, its size, NUL, its time of last
 	// change in nanoseconds, newline.
@@ -97,6 +98,8 @@ type DigestCache struct {
 	sums  map[identity][sha256.Size]byte // guarded by mu
 	now   func() time.Time               // nil: time.Now; tests only
 	reads int                            // files that were read, guarded by mu; tests only
+
+	buffers sync.Pool // of *[]byte that a walk read into, for the next one
 }
 
 // identity is what a file cannot keep when its bytes change, unless somebody
@@ -218,6 +221,15 @@ func (d *Dir) walkTree(ctx context.Context, cache *DigestCache, to *os.Root) (*T
 func (d *Dir) walk(w *treeWalk, to *os.Root) (*Tree, error) {
 	w.within.Files, w.within.Bytes = cmp.Or(w.within.Files, maxTreeFiles), cmp.Or(w.within.Bytes, d.maxTree, maxTreeBytes)
 	w.sha = sha256.New()
+	if w.cache != nil {
+		if b, ok := w.cache.buffers.Get().(*[]byte); ok {
+			w.buffer = *b
+		}
+		defer func() {
+			b := w.buffer // and nothing else of w
+			w.cache.buffers.Put(&b)
+		}()
+	}
 	var err error
 	if d.only == "" {
 		err = w.dir(d.root, to, "", 0)

@@ -9,6 +9,7 @@
 package packfs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -268,14 +269,16 @@ func (d *Dir) ReadAll(name string, limit int64) ([]byte, error) {
 	if info.Size() > limit {
 		return nil, &PathError{name, &TooLargeError{Size: info.Size(), Limit: limit}}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	// Room for what it holds and for the end: without that, it would grow ten times.
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	n, err := data.ReadFrom(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, &PathError{name, reason(err)}
 	}
-	if int64(len(data)) > limit {
-		return nil, &PathError{name, &TooLargeError{Size: int64(len(data)), Limit: limit}}
+	if n > limit {
+		return nil, &PathError{name, &TooLargeError{Size: n, Limit: limit}}
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // ReadHead returns the first bytes of a regular file, at most n, and the size

@@ -134,3 +134,42 @@ func TestRareWordsCountMore(t *testing.T) {
 		t.Errorf("Search = %v, want the one with two of the words", got)
 	}
 }
+
+// What a document abbreviates counts in it, if another word of the query does.
+func TestAbbreviations(t *testing.T) {
+	x := indexOf([]Document{
+		0: {Name: "first", Description: "Opens and merges anything."},
+		1: {Name: "second", Description: "Opens a PR, or merges."},
+		2: {Name: "third", Description: "PR of the company."},
+	})
+	for query, want := range map[string][]int{
+		"open a pull request":      {1, 0},
+		"pull request":             nil, // letters alone are no reason
+		"open pulls of requests":   {0, 1},
+		"open a pull of a request": {0, 1},
+		"opens pr":                 {1, 2, 0},
+	} {
+		got := found(x, query)
+		if query == "opens pr" {
+			slices.Sort(got[1:])
+			slices.Sort(want[1:])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("Search(%q) = %v, want %v", query, got, want)
+		}
+	}
+}
+
+// C# and C++ are words, and not the word C.
+func TestNamesOfLanguages(t *testing.T) {
+	x := indexOf([]Document{
+		0: {Name: "c", Description: "Reviews C code."},
+		1: {Name: "sharp", Description: "Reviews C# code."},
+		2: {Name: "plus", Description: "Reviews C/C++ code."},
+	})
+	for query, want := range map[string][]int{"c#": {1}, "C++": {2}, "what about C#?": {1}, "in C++": {2}, "C": {0, 2}} {
+		if got := found(x, query); !slices.Equal(got, want) {
+			t.Errorf("Search(%q) = %v, want %v", query, got, want)
+		}
+	}
+}

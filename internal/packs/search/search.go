@@ -249,6 +249,7 @@ const (
 	// A beginning counts the more, the more of the word it is.
 	beginning = 0.7
 	typo      = 0.45
+	initials  = 0.5 // "PR" for "pull request"
 )
 
 // Constants of BM25. The first says how soon it no longer matters how well a word
@@ -277,7 +278,8 @@ func weight(fields uint32) float64 {
 // Search returns the documents that the query is about, the best first, at most
 // limit; of equals, those that were given first. Of a query, its first 16 words
 // within 4 KiB count, those that hold a sentence together only when there are no
-// others. A query without a word finds nothing.
+// others. A query without a word finds nothing. A document that has one of the words
+// counts more if it abbreviates others of them by their initials.
 func (x *Index) Search(query string, limit int, only Filter) []Hit {
 	asked := wordsOf(query)
 	if len(asked) == 0 || len(x.lengths) == 0 || limit <= 0 {
@@ -291,10 +293,15 @@ func (x *Index) Search(query string, limit int, only Filter) []Hit {
 	total := make([]float32, len(x.lengths))
 	best := make([]float32, len(x.lengths)) // of one word of the query
 	var found []uint32
-	for _, w := range asked {
+	short := abbreviations(query)
+	for i, w := range append(asked, short...) {
 		found = found[:0]
 		meant := 0 // how many documents have this very word, or another form of it
-		x.matches(w, func(word int, quality float64) {
+		matches := x.matches
+		if i >= len(asked) {
+			matches = x.abbreviated
+		}
+		matches(w, func(word int, quality float64) {
 			postings := x.postings[x.starts[word]:x.starts[word+1]]
 			_, size := binary.Uvarint(postings)
 			doc := uint32(0)
@@ -316,6 +323,10 @@ func (x *Index) Search(query string, limit int, only Filter) []Hit {
 		having := float64(cmp.Or(meant, len(found)))
 		rarity := float32(math.Log(1 + (docs-having+0.5)/(having+0.5)))
 		for _, doc := range found {
+			if i >= len(asked) && total[doc] == 0 {
+				best[doc] = 0
+				continue // letters alone are no reason
+			}
 			long := 1 - lengthPart + lengthPart*float32(x.lengths[doc])/x.mean
 			total[doc] += rarity * best[doc] / (best[doc] + saturation*long)
 			best[doc] = 0
@@ -340,6 +351,39 @@ func wordsOf(query string) []string {
 		return common
 	}
 	return asked
+}
+
+// abbreviations returns what people make of the words of a query that stand beside
+// each other, by their initials: "pr" of "pull request". Words that hold a sentence
+// together part them.
+func abbreviations(query string) []string {
+	const most = 4 // words
+	var all []string
+	var run []string
+	n := 0
+	for w := range words(cut(query, maxQueryText)) {
+		if n++; n > 2*maxQuery {
+			break
+		}
+		if isCommon(w) || len(w) < 2 || !isASCII(w) {
+			run = run[:0]
+			continue
+		}
+		run = append(run, w[:1])
+		for size := 2; size <= min(len(run), most); size++ {
+			if short := strings.Join(run[len(run)-size:], ""); !slices.Contains(all, short) {
+				all = append(all, short)
+			}
+		}
+	}
+	return all
+}
+
+// abbreviated calls yield with the word of the index that an abbreviation is.
+func (x *Index) abbreviated(short string, yield func(word int, quality float64)) {
+	if i, ok := slices.BinarySearch(x.words, short); ok {
+		yield(i, initials)
+	}
 }
 
 // Names returns what reports whether a text, which counts as a [Document]'s name,

@@ -63,6 +63,46 @@ var ofCorpus = []sentence{
 	{"make this repository public as open source", []string{"open-sourcing"}},
 }
 
+// later are about the real packs, too. They were written when the ranking was there, by
+// somebody who had not seen what it does with them.
+var later = []sentence{
+	{"find bugs in the changes on my branch", []string{"find-bugs"}},
+	{"scan our smart contracts on Cosmos for security holes", []string{"cosmos-vulnerability-scanner"}},
+	{"which python tooling should a new project use", []string{"modern-python"}},
+	{"set up a dev container for Claude", []string{"devcontainer-setup"}},
+	{"symbolicate a crash from an Android app", []string{"android-tombstone-symbolication"}},
+	{"I want a landing page that looks beautiful", []string{"frontend-design"}},
+	{"draw generative art with p5", []string{"algorithmic-art"}},
+	{"parse SARIF output from a scanner", []string{"sarif-parsing"}},
+	{"measure how fast this C# method is", []string{"microbenchmarking", "analyzing-dotnet-performance"}},
+	{"make my slow Entity Framework queries faster", []string{"optimizing-ef-core-queries"}},
+	{"what's the weather in Paris", []string{"weather-skill"}},
+	{"see which containers are running", []string{"docker-skill"}},
+	{"look up a trace in datadog", []string{"datadog-skill"}},
+	{"draft a technical blog post", []string{"blog-writing-guide"}},
+	{"open a pull request with a good description", []string{"pr-writer"}},
+	{"are our GitHub Actions workflows safe", []string{"gha-security-review", "agentic-actions-auditor"}},
+	{"turn this conversation into a spec", []string{"to-spec"}},
+	{"interview me about my plan", []string{"grill-me", "grilling", "batch-grill-me", "grill-with-docs"}},
+	{"brainstorm ideas before coding", []string{"brainstorming"}},
+	{"publish a NuGet package without an API key", []string{"nuget-trusted-publishing"}},
+	{"run our .NET unit tests", []string{"run-tests"}},
+	{"who can see this record, check access control in Django", []string{"django-access-review"}},
+	{"write documentation for this REST endpoint", []string{"document-api-endpoint"}},
+	{"make a UI theme with our brand colors", []string{"theme-factory", "brand-guidelines"}},
+	{"find memory errors with ASan", []string{"address-sanitizer"}},
+	{"debug a failing msbuild log", []string{"binlog-failure-analysis", "binlog-generation"}},
+	{"write a YARA rule for this malware", []string{"yara-rule-authoring"}},
+	{"plan the implementation before writing code", []string{"writing-plans", "planner", "brainstorming"}},
+	{"push a docker image to a registry", []string{"push-to-registry", "docker-skill"}},
+	{"get a second opinion from another model", []string{"second-opinion"}},
+	{"review a PR for security problems", []string{"security-review", "differential-review", "gha-security-review"}},
+	{"port an app from .NET 9 to 10", []string{"migrate-dotnet9-to-dotnet10"}},
+	{"pull request checks keep failing", []string{"iterate-pr"}},
+	{"send a message to a Slack channel", []string{"slack-skill"}},
+	{"query a Redis cache", []string{"redis-skill"}},
+}
+
 // common are packs of kinds that many people have, as people describe them.
 var common = []Document{
 	{Name: "office/pptx pptx", Description: "Presentation creation, editing and analysis. Use when working with slides, decks or .pptx files: new PowerPoint presentations, layouts, speaker notes."},
@@ -147,24 +187,37 @@ func TestSentences(t *testing.T) {
 			if len(c.sentences) != 30 {
 				t.Fatalf("%d sentences, want 30", len(c.sentences))
 			}
-			docs := c.docs(t)
-			x := indexOf(docs)
-			for _, s := range c.sentences {
-				var got []string
-				for _, h := range x.Search(s.says, 3, Filter{}) {
-					id, _, _ := strings.Cut(docs[h.Index].Name, " ")
-					got = append(got, path.Base(id))
-				}
-				if !slices.ContainsFunc(s.want, func(want string) bool { return slices.Contains(got, want) }) {
-					missed++
-					t.Logf("Search(%q) = %q, want one of %q", s.says, got, s.want)
-				}
-			}
+			missed += missedBy(t, c.docs(t), c.sentences)
 		})
 	}
 	if missed > maxMissed {
 		t.Errorf("%d of 60 sentences do not find their pack among the first three, want at most %d", missed, maxMissed)
 	}
+}
+
+// So do most of the sentences that the ranking was not made with: at most four of 35 miss.
+func TestLaterSentences(t *testing.T) {
+	if missed := missedBy(t, corpus(t), later); missed > 4 {
+		t.Errorf("%d of %d sentences do not find their pack among the first three", missed, len(later))
+	}
+}
+
+// missedBy is how many of the sentences have no wanted pack among the first three.
+func missedBy(t *testing.T, docs []Document, sentences []sentence) (missed int) {
+	t.Helper()
+	x := indexOf(docs)
+	for _, s := range sentences {
+		var got []string
+		for _, h := range x.Search(s.says, 3, Filter{}) {
+			id, _, _ := strings.Cut(docs[h.Index].Name, " ")
+			got = append(got, path.Base(id))
+		}
+		if !slices.ContainsFunc(s.want, func(want string) bool { return slices.Contains(got, want) }) {
+			missed++
+			t.Logf("Search(%q) = %q, want one of %q", s.says, got, s.want)
+		}
+	}
+	return missed
 }
 
 // corpus are the real packs, as they are when the server has them.

@@ -12,7 +12,7 @@ import (
 // words yields the words of a text as they are compared: in lower case, without
 // accents. What is neither letter nor digit parts them, and so does an upper-case
 // letter behind a lower-case one, beside which the whole is a word too. In scripts
-// that are written without spaces, each character is one.
+// that are written without spaces, each character is one. C# and C++ are words.
 func words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !isASCII(text) {
@@ -40,12 +40,26 @@ func words(text string) iter.Seq[string] {
 				lower = unicode.IsLower(r)
 				end += n
 			}
+			if end == at+1 && isASCII(text[at:end]) {
+				end += len(languageSign(text[end:]))
+			}
 			if hump > at && !give(yield, text[hump:end]) || !give(yield, text[at:end]) {
 				return
 			}
 			at = end
 		}
 	}
+}
+
+// languageSign returns what follows a single letter and makes it the name of a
+// programming language: the sign of C# or C++. It is empty for anything else.
+func languageSign(rest string) string {
+	for _, sign := range []string{"#", "++"} {
+		if strings.HasPrefix(rest, sign) {
+			return sign
+		}
+	}
+	return ""
 }
 
 func give(yield func(string) bool, word string) bool {

@@ -7,22 +7,22 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 )
 
 // maxProblems is how many problems an [ArgumentError] names: enough to mend a
 // call at once, few enough to read.
 const maxProblems = 20
 
-// maxArguments is how many bytes arguments may have, and maxArgumentsDepth how
-// deeply they may be nested.
-const (
-	maxArguments      = 4 << 20
-	maxArgumentsDepth = 64
-)
+// maxArguments is how many bytes arguments may have.
+const maxArguments = 4 << 20
 
 // Values are checked arguments of one tool, with defaults filled in. The zero
 // value is no arguments.
 type Values struct {
+	given     *jsontree.Node  // the arguments as they came; nil: none
 	fields    map[string]any  // :: name → value as JSON, numbers as json.Number
 	defaulted map[string]bool // :: names whose value is the declared default
 }
@@ -33,7 +33,7 @@ func (v Values) json() json.RawMessage {
 	if v.fields == nil {
 		return json.RawMessage("{}")
 	}
-	return canonical(v.fields)
+	return jsontree.Canonical(v.fields)
 }
 
 // An ArgumentError says why arguments are not what a tool takes.
@@ -60,69 +60,58 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 	if len(args) > maxArguments {
 		return refuse(fmt.Sprintf("arguments have %d bytes, and at most %d are read", len(args), maxArguments))
 	}
-	root := &node{kind: kindObject}
+	root := &jsontree.Node{Kind: jsontree.Object}
 	if s := strings.TrimSpace(string(args)); s != "" && s != "null" {
-		var e *jsonError
-		if root, e = parseJSON(args); e != nil {
-			return refuse(fmt.Sprintf("at byte %d: %s", e.offset, e.problem))
+		var e *jsontree.Error
+		if root, e = jsontree.Parse(args); e != nil {
+			return refuse(fmt.Sprintf("at byte %d: %s", e.Offset, e.Problem))
 		}
-		if root.kind != kindObject {
-			return refuse(fmt.Sprintf("arguments must be an object, not %s", root.kind))
+		if root.Kind != jsontree.Object {
+			return refuse(fmt.Sprintf("arguments must be an object, not %s", root.Kind))
 		}
 	}
-	if root.depth() > maxArgumentsDepth {
-		return refuse(fmt.Sprintf("arguments are nested more than %d levels deep", maxArgumentsDepth))
+	if root.Depth() > schema.MaxDepth {
+		return refuse(fmt.Sprintf("arguments are nested more than %d levels deep", schema.MaxDepth))
 	}
-	if !(&meter{}).allows(in.compiled, root) {
+	if !(&schema.Meter{}).Allows(in.Compiled, root) {
 		return refuse("arguments take too long to check against the tool's input schema: give fewer, less nested or shorter values")
 	}
-	fields := root.value().(map[string]any)
+	fields := root.Value().(map[string]any)
 	var problems []string
 	for _, name := range t.literals(fields) {
-		problems = append(problems, pointer([]string{name})+": the tool has a fixed value for it; leave it out")
+		problems = append(problems, jsontree.Pointer([]string{name})+": the tool has a fixed value for it; leave it out")
 	}
 	if problems != nil {
 		return refuse(problems...)
 	}
-	in.dropNulls(fields)
-	if err := in.compiled.Validate(fields); err != nil {
+	in.DropNulls(fields)
+	if err := in.Compiled.Validate(fields); err != nil {
 		v, ok := errors.AsType[*jsonschema.ValidationError](err)
 		if !ok {
 			return refuse(err.Error())
 		}
-		for _, l := range leavesOf(v, in.secrets) {
+		for _, l := range schema.Leaves(v, in.Secrets) {
 			if len(problems) == maxProblems {
 				problems = append(problems, "and more")
 				break
 			}
-			if p := pointer(l.path); p != "" {
-				problems = append(problems, p+": "+l.text)
+			if p := jsontree.Pointer(l.Path); p != "" {
+				problems = append(problems, p+": "+l.Text)
 			} else {
-				problems = append(problems, l.text)
+				problems = append(problems, l.Text)
 			}
 		}
 		return refuse(problems...)
 	}
-	v := Values{fields: fields, defaulted: make(map[string]bool)}
-	for _, p := range in.params {
-		if _, fromContext := in.sources[p.name].context(); fromContext {
+	v := Values{given: root, fields: fields, defaulted: make(map[string]bool)}
+	for _, p := range in.Params {
+		if t.Sources[p.Name].IsContext() {
 			continue // context is looked for first; see Expand
 		}
-		if _, ok := fields[p.name]; !ok && p.preset != nil {
-			fields[p.name] = p.preset.value()
-			v.defaulted[p.name] = true
+		if _, ok := fields[p.Name]; !ok && p.Preset != nil {
+			fields[p.Name] = p.Preset.Value()
+			v.defaulted[p.Name] = true
 		}
 	}
 	return v, nil
-}
-
-// dropNulls removes what is null of properties that need not be there and cannot
-// be null: many models write null for what they leave out.
-func (in *inputSchema) dropNulls(fields map[string]any) {
-	for name, value := range fields {
-		p := in.param(name)
-		if value == nil && p != nil && !p.required && p.compiled != nil && p.compiled.Validate(nil) != nil {
-			delete(fields, name)
-		}
-	}
 }

@@ -1,16 +1,19 @@
-package tools
+package tools_test
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
 const ticketSchema = `{"type": "object", "properties": {
@@ -21,33 +24,30 @@ const ticketSchema = `{"type": "object", "properties": {
 }, "required": ["title"], "additionalProperties": false}`
 
 func TestCheck(t *testing.T) {
-	tool := compile(t, ticketSchema, `["p"]`)
+	tool := tooltest.Compile(t, ticketSchema, `["p"]`)
 	for in, want := range map[string]string{
 		`{"title": "x"}`:                                   `{"severity":3,"title":"x"}`,
 		` {"title": "x", "severity": 5.0} `:                `{"severity":5.0,"title":"x"}`,
 		`{"title": "<&>", "labels": ["a"], "severity": 1}`: `{"labels":["a"],"severity":1,"title":"<&>"}`,
 	} {
-		if got := string(mustCheck(t, tool, in).json()); got != want {
+		if got := tooltest.MustCheck(t, tool, in).JSON(); got != want {
 			t.Errorf("Check(%s) = %s, want %s", in, got, want)
 		}
 	}
-	if got := slices.Sorted(maps.Keys(mustCheck(t, tool, `{"title": "x"}`).fields)); !slices.Equal(got, []string{"severity", "title"}) {
-		t.Errorf("Check gives values to %v, want severity and title", got)
-	}
 
-	free := compile(t, `{}`, `["p"]`)
+	free := tooltest.Compile(t, `{}`, `["p"]`)
 	for _, in := range []string{"", " ", "null", "{}"} {
-		if got := string(mustCheck(t, free, in).json()); got != "{}" {
+		if got := tooltest.MustCheck(t, free, in).JSON(); got != "{}" {
 			t.Errorf("Check(%q) = %s, want {}", in, got)
 		}
 	}
-	if got := string(Values{}.json()); got != "{}" {
+	if got := (tools.Values{}).JSON(); got != "{}" {
 		t.Errorf("Values{}.JSON() = %s, want {}", got)
 	}
 }
 
 func TestCheckRefuses(t *testing.T) {
-	tool := compile(t, ticketSchema, `["p"]`)
+	tool := tooltest.Compile(t, ticketSchema, `["p"]`)
 	for in, want := range map[string]string{
 		`{}`:                              `missing "title"`,
 		``:                                `missing "title"`,
@@ -62,8 +62,8 @@ func TestCheckRefuses(t *testing.T) {
 		`{"title": "x",}`:                 `comma`,
 		`{"title": "\ud800"}`:             `surrogate`,
 		"{\"title\": \"\xff\"}":           `UTF-8`,
-		`{"title": "x", "labels": ` + nested(5000) + `}`: `levels deep`,
-		`{"title": "x", "severity": 1e999999}`:           `too large`,
+		`{"title": "x", "labels": ` + tooltest.Nested(5000) + `}`: `levels deep`,
+		`{"title": "x", "severity": 1e999999}`:                    `too large`,
 		// AR-05: nothing is turned into text that is none.
 		`{"title": "x", "labels": [["a"]]}`:    `/labels/0: got array, want string`,
 		`{"title": "x", "labels": [{"a": 1}]}`: `/labels/0: got object, want string`,
@@ -71,7 +71,7 @@ func TestCheckRefuses(t *testing.T) {
 		`{"title": 1}`:                         `/title: got number, want string`,
 	} {
 		_, err := tool.Check(json.RawMessage(in))
-		e, ok := errors.AsType[*ArgumentError](err)
+		e, ok := errors.AsType[*tools.ArgumentError](err)
 		if !ok || !strings.Contains(e.Error(), want) || string(e.Schema) != ticketSchema {
 			t.Errorf("Check(%.80s) = %v, want an ArgumentError about %q with the schema", in, err, want)
 		}
@@ -89,7 +89,7 @@ func TestCheckRefuses(t *testing.T) {
 
 // The same wrong call is told the same, whatever order maps have.
 func TestCheckIsStable(t *testing.T) {
-	tool := compile(t, ticketSchema, `["p"]`)
+	tool := tooltest.Compile(t, ticketSchema, `["p"]`)
 	args := json.RawMessage(`{"title": "", "severity": 9, "labels": [1, 2, 3], "a": 1, "b": 2}`)
 	_, first := tool.Check(args)
 	var wg sync.WaitGroup
@@ -105,18 +105,18 @@ func TestCheckIsStable(t *testing.T) {
 
 // A Tool that no parser made has no less of a check.
 func TestCheckOfLiteralTool(t *testing.T) {
-	tool := &Tool{Name: "t", InputSchema: json.RawMessage(ticketSchema)}
+	tool := &tools.Tool{Name: "t", InputSchema: json.RawMessage(ticketSchema)}
 	if _, err := tool.Check(json.RawMessage(`{}`)); err == nil {
 		t.Error("Check({}) = nil, want an error")
 	}
-	if got := string(mustCheck(t, tool, `{"title": "x"}`).json()); got != `{"severity":3,"title":"x"}` {
+	if got := tooltest.MustCheck(t, tool, `{"title": "x"}`).JSON(); got != `{"severity":3,"title":"x"}` {
 		t.Errorf("Check = %s, want the default", got)
 	}
-	broken := &Tool{Name: "t", InputSchema: json.RawMessage(`{"type": 1}`)}
+	broken := &tools.Tool{Name: "t", InputSchema: json.RawMessage(`{"type": 1}`)}
 	if _, err := broken.Check(nil); err == nil {
 		t.Error("Check against what is no schema = nil, want an error")
 	}
-	if got, want := string((&Tool{Name: "t"}).PortableSchema()), `{"type":"object"}`; got != want {
+	if got, want := string((&tools.Tool{Name: "t"}).PortableSchema()), `{"type":"object"}`; got != want {
 		t.Errorf("PortableSchema() = %s, want %s", got, want)
 	}
 }
@@ -128,40 +128,40 @@ func TestSchemaThatMultiplies(t *testing.T) {
 	}
 	defs = append(defs, `"d50": {}`)
 	for _, where := range []string{`"$ref": "#/$defs/d0"`, `"properties": {"x": {"$ref": "#/$defs/d0"}}`, `"properties": {"x": {"items": {"$ref": "#/$defs/d0"}}}`} {
-		src := one(`"command": ["p"], "inputSchema": {` + where + `, "$defs": {` + strings.Join(defs, ", ") + `}}`)
-		if set, found := parseToolsJSON("f", []byte(src), Limits{}); set != nil || codes(found) != CodeSchemaInvalid {
-			t.Errorf("ParseToolsJSON of 2^50 references by %s = %v, want %s", where, found, CodeSchemaInvalid)
+		src := tooltest.One(`"command": ["p"], "inputSchema": {` + where + `, "$defs": {` + strings.Join(defs, ", ") + `}}`)
+		if set, found := toolsjson.Parse("f", []byte(src), tools.Limits{}); set != nil || tooltest.Codes(found) != tools.CodeSchemaInvalid {
+			t.Errorf("ParseToolsJSON of 2^50 references by %s = %v, want %s", where, found, tools.CodeSchemaInvalid)
 		}
 	}
 }
 
 func TestRedact(t *testing.T) {
-	tool := compile(t, `{"properties": {
+	tool := tooltest.Compile(t, `{"properties": {
 		"user": {"type": "string"}, "word": {"type": "string", "writeOnly": true}, "phrase": {"format": "password"},
 		"ref": {"$ref": "#/$defs/hidden"}, "list": {"type": "array", "items": {"format": "password"}},
 		"inner": {"type": "object", "properties": {"deep": {"writeOnly": true}}}, "api_key": {"type": "string"}, "own": {"type": "string", "secret": true}
 	}, "$defs": {"hidden": {"anyOf": [{"type": "string", "writeOnly": true}, {"type": "null"}]}}}`, `["p"]`)
-	if got, want := tool.schema().secrets, []string{"api_key", "deep", "list", "own", "phrase", "ref", "word"}; !slices.Equal(got, want) {
+	if got, want := tool.Secrets(), []string{"api_key", "deep", "list", "own", "phrase", "ref", "word"}; !slices.Equal(got, want) {
 		t.Errorf("the secrets are %v, want %v", got, want)
 	}
 	in := `{"user": "u", "word": "w1", "phrase": "p1", "ref": "r1", "list": ["l1"], "inner": {"deep": {"a": "d1"}, "x": 1}, "api_key": "k1", "o": [{"clientSecret": "c1", "accessToken": "t1", "Password": null}]}`
 	want := `{"api_key":"[redacted]","inner":{"deep":"[redacted]","x":1},"list":"[redacted]","o":[{"Password":null,"accessToken":"[redacted]","clientSecret":"[redacted]"}],"phrase":"[redacted]","ref":"[redacted]","user":"u","word":"[redacted]"}`
-	if got := string(tool.Redact(json.RawMessage(in))); got != want {
+	if got := redacted(tool, in); got != want {
 		t.Errorf("Redact(%s)\n= %s\nwant %s", in, got, want)
 	}
-	for in, want := range map[string]string{"": "{}", "{": `"[unreadable]"`, "[1]": "[1]"} {
-		if got := string(tool.Redact(json.RawMessage(in))); got != want {
+	for in, want := range map[string]string{"": "{}", "{": "the JSON ends in the middle", "[1]": "[1]"} {
+		if got := redacted(tool, in); got != want {
 			t.Errorf("Redact(%q) = %s, want %s", in, got, want)
 		}
 	}
-	both := mustCheck(t, tool, `{"user": "u", "own": "o1", "api_key": "k1"}`)
+	both := tooltest.MustCheck(t, tool, `{"user": "u", "own": "o1", "api_key": "k1"}`)
 	if diff := cmp.Diff([]string{"k1", "o1"}, tool.SecretValues(both)); diff != "" {
 		t.Errorf("SecretValues: -want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"o1"}, tool.DeclaredSecrets(both)); diff != "" {
 		t.Errorf("DeclaredSecrets: -want +got\n%s", diff)
 	}
-	values := tool.SecretValues(mustCheck(t, tool, `{"user": "u", "word": "w\"1", "list": ["l1", "l2"], "api_key": ""}`))
+	values := tool.SecretValues(tooltest.MustCheck(t, tool, `{"user": "u", "word": "w\"1", "list": ["l1", "l2"], "api_key": ""}`))
 	if diff := cmp.Diff([]string{"l1%20l2", "l1 l2", `w%221`, `w\"1`, `w"1`, "l1", "l2"}, values); diff != "" {
 		t.Errorf("SecretValues: -want +got\n%s", diff)
 	}

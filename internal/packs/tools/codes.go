@@ -1,6 +1,6 @@
 package tools
 
-// Codes of the diagnostics this package reports. They are stable: people
+// Codes of the diagnostics of every format. They are stable: people
 // search for them and scripts match them.
 const (
 	CodeTooLarge     = "tools-too-large"       // the file is larger than allowed
@@ -9,13 +9,6 @@ const (
 	CodeShape        = "tools-shape"           // a value has the wrong kind, or is out of range
 	CodeUnknownKey   = "unknown-key"           // warning: a key that is not read
 	CodeMore         = "more-problems"         // info: the list of problems was cut
-
-	CodeJSONSyntax        = "json-syntax"         // not JSON
-	CodeJSONComment       = "json-comment"        // a comment
-	CodeJSONTrailingComma = "json-trailing-comma" // a comma before a closing bracket
-	CodeJSONDuplicateKey  = "json-duplicate-key"  // a key twice in one object
-	CodeJSONDepth         = "json-depth"          // nested too deeply
-	CodeJSONNumber        = "json-number"         // a number too large to compute with
 
 	CodeNameInvalid   = "tool-name-invalid"   // not [a-zA-Z0-9_-]{1,64}
 	CodeNameDuplicate = "tool-name-duplicate" // equal, or equal to the eye, to another

@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 )
 
 // Definition returns everything about the tool that an approval covers, as one
@@ -21,8 +24,8 @@ func (t *Tool) Definition() []byte {
 	put(def, "description", t.Description, t.Description != "")
 	put(def, "version", t.Version, t.Version != "")
 	put(def, "sources", t.sources(), len(t.Sources) > 0)
-	put(def, "examples", anys(t.Examples), len(t.Examples) > 0)
-	put(def, "modes", anys(t.Modes), len(t.Modes) > 0)
+	put(def, "examples", t.Examples, len(t.Examples) > 0)
+	put(def, "modes", t.Modes, len(t.Modes) > 0)
 	if t.OutputSchema != nil {
 		def["outputSchema"] = rawValue(t.OutputSchema)
 	}
@@ -32,7 +35,7 @@ func (t *Tool) Definition() []byte {
 	if t.Command != nil {
 		def["command"] = t.Command.definition()
 	}
-	return canonical(def)
+	return jsontree.Canonical(def)
 }
 
 // Digest returns the SHA-256 of [Tool.Definition] in hexadecimal.
@@ -42,7 +45,7 @@ func (t *Tool) Digest() string {
 }
 
 func (c *Command) definition() map[string]any {
-	args := make([]any, len(c.Args))
+	args := make([]string, len(c.Args))
 	for i, a := range c.Args {
 		args[i] = a.String()
 	}
@@ -51,7 +54,7 @@ func (c *Command) definition() map[string]any {
 		def["cwd"] = CwdWorkspace
 	}
 	if len(c.Env) > 0 {
-		env := make(map[string]any, len(c.Env))
+		env := make(map[string]string, len(c.Env))
 		for name, a := range c.Env {
 			env[name] = a.String()
 		}
@@ -75,7 +78,7 @@ func (p Policy) definition() map[string]any {
 		"read_only":          p.ReadOnly,
 		"confirm_before_run": p.AlwaysAsk,
 		"network":            string(network),
-		"allowed_exit_codes": anys(codes),
+		"allowed_exit_codes": codes,
 	}
 	put(def, "review", ReviewAll, p.Review)
 	put(def, "cache", p.Cache, p.Cache != "")
@@ -100,23 +103,15 @@ func put(def map[string]any, key string, value any, when bool) {
 	}
 }
 
-func anys[T any](in []T) []any {
-	out := make([]any, len(in))
-	for i, v := range in {
-		out[i] = v
-	}
-	return out
-}
-
 // rawValue decodes JSON that was read before; text that is none stays visible
 // as a string, so that it still makes a difference.
 func rawValue(raw json.RawMessage) any {
 	if len(raw) == 0 {
-		raw = json.RawMessage(emptyInput)
+		raw = json.RawMessage(schema.Empty)
 	}
-	n, e := parseJSON(raw)
+	n, e := jsontree.Parse(raw)
 	if e != nil {
 		return string(raw)
 	}
-	return n.value()
+	return n.Value()
 }

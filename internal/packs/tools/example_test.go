@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
 )
 
 // A declaration becomes a tool, arguments become values, and both become a
 // program and its arguments, which somebody else has to approve and run.
 func Example() {
-	set, problems := new(tools.Loader).ParseToolsJSON("tools.json", []byte(`{"tools": [{
+	set, problems := toolsjson.Parse("tools.json", []byte(`{"tools": [{
 		"name": "open_ticket",
 		"description": "Open an incident ticket.",
 		"inputSchema": {
@@ -18,7 +19,7 @@ func Example() {
 			"required": ["title"]
 		},
 		"command": ["./ticket.py", "--severity={{severity}}", "--", "{{title}}"]
-	}]}`))
+	}]}`), tools.Limits{})
 	if set == nil {
 		fmt.Println(problems)
 		return

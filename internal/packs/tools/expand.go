@@ -6,6 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 )
 
 // A Context is what the user's side knows when a tool is called: name ("cwd",
@@ -52,7 +56,7 @@ type MissingContextError struct {
 func (e *MissingContextError) Error() string {
 	s := "missing context: " + strings.Join(e.Names, ", ")
 	if len(e.Params) > 0 {
-		s += "; or give " + quoted(e.Params)
+		s += "; or give " + phrase.Quoted(e.Params)
 	}
 	return s
 }
@@ -83,7 +87,7 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 			return nil, err
 		}
 		inv.Args = append(inv.Args, args...)
-		if a.fixed() {
+		if a.Fixed() {
 			inv.Fixed = append(inv.Fixed, args...)
 		}
 		if lit, ok := a.Literal(); ok && lit == "--" {
@@ -97,7 +101,7 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 		}
 		if ok {
 			inv.Env = append(inv.Env, name+"="+value.text)
-			if value.text != "" && t.Command.Env[name].fixed() {
+			if value.text != "" && t.Command.Env[name].Fixed() {
 				inv.Fixed = append(inv.Fixed, value.text)
 			}
 		}
@@ -113,7 +117,7 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 		x.missing.Names = slices.Compact(x.missing.Names)
 		return nil, &x.missing
 	}
-	if t.Command.Stdin == stdinJSON {
+	if t.Command.Stdin == StdinJSON {
 		inv.Stdin = append(v.json(), '\n')
 	}
 	return inv, nil
@@ -122,14 +126,14 @@ func (t *Tool) Expand(v Values, ctx Context) (*Invocation, error) {
 type expander struct {
 	values  Values
 	context Context
-	input   *inputSchema
+	input   *schema.Input
 	missing MissingContextError // what is needed and not there
 }
 
 // argument returns the arguments that a becomes: usually one, none when it has
 // no value.
-func (x *expander) argument(a Arg, afterDashes bool) ([]string, error) {
-	if !a.alone() || a.pieces[0].form == plain || a.pieces[0].form == fallback {
+func (x *expander) argument(a template.Arg, afterDashes bool) ([]string, error) {
+	if !a.Alone() || a.Pieces[0].Form == template.Plain || a.Pieces[0].Form == template.Fallback {
 		r, ok, err := x.text(a, true)
 		if err != nil || !ok {
 			return nil, err
@@ -140,33 +144,33 @@ func (x *expander) argument(a Arg, afterDashes bool) ([]string, error) {
 		return []string{r.text}, nil
 	}
 
-	p := a.pieces[0]
+	p := a.Pieces[0]
 	value, ok := x.lookup(p)
 	if !ok {
 		return nil, nil
 	}
 	var args []string
-	if p.form == option {
+	if p.Form == template.Option {
 		switch on := value.(type) {
 		case bool:
 			if on {
-				return []string{p.extra}, nil
+				return []string{p.Extra}, nil
 			}
 			return nil, nil
 		}
-		args = append(args, p.extra)
+		args = append(args, p.Extra)
 	}
 	elements, isList := value.([]any)
-	if p.form == option || !isList {
+	if p.Form == template.Option || !isList {
 		elements = []any{value}
 	}
 	for _, e := range elements {
-		s := render(e)
+		s := template.Render(e)
 		if strings.IndexByte(s, 0) >= 0 {
-			return nil, &NULError{p.name}
+			return nil, &NULError{p.Name}
 		}
-		if !afterDashes && dashes(e) && !x.mayDash(p.name) {
-			return nil, &LeadingDashError{p.name}
+		if !afterDashes && dashes(e) && !x.mayDash(p.Name) {
+			return nil, &LeadingDashError{p.Name}
 		}
 		args = append(args, s)
 	}
@@ -182,35 +186,35 @@ type filled struct {
 // text fills a, which has no spread and no flag. It reports false when there is
 // no value for any placeholder of it. With urls, values in a template that
 // begins as a URL are percent-encoded.
-func (x *expander) text(a Arg, urls bool) (filled, bool, error) {
-	encode := urls && len(a.pieces) > 0 && a.pieces[0].form == literal && isURL(a.pieces[0].extra)
+func (x *expander) text(a template.Arg, urls bool) (filled, bool, error) {
+	encode := urls && len(a.Pieces) > 0 && a.Pieces[0].Form == template.Literal && template.IsURL(a.Pieces[0].Extra)
 	var b strings.Builder
 	var dash string
 	placeholders, values, numbers := 0, 0, 0
-	for _, p := range a.pieces {
-		if p.form == literal {
-			b.WriteString(p.extra)
+	for _, p := range a.Pieces {
+		if p.Form == template.Literal {
+			b.WriteString(p.Extra)
 			continue
 		}
 		placeholders++
-		s := p.extra
+		s := p.Extra
 		if value, ok := x.lookup(p); ok {
-			s = render(value)
+			s = template.Render(value)
 			if strings.IndexByte(s, 0) >= 0 {
-				return filled{}, false, &NULError{p.name}
+				return filled{}, false, &NULError{p.Name}
 			}
-			if b.Len() == 0 && dash == "" && (dashes(value) || strings.HasPrefix(s, "-")) && !x.mayDash(p.name) {
-				dash = p.name
+			if b.Len() == 0 && dash == "" && (dashes(value) || strings.HasPrefix(s, "-")) && !x.mayDash(p.Name) {
+				dash = p.Name
 			}
 			if _, ok := value.(json.Number); ok {
 				numbers++
 			}
-		} else if p.form != fallback {
+		} else if p.Form != template.Fallback {
 			continue
 		}
 		values++
 		if encode {
-			s = percentEncode(s)
+			s = template.PercentEncode(s)
 		}
 		b.WriteString(s)
 	}
@@ -227,7 +231,7 @@ func (x *expander) cwd(source string) (string, error) {
 	if source == "" {
 		return CwdWorkspace, nil
 	}
-	a, err := parseArg(source)
+	a, err := template.Parse(source)
 	if err != nil {
 		return "", err
 	}
@@ -243,15 +247,15 @@ func (x *expander) cwd(source string) (string, error) {
 
 // lookup returns the value that p names. An absent one, null and an empty list
 // are no value. Context that is needed and absent is noted.
-func (x *expander) lookup(p piece) (any, bool) {
-	if name, ok := strings.CutPrefix(p.name, contextPrefix); ok {
+func (x *expander) lookup(p template.Piece) (any, bool) {
+	if name, ok := strings.CutPrefix(p.Name, template.ContextPrefix); ok {
 		value, ok := x.context[name]
-		if !ok && (p.form == plain || p.form == spread) {
+		if !ok && (p.Form == template.Plain || p.Form == template.Spread) {
 			x.missing.Names = append(x.missing.Names, name)
 		}
 		return value, ok
 	}
-	value, ok := x.values.fields[p.name]
+	value, ok := x.values.fields[p.Name]
 	if l, isList := value.([]any); isList && len(l) == 0 {
 		return nil, false
 	}
@@ -264,8 +268,8 @@ func (x *expander) mayDash(name string) bool {
 	if x.values.defaulted[name] {
 		return true
 	}
-	p := x.input.param(name)
-	return p != nil && p.allowDash
+	p := x.input.Param(name)
+	return p != nil && p.AllowDash
 }
 
 // dashes reports whether v, or an element of it, is a text that begins with "-".
@@ -277,47 +281,6 @@ func dashes(v any) bool {
 	case json.Number:
 		return false
 	default:
-		return strings.HasPrefix(render(v), "-")
+		return strings.HasPrefix(template.Render(v), "-")
 	}
-}
-
-// render writes a value as the text of an argument.
-func render(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case json.Number:
-		return shortNumber(v.String())
-	case []any:
-		parts := make([]string, len(v))
-		for i, e := range v {
-			parts[i] = render(e)
-		}
-		return strings.Join(parts, " ")
-	default: // booleans, objects, null
-		return string(canonical(v))
-	}
-}
-
-// isURL reports whether values after this text go into a URL.
-func isURL(prefix string) bool {
-	return strings.HasPrefix(prefix, "http://") || strings.HasPrefix(prefix, "https://")
-}
-
-// percentEncode encodes everything but the unreserved characters of RFC 3986.
-func percentEncode(s string) string {
-	const digits = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~", c) >= 0:
-			b.WriteByte(c)
-		default:
-			b.WriteByte('%')
-			b.WriteByte(digits[c>>4])
-			b.WriteByte(digits[c&15])
-		}
-	}
-	return b.String()
 }

@@ -1,14 +1,17 @@
-package tools
+package tools_test
 
 import (
 	"encoding/json"
 	"errors"
-	"math/big"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
 const expandSchema = `{"type": "object", "properties": {
@@ -20,7 +23,7 @@ const expandSchema = `{"type": "object", "properties": {
 }}`
 
 func TestExpandArgs(t *testing.T) {
-	ctx := Context{"cwd": "/w d", "url": "https://a b/", "clipboard": "-rf"}
+	ctx := tools.Context{"cwd": "/w d", "url": "https://a b/", "clipboard": "-rf"}
 	for _, tt := range []struct {
 		name string
 		args string // templates, JSON
@@ -75,8 +78,8 @@ func TestExpandArgs(t *testing.T) {
 		{"AR-01 an element inside text", `["x {{a}}"]`, `{"a": ["-x"]}`, []string{"x -x"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tool := compile(t, expandSchema, `{"program": "p", "args": `+tt.args+`}`)
-			inv, err := tool.Expand(mustCheck(t, tool, tt.in), ctx)
+			tool := tooltest.Compile(t, expandSchema, `{"program": "p", "args": `+tt.args+`}`)
+			inv, err := tool.Expand(tooltest.MustCheck(t, tool, tt.in), ctx)
 			if err != nil {
 				t.Fatalf("Expand(%s) of %s = %v, want no error", tt.in, tt.args, err)
 			}
@@ -89,12 +92,12 @@ func TestExpandArgs(t *testing.T) {
 
 // AR-02: nothing in a value means anything to anybody on the way.
 func TestExpandByteForByte(t *testing.T) {
-	tool := compile(t, expandSchema, `["p", "{{s}}", "x={{s}}"]`)
+	tool := tooltest.Compile(t, expandSchema, `["p", "{{s}}", "x={{s}}"]`)
 	for _, s := range []string{
 		"$(id)", "`id`", ";id", "&&id", "| id", "a\nb", "%COMSPEC%", "!x!", "^&", `"`, `\`, "'", "a  b\t", "\r\n", "\u202e", "é", "e\u0301", "<&>",
 		strings.Repeat("x", 200_000),
 	} {
-		inv, err := tool.Expand(mustCheck(t, tool, `{"s": `+quote(s)+`}`), nil)
+		inv, err := tool.Expand(tooltest.MustCheck(t, tool, `{"s": `+tooltest.Quote(s)+`}`), nil)
 		if err != nil {
 			t.Fatalf("Expand(%.40q) = %v", s, err)
 		}
@@ -107,14 +110,14 @@ func TestExpandByteForByte(t *testing.T) {
 func TestExpandRefuses(t *testing.T) {
 	dash := func(param string) func(error) bool {
 		return func(err error) bool {
-			e, ok := errors.AsType[*LeadingDashError](err)
+			e, ok := errors.AsType[*tools.LeadingDashError](err)
 			return ok && e.Param == param
 		}
 	}
-	nul := func(err error) bool { _, ok := errors.AsType[*NULError](err); return ok }
+	nul := func(err error) bool { _, ok := errors.AsType[*tools.NULError](err); return ok }
 	missing := func(names ...string) func(error) bool {
 		return func(err error) bool {
-			e, ok := errors.AsType[*MissingContextError](err)
+			e, ok := errors.AsType[*tools.MissingContextError](err)
 			return ok && cmp.Equal(e.Names, names)
 		}
 	}
@@ -147,8 +150,8 @@ func TestExpandRefuses(t *testing.T) {
 		{`["{{s:--flag}}"]`, `{"s": "a\u0000b"}`, nul},
 		{`["{{context.url}}", "{{context.file}}", "x{{context.url}}"]`, `{}`, missing("file", "url")},
 	} {
-		tool := compile(t, expandSchema, `{"program": "p", "args": `+tt.args+`}`)
-		inv, err := tool.Expand(mustCheck(t, tool, tt.in), Context{"clipboard": "-rf"})
+		tool := tooltest.Compile(t, expandSchema, `{"program": "p", "args": `+tt.args+`}`)
+		inv, err := tool.Expand(tooltest.MustCheck(t, tool, tt.in), tools.Context{"clipboard": "-rf"})
 		if inv != nil || !tt.ok(err) {
 			t.Errorf("Expand(%s) of %s = %v, %v", tt.in, tt.args, inv, err)
 		}
@@ -156,66 +159,32 @@ func TestExpandRefuses(t *testing.T) {
 }
 
 func TestExpandTheRest(t *testing.T) {
-	tool := compile(t, expandSchema, `{"program": "./bin/p", "stdin": "json", "cwd": "{{context.cwd}}",
+	tool := tooltest.Compile(t, expandSchema, `{"program": "./bin/p", "stdin": "json", "cwd": "{{context.cwd}}",
 		"env": {"B": "{{s}}", "A": "x{{u}}y", "C": "{{any}}", "D": "https://h/{{s}}", "E": "-{{s}}", "F": ""}}`)
-	values := mustCheck(t, tool, `{"s": "-a b", "n": 1.50}`)
-	inv, err := tool.Expand(values, Context{"cwd": "/p"})
+	values := tooltest.MustCheck(t, tool, `{"s": "-a b", "n": 1.50}`)
+	inv, err := tool.Expand(values, tools.Context{"cwd": "/p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Invocation{
+	want := &tools.Invocation{
 		Program: "./bin/p", Args: []string{}, Cwd: "/p",
 		Env:    []string{"B=-a b", "D=https://h/-a b", "E=--a b", "F="},
 		Stdin:  []byte(`{"d":"def","n":1.50,"neg":-1,"s":"-a b"}` + "\n"),
 		Values: values,
 	}
-	same := cmp.Comparer(func(a, b Values) bool { return string(a.json()) == string(b.json()) })
+	same := cmp.Comparer(func(a, b tools.Values) bool { return a.JSON() == b.JSON() })
 	if diff := cmp.Diff(want, inv, same); diff != "" {
 		t.Errorf("Expand: -want +got\n%s", diff)
 	}
 
-	optional := compile(t, expandSchema, `{"program": "p", "cwd": "{{s}}"}`)
-	if inv, err := optional.Expand(Values{}, nil); err != nil || inv.Cwd != CwdWorkspace {
+	optional := tooltest.Compile(t, expandSchema, `{"program": "p", "cwd": "{{s}}"}`)
+	if inv, err := optional.Expand(tools.Values{}, nil); err != nil || inv.Cwd != tools.CwdWorkspace {
 		t.Errorf("Expand without cwd = %v, %v, want the workspace", inv, err)
 	}
-	declared := compileTool(t, `{"name": "t"}`)
-	if _, err := declared.Expand(Values{}, nil); !errors.Is(err, ErrDeclaredOnly) {
-		t.Errorf("Expand of a declared tool = %v, want %v", err, ErrDeclaredOnly)
+	declared := tooltest.CompileTool(t, `{"name": "t"}`)
+	if _, err := declared.Expand(tools.Values{}, nil); !errors.Is(err, tools.ErrDeclaredOnly) {
+		t.Errorf("Expand of a declared tool = %v, want %v", err, tools.ErrDeclaredOnly)
 	}
-}
-
-func TestShortNumber(t *testing.T) {
-	for in, want := range map[string]string{
-		"0": "0", "-0": "0", "0.0": "0", "-0.0e5": "0", "1.0": "1", "1e3": "1000", "1E+3": "1000", "1.5e1": "15", "-1.50": "-1.5",
-		"0.1": "0.1", "1e-3": "0.001", "123.456e1": "1234.56", "12345678901234567890.5": "12345678901234567890.5",
-		"1e21": "1e21", "1e20": "100000000000000000000", "1.25e300": "1.25e300", "1e-300": "1e-300", "-25e-1": "-2.5",
-		"123456789012345678901234567890": "123456789012345678901234567890", "100": "100", "0.30": "0.3",
-	} {
-		if got := shortNumber(in); got != want {
-			t.Errorf("shortNumber(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
-func FuzzShortNumber(f *testing.F) {
-	for _, s := range []string{"0", "-1.50", "1e3", "12.5e-7", "1e300", "0.00001e9", "1000000000000000001e3", "-10000000000000000000010e1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		n, e := parseJSON([]byte(s))
-		if e != nil || n.kind != kindNumber {
-			return
-		}
-		short := shortNumber(n.text)
-		want, _ := new(big.Rat).SetString(n.text)
-		got, ok := new(big.Rat).SetString(short)
-		if !ok || got.Cmp(want) != 0 {
-			t.Errorf("shortNumber(%q) = %q, another number", n.text, short)
-		}
-		if again := shortNumber(short); again != short {
-			t.Errorf("shortNumber(%q) = %q, want %q", short, again, short)
-		}
-	})
 }
 
 func FuzzExpand(f *testing.F) {
@@ -224,16 +193,16 @@ func FuzzExpand(f *testing.F) {
 	}
 	schema := `{"type": "object", "properties": {"s": {"type": "string"}}}`
 	f.Fuzz(func(t *testing.T, s, pre, post string) {
-		if !utf8.ValidString(s) || strings.ContainsAny(pre+post, "{\x00") || !utf8.ValidString(pre) || !utf8.ValidString(post) || isURL(pre) {
+		if !utf8.ValidString(s) || strings.ContainsAny(pre+post, "{\x00") || !utf8.ValidString(pre) || !utf8.ValidString(post) || template.IsURL(pre) {
 			return
 		}
 		if strings.Contains(s, "\x00") {
 			return
 		}
 		command, _ := json.Marshal([]string{"p", "--", "{{s}}", pre + "{{s}}" + post})
-		tool := compile(t, schema, string(command))
+		tool := tooltest.Compile(t, schema, string(command))
 		args, _ := json.Marshal(map[string]string{"s": s})
-		inv, err := tool.Expand(mustCheck(t, tool, string(args)), nil)
+		inv, err := tool.Expand(tooltest.MustCheck(t, tool, string(args)), nil)
 		if err != nil {
 			t.Fatalf("Expand(%q) = %v", s, err)
 		}

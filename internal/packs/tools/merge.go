@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
 )
 
 // Merge makes one set of those of several files of a pack, in their order. Two
@@ -20,7 +21,7 @@ func Merge(sets ...*Set) (*Set, []diag.Diagnostic) {
 			continue
 		}
 		for _, t := range s.Tools {
-			folded := fold(t.Name)
+			folded := toolname.Fold(t.Name)
 			other := first[folded]
 			if other == nil {
 				first[folded] = t

@@ -1,35 +1,37 @@
-package tools
+package tools_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
 func TestMerge(t *testing.T) {
-	set := func(file string, names ...string) *Set {
-		s := &Set{}
+	set := func(file string, names ...string) *tools.Set {
+		s := &tools.Set{}
 		for i, name := range names {
-			s.Tools = append(s.Tools, &Tool{Name: name, File: file, Line: i + 1})
+			s.Tools = append(s.Tools, &tools.Tool{Name: name, File: file, Line: i + 1})
 		}
 		return s
 	}
 	tests := []struct {
 		name         string
-		sets         []*Set
+		sets         []*tools.Set
 		names, where []string
 	}{
 		{name: "none"},
-		{name: "nil", sets: []*Set{nil, nil}},
-		{name: "empty", sets: []*Set{set("a")}},
-		{name: "in order", sets: []*Set{set("b", "z", "y"), nil, set("a", "x")}, names: []string{"z", "y", "x"}},
-		{name: "both are refused, whole", sets: []*Set{set("a", "one", "two"), set("b", "three", "TWO"), set("c", "four")},
+		{name: "nil", sets: []*tools.Set{nil, nil}},
+		{name: "empty", sets: []*tools.Set{set("a")}},
+		{name: "in order", sets: []*tools.Set{set("b", "z", "y"), nil, set("a", "x")}, names: []string{"z", "y", "x"}},
+		{name: "both are refused, whole", sets: []*tools.Set{set("a", "one", "two"), set("b", "three", "TWO"), set("c", "four")},
 			names: []string{"four"}, where: []string{"b:2"}},
-		{name: "three", sets: []*Set{set("a", "x-y"), set("b", "x_y"), set("c", "x.y")}, where: []string{"b:1", "c:1"}},
+		{name: "three", sets: []*tools.Set{set("a", "x-y"), set("b", "x_y"), set("c", "x.y")}, where: []string{"b:1", "c:1"}},
 	}
 	for _, tt := range tests {
-		got, problems := Merge(tt.sets...)
+		got, problems := tools.Merge(tt.sets...)
 		var names, where []string
 		if got != nil {
 			for _, tool := range got.Tools {
@@ -38,8 +40,8 @@ func TestMerge(t *testing.T) {
 		}
 		for _, d := range problems {
 			where = append(where, fmt.Sprintf("%s:%d", d.File, d.Line))
-			if d.Code != CodeNameDuplicate || d.Hint == "" {
-				t.Errorf("%s: %v, want %s with a hint", tt.name, d, CodeNameDuplicate)
+			if d.Code != tools.CodeNameDuplicate || d.Hint == "" {
+				t.Errorf("%s: %v, want %s with a hint", tt.name, d, tools.CodeNameDuplicate)
 			}
 		}
 		if diff := cmp.Diff(tt.names, names); diff != "" {

@@ -1,4 +1,4 @@
-package tools
+package tools_test
 
 import (
 	"fmt"
@@ -7,27 +7,31 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolpack"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
 )
 
 // No format lets a tool be called what rules, the log or people take for
 // something of this server's; see hostile-cases §9.4.
 func TestReservedNames(t *testing.T) {
-	formats := map[string]func(name string) (*Set, []diag.Diagnostic){
-		"tools.json": func(name string) (*Set, []diag.Diagnostic) {
-			return parseToolsJSON("tools.json", fmt.Appendf(nil, `{"tools": [{"name": %q, "description": "d", "command": ["p"]}]}`, name), Limits{})
+	formats := map[string]func(name string) (*tools.Set, []diag.Diagnostic){
+		"tools.json": func(name string) (*tools.Set, []diag.Diagnostic) {
+			return toolsjson.Parse("tools.json", fmt.Appendf(nil, `{"tools": [{"name": %q, "description": "d", "command": ["p"]}]}`, name), tools.Limits{})
 		},
-		"a bare list": func(name string) (*Set, []diag.Diagnostic) {
-			return parseToolsJSON("tools.json", fmt.Appendf(nil, `[{"name": %q, "description": "d", "command": ["p"]}]`, name), Limits{})
+		"a bare list": func(name string) (*tools.Set, []diag.Diagnostic) {
+			return toolsjson.Parse("tools.json", fmt.Appendf(nil, `[{"name": %q, "description": "d", "command": ["p"]}]`, name), tools.Limits{})
 		},
-		"a function": func(name string) (*Set, []diag.Diagnostic) {
-			return parseToolsJSON("tools.json", fmt.Appendf(nil, `[{"type": "function", "function": {"name": %q, "description": "d", "parameters": {"type": "object"}}}]`, name), Limits{})
+		"a function": func(name string) (*tools.Set, []diag.Diagnostic) {
+			return toolsjson.Parse("tools.json", fmt.Appendf(nil, `[{"type": "function", "function": {"name": %q, "description": "d", "parameters": {"type": "object"}}}]`, name), tools.Limits{})
 		},
-		"a tool pack": func(name string) (*Set, []diag.Diagnostic) {
-			return new(Loader).ParseToolPack("x.tool.json", fmt.Appendf(nil, `{"name": %q, "description": "d", "command": {"program": "p"}}`, name))
+		"a tool pack": func(name string) (*tools.Set, []diag.Diagnostic) {
+			return toolpack.Parse("x.tool.json", fmt.Appendf(nil, `{"name": %q, "description": "d", "command": {"program": "p"}}`, name), tools.Limits{})
 		},
-		"Markdown": func(name string) (*Set, []diag.Diagnostic) {
+		"Markdown": func(name string) (*tools.Set, []diag.Diagnostic) {
 			text := "### " + name + "\n\nd\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\np\n```\n"
-			return new(Loader).ParseMarkdown("SKILL.md", []byte(text), MarkdownDefaults{})
+			return markdown.Parse("SKILL.md", []byte(text), markdown.Defaults{}, tools.Limits{})
 		},
 	}
 	names := []string{
@@ -46,8 +50,8 @@ func TestReservedNames(t *testing.T) {
 				}
 				continue
 			}
-			if set != nil || !slices.ContainsFunc(found, func(d diag.Diagnostic) bool { return d.Code == CodeNameReserved && d.Severity == diag.Error }) {
-				t.Errorf("%s: the name %+q gives %v and %v, want %s and no tools", format, name, set, found, CodeNameReserved)
+			if set != nil || !slices.ContainsFunc(found, func(d diag.Diagnostic) bool { return d.Code == tools.CodeNameReserved && d.Severity == diag.Error }) {
+				t.Errorf("%s: the name %+q gives %v and %v, want %s and no tools", format, name, set, found, tools.CodeNameReserved)
 			}
 		}
 		// Names that real packs have, and that nothing takes for another.
@@ -58,8 +62,8 @@ func TestReservedNames(t *testing.T) {
 		}
 	}
 	// Of what is only listed, a name may have a slash.
-	_, found := parseToolsJSON("tools.json", []byte(`[{"name": "x/exec_best_effort", "description": "d", "parameters": {"type": "object"}}]`), Limits{})
-	if !slices.ContainsFunc(found, func(d diag.Diagnostic) bool { return d.Code == CodeNameReserved }) {
-		t.Errorf("x/exec_best_effort gives %v, want %s", found, CodeNameReserved)
+	_, found := toolsjson.Parse("tools.json", []byte(`[{"name": "x/exec_best_effort", "description": "d", "parameters": {"type": "object"}}]`), tools.Limits{})
+	if !slices.ContainsFunc(found, func(d diag.Diagnostic) bool { return d.Code == tools.CodeNameReserved }) {
+		t.Errorf("x/exec_best_effort gives %v, want %s", found, tools.CodeNameReserved)
 	}
 }

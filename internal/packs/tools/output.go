@@ -1,10 +1,18 @@
 package tools
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 )
 
 // defaultMaxChars is how much of a result is spoken when nothing is said.
@@ -71,7 +79,7 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 		if s, isString := field.(string); isString {
 			out.Text = s
 		} else {
-			out.Text = string(canonical(field))
+			out.Text = string(jsontree.Canonical(field))
 		}
 	case o.Format == "json" && !isJSON:
 		err = &outputError{"it is not JSON"}
@@ -84,21 +92,48 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 		if limit <= 0 {
 			limit = defaultMaxChars
 		}
-		out.Speak = cut(strings.TrimSpace(out.Text), limit)
+		out.Speak = phrase.Cut(strings.TrimSpace(out.Text), limit)
 	}
 	return out, err
 }
 
+// parseOutput reads JSON that a program printed, which no schema of ours is about: of
+// two equal keys the last counts, as it does for most readers, and a byte order mark is
+// no part of it.
 func parseOutput(stdout string) (value any, ok bool) {
-	s := strings.TrimSpace(stdout)
-	if s == "" || len(stdout) > maxParsed {
+	if len(stdout) > maxParsed || !utf8.ValidString(stdout) {
 		return nil, false
 	}
-	n, e := parseJSON([]byte(s))
-	if e != nil {
+	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(stdout, "\ufeff")))
+	d.UseNumber()
+	if d.Decode(&value) != nil || isDeeper(value, maxOutputDepth) {
 		return nil, false
 	}
-	return n.value(), true
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, false
+	}
+	return value, true
+}
+
+// maxOutputDepth is how deeply what a program prints may be nested to be parsed.
+const maxOutputDepth = 100
+
+// isDeeper reports whether v is nested more than so many levels deep.
+func isDeeper(v any, levels int) bool {
+	if levels < 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return isDeeper(e, levels-1) })
+	case map[string]any:
+		for _, e := range v {
+			if isDeeper(e, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // extract returns the member called field, or else what the dotted path leads
@@ -130,42 +165,26 @@ func extract(v any, field string) (any, bool) {
 	return v, true
 }
 
-// outputName is the one placeholder of an output template.
-const outputName = "output"
+// OutputName is the one placeholder of an output template.
+const OutputName = "output"
 
 // fill puts s into the template. A template that is none is left out; the
 // parsers refuse it.
 func (o Output) fill(s string) string {
-	a, err := parseArg(o.Template)
+	a, err := template.Parse(o.Template)
 	if err != nil {
 		return s
 	}
 	var b strings.Builder
-	for _, p := range a.pieces {
+	for _, p := range a.Pieces {
 		switch {
-		case p.form == literal:
-			b.WriteString(p.extra)
-		case p.form == fallback && s == "":
-			b.WriteString(p.extra)
+		case p.Form == template.Literal:
+			b.WriteString(p.Extra)
+		case p.Form == template.Fallback && s == "":
+			b.WriteString(p.Extra)
 		default:
 			b.WriteString(s)
 		}
 	}
 	return b.String()
-}
-
-// cut shortens s to at most limit characters, the last of them "…" when
-// something was left out.
-func cut(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	runes := 0
-	for i := range s {
-		if runes == limit-1 {
-			return s[:i] + "…"
-		}
-		runes++
-	}
-	return s
 }

@@ -1,8 +1,11 @@
-package tools
+package tools_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
 )
 
 // TP-02, HU-01: what a call is not held against, and nobody can see, does not
@@ -13,7 +16,7 @@ func TestPortableHidesNothing(t *testing.T) {
 		"a": {"type": "string", "default": "x` + tag + `", "examples": ["` + bidi + `y"], "x-note": "` + tag + `", "x-` + tag + `": 1},
 		"c": {"enum": ["plain", "odd` + tag + `"]},
 		"b": {"type": "string", "default": "kept", "examples": ["kept too"], "x-note": "and this"}}}}]}`
-	set, problems := parseToolsJSON("tools.json", []byte(src), Limits{})
+	set, problems := toolsjson.Parse("tools.json", []byte(src), tools.Limits{})
 	if set == nil {
 		t.Fatalf("ParseToolsJSON: %v", problems)
 	}

@@ -1,4 +1,4 @@
-package tools
+package tools_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
 func TestPortableSchema(t *testing.T) {
@@ -29,11 +32,11 @@ func TestPortableSchema(t *testing.T) {
 		"draft 7":                      {`{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": true}, "properties": {"x": {"items": [true, {"$ref": "#/definitions/a"}], "additionalItems": false}}, "dependencies": {"x": ["y"]}}`, `{"type":"object","definitions":{"a":{}},"properties":{"x":{"prefixItems":[{},{"$ref":"#/definitions/a"}]}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := compile(t, tt.in, `["p"]`).PortableSchema()
+			got := tooltest.Compile(t, tt.in, `["p"]`).PortableSchema()
 			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
 				t.Errorf("PortableSchema() of %s: -want +got\n%s", tt.in, diff)
 			}
-			if _, err := parseInputSchema(got); err != nil {
+			if _, err := schema.Parse(got); err != nil {
 				t.Errorf("PortableSchema() of %s = %s, no schema: %v", tt.in, got, err)
 			}
 		})
@@ -51,7 +54,7 @@ func TestSignature(t *testing.T) {
 		`{"properties": {"a b": {}, "\u202e": {"default": "\u202e"}, "password": {"default": "hunter2"}}}`:                                                              `t("a b"?: any, "\u202e"?: any = "\u202e", password?: any)`,
 		`{"properties": {"a": {"type": "string", "default": "\u001b[2J"}, "x": {"type": "array", "items": {"$ref": "#/properties/x"}}}}`:                                `t(a?: string = "\x1b[2J", x?: array[][])`,
 	} {
-		if got := compile(t, in, `["p"]`).Signature(); got != want {
+		if got := tooltest.Compile(t, in, `["p"]`).Signature(); got != want {
 			t.Errorf("Signature() of %s\n= %s\nwant %s", in, got, want)
 		}
 	}
@@ -65,7 +68,7 @@ func TestDefinition(t *testing.T) {
 		"command": {"program": "p", "args": ["{{x}}"], "env": {"A": "1"}, "cwd": "workspace", "stdin": "json"},
 		"policy": {"read_only": false, "network": "none", "timeout_secs": 5, "confirm_before_run": false, "allowed_exit_codes": [0, 1]},
 		"output": {"format": "text", "extract_field": "f", "template": "{{output}}", "max_chars": 5, "speak": false, "merged": false}}`
-	tool := compileTool(t, base)
+	tool := tooltest.CompileTool(t, base)
 	for _, edit := range [][2]string{
 		{`"name": "t"`, `"name": "u"`}, {`"title": "T"`, `"title": "U"`}, {`"description": "d"`, `"description": "e"`},
 		{`"x": {"type": "string"}`, `"x": {"type": "string", "description": "now"}`}, {`"outputSchema": {"type": "object"}`, `"outputSchema": {}`},
@@ -80,7 +83,7 @@ func TestDefinition(t *testing.T) {
 		if edited == base {
 			t.Fatalf("%s is not in the tool", edit[0])
 		}
-		if other := compileTool(t, edited); other.Digest() == tool.Digest() {
+		if other := tooltest.CompileTool(t, edited); other.Digest() == tool.Digest() {
 			t.Errorf("Digest() is the same with %s and %s", edit[0], edit[1])
 		}
 	}
@@ -91,12 +94,12 @@ func TestDefinition(t *testing.T) {
 		strings.Replace(base, `, "cwd": "workspace"`, ``, 1),
 		strings.Replace(base, `[0, 1]`, `[1, 0, 1]`, 1),
 	} {
-		if other := compileTool(t, same); other.Digest() != tool.Digest() {
+		if other := tooltest.CompileTool(t, same); other.Digest() != tool.Digest() {
 			t.Errorf("Definition() of %s\n= %s\nwant %s", same, other.Definition(), tool.Definition())
 		}
 	}
-	argv := compileTool(t, `{"name": "t", "description": "d", "command": ["p", "a"]}`)
-	if object := compileTool(t, `{"name": "t", "description": "d", "command": {"program": "p", "args": ["a"]}, "inputSchema": {"type": "object"}}`); object.Digest() != argv.Digest() {
+	argv := tooltest.CompileTool(t, `{"name": "t", "description": "d", "command": ["p", "a"]}`)
+	if object := tooltest.CompileTool(t, `{"name": "t", "description": "d", "command": {"program": "p", "args": ["a"]}, "inputSchema": {"type": "object"}}`); object.Digest() != argv.Digest() {
 		t.Errorf("Definition() = %s, want %s", object.Definition(), argv.Definition())
 	}
 	var v any

@@ -1,50 +1,41 @@
 package tools
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 )
 
-// Redact returns args with the values of secrets replaced by "[redacted]",
-// with sorted keys. Secret are the parameters that are declared so, by "writeOnly":
-// true, "format": "password" or "secret": true at any depth, and those with a name
-// like password or api_key. It takes arguments that were not checked; what is not JSON
-// becomes the string "[unreadable]". In all other texts, what [redact.Text] and
-// [redact.Args] find is replaced as well.
-func (t *Tool) Redact(args json.RawMessage) json.RawMessage {
-	if strings.TrimSpace(string(args)) == "" {
-		return json.RawMessage("{}")
+// Redact returns the arguments that v was made of, as they came, with the values of
+// secrets replaced by "[redacted]". The caller may change what it returns, which is
+// as [json.Unmarshal] makes it of anything. Secret are the parameters that are
+// declared so, by "writeOnly": true, "format": "password" or "secret": true at any
+// depth, and those with a name like password or api_key. In all other texts, what
+// [redact.Text] and [redact.Args] find is replaced as well.
+func (t *Tool) Redact(v Values) any {
+	if v.given == nil {
+		return map[string]any{}
 	}
-	root, e := parseJSON(args)
-	if e != nil {
-		return json.RawMessage(`"[unreadable]"`)
-	}
-	secrets := t.schema().secrets
-	return canonical(redact.Value(root.value(), func(name string) bool { return isSecret(secrets, name) }))
-}
-
-// isSecret reports whether the value called name is one of the secrets, which
-// are sorted, or one going by its name.
-func isSecret(secrets []string, name string) bool {
-	_, found := slices.BinarySearch(secrets, name)
-	return found || redact.SensitiveName(name)
+	secrets := t.schema().Secrets
+	return redact.Value(v.given.Value(), func(name string) bool { return schema.IsSecret(secrets, name) })
 }
 
 // SecretValues returns the texts that the secrets among v become in arguments,
 // URLs and JSON, going by declarations and by names, for the log. Longest first;
 // the empty text is not among them.
 func (t *Tool) SecretValues(v Values) []string {
-	secrets := t.schema().secrets
-	return valuesOf(v, func(name string) bool { return isSecret(secrets, name) })
+	secrets := t.schema().Secrets
+	return valuesOf(v, func(name string) bool { return schema.IsSecret(secrets, name) })
 }
 
 // DeclaredSecrets is SecretValues of what is declared secret alone, for results: a
 // caller knows what it passed, and a name proves nothing.
 func (t *Tool) DeclaredSecrets(v Values) []string {
-	declared := t.schema().declared
+	declared := t.schema().Declared
 	return valuesOf(v, func(name string) bool {
 		_, found := slices.BinarySearch(declared, name)
 		return found
@@ -65,9 +56,9 @@ func valuesOf(v Values, isSecret func(name string) bool) []string {
 				gather(e, hidden)
 			}
 		}
-		if s := render(v); hidden && s != "" && redact.MayBeSecret(v) {
-			inJSON := string(canonical(s))
-			out = append(out, s, percentEncode(s), inJSON[1:len(inJSON)-1])
+		if s := template.Render(v); hidden && s != "" && redact.MayBeSecret(v) {
+			inJSON := string(jsontree.Canonical(s))
+			out = append(out, s, template.PercentEncode(s), inJSON[1:len(inJSON)-1])
 		}
 	}
 	for name, value := range v.fields {

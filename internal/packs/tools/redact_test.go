@@ -1,12 +1,28 @@
-package tools
+package tools_test
 
 import (
-	"encoding/json"
 	"testing"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
+// redacted is what a tool makes of arguments, also of those that its schema refuses.
+func redacted(tool *tools.Tool, in string) string {
+	var v tools.Values
+	if in != "" {
+		root, e := jsontree.Parse([]byte(in))
+		if e != nil {
+			return e.Error() // such arguments get no further than Check
+		}
+		v = tools.Given(root)
+	}
+	return string(jsontree.Canonical(tool.Redact(v)))
+}
+
 func TestRedactNested(t *testing.T) {
-	tool := compile(t, `{"properties": {"x": {"type": "string"}}}`, `["p"]`)
+	tool := tooltest.Compile(t, `{"properties": {"x": {"type": "string"}}}`, `["p"]`)
 	for in, want := range map[string]string{
 		`{"a": {"b": [{"API-Keys": ["k1", "k2"]}, {"tokens": {"x": "t1"}}]}}`: `{"a":{"b":[{"API-Keys":"[redacted]"},{"tokens":"[redacted]"}]}}`,
 		`{"\u0070assword": "p"}`:                                                    `{"password":"[redacted]"}`,
@@ -21,13 +37,13 @@ func TestRedactNested(t *testing.T) {
 		`{"script": "curl -H \"Authorization: Bearer abc def\" https://example.o"}`: `{"script":"curl -H \"Authorization: [redacted]\" https://example.o"}`,
 		`["--token", "abc"]`:                                                        `["--token","[redacted]"]`,
 		`"token=abc"`:                                                               `"token=[redacted]"`,
-		`{"password":"a","password":"b"}`:                                           `"[unreadable]"`,
+		`{"password":"a","password":"b"}`:                                           `key "password" is there twice`,
 	} {
-		if got := string(tool.Redact(json.RawMessage(in))); got != want {
+		if got := redacted(tool, in); got != want {
 			t.Errorf("Redact(%s)\n= %s\nwant %s", in, got, want)
 		}
 	}
-	values := tool.SecretValues(mustCheck(t, tool, `{"x": "a"}`))
+	values := tool.SecretValues(tooltest.MustCheck(t, tool, `{"x": "a"}`))
 	if len(values) > 0 {
 		t.Errorf("SecretValues() = %q, want none", values)
 	}

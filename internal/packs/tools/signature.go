@@ -1,10 +1,18 @@
 package tools
 
 import (
-	"slices"
+	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 )
+
+// PortableSchema returns the input schema for tools/list, without what real clients
+// cannot take. It may accept more than the declared schema, against which calls are
+// checked by [Tool.Check].
+func (t *Tool) PortableSchema() json.RawMessage { return t.schema().Portable() }
 
 // maxDefaultText is how long a default may be in a signature.
 const maxDefaultText = 40
@@ -17,27 +25,27 @@ const maxDefaultText = 40
 // A parameter that comes from the user's context has "= context.url".
 func (t *Tool) Signature() string {
 	in := t.schema()
-	types := typer{root: in.root, memo: make(map[typeAt]string)}
+	types := schema.NewTypes(in.Root)
 	var b strings.Builder
 	b.WriteString(t.Name)
 	b.WriteByte('(')
-	for i, p := range in.params {
+	for i, p := range in.Params {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(paramName(p.name))
-		if !p.required {
+		b.WriteString(paramName(p.Name))
+		if !p.Required {
 			b.WriteByte('?')
 		}
 		b.WriteString(": ")
-		b.WriteString(types.text(p.schema, 0))
+		b.WriteString(types.Text(p.Schema))
 		from := " = "
-		if _, ok := in.sources[p.name].context(); ok {
-			b.WriteString(" = " + in.sources[p.name].From)
+		if source := t.Sources[p.Name]; source.IsContext() {
+			b.WriteString(" = " + source.From)
 			from = " or "
 		}
-		if p.preset != nil && !isSecret(in.secrets, p.name) {
-			if s := defaultText(p.preset); s != "" {
+		if p.Preset != nil && !schema.IsSecret(in.Secrets, p.Name) {
+			if s := defaultText(p.Preset); s != "" {
 				b.WriteString(from)
 				b.WriteString(s)
 			}
@@ -60,97 +68,20 @@ func paramName(name string) string {
 	return strconv.QuoteToASCII(name)
 }
 
-func defaultText(n *node) string {
-	switch n.kind {
-	case kindText:
-		if len(n.text) > maxDefaultText {
+func defaultText(n *jsontree.Node) string {
+	switch n.Kind {
+	case jsontree.Text:
+		if len(n.Text) > maxDefaultText {
 			return "…"
 		}
-		return strconv.QuoteToGraphic(n.text)
-	case kindNumber:
-		return shortNumber(n.text)
+		return strconv.QuoteToGraphic(n.Text)
+	case jsontree.Number:
+		return jsontree.ShortNumber(n.Text)
 	default:
-		s := string(canonical(n.value()))
+		s := string(jsontree.Canonical(n.Value()))
 		if len(s) > maxDefaultText || strconv.QuoteToGraphic(s) != `"`+strings.ReplaceAll(s, `"`, `\"`)+`"` {
 			return "…"
 		}
 		return s
 	}
-}
-
-var typeNames = [...]string{"string", "integer", "number", "boolean", "array", "object", "null"}
-
-// maxTypeText is how long a type may be in a signature; a longer one is "any".
-const maxTypeText = 200
-
-// A typer writes the types of one schema.
-type typer struct {
-	root *node
-	memo map[typeAt]string
-}
-
-type typeAt struct {
-	schema *node
-	depth  int
-}
-
-// text returns the type of a property: a name of JSON Schema's, "string[]"
-// for a list, "a|b" for several, "any" when nothing is said.
-func (t typer) text(s *node, depth int) string {
-	if s == nil || s.kind != kindObject || depth > 5 {
-		return "any"
-	}
-	at := typeAt{s, depth}
-	text, ok := t.memo[at]
-	if !ok {
-		if text = t.write(s, depth); len(text) > maxTypeText {
-			text = "any"
-		}
-		t.memo[at] = text
-	}
-	return text
-}
-
-func (t typer) write(s *node, depth int) string {
-	names := s.strs("type")
-	if one := s.str("type"); one != "" {
-		names = []string{one}
-	}
-	if len(names) == 0 {
-		if target := localRef(t.root, s); target != nil {
-			return t.text(target, depth+1)
-		}
-		if values := s.get("enum"); values != nil && len(values.items) > 0 && values.items[0].kind == kindText {
-			return "string"
-		}
-		for _, key := range []string{"anyOf", "oneOf"} {
-			if branches := s.get(key); branches != nil {
-				for _, b := range branches.items {
-					names = append(names, strings.Split(t.text(b, depth+1), "|")...)
-				}
-				slices.Sort(names)
-				names = slices.Compact(names)
-				if slices.Contains(names, "any") || len(names) == 0 {
-					return "any"
-				}
-				return strings.Join(names, "|")
-			}
-		}
-		return "any"
-	}
-	for i, name := range names {
-		if !slices.Contains(typeNames[:], name) {
-			return "any"
-		}
-		if name == "array" {
-			item := t.text(s.get("items"), depth+1)
-			if strings.Contains(item, "|") {
-				item = "(" + item + ")"
-			}
-			if item != "any" {
-				names[i] = item + "[]"
-			}
-		}
-	}
-	return strings.Join(names, "|")
 }

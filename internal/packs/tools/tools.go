@@ -1,10 +1,10 @@
-// Package tools compiles declarations of local tools to one [Tool], checks the
-// arguments of a call against it, and turns them into a program and its
+// Package tools holds the one [Tool] that declarations in every format become,
+// checks the arguments of a call against it, and turns them into a program and its
 // arguments.
 //
-// It knows no format beyond the parsers in it, and a Tool does not know which
-// one it came from. It reads no files, runs nothing, approves nothing and
-// confines nothing: an [Invocation] is a proposal.
+// It parses no declarations: package formats and those beside it do. A Tool does not
+// know which format it came from. The package reads no files, runs nothing, approves
+// nothing and confines nothing: an [Invocation] is a proposal.
 package tools
 
 import (
@@ -12,6 +12,10 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
 )
 
 // A Tool is one compiled tool. It is never modified after it was made and is
@@ -38,20 +42,60 @@ type Tool struct {
 	File string // as the parser was given it
 	Line int    // 1-based line of the declaration
 
-	input *inputSchema // nil in a Tool that no parser made: derived from InputSchema when needed
+	Input *schema.Input // InputSchema, compiled; nil in a Tool that no parser made
+}
+
+// schema returns the compiled input schema. A Tool that no parser made gets
+// its own on every call, and one that accepts nothing if InputSchema is no
+// schema.
+func (t *Tool) schema() *schema.Input {
+	if t.Input != nil {
+		return t.Input
+	}
+	src := t.InputSchema
+	if len(src) == 0 {
+		src = json.RawMessage(schema.Empty)
+	}
+	in, err := schema.Parse(src)
+	if err != nil {
+		if in, err = schema.Parse(json.RawMessage("false")); err != nil {
+			panic(err) // false is a schema
+		}
+	}
+	return in
+}
+
+// Knows reports whether a placeholder may name name: a property, or a fixed
+// value.
+func (t *Tool) Knows(name string) bool {
+	return t.Sources[name].From == SourceLiteral || t.schema().Param(name) != nil
 }
 
 // A Command is what a tool runs: a program and templates for its arguments,
 // never a shell.
 type Command struct {
-	Program string         // a bare name, an absolute path, or a path in the pack beginning with "./"
-	Args    []Arg          // without the program
-	Env     map[string]Arg // :: variable → value
-	Cwd     string         // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
-	Stdin   string         // "" (empty standard input) or stdinJSON
+	Program string                  // a bare name, an absolute path, or a path in the pack beginning with "./"
+	Args    []template.Arg          // without the program
+	Env     map[string]template.Arg // :: variable → value
+	Cwd     string                  // CwdWorkspace, CwdPackRoot, CwdProject, or a template such as "{{context.cwd}}"
+	Stdin   string                  // "" (empty standard input) or StdinJSON
 
 	UsualCwd string // what Cwd is when the declaration names no folder: CwdWorkspace, or CwdProject in Markdown
 	SkillEnv bool   // it also gets GIBBERISH_SKILL_NAME, GIBBERISH_SKILL_DIR and GIBBERISH_MODE, which the caller knows
+}
+
+// Templates returns every template of the command: arguments, environment,
+// working folder.
+func (c *Command) Templates() []template.Arg {
+	out := make([]template.Arg, 0, len(c.Args)+len(c.Env)+1)
+	out = append(out, c.Args...)
+	for _, a := range c.Env {
+		out = append(out, a)
+	}
+	if a, err := template.Parse(c.Cwd); err == nil {
+		out = append(out, a)
+	}
+	return out
 }
 
 // Folders that [Command.Cwd] can name.
@@ -61,8 +105,8 @@ const (
 	CwdProject   = "project"
 )
 
-// stdinJSON gives the arguments as one line of JSON on standard input.
-const stdinJSON = "json"
+// StdinJSON gives the arguments as one line of JSON on standard input.
+const StdinJSON = "json"
 
 // Network is how much of the network a tool asks for. The zero value is none.
 type Network string
@@ -86,6 +130,12 @@ type Policy struct {
 	AllowedExitCodes []int         // 0 to 255; nil: only 0
 }
 
+// ReviewAll is the value of a policy's review.
+const ReviewAll = "all"
+
+// MaxTimeout is the longest time that a pack can ask for.
+const MaxTimeout = 300 * time.Second
+
 // Allows reports whether a program that ended with code did not fail.
 func (p Policy) Allows(code int) bool {
 	if p.AllowedExitCodes == nil {
@@ -104,7 +154,8 @@ type Limits struct {
 	Description int // characters that models see of a description; more is a warning; 1,024
 }
 
-func (l Limits) orDefault() Limits {
+// OrDefault returns l with the defaults in the place of zeros.
+func (l Limits) OrDefault() Limits {
 	if l.Size <= 0 {
 		l.Size = 1 << 20
 	}
@@ -129,9 +180,9 @@ func (s *Set) Lookup(name string) *Tool {
 	if s == nil {
 		return nil
 	}
-	folded := fold(name)
+	folded := toolname.Fold(name)
 	for _, t := range s.Tools {
-		if fold(t.Name) == folded {
+		if toolname.Fold(t.Name) == folded {
 			return t
 		}
 	}

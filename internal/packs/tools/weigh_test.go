@@ -1,4 +1,4 @@
-package tools
+package tools_test
 
 import (
 	"encoding/json"
@@ -6,23 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-)
 
-// soon fails the test if f takes as long as only a hang does.
-func soon(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(60 * time.Second):
-		t.Fatalf("%s takes more than 60 s", what)
-	}
-}
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+	"github.com/packs-mcp/packs-mcp/test/tooltest"
+)
 
 // refs returns references to what, separated by commas.
 func refs(what string, count int) string {
@@ -97,20 +85,20 @@ func TestHostileSchemas(t *testing.T) {
 		{"patterns of classes", `{"properties": {"a": {"pattern": "` + strings.Repeat(`\\pL`, 10_000) + `"}}}`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			soon(t, "reading "+tt.name, func() {
-				set, found := parseToolsJSON("f", []byte(one(`"command": ["p"], "inputSchema": `+tt.schema)), Limits{})
-				if (set != nil) != tt.ok || set == nil && codes(found) != CodeSchemaInvalid {
+			tooltest.Soon(t, "reading "+tt.name, func() {
+				set, found := toolsjson.Parse("f", []byte(tooltest.One(`"command": ["p"], "inputSchema": `+tt.schema)), tools.Limits{})
+				if (set != nil) != tt.ok || set == nil && tooltest.Codes(found) != tools.CodeSchemaInvalid {
 					t.Errorf("ParseToolsJSON(%.200s) = %v, want accepted = %v", tt.schema, found, tt.ok)
 				}
 				// Literal tools have had no parser to refuse them.
-				for _, tool := range []*Tool{{Name: "t", InputSchema: json.RawMessage(tt.schema)}, {Name: "t", OutputSchema: json.RawMessage(tt.schema)}} {
+				for _, tool := range []*tools.Tool{{Name: "t", InputSchema: json.RawMessage(tt.schema)}, {Name: "t", OutputSchema: json.RawMessage(tt.schema)}} {
 					if size := len(tool.PortableSchema()); size > 8*len(tt.schema)+1000 {
 						t.Errorf("PortableSchema() has %d bytes, of a schema of %d", size, len(tt.schema))
 					}
 					_ = tool.Signature()
 					_ = tool.Definition()
-					_ = tool.schema().secrets
-					_ = tool.Redact(json.RawMessage(`{"a": [[["x"]]]}`))
+					_ = tool.Secrets()
+					_ = redacted(tool, `{"a": [[["x"]]]}`)
 					_, _ = tool.Check(json.RawMessage(`{"a": [[[["x"]]]], "p1": 5}`))
 				}
 			})
@@ -126,7 +114,7 @@ func TestSecretsFarAway(t *testing.T) {
 		toB0(strings.Replace(defs, `{"type": "string"}`, `{"type": "string", "writeOnly": true}`, 1)):                                                                                                            "[a]",
 		`{"properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#/$defs/y"}}, "$defs": {"x": {"items": {"$ref": "#/$defs/y"}}, "y": {"anyOf": [{"items": {"$ref": "#/$defs/x"}}, {"format": "password"}]}}}`: "[a b]",
 	} {
-		if got := fmt.Sprint(compile(t, schema, `["p"]`).schema().secrets); got != want {
+		if got := fmt.Sprint(tooltest.Compile(t, schema, `["p"]`).Secrets()); got != want {
 			t.Errorf("the secrets of %.200s are %s, want %s", schema, got, want)
 		}
 	}
@@ -151,7 +139,7 @@ func TestHostileArguments(t *testing.T) {
 		{"branches at every level, shallow", hostileB, listsIn(2), "/a"},
 		{"objects", strings.NewReplacer(`"array"`, `"object"`, "items", "additionalProperties").Replace(hostileB), `{"a": ` + strings.Repeat(`{"b":`, 20) + `1` + strings.Repeat("}", 20) + `}`, "take too long"},
 		{"deep", `{}`, listsIn(63), "nested more than 64"},
-		{"large", `{}`, `{"a": "` + strings.Repeat("x", maxArguments) + `"}`, "at most"},
+		{"large", `{}`, `{"a": "` + strings.Repeat("x", tools.MaxArguments) + `"}`, "at most"},
 		{"a pattern and a text", `{"properties": {"a": {"pattern": "(x{0,100}y){9}z"}}}`, `{"a": "` + strings.Repeat("x", 1<<20) + `"}`, "take too long"},
 		{"an enum of much", `{"properties": {"a": {"items": {"enum": [` + enum + `"w"]}}}}`, `{"a": [` + strings.Repeat(`"x",`, 2000) + `"x"]}`, "take too long"},
 		{"items that are unique", `{"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"uniqueItems": true, "items": {"allOf": [` + refs("#/$defs/a", 2) + `]}}}}`, listsIn(30), "take too long"},
@@ -159,9 +147,9 @@ func TestHostileArguments(t *testing.T) {
 			`{"a": {` + names(20_000) + `}}`, "take too long"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			soon(t, "checking "+tt.name, func() {
-				_, err := compile(t, tt.schema, `["p"]`).Check(json.RawMessage(tt.args))
-				if e, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(e.Error(), tt.want) {
+			tooltest.Soon(t, "checking "+tt.name, func() {
+				_, err := tooltest.Compile(t, tt.schema, `["p"]`).Check(json.RawMessage(tt.args))
+				if e, ok := errors.AsType[*tools.ArgumentError](err); !ok || !strings.Contains(e.Error(), tt.want) {
 					t.Errorf("Check(%.100s) under %.200s = %v, want an ArgumentError with %q", tt.args, tt.schema, err, tt.want)
 				}
 			})
@@ -189,13 +177,13 @@ func TestHostileDefaults(t *testing.T) {
 		shared = append(shared, fmt.Sprintf(`"p%d": {"$ref": "#/$defs/d"}`, i))
 	}
 	for name, tt := range map[string]struct{ schema, want string }{
-		"branches at every level":          {nestedDefault(40), CodeSchemaInvalid},
-		"branches at every level, shallow": {nestedDefault(2), CodeDefaultInvalid},
-		"deep":                             {`{"properties": {"a": {"default": ` + nested(65) + `}}}`, CodeSchemaInvalid},
-		"one for many":                     {`{"properties": {` + strings.Join(shared, ",") + `}, "$defs": {"d": {"default": "` + strings.Repeat("x", 100_000) + `"}}}`, CodeSchemaInvalid},
+		"branches at every level":          {nestedDefault(40), tools.CodeSchemaInvalid},
+		"branches at every level, shallow": {nestedDefault(2), tools.CodeDefaultInvalid},
+		"deep":                             {`{"properties": {"a": {"default": ` + tooltest.Nested(65) + `}}}`, tools.CodeSchemaInvalid},
+		"one for many":                     {`{"properties": {` + strings.Join(shared, ",") + `}, "$defs": {"d": {"default": "` + strings.Repeat("x", 100_000) + `"}}}`, tools.CodeSchemaInvalid},
 	} {
-		soon(t, "reading the default "+name, func() {
-			if set, found := parseToolsJSON("f", []byte(one(`"command": ["p"], "inputSchema": `+tt.schema)), Limits{}); set != nil || codes(found) != tt.want {
+		tooltest.Soon(t, "reading the default "+name, func() {
+			if set, found := toolsjson.Parse("f", []byte(tooltest.One(`"command": ["p"], "inputSchema": `+tt.schema)), tools.Limits{}); set != nil || tooltest.Codes(found) != tt.want {
 				t.Errorf("ParseToolsJSON of the default %s = %v, want %s", name, found, tt.want)
 			}
 		})
@@ -238,24 +226,10 @@ func TestRecursiveSchemas(t *testing.T) {
 		{"a schema", `{"properties": {"a": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}`, `{"a": ` + trees + `}`, true},
 		{"a schema with a mistake", `{"properties": {"a": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}`, `{"a": {"properties": {"x": {"type": "text"}}}}`, false},
 	} {
-		tool := compile(t, tt.schema, `["p"]`)
+		tool := tooltest.Compile(t, tt.schema, `["p"]`)
 		_, err := tool.Check(json.RawMessage(tt.args))
 		if (err == nil) != tt.ok || err != nil && strings.Contains(err.Error(), "too long") {
 			t.Errorf("%s: Check(%.200s) = %v, want accepted = %v", tt.name, tt.args, err, tt.ok)
 		}
 	}
-}
-
-// A command is looked through once.
-func TestManyWords(t *testing.T) {
-	soon(t, "a command of 200,000 words", func() {
-		p := &parser{lines: []int{0}}
-		c := &Command{Program: "sh"}
-		nodes := make([]*node, 0, 200_000)
-		for range 200_000 {
-			c.Args = append(c.Args, Arg{source: "sh", pieces: []piece{{form: literal, extra: "sh"}}})
-			nodes = append(nodes, &node{})
-		}
-		p.code(c, nodes)
-	})
 }

@@ -39,6 +39,10 @@ type Options struct {
 	// watcher's goroutine, and must not call [Watcher.Close], which ends its context
 	// and waits for it.
 	Changed func(context.Context)
+	// Unchanged is called after a look that found nothing different, in the same way.
+	// Between two looks, the folders may have been different for a moment: one was
+	// moved away and back. What was read then may be wrong now.
+	Unchanged func(context.Context)
 	// Idle is called when nothing happened for IdleAfter since the last look that
 	// an event, or the start, was the reason of, and when something happened all the
 	// time for a minute. It is the time for work that can wait, of which it does one
@@ -76,6 +80,9 @@ func (o Options) withDefaults() Options {
 	o.mostBusy = cmp.Or(o.mostBusy, time.Minute)
 	if o.Changed == nil {
 		o.Changed = func(context.Context) {}
+	}
+	if o.Unchanged == nil {
+		o.Unchanged = func(context.Context) {}
 	}
 	if o.Idle == nil {
 		o.Idle = func(context.Context) bool { return false }
@@ -243,6 +250,8 @@ func (w *Watcher) look(ctx context.Context, seen news) (took time.Duration, chan
 	// first to see what is in them.
 	if changed || seen.file {
 		w.opts.Changed(ctx)
+	} else {
+		w.opts.Unchanged(ctx)
 	}
 	return took, changed
 }

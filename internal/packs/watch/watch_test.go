@@ -412,6 +412,30 @@ func (c *countedLibrary) Dirs() iter.Seq[string] {
 	}
 }
 
+// Of a look that finds nothing different, somebody is told too.
+func TestUnchanged(t *testing.T) {
+	p := newPlace(t)
+	p.pack("root/a", "old")
+	unchanged := make(chan struct{}, 1000)
+	opts := kinds()["events"]
+	opts.Unchanged = func(context.Context) { unchanged <- struct{}{} }
+	f := follow(t, []string{p.path("root")}, opts)
+	f.waitIdle()
+	before := f.changes()
+	for len(unchanged) > 0 {
+		<-unchanged
+	}
+	p.must(os.Mkdir(p.path("root/empty"), 0o755))
+	select {
+	case <-unchanged:
+	case <-time.After(patience):
+		t.Fatal("nobody is told of a look that finds nothing different")
+	}
+	if n := f.changes() - before; n != 0 {
+		t.Errorf("told of %d changes, want none", n)
+	}
+}
+
 // A watcher has two goroutines at most, and a third for as long as it changes
 // what is watched.
 func TestGoroutines(t *testing.T) {

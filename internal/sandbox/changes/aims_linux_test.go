@@ -12,7 +12,7 @@ import (
 // protected there, whatever it is called.
 func TestAims(t *testing.T) {
 	home := t.TempDir()
-	t.Setenv("HOME", home)
+	t.Setenv("HOME", t.TempDir()) // another one than the store is told of
 	gitHead := "ref: refs/heads/main\n"
 	for _, tc := range []struct {
 		name       string
@@ -42,6 +42,13 @@ func TestAims(t *testing.T) {
 			"a/b/hk": "mkdir held protected", "a/b/hk/pre-commit": "create held protected", "a/b/ok": "create applied",
 			"shared": "mkdir held protected", "shared/pre-push": "create held protected", "hk": "mkdir applied", "hk/x": "create applied",
 		}},
+		{"a repository deep in the folder, whose hooks are not", map[string]string{
+			"x/y/z/repo/.git/HEAD": gitHead, "x/y/z/repo/.git/config": "[core]\n\thooksPath = ../../../../tools/hk\n", "tools/ok": "",
+		}, map[string]string{"tools/hk/pre-commit": "evil", "tools/ok": "run"}, map[string]string{
+			"tools/hk": "mkdir held protected", "tools/hk/pre-commit": "create held protected", "tools/ok": "replace applied",
+		}},
+		{"a path in the user's home folder", map[string]string{".git/HEAD": gitHead, ".git/config": "[core]\n\thooksPath = ~/project/hk\n"},
+			map[string]string{"hk/pre-push": "evil"}, map[string]string{"hk": "mkdir held protected", "hk/pre-push": "create held protected"}},
 		{"the user's own settings", map[string]string{".git/HEAD": gitHead, "bin/diff.sh": ""},
 			map[string]string{"bin/diff.sh": "evil"}, map[string]string{"bin/diff.sh": "replace held protected"}},
 		{"the settings of a worktree's repository", map[string]string{
@@ -56,9 +63,12 @@ func TestAims(t *testing.T) {
 		for _, format := range formats() {
 			t.Run(tc.name+"/"+format, func(t *testing.T) {
 				dir := t.TempDir()
+				project := filepath.Join(home, "project")
+				_ = os.Remove(project)
+				do(t, os.Symlink(dir, project))
 				mine := filepath.Join(home, ".gitconfig")
 				do(t, os.WriteFile(mine, []byte("[diff]\n\texternal = '"+dir+"/bin/diff.sh'\n"), 0o600))
-				s := openStore(t, func(o *Options) { o.GitConfig = []string{mine} })
+				s := openStore(t, func(o *Options) { o.GitConfig, o.Home = []string{mine}, home })
 				plant(t, dir, tc.there)
 				w := begin(t, s, format, Folder{Path: dir})
 				for name := range tc.run {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -360,8 +361,8 @@ func TestOwnPaths(t *testing.T) {
 }
 
 func TestRoom(t *testing.T) {
-	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 64 << 10 }), t.TempDir()
-	plant(t, dir, map[string]string{"a": strings.Repeat("a", 40<<10)})
+	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 128 << 10 }), t.TempDir()
+	plant(t, dir, map[string]string{"a": strings.Repeat("a", 100<<10)})
 	w := begin(t, s, "copy", Folder{Path: dir})
 	plant(t, w.at, map[string]string{"a": "b"})
 	first := w.finish(Ending{})
@@ -414,18 +415,19 @@ func TestRoomForUndo(t *testing.T) {
 // A newer run takes the room of the oldest undo data, and both sets say so. What
 // waits for a person is never dropped for it.
 func TestMadeRoom(t *testing.T) {
-	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 64 << 10 }), t.TempDir()
-	text := strings.Repeat("a", 40<<10)
+	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 96 << 10 }), t.TempDir()
+	const more, less = 60 << 10, 40 << 10 // than half
+	text := strings.Repeat("a", more)
 	plant(t, dir, map[string]string{"a": text, "b": text})
 	runs := 0
-	run := func(name string) *Set {
+	run := func(name string, size int) *Set {
 		t.Helper()
 		w := begin(t, s, "copy", Folder{Path: dir})
 		runs++
-		plant(t, w.at, map[string]string{name: strings.Repeat(fmt.Sprint(runs), 40<<10)})
+		plant(t, w.at, map[string]string{name: strings.Repeat(fmt.Sprint(runs), size)})
 		return w.finish(Ending{})
 	}
-	first, second := run("a"), run("b")
+	first, second := run("a", more), run("b", more)
 	if len(first.MadeRoom) != 0 || second.Count(Applied) != 1 || second.UndoLost != "" || !slices.Equal(second.MadeRoom, []string{first.ID}) {
 		t.Errorf("second = %v, undo lost %q, made room %q; want it applied, and room made by %s", states(second), second.UndoLost, second.MadeRoom, first.ID)
 	}
@@ -435,15 +437,54 @@ func TestMadeRoom(t *testing.T) {
 	if _, err := s.Undo(t.Context(), second.ID); err != nil {
 		t.Error(err)
 	}
-	waits := run("CLAUDE.md")
-	if got := states(run("a"))["a"]; got != "replace refused room" {
+	waits := run("CLAUDE.md", less)
+	if got := states(run("a", more))["a"]; got != "replace refused room" {
 		t.Errorf("beside what waits, a is %q, want it not applied", got)
 	}
 	if _, err := s.Discard(t.Context(), waits.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := states(run("a"))["a"]; got != "replace applied" {
+	if got := states(run("a", more))["a"]; got != "replace applied" {
 		t.Errorf("with room again, a is %q, want it applied", got)
+	}
+}
+
+// What one pack's runs leave for a person takes at most half of the store, in one
+// set or in several, so that it keeps no other pack's run from replacing files.
+func TestShareOfRoom(t *testing.T) {
+	s, dir := openStore(t, func(o *Options) { o.MaxBytes = 128 << 10 }), t.TempDir()
+	plant(t, dir, map[string]string{"a": strings.Repeat("a", 60<<10)})
+	run := func(pack string, files map[string]string) *Set {
+		t.Helper()
+		w := begin(t, s, "copy", Folder{Path: dir})
+		w.turn.run.Pack = pack
+		plant(t, w.at, files)
+		return w.finish(Ending{})
+	}
+	text := strings.Repeat("x", 40<<10)
+	first := run("greedy", map[string]string{"AGENTS.md": text, "CLAUDE.md": text, "GEMINI.md": "small"})
+	if diff := cmp.Diff(map[string]string{"AGENTS.md": "create held protected", "CLAUDE.md": "create refused room", "GEMINI.md": "create held protected"}, states(first)); diff != "" {
+		t.Errorf("one set (-want +got):\n%s", diff)
+	}
+	for _, c := range first.Changes {
+		if c.State == Refused && !strings.Contains(c.Reason, "half of limits.held") {
+			t.Errorf("%s is refused since %q, want its share named", c.Path, c.Reason)
+		}
+	}
+	if got := states(run("greedy", map[string]string{"CLAUDE.md": text}))["CLAUDE.md"]; got != "create refused room" {
+		t.Errorf("in a second set, CLAUDE.md is %q, want it refused", got)
+	}
+	if got := states(run("greedy", map[string]string{"a": "small"}))["a"]; got != "replace applied" {
+		t.Errorf("what takes no room to wait in is %q, want it applied", got)
+	}
+	if got := states(run("other", map[string]string{"CLAUDE.md": text}))["CLAUDE.md"]; got != "create held protected" {
+		t.Errorf("of another pack, CLAUDE.md is %q, want it held", got)
+	}
+	if _, err := s.Discard(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(run("greedy", map[string]string{"CLAUDE.md": text}))["CLAUDE.md"]; got != "create held protected" {
+		t.Errorf("with room again, CLAUDE.md is %q, want it held", got)
 	}
 }
 

@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, applyForever(dir))
 		os.Exit(3)
 	}
+	if dir := os.Getenv(stoppedEnv); dir != "" {
+		fmt.Fprintln(os.Stderr, holdRecords(dir))
+		os.Exit(3)
+	}
 	os.Exit(m.Run())
 }
 

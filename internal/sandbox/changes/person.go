@@ -425,7 +425,7 @@ func (s *Store) Discard(ctx context.Context, id string, paths ...string) (*Set, 
 	} else if ctx.Err() != nil {
 		return nil, err
 	}
-	r, err := s.journal.Discard(from.ID, func(r *record.Record) ([]*record.Op, error) {
+	r, err := s.journal.Discard(ctx, from.ID, func(r *record.Record) ([]*record.Op, error) {
 		list := selected(r, Held, paths)
 		if len(list) == 0 {
 			return nil, fmt.Errorf("%w %s is held", ErrNothing, from.ID)

@@ -127,3 +127,32 @@ func TestUndoConflicts(t *testing.T) {
 		t.Errorf("the first set: %v, %v", states(first), err)
 	}
 }
+
+// A server that dies while a run waits for its turn leaves a set in a folder below.
+// The run that gets the turn then finds it finished, and waited once.
+func TestRecoveryOfHolder(t *testing.T) {
+	state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	s := openStore(t, func(o *Options) { o.Dir = state })
+	plant(t, dir, map[string]string{"sub/a": "1"})
+	w := begin(t, s, "copy", Folder{Path: filepath.Join(dir, "sub")})
+	plant(t, w.at, map[string]string{"a": "run"})
+	waits, got := make(chan Holder, 2), make(chan error, 1)
+	var next *Turn
+	go func() {
+		var err error
+		next, err = s.Begin(t.Context(), Run{ID: "next"}, func(h Holder) { waits <- h }, Folder{Path: dir})
+		got <- err
+	}()
+	if h := <-waits; h.Run.ID != "r1" {
+		t.Errorf("the next run waits for %v, want r1", h)
+	}
+	stopIn(t, w, state, record.Committed)
+	do(t, <-got)
+	if data, err := os.ReadFile(filepath.Join(dir, "sub", "a")); err != nil || string(data) != "run" {
+		t.Errorf("the next run finds %q, %v, want the set of the one before it", data, err)
+	}
+	if len(waits) > 0 {
+		t.Error("the next run was told twice that it waits")
+	}
+	do(t, next.Close())
+}

@@ -33,6 +33,7 @@ type Options struct {
 	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
 	// they and a repository's settings name in a folder is protected in it.
 	GitConfig []string
+	Home      string // the user's home folder, which ~/ stands for in these; empty: not known
 	// Waiting is called when Apply, Discard or Undo has to wait for a run that works
 	// in the folder; nil: nobody is told.
 	Waiting func(Holder)
@@ -49,6 +50,7 @@ type Store struct {
 	names   *protect.Names
 	own     []string // with links resolved
 	git     []string // Options.GitConfig
+	home    string   // Options.Home
 	waiting func(Holder)
 	log     *slog.Logger
 	now     func() time.Time
@@ -75,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{names: names, git: o.GitConfig, waiting: o.Waiting, log: o.Logger, now: o.Now}
+	s := &Store{names: names, git: o.GitConfig, home: o.Home, waiting: o.Waiting, log: o.Logger, now: o.Now}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -113,15 +115,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// recoverNear finishes what is unfinished in folders above and below.
-func (s *Store) recoverNear(ctx context.Context, folders []*folder) {
-	for _, r := range s.journal.Unfinished() {
-		for _, f := range folders {
-			if r.Folder != f.Path && touches(filepath.ToSlash(r.Folder), filepath.ToSlash(f.Path)) {
-				if t, err := s.begin(ctx, Run{}, false, nil, []Folder{{Path: r.Folder}}); err == nil {
-					_ = t.Close()
-				}
-			}
+// near reports whether a set is of a folder above or below one of these.
+func near(r *record.Record, folders []*folder) bool {
+	return slices.ContainsFunc(folders, func(f *folder) bool {
+		return r.Folder != f.Path && touches(filepath.ToSlash(r.Folder), filepath.ToSlash(f.Path))
+	})
+}
+
+// recoverNear finishes the sets of folders above and below, as far as their turns
+// are free.
+func (s *Store) recoverNear(ctx context.Context, unfinished []*record.Record, folders []*folder) {
+	for _, r := range unfinished {
+		if !near(r, folders) {
+			continue
+		}
+		if t, err := s.begin(ctx, Run{}, false, nil, []Folder{{Path: r.Folder}}); err == nil {
+			_ = t.Close()
 		}
 	}
 }

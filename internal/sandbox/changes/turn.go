@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/layer"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/record"
@@ -30,6 +32,7 @@ type Turn struct {
 	run     Run
 	folders []*folder
 	lock    *turns.Lock
+	clock   *tree.Clock // from before the folders' markers; nil: not watched yet
 }
 
 // A folder is an open folder of a turn.
@@ -68,30 +71,65 @@ func (s *Store) begin(ctx context.Context, run Run, wait bool, waiting func(Hold
 		t.folders = append(t.folders, open)
 		paths = append(paths, open.Path)
 	}
-	if wait {
-		s.recoverNear(ctx, t.folders)
-	}
 	holder := Holder{Run: run, PID: os.Getpid()}
 	if len(paths) > 0 {
 		holder.Folder = paths[0]
 	}
-	if t.lock, err = s.turns.Take(ctx, holder, wait, waiting, paths...); err != nil {
+	take := func() (unfinished []*record.Record, err error) {
+		if t.lock, err = s.turns.Take(ctx, holder, wait, waiting, paths...); err != nil {
+			return nil, err
+		}
+		return s.journal.Unfinished(), nil
+	}
+	waiting = once(waiting)
+	unfinished, err := take()
+	if err != nil {
 		return t, err
 	}
+	if wait && slices.ContainsFunc(unfinished, func(r *record.Record) bool { return near(r, t.folders) }) {
+		// Nobody works in these folders now, and this turn excludes theirs.
+		t.lock.Release()
+		s.recoverNear(ctx, unfinished, t.folders)
+		if unfinished, err = take(); err != nil {
+			return t, err
+		}
+	}
+	t.clock = tree.WatchClock()
 	for _, f := range t.folders {
 		// Between opening and having the turn, the name may have come to mean another
 		// folder. The one that is locked is the one of the name then.
 		if now, err := os.Stat(f.Path); err != nil || !f.meta.SameAs(now) {
 			return t, errors.Join(fmt.Errorf("%q is not the folder any more that it was: try again", f.Path), err)
 		}
-		if err := s.journal.Recover(f.Path, f.Dir); err != nil {
+		if err := s.journal.Recover(unfinished, f.Path, f.Dir, f.meta); err != nil {
 			return t, err
 		}
-		if f.Marker, err = f.Dir.Moment(); err != nil {
+		if f.Marker, err = t.moment(f); err != nil {
 			return t, fmt.Errorf("marking the moment in %q: %w", f.Path, err)
 		}
 	}
 	return t, nil
+}
+
+// once returns a function that calls do at its first call alone.
+func once(do func(Holder)) func(Holder) {
+	if do == nil {
+		return nil
+	}
+	var first sync.Once
+	return func(h Holder) { first.Do(func() { do(h) }) }
+}
+
+// moment marks the moment on the folder's file system: in the turn's own lock file
+// where that is on the same one, which is quicker than making a file.
+func (t *Turn) moment(f *folder) (int64, error) {
+	if lock, err := t.lock.File(); err == nil {
+		defer lock.Close()
+		if m, err := tree.StatFile(lock); err == nil && m.Dev == f.meta.Dev && m.Ctime != 0 {
+			return tree.Moment(lock)
+		}
+	}
+	return f.Dir.Moment()
 }
 
 func (s *Store) openFolder(want Folder) (*folder, error) {
@@ -106,7 +144,7 @@ func (s *Store) openFolder(want Folder) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, InGit: InGit(resolved), Names: s.names, GitConfig: s.git}}
+	f := &folder{Folder: layer.Folder{Path: resolved, Dir: dir, Git: want.Git, InGit: InGit(resolved), Names: s.names, GitConfig: s.git, Home: s.home}}
 	if f.meta, err = dir.Stat(); err != nil {
 		_ = dir.Close()
 		return nil, err
@@ -183,6 +221,10 @@ func (t *Turn) finish(ctx context.Context, end Ending, l Layer) (*Set, error) {
 	}
 	defer up.Close()
 	ops, locks, err := layer.Read(ctx, &f.Folder, up, l.Copy, end)
+	if err == nil && t.clock.WasSet() {
+		f.Clockless = true
+		ops, locks, err = layer.Read(ctx, &f.Folder, up, l.Copy, end)
+	}
 	if err != nil || len(ops) == 0 {
 		return nil, err
 	}
@@ -211,6 +253,10 @@ func (t *Turn) Close() error {
 		errs = append(errs, f.Dir.Close())
 	}
 	t.folders = nil
+	if t.clock != nil {
+		errs = append(errs, t.clock.Close())
+		t.clock = nil
+	}
 	if t.lock != nil {
 		t.lock.Release()
 		t.lock = nil

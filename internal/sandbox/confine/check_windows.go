@@ -52,12 +52,12 @@ func check(inside, outside string) error {
 	}
 
 	token := windows.GetCurrentProcessToken()
-	level, err := integrity(token)
+	low, err := Low(token)
 	if err != nil {
 		return fmt.Errorf("reading the integrity of the process: %w", err)
 	}
-	if level > lowIntegrity {
-		return fmt.Errorf("the process has the integrity %#x, which is not low", level)
+	if !low {
+		return errors.New("the integrity of the process is not low")
 	}
 	if err := privileges(token); err != nil {
 		return err
@@ -77,14 +77,15 @@ func check(inside, outside string) error {
 	return nil
 }
 
-// integrity returns the level of the token, as the last part of its SID.
-func integrity(token windows.Token) (uint32, error) {
+// Low reports whether the integrity of the token is low or less, by the last part of
+// its SID.
+func Low(token windows.Token) (bool, error) {
 	buf, err := tokenInfo(token, windows.TokenIntegrityLevel)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	sid := (*windows.Tokenmandatorylabel)(unsafe.Pointer(&buf[0])).Label.Sid
-	return sid.SubAuthority(uint32(sid.SubAuthorityCount()) - 1), nil
+	return sid.SubAuthority(uint32(sid.SubAuthorityCount())-1) <= lowIntegrity, nil
 }
 
 // privileges reports one that the token has and that a restricted one has not.

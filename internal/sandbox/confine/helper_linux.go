@@ -5,6 +5,7 @@ package confine
 import (
 	"errors"
 	"os"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -155,6 +156,11 @@ func carryOut(job *Job, stdio []int, group *pidsGroup) *Report {
 			_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
 			return failure(stepIDs, err)
 		}
+	}
+	if f.ns {
+		// What the kernel does to take the mounts apart, it does when their last user
+		// ends: this process, after its answer, and not the init, which is waited for.
+		_, _ = unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
 	// Only now: who cannot be dumped does not own his files in /proc, and the
 	// child needs one of them to map its user.

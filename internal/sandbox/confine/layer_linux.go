@@ -21,7 +21,9 @@ const trialName = ".packs-mcp-layer-trial"
 // whether it has any. One is enough for all, so that its bounds are the run's.
 //
 // The kernel makes an overlay only of what is mounted in the caller's own
-// namespace, so it is attached in the place where /proc will be.
+// namespace. So it is attached in the tree that the child is about to leave, in a
+// place that is there wherever the overlays' settings can name descriptors, and
+// goes with that tree: to detach it alone, the kernel would wait for all processors.
 func (p *plan) layers(j *Job) bool {
 	n := 0
 	for _, b := range j.Binds {
@@ -43,7 +45,7 @@ func (p *plan) layers(j *Job) bool {
 	p.call("create the file system for the layers", unix.SYS_FSCONFIG, slotFrom, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
 	p.call("mount the layers", unix.SYS_FSMOUNT, slotFrom, unix.FSMOUNT_CLOEXEC, writable).out = uint8(slotTree)
 	p.keepAs("keep the layers", slotTree, fdLayers)
-	p.call("attach the layers", unix.SYS_MOVE_MOUNT, fdLayers, "", slotRoot, "proc", unix.MOVE_MOUNT_F_EMPTY_PATH)
+	p.call("attach the layers", unix.SYS_MOVE_MOUNT, fdLayers, "", fdCWD, "/proc/self/task", unix.MOVE_MOUNT_F_EMPTY_PATH)
 	return true
 }
 
@@ -97,8 +99,7 @@ func (p *plan) layer(j *Job, b Bind) {
 	p.call("set the times of the layer of "+b.Path, unix.SYS_UTIMENSAT, slotTree, ".", unsafe.Pointer(&times), 0)
 }
 
-// handOver sends the server the descriptors of the upper folders, and takes the
-// file system of the layers out of the tree. It lives on below the overlays.
+// handOver sends the server the descriptors of the upper folders.
 func (p *plan) handOver() {
 	fds := make([]int, p.uppers)
 	for i := range fds {
@@ -111,7 +112,6 @@ func (p *plan) handOver() {
 	message.SetControllen(len(control))
 	p.keep = append(p.keep, control, head, iov)
 	p.call("hand over the layers", unix.SYS_SENDMSG, fdServer, unsafe.Pointer(message), unix.MSG_NOSIGNAL)
-	p.call("detach the layers", unix.SYS_UMOUNT2, fmt.Sprintf("/proc/self/fd/%d", fdLayers), unix.MNT_DETACH)
 }
 
 // keepAs gives the descriptor of a slot a number of its own.

@@ -76,6 +76,17 @@ func Within(folder, dir string) bool {
 	}
 }
 
+// WithoutLinks returns path without symbolic links, as far as it is there.
+func WithoutLinks(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	if parent := filepath.Dir(path); filepath.IsAbs(path) && parent != path {
+		return filepath.Join(WithoutLinks(parent), filepath.Base(path))
+	}
+	return path
+}
+
 // Cause returns the text of err without the path that the caller names itself.
 func Cause(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {

@@ -18,8 +18,6 @@ const (
 	LimitProcessMemory  uint32 = 0x0100
 	LimitJobMemory      uint32 = 0x0200
 	LimitDieOnException uint32 = 0x0400 // no dialog of a program that crashed
-	LimitBreakaway      uint32 = 0x0800 // a child may leave the job if it asks; never set
-	LimitSilentBreak    uint32 = 0x1000 // every child leaves the job; never set
 	LimitKillOnClose    uint32 = 0x2000
 )
 

@@ -27,7 +27,8 @@ func TestNewJob(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("NewJob(%+v) (-want +got):\n%s", c.limits, diff)
 		}
-		if got.Flags&(LimitBreakaway|LimitSilentBreak) != 0 {
+		const breakaway = 0x0800 | 0x1000 // if it asks, and without asking
+		if got.Flags&breakaway != 0 {
 			t.Errorf("NewJob(%+v).Flags = %#x, which lets a child leave the job", c.limits, got.Flags)
 		}
 	}

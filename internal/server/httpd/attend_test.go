@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
 // rawCall returns the bytes of an open_docs call of the newer era.
@@ -77,7 +77,7 @@ func TestHTTPBehindRequest(t *testing.T) {
 			_, _ = io.WriteString(c, part)
 		}
 		for range 2 {
-			w.decide(w.pending(1)[0].Code, gate.Deny)
+			w.decide(w.pending(1)[0].Code, queue.Deny)
 			resp, err := http.ReadResponse(r, nil)
 			if err != nil {
 				t.Fatal(err)

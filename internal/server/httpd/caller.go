@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -27,7 +27,7 @@ const (
 // A caller is a credential and its resources.
 type caller struct {
 	person string
-	origin gate.Origin
+	origin call.Origin
 	token  [sha256.Size]byte // the token's digest
 	slots  wire.Slots        // for its requests being processed
 	limit  int               // bytes of one request

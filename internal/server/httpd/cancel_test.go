@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
@@ -134,7 +134,7 @@ func TestHTTPCancelQuestion(t *testing.T) {
 			leave()
 			w.pending(0)
 			<-done
-			if _, err := w.gate.Decide(p.Code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage}); err == nil {
+			if _, err := w.gate.Decide(p.Code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}); err == nil {
 				t.Error("a call whose client went away can still be allowed")
 			}
 			w.awaitLog("decision")
@@ -204,7 +204,7 @@ func TestHTTPKeepAlive(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != ": \n\n" {
 		t.Errorf("the stream begins with %q, %v, want a comment", first, err)
 	}
-	w.decide(w.pending(1)[0].Code, gate.Once)
+	w.decide(w.pending(1)[0].Code, queue.Once)
 	if rest, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(rest), "# Triage") {
 		t.Errorf("the stream ends with %q, %v, want the reply", rest, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -59,7 +60,7 @@ type option func(*setup)
 // long calls wait.
 func everywhere(wait time.Duration) option {
 	return func(s *setup) {
-		s.gate.Channels = []string{gate.ChannelElicitation, gate.ChannelPage, gate.ChannelTerminal}
+		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
 		s.server.Wait = wait
 	}
 }
@@ -153,8 +154,8 @@ func (w *world) awaitText(text string) {
 	until(w.t, "the log has "+text, func() bool { return strings.Contains(w.log.String(), text) })
 }
 
-// pending waits until n calls wait for a person.
-func (w *world) pending(n int) []gate.Pending {
+// pending waits until so many calls wait for a person.
+func (w *world) pending(n int) []queue.Pending {
 	w.t.Helper()
 	for late := time.After(20 * time.Second); ; {
 		changed := w.gate.Changes()
@@ -171,9 +172,9 @@ func (w *world) pending(n int) []gate.Pending {
 }
 
 // decide answers a pending call as the page would.
-func (w *world) decide(code string, d gate.Decision) {
+func (w *world) decide(code string, d queue.Decision) {
 	w.t.Helper()
-	if _, err := w.gate.Decide(code, gate.Verdict{Decision: d, Channel: gate.ChannelPage}); err != nil {
+	if _, err := w.gate.Decide(code, queue.Verdict{Decision: d, Channel: queue.ChannelPage}); err != nil {
 		w.t.Fatalf("Decide(%q, %q) = %v", code, d, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -94,7 +94,7 @@ func New(host Host, o Options) (*Server, error) {
 		seen[sum] = true
 		c := newCaller(of.Person, sum, host.MaxMessage())
 		if o.Local && (h.public == nil || isLoopback(h.public.Hostname())) {
-			c.origin = gate.OriginMachine
+			c.origin = call.OriginMachine
 		}
 		h.callers = append(h.callers, c)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server"
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
@@ -127,7 +127,7 @@ func TestSSEBounds(t *testing.T) {
 	if inFlight, held, _ := ada.counted(); inFlight != 1 || held == 0 {
 		t.Errorf("%d requests with %d bytes are under way, want one", inFlight, held)
 	}
-	w.decide(code, gate.Once)
+	w.decide(code, queue.Once)
 	o.Reply()
 	until(t, "it counts no longer", func() bool {
 		inFlight, held, _ := ada.counted()

@@ -31,7 +31,7 @@ func Encode(message any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := encodeResult(response.Result)
+	result, structured, err := encodeResult(response.Result)
 	if err != nil {
 		return nil, err
 	}
@@ -39,39 +39,43 @@ func Encode(message any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const names = `{"jsonrpc":,"id":,"result":}` + "\n" // room for the line break that a caller adds
-	b := make([]byte, 0, len(names)+len(version)+len(id)+len(result))
+	const names = `{"jsonrpc":,"id":,"result":,"structuredContent":}` + "\n" // the line break is for who ends the line
+	b := make([]byte, 0, len(names)+len(version)+len(id)+len(result)+len(structured))
 	b = append(append(b, `{"jsonrpc":`...), version...)
 	b = append(append(b, `,"id":`...), id...)
 	b = append(append(b, `,"result":`...), result...)
+	if structured != nil {
+		// There is always something before it: the content, if only an empty list.
+		b = append(append(b[:len(b)-1], `,"structuredContent":`...), structured...)
+		b = append(b, '}')
+	}
 	return append(b, '}'), nil
 }
 
-// encodeResult returns the JSON of a result.
-func encodeResult(result any) ([]byte, error) {
+// encodeResult is the JSON of a result, without its structured content where that is
+// raw.
+func encodeResult(result any) (rest, structured []byte, err error) {
 	var call mcp.CallToolResult
 	switch r := result.(type) {
 	case *mcp.CallToolResult:
 		if r == nil {
-			return json.Marshal(result)
+			rest, err = json.Marshal(result)
+			return rest, nil, err
 		}
 		call = *r
 	case mcp.CallToolResult:
 		call = r
 	default:
-		return json.Marshal(result)
+		rest, err = json.Marshal(result)
+		return rest, nil, err
 	}
-	// Raw content was made by [encode]: it is JSON on one line.
-	structured := call.RawStructuredContent
+	// What is raw was made by [encode]: it is JSON, and on one line.
+	structured = call.RawStructuredContent
 	if len(structured) == 0 || bytes.ContainsAny(structured, "\n\r") {
-		return call.MarshalJSON()
+		structured = nil
+	} else {
+		call.RawStructuredContent, call.StructuredContent = nil, nil
 	}
-	call.RawStructuredContent, call.StructuredContent = nil, nil
-	rest, err := call.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	// It is never empty: it has the content, if only an empty list.
-	rest = append(rest[:len(rest)-1], `,"structuredContent":`...)
-	return append(append(rest, structured...), '}'), nil
+	rest, err = call.MarshalJSON()
+	return rest, structured, err
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // ServeStdio serves one client until in ends or ctx is done. The library keeps
@@ -20,7 +20,7 @@ import (
 // client that does not read delays it longer. If out then still blocks and is an
 // [io.Closer], it is closed.
 func ServeStdio(ctx context.Context, host Host, in io.Reader, out io.Writer) error {
-	ch, err := host.Open(Client{Transport: "stdio", Ends: "until this client closes", Origin: gate.OriginClient})
+	ch, err := host.Open(Client{Transport: "stdio", Ends: "until this client closes", Origin: call.OriginClient})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
 // A Host answers the messages that transports receive. It is safe for concurrent
@@ -51,7 +51,7 @@ type Client struct {
 	Transport string      // a short word; the chat's id begins with it
 	Ends      string      // when the chat ends, in words: "until this client closes"
 	Person    string      // whose credential it has; empty: nobody in particular
-	Origin    gate.Origin // the zero value trusts least
+	Origin    call.Origin // the zero value trusts least
 }
 
 // A Chat is a [Host]'s state for one conversation. Sessions belong to it.

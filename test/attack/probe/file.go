@@ -24,19 +24,18 @@ func fileOps() map[string]op {
 		return func(args []string) (string, error) { return "", do(args[0], args[1]) }
 	}
 	return map[string]op{
-		"read":         read,
-		"list":         list,
-		"stat":         one(func(p string) error { return unix.Lstat(p, new(unix.Stat_t)) }),
-		"access":       one(func(p string) error { return unix.Access(p, unix.F_OK) }),
-		"chdir":        one(unix.Chdir),
-		"statfs":       one(func(p string) error { return unix.Statfs(p, new(unix.Statfs_t)) }),
-		"listxattr":    one(func(p string) error { _, err := unix.Listxattr(p, nil); return err }),
-		"watch":        one(watch),
-		"reopen":       one(reopen),
-		"handle":       two(byHandle),
-		"open-tree":    one(openTree),
-		"chmod":        one(func(p string) error { return unix.Chmod(p, 0o644) }),
-		"chmod-setuid": one(func(p string) error { return unix.Chmod(p, unix.S_ISUID|0o755) }),
+		"read":      read,
+		"list":      list,
+		"stat":      one(func(p string) error { return unix.Lstat(p, new(unix.Stat_t)) }),
+		"access":    one(func(p string) error { return unix.Access(p, unix.F_OK) }),
+		"chdir":     one(unix.Chdir),
+		"statfs":    one(func(p string) error { return unix.Statfs(p, new(unix.Statfs_t)) }),
+		"listxattr": one(func(p string) error { _, err := unix.Listxattr(p, nil); return err }),
+		"watch":     one(watch),
+		"reopen":    one(reopen),
+		"handle":    two(byHandle),
+		"open-tree": one(openTree),
+		"chmod":     one(func(p string) error { return unix.Chmod(p, 0o644) }),
 		"create-setuid": one(func(p string) error {
 			_, err := unix.Open(p, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, unix.S_ISUID|0o755)
 			return err

@@ -29,7 +29,6 @@ func kernelOps() map[string]op {
 		"clone-user":     plain(cloneUser),
 		"clone3-user":    plain(clone3User),
 		"setns":          sys(unix.SYS_SETNS, nowhere, 0, 0),
-		"mount":          func(args []string) (string, error) { return "", mount(args[0]) },
 		"umount":         func(args []string) (string, error) { return "", unix.Unmount(args[0], 0) },
 		"pivot-root":     func(args []string) (string, error) { return "", unix.PivotRoot(args[0], args[0]) },
 		"chroot":         plain(chroot),
@@ -40,7 +39,6 @@ func kernelOps() map[string]op {
 		"bpf":            sys(unix.SYS_BPF, 0xffff, null, 0),
 		"perf":           sys(unix.SYS_PERF_EVENT_OPEN, null, 0, 0),
 		"userfaultfd":    sys(unix.SYS_USERFAULTFD, 1, 0, 0),
-		"keyctl":         plain(keyctl),
 		"add-key":        plain(addKey),
 		"request-key":    plain(requestKey),
 		"kexec":          sys(unix.SYS_KEXEC_LOAD, 0, 0xffff, null),
@@ -106,11 +104,6 @@ func mountSetattr() error {
 	return unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-func keyctl() error {
-	_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true)
-	return err
-}
-
 func addKey() error {
 	_, err := unix.AddKey("user", "probe", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING)
 	return err
@@ -119,14 +112,6 @@ func addKey() error {
 // requestKey looks for a key that nobody has.
 func requestKey() error {
 	_, err := unix.RequestKey("user", "packs-mcp-probe", "", 0)
-	return err
-}
-
-func mount(path string) error {
-	err := unix.Mount("probe", path, "tmpfs", 0, "")
-	if err == nil {
-		_ = unix.Unmount(path, unix.MNT_DETACH)
-	}
 	return err
 }
 

@@ -24,6 +24,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/drill"
 )
 
 // A report is what an operation prints.
@@ -46,6 +48,9 @@ func main() {
 		fail("usage: probe OP ARGS...")
 	}
 	name, args := os.Args[1], os.Args[2:]
+	if name == drill.Arg { // an operation of the program itself
+		os.Exit(drill.Main(os.Stdin, os.Stdout, args))
+	}
 	if do, ok := behaviours()[name]; ok {
 		os.Exit(do(args))
 	}

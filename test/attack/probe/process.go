@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +32,6 @@ func processOps() map[string]op {
 		"affinity":    pid(affinity),
 		"scheduler":   pid(scheduler),
 		"ioprio":      pid(ioprio),
-		"ptrace":      pid(ptrace),
 		"vm-read":     pid(vmRead),
 		"pidfd-steal": pid(steal),
 		"kcmp":        pid(kcmp),
@@ -117,13 +115,6 @@ func scheduler(pid int) error {
 func ioprio(pid int) error {
 	const process, idle = 1, 3 << 13
 	_, _, e := unix.Syscall(unix.SYS_IOPRIO_SET, process, uintptr(pid), idle)
-	return errno(e)
-}
-
-// ptrace takes hold of another process; the end of this one lets go again.
-func ptrace(pid int) error {
-	runtime.LockOSThread()
-	_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0)
 	return errno(e)
 }
 

@@ -197,3 +197,29 @@ test('a program that asks', { timeout: 60_000 }, async t => {
   await client.close();
   assert.deepEqual(decisions(world), ['open once elicitation']);
 });
+
+// specs/skillkit.md, FR-029 to FR-037: with expose: skills, the adapters make a tool
+// with one text of each pack, and a graph that calls it gets the document.
+test('packs as tools', { timeout: 60_000 }, async t => {
+  const world = new World(t);
+  world.env.PACKS_MCP_EXPOSE = 'skills';
+  const client = new Client({ name: 'e2e', version: '1.2' }, { capabilities: { elicitation: { form: {} } } });
+  t.after(() => client.close());
+  client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { decision: 'once' } }));
+  await client.connect(new StdioClientTransport(world.server));
+  const tools = await loadMcpTools('packs', client);
+  const skill = tools.find(tool => tool.name === pack);
+  assert.match(skill.description, /^Keep short notes/);
+  assert.deepEqual(Object.entries(skill.schema.properties).map(([name, { type }]) => [name, type]), [['arguments', 'string']]);
+  const graph = createReactAgent({ tools, llm: new ScriptedModel([
+    () => ({ tool: pack, args: { arguments: 'analyze code.py' } }),
+    ({ last }) => {
+      assert.match(payload(last).entry_doc.content, /^Base directory for this skill: .*field-notes\n\n# Field notes\n[^]*\n\nARGUMENTS: analyze code\.py$/);
+      return 'Done.';
+    },
+  ]) });
+  const { messages } = await graph.invoke({ messages: [{ role: 'user', content: 'Look at code.py.' }] });
+  assert.equal(textOf(messages.at(-1)), 'Done.');
+  await client.close();
+  assert.deepEqual(decisions(world), ['open once elicitation']);
+});

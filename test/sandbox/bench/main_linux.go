@@ -44,9 +44,11 @@ import (
 func main() {
 	n := flag.Int("n", 200, "how often each is started")
 	resident := flag.String("resident", "10,1024", "sizes of this process in MiB, in rising order")
+	apart := flag.Duration("apart", 0, "a pause before each start, as clients make them; what is in quiet moments costs more")
+	only := flag.String("only", "", "measure only the ways whose names have one of these texts between commas in them")
 	over := flag.Bool("overshoot", false, "measure how far runs get past the bounds of folders on disk, and nothing else")
 	flag.Parse()
-	measure := func(w io.Writer) error { return run(w, *n, *resident) }
+	measure := func(w io.Writer) error { return run(w, *n, *resident, *apart, strings.Split(*only, ",")) }
 	if *over {
 		measure = measureOvershoot
 	}
@@ -56,7 +58,7 @@ func main() {
 	}
 }
 
-func run(w io.Writer, n int, resident string) error {
+func run(w io.Writer, n int, resident string, apart time.Duration, only []string) error {
 	dir, err := os.MkdirTemp("", "bench-sandbox-")
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func run(w io.Writer, n int, resident string) error {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
 	}
-	b := &bench{n: n, pack: filepath.Join(dir, "pack"), workspace: filepath.Join(dir, "workspace")}
+	b := &bench{n: n, apart: apart, pack: filepath.Join(dir, "pack"), workspace: filepath.Join(dir, "workspace")}
 	for _, d := range []string{b.pack, b.workspace} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return err
@@ -73,6 +75,9 @@ func run(w io.Writer, n int, resident string) error {
 	}
 	b.env = sandbox.BaseEnv(os.Environ(), sandbox.EnvOptions{Home: b.workspace, Exclude: []string{b.pack, b.workspace}})
 	ways, notes := b.ways()
+	ways = slices.DeleteFunc(ways, func(w way) bool {
+		return !slices.ContainsFunc(only, func(text string) bool { return strings.Contains(w.name, text) })
+	})
 	fmt.Fprintf(w, "%d processors, n = %d each, in turns; medians\n", runtime.NumCPU(), n)
 	for _, note := range notes {
 		fmt.Fprintln(w, note)
@@ -139,6 +144,7 @@ func residentSize() (int, error) {
 
 type bench struct {
 	n               int
+	apart           time.Duration
 	pack, workspace string
 	env             []string
 }
@@ -283,6 +289,7 @@ func (b *bench) measure(w io.Writer, ways []way, argv []string) error {
 	for i := range warm + b.n {
 		for k := range ways {
 			k = (k + i) % len(ways) // nobody always comes after the same one
+			time.Sleep(b.apart)
 			begin := time.Now()
 			if err := ways[k].start(program, argv); err != nil {
 				return fmt.Errorf("%s: %w", ways[k].name, err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -270,7 +270,7 @@ func span(d time.Duration) string {
 // state describes a call's state in a few words.
 func state(c approvals.Call, now time.Time) string {
 	switch {
-	case c.Answered == gate.Deny.String():
+	case c.Answered == queue.Deny.String():
 		return "denied"
 	case c.Answered != "":
 		return "allowed: " + c.Answered
@@ -284,7 +284,7 @@ func state(c approvals.Call, now time.Time) string {
 // standing describes in a sentence what an answer does now.
 func standing(c approvals.Call, now time.Time) string {
 	switch {
-	case c.Answered == gate.Deny.String():
+	case c.Answered == queue.Deny.String():
 		return "It is denied."
 	case c.Answered != "":
 		return fmt.Sprintf("It is allowed (%s), and was not made again yet.", c.Answered)
@@ -355,9 +355,9 @@ func (a *app) showApproval(ctx context.Context, typed string, asJSON bool) error
 	for _, c := range w.Choices {
 		command := "approve " + w.Code
 		switch c.Value {
-		case gate.Deny.String():
+		case queue.Deny.String():
 			command = "deny " + w.Code
-		case string(gate.Once):
+		case string(queue.Once):
 		default:
 			command += " --for " + c.Value
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -26,7 +26,7 @@ type approval struct {
 }
 
 func (a *app) approveCommand() *cobra.Command {
-	how := approval{decision: string(gate.Once)}
+	how := approval{decision: string(queue.Once)}
 	cmd := &cobra.Command{
 		Use:   "approve CODE",
 		Short: "Allow a call that waits, by its code",
@@ -53,7 +53,7 @@ call is allowed with --client-gone only.`,
 }
 
 func allowances() []string {
-	return []string{string(gate.Once), string(gate.Chat), string(gate.Always)}
+	return []string{string(queue.Once), string(queue.Chat), string(queue.Always)}
 }
 
 func (a *app) denyCommand() *cobra.Command {
@@ -69,7 +69,7 @@ func (a *app) denyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.decide(cmd.Context(), w, approvals.Decision{Code: w.Code, Decision: gate.Deny.String(), Note: a.noTerminal()})
+			return a.decide(cmd.Context(), w, approvals.Decision{Code: w.Code, Decision: queue.Deny.String(), Note: a.noTerminal()})
 		},
 	}
 }
@@ -116,7 +116,7 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	}
 	for _, q := range queues {
 		why := q.server.Why(ctx, code)
-		if r, ok := errors.AsType[*approvals.RefusedError](why); ok && r.Problem != string(gate.CodeUnknown) {
+		if r, ok := errors.AsType[*approvals.RefusedError](why); ok && r.Problem != string(queue.CodeUnknown) {
 			return waiting{}, explained(r)
 		}
 	}
@@ -126,7 +126,7 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	case pages != "":
 		return waiting{}, cli.WithHint(fmt.Errorf("no call waits under the code %s where this terminal can answer", code), "%s", pages)
 	}
-	return waiting{}, explained(&approvals.RefusedError{Problem: string(gate.CodeUnknown), Message: "no call waits under the code " + code})
+	return waiting{}, explained(&approvals.RefusedError{Problem: string(queue.CodeUnknown), Message: "no call waits under the code " + code})
 }
 
 // explained adds a hint about what to do to a server's error.
@@ -135,16 +135,16 @@ func explained(err error) error {
 	if !ok {
 		return cli.WithHint(fmt.Errorf("it is not known whether the answer arrived: %w", err), "see what happened: packs-mcp audit show --last 5")
 	}
-	switch gate.CodeProblem(r.Problem) {
-	case gate.CodeUnknown:
+	switch queue.CodeProblem(r.Problem) {
+	case queue.CodeUnknown:
 		return cli.WithHint(err, "see which calls wait: packs-mcp approvals list")
-	case gate.CodeAnswered:
+	case queue.CodeAnswered:
 		return cli.WithHint(err, "the first answer counts, and a code works once")
-	case gate.CodeExpired, gate.CodeWithdrawn:
+	case queue.CodeExpired, queue.CodeWithdrawn:
 		return cli.WithHint(err, "nothing was done; if you still want it, ask for it again in your client")
-	case gate.CodeGone:
+	case queue.CodeGone:
 		return cli.WithHint(err, "to run it anyway, add --client-gone; it still waits")
-	case gate.CodeInvalid:
+	case queue.CodeInvalid:
 		return cli.WithHint(err, "nothing was done; the call still waits")
 	default:
 		return cli.WithHint(err, "nothing was done")
@@ -175,7 +175,7 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 	d := approvals.Decision{Code: w.Code, Decision: how.decision, Values: values, Note: a.noTerminal(), Gone: how.gone}
 	switch w.Answered {
 	case "":
-	case gate.Deny.String():
+	case queue.Deny.String():
 		return cli.WithHint(fmt.Errorf("the call %s was denied", w.Code), "a denial stands; if you want it after all, ask your client to make it again")
 	default:
 		return cli.WithHint(fmt.Errorf("the call %s is allowed already (%s), and was not made again yet", w.Code, w.Answered),
@@ -189,7 +189,7 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 	if !ok {
 		var words []string
 		for _, c := range w.Choices {
-			if c.Value != gate.Deny.String() {
+			if c.Value != queue.Deny.String() {
 				words = append(words, c.Value)
 			}
 		}
@@ -200,9 +200,9 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 			return &cli.UsageError{Err: fmt.Errorf("the call %s needs no value for %q", w.Code, name), Hint: "see what it needs: packs-mcp approvals show " + w.Code}
 		}
 	}
-	if (how.decision != string(gate.Once) || choice.Lasts) && d.Note != "" {
-		// An answer from a script, or from a model with a shell, applies only to
-		// one current call, and leaves nothing behind.
+	if (how.decision != string(queue.Once) || choice.Lasts) && d.Note != "" {
+		// What a script, or a model with a shell, answers is about one call that is
+		// under way, and leaves nothing behind.
 		return cli.WithHint(errors.New("without a terminal a call can only be allowed once, and nothing for later"),
 			"run this in a terminal of yours, or answer on the page: packs-mcp approvals open")
 	}
@@ -294,7 +294,7 @@ func outcome(w waiting, decision string, done approvals.Decided, now time.Time) 
 		decision = "from now on"
 	}
 	switch {
-	case decision == gate.Deny.String():
+	case decision == queue.Deny.String():
 		return fmt.Sprintf("Denied: %s", w.Title)
 	case !done.Held:
 		return fmt.Sprintf("Allowed (%s): %s", decision, w.Title)

@@ -22,6 +22,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
@@ -84,7 +86,7 @@ func openOffices(t *testing.T, names ...string) []*office {
 		o := &office{t: t, env: env}
 		var err error
 		o.gate, err = gate.New(gate.Options{
-			Runner: idleRunner{}, Log: o, Channels: []string{gate.ChannelPage, gate.ChannelTerminal}, Wait: time.Hour, Pending: 2 * time.Hour,
+			Runner: idleRunner{}, Log: o, Channels: []string{queue.ChannelPage, queue.ChannelTerminal}, Wait: time.Hour, Pending: 2 * time.Hour,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -111,15 +113,15 @@ type pendingCall struct {
 }
 
 // call makes a call, which waits. The name is part of its title.
-func (o *office) call(t *testing.T, name string, fields ...gate.Field) *pendingCall {
+func (o *office) call(t *testing.T, name string, fields ...call.Field) *pendingCall {
 	t.Helper()
-	req := gate.Request{
+	req := call.Request{
 		Workspace: "/workspace",
-		Caller:    gate.Caller{Chat: "chat-1", Client: "shop-client 1.0", Call: "call-" + name, ChatEnd: "until this client closes"},
-		Kind:      gate.KindRun, Method: "capability_packs_call_tool",
-		Pack:      gate.Pack{ID: "triage", Dir: "/packs/triage", Trust: gate.TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Says \x1b[2J."},
-		Arguments: gate.ParseArguments([]byte(`{}`)), Fields: fields,
-		Run: &gate.Run{
+		Caller:    call.Caller{Chat: "chat-1", Client: "shop-client 1.0", Call: "call-" + name, ChatEnd: "until this client closes"},
+		Kind:      call.KindRun, Method: "capability_packs_call_tool",
+		Pack:      call.Pack{ID: "triage", Dir: "/packs/triage", Trust: call.TrustUser, Digest: "sha256:" + strings.Repeat("ab", 32), About: "Says \x1b[2J."},
+		Arguments: call.ParseArguments([]byte(`{}`)), Fields: fields,
+		Run: &call.Run{
 			Tool: name, Definition: "sha256:" + strings.Repeat("cd", 32),
 			Command: sandbox.Command{
 				Program: program.Program{Name: "echo", Path: "/bin/echo", Resolved: "/bin/echo", Digest: "sha256:" + strings.Repeat("ef", 32)},
@@ -153,7 +155,7 @@ func (o *office) call(t *testing.T, name string, fields ...gate.Field) *pendingC
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(ctx)
 			cancel()
-			answer = &gate.Answer{State: q.State, Reason: "the question was closed", Channel: gate.ChannelTerminal}
+			answer = &gate.Answer{State: q.State, Reason: "the question was closed", Channel: queue.ChannelTerminal}
 		}
 		permit, _, err := o.gate.Check(ctx, req, answer)
 		if c.result = "allowed"; permit == nil {
@@ -198,7 +200,7 @@ func TestApprovalsList(t *testing.T) {
 	if code, out, errs := o.command(); code != 0 || out != "" || !strings.Contains(errs, "No call waits. One server of yours is running.") {
 		t.Errorf("approvals = %d, %q, %q; want that no call waits", code, out, errs)
 	}
-	first, second := o.call(t, "first", gate.Field{Name: "url", Title: "Where"}), o.call(t, "second")
+	first, second := o.call(t, "first", call.Field{Name: "url", Title: "Where"}), o.call(t, "second")
 	second.leave()
 	second.until(t, "nobody has answered yet")
 
@@ -308,7 +310,7 @@ func TestApprovalsHeld(t *testing.T) {
 func TestApprovalsRefuse(t *testing.T) {
 	o := openOffices(t, "shop")[0]
 	c, gone := o.call(t, "plain"), o.call(t, "gone")
-	field := o.call(t, "field", gate.Field{Name: "url", Title: "Where to look"})
+	field := o.call(t, "field", call.Field{Name: "url", Title: "Where to look"})
 	gone.cancel()
 	<-gone.ended
 	for _, tc := range []struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
@@ -90,7 +90,7 @@ func TestApproveOnATerminal(t *testing.T) {
 		{"Ctrl-D", "\x04", 1, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := o.call(t, "call", gate.Field{Name: "url", Title: "Where"})
+			c := o.call(t, "call", call.Field{Name: "url", Title: "Where"})
 			s := screen.Start(t, o.env, t.TempDir(), "approvals", "approve", c.code)
 			s.Until("Run tool call of pack triage?")
 			s.Until("Where (url): ")

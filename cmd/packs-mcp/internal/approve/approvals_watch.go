@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -217,7 +218,7 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 // decide sends the answer to the server, with the values that the call needs.
 func (c *console) decide(ctx context.Context, w *waiting, value string) error {
 	d := approvals.Decision{Code: w.Code, Decision: value}
-	if value != gate.Deny.String() {
+	if value != queue.Deny.String() {
 		if w.Gone {
 			text, err := c.answer(ctx, w, "The client is gone; run anyway? Type yes: ")
 			if err != nil {
@@ -249,7 +250,7 @@ func (c *console) decide(ctx context.Context, w *waiting, value string) error {
 	switch {
 	case err == nil:
 		c.say(outcome(*w, value, done, time.Now()))
-	case refused && gate.CodeProblem(r.Problem) == gate.CodeInvalid:
+	case refused && queue.CodeProblem(r.Problem) == queue.CodeInvalid:
 		c.say("Nothing was decided: " + safetext.Line(err.Error()) + ".")
 		return errNext // and the call comes again
 	case refused:
@@ -366,7 +367,7 @@ func (c *console) still(ctx context.Context, w *waiting, u bulletin, ok bool) er
 			return nil
 		}
 		fmt.Fprintln(c.out)
-		if now.Answered == gate.Deny.String() {
+		if now.Answered == queue.Deny.String() {
 			c.say("That call was denied elsewhere.")
 		} else {
 			c.say(fmt.Sprintf("That call was allowed elsewhere (%s).", now.Answered))
@@ -398,26 +399,25 @@ const (
 	quitValue = "quit"
 )
 
-// keysOf returns the answers that the call offers, and the other possible
-// replies.
-func keysOf(call approvals.Call) []key {
+// keysOf are the answers that the call offers, and what else can be done.
+func keysOf(asked approvals.Call) []key {
 	var keys []key
-	for _, ch := range call.Choices {
+	for _, ch := range asked.Choices {
 		k := key{about: ch.Title, value: ch.Value}
 		switch ch.Value {
-		case string(gate.Once):
+		case string(queue.Once):
 			k.letter, k.label, k.words = "r", "[r]un once", []string{"r", "run", "o", "once"}
 			switch {
 			case ch.Lasts:
 				k.label = "[r]un from now on"
-			case !gate.Kind(call.Kind).Starts():
+			case !call.Kind(asked.Kind).Starts():
 				k.letter, k.label = "o", "[o]nce" // and "r" as on the page
 			}
-		case string(gate.Chat):
+		case string(queue.Chat):
 			k.letter, k.label, k.words = "c", "[c]hat", []string{"c", "chat"}
-		case string(gate.Always):
+		case string(queue.Always):
 			k.letter, k.label, k.words = "a", "[a]lways", []string{"a", "always"}
-		case gate.Deny.String():
+		case queue.Deny.String():
 			k.letter, k.label, k.words = "d", "[d]eny", []string{"d", "deny"}
 		default:
 			continue // from a server newer than this program

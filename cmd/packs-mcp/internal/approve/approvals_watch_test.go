@@ -11,7 +11,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -172,7 +173,7 @@ func TestConsole(t *testing.T) {
 
 func TestConsoleAsksForValues(t *testing.T) {
 	o := openOffices(t, "shop")[0]
-	c := o.call(t, "field", gate.Field{Name: "url", Title: "Where to look"}, gate.Field{Name: "key", Title: "What to look for"})
+	c := o.call(t, "field", call.Field{Name: "url", Title: "Where to look"}, call.Field{Name: "key", Title: "What to look for"})
 	d := sit(o, nil)
 	d.until("It needs a value for url: Where to look\n")
 	d.until(oncePrompt)
@@ -202,7 +203,7 @@ func TestConsoleFollowsWhatHappensElsewhere(t *testing.T) {
 
 	a := o.call(t, "a")
 	d.until(runPrompt)
-	if _, err := o.gate.Decide(a.code, gate.Verdict{Decision: gate.Once, Channel: gate.ChannelPage}); err != nil {
+	if _, err := o.gate.Decide(a.code, queue.Verdict{Decision: queue.Once, Channel: queue.ChannelPage}); err != nil {
 		t.Fatal(err)
 	}
 	d.until("That call ")

@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/private"
@@ -30,7 +31,7 @@ const eventRevoke audit.Event = "revoke"
 type listedGrant struct {
 	ID      string      `json:"id"`
 	Since   time.Time   `json:"since"`
-	Kind    gate.Kind   `json:"kind"`
+	Kind    call.Kind   `json:"kind"`
 	Pack    string      `json:"pack"`
 	Dir     string      `json:"dir,omitempty"`
 	Tool    string      `json:"tool,omitempty"`
@@ -40,7 +41,7 @@ type listedGrant struct {
 	Policy  string      `json:"policy,omitempty"`
 	Person  string      `json:"person,omitempty"`
 	Void    *gate.Void  `json:"void,omitempty"`
-	Facts   []gate.Fact `json:"facts,omitempty"` // with --verbose
+	Facts   []call.Fact `json:"facts,omitempty"` // with --verbose
 }
 
 func (a *app) grantsCommand() *cobra.Command {
@@ -146,12 +147,12 @@ func printGrant(w io.Writer, g listedGrant) {
 
 func grantTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// grantSubject describes what a grant is about in a few words.
-func grantSubject(kind gate.Kind, pack, tool string) string {
+// grantSubject says what a grant is about, in few words.
+func grantSubject(kind call.Kind, pack, tool string) string {
 	switch kind {
-	case gate.KindRun:
+	case call.KindRun:
 		return fmt.Sprintf("run %s of %s", tool, pack)
-	case gate.KindExec:
+	case call.KindExec:
 		return fmt.Sprintf("exec a command for %s", pack)
 	}
 	return fmt.Sprintf("%s %s", kind, pack)

@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
@@ -105,18 +106,18 @@ func (h *granted) revoked() []string {
 
 func someGrants() []gate.Grant {
 	at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
-	grant := func(id, pack string, kind gate.Kind, tool string) gate.Grant {
+	grant := func(id, pack string, kind call.Kind, tool string) gate.Grant {
 		return gate.Grant{
 			ID: id, Digest: "d" + id, Subject: "s" + id, Since: at, Kind: kind, Pack: pack, Dir: "/packs/" + pack, Tool: tool,
-			Covers: "Always: what " + id + " says", Channel: "page", Facts: []gate.Fact{{Name: "network", Values: []string{"none"}}},
+			Covers: "Always: what " + id + " says", Channel: "page", Facts: []call.Fact{{Name: "network", Values: []string{"none"}}},
 		}
 	}
-	void := grant("BBBB2222", "triage", gate.KindRun, "ticket")
+	void := grant("BBBB2222", "triage", call.KindRun, "ticket")
 	void.Void = &gate.Void{At: at.AddDate(0, 1, 0), Changes: []string{"the script scripts/ticket.py changed"}}
-	command := grant("BBCC3333", "acme/billing", gate.KindExec, "")
+	command := grant("BBCC3333", "acme/billing", call.KindExec, "")
 	command.Argv, command.Person = []string{"/usr/bin/git", "log -1"}, "anna"
 	command.Policy = "first-run"
-	return []gate.Grant{grant("AAAA1111", "triage", gate.KindOpen, ""), void, command}
+	return []gate.Grant{grant("AAAA1111", "triage", call.KindOpen, ""), void, command}
 }
 
 func TestGrantsList(t *testing.T) {
@@ -192,8 +193,8 @@ BBCC3333  since ` + local("2025-01-02 03:04:05") + `  exec a command for acme/bi
 
 func TestGrantsCannotDriveATerminal(t *testing.T) {
 	g := gate.Grant{
-		ID: hostile, Digest: "d", Kind: gate.KindRun, Pack: hostile, Tool: hostile, Dir: hostile, Covers: hostile, Person: hostile, Policy: hostile,
-		Argv: []string{hostile}, Void: &gate.Void{Changes: []string{hostile}}, Facts: []gate.Fact{{Name: hostile, Values: []string{hostile}}},
+		ID: hostile, Digest: "d", Kind: call.KindRun, Pack: hostile, Tool: hostile, Dir: hostile, Covers: hostile, Person: hostile, Policy: hostile,
+		Argv: []string{hostile}, Void: &gate.Void{Changes: []string{hostile}}, Facts: []call.Fact{{Name: hostile, Values: []string{hostile}}},
 	}
 	for _, args := range [][]string{{"grants", "-v"}, {"grants", "-v", "--json"}, {"revoke", "x"}, {"revoke", "--all"}} {
 		h := newGranted(t, g)

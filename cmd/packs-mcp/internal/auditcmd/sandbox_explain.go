@@ -17,7 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
@@ -253,7 +253,7 @@ func (x *explainer) network() refusal {
 	switch {
 	case x.end.Sandbox == sandbox.LevelNone.String(), had == sandbox.NetworkFull.String():
 		f.Why = "The run had the whole network, so this was not the sandbox."
-	case x.end.Kind == string(gate.KindExec):
+	case x.end.Kind == string(call.KindExec):
 		f.Why += " A command of the model's own gets no other; a tool that the pack declares can ask for one."
 	default:
 		f.Allow, f.Where = "policy:\n  network: full", inTool
@@ -287,7 +287,7 @@ func (x *explainer) path(errno, verb, path, tool string) (refusal, bool) {
 		key, folder = "write", filepath.Dir(full)
 	}
 	of := "tool: " + yamlText(tool)
-	if x.end.Kind == string(gate.KindExec) {
+	if x.end.Kind == string(call.KindExec) {
 		of = "kind: exec"
 	}
 	allow := func() {

@@ -12,7 +12,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/packs/convert"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
@@ -87,8 +86,7 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 	if err != nil {
 		return err
 	}
-	loader := &tools.Loader{}
-	source, problems := convert.Read(loader, file, text)
+	source, problems := convert.Read(file, text)
 	for _, d := range problems {
 		cli.PrintFinding(a.Stderr, d)
 	}
@@ -98,7 +96,7 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 		}
 		return cli.WithHint(fmt.Errorf("%q declares no tool", file), "a tool in Markdown is a heading ### tool_name with #### Command and a fenced block")
 	}
-	files, problems := convert.Write(loader, source, to, o)
+	files, problems := convert.Write(source, to, o)
 	lost := 0
 	for _, d := range problems {
 		cli.PrintFinding(a.Stderr, d)

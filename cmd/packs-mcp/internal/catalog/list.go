@@ -46,8 +46,11 @@ type listedPack struct {
 	// HiddenInMode is the configured mode, if the pack is for other modes only.
 	HiddenInMode string `json:"hidden_in_mode,omitempty"`
 	// Forbidden says that a rule denies everything about the pack.
-	Forbidden bool              `json:"forbidden,omitempty"`
-	Problems  []diag.Diagnostic `json:"problems"`
+	Forbidden bool `json:"forbidden,omitempty"`
+	// WithoutTool says that the pack gets no tool of its own, though skills are exposed:
+	// there is no place for it.
+	WithoutTool bool              `json:"without_tool,omitempty"`
+	Problems    []diag.Diagnostic `json:"problems"`
 
 	set    *tools.Set // nil if it has none
 	unread bool
@@ -105,7 +108,11 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	if source == sourceRemote {
 		found, problems = nil, nil // every root is a folder of this machine
 	}
-	listed := describeAll(ctx, cfg, found, all)
+	var without []*packs.Pack
+	if source != sourceRemote {
+		without = cli.WithoutTool(cfg, catalog)
+	}
+	listed := describeAll(ctx, cfg, found, without, all)
 	if asJSON {
 		var more any
 		if len(problems) > 0 {
@@ -124,6 +131,9 @@ func (a *app) list(ctx context.Context, source string, all, asJSON bool) error {
 	}
 	for _, d := range problems {
 		cli.PrintProblem(a.Stderr, d)
+	}
+	if message, hint := cli.SayWithoutTool(cfg, without); message != "" {
+		fmt.Fprintf(a.Stderr, "warning: %s\n    hint: %s\n", message, hint)
 	}
 	if note := a.compatNote(ctx, cfg); note != "" {
 		defer fmt.Fprintln(a.Stderr, note)
@@ -182,8 +192,12 @@ func whatIsIn(dir string) string {
 }
 
 // describeAll describes packs one by one, and only with all those that a rule forbids
-// altogether, which no model is told of.
-func describeAll(ctx context.Context, cfg *config.Config, found []*packs.Pack, all bool) iter.Seq[listedPack] {
+// altogether, which no model is told of. without are those that get no tool of their own.
+func describeAll(ctx context.Context, cfg *config.Config, found, without []*packs.Pack, all bool) iter.Seq[listedPack] {
+	withoutTool := make(map[*packs.Pack]bool, len(without))
+	for _, p := range without {
+		withoutTool[p] = true
+	}
 	return func(yield func(listedPack) bool) {
 		// Compiled tools stay in memory, so do not keep those of many packs at
 		// once.
@@ -197,13 +211,16 @@ func describeAll(ctx context.Context, cfg *config.Config, found []*packs.Pack, a
 			if forbidden && !all {
 				continue
 			}
-			l := describe(p, files, cfg.Mode)
-			l.Forbidden = forbidden
-			if l.Attached {
-				// Only for packs that a model can use, since this check reads
-				// every file.
-				l.denied = p.Denied(ctx, l.set)
-				l.Problems = append(l.Problems, l.denied...)
+			dir, err := p.OpenDir() // once for everything
+			l := describe(p, dir, err, files, cfg.Mode)
+			l.Forbidden, l.WithoutTool = forbidden, withoutTool[p]
+			if err == nil {
+				if l.Attached {
+					// Only of what a model can use: a survey looks at every file.
+					l.denied = p.DeniedFrom(ctx, dir, l.set)
+					l.Problems = append(l.Problems, l.denied...)
+				}
+				dir.Close()
 			}
 			if !yield(l) {
 				return
@@ -239,22 +256,27 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 		strings.Join(counts, ", "), safetext.Line(file), strings.Join(names, ", "))
 }
 
-// describe returns everything about a pack that a person or a program may want
-// to know before opening it.
-func describe(p *packs.Pack, files *packs.ToolFiles, mode string) listedPack {
-	set, problems, err := files.Load(p)
-	m := p.Metadata()
+// describe says everything about a pack that a person or a program may want to
+// know before it is opened. dir and err are what [packs.Pack.OpenDir] returned.
+func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles, mode string) listedPack {
+	var set *tools.Set
+	var problems []diag.Diagnostic
+	var m packs.Metadata
+	if err == nil {
+		m = p.MetadataFrom(dir)
+		set, problems, err = files.LoadFrom(dir, p)
+	}
 	l := listedPack{
 		Version: m.Version, License: m.License, Compatible: m.Compatibility, AllowedTools: m.AllowedTools, Modes: p.Modes(),
 		PackID: p.ID, Name: p.Name, Description: p.Description, Tags: append([]string{}, p.Tags()...),
 		Source: p.Source, Path: p.Dir, Trust: p.Trust, Attached: p.Attached && p.Valid && p.ShadowedBy == "", Valid: p.Valid,
-		HasToolsJSON: files.HasTools(p), ShadowedBy: p.ShadowedBy,
+		HasToolsJSON: err == nil && files.CanEnable(set), ShadowedBy: p.ShadowedBy,
 		Problems: append(slices.Clone(p.Problems), problems...), set: set, unread: p.IsUnread(),
 	}
 	if !p.Offered {
 		l.HiddenInMode = cmp.Or(mode, "Global")
 	}
-	if err != nil {
+	if err != nil && !(p.Loose && !p.Valid) { // of such a tool, the problems say why
 		l.Problems = append(l.Problems, diag.Diagnostic{
 			Code: packs.CodeToolsUnreadable, Severity: diag.Error, Message: err.Error(), Hint: "check that the pack's folder is there and can be read",
 		})
@@ -283,6 +305,8 @@ func printPack(w io.Writer, l listedPack, all bool) {
 		state = " (forbidden by a rule)"
 	case l.HiddenInMode != "":
 		state = fmt.Sprintf(" (for %s, and the mode is %s)", modesLine(l.Modes), safetext.Line(l.HiddenInMode))
+	case l.WithoutTool:
+		state = " (no tool of its own)"
 	}
 	fmt.Fprint(w, skillLine(l.PackID, state, cli.OneLine(l.Description, 160), l.Tags))
 	if !all && !l.unread {
@@ -351,11 +375,16 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	p, err := lib.Catalog(ctx).Lookup(id)
+	catalog := lib.Catalog(ctx)
+	p, err := catalog.Lookup(id)
 	if err != nil {
 		return err
 	}
 	files := cli.ToolFiles(cfg)
+	dir, err := p.OpenDir()
+	if err == nil {
+		defer dir.Close()
+	}
 	out := struct {
 		listedPack
 		Entry  string      `json:"entry"`
@@ -364,7 +393,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		Files  int         `json:"files"`
 		Bytes  int64       `json:"bytes"`
 		Tools  []shownTool `json:"tools"`
-	}{listedPack: describe(p, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
+	}{listedPack: describe(p, dir, err, files, cfg.Mode), Entry: p.Entry, Docs: p.Docs(), Tools: []shownTool{}}
 	var shown []*tools.Tool
 	if out.set != nil {
 		shown = out.set.Tools
@@ -384,6 +413,7 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 		})
 	}
 	out.Forbidden = rules.Forbids(cfg.Rules, "", p.ID)
+	out.WithoutTool = slices.Contains(cli.WithoutTool(cfg, catalog), p)
 	if asJSON {
 		return cli.PrintJSON(a.Stdout, out)
 	}
@@ -412,6 +442,9 @@ func (a *app) show(ctx context.Context, id string, asJSON bool) error {
 	state := stateOf(p, out.HiddenInMode)
 	if out.Forbidden {
 		state += "; a rule forbids everything about it"
+	}
+	if out.WithoutTool {
+		state += fmt.Sprintf("; no tool of its own, since limits.enabled_tools is %d", cfg.Limits.EnabledTools)
 	}
 	fmt.Fprintf(w, "state\t%s\n", state)
 	fmt.Fprintf(w, "trust\t%s (%s)\n", out.Trust, out.Source)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
-	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
@@ -132,5 +132,5 @@ func (p *pageSets) decide(event audit.Event, id string, paths []string, do func(
 		close(p.changed)
 		p.changed = make(chan struct{})
 	}()
-	return decideChanges(p.log, gate.ChannelPage, event, set, paths, do)
+	return decideChanges(p.log, queue.ChannelPage, event, set, paths, do)
 }

@@ -143,7 +143,7 @@ func (env *Env) ChangeStore(ctx context.Context, cfg *config.Config, logger *slo
 	return changes.Open(ctx, changes.Options{
 		Dir: filepath.Join(cfg.Paths.State, "changes"), MaxBytes: cfg.Limits.Held, MaxAge: cfg.Limits.HeldAge,
 		Protect: cfg.Sandbox.Protect, Unprotect: cfg.Sandbox.Unprotect, Own: protected, Logger: logger, Waiting: waiting,
-		GitConfig: env.gitConfig(cfg),
+		GitConfig: env.gitConfig(cfg), Home: cfg.Paths.Home,
 	})
 }
 

@@ -129,24 +129,34 @@ type checkedAudit struct {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, attack bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what works here, and what keeps packs from running",
 		Long: `Look at everything that a call needs: the sandbox, by running something under each level
 until one works; who can be asked; the configuration; the folders of packs; the audit log;
 and the clients that are set up on this machine. Nothing is changed. The exit status is 0
-when an approved call could run here, and 1 when something stops it.`,
+when an approved call could run here, and 1 when something stops it.
+
+With --attack, test the sandbox instead: a program that is confined as a tool would be tries
+what a hostile one would, at each level of this machine, and the outcome of each try is
+printed. The tries act on nothing but a folder, sockets and a process made for them. The exit
+status is 1 when something that must be refused was not.`,
 		Example: `  packs-mcp doctor
   packs-mcp doctor --packs ~/packs
+  packs-mcp doctor --attack
   packs-mcp doctor --json | jq .sandbox.level`,
 		Args: cli.Misuse(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if attack {
+				return a.attack(cmd.Context(), asJSON)
+			}
 			return a.doctor(cmd.Context(), sandbox.Options{}, asJSON)
 		},
 	}
 	a.PackFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&attack, "attack", false, "try what a hostile program would, at each level, and print what came of it")
 	return cmd
 }
 
@@ -197,7 +207,7 @@ func (a *app) examine(ctx context.Context, o sandbox.Options) (*checkup, error) 
 	if cfg != nil {
 		c.Approval = &checkedApproval{Policy: cfg.Approval.Policy, Channels: cfg.Approval.Channels, WaitMS: cfg.Approval.Wait.Milliseconds(), Rules: len(cfg.Rules)}
 		home, dir = cfg.Paths.Home, cli.Project(cfg)
-		if c.Packs, err = a.examinePacks(ctx, cfg, logger); err != nil {
+		if err := c.examinePacks(ctx, a, cfg, logger); err != nil {
 			return nil, err
 		}
 		c.examineCaches(cfg)
@@ -277,10 +287,10 @@ func (c *checkup) examineSandbox(ctx context.Context, o sandbox.Options, cfg *co
 }
 
 // examinePacks counts the packs of each root.
-func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*checkedPacks, error) {
+func (c *checkup) examinePacks(ctx context.Context, a *app, cfg *config.Config, logger *slog.Logger) error {
 	lib, err := a.Library(ctx, cfg, logger)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	catalog := lib.Catalog(ctx)
 	out := &checkedPacks{
@@ -309,7 +319,11 @@ func (a *app) examinePacks(ctx context.Context, cfg *config.Config, logger *slog
 		}
 		out.Roots = append(out.Roots, root)
 	}
-	return out, nil
+	c.Packs = out
+	if message, hint := cli.SayWithoutTool(cfg, cli.WithoutTool(cfg, catalog)); message != "" {
+		c.warn(message, hint)
+	}
+	return nil
 }
 
 // examineCaches lists what tools keep between their runs.

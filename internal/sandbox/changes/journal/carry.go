@@ -96,7 +96,7 @@ func (j *Journal) stage(ctx context.Context, folder *tree.Dir, r *record.Record)
 		return err
 	}
 	defer w.Close()
-	if err := j.makeRoom(r); err != nil {
+	if err := j.makeRoom(ctx, r); err != nil {
 		return err
 	}
 	if err := w.Stage(ctx, kept); err != nil {

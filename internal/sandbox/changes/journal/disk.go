@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -117,9 +118,9 @@ func (j *Journal) content(r *record.Record, kind string, o *record.Op) (*os.File
 
 // Discard marks ops of a set as discarded, and drops their content. pick
 // chooses them. The error of a set that is not there is [fs.ErrNotExist].
-func (j *Journal) Discard(id string, pick func(*record.Record) ([]*record.Op, error)) (*record.Record, error) {
+func (j *Journal) Discard(ctx context.Context, id string, pick func(*record.Record) ([]*record.Op, error)) (*record.Record, error) {
 	var r *record.Record
-	err := j.turns.Alone("records", func() error {
+	err := j.alone(ctx, func() error {
 		var err error
 		if r, err = j.load(id); err != nil {
 			return err

@@ -10,6 +10,7 @@
 package journal
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -48,6 +49,22 @@ type Journal struct {
 	maxAge   time.Duration
 	log      *slog.Logger
 	now      func() time.Time
+}
+
+// records is the name of the lock under which settled records are changed, and
+// recordsWait bounds the wait for it: the process that has it can be stopped.
+const (
+	records     = "records"
+	recordsWait = 10 * time.Second
+)
+
+var errRecordsWait = fmt.Errorf("it has held the records of change sets for more than %v; if it is stopped, continue or end it", recordsWait)
+
+// alone calls do while no other process changes settled records.
+func (j *Journal) alone(ctx context.Context, do func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, recordsWait, errRecordsWait)
+	defer cancel()
+	return j.turns.Alone(ctx, records, true, do)
 }
 
 // Open opens the journal. All options must be set.
@@ -99,14 +116,11 @@ func (j *Journal) Unfinished() []*record.Record {
 	return list
 }
 
-// Recover finishes the sets of the folder with the path, whose turn the caller
-// has, and drops those that were not committed.
-func (j *Journal) Recover(path string, folder *tree.Dir) error {
-	m, err := folder.Stat()
-	if err != nil {
-		return err
-	}
-	for _, r := range j.Unfinished() {
+// Recover finishes those of the unfinished sets that are of the folder with the
+// path, whose turn the caller has, and drops those that were not committed. The
+// caller listed them when it had the turn already.
+func (j *Journal) Recover(unfinished []*record.Record, path string, folder *tree.Dir, m tree.Meta) (err error) {
+	for _, r := range unfinished {
 		if r.Folder != path || r.Dev != m.Dev || r.Ino != m.Ino {
 			continue
 		}
@@ -183,10 +197,11 @@ func (j *Journal) used() (n int64) {
 	return n
 }
 
-// Expire removes what is too old: first the content, and later the set.
+// Expire removes what is too old: first the content, and later the set. While
+// another process changes records, it leaves that to a later call.
 func (j *Journal) Expire() {
 	now := j.now()
-	_ = j.turns.Alone("records", func() error {
+	_ = j.turns.Alone(context.Background(), records, false, func() error {
 		for _, r := range j.heads() {
 			switch {
 			case now.After(r.Expires.Add(j.maxAge)):
@@ -241,7 +256,7 @@ func (j *Journal) empty(r *record.Record, kinds ...string) error {
 // makeRoom drops the undo data of the oldest sets for what r holds, and for what a
 // run's set replaces or removes. What could not be undone is held, and held content
 // that still does not fit is refused. A person's own set may be without undo data.
-func (j *Journal) makeRoom(r *record.Record) error {
+func (j *Journal) makeRoom(ctx context.Context, r *record.Record) error {
 	run := r.From == "" && r.Undoes == ""
 	need := heldBytes(r)
 	if run {
@@ -252,7 +267,11 @@ func (j *Journal) makeRoom(r *record.Record) error {
 	}
 	used := j.used()
 	if used+need > j.maxBytes {
-		err := j.turns.Alone("records", func() error {
+		alone := j.alone
+		if run { // whose changes would be lost: only the caller's context ends the wait
+			alone = func(ctx context.Context, do func() error) error { return j.turns.Alone(ctx, records, true, do) }
+		}
+		err := alone(ctx, func() error {
 			all := j.Records()
 			kept := used
 			for _, old := range all {
@@ -285,17 +304,52 @@ func (j *Journal) makeRoom(r *record.Record) error {
 			return err
 		}
 	}
+	waits := j.waits(r)
 	for i := range r.Ops {
 		o := &r.Ops[i]
 		if o.State != record.Held || !o.Regular() {
 			continue
 		}
-		if used += o.Meta.Blocks; used > j.maxBytes {
-			used -= o.Meta.Blocks
-			o.State, o.Why, o.Reason = record.Refused, record.WhyRoom, o.Reason+"; and there is no room to keep it until you have seen it"
+		why := ""
+		switch {
+		case waits+o.Meta.Blocks > j.share():
+			why = fmt.Sprintf("; and it is not kept: what waits of one pack may take at most half of limits.held (%d MiB)", j.share()>>20)
+		case used+o.Meta.Blocks > j.maxBytes:
+			why = "; and there is no room to keep it until you have seen it"
+		default:
+			waits, used = waits+o.Meta.Blocks, used+o.Meta.Blocks
+			continue
 		}
+		o.State, o.Why, o.Reason = record.Refused, record.WhyRoom, o.Reason+why
 	}
 	return nil
+}
+
+// share is how much of the store the content may take that one pack's runs left
+// for a person to see. With all of it, one run could keep every later one from
+// replacing files.
+func (j *Journal) share() int64 { return j.maxBytes / 2 }
+
+// waits returns about how much the content takes that waits of other sets of r's
+// pack. It reads only as many sets whole as it takes to know that it is less than
+// the share.
+func (j *Journal) waits(r *record.Record) (n int64) {
+	var own []*record.Record
+	for _, head := range j.heads() {
+		if head.Run.Pack == r.Run.Pack {
+			own = append(own, head)
+			n += head.Bytes // with undo data, which makes room
+		}
+	}
+	for _, head := range own {
+		if n+heldBytes(r) <= j.share() {
+			break
+		}
+		if whole, err := j.load(head.ID); err == nil {
+			n -= head.Bytes - newBytes(whole)
+		}
+	}
+	return n
 }
 
 // hold holds all of a run's set, of which a part could not be undone: half of it
@@ -348,7 +402,8 @@ func (j *Journal) tell(r *record.Record) error {
 	if id == "" {
 		return nil
 	}
-	return j.turns.Alone("records", func() error {
+	// The set counts already, so there is no context that could end this earlier.
+	return j.alone(context.Background(), func() error {
 		of, err := j.load(id)
 		if err != nil {
 			return tree.IgnoreMissing(err)

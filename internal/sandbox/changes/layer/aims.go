@@ -9,12 +9,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes/protect"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // Bounds of what is read of git's settings.
 const (
 	maxGitConfig = 1 << 20
 	maxIncludes  = 10
+)
+
+// Bounds of the search for repositories below the folders that are directly in the
+// folder. It is made after each run that changed something.
+const (
+	maxSearched = 1_000 // folders in all
+	maxSiblings = 100   // of one folder
 )
 
 // An aim is a path in the folder that something protected leads to: what is
@@ -68,14 +78,25 @@ func (c *classifier) findAims() {
 }
 
 // near returns the folders in which a repository can be whose settings name what
-// the ops change: those that the ops are in, and those directly in the folder,
-// whose names are given. Others are not looked for: that would be a walk through
-// all of the folder after each run.
+// the ops change: those that the ops are in, those directly in the folder, whose
+// names are given, and what is found below them within bounds, the nearest first.
+// A repository beyond them is not noticed: to find all would be a walk through all
+// of the folder after each run.
 func (c *classifier) near(names []string) []string {
 	dirs := map[string]bool{}
+	var queue []string
 	for _, name := range names {
 		if m, err := c.folder.Dir.Lstat(name); err == nil && m.IsDir() {
 			dirs[name] = true
+			queue = append(queue, name)
+		}
+	}
+	for searched := 0; len(queue) > 0 && searched < maxSearched; searched++ {
+		dir := queue[0]
+		queue = queue[1:]
+		for _, below := range c.foldersIn(dir) {
+			dirs[below] = true
+			queue = append(queue, below)
 		}
 	}
 	for i := range c.ops {
@@ -86,12 +107,39 @@ func (c *classifier) near(names []string) []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
+// foldersIn returns the first folders in a folder of the user's that is no git
+// folder.
+func (c *classifier) foldersIn(dir string) []string {
+	if protect.IsDotGit(path.Base(dir)) {
+		return nil
+	}
+	d, err := c.folder.Dir.Walk(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	if m, err := d.Stat(); err != nil || m.Nlink == 2 {
+		return nil // where folders count their names, it has those of its own alone
+	}
+	names, _ := d.Names()
+	var below []string
+	for _, name := range names {
+		if len(below) == maxSiblings {
+			break
+		}
+		if m, err := d.Lstat(name); err == nil && m.IsDir() {
+			below = append(below, path.Join(dir, name))
+		}
+	}
+	return below
+}
+
 // repository adds what the settings of the repository in top name, with the user's
 // own.
 func (c *classifier) repository(top, dir string) {
 	files := append([]string{filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree")}, c.folder.GitConfig...)
 	if common, ok := firstLine(filepath.Join(dir, "commondir"), ""); ok {
-		files = append(files, filepath.Join(from(dir, common), "config"))
+		files = append(files, filepath.Join(c.from(dir, common), "config"))
 	}
 	for _, file := range files {
 		c.gitSettings(top, file, 0)
@@ -101,26 +149,25 @@ func (c *classifier) repository(top, dir string) {
 // aim adds what a path that is relative to base names in the folder, with and
 // without links on the way.
 func (c *classifier) aim(base, named, why string) {
-	named = from(base, named)
-	all := []string{named}
-	if resolved, err := filepath.EvalSymlinks(named); err == nil {
-		all = append(all, resolved)
-	}
-	for _, p := range all {
+	named = c.from(base, named)
+	for _, p := range []string{named, paths.WithoutLinks(named)} {
 		if rel, err := filepath.Rel(c.folder.Path, p); err == nil && filepath.IsLocal(rel) && rel != "." {
 			c.aims = append(c.aims, aim{foldPath(filepath.ToSlash(rel)), why})
 		}
 	}
 }
 
-// from returns a path that is relative to base, or to the home folder with "~/",
-// as an absolute one.
-func from(base, named string) string {
-	if rest, ok := strings.CutPrefix(named, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
+// from returns a path that is relative to base, or to the user's home folder with
+// "~/", as an absolute one.
+func (c *classifier) from(base, named string) string {
+	if rest, ok := strings.CutPrefix(named, "~/"); ok && c.folder.Home != "" {
+		return filepath.Join(c.folder.Home, rest)
 	}
+	return below(base, named)
+}
+
+// below returns a path that is relative to base as an absolute one.
+func below(base, named string) string {
 	if filepath.IsAbs(named) {
 		return filepath.Clean(named)
 	}
@@ -134,7 +181,7 @@ func gitAt(top string) (dir string, ok bool) {
 		return at, true
 	}
 	named, ok := firstLine(at, "gitdir:")
-	return from(top, named), ok
+	return below(top, named), ok
 }
 
 // firstLine returns what follows the prefix in the first line of a small file.
@@ -194,7 +241,7 @@ func (c *classifier) gitSetting(top, file, section, key, value string, depth int
 	case "include", "includeif":
 		if key == "path" && whole != "" {
 			c.aim(filepath.Dir(file), whole, why)
-			c.gitSettings(top, from(filepath.Dir(file), whole), depth+1)
+			c.gitSettings(top, c.from(filepath.Dir(file), whole), depth+1)
 		}
 		return
 	}
@@ -210,7 +257,7 @@ func (c *classifier) gitSetting(top, file, section, key, value string, depth int
 		if !strings.Contains(word, "/") {
 			continue
 		}
-		if info, err := os.Stat(from(top, word)); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Stat(c.from(top, word)); err == nil && info.Mode().IsRegular() {
 			c.aim(top, word, why)
 		}
 	}

@@ -258,7 +258,6 @@ func (r *reading) gitOps(imp *gitdata.Import, g *GitFolder) (ops []record.Op, wh
 	for _, at := range slices.Sorted(maps.Keys(imp.Objects)) {
 		file(at, record.KindCreate, 0o444, imp.Objects[at], true)
 	}
-	marker := r.folder.Marker
 	for _, ref := range imp.Refs {
 		o := file(ref.Path, record.KindGit, 0o644, []byte(ref.New+"\n"), false)
 		o.Old, o.Link, o.Size = ref.Old, ref.New, 0
@@ -266,12 +265,12 @@ func (r *reading) gitOps(imp *gitdata.Import, g *GitFolder) (ops []record.Op, wh
 		packed, err := r.folder.Dir.Walk(g.Common)
 		if err == nil {
 			m, err := packed.Lstat("packed-refs")
-			if o.Was == nil && err == nil && marker != 0 && m.Ctime >= marker {
+			if o.Was == nil && err == nil && r.since(&m) {
 				why = record.ChangedMeanwhile
 			}
 			_ = packed.Close()
 		}
-		if o.Was != nil && marker != 0 && o.Was.Ctime >= marker {
+		if o.Was != nil && r.since(o.Was) {
 			why = record.ChangedMeanwhile
 		}
 		r.locks = append(r.locks, ref.Path+".lock")

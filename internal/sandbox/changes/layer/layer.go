@@ -22,14 +22,18 @@ type Folder struct {
 	// Marker is later than what was changed before the turn, and not later than
 	// what is changed after; 0 where the system has no times of change.
 	Marker int64
-	Git    *GitFolder     // as in the turn's Folder
-	Names  *protect.Names // protected
-	Own    []string       // more protected paths, below the folder, with slashes
-	Whole  bool           // all of the folder is protected
-	InGit  bool           // the folder is in a git folder: every name in it is git's
+	// Clockless says that the system's clock was set since: no time of change tells
+	// what is later than Marker, so everything that is there is in conflict.
+	Clockless bool
+	Git       *GitFolder     // as in the turn's Folder
+	Names     *protect.Names // protected
+	Own       []string       // more protected paths, below the folder, with slashes
+	Whole     bool           // all of the folder is protected
+	InGit     bool           // the folder is in a git folder: every name in it is git's
 	// GitConfig are the user's own files of git's settings, as ~/.gitconfig: what
 	// they and a repository's settings name in the folder is protected.
 	GitConfig []string
+	Home      string // the user's home folder, which ~/ stands for in these; empty: not known
 }
 
 // A GitFolder says where git's files are below a Folder, with slashes; "." is

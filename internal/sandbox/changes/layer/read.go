@@ -31,6 +31,7 @@ const (
 const (
 	madeMeanwhile  = "you made it while the run was going on"
 	movedMeanwhile = "the folder it is in was moved while the run was going on"
+	clockless      = "the system's clock was set while the run was going on, so nobody can tell whether you changed it meanwhile"
 )
 
 // A reading compares a layer with the folder and collects the differences, in
@@ -70,6 +71,11 @@ func (r *reading) read() error {
 		return err
 	}
 	r.ops = append(r.ops, r.dirs...)
+	for i := range r.ops {
+		if o := &r.ops[i]; r.folder.Clockless && o.Why == record.WhyConflict {
+			o.Reason = clockless
+		}
+	}
 	return nil
 }
 
@@ -197,6 +203,12 @@ func jsonSize(s string) int {
 	return n
 }
 
+// since reports whether something in the user's folder may have changed since the
+// turn began.
+func (r *reading) since(m *tree.Meta) bool {
+	return r.folder.Marker != 0 && (r.folder.Clockless || m.Ctime >= r.folder.Marker)
+}
+
 // conflict says how the user's folder differs at the name from what the run
 // found, or "".
 func (r *reading) conflict(n *pair) string {
@@ -214,7 +226,7 @@ func (r *reading) conflict(n *pair) string {
 			return record.ChangedMeanwhile
 		}
 		return ""
-	case r.copy != nil && !n.low.Same(&n.base.user), r.folder.Marker != 0 && n.low.Ctime >= r.folder.Marker:
+	case r.copy != nil && !n.low.Same(&n.base.user), r.since(n.low):
 		return record.ChangedMeanwhile
 	}
 	return ""
@@ -272,7 +284,7 @@ func (r *reading) dir(n *pair) error {
 	next.low, next.meta = low, *n.low
 	if r.copy != nil {
 		next.moved = next.moved || n.base == nil || n.base.user.Ino != n.low.Ino
-	} else if m := r.folder.Marker; m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
+	} else if r.since(n.low) && r.since(&n.place.meta) {
 		// Both it and the folder it is in changed. It may have been moved here, with
 		// files that are older than the run.
 		next.moved = true
@@ -290,7 +302,7 @@ func (r *reading) dir(n *pair) error {
 	o.Kind, o.Path, o.Was, o.WasAttrs = record.KindMeta, n.at, n.low, was
 	if why := r.conflict(n); why != "" {
 		o.Why, o.Reason = record.WhyConflict, why
-	} else if m := r.folder.Marker; m != 0 && n.low.Ctime >= m && n.low.Ctime != n.low.Mtime {
+	} else if r.since(n.low) && n.low.Ctime != n.low.Mtime {
 		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
 	if n.low.Perm&write == 0 && o.Meta.Perm&write != 0 { // what is done in it needs that
@@ -342,7 +354,7 @@ func baseIfGone(n *pair) *copied {
 // copied up. Nothing tells what the run made anew in its place.
 func (r *reading) gone(n *pair, overlay map[string]string) bool {
 	_, copiedUp := overlay["origin"]
-	return r.copy == nil && copiedUp && n.place.low != nil && r.folder.Marker != 0 && n.place.meta.Ctime >= r.folder.Marker
+	return r.copy == nil && copiedUp && n.place.low != nil && r.since(&n.place.meta)
 }
 
 // sub opens a folder of the layer, which is ours, whatever its mode.
@@ -537,7 +549,7 @@ func (r *reading) removed(n *pair) error {
 	}
 	defer low.Close()
 	p := &place{path: n.at, low: low, meta: *n.low, moved: n.moved, depth: n.depth + 1}
-	if m := r.folder.Marker; r.copy == nil && m != 0 && n.low.Ctime >= m && n.place.meta.Ctime >= m {
+	if r.copy == nil && r.since(n.low) && r.since(&n.place.meta) {
 		p.moved = true
 	}
 	var names []string
@@ -568,7 +580,7 @@ func (r *reading) removed(n *pair) error {
 	}
 	attrs.Split()
 	o := record.Op{Change: record.Change{Kind: record.KindRmdir, Mode: fs.FileMode(n.low.Perm & 0o777)}, WasAttrs: attrs}
-	if m := r.folder.Marker; m != 0 && n.low.Ctime >= m { // its mode, attributes, or what is in it
+	if r.since(n.low) { // its mode, attributes, or what is in it
 		o.Why, o.Reason = record.WhyConflict, record.ChangedMeanwhile
 	}
 	return r.add(n, o)

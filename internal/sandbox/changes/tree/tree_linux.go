@@ -303,9 +303,19 @@ func (d *Dir) Moment() (int64, error) {
 		defer d.Remove(name)
 	}
 	defer f.Close()
+	return Moment(f)
+}
+
+// Moment returns what [Dir.Moment] does for the file system that f is on, and
+// changes the time of change of f, which is the caller's own.
+func Moment(f *os.File) (int64, error) {
 	// Where times of change are those of the kernel's last tick, that tick may
 	// have seen changes already: the next one is waited for. Newer kernels give a
 	// finer time to a file whose time was looked at, at once.
+	err := f.Chmod(0o600)
+	if err != nil {
+		return 0, err
+	}
 	first, err := StatFile(f)
 	for deadline := time.Now().Add(20 * time.Millisecond); err == nil; {
 		if err = f.Chmod(0o600); err != nil {

@@ -276,6 +276,14 @@ func (d *Dir) Moment() (int64, error) {
 	}
 	defer d.Remove(name)
 	defer f.Close()
+	return Moment(f)
+}
+
+// Moment returns the time of change of f, after it was changed.
+func Moment(f *os.File) (int64, error) {
+	if err := f.Chmod(0o600); err != nil {
+		return 0, err
+	}
 	m, err := StatFile(f)
 	return m.Ctime, err
 }

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +45,11 @@ type Holder struct {
 
 // String names the run, its folder and its process.
 func (h Holder) String() string {
-	if h.PID == 0 {
+	switch {
+	case h.PID == 0:
 		return "another run"
+	case h.Run.ID == "" && h.Folder == "": // it holds records, and no folder
+		return fmt.Sprintf("process %d", h.PID)
 	}
 	return fmt.Sprintf("run %q in %q (process %d)", h.Run.ID, h.Folder, h.PID)
 }
@@ -78,13 +80,15 @@ func (t *Turns) Take(ctx context.Context, h Holder, wait bool, waiting func(Hold
 	return t.acquire(ctx, card{h, list}, wait, waiting)
 }
 
-// Alone calls do while no other process is in an Alone with the same name.
-func (t *Turns) Alone(name string, do func() error) error {
-	l := t.lockFile(name)
-	if err := l.Lock(); err != nil {
+// Alone calls do while nobody else is in an Alone with the same name. With wait
+// false, it returns [ErrTaken] instead of waiting. When ctx ends first, the error is
+// a [*WaitError]: the process that has the lock may be stopped.
+func (t *Turns) Alone(ctx context.Context, name string, wait bool, do func() error) error {
+	l, err := t.acquire(ctx, card{Holder{PID: os.Getpid()}, []want{{Key: name, Exclusive: true}}}, wait, nil)
+	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer l.Release()
 	return do()
 }
 
@@ -121,27 +125,15 @@ func wants(paths []string) ([]want, error) {
 }
 
 func keyOf(dir string) (string, error) {
-	d, err := tree.Open(dir)
-	if errors.Is(err, fs.ErrPermission) { // a folder above that may be passed and not read
-		info, err := os.Stat(dir)
-		if err != nil {
-			return "", err
-		}
-		return key(tree.MetaOf(info), dir), nil
-	}
+	info, err := os.Stat(dir)
 	if err != nil {
 		return "", err
 	}
-	defer d.Close()
-	m, err := d.Stat()
-	return key(m, dir), err
-}
-
-func key(m tree.Meta, dir string) string {
-	if m.Ino == 0 { // the path has to do
-		return fmt.Sprintf("%x", strings.ToLower(dir))
+	m := tree.MetaOf(info)
+	if m.Ino == 0 { // the system has none, so the path has to do
+		return fmt.Sprintf("%x", strings.ToLower(dir)), nil
 	}
-	return fmt.Sprintf("%x-%x", m.Dev, m.Ino)
+	return fmt.Sprintf("%x-%x", m.Dev, m.Ino), nil
 }
 
 // A Lock is what a turn holds. What dies with a process is freed with it.
@@ -246,6 +238,16 @@ func (t *Turns) sign(c card, w want) {
 		_, _ = f.Write(append(data, '\n'))
 		_ = f.Close()
 	}
+}
+
+// File opens the file of one of the locks that are held exclusively.
+func (l *Lock) File() (*os.File, error) {
+	for _, f := range l.held {
+		if f.Locked() {
+			return os.OpenFile(f.Path(), os.O_RDWR, 0)
+		}
+	}
+	return nil, os.ErrNotExist
 }
 
 // Release ends the turn.

@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+)
+
+// A Pending is a call that waits for a person, as every channel shows it. All
+// its texts are safe to show.
+type Pending struct {
+	// Code names the call for a person, as in "K7QM-2F9X". It works once.
+	Code    string
+	Chat    string // opaque id
+	Client  string // name and version that the client gave; may be empty
+	Person  string // the name of the credential, where there is one
+	Kind    call.Kind
+	Pack    string // pack id
+	Title   string // the essential, one line
+	Text    string // everything the person decides about; the first line is Title
+	Choices []Choice
+	Fields  []call.Field // what the person has to fill in to allow the call
+
+	Asked time.Time
+	// Waits is until when the call waits for the answer; zero when it has
+	// returned without one: then the answer holds for the same call, made again.
+	Waits time.Time
+	// Expires is until when the question can be answered.
+	Expires time.Time
+	// Note is what else there is to know, a sentence: that the client declined,
+	// or that the call was allowed already and has not come again yet.
+	Note string
+	// Gone says that the client's connection has ended while the call waits, so
+	// that nothing may take the result. Allowing it needs [Verdict].Gone.
+	Gone bool
+	// Answered is the decision that holds for the call when it is made again;
+	// [Deny], the zero value, when there is none.
+	Answered Decision
+}
+
+// A Past is a decision that was made, for the history of a chat. All its texts
+// are safe to show.
+type Past struct {
+	Time     time.Time
+	Chat     string
+	Call     string // ties the lines of one call together
+	Kind     call.Kind
+	Pack     string
+	Title    string // the essential, one line
+	Decision string // once, chat, always, deny or pending
+	Channel  string // may be empty
+	Reason   string // may be empty
+	Run      string // the run's id; empty when no program was started
+	Outcome  string // of the run, in words: "exit code 0"; empty while it runs
+}
+
+// A CodeError says why a code decides about nothing.
+type CodeError struct {
+	Code string
+	// Problem is one of the Code constants.
+	Problem CodeProblem
+	Detail  string // how and when it ended, in words; may be empty
+}
+
+// A CodeProblem is why a code decides about nothing.
+type CodeProblem string
+
+// The problems of a code.
+const (
+	CodeUnknown   CodeProblem = "unknown"     // no call of this server has it
+	CodeAnswered  CodeProblem = "answered"    // the call was decided about before
+	CodeExpired   CodeProblem = "expired"     // nobody answered in time
+	CodeWithdrawn CodeProblem = "withdrawn"   // the call was cancelled, or its chat ended
+	CodeGone      CodeProblem = "client_gone" // the client is gone, and the decision does not say that it counts all the same
+	CodeInvalid   CodeProblem = "invalid"     // the decision is none that was offered, or a field is missing
+)
+
+func (e *CodeError) Error() string {
+	switch {
+	case e.Problem == CodeUnknown:
+		return fmt.Sprintf("no call waits under the code %s", e.Code)
+	case e.Detail == "":
+		return fmt.Sprintf("the call %s can no longer be decided about: %s", e.Code, e.Problem)
+	default:
+		return fmt.Sprintf("the call %s: %s", e.Code, e.Detail)
+	}
+}

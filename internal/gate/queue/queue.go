@@ -1,0 +1,480 @@
+// Package queue holds the questions about calls that wait for a person: the code
+// that names each to people, the state that carries it through a client, until when
+// it can be answered, what was answered, and how many there may be.
+//
+// It does not decide whether a call happens, and it writes nothing into the log:
+// package gate does. It does not put calls into words; see package prompt. Nothing
+// in it outlives the process.
+package queue
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// An Entry is a question that is open, or that was answered and whose call has
+// not been made again. Its exported fields are set before [Queue.Add] and never
+// change.
+type Entry struct {
+	Call    *call.Call
+	Box     sandbox.Report // how the call's program is confined, as the question says
+	Changed []string       // what the question says has changed
+
+	size    Size          // what it takes up of the queue's room; never changes
+	decided chan struct{} // closed with the first ruling
+
+	// Guarded by the queue's lock.
+	shown  Pending
+	nonce  string // of the state that carries the question; it works as long as the entry is there
+	holder Holder
+	ruling *Ruling // what a person decided on the page or in the terminal; nil until then
+}
+
+// A Holder says who has a question.
+type Holder int
+
+const (
+	HeldByNobody Holder = iota // its call has returned without an answer
+	HeldByCall                 // a call of this process waits for the answer
+	HeldByClient               // the client shows it, and brings the answer with another call
+)
+
+// A Ticket is a question as a call takes it to a person.
+type Ticket struct {
+	Shown   Pending         // the question with its code
+	State   string          // comes back with the answer, unchanged; see [Queue.Redeem]
+	Nonce   string          // of the state: names the question to the queue
+	Decided <-chan struct{} // closed when a person answered on the page or in the terminal
+}
+
+// Options are what a queue is made of.
+type Options struct {
+	Now    func() time.Time // nil is time.Now
+	People int              // how many persons have an equal part of the room; 0 is one
+	Most   Size             // of all questions together; what is 0 has a default
+}
+
+// A Queue holds the questions of a gate: what the page and the terminal show.
+// Its room is divided among people in equal parts, which nobody can lend or take:
+// what is full is so for one. It is safe for concurrent use. Make one with [New].
+type Queue struct {
+	now    func() time.Time
+	states *states
+	most   Size // of all together
+	share  Size // of one person
+
+	mu      sync.Mutex
+	entries map[string]*Entry // :: code → question
+	all     Size              // what entries take up
+	ended   []CodeError       // codes that came to an end, newest last
+	past    []Past            // newest last
+	gone    map[string]bool   // :: chat → its client's connection has ended, and its calls have not
+	changed chan struct{}     // closed at the next change
+}
+
+// New returns an empty queue. An error means that the system has no randomness.
+func New(o Options) (*Queue, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	people := max(1, o.People)
+	st, err := newStates(o.Now, people)
+	if err != nil {
+		return nil, err
+	}
+	most := Size{
+		Questions: cmp.Or(o.Most.Questions, maxPending), Text: cmp.Or(o.Most.Text, maxText), Kept: cmp.Or(o.Most.Kept, maxKept),
+	}
+	return &Queue{
+		now: o.Now, states: st, most: most, share: most.part(people),
+		entries: make(map[string]*Entry), gone: make(map[string]bool), changed: make(chan struct{}),
+	}, nil
+}
+
+// lock locks the queue, and drops what is too old.
+func (q *Queue) lock() (unlock func()) {
+	q.mu.Lock()
+	now := q.now()
+	for code, e := range q.entries {
+		if now.After(e.shown.Expires) {
+			detail := "nobody answered until " + Clock(e.shown.Expires)
+			if e.ruling != nil {
+				detail = "it was answered, and was not made again until " + Clock(e.shown.Expires)
+			}
+			q.end(code, CodeExpired, detail)
+		}
+	}
+	return q.mu.Unlock
+}
+
+// end drops a question with its state, and remembers its code. The caller holds
+// the lock.
+func (q *Queue) end(code string, problem CodeProblem, detail string) {
+	if e := q.entries[code]; e != nil {
+		q.states.spend(e.nonce)
+		q.all = q.all.minus(e.size)
+	}
+	delete(q.entries, code)
+	q.ended = append(q.ended, CodeError{Code: code, Problem: problem, Detail: detail})
+	q.ended = q.ended[max(0, len(q.ended)-maxPast):]
+	q.change()
+}
+
+// change wakes up whoever shows the queue. The caller holds the lock.
+func (q *Queue) change() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// mint makes a state for a question about a call, until when it can be answered.
+func (q *Queue) mint(c *call.Call, expires time.Time) (state, nonce string, err error) {
+	state, nonce, err = q.states.mint(c.Caller.Person, c.Caller.Chat, c.Digest(), expires)
+	if err != nil {
+		return "", "", fmt.Errorf("the question could not be made: %w", err)
+	}
+	return state, nonce, nil
+}
+
+// ticket is a question as a call takes it. The caller holds the lock.
+func (e *Entry) ticket(state string) *Ticket {
+	return &Ticket{Shown: e.shown, State: state, Nonce: e.nonce, Decided: e.decided}
+}
+
+// Add puts a question into the queue, which becomes its owner. shown is what people
+// see of it, but for its code. When its person has no room left, older questions of
+// the same person make room; with an error, which may be [ErrFull] or [ErrTooLong],
+// nothing was asked.
+func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
+	state, nonce, err := q.mint(e.Call, shown.Expires)
+	if err != nil {
+		return nil, err
+	}
+	e.shown, e.holder, e.nonce, e.decided = shown, holder, nonce, make(chan struct{})
+	if holder == HeldByClient {
+		e.shown.Note = noteCarried
+	}
+	defer q.lock()()
+	if err := q.put(e); err != nil {
+		q.states.spend(nonce)
+		return nil, err
+	}
+	e.mark(q.gone[e.Call.Caller.Chat])
+	q.change()
+	return e.ticket(state), nil
+}
+
+// ErrEnded is a question that came to an end meanwhile.
+var ErrEnded = errors.New("the question is no longer open")
+
+// Renew asks a question once more that an earlier call left behind, and that
+// [Queue.Again] found: another state carries it, and it is waited for anew.
+func (q *Queue) Renew(e *Entry, waits, expires time.Time) (*Ticket, error) {
+	state, nonce, err := q.mint(e.Call, expires)
+	if err != nil {
+		return nil, err
+	}
+	defer q.lock()()
+	if q.entries[e.shown.Code] != e {
+		q.states.spend(nonce)
+		return nil, ErrEnded
+	}
+	q.states.spend(e.nonce)
+	e.nonce, e.shown.Waits, e.shown.Expires, e.shown.Note = nonce, waits, expires, ""
+	if e.holder == HeldByClient {
+		e.shown.Note = noteCarried
+	}
+	e.mark(q.gone[e.Call.Caller.Chat])
+	q.change()
+	return e.ticket(state), nil
+}
+
+// Redeem spends the state that came with an answer to a question about the call.
+// nonce names the question, also where only the call differs; it is empty when the
+// state is none of the caller's. An authentic state cannot be used again, whatever
+// is returned, unless it is another's: who that is can still answer.
+func (q *Queue) Redeem(state string, c *call.Call) (nonce string, err error) {
+	nonce, err = q.states.redeem(state, c.Caller.Person, c.Caller.Chat, c.Digest())
+	if err == nil && !q.has(nonce) {
+		err = ErrSpent
+	}
+	return nonce, err
+}
+
+// Again finds the question about this very call that an earlier call of the
+// chat left behind, and what was decided about it: a denial before anything
+// else, then an answer, and otherwise the question that is open for longest. An
+// answer is spent by that. An open question is the caller's from now on.
+func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, answer *Ruling) {
+	defer q.lock()()
+	rank := func(e *Entry) int {
+		switch {
+		case e.ruling != nil && e.ruling.Decision == Deny:
+			return 0
+		case e.ruling != nil:
+			return 1
+		default:
+			return 2
+		}
+	}
+	for _, other := range q.entries {
+		switch {
+		case other.Call.Caller.Chat != asked.Caller.Chat, other.Call.Digest() != asked.Digest(), other.holder == HeldByCall:
+		case other.ruling == nil && other.holder == HeldByClient: // another call's
+		case e == nil, rank(other) < rank(e), rank(other) == rank(e) && other.shown.Asked.Before(e.shown.Asked):
+			e = other
+		}
+	}
+	if e == nil {
+		return nil, nil
+	}
+	if e.ruling != nil {
+		q.end(e.shown.Code, CodeAnswered, "it was answered, and the call was made")
+		return e, e.ruling
+	}
+	e.holder, e.shown.Waits = now, waits
+	return e, nil
+}
+
+// noteCarried is said of a question that the client shows by itself.
+const noteCarried = "The client shows this question, too."
+
+// mark marks a question as one whose client is gone, if a call waits for it.
+func (e *Entry) mark(gone bool) {
+	if gone && e.holder == HeldByCall {
+		e.shown.Gone, e.shown.Note = true, noteGone
+	}
+}
+
+// Leave marks a question as one that nobody holds any more, unless it was
+// answered in this very moment. It returns the question as it is then shown, and
+// that answer.
+func (q *Queue) Leave(nonce, note string) (e *Entry, shown Pending, answer *Ruling) {
+	defer q.lock()()
+	e = q.find(nonce)
+	if e == nil {
+		return nil, Pending{}, nil
+	}
+	if e.ruling == nil {
+		e.holder, e.shown.Waits, e.shown.Note = HeldByNobody, time.Time{}, note
+		e.shown.Gone = false // nothing starts by an answer
+		q.change()
+	}
+	return e, e.shown, e.ruling
+}
+
+// find returns the question that a state carries. The caller holds the lock.
+func (q *Queue) find(nonce string) *Entry {
+	for _, e := range q.entries {
+		if nonce != "" && e.nonce == nonce {
+			return e
+		}
+	}
+	return nil
+}
+
+// has reports whether a question is there for a state.
+func (q *Queue) has(nonce string) bool {
+	defer q.lock()()
+	return q.find(nonce) != nil
+}
+
+// Finish takes the question that a state carries out of the queue, with the ruling
+// that was given on it meanwhile. Either is nil when there is none.
+func (q *Queue) Finish(nonce string, problem CodeProblem, detail string) (*Entry, *Ruling) {
+	defer q.lock()()
+	e := q.find(nonce)
+	if e == nil {
+		return nil, nil
+	}
+	q.end(e.shown.Code, problem, detail)
+	return e, e.ruling
+}
+
+// RulingOn returns what was decided about a question on another channel.
+func (q *Queue) RulingOn(nonce string) *Ruling {
+	defer q.lock()()
+	if e := q.find(nonce); e != nil {
+		return e.ruling
+	}
+	return nil
+}
+
+// noteGone is said of a question whose client is gone.
+const noteGone = "The client is gone, so nobody may take the result, and its server ends within seconds."
+
+// Abandon marks the questions of a chat whose client is gone, those that are still
+// to come among them, when a call waits for the answer. The others end.
+func (q *Queue) Abandon(chat string) {
+	defer q.lock()()
+	q.gone[chat] = true
+	for code, e := range q.entries {
+		switch {
+		case e.Call.Caller.Chat != chat:
+		case e.holder != HeldByCall:
+			q.end(code, CodeWithdrawn, "its client closed")
+		default:
+			e.shown.Gone, e.shown.Note = true, noteGone
+			q.change()
+		}
+	}
+}
+
+// Forget drops the questions and states of a chat that has ended.
+func (q *Queue) Forget(chat string) {
+	q.states.forget(chat)
+	defer q.lock()()
+	delete(q.gone, chat)
+	for code, e := range q.entries {
+		if e.Call.Caller.Chat == chat {
+			q.end(code, CodeWithdrawn, "its client closed")
+		}
+	}
+}
+
+// Remember adds a decision to the history.
+func (q *Queue) Remember(p Past) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.past = append(q.past, p)
+	q.past = q.past[max(0, len(q.past)-maxPast):]
+	q.change()
+}
+
+// Outcome adds to the history how a run ended.
+func (q *Queue) Outcome(run, text string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.past {
+		if q.past[i].Run == run {
+			q.past[i].Outcome = text
+			q.change()
+		}
+	}
+}
+
+// Pending returns the calls that wait for a person, and those whose answer
+// waits for the call, oldest first.
+func (q *Queue) Pending() []Pending {
+	defer q.lock()()
+	var all []Pending
+	for _, e := range q.entries {
+		// A denial is kept for the call that is made again; nobody has to look at it.
+		if e.ruling == nil || e.ruling.Decision != Deny {
+			all = append(all, e.shown)
+		}
+	}
+	slices.SortFunc(all, func(a, b Pending) int {
+		return cmp.Or(a.Asked.Compare(b.Asked), strings.Compare(a.Code, b.Code))
+	})
+	return all
+}
+
+// History returns the newest decisions, the newest first, at most 200.
+func (q *Queue) History() []Past {
+	defer q.lock()()
+	past := slices.Clone(q.past)
+	slices.Reverse(past)
+	return past
+}
+
+// Changes returns a channel that is closed when the queue or the history
+// changes next. Taking it before reading misses nothing.
+func (q *Queue) Changes() <-chan struct{} {
+	defer q.lock()()
+	return q.changed
+}
+
+// Rule puts a verdict on the question with this code, as a person typed it. Where no
+// call waits for it, it can be used for as long as lasts. The first verdict counts;
+// only a denial takes another back. An error is a [*CodeError].
+func (q *Queue) Rule(typed string, v Verdict, lasts time.Duration) (*Ruling, error) {
+	code := canonicalCode(typed)
+	defer q.lock()()
+	e := q.entries[code]
+	if e == nil {
+		for _, ended := range slices.Backward(q.ended) {
+			if ended.Code == code {
+				return nil, &ended
+			}
+		}
+		return nil, &CodeError{Code: safetext.Line(code), Problem: CodeUnknown}
+	}
+	if problem := e.refuses(v); problem != nil {
+		return nil, problem
+	}
+	v.Values = maps.Clone(v.Values)
+	if e.shown.Gone && v.Decision != Deny {
+		how := v.Note
+		v.Note = "the client was gone, and it was chosen to run all the same"
+		if how != "" {
+			v.Note += "; " + how
+		}
+	}
+	r := &Ruling{Verdict: v, At: q.now(), Entry: e, Before: e.ruling}
+	if e.holder != HeldByCall {
+		r.settled = make(chan struct{})
+		e.shown.Waits, e.shown.Expires = time.Time{}, r.At.Add(lasts)
+		e.shown.Note = "Allowed. It holds once, when the client makes the call again."
+	}
+	if e.ruling == nil {
+		close(e.decided)
+	}
+	e.ruling, e.shown.Answered = r, v.Decision
+	r.Shown = e.shown
+	q.change()
+	return r, nil
+}
+
+// Drop takes a question out of the queue.
+func (q *Queue) Drop(e *Entry, detail string) {
+	defer q.lock()()
+	if q.entries[e.shown.Code] == e {
+		q.end(e.shown.Code, CodeWithdrawn, detail)
+	}
+}
+
+// Withdraw takes a question out of the queue that nobody has answered. It
+// reports false when somebody has.
+func (q *Queue) Withdraw(e *Entry, detail string) bool {
+	defer q.lock()()
+	if e.ruling != nil {
+		return false
+	}
+	if q.entries[e.shown.Code] == e {
+		q.end(e.shown.Code, CodeWithdrawn, detail)
+	}
+	return true
+}
+
+// refuses says why a verdict cannot be given on a question; nil when it can.
+// The caller holds the queue's lock.
+func (e *Entry) refuses(v Verdict) *CodeError {
+	code := e.shown.Code
+	if e.ruling != nil && (v.Decision != Deny || e.ruling.Decision == Deny) {
+		return &CodeError{Code: code, Problem: CodeAnswered, Detail: Answered(e.ruling.Decision, e.ruling.Channel, e.ruling.At)}
+	}
+	value := v.Decision.String()
+	if !Offers(e.shown.Choices, v.Decision) {
+		return &CodeError{Code: code, Problem: CodeInvalid, Detail: fmt.Sprintf("%q is none of the answers that are offered", safetext.Line(value))}
+	}
+	if v.Decision == Deny {
+		return nil
+	}
+	if e.shown.Gone && !v.Gone {
+		return &CodeError{Code: code, Problem: CodeGone, Detail: "its client is gone, so nobody may take the result; it is not allowed unless you say that it is to run all the same"}
+	}
+	if problem := MissingValue(e.shown.Fields, v.Values); problem != "" {
+		return &CodeError{Code: code, Problem: CodeInvalid, Detail: problem}
+	}
+	return nil
+}

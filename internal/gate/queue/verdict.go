@@ -1,0 +1,162 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+// A Decision is a person's answer. The zero Decision is a denial.
+type Decision string
+
+const (
+	Deny Decision = ""     // this call does not happen
+	Once Decision = "once" // this exact call, one time
+	Chat Decision = "chat" // and the like of it, until the chat ends
+	// Always is the like of it in every chat, until anything about it changes.
+	Always Decision = "always"
+)
+
+// denyWord is how a denial is spelled on the wire and in the log.
+const denyWord = "deny"
+
+func (d Decision) String() string {
+	if d == Deny {
+		return denyWord
+	}
+	return string(d)
+}
+
+// ParseDecision returns the decision that String spells as word, and reports
+// whether there is one.
+func ParseDecision(word string) (d Decision, ok bool) {
+	switch word {
+	case denyWord:
+		return Deny, true
+	case string(Once), string(Chat), string(Always):
+		return Decision(word), true
+	}
+	return Deny, false
+}
+
+// The channels by which a decision comes about, as the audit log has them.
+const (
+	ChannelElicitation = "elicitation" // the client's own form
+	ChannelPage        = "page"        // the approval page
+	ChannelTerminal    = "terminal"    // packs-mcp approvals
+	ChannelGrant       = "grant"       // a person's earlier answer
+	ChannelRule        = "rule"        // a rule of the user's
+	ChannelPolicy      = "policy"      // the policy the user chose
+	ChannelPrompt      = "prompt"      // a prompt that, the client says, a person chose in it
+)
+
+// A Verdict is what a person decided about a pending call.
+type Verdict struct {
+	Decision Decision
+	Values   map[string]string // :: a field's name → what the person filled in
+	Channel  string            // ChannelElicitation, ChannelPage or ChannelTerminal
+	Note     string            // how it was given, for the log; may be empty
+	// Gone says that the person allows the call though its client is gone.
+	Gone bool
+}
+
+// A Choice is one answer a person may give, in the words shown beside it.
+type Choice struct {
+	Value string // "once", "chat", "always" or "deny"
+	Title string
+	// Lasts says that "once" holds for later calls as well, as Title tells.
+	Lasts bool
+}
+
+// Offers reports whether a decision is one of the choices. [Deny] is the only
+// denial: the word for it, taken for a Decision, would not compare equal to it.
+func Offers(choices []Choice, d Decision) bool {
+	return d != denyWord && slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == d.String() })
+}
+
+// maxValue bounds what a person fills in, in bytes.
+const maxValue = 16 << 10
+
+// MissingValue says what is wrong with the values that were filled in; empty
+// for nothing.
+func MissingValue(fields []call.Field, values map[string]string) string {
+	for _, f := range fields {
+		switch v := values[f.Name]; {
+		case strings.TrimSpace(v) == "":
+			return fmt.Sprintf("it needs a value for %q", f.Name)
+		case len(v) > maxValue:
+			return fmt.Sprintf("the value for %q is too long", f.Name)
+		case strings.ContainsRune(v, 0):
+			return fmt.Sprintf("the value for %q has a NUL character", f.Name)
+		}
+	}
+	for n := range values {
+		if !slices.ContainsFunc(fields, func(f call.Field) bool { return f.Name == n }) {
+			return fmt.Sprintf("it has no field %q", safetext.Line(n))
+		}
+	}
+	return ""
+}
+
+// A Ruling is a verdict on an entry of the queue. When no call of this process
+// waits for it, whoever decided records it at once and calls [Ruling.Settle].
+type Ruling struct {
+	Verdict
+	At     time.Time
+	Entry  *Entry
+	Shown  Pending // the question with the verdict
+	Before *Ruling // the one that it takes back; nil when it is the first
+
+	settled chan struct{} // closed by Settle; nil when a call of this process waits
+	err     error         // of recording it; read it when settled is closed
+	kept    string        // digest of the grant that it made, to be read likewise
+}
+
+// Late reports whether no call of this process waits for the ruling.
+func (r *Ruling) Late() bool { return r.settled != nil }
+
+// Settle says that a late ruling was recorded, or why it was not, and the digest of
+// the grant that it made, if it made one. It is called once.
+func (r *Ruling) Settle(kept string, err error) {
+	r.kept, r.err = kept, err
+	close(r.settled)
+}
+
+// Settled waits until a late ruling is recorded, and returns what [Ruling.Settle]
+// was told. Of any other it returns nothing at once.
+func (r *Ruling) Settled() (kept string, err error) {
+	if r.settled == nil {
+		return "", nil
+	}
+	<-r.settled
+	return r.kept, r.err
+}
+
+// Answered says how and when a call was decided about, for people.
+func Answered(d Decision, channel string, at time.Time) string {
+	done := "allowed"
+	if d == Deny {
+		done = "denied"
+	}
+	return fmt.Sprintf("it was answered before: %s, %s at %s", done, spokenChannel(channel), Clock(at))
+}
+
+func spokenChannel(channel string) string {
+	switch channel {
+	case ChannelPage:
+		return "on the page"
+	case ChannelTerminal:
+		return "in a terminal"
+	case ChannelElicitation, ChannelPrompt:
+		return "in the client"
+	default:
+		return "by " + channel
+	}
+}
+
+// Clock is a time of day as people read it.
+func Clock(t time.Time) string { return t.Local().Format("15:04:05") }

@@ -1,0 +1,26 @@
+package jsontree_test
+
+import (
+	"fmt"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+)
+
+func Example() {
+	src := []byte(`{"tools": [{"name": "a"}, {"name": "b", "size": 1.0}]}`)
+	root, err := jsontree.Parse(src)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	name := root.Get("tools").Items[1].Get("name")
+	fmt.Printf("%s, which is %s, is %q at byte %d\n", name.Pointer(), name.Kind, name.Text, name.Start)
+	fmt.Printf("%s\n", jsontree.Canonical(root.Get("tools").Items[1].Value()))
+
+	_, err = jsontree.Parse([]byte(`{"a": 1, "a": 2}`))
+	fmt.Printf("%s at byte %d: %s; %s\n", err.Code, err.Offset, err.Problem, err.Hint)
+	// Output:
+	// /tools/1/name, which is a string, is "b" at byte 35
+	// {"name":"b","size":1.0}
+	// json-duplicate-key at byte 9: key "a" is there twice; keep one of them
+}

@@ -1,0 +1,91 @@
+// Package formats is the table of the formats in which files declare tools: which
+// files are in one, and what compiles them. A new format is a new row.
+//
+// It compiles nothing itself, and reads no files. A Markdown document is not in the
+// table: nothing but its place in a pack says that it declares tools, so who knows
+// that calls package markdown.
+package formats
+
+import (
+	"path"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolpack"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+)
+
+// A Format is a way to declare tools in a file.
+type Format string
+
+// The formats. A file is in one of the last two by its name; a Markdown document
+// declares tools only as the entry document of a pack, which no name says.
+const (
+	Markdown  Format = "markdown"   // the entry document, SKILL.md
+	ToolPack  Format = "tool-pack"  // NAME.tool.json, one file a tool
+	ToolsJSON Format = "tools-json" // tools.json, several tools
+)
+
+// ToolsJSONFile is the name of the file that declares several tools.
+const ToolsJSONFile = "tools.json"
+
+// toolPackSuffix is how the names of files with one tool end.
+const toolPackSuffix = ".tool.json"
+
+// A row is a format whose files are known by their names.
+type row struct {
+	format Format
+	is     func(base string) bool
+	parse  func(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic)
+	names  func(src []byte, limits tools.Limits) []string
+}
+
+// table has every format but Markdown. The last one is for files that are in none.
+var table = []row{ // never modified
+	{ToolsJSON, func(base string) bool { return base == ToolsJSONFile }, toolsjson.Parse, toolsjson.Names},
+	{ToolPack, func(base string) bool { return strings.HasSuffix(base, toolPackSuffix) }, toolpack.Parse, toolpack.Names},
+}
+
+// Of returns the format of the file that declares tools by its name alone,
+// whose path has slashes, and "" for any other file.
+func Of(file string) Format {
+	base := path.Base(file)
+	for _, r := range table {
+		if r.is(base) {
+			return r.format
+		}
+	}
+	return ""
+}
+
+// rowOf returns the row of f, or the last one.
+func rowOf(f Format) row {
+	for _, r := range table {
+		if r.format == f {
+			return r
+		}
+	}
+	return table[len(table)-1]
+}
+
+// Parse compiles the tools of a JSON file in format f. It takes a file in another
+// format to declare one tool. The set is nil exactly if one of the diagnostics is an
+// error.
+func Parse(f Format, file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
+	return rowOf(f).parse(file, src, limits)
+}
+
+// Names returns the names of the tools that src, the content of file, seems to
+// declare, without compiling any. It is for finding them: it does not say what is
+// wrong with a file, and returns nothing for one whose tools cannot be told.
+func Names(file string, src []byte, limits tools.Limits) []string {
+	return rowOf(Of(file)).names(src, limits)
+}
+
+// CutToolPack returns the name of a file with one tool without its ending, and
+// reports whether it is such a file.
+func CutToolPack(file string) (name string, ok bool) { return strings.CutSuffix(file, toolPackSuffix) }
+
+// ToolPackFile returns what the file with the tool called name is called.
+func ToolPackFile(name string) string { return name + toolPackSuffix }

@@ -1,0 +1,140 @@
+package decl
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+)
+
+// isFlat reports whether s is a flat map of parameters, {"url": {"type":
+// "string", "required": true}}, and not a JSON Schema. An empty object is
+// both, and taken for a schema.
+func isFlat(s *jsontree.Node) bool {
+	if s.Kind != jsontree.Object || len(s.Members) == 0 {
+		return false
+	}
+	for _, m := range s.Members {
+		if !isParameter(m.Value) {
+			return false
+		}
+	}
+	// {"type": "string"} could be a parameter called type, and is no map.
+	typ := s.Get("type")
+	return typ == nil || typ.Kind != jsontree.Text || typ.Text != "object" && len(s.Members) > 1
+}
+
+// isParameter reports whether n describes one parameter: an object that says
+// something only parameters do, or the name of a type.
+func isParameter(n *jsontree.Node) bool {
+	if n.Kind == jsontree.Text {
+		return schema.IsType(n.Text)
+	}
+	for key, kinds := range map[string][]jsontree.Kind{
+		"type":        {jsontree.Text, jsontree.List},
+		"description": {jsontree.Text},
+		"required":    {jsontree.Boolean},
+		"enum":        {jsontree.List},
+		"source":      {jsontree.Text},
+	} {
+		if v := n.Get(key); v != nil && slices.Contains(kinds, v.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// flat turns a flat map into a JSON Schema and takes what it says of sources
+// out of it. Parameters with a fixed value are not in the schema.
+func (p *Parser) flat(t *tools.Tool, params *jsontree.Node, severity diag.Severity) json.RawMessage {
+	var w jsontree.Writer
+	w.Open('{')
+	w.Member("type", []byte(`"object"`))
+	w.Key("properties")
+	w.Open('{')
+	var required []string
+	for _, m := range params.Members {
+		n := m.Value
+		from := n.StringAt("source")
+		s := tools.Source{From: from}
+		must := n.IsTrue("required")
+		switch {
+		case from == tools.SourceLiteral:
+			p.literal(t, m, severity)
+			continue
+		case n.Get("source") != nil && !validSource(from):
+			p.Report(severity, tools.CodeSourceInvalid, n.Get("source"), fmt.Sprintf("there is no source %+q", phrase.Clip(from)),
+				"write context.url, context.file, context.selection, context.clipboard, context.cwd, transcript or literal")
+		case s.IsContext():
+			s.Required = must
+			addSource(t, m.Key, s)
+		case must:
+			required = append(required, m.Key)
+			fallthrough
+		default:
+			if from != "" {
+				addSource(t, m.Key, s)
+			}
+		}
+		w.Key(m.Key)
+		writeParameter(&w, n)
+	}
+	w.Close('}')
+	if len(required) > 0 {
+		w.Member("required", jsontree.Canonical(required))
+	}
+	w.Member("additionalProperties", []byte("false"))
+	w.Close('}')
+	return w.Bytes()
+}
+
+// literal takes over a fixed value, which must be valid under its own schema.
+func (p *Parser) literal(t *tools.Tool, m jsontree.Member, severity diag.Severity) {
+	value := m.Value.Get("default")
+	if value == nil || value.Kind == jsontree.Null {
+		p.Report(severity, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value that is not there", phrase.Clip(m.Key)), `write it as "default"`)
+		value = &jsontree.Node{Kind: jsontree.Null}
+	}
+	// Also after an error, so that placeholders of it are not another one.
+	addSource(t, m.Key, tools.Source{From: tools.SourceLiteral, Value: jsontree.Canonical(value.Value())})
+	if value.Kind == jsontree.Null {
+		return
+	}
+	var w jsontree.Writer
+	w.Open('{')
+	w.Key("properties")
+	w.Open('{')
+	w.Key("x")
+	writeParameter(&w, m.Value)
+	w.Close('}')
+	w.Close('}')
+	in, err := schema.Parse(w.Bytes())
+	if err != nil {
+		p.schemaProblem(severity, tools.CodeSchemaInvalid, flatAt(m.Value, 2), err)
+		return
+	}
+	if x := in.Param("x"); x != nil && x.Compiled != nil && x.Compiled.Validate(value.Value()) != nil {
+		p.Report(severity, tools.CodeDefaultInvalid, value, fmt.Sprintf("the default of %+q is not valid under its own schema", phrase.Clip(m.Key)), "change the default or the schema")
+	}
+}
+
+// writeParameter writes the schema of one parameter of a flat map.
+func writeParameter(w *jsontree.Writer, n *jsontree.Node) {
+	w.Open('{')
+	if n.Kind == jsontree.Text {
+		w.Member("type", jsontree.Canonical(n.Text))
+	}
+	for _, m := range n.Members {
+		switch {
+		case m.Key == "source", m.Key == "required" && m.Value.Kind == jsontree.Boolean, m.Key == "default" && m.Value.Kind == jsontree.Null:
+			continue // said elsewhere, or nothing
+		}
+		w.Member(m.Key, jsontree.Canonical(m.Value.Value()))
+	}
+	w.Close('}')
+}

@@ -1,0 +1,56 @@
+package decl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+)
+
+// validSource reports whether from is a source that there is.
+func validSource(from string) bool {
+	name, ok := strings.CutPrefix(from, template.ContextPrefix)
+	return from == tools.SourceLiteral || from == tools.SourceTranscript || ok && template.IsContext(name)
+}
+
+// sources reads "sources" of a tools.json, once the input schema is known.
+func (p *Parser) sources(t *tools.Tool, src []byte, n *jsontree.Node) {
+	if n == nil || n.Kind != jsontree.Object {
+		return
+	}
+	for _, m := range n.Members {
+		from := m.Value.StringAt("from")
+		value := m.Value.Get("value")
+		isContext := tools.Source{From: from}.IsContext()
+		declared := t.Input != nil && t.Input.Param(m.Key) != nil
+		switch {
+		case from == tools.SourceLiteral && value == nil:
+			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value that is not there", phrase.Clip(m.Key)), `write "value"`)
+		case from == tools.SourceLiteral && declared:
+			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value, and is a property of the input schema", phrase.Clip(m.Key)), "remove the property: the model must not give a value")
+		case from != tools.SourceLiteral && !declared:
+			p.Report(diag.Error, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q is no property of the input schema", phrase.Clip(m.Key)), "declare the property")
+		case from != tools.SourceLiteral && value != nil:
+			p.Report(diag.Error, tools.CodeSourceInvalid, value, fmt.Sprintf("%+q has a fixed value, and is not from %q", phrase.Clip(m.Key), tools.SourceLiteral), `write the value as "default" of the property`)
+		default:
+			s := tools.Source{From: from, Required: isContext && m.Value.IsTrue("required")}
+			if value != nil {
+				s.Value = slices.Clone(src[value.Start:value.End])
+			}
+			addSource(t, m.Key, s)
+		}
+	}
+}
+
+// addSource says where the value of a parameter comes from.
+func addSource(t *tools.Tool, name string, s tools.Source) {
+	if t.Sources == nil {
+		t.Sources = make(map[string]tools.Source)
+	}
+	t.Sources[name] = s
+}

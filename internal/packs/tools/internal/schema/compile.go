@@ -1,0 +1,170 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+)
+
+// schemaURL is where a schema is while it is compiled: nowhere that could be
+// fetched. It is hierarchical, so that a relative reference leads elsewhere.
+const (
+	schemaBase = "pack://schema/"
+	schemaURL  = schemaBase + "root"
+)
+
+// noLoader refuses to fetch anything: a pack does not make this process read
+// files or open connections.
+type noLoader struct{}
+
+func (noLoader) Load(u string) (any, error) {
+	return nil, errors.New("schemas outside the file are not read")
+}
+
+// Compile compiles root as JSON Schema 2020-12, unless it names another
+// dialect that is known.
+func Compile(root *jsontree.Node) (*jsonschema.Schema, error) {
+	parts := 0
+	if err := countable(root, &parts); err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(patterns())
+	if err := c.AddResource(schemaURL, root.Value()); err != nil {
+		return nil, &Error{Problem: err.Error()}
+	}
+	compiled, err := c.Compile(schemaURL)
+	if err != nil {
+		return nil, explainSchema(err)
+	}
+	if err := weighSchema(compiled); err != nil {
+		return nil, err
+	}
+	return compiled, nil
+}
+
+// Published compiles a schema of this program, or the part of it that a
+// fragment names.
+func Published(text, id, fragment string) *jsonschema.Schema {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		c := jsonschema.NewCompiler()
+		c.UseLoader(noLoader{})
+		if err = c.AddResource(id, doc); err == nil {
+			var s *jsonschema.Schema
+			if s, err = c.Compile(id + fragment); err == nil {
+				return s
+			}
+		}
+	}
+	panic(fmt.Sprintf("the embedded schema %s: %v", id, err)) // a test compiles it
+}
+
+// An Error says where and why a schema does not compile.
+type Error struct {
+	Path    []string // in the schema
+	Problem string
+	Hint    string
+}
+
+func (e *Error) Error() string { return e.Problem }
+
+func explainSchema(err error) *Error {
+	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		if v, ok := errors.AsType[*jsonschema.ValidationError](e.Err); ok {
+			if leaves := Leaves(v, nil); len(leaves) > 0 {
+				l := leaves[0]
+				return &Error{Path: l.Path, Problem: l.Text, Hint: "see the JSON Schema 2020-12 specification for what this keyword takes"}
+			}
+		}
+	}
+	if e, ok := errors.AsType[*jsonschema.InvalidRegexError](err); ok {
+		out := &Error{Problem: fmt.Sprintf("pattern %q cannot be checked here: %v", phrase.Clip(e.Regex), e.Err), Hint: "use a pattern without look-around and back references"}
+		if _, fragment, ok := strings.Cut(e.URL, "#"); ok {
+			if fragment, err := url.PathUnescape(fragment); err == nil {
+				out.Path = jsontree.SplitPointer(fragment)
+			}
+		}
+		return out
+	}
+	if e, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
+		return &Error{Problem: fmt.Sprintf("refers to %q, which is outside the file", strings.TrimPrefix(e.URL, schemaBase)), Hint: "copy what it refers to into $defs"}
+	}
+	return &Error{Problem: strings.ReplaceAll(err.Error(), schemaURL, ""), Hint: "see the JSON Schema 2020-12 specification"}
+}
+
+// A Leaf is one thing that a validator found.
+type Leaf struct {
+	Path []string // in the instance
+	Text string
+	at   string // the pointer of Path
+}
+
+// Leaves returns what is wrong in the end, without the combinators on the
+// way, in a stable order. secrets, sorted, names values that must not be shown.
+func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
+	const maxText = 300 // bytes
+	printer := message.NewPrinter(language.English)
+	var out []Leaf
+	var walk func(*jsonschema.ValidationError)
+	walk = func(v *jsonschema.ValidationError) {
+		if len(v.Causes) > 0 {
+			for _, c := range v.Causes {
+				walk(c)
+			}
+			return
+		}
+		l := Leaf{Path: v.InstanceLocation, Text: v.ErrorKind.LocalizedString(printer), at: jsontree.Pointer(v.InstanceLocation)}
+		if slices.ContainsFunc(l.Path, func(tok string) bool { return IsSecret(secrets, tok) }) {
+			l.Text = "not valid (the value is secret and not shown)"
+		}
+		switch k := v.ErrorKind.(type) {
+		case *kind.Required:
+			slices.Sort(k.Missing)
+			l.Text = "missing " + phrase.Quoted(k.Missing)
+		case *kind.AdditionalProperties:
+			slices.Sort(k.Properties)
+			l.Text = "unknown " + phrase.Quoted(k.Properties)
+		case *kind.FalseSchema:
+			l.Text = "not allowed here"
+		}
+		l.Text = phrase.Cut(l.Text, maxText)
+		l.Text = phrase.Cut(printable(l.Text), maxText)
+		out = append(out, l)
+	}
+	walk(v)
+	slices.SortFunc(out, func(a, b Leaf) int {
+		return cmp.Or(strings.Compare(a.at, b.at), strings.Compare(a.Text, b.Text))
+	})
+	return slices.CompactFunc(out, func(a, b Leaf) bool {
+		return a.Text == b.Text && slices.Equal(a.Path, b.Path)
+	})
+}
+
+// printable escapes what a person would not see, or not where it is.
+func printable(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsGraphic(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,97 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+)
+
+// IsType reports whether JSON Schema has a type called name.
+func IsType(name string) bool {
+	switch name {
+	case "string", "integer", "number", "boolean", "array", "object", "null":
+		return true
+	}
+	return false
+}
+
+// maxTypeText is how long a type may be in a signature; a longer one is "any".
+const maxTypeText = 200
+
+// Types writes the types of one schema.
+type Types struct {
+	root *jsontree.Node
+	memo map[typeAt]string
+}
+
+// NewTypes returns one for the schemas in root.
+func NewTypes(root *jsontree.Node) Types { return Types{root: root, memo: make(map[typeAt]string)} }
+
+type typeAt struct {
+	schema *jsontree.Node
+	depth  int
+}
+
+// Text returns the type of a property: a name of JSON Schema's, "string[]"
+// for a list, "a|b" for several, "any" when nothing is said.
+func (t Types) Text(s *jsontree.Node) string { return t.text(s, 0) }
+
+func (t Types) text(s *jsontree.Node, depth int) string {
+	if s == nil || s.Kind != jsontree.Object || depth > 5 {
+		return "any"
+	}
+	at := typeAt{s, depth}
+	text, ok := t.memo[at]
+	if !ok {
+		if text = t.write(s, depth); len(text) > maxTypeText {
+			text = "any"
+		}
+		t.memo[at] = text
+	}
+	return text
+}
+
+func (t Types) write(s *jsontree.Node, depth int) string {
+	names := s.StringsAt("type")
+	if one := s.StringAt("type"); one != "" {
+		names = []string{one}
+	}
+	if len(names) == 0 {
+		if target := localRef(t.root, s); target != nil {
+			return t.text(target, depth+1)
+		}
+		if values := s.Get("enum"); values != nil && len(values.Items) > 0 && values.Items[0].Kind == jsontree.Text {
+			return "string"
+		}
+		for _, key := range []string{"anyOf", "oneOf"} {
+			if branches := s.Get(key); branches != nil {
+				for _, b := range branches.Items {
+					names = append(names, strings.Split(t.text(b, depth+1), "|")...)
+				}
+				slices.Sort(names)
+				names = slices.Compact(names)
+				if slices.Contains(names, "any") || len(names) == 0 {
+					return "any"
+				}
+				return strings.Join(names, "|")
+			}
+		}
+		return "any"
+	}
+	for i, name := range names {
+		if !IsType(name) {
+			return "any"
+		}
+		if name == "array" {
+			item := t.text(s.Get("items"), depth+1)
+			if strings.Contains(item, "|") {
+				item = "(" + item + ")"
+			}
+			if item != "any" {
+				names[i] = item + "[]"
+			}
+		}
+	}
+	return strings.Join(names, "|")
+}

@@ -1,0 +1,70 @@
+// Package toolpack compiles files called NAME.tool.json, with one tool each.
+//
+// It does not read lists of tools, which are in a tools.json, and does not ask whether
+// the name of the file is that of the tool.
+package toolpack
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/decl"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/schemas"
+)
+
+// shape is the published schema.
+var shape = sync.OnceValue(func() *jsonschema.Schema {
+	return schema.Published(schemas.ToolPackV1(), schemas.ToolPackV1ID, "")
+})
+
+// Parse compiles the one tool that src, the content of a *.tool.json
+// called file, declares. The set is nil exactly if one of the diagnostics is an
+// error; each names the line, and the JSON pointer if there is one.
+//
+// The flat parameters become a JSON Schema, and what they say of where values
+// come from becomes [tools.Tool.Sources]. A tool is taken to be read-only, and its
+// result to be spoken, unless it says otherwise.
+func Parse(file string, src []byte, limits tools.Limits) (*tools.Set, []diag.Diagnostic) {
+	p := decl.New(file, limits, decl.Dialect{
+		Parameter: "parameter", Declare: "declare the parameter",
+		Published: "schemas/tool-pack.v1.json", Shape: shape,
+		Flat: true, WantsCommand: true, ReadOnly: true, Speak: true,
+	})
+	return p.Finish(readTool(p, src))
+}
+
+// Names returns the name of the tool that src seems to declare, in a list of
+// at most one, without compiling it. It does not say what is wrong with a file.
+func Names(src []byte, limits tools.Limits) []string {
+	_, root := decl.New("", limits, decl.Dialect{}).Read(src)
+	if name := root.StringAt("name"); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+func readTool(p *decl.Parser, src []byte) *tools.Set {
+	src, root := p.Read(src)
+	if root == nil {
+		return nil
+	}
+	const hint = `write one tool: {"name": "...", "description": "...", "parameters": {...}, "command": {...}}`
+	switch {
+	case root.Kind != jsontree.Object:
+		p.Report(diag.Error, tools.CodeNotAToolPack, root, fmt.Sprintf("not a tool: it is %s", root.Kind), hint)
+		return nil
+	case root.Get("name") == nil && root.Get("tools") != nil:
+		p.Report(diag.Error, tools.CodeNotAToolPack, root.Get("tools"), "not a tool, but a list of tools", "call the file tools.json, or give each tool a file of its own")
+		return nil
+	case root.Get("name") == nil:
+		p.Report(diag.Error, tools.CodeNotAToolPack, root, "not a tool: it has no name", hint)
+		return nil
+	}
+	return p.Tools(src, []*jsontree.Node{root})
+}

@@ -1,0 +1,171 @@
+package toolsjson
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/decl"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+)
+
+// A listing is the declarations of tools that a file holds.
+type listing struct {
+	node  *jsontree.Node   // the list or map they stand in
+	tools []*jsontree.Node // each an object with a "name"
+	extra []*jsontree.Node // what stands twice, around a function and in it, and is not read
+}
+
+// A notListError says why a file is no list of tools.
+type notListError struct {
+	where  *jsontree.Node
+	reason string
+}
+
+// toolList finds the declarations in root. A file called tools.json can be
+// about anything, so what is not unmistakably a list of tools is none.
+func toolList(root *jsontree.Node) (*listing, *notListError) {
+	switch root.Kind {
+	case jsontree.List:
+		l, err := fromList(root)
+		// Lists of all kinds of things have names. Under "tools" they are taken
+		// for tools; a bare list has to say so.
+		if err == nil && len(l.tools) > 0 && !slices.ContainsFunc(l.tools, callable) {
+			err = &notListError{root, "nothing in it has a command or a schema"}
+		}
+		return l, err
+	case jsontree.Object:
+		if v := root.Get("tools"); v != nil {
+			return fromTools(v)
+		}
+	default:
+		return nil, &notListError{root, "it is " + root.Kind.String()}
+	}
+	if root.Get("jsonrpc") != nil || root.Get("result").Get("tools") != nil {
+		return nil, &notListError{root, "it is a saved reply of a server"}
+	}
+	if l, err := fromList(root.Get("functions")); err == nil && unmistakable(l) {
+		return l, nil
+	}
+	l := &listing{node: root}
+	if n := l.unwrap(root); n.Get("name") != nil && hasInput(n) {
+		l.tools = []*jsontree.Node{n}
+		return l, nil
+	}
+	return fromNested(root)
+}
+
+// fromNested finds the one list of tools under another key of root.
+func fromNested(root *jsontree.Node) (*listing, *notListError) {
+	var found *listing
+	for _, m := range root.Members {
+		v := m.Value.Get("tools")
+		if v == nil {
+			continue
+		}
+		l, err := fromTools(v)
+		if err != nil || !unmistakable(l) {
+			continue
+		}
+		if found != nil {
+			return nil, &notListError{root, fmt.Sprintf(`it has tools in several places, such as %+q and %+q`, phrase.Clip(found.node.Pointer()), phrase.Clip(l.node.Pointer()))}
+		}
+		found = l
+	}
+	if found == nil {
+		return nil, &notListError{root, `it has no "tools"`}
+	}
+	return found, nil
+}
+
+func fromTools(v *jsontree.Node) (*listing, *notListError) {
+	switch v.Kind {
+	case jsontree.List:
+		return fromList(v)
+	case jsontree.Object:
+		return fromMap(v)
+	default:
+		return nil, &notListError{v, fmt.Sprintf(`"tools" is %s, not a list`, v.Kind)}
+	}
+}
+
+func fromList(list *jsontree.Node) (*listing, *notListError) {
+	if list == nil || list.Kind != jsontree.List {
+		return nil, &notListError{list, "it is no list"}
+	}
+	l := &listing{node: list}
+	for i, n := range list.Items {
+		if n.Kind != jsontree.Object {
+			return nil, &notListError{n, fmt.Sprintf("entry %d is %s, not an object", i+1, n.Kind)}
+		}
+		n = l.unwrap(n)
+		if n.Get("name") == nil {
+			return nil, &notListError{n, fmt.Sprintf("entry %d has no name", i+1)}
+		}
+		l.tools = append(l.tools, n)
+	}
+	return l, nil
+}
+
+// fromMap reads a map of tools by name. Maps of groups of tools, or of
+// anything else, look much the same: each entry has to say that it is a tool.
+func fromMap(all *jsontree.Node) (*listing, *notListError) {
+	if len(all.Members) == 0 {
+		return nil, &notListError{all, `"tools" is an empty object, not a list`}
+	}
+	l := &listing{node: all}
+	for _, m := range all.Members {
+		n := m.Value
+		if n.Kind != jsontree.Object {
+			return nil, &notListError{all, fmt.Sprintf(`"tools" is an object whose %+q is %s, not a tool`, phrase.Clip(m.Key), n.Kind)}
+		}
+		n = l.unwrap(n)
+		if n.StringAt("description") == "" && !callable(n) {
+			return nil, &notListError{all, fmt.Sprintf(`"tools" is an object whose %+q is not a tool: it has no description, no command and no schema`, phrase.Clip(m.Key))}
+		}
+		if n.Get("name") == nil {
+			n = n.With(jsontree.Member{Key: "name", Start: m.Start, Value: &jsontree.Node{
+				Kind: jsontree.Text, Start: m.Start, End: m.Start, Text: m.Key, Parent: all, Key: m.Key,
+			}})
+		}
+		l.tools = append(l.tools, n)
+	}
+	return l, nil
+}
+
+// unwrap returns the function of {"type": "function", "function": {...}},
+// together with what the wrapper says besides.
+func (l *listing) unwrap(n *jsontree.Node) *jsontree.Node {
+	fn := n.Get("function")
+	if n.StringAt("type") != "function" || fn == nil || fn.Kind != jsontree.Object {
+		return n
+	}
+	var besides []jsontree.Member
+	for _, m := range n.Members {
+		switch {
+		case m.Key == "type" || m.Key == "function":
+		case fn.Get(m.Key) != nil:
+			l.extra = append(l.extra, m.Value)
+		default:
+			besides = append(besides, m)
+		}
+	}
+	return fn.With(besides...)
+}
+
+// callable reports whether n says how it is called, or what it runs.
+func callable(n *jsontree.Node) bool { return n.Get("command") != nil || decl.InputOf(n) != nil }
+
+// hasInput reports whether n has something that can be a schema.
+func hasInput(n *jsontree.Node) bool {
+	s := decl.InputOf(n)
+	return s != nil && s.Kind == jsontree.Object
+}
+
+// unmistakable reports whether everything in l is a tool and nothing else.
+func unmistakable(l *listing) bool {
+	return len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(n *jsontree.Node) bool {
+		command, _ := decl.CommandOf(n)
+		return command == nil && !hasInput(n)
+	})
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+)
+
+// folder is where a tool runs.
+func (p *Planner) folder(c *Call, cwd string) (string, error) {
+	switch cwd {
+	case "", tools.CwdWorkspace:
+		return c.Workspace, nil
+	case tools.CwdPackRoot:
+		return c.Pack.Dir, nil
+	case tools.CwdProject:
+		if p.opts.Project == "" {
+			return c.Workspace, nil
+		}
+		return p.opts.Project, nil
+	}
+	// A placeholder gave it, and the caller's values must not choose freely.
+	clean := filepath.Clean(cwd)
+	for _, root := range []string{c.Workspace, p.opts.Project, c.Pack.Dir} {
+		if root == "" {
+			continue
+		}
+		full := clean
+		if !filepath.IsAbs(full) {
+			full = filepath.Join(root, full)
+		}
+		resolved, err := filepath.EvalSymlinks(full)
+		if err == nil && within(resolved, root) {
+			return resolved, nil
+		}
+	}
+	return "", &FolderError{Folder: cwd, Problem: FolderOutside}
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool { return paths.Inside([]string{dir}, path) }
+
+// command finds the program and gives it its environment. A program of another pack is
+// refused, and so is a command that names a denied file of the pack.
+func (p *Planner) command(c *Call, inv *tools.Invocation, dir string, may *permissions) (sandbox.Command, error) {
+	exclude := []string{c.Pack.Dir, c.Workspace}
+	program, err := p.opts.Programs.Lookup(inv.Program, program.LookupOptions{
+		Path: variable(p.opts.Environ, "PATH"), Exclude: exclude, PackDir: c.Pack.Dir,
+		Environ: p.opts.Environ, Dir: cmp.Or(p.opts.Project, p.opts.Dir),
+	})
+	if err != nil {
+		return sandbox.Command{}, err
+	}
+	owner := c.owner()
+	for _, path := range programFiles(program) {
+		if err := owner.refuse(path); err != nil {
+			return sandbox.Command{}, err
+		}
+	}
+	home := cmp.Or(may.granted.Home, c.Workspace)
+	base := sandbox.BaseEnv(p.opts.Environ, sandbox.EnvOptions{Home: home, Exclude: exclude})
+	folder, err := os.Lstat(dir)
+	if err != nil {
+		return sandbox.Command{}, &FolderError{Folder: dir, Problem: FolderUnusable}
+	}
+	ours := []string{"PACKS_PACK_ID=" + c.Pack.ID, "PACKS_PACK_DIR=" + c.Pack.Dir, "PACKS_WORKSPACE=" + c.Workspace}
+	command := sandbox.Command{
+		Program: program, Args: inv.Args, Dir: dir, Stdin: inv.Stdin,
+		Env:       sandbox.MergeEnv(putFirst(base, program.PathDirs()), inv.Env, may.env, ours),
+		Workspace: c.Workspace, DirID: folder, WorkspaceID: c.Folder,
+	}
+	if err := command.CheckSearch(); err != nil {
+		return sandbox.Command{}, err
+	}
+	// What a pack's digest denies is in no private copy of the pack, so a command that
+	// names it cannot work.
+	named := slices.Concat(programFiles(program), []string{program.Resolved}, command.Args, command.Env)
+	if err := c.Pack.DeniedIn(c.Tree, dir, named); err != nil {
+		return sandbox.Command{}, err
+	}
+	return command, nil
+}

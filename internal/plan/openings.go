@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+)
+
+// An Opening opens something of the user's own to tools that would not get it
+// otherwise. It is the user's word: a pack has no part in it.
+type Opening struct {
+	// Pack and Tool are patterns, as path.Match has them, of a pack's id and of a
+	// tool's declared name; "*" alone matches everything.
+	Pack, Tool string
+	// Kinds are "run" for declared tools and "exec" for commands that the model
+	// writes itself, which Tool says nothing about. Empty is run.
+	Kinds []string
+
+	Env   []string // names of variables that get the server's own value
+	Read  []string // absolute files and folders
+	Write []string // absolute folders
+	Home  bool     // HOME is the user's own
+	Git   bool     // commits that a run made come back, as git's data
+
+	Review bool // no change is applied before the user has seen it; holds for untrusted packs too
+}
+
+// covers reports whether o is about a tool of a pack, or about the commands that
+// the model writes for it.
+func (o *Opening) covers(pack string, kind call.Kind, tool string) bool {
+	named := slices.Contains(o.Kinds, string(kind)) || len(o.Kinds) == 0 && kind == call.KindRun
+	return named && globs(o.Pack, pack) && (kind == call.KindExec || globs(o.Tool, tool))
+}
+
+// opens reports whether o gives a run anything.
+func (o *Opening) opens() bool {
+	return len(o.Env)+len(o.Read)+len(o.Write) > 0 || o.Home || o.Git
+}
+
+// globs reports whether name is what a pattern of an opening means.
+func globs(pattern, name string) bool {
+	if pattern == "*" {
+		return true
+	}
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// grant adds what the user's configuration opens to a run.
+func (p *Planner) grant(m *permissions, pack *packs.Pack, kind call.Kind, tool string) {
+	for _, o := range p.opts.Openings {
+		if !o.covers(pack.ID, kind, tool) {
+			continue
+		}
+		m.policy.Review = m.policy.Review || o.Review
+		if !o.opens() {
+			continue
+		}
+		if pack.Trust != packs.TrustUser && pack.Trust != packs.TrustBundled {
+			// Whoever made it chose its name too.
+			m.leaveOut("sandbox.grants", "do not hold for a pack that is not trusted")
+			continue
+		}
+		for _, name := range o.Env {
+			p.grantVariable(m, name)
+		}
+		for _, path := range o.Write {
+			p.grantPath(m, pack, path, true)
+		}
+		for _, path := range o.Read {
+			p.grantPath(m, pack, path, false)
+		}
+		m.policy.GitWrite = m.policy.GitWrite || o.Git
+		switch {
+		case o.Home && len(p.homes) > 0:
+			m.granted.Home = p.homes[0]
+		case o.Home:
+			m.leaveOut("home", "is not known: HOME is not set")
+		}
+	}
+	// What may be changed may be read, whichever opening came first.
+	m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool {
+		return slices.Contains(m.granted.Folders, path) && slices.Contains(m.changes, path)
+	})
+}
+
+func (m *permissions) leaveOut(what, why string) {
+	if missing := (call.Missing{What: what, Why: why}); !slices.Contains(m.granted.LeftOut, missing) {
+		m.granted.LeftOut = append(m.granted.LeftOut, missing)
+	}
+}
+
+func (p *Planner) grantVariable(m *permissions, name string) {
+	has := func(names []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return sameVariable(n, name) })
+	}
+	if has(m.granted.Env) || has(m.granted.Unset) {
+		return
+	}
+	value, ok := findVariable(p.opts.Environ, name)
+	if !ok {
+		m.granted.Unset = append(m.granted.Unset, name)
+		return
+	}
+	m.granted.Env = append(m.granted.Env, name)
+	m.env = append(m.env, name+"="+value)
+}
+
+// grantPath adds a file or folder as it is now: where a link leads is what a
+// person is shown, and what the run gets.
+func (p *Planner) grantPath(m *permissions, pack *packs.Pack, path string, write bool) {
+	resolved, err := filepath.EvalSymlinks(path)
+	var info os.FileInfo
+	if err == nil {
+		info, err = os.Lstat(resolved)
+	}
+	if err != nil {
+		why := "cannot be looked at"
+		if errors.Is(err, fs.ErrNotExist) {
+			why = "is not there"
+		}
+		m.leaveOut(path, why)
+		return
+	}
+	if why := p.refuses(pack, resolved, info, write); why != "" {
+		m.leaveOut(path, why)
+		return
+	}
+	to := &m.policy.ReadOnly
+	if write {
+		to = &m.changes
+	}
+	if !slices.Contains(*to, resolved) {
+		*to = append(*to, resolved)
+	}
+	if !slices.Contains(m.granted.Folders, resolved) {
+		m.granted.Folders = append(m.granted.Folders, resolved)
+	}
+	link := paths.Link{Path: filepath.Clean(path), Target: resolved}
+	if link.Path != resolved && !slices.Contains(m.policy.Links, link) {
+		m.policy.Links = append(m.policy.Links, link)
+	}
+}
+
+// refuses says why what a grant leads to is not given; empty when it is.
+func (p *Planner) refuses(pack *packs.Pack, path string, info os.FileInfo, write bool) string {
+	switch {
+	case holdsHome(p.homes, path):
+		return "leads to your whole home folder"
+	case runtime.GOOS != "windows" && paths.Inside([]string{"/proc", "/dev"}, path):
+		return "leads to the system's own"
+	case write && !info.IsDir():
+		return "is not a folder"
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return "is neither a file nor a folder"
+	case p.HoldsPrivate(path):
+		return "holds what only packs-mcp itself may read"
+	case !write:
+		return ""
+	case within(path, pack.Dir):
+		return "is in the pack, which stays as it is"
+	case changes.InGit(path):
+		return "is git's own data, which no grant of a folder opens; git: write takes commits of the project over"
+	case slices.ContainsFunc(append(slices.Clone(p.opts.Own), p.opts.AuditLog), func(own string) bool {
+		return own != "" && (within(own, path) || within(path, own))
+	}):
+		return "is what packs-mcp itself goes by"
+	}
+	return ""
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// permissions are what one run may touch.
+type permissions struct {
+	policy  sandbox.Policy
+	changes []string // folders of the user's that the run may change, in layers
+	project string   // the project's folder, when policy has it or a part of it
+	granted call.Granted
+	env     []string // granted variables as K=V
+}
+
+// permissions finds out what a run may touch: its pack, the workspace, the
+// folder it runs in, which it may change unless it says that it only reads, and
+// what the user grants it. What of that is the user's is changed in layers.
+func (p *Planner) permissions(ctx context.Context, c *Call, kind call.Kind, tool, dir string, policy tools.Policy) (*permissions, error) {
+	pack := c.Pack
+	if holdsHome(p.homes, pack.Dir) {
+		return nil, &FolderError{Folder: pack.Dir, Pack: pack.ID, Problem: FolderHoldsHome}
+	}
+	switch {
+	case p.HoldsPrivate(dir):
+		return nil, &FolderError{Folder: dir, Problem: FolderHoldsPrivate}
+	case p.HoldsPrivate(pack.Dir):
+		return nil, &FolderError{Folder: pack.Dir, Pack: pack.ID, Problem: FolderHoldsPrivate}
+	}
+	limits := p.limits
+	if policy.Timeout > 0 {
+		limits.Timeout = policy.Timeout
+	}
+	if p.opts.TimeoutMax > 0 {
+		limits.Timeout = min(limits.Timeout, p.opts.TimeoutMax)
+	}
+	limits.CPU = cmp.Or(p.opts.Limits.CPU, limits.Timeout)
+	m := &permissions{policy: sandbox.Policy{ReadOnly: []string{pack.Dir}, Limits: limits}}
+	if c.OwnFolder {
+		m.policy.Writable = []string{c.Workspace} // made for this chat, and nobody else's
+		m.policy.Private = m.policy.Writable
+	} else {
+		m.changes = []string{c.Workspace}
+	}
+	// An unknown word is no network, the zero value.
+	m.policy.Network, _ = sandbox.ParseNetwork(string(policy.Network))
+
+	elsewhere := !within(dir, pack.Dir) && !within(dir, c.Workspace)
+	if elsewhere {
+		m.project = p.opts.Project
+		// A tool's own placeholders may choose the folder.
+		if policy.ReadOnly {
+			m.policy.ReadOnly = append(m.policy.ReadOnly, dir)
+		} else {
+			m.changes = append(m.changes, dir)
+		}
+	}
+	m.policy.Review = policy.Review
+	p.grant(m, pack, kind, tool)
+	m.policy.Layers = p.opts.Layers(ctx, m.changes)
+	for i := range m.policy.Layers {
+		l := &m.policy.Layers[i]
+		// A granted folder is another repository's, or has some in it.
+		l.Commits = m.policy.GitWrite && slices.Contains([]string{filepath.Clean(dir), filepath.Clean(c.Workspace)}, l.Folder)
+		if m.policy.GitWrite && elsewhere && !policy.ReadOnly && l.Folder != filepath.Clean(dir) && within(dir, l.Folder) && isGitFolder(filepath.Join(dir, ".git")) {
+			m.leaveOut("git: write", "does not hold for "+safetext.Quote(dir)+": it is in a folder that is granted as a whole, so its commits wait for you")
+		}
+	}
+	if elsewhere {
+		p.outerGit(ctx, m, dir, policy.ReadOnly)
+	}
+	return m, nil
+}
+
+// outerGit adds the folder outside of a worktree or a submodule that git needs. It is
+// read-only unless commits may come back and the folder can be seen at its own
+// path while it is changed, since git's files name each other by path.
+func (p *Planner) outerGit(ctx context.Context, m *permissions, dir string, readOnly bool) {
+	outer, git := outerGit(dir)
+	if outer == "" || within(outer, dir) || p.HoldsPrivate(outer) || holdsHome(p.homes, outer) {
+		return
+	}
+	// No layer is in another.
+	apart := !slices.ContainsFunc(m.changes, func(dir string) bool { return within(dir, outer) || within(outer, dir) })
+	if m.policy.GitWrite && !readOnly && !apart {
+		m.leaveOut("git: write", "does not hold for "+safetext.Quote(outer)+", the project's git folder: it is in a folder that is granted as a whole, and stays as it is")
+	}
+	if m.policy.GitWrite && !readOnly && apart {
+		if l := p.opts.Layers(ctx, []string{outer}); len(l) == 1 && l[0].Kind == sandbox.LayerOverlay {
+			l[0].Git = git
+			m.policy.Layers = append(m.policy.Layers, l[0])
+			slices.SortFunc(m.policy.Layers, func(a, b sandbox.Layer) int { return strings.Compare(a.Folder, b.Folder) })
+			m.policy.ReadOnly = slices.DeleteFunc(m.policy.ReadOnly, func(path string) bool { return path == outer })
+			return
+		}
+	}
+	m.policy.ReadOnly = append(m.policy.ReadOnly, outer)
+}
+
+// folders are all that the run may read or change besides the system's own.
+func (m *permissions) folders() []string {
+	all := slices.Concat(m.policy.ReadOnly, m.policy.Writable)
+	for _, l := range m.policy.Layers {
+		all = append(all, l.Folder)
+	}
+	return all
+}
+
+// secrets are the values that must not be in results and logs.
+func (m *permissions) secrets() []string {
+	var values []string
+	for _, kv := range m.env {
+		_, value, _ := strings.Cut(kv, "=")
+		values = append(values, value)
+	}
+	return values
+}
+
+// shown returns the variables that a tool sets, without those of which the
+// user's own value counts.
+func (m *permissions) shown(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.ContainsFunc(m.granted.Env, func(granted string) bool { return sameVariable(name, granted) })
+	})
+}

@@ -1,0 +1,282 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+)
+
+// A house is a home folder, with a project, a pack and other things in it.
+type house struct{ home, project string }
+
+func newHouse(t *testing.T) house {
+	t.Helper()
+	dir := paths.WithoutLinks(t.TempDir())
+	h := house{filepath.Join(dir, "home", "ada"), filepath.Join(dir, "home", "ada", "site")}
+	plant(t, h.home, `
+-- .ssh/id_rsa --
+private
+-- .config/gh/hosts.yml --
+hosts
+-- dotfiles/gitconfig --
+[user] name = Ada
+-- cache/x --
+-- site/.git/config --
+-- site/.git/HEAD --
+-- site/docs/index.md --
+-- packs/acme/deploy/SKILL.md --
+-- packs/acme/deploy/src/x --
+`)
+	if err := os.Symlink("dotfiles/gitconfig", filepath.Join(h.home, ".gitconfig")); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h house) in(elems ...string) string {
+	return filepath.Join(append([]string{h.home}, elems...)...)
+}
+
+// plant writes the files of a txtar tree.
+func plant(t *testing.T, root, tree string) {
+	t.Helper()
+	for _, f := range txtar.Parse([]byte(tree)).Files {
+		path := filepath.Join(root, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A planning is a planner, and the house that it plans for.
+type planning struct {
+	*Planner
+	house
+}
+
+// planner returns a planner for whoever lives there, with a runner's own layers.
+func (h house) planner(t *testing.T, change func(*Options), openings ...Opening) planning {
+	t.Helper()
+	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := sandbox.New(sandbox.Options{Changes: kept, Skip: []sandbox.Level{sandbox.LevelPartial, sandbox.LevelFull}})
+	o := Options{
+		Layers: runner.Layers, Project: h.project, Openings: openings,
+		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "USERPROFILE=" + h.home},
+	}
+	if change != nil {
+		change(&o)
+	}
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return planning{p, h}
+}
+
+// call returns a call of the pack in the house.
+func (p planning) call(t *testing.T) *Call {
+	t.Helper()
+	c := &Call{
+		Pack: &packs.Pack{ID: "acme/deploy", Dir: p.in("packs", "acme", "deploy"), Trust: packs.TrustUser},
+		Tree: new(packfs.Tree), Workspace: p.opts.Workspace,
+	}
+	if c.Workspace == "" {
+		c.Workspace, c.OwnFolder = paths.WithoutLinks(t.TempDir()), true
+	}
+	return c
+}
+
+// may finds out what a tool may touch in dir; empty: in the workspace.
+func (p planning) may(t *testing.T, tool, dir string, policy tools.Policy) *permissions {
+	t.Helper()
+	c := p.call(t)
+	if dir == "" {
+		dir = c.Workspace
+	}
+	m, err := p.permissions(t.Context(), c, call.KindRun, tool, dir, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is the same every time.
+	if m.policy.ReadOnly[0] != c.Pack.Dir || c.OwnFolder && m.policy.Writable[0] != c.Workspace {
+		t.Errorf("permissions: the pack and the workspace are not the first of %q and %q", m.policy.ReadOnly, m.policy.Writable)
+	}
+	m.policy.ReadOnly = m.policy.ReadOnly[1:]
+	if c.OwnFolder {
+		m.policy.Writable = m.policy.Writable[1:]
+	}
+	return m
+}
+
+func TestGrantedFolders(t *testing.T) {
+	h := newHouse(t)
+	fifo := h.in("fifo")
+	for _, link := range [][2]string{{"/", "root"}, {"..", "up"}, {"nowhere", "dangling"}, {h.home, "me"}, {"loop", "loop"}} {
+		if err := os.Symlink(link[0], h.in(link[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(h.in("cache"), h.in(".config", "linked")); err != nil {
+		t.Fatal(err)
+	}
+	own := h.in("own", "state")
+	plant(t, own, "-- attached.json --\n")
+	plant(t, h.home, "-- log/audit.jsonl --\n")
+	p := h.planner(t, func(o *Options) {
+		o.Own, o.AuditLog = []string{own}, h.in("log", "audit.jsonl")
+	},
+		Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{
+			h.in(".config", "gh"), h.in(".gitconfig"), h.in("nothing"), h.in("cache"), h.in("own"),
+			h.in("root"), h.in("up"), h.in("dangling"), h.in("me"), h.in("loop"), fifo,
+		}, Home: true},
+		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{
+			h.in("cache"), h.in(".config", "linked"), h.in("dotfiles", "gitconfig"), h.in("own"), own, filepath.Join(own, ".."), h.in("log"),
+		}},
+		Opening{Pack: "acme/deploy", Tool: "other", Read: []string{h.in(".ssh")}},
+	)
+	m := p.may(t, "sh", "", tools.Policy{})
+	if diff := cmp.Diff([]string{h.in(".config", "gh"), h.in("dotfiles", "gitconfig"), h.in("own")}, m.policy.ReadOnly); diff != "" {
+		t.Errorf("may read (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{h.in("cache")}, m.changes); diff != "" {
+		t.Errorf("may change (-want +got):\n%s", diff)
+	}
+	links := []paths.Link{{Path: h.in(".gitconfig"), Target: h.in("dotfiles", "gitconfig")}, {Path: h.in(".config", "linked"), Target: h.in("cache")}}
+	if diff := cmp.Diff(links, m.policy.Links); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	var left []string
+	for _, missing := range m.granted.LeftOut {
+		rel, _ := filepath.Rel(h.home, missing.What)
+		left = append(left, rel+" "+missing.Why)
+	}
+	want := []string{
+		"nothing is not there", "root leads to your whole home folder", "up leads to your whole home folder", "dangling is not there",
+		"me leads to your whole home folder", "loop cannot be looked at", "fifo is not there",
+		"dotfiles/gitconfig is not a folder", "own is what packs-mcp itself goes by", "own/state is what packs-mcp itself goes by",
+		"log is what packs-mcp itself goes by",
+	}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	if m.granted.Home != h.home {
+		t.Errorf("home = %q, want %q", m.granted.Home, h.home)
+	}
+	if m := p.may(t, "in_project", h.project, tools.Policy{}); len(m.granted.Folders) > 0 || m.granted.Home != "" {
+		t.Errorf("another tool was granted %+v", m.granted)
+	}
+}
+
+// A grant is for declared tools, for the model's own commands, or for both, and
+// no name of a tool reaches the commands.
+func TestGrantCovers(t *testing.T) {
+	for _, tc := range []struct {
+		grant     Opening
+		run, exec bool
+	}{
+		{Opening{Pack: "*", Tool: "*"}, true, false},
+		{Opening{Pack: "*", Tool: "exec_*"}, false, false},
+		{Opening{Pack: "*", Tool: "*", Kinds: []string{"run"}}, true, false},
+		{Opening{Pack: "*", Tool: "*", Kinds: []string{"exec"}}, false, true},
+		{Opening{Pack: "*", Tool: "*", Kinds: []string{"run", "exec"}}, true, true},
+		{Opening{Pack: "a/*", Tool: "*", Kinds: []string{"exec"}}, false, false},
+	} {
+		run, exec := tc.grant.covers("x", call.KindRun, "t"), tc.grant.covers("x", call.KindExec, "")
+		if run != tc.run || exec != tc.exec {
+			t.Errorf("%+v covers a run: %v, an exec: %v; want %v, %v", tc.grant, run, exec, tc.run, tc.exec)
+		}
+		if tc.grant.covers("x", call.KindOpen, "t") {
+			t.Errorf("%+v covers what starts no program", tc.grant)
+		}
+	}
+}
+
+// What a run may change of the user's is layered, wherever it comes from; only a
+// workspace that was made for the chat is a folder like any other.
+func TestLayered(t *testing.T) {
+	h := newHouse(t)
+	plant(t, h.project, "-- file --\n")
+	p := h.planner(t, nil,
+		Opening{Pack: "acme/deploy", Tool: "sh", Write: []string{h.in("site", "docs")}},
+		Opening{Pack: "acme/deploy", Tool: "gh", Write: []string{h.in("cache")}, Git: true},
+	)
+	for _, c := range []struct {
+		name, tool, dir string
+		readOnly        bool
+		layers          []string // below the home
+		git             bool
+	}{
+		{"workspace", "x", "", false, nil, false},
+		{"project", "x", h.project, false, []string{"site"}, false},
+		{"project, only read", "x", h.project, true, nil, false},
+		{"project, only read, and a folder of it granted", "sh", h.project, true, []string{"site/docs"}, false},
+		{"project, and a folder of it granted", "sh", h.project, false, []string{"site"}, false},
+		{"project and another folder", "gh", h.project, false, []string{"cache", "site"}, true},
+		{"a folder of the project", "x", h.in("site", "docs"), false, []string{"site/docs"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := p.may(t, c.tool, c.dir, tools.Policy{ReadOnly: c.readOnly})
+			var got []string
+			for _, l := range m.policy.Layers {
+				rel, _ := filepath.Rel(h.home, l.Folder)
+				got = append(got, filepath.ToSlash(rel))
+			}
+			if !slices.Equal(got, c.layers) || len(m.policy.Writable) > 0 || m.policy.GitWrite != c.git {
+				t.Errorf("layers = %q, writable = %q, git %v; want %q, none, %v", got, m.policy.Writable, m.policy.GitWrite, c.layers, c.git)
+			}
+			if c.readOnly && !slices.Contains(m.policy.ReadOnly, c.dir) {
+				t.Errorf("%s is not in %q", c.dir, m.policy.ReadOnly)
+			}
+		})
+	}
+	t.Run("the user's own workspace", func(t *testing.T) {
+		p := h.planner(t, func(o *Options) { o.Workspace = h.in("cache") })
+		m := p.may(t, "x", "", tools.Policy{})
+		if len(m.policy.Layers) != 1 || m.policy.Layers[0].Folder != h.in("cache") || len(m.policy.Writable) > 0 {
+			t.Errorf("layers = %+v, writable = %q, want it layered", m.policy.Layers, m.policy.Writable)
+		}
+	})
+	t.Run("the pack in the project", func(t *testing.T) {
+		p := h.planner(t, func(o *Options) { o.Project = h.in("packs") })
+		// In the pack, and in a folder of it, nothing may be written.
+		for _, dir := range []string{"acme/deploy", "acme/deploy/src"} {
+			m := p.may(t, "x", h.in("packs", dir), tools.Policy{})
+			if len(m.policy.Writable)+len(m.policy.Layers) > 0 {
+				t.Errorf("in %s: may change %q and %+v", dir, m.policy.Writable, m.policy.Layers)
+			}
+		}
+	})
+}
+
+// The limit on processor time is the timeout of each tool, unless it is
+// configured.
+func TestProcessorTime(t *testing.T) {
+	h := newHouse(t)
+	for _, c := range []struct{ configured, tool, want time.Duration }{
+		{0, 0, 30 * time.Second}, {0, 5 * time.Second, 5 * time.Second}, {7 * time.Second, 0, 7 * time.Second}, {7 * time.Second, time.Minute, 7 * time.Second},
+	} {
+		p := h.planner(t, func(o *Options) { o.Limits.CPU = c.configured })
+		if m := p.may(t, "sh", "", tools.Policy{Timeout: c.tool}); m.policy.Limits.CPU != c.want {
+			t.Errorf("configured %v, tool %v: %v, want %v", c.configured, c.tool, m.policy.Limits.CPU, c.want)
+		}
+	}
+}

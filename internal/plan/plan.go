@@ -1,0 +1,234 @@
+// Package plan works out what a call would run: from a pack's tool and its
+// arguments, or a command that the model wrote, to the program, its arguments,
+// environment and folders, what it may read and change, the files that an answer
+// will be bound to, and the secrets in it.
+//
+// It decides nothing and runs nothing: it asks nobody, records nothing, and starts
+// no program. Package gate decides about a plan, and runs it. It knows neither MCP
+// nor chats; what one call has is a [Call]. It looks at files and changes none. A
+// plan is about the world as it was: after a wait, make another.
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
+)
+
+// A Planner makes plans. It never changes, so it is safe for concurrent use.
+type Planner struct {
+	opts   Options
+	limits sandbox.Limits // of a run, with defaults
+	homes  []string       // the user's home folder, as it is spelled and without links; empty: not known
+}
+
+// Options are what a Planner is made of: what holds for every call.
+type Options struct {
+	// Layers says how runs can change folders without writing to them, as the runner
+	// does. With nil, no run gets a folder of the user's that it may change.
+	Layers func(ctx context.Context, folders []string) []sandbox.Layer
+	// Programs finds programs; nil: one of the planner's own.
+	Programs *program.Lookuper
+	// Workspace is the one workspace of every chat; empty: each has its own.
+	Workspace string
+	// Project is the folder that tools with cwd "project" work in; empty: the
+	// workspace.
+	Project string
+	// Dir is where the server was started: what version managers choose a
+	// version for when there is no project.
+	Dir string
+	// Environ is the environment that a run's own is picked from.
+	Environ []string
+	// Openings are what the user's configuration opens to tools.
+	Openings []Opening
+	// Own are the absolute files and folders that this program goes by, and AuditLog
+	// is its log: nothing that is opened for changes holds them.
+	Own      []string
+	AuditLog string
+	// Private are the absolute folders and files with keys, tokens and the like: no
+	// run may read them, nor a folder that holds one.
+	Private []string
+	// Mode is what a tool is told of the mode it runs in; empty: "Global".
+	Mode string
+	// Context holds the user's values for context.* placeholders.
+	Context map[string]string
+	// Secrets are in no result and no record of any run; nil: none.
+	Secrets *redact.Secrets
+	// Limits are those of a run; without CPU, that is the run's timeout.
+	Limits sandbox.Limits
+	// TimeoutMax is the longest timeout that a tool can have; 0: the one it asks for.
+	TimeoutMax time.Duration
+}
+
+// New returns a planner. It is an error when the project, the workspace or
+// what is private lies where runs would read more than they may.
+func New(o Options) (*Planner, error) {
+	if o.Layers == nil {
+		o.Layers = func(context.Context, []string) []sandbox.Layer { return nil }
+	}
+	if o.Programs == nil {
+		o.Programs = new(program.Lookuper)
+	}
+	if o.Secrets == nil {
+		o.Secrets = redact.New()
+	}
+	homes := homeFolders(o.Environ)
+	if o.Project != "" {
+		// The folder itself: a run is refused in one that a link leads to.
+		resolved, err := filepath.EvalSymlinks(o.Project)
+		if err != nil {
+			return nil, fmt.Errorf("finding the project: %w", err)
+		}
+		o.Project = resolved
+	}
+	for what, dir := range map[string]string{"project": o.Project, "workspace": o.Workspace} {
+		if dir != "" && holdsHome(homes, dir) {
+			return nil, fmt.Errorf("the %s %q holds your whole home folder, with keys and passwords; name a folder in it", what, dir)
+		}
+	}
+	if o.Workspace != "" && slices.ContainsFunc(o.Private, func(own string) bool { return within(own, paths.WithoutLinks(o.Workspace)) }) {
+		return nil, fmt.Errorf("the workspace %q holds packs-mcp's own keys or tokens; name another folder", o.Workspace)
+	}
+	resolve := func(all []string) []string {
+		out := make([]string, len(all))
+		for i, path := range all {
+			out[i] = paths.WithoutLinks(path)
+		}
+		return out
+	}
+	o.Own, o.Private, o.AuditLog = resolve(o.Own), resolve(o.Private), paths.WithoutLinks(o.AuditLog)
+	if err := checkPrivate(o.Private); err != nil {
+		return nil, err
+	}
+	return &Planner{opts: o, limits: o.Limits.WithDefaults(), homes: homes}, nil
+}
+
+// A Call is what a plan needs to know of one call.
+type Call struct {
+	Pack *packs.Pack  // whose tool it is, or for which the command is
+	Tree *packfs.Tree // the pack's files, as they were digested; [Planner.Expand] needs none
+	// All are the packs there are, and Hides reports whether one must not be named.
+	All   []*packs.Pack
+	Hides func(*packs.Pack) bool
+	// Workspace is the chat's folder, Folder what it was when the chat began.
+	// OwnFolder says that it was made for this chat.
+	Workspace string
+	Folder    fs.FileInfo
+	OwnFolder bool
+	// Context is what the client says of its user's context, and Filled what a
+	// person filled in, by the names of fields; nil: nobody was asked.
+	Context, Filled map[string]string
+}
+
+// Expanded is a tool's command with its values filled in, as [Planner.Expand]
+// returns it.
+type Expanded struct {
+	Invocation *tools.Invocation
+	// Fields ask for what nobody has said; Missing says the same as an error.
+	Fields  []call.Field
+	Missing *tools.MissingContextError
+}
+
+// A Plan is a run for the gate to decide about.
+type Plan struct {
+	Run      call.Run
+	Secrets  *redact.Secrets // what must not be in its result
+	Unlogged *redact.Secrets // what must not be in the log
+
+	unchanged func(byGrant bool) bool
+}
+
+// Unchanged reports whether the files that an answer is bound to are as they were
+// when the run was planned. With byGrant they are those of an answer for more than
+// this call. It finds them again, as for the plan, and looks at nothing else.
+func (p *Plan) Unchanged(byGrant bool) bool { return p.unchanged(byGrant) }
+
+// Tool plans the run of a declared tool. Its errors are about what the call says or
+// what it would use: [*FolderError], [*ForeignError], [ErrManyInputs], and those of
+// packages program, packfs and sandbox.
+func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *Expanded) (*Plan, error) {
+	inv := filled.Invocation
+	dir, err := p.folder(c, inv.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	usual, err := p.folder(c, tool.Command.UsualCwd)
+	if err != nil {
+		return nil, err
+	}
+	may, err := p.permissions(ctx, c, call.KindRun, tool.Name, dir, tool.Policy)
+	if err != nil {
+		return nil, err
+	}
+	command, err := p.command(c, inv, dir, may)
+	if err != nil {
+		return nil, err
+	}
+	bound := command
+	inputs, err := p.toolInputs(c, may, &bound, inv)
+	if err != nil {
+		return nil, err
+	}
+	unchanged := func(byGrant bool) bool {
+		if !byGrant {
+			return true // only an answer for more calls is bound to them
+		}
+		now, err := p.toolInputs(c, may, &bound, inv)
+		return err == nil && now.same(inputs)
+	}
+	command.Join = tool.Output.Merged
+	if tool.Command.SkillEnv {
+		command.Env = sandbox.MergeEnv(command.Env, p.skillEnv(c.Pack))
+	}
+	secrets := p.opts.Secrets.With(slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets())...)
+	// The log leaves out more than the result: also what only has the name of a secret.
+	unlogged := secrets.With(tool.SecretValues(inv.Values)...)
+	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, Run: call.Run{
+		Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
+		Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
+		Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly,
+	}}, nil
+}
+
+// Program plans the run of a program that the model chose, with its arguments. Cwd
+// is one of the words for folders; empty is the workspace. Its errors are those of
+// [Planner.Tool].
+func (p *Planner) Program(ctx context.Context, c *Call, name string, args []string, cwd string) (*Plan, error) {
+	dir, err := p.folder(c, cwd)
+	if err != nil {
+		return nil, err
+	}
+	may, err := p.permissions(ctx, c, call.KindExec, "", dir, tools.Policy{})
+	if err != nil {
+		return nil, err
+	}
+	command, err := p.command(c, &tools.Invocation{Program: name, Args: args}, dir, may)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := p.ownInputs(c, may, &command, true)
+	if err != nil {
+		return nil, err
+	}
+	unchanged := func(byGrant bool) bool {
+		now, err := p.ownInputs(c, may, &command, byGrant)
+		return err == nil && (now.same(inputs) || !byGrant && slices.Equal(now.files, inputs.files))
+	}
+	secrets := p.opts.Secrets.With(may.secrets()...)
+	return &Plan{Secrets: secrets, Unlogged: secrets, unchanged: unchanged, Run: call.Run{
+		Command: command, UsualDir: dir == c.Workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
+		Logged: secrets.LoggedArgs(command.Args),
+	}}, nil
+}

@@ -1,0 +1,173 @@
+// Package drill shows on any machine what its sandbox refuses: a confined program
+// tries what a hostile one would try, and what came of each try is compared with
+// what the level promises.
+//
+// The list is in one place, [Rows], for two readers: [Run] goes through it for
+// "packs-mcp doctor --attack", and the tests of test/attack, which know many more
+// operations of Linux, check it to the last error number and show it in
+// docs/sandbox.md.
+//
+// The tries are harmless by construction, also where nothing refuses them: they
+// act on folders, sockets and a process that Run makes for them in a temporary
+// home, they write a few MiB there, and they end after seconds. A process is sent
+// signal 0 only, and memory is asked for and not touched.
+//
+// The package does not decide how a program is confined; package sandbox does. A
+// list of tries is no proof: what is not on it was not tried.
+package drill
+
+import "github.com/packs-mcp/packs-mcp/internal/sandbox"
+
+// A Row is one thing that a confined program tries.
+type Row struct {
+	Case string   // the id of the case that it belongs to
+	Part string   // what it is about: "Files"
+	Does string   // for people, and unique in its part: "list the home folder"
+	Op   []string // the operation and its arguments, with names in braces for what is made for it
+
+	Linux          Want
+	MacOS, Windows Expect // at the one level that confines there
+
+	// Changes says that the operation, when nothing stops it, changes something of
+	// the user's.
+	Changes bool
+
+	Limits sandbox.Limits // of its run
+}
+
+// Want are the outcomes that an operation may have on Linux: "ok", names of
+// errors or signals, or what the operation documents, with "|" between them.
+type Want struct {
+	Full       string // all there is
+	Landlock   string // partial where namespaces are not to be had
+	Namespaces string // partial where Landlock is not to be had
+	None       string // what shows that the operation works when nothing confines it
+}
+
+// An Expect says what must come of a try.
+type Expect string
+
+const (
+	Absent  Expect = ""        // the system has no such thing
+	Refused Expect = "refused" // whatever the error
+	Open    Expect = "open"    // the level does not promise to refuse it
+	Works   Expect = "works"   // on purpose: a program that can do nothing shows nothing
+)
+
+// everywhere is refused in the same way by every level.
+func everywhere(outcome string) Want { return Want{outcome, outcome, outcome, ok} }
+
+// hidden is there no more where the program has a file tree of its own, and closed
+// where it has not.
+func hidden() Want { return Want{"ENOENT", "EACCES", "ENOENT", ok} }
+
+// ok is the outcome of an operation that did what it is meant to do.
+const ok = "ok"
+
+// Rows returns the list.
+func Rows() []Row {
+	const mib = 1 << 20
+	return []Row{
+		{
+			Case: "FS-01", Part: "Files", Does: "read a key in the home folder", Op: []string{"read-file", "{secret}"},
+			Linux: hidden(), MacOS: Refused, Windows: Open,
+		},
+		{
+			Case: "FS-01", Part: "Files", Does: "list the home folder", Op: []string{"list-folder", "{home}"},
+			Linux: hidden(), MacOS: Refused, Windows: Open,
+		},
+		{
+			Case: "FS-01", Part: "Files", Does: "read a file outside, as another person's", Op: []string{"read-file", "{outside}/file"},
+			Linux: hidden(), MacOS: Refused, Windows: Open,
+		},
+		{
+			Case: "FS-06", Part: "Files", Does: "create a file in the home folder", Op: []string{"create-file", "{home}/.profile"},
+			Linux: hidden(), MacOS: Refused, Windows: Refused, Changes: true,
+		},
+		{
+			Case: "FS-06", Part: "Files", Does: "write to a file outside", Op: []string{"change-file", "{outside}/file"},
+			Linux: hidden(), MacOS: Refused, Windows: Refused, Changes: true,
+		},
+		{
+			Case: "FS-06", Part: "Files", Does: "write to a file of the pack", Op: []string{"change-file", "{pack}/data.txt"},
+			Linux: Want{"EROFS", "EACCES", "EROFS", ok}, MacOS: Refused, Windows: Refused, Changes: true,
+		},
+		{
+			Case: "FS-06", Part: "Files", Does: "let a file of its own run with your rights, whoever starts it (setuid)",
+			Op: []string{"setuid-file", "{ws}/file"}, Linux: everywhere("EPERM"), MacOS: Refused,
+		},
+		{
+			Case: "PK-15", Part: "Files", Does: "open a device, as the user's terminal", Op: []string{"open-device", "{pty}"},
+			Linux: hidden(), MacOS: Refused,
+		},
+		{
+			Case: "NW-01", Part: "Network: none", Does: "connect to a TCP port of this machine", Op: []string{"connect", "tcp", "127.0.0.1:{tcp}"},
+			Linux: everywhere("EPERM"), MacOS: Refused, Windows: Open, Changes: true,
+		},
+		{
+			Case: "NW-07", Part: "Network: none", Does: "connect to a unix socket, as of Docker or an SSH agent", Op: []string{"connect", "unix", "{unix}"},
+			Linux: everywhere("EPERM"), MacOS: Refused, Windows: Open, Changes: true,
+		},
+		{
+			Case: "NW-08", Part: "Network: none", Does: "connect to an abstract unix socket", Op: []string{"connect", "unix", "{abstract}"},
+			Linux: everywhere("EPERM"), Changes: true,
+		},
+		{
+			Case: "NW-14", Part: "Network: none", Does: "look up a name", Op: []string{"look-up", "127.0.0.1:{udp}"},
+			Linux: everywhere("EPERM"), MacOS: Refused, Windows: Open, Changes: true,
+		},
+		{
+			Case: "PK-09", Part: "Other processes", Does: "send a signal to another process of yours", Op: []string{"signal", "{victim}"},
+			Linux: Want{"ESRCH|EPERM", "EPERM", "ESRCH|EPERM", ok}, MacOS: Refused, Windows: Open,
+		},
+		{
+			Case: "EN-03", Part: "Other processes", Does: "see that it is there", Op: []string{"see-process", "{victim}"},
+			Linux: Want{"ENOENT", ok, "ENOENT", ok}, MacOS: Refused, Windows: Open,
+		},
+		{
+			Case: "EN-03", Part: "Other processes", Does: "read its environment", Op: []string{"read-environment", "{victim}"},
+			Linux: hidden(), MacOS: Refused, Windows: Refused,
+		},
+		{
+			Case: "PK-17", Part: "Other processes", Does: "trace it", Op: []string{"trace", "{victim}"},
+			Linux: everywhere("EPERM"), MacOS: Refused, Windows: Refused,
+		},
+		{
+			Case: "EN-03", Part: "Other processes", Does: "find a key of the server's among its own environment variables", Op: []string{"variable", keyVariable},
+			Linux: Want{notThere, notThere, notThere, notThere}, MacOS: Refused, Windows: Refused,
+		},
+		{
+			Case: "PK-17", Part: "The kernel", Does: "mount", Op: []string{"mount", "{ws}"}, Linux: everywhere("EPERM"),
+		},
+		{
+			Case: "PK-17", Part: "The kernel", Does: "make a user namespace", Op: []string{"user-namespace"}, Linux: everywhere("EPERM"),
+		},
+		{
+			Case: "PK-17", Part: "The kernel", Does: "use the kernel's keyrings", Op: []string{"keyring"}, Linux: everywhere("EPERM"),
+		},
+		{
+			Case: "PK-09", Part: "Bounds", Does: "leave a process behind", Op: []string{"leave", "{ws}/alive"},
+			Linux: everywhere(endedToo), MacOS: Refused, Windows: Refused,
+		},
+		{
+			Case: "PK-11", Part: "Bounds", Does: "have more processes than the limit", Op: []string{"processes", "20"},
+			Linux: Want{"EAGAIN", "EAGAIN|SIGKILL", "EAGAIN", ok}, MacOS: Refused, Windows: Refused, Limits: sandbox.Limits{Processes: 16},
+		},
+		{
+			Case: "9.8", Part: "Bounds", Does: "have more memory than the limit", Op: []string{"memory", "640"},
+			Linux: everywhere("ENOMEM"), MacOS: Open, Windows: Refused, Limits: sandbox.Limits{Memory: 512 * mib},
+		},
+		{
+			Case: "PK-12", Part: "Bounds", Does: "write a larger file than the limit", Op: []string{"large-file", "{ws}/large", "5"},
+			Linux: everywhere("EFBIG"), MacOS: Refused, Windows: Open, Limits: sandbox.Limits{FileSize: 4 * mib},
+		},
+		{
+			Case: "HM-03", Part: "What stays possible", Does: "read the pack", Op: []string{"read-file", "{pack}/data.txt"},
+			Linux: everywhere(ok), MacOS: Works, Windows: Works,
+		},
+		{
+			Case: "HM-03", Part: "What stays possible", Does: "write in the workspace", Op: []string{"create-file", "{ws}/new"},
+			Linux: everywhere(ok), MacOS: Works, Windows: Works,
+		},
+	}
+}

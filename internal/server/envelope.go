@@ -1,0 +1,302 @@
+package server
+
+// What a run becomes for the model: the envelope, without secrets and with nothing that
+// could deceive.
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// runEnvelope is what a model gets of a run.
+type runEnvelope struct {
+	OK         bool        `json:"ok"`
+	ExitCode   int         `json:"exit_code"`
+	Signal     string      `json:"signal,omitempty"`
+	Success    *bool       `json:"success,omitempty"` // ok, as Markdown tools call it
+	Stdout     *string     `json:"stdout,omitempty"`  // and Stderr: of every run but a Markdown tool's, also when empty
+	Stderr     *string     `json:"stderr,omitempty"`
+	Output     *string     `json:"output,omitempty"` // of a Markdown tool's run, also when empty, and where a tool formats its output
+	Truncated  bool        `json:"truncated"`
+	DurationMS int64       `json:"duration_ms"`
+	Parsed     *any        `json:"parsed,omitempty"`  // standard output alone, as JSON
+	Error      any         `json:"error,omitempty"`   // a *toolError; of a Markdown tool's run its message, a string
+	Failure    *toolError  `json:"failure,omitempty"` // of a Markdown tool's run: what Error is elsewhere
+	Notes      []string    `json:"notes,omitempty"`
+	Artifacts  []artifact  `json:"artifacts,omitempty"`
+	Changes    []changeSet `json:"changes,omitempty"`
+	Sandbox    string      `json:"sandbox"`
+	RunID      string      `json:"run_id"`
+	Workspace  string      `json:"workspace"`
+
+	speak string // text to be spoken, for _meta
+	made  []mcp.Content
+}
+
+type artifact struct {
+	Path      string `json:"path"`
+	Type      string `json:"type"`
+	MIME      string `json:"mime,omitempty"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// anyJSON allows every value, in the spelling that a client which takes a
+// schema without keywords for a mistake accepts, too.
+const anyJSON = `{"anyOf":[{"type":"object"},{"type":"array"},{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"null"}]}`
+
+// Output schemas of runs: of all but those of Markdown tools, and of any.
+const (
+	envelopeSchema    = envelopeBefore + errorProperty + envelopeBehind
+	anyEnvelopeSchema = envelopeBefore + `"error":{"anyOf":[` + errorSchema + `,{"type":"string"}]},"failure":` + errorSchema + envelopeBehind
+)
+
+const envelopeBefore = `{"type":"object","properties":{"ok":{"type":"boolean"},"exit_code":{"type":"integer"},"signal":{"type":"string"},` +
+	`"success":{"type":"boolean"},"stdout":{"type":"string"},"stderr":{"type":"string"},"output":{"type":"string"},"truncated":{"type":"boolean"},` +
+	`"duration_ms":{"type":"integer"},"parsed":` + anyJSON + `,`
+
+const envelopeBehind = `,"notes":{"type":"array","items":{"type":"string"}},` +
+	`"artifacts":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"type":{"type":"string"},"mime":{"type":"string"},"size_bytes":{"type":"integer"}},"required":["path","type"]}},"changes":` + changesSchema + `,` +
+	`"sandbox":{"type":"string","enum":["full","partial","none"]},"run_id":{"type":"string"},"workspace":{"type":"string"}}}`
+
+func (e *runEnvelope) failed() bool { return !e.OK }
+
+func (e *runEnvelope) meta() *mcp.Meta {
+	if e.speak == "" {
+		return nil
+	}
+	return mcp.NewMetaFromMap(map[string]any{"packs-mcp/speak": e.speak})
+}
+
+// maxLinks is how many artifacts a result links to; the others are listed.
+const maxLinks = 20
+
+func (e *runEnvelope) links() []mcp.Content { return e.made }
+
+// envelope turns the program's bytes into what is safe to show.
+func (r *run) envelope(id string, res *sandbox.Result, limits sandbox.Limits) *runEnvelope {
+	e := &runEnvelope{
+		ExitCode: res.ExitCode, Signal: res.Signal,
+		DurationMS: res.Duration.Milliseconds(),
+		Sandbox:    res.Level.String(), RunID: id, Workspace: r.call.in().handle,
+		OK: res.Cause == sandbox.CauseExit && res.Signal == "" && r.allows(res.ExitCode),
+	}
+	shown := func(c sandbox.Capture) *string {
+		text := r.clean(string(r.uncut(c).Bytes()))
+		return &text
+	}
+	if r.output.Merged {
+		e.Output, e.Truncated, e.Success = shown(res.Merged), res.Merged.Truncated(), &e.OK
+	} else {
+		e.Stdout, e.Stderr = shown(res.Stdout), shown(res.Stderr)
+		e.Truncated = res.Stdout.Truncated() || res.Stderr.Truncated()
+	}
+	r.format(e, res.Stdout, limits)
+	e.fail(r.cause(res, limits, e.OK), r.output.Merged)
+	e.notes(res)
+	e.Artifacts, e.made = r.artifacts(res)
+	return e
+}
+
+// fail says why a run failed; cause is nil when it did not. specs/skill-md-tools §4.3:
+// "error": "Command failed with exit code 1".
+func (e *runEnvelope) fail(cause *toolError, markdown bool) {
+	switch {
+	case cause == nil:
+	case markdown:
+		e.Error, e.Failure = cause.Message, cause
+	default:
+		e.Error = cause
+	}
+}
+
+// format adds what the tool makes of standard output. It is read before it is
+// cut, and what comes of it is cut as the output would have been.
+func (r *run) format(e *runEnvelope, stdout sandbox.Capture, limits sandbox.Limits) {
+	raw, isWhole := stdout.All()
+	if !isWhole {
+		raw = r.uncut(stdout).Bytes()
+	}
+	out, err := r.output.Apply(string(raw), isWhole, e.OK)
+	if err != nil {
+		e.Notes = append(e.Notes, "the output could not be formatted: "+safetext.Line(err.Error()))
+	}
+	if out.Parsed != nil {
+		value := r.cleanValue(*out.Parsed)
+		e.Parsed = &value
+	}
+	e.speak = r.clean(out.Speak)
+	switch {
+	case !r.formats() || !e.OK && r.output.Merged:
+		return
+	case !e.OK || err != nil && !r.output.Merged:
+		e.Output = e.Stdout // as it is
+		return
+	case err != nil:
+		return
+	}
+	limits = limits.WithDefaults()
+	most := limits.Output
+	if r.output.Merged {
+		most = limits.OutputMerged
+	}
+	formatted := sandbox.Cut([]byte(r.clean(out.Text)), most)
+	text := string(formatted.Bytes())
+	e.Output = &text
+	if formatted.Truncated() {
+		e.Truncated = true
+		e.Notes = append(e.Notes, fmt.Sprintf("output: %d of %d bytes left out", formatted.Dropped, formatted.Total))
+	}
+}
+
+// formats reports whether the tool says how its output is to be shown.
+func (r *run) formats() bool { return r.output.ExtractField != "" || r.output.Template != "" }
+
+// uncut returns c without the parts of secrets that the gap between its head and
+// its tail cuts in two.
+func (r *run) uncut(c sandbox.Capture) sandbox.Capture {
+	if c.Truncated() {
+		c.Head, c.Tail = r.secrets.HideCut(c.Head, c.Tail)
+	}
+	return c
+}
+
+// clean escapes what could deceive, and takes out secret values.
+func (r *run) clean(text string) string { return safetext.Text(r.secrets.Hide(text)) }
+
+// cleanValue does the same for every string in a JSON value.
+func (r *run) cleanValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return r.clean(v)
+	case []any:
+		for i := range v {
+			v[i] = r.cleanValue(v[i])
+		}
+		return v
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			key := r.clean(k)
+			for out[key] != nil {
+				key += "_" // two keys that read the same
+			}
+			out[key] = r.cleanValue(v[k])
+		}
+		return out
+	case json.Number:
+		if hidden := r.clean(v.String()); hidden != v.String() {
+			return hidden
+		}
+		return v
+	case bool, nil:
+		return v
+	default:
+		return nil
+	}
+}
+
+// cause says why a run failed; nil when it did not. specs/skill-md-tools §4.3
+// has these words for a program that fails by itself.
+func (r *run) cause(res *sandbox.Result, limits sandbox.Limits, ok bool) *toolError {
+	switch res.Cause {
+	case sandbox.CauseTimeout:
+		return failf(codeTimeout, "Ask for less at once, or tell the user that the tool is slow.", "the program was stopped after %s", limits.Timeout)
+	case sandbox.CauseOutputLimit:
+		return failf(codeOutputLimit, "Ask for less output.", "the program wrote more than %d bytes and was stopped", limits.OutputTotal)
+	case sandbox.CauseCancelled:
+		return failf(codeCancelled, "", "the call was cancelled and the program stopped")
+	case sandbox.CauseCPULimit:
+		return failf(codeTimeout, "Ask for less at once, or tell the user; the limit is limits.cpu in the configuration.",
+			"the program used more than %s of processor time and was stopped", limits.CPU)
+	case sandbox.CauseFileSizeLimit:
+		return failf(codeFileSizeLimit, "Tell the user; the limit is limits.file_size in the configuration.",
+			"the program wrote a file of more than %d bytes and was stopped%s", limits.FileSize, bySignal(res))
+	case sandbox.CauseProcessLimit:
+		return failf(codeProcessLimit, "Tell the user; the limit is limits.processes in the configuration.",
+			"the program started more than %d processes and was stopped%s", limits.Processes, bySignal(res))
+	case sandbox.CauseWorkspaceLimit:
+		return failf(codeWorkspaceLimit, "Tell the user; files in the workspace have to be removed.", "the program left or wrote more than it may: %d bytes in the workspace, and %d in a copy of a folder", limits.Workspace, limits.Layer)
+	case sandbox.CauseCacheLimit:
+		return failf(codeCacheLimit, "Call again: the cache begins empty. If it is said again, tell the user; the limit is limits.cache in the configuration.",
+			"the tool's cache was filled with more than it may hold while a run goes on, %d bytes or %d files, and the program was stopped", 2*limits.Cache, 2*limits.CacheNames)
+	case sandbox.CauseDiskFull:
+		return failf(codeWorkspaceLimit, "Tell the user to make room on the disk.", "the disk of the audit log was about to be full, and the program was stopped")
+	}
+	switch {
+	case ok:
+		return nil
+	case res.Signal != "":
+		return failf(codeCommandFailed, "Read the output for the cause.", "Command was ended by %s", res.Signal)
+	default:
+		return failf(codeCommandFailed, "Read the output for the cause.", "Command failed with exit code %d", res.ExitCode)
+	}
+}
+
+func bySignal(res *sandbox.Result) string {
+	if res.Signal == "" {
+		return ""
+	}
+	return " by " + res.Signal
+}
+
+// notes says what else a reader of the result has to know.
+func (e *runEnvelope) notes(res *sandbox.Result) {
+	for _, c := range []struct {
+		name string
+		of   sandbox.Capture
+	}{{"stdout", res.Stdout}, {"stderr", res.Stderr}, {"output", res.Merged}} {
+		switch {
+		case !c.of.Truncated() || (c.name == "output") != (e.Success != nil):
+		case c.of.File != "":
+			e.Notes = append(e.Notes, fmt.Sprintf("%s: %d of %d bytes left out; all of it is in the workspace as %s", c.name, c.of.Dropped, c.of.Total, safetext.Quote(c.of.File)))
+		default:
+			e.Notes = append(e.Notes, fmt.Sprintf("%s: %d of %d bytes left out, and not kept: %s", c.name, c.of.Dropped, c.of.Total, safetext.Line(c.of.NotKept)))
+		}
+	}
+	e.addChanges(res)
+	if res.Cache.Full {
+		e.Notes = append(e.Notes, "the tool's cache was full and is emptied; the next run begins without it")
+	}
+	for _, s := range res.Skipped {
+		e.Notes = append(e.Notes, fmt.Sprintf("not an artifact: %s: %s", safetext.Quote(s.Path), safetext.Line(s.Reason)))
+	}
+	if res.MoreArtifacts > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%d more files were made or changed than are listed", res.MoreArtifacts))
+	}
+	if res.Incomplete {
+		e.Notes = append(e.Notes, "the workspace has too many files to look at all of them; artifacts may be missing")
+	}
+}
+
+// artifacts are the files that the program made or changed, and links to the
+// first of them.
+func (r *run) artifacts(res *sandbox.Result) (out []artifact, links []mcp.Content) {
+	dir, err := r.call.in().openWorkspace()
+	if err == nil {
+		defer dir.Close()
+	}
+	for _, a := range res.Artifacts {
+		art := artifact{Path: safetext.Line(a.Path), Type: "file", SizeBytes: a.Size}
+		if err == nil {
+			if page, err := dir.Read(a.Path, 0, 1, packfs.Limits{File: 1 << 62}); err == nil {
+				art.MIME = page.MIME
+			}
+		}
+		out = append(out, art)
+		if _, err := packfs.Clean(a.Path); err == nil && len(links) < maxLinks {
+			links = append(links, mcp.ResourceLink{
+				Type: mcp.ContentTypeLink, URI: workspaceURI(r.call.in(), a.Path), Name: art.Path,
+				Description: "made by this run", MIMEType: art.MIME, Size: &a.Size,
+			})
+		}
+	}
+	return out, links
+}

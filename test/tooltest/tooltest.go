@@ -1,0 +1,133 @@
+// Package tooltest is what the tests of the packages that compile tools have in
+// common: tools from a line of JSON, golden files, and files of the collection of real
+// ones.
+//
+// It declares tools in a tools.json only, so that the tests of other formats can use
+// it.
+package tooltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+)
+
+// Compile makes a tool out of an input schema and a command, both JSON.
+func Compile(t testing.TB, schema, command string) *tools.Tool {
+	t.Helper()
+	return CompileTool(t, fmt.Sprintf(`{"name": "t", "description": "d", "inputSchema": %s, "command": %s}`, schema, command))
+}
+
+// CompileTool makes a tool out of its declaration.
+func CompileTool(t testing.TB, tool string) *tools.Tool {
+	t.Helper()
+	set, found := toolsjson.Parse("tools.json", []byte(`{"tools": [`+tool+`]}`), tools.Limits{})
+	if set == nil || len(set.Tools) != 1 {
+		t.Fatalf("ParseToolsJSON(%s) = %v", tool, found)
+	}
+	return set.Tools[0]
+}
+
+// MustCheck checks arguments, and fails the test when they are refused.
+func MustCheck(t testing.TB, tool *tools.Tool, args string) tools.Values {
+	t.Helper()
+	v, err := tool.Check(json.RawMessage(args))
+	if err != nil {
+		t.Fatalf("Check(%s) = %v, want no error", args, err)
+	}
+	return v
+}
+
+// Codes returns the codes of diagnostics, with spaces between them.
+func Codes(found []diag.Diagnostic) string {
+	var out []string
+	for _, d := range found {
+		out = append(out, d.Code)
+	}
+	return strings.Join(out, " ")
+}
+
+// Quote returns a text as JSON.
+func Quote(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// One is a file with one tool that has these members besides name and
+// description.
+func One(members string) string {
+	return `{"tools": [{"name": "t", "description": "d", ` + members + `}]}`
+}
+
+// Nested returns empty lists inside each other.
+func Nested(depth int) string {
+	return strings.Repeat("[", depth) + strings.Repeat("]", depth)
+}
+
+// ReportsAll fails unless seen has every code of the block of a source file that
+// begins with this comment.
+func ReportsAll(t *testing.T, seen map[string]bool, file, comment string) {
+	t.Helper()
+	src, err := os.ReadFile(filepath.FromSlash(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(src), comment)
+	block, _, closed := strings.Cut(block, "\n)\n")
+	if !found || !closed {
+		t.Fatalf("%s has no block %q", file, comment)
+	}
+	for line := range strings.SplitSeq(block, "\n") {
+		if parts := strings.Split(line, `"`); len(parts) == 3 && !seen[parts[1]] {
+			t.Errorf("no case reports %s", parts[1])
+		}
+	}
+}
+
+// Soon fails the test if f takes as long as only a hang does.
+func Soon(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		t.Fatalf("%s takes more than 60 s", what)
+	}
+}
+
+// Shared returns a file of the collection of real files beside the repository, or
+// skips the test. PACKS_MCP_REQUIRE with "corpora" in it makes that a failure.
+func Shared(t testing.TB, name string) []byte {
+	t.Helper()
+	root := "."
+	for range 10 {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Join(root, "..")
+	}
+	src, err := os.ReadFile(filepath.Join(root, "..", "shared", filepath.FromSlash(name)))
+	if os.IsNotExist(err) {
+		if slices.Contains(strings.Split(os.Getenv("PACKS_MCP_REQUIRE"), ","), "corpora") {
+			t.Fatalf("corpora are required: %v", err)
+		}
+		t.Skip("corpora: the collection of real files is not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
