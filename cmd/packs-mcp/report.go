@@ -48,7 +48,7 @@ func (r *reporter) report(c *packs.Catalog) {
 			now[trouble{what: message, hint: hint}] = true
 		}
 	}
-	// In an order that does not change from one server to the next.
+	// In the same order on every server.
 	fresh := slices.DeleteFunc(slices.Collect(maps.Keys(now)), func(t trouble) bool { return r.said[t] })
 	slices.SortFunc(fresh, func(a, b trouble) int {
 		return strings.Compare(a.about+"\x00"+a.what, b.about+"\x00"+b.what)

@@ -134,9 +134,9 @@ func TestServeKeepsTheIndexOfAShortStay(t *testing.T) {
 	}
 }
 
-// A server ends though another process, which may be stopped, has the lock of its
-// index: it leaves that to the other, and says nothing of it. What it read is then
-// kept by the next one that ends.
+// A server ends even if another process, which may be stopped, holds the lock of
+// its index. It leaves the index to that process without a message. The next
+// server that ends then writes what was read.
 func TestServeEndsWhileAnotherHasTheIndex(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")

@@ -105,8 +105,8 @@ func (s *Server) Decide(ctx context.Context, d Decision) (Decided, error) {
 // It returns the answer as a *[RefusedError], or another error if the server
 // gave none. It never decides anything, even if the call does wait.
 func (s *Server) Why(ctx context.Context, code string) error {
-	// The server names the reason to whoever decides. What is sent fills in a
-	// field without a name, which no call has: it cannot count.
+	// The server gives the reason in response to a decision. This decision fills
+	// in a field without a name, which no call has, so it cannot count.
 	_, err := s.Decide(ctx, Decision{Code: code, Decision: string(queue.Once), Values: map[string]string{"": "?"}})
 	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem != string(queue.CodeInvalid) {
 		return err

@@ -19,9 +19,9 @@ import (
 
 // Calls is the queue of waiting calls. [gate.Gate] implements it.
 type Calls interface {
-	// Pending is the calls that wait, oldest first.
+	// Pending returns the waiting calls, oldest first.
 	Pending() []queue.Pending
-	// History is the decisions that were made, newest first.
+	// History returns past decisions, newest first.
 	History() []queue.Past
 	// Decide answers a call; an error is a [*queue.CodeError] unless something
 	// broke. The call comes back as it was decided.

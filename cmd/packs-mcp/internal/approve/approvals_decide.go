@@ -201,8 +201,8 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 		}
 	}
 	if (how.decision != string(queue.Once) || choice.Lasts) && d.Note != "" {
-		// What a script, or a model with a shell, answers is about one call that is
-		// under way, and leaves nothing behind.
+		// An answer from a script, or from a model with a shell, applies only to
+		// one current call, and leaves nothing behind.
 		return cli.WithHint(errors.New("without a terminal a call can only be allowed once, and nothing for later"),
 			"run this in a terminal of yours, or answer on the page: packs-mcp approvals open")
 	}

@@ -399,7 +399,8 @@ const (
 	quitValue = "quit"
 )
 
-// keysOf are the answers that the call offers, and what else can be done.
+// keysOf returns the answers that the call offers, and the other possible
+// replies.
 func keysOf(asked approvals.Call) []key {
 	var keys []key
 	for _, ch := range asked.Choices {

@@ -147,7 +147,7 @@ func printGrant(w io.Writer, g listedGrant) {
 
 func grantTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// grantSubject says what a grant is about, in few words.
+// grantSubject describes what a grant is about in a few words.
 func grantSubject(kind call.Kind, pack, tool string) string {
 	switch kind {
 	case call.KindRun:

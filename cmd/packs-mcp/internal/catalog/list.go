@@ -216,7 +216,8 @@ func describeAll(ctx context.Context, cfg *config.Config, found, without []*pack
 			l.Forbidden, l.WithoutTool = forbidden, withoutTool[p]
 			if err == nil {
 				if l.Attached {
-					// Only of what a model can use: a survey looks at every file.
+					// Only for packs that a model can use, since this check
+					// reads every file.
 					l.denied = p.DeniedFrom(ctx, dir, l.set)
 					l.Problems = append(l.Problems, l.denied...)
 				}
@@ -256,8 +257,8 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 		strings.Join(counts, ", "), safetext.Line(file), strings.Join(names, ", "))
 }
 
-// describe says everything about a pack that a person or a program may want to
-// know before it is opened. dir and err are what [packs.Pack.OpenDir] returned.
+// describe returns everything about a pack that a person or a program may want
+// to know before opening it. dir and err are what [packs.Pack.OpenDir] returned.
 func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles, mode string) listedPack {
 	var set *tools.Set
 	var problems []diag.Diagnostic
