@@ -12,10 +12,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/doctor"
 )
 
-// An app is one run of the program; its methods are the commands that serve.
+// An app is one run of the program. Its methods are the commands that serve.
 type app struct{ *cli.Env }
 
-// command makes the tree of commands. Without one, packs-mcp serves.
+// command returns the tree of commands. Without a command, packs-mcp serves.
 func (a *app) command() *cobra.Command {
 	root := a.Root(a.serveCommand(), a.tryCommand(), a.versionCommand())
 	for _, commands := range []func(*cli.Env) []*cobra.Command{
@@ -39,7 +39,7 @@ which is how clients start it.`
 	return root
 }
 
-// completionCommands makes the library's own commands like the others: an
+// completionCommands makes the library's own commands match the others: an
 // example in their help, and status 2 for misuse.
 func (a *app) completionCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()

@@ -20,7 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
-// A plainClient is an MCP client that cannot ask anybody, and its server.
+// A plainClient is an MCP client that cannot ask questions, and its server.
 type plainClient struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -31,7 +31,7 @@ type plainClient struct {
 	answers map[int]chan string // :: id of a request → the text of its result
 }
 
-// startClient starts a server, as a client does that declares no elicitation.
+// startClient starts a server as a client without elicitation does.
 func startClient(t *testing.T, env []string, packs string) *plainClient {
 	t.Helper()
 	c := &plainClient{t: t, cmd: exec.Command("packs-mcp", "serve", "--packs", packs), answers: make(map[int]chan string)}
@@ -91,7 +91,7 @@ func (c *plainClient) request(method, params string) <-chan string {
 	return answer
 }
 
-// call has the program of a pack run.
+// call runs the program of a pack.
 func (c *plainClient) call(pack string) <-chan string {
 	c.t.Helper()
 	return c.request("tools/call", fmt.Sprintf(`{"name":"capability_packs_exec_best_effort","arguments":{"pack_id":%q,"command":"./go.sh"}}`, pack))
@@ -113,7 +113,7 @@ func (c *plainClient) received(line []byte) {
 	}
 }
 
-// until waits for the result of a request, which has to have some words.
+// until waits for the result of a request, which must contain words.
 func (c *plainClient) until(answer <-chan string, words string) string {
 	c.t.Helper()
 	select {
@@ -202,8 +202,8 @@ func TestClientsWaitForATerminal(t *testing.T) {
 	}
 }
 
-// A call that nobody answers in time names its code; the answer holds for the
-// same call, made again, once.
+// A call that is not answered in time returns its code. A later answer applies
+// once to the same call, made again.
 func TestAnswerAfterTheCall(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	dir, env := home(t)
@@ -228,7 +228,7 @@ func TestAnswerAfterTheCall(t *testing.T) {
 		t.Errorf("approvals approve of a spent code = %d, %s", status, out)
 	}
 
-	// A server that was killed leaves its announcement, which counts for nothing.
+	// A killed server leaves its announcement behind, which is ignored.
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

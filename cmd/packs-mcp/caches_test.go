@@ -13,8 +13,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/grantfile"
 )
 
-// Doctor lists what tools keep, and revoking an answer empties what was kept under
-// it, and nothing else.
+// Doctor lists the caches of tools. Revoking an answer empties its caches and no
+// others.
 func TestCachesCommands(t *testing.T) {
 	home := t.TempDir()
 	command := func(args ...string) string {

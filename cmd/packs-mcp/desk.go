@@ -19,22 +19,22 @@ import (
 )
 
 // A counter is where a person can answer calls without the client: the approval
-// page and the terminal. Its desk is opened when it is first needed, so that it
-// costs a client's first answer nothing.
+// page and the terminal. It opens its desk on first use, so that a client's
+// first answer is not delayed.
 type counter struct {
 	open   func() (*approvals.Desk, error) // nil: the configuration has neither page nor terminal
-	page   bool                            // the configuration has it
+	page   bool                            // the configuration allows the page
 	logger *slog.Logger
 
 	mu     sync.Mutex
 	desk   *approvals.Desk
 	tried  bool
 	closed bool
-	wg     sync.WaitGroup // of what unseen started
+	wg     sync.WaitGroup // counts what unseen started
 }
 
-// ready opens the desk, once. Without one, calls that only it could show wait
-// in vain, and are told so.
+// ready opens the desk, once. If that fails, calls that only the desk could show
+// wait in vain, and their clients are told so.
 func (c *counter) ready() *approvals.Desk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,8 +53,8 @@ func (c *counter) ready() *approvals.Desk {
 	return desk
 }
 
-// unseen is called for a question that the client does not show: the page is,
-// the first time. It does not wait for that.
+// unseen is called for a question that the client does not show. The first time,
+// it opens the page, without waiting for it.
 func (c *counter) unseen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *counter) close() error {
 	return c.desk.Close()
 }
 
-// counter makes the service's, for the channels of the configuration.
+// counter returns the service's counter, for the configured channels.
 func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *counter {
 	c := &counter{logger: logger, page: slices.Contains(cfg.Approval.Channels, config.ChannelPage)}
 	terminal := slices.Contains(cfg.Approval.Channels, config.ChannelTerminal)
@@ -92,7 +92,7 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 		return c
 	}
 	c.open = func() (*approvals.Desk, error) {
-		var sets approvals.Changes // none where there is no place to keep changes in
+		var sets approvals.Changes // nil if there is no store of changes
 		if s.changes != nil {
 			sets = changescmd.NewPageSets(s.changes, s.log)
 		}
@@ -106,8 +106,8 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 	return c
 }
 
-// rooms is what the page shows of the server, beside its calls. What a person
-// attaches there is in the log before it counts.
+// rooms supplies what the page shows of the server besides its calls. If a
+// person attaches a pack there, the log records it before it takes effect.
 type rooms struct {
 	server *server.Server
 	log    *audit.Log

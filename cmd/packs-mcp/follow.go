@@ -11,34 +11,34 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/watch"
 )
 
-// saveEvery is the least time between two times that the index of packs is written
-// while a server runs. It is several megabytes for some thousand packs, whoever
-// edits one of them all day does so all day, and one that is some minutes old costs
-// the next start only what changed since. At its end, a server writes it anyway.
+// saveEvery is the least time between two writes of the pack index while a
+// server runs. The index is several megabytes for some thousand packs, people
+// may edit packs all day, and an index that is some minutes old costs the next
+// start only what changed since. A server also writes it when it ends.
 const saveEvery = 10 * time.Minute
 
-// saveWait is for how long a server that ends goes on to the index of the next folder
+// saveWait is how long an ending server goes on to the index of another folder
 // of packs: its client may kill it if it takes long.
 const saveWait = 2 * time.Second
 
-// A keeper has a server see what people do to the folders of packs, and does what
-// can wait when nothing happens there.
+// A keeper makes a server notice edits in the folders of packs, and does
+// deferred work while nothing changes there.
 type keeper struct {
 	library indexed
-	changed func(context.Context)            // tells everybody of what was read; see [server.Server.Refresh]
-	ready   func(context.Context) (did bool) // makes what queries go by: see [server.Server.Ready]
+	changed func(context.Context)            // tells all chats about what was read; see [server.Server.Refresh]
+	ready   func(context.Context) (did bool) // builds what queries need: see [server.Server.Ready]
 	logger  *slog.Logger
 	watcher *watch.Watcher
-	saved   time.Time // when the index was written, or could not be; zero: not yet
+	saved   time.Time // when writing the index was last tried; zero: not yet
 }
 
-// indexed is a [packs.Library], as far as work that can wait goes.
+// indexed is the part of [packs.Library] that deferred work needs.
 type indexed interface {
 	ReadOn(ctx context.Context) (changed, more bool, err error)
 	SaveIndex(ctx context.Context) (wrote bool, err error)
 }
 
-// watch begins to follow.
+// watch begins to follow the folders of packs.
 func (s *service) watch(logger *slog.Logger) {
 	s.keeper = &keeper{library: s.library, changed: s.changed, ready: s.server.Ready, logger: logger}
 	s.keeper.watcher = watch.Start(thrifty{s.library}, watch.Options{
@@ -46,8 +46,9 @@ func (s *service) watch(logger *slog.Logger) {
 	})
 }
 
-// thrifty is a library that gives memory back after it has looked at everything, which
-// takes several times what the packs keep, and happens every half a minute.
+// thrifty is a library that returns memory to the system after each full scan. A
+// scan happens every half minute and uses several times the memory that the
+// packs keep.
 type thrifty struct{ *packs.Library }
 
 func (t thrifty) Refresh(ctx context.Context, dirs []string) (changed bool, err error) {
@@ -58,7 +59,7 @@ func (t thrifty) Refresh(ctx context.Context, dirs []string) (changed bool, err 
 	return changed, err
 }
 
-// changed tells clients, and the log, of what is different about the packs.
+// changed tells clients and the log what changed about the packs.
 func (s *service) changed(ctx context.Context) {
 	s.reporter.report(s.library.Catalog(ctx))
 	s.server.Refresh(ctx)
@@ -79,8 +80,8 @@ func (s *service) unwatch(logger *slog.Logger) {
 	k.save(ctx)
 }
 
-// idle does the next step of what can wait: an edit that comes meanwhile waits for
-// this one only.
+// idle does the next step of deferred work. An edit meanwhile waits only for
+// this step.
 func (k *keeper) idle(ctx context.Context) (more bool) {
 	changed, more, err := k.library.ReadOn(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -101,12 +102,12 @@ func (k *keeper) idle(ctx context.Context) (more bool) {
 	if k.ready(ctx) {
 		return true
 	}
-	// Looking again takes several times the memory that the packs keep.
+	// A scan uses several times the memory that the packs keep.
 	debug.FreeOSMemory()
 	return false
 }
 
-// save keeps what was read for the next start. It reports whether there was
+// save writes what was read for the next start. It reports whether there was
 // something to write.
 func (k *keeper) save(ctx context.Context) bool {
 	wrote, err := k.library.SaveIndex(ctx)

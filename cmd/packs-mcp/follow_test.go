@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// A scriptedIndex does what it is told when it is to be written.
+// A scriptedIndex behaves as scripted when it is written.
 type scriptedIndex struct {
 	wrote bool
 	err   error
 	did   *[]string
 
-	unread int // steps that there are to read
+	unread int // steps left to read
 }
 
 func (x *scriptedIndex) SaveIndex(context.Context) (bool, error) {
@@ -33,13 +33,13 @@ func (x *scriptedIndex) ReadOn(context.Context) (changed, more bool, err error) 
 	return true, x.unread > 0, nil
 }
 
-// What can wait is done step by step, and the index is written at most every so
-// often: one that was not, since there was nothing or it was another's, as soon as
-// possible.
+// Deferred work is done step by step, and the index is written at most once in a
+// while. A write that found nothing to write, or another process's lock, is
+// tried again as soon as possible.
 func TestIdleGoesInSteps(t *testing.T) {
 	var did []string
 	index := &scriptedIndex{did: &did}
-	readies := 0 // steps that there are
+	readies := 0 // steps left
 	k := &keeper{library: index, changed: func(context.Context) { did = append(did, "tell") }, logger: slog.New(slog.NewTextHandler(io.Discard, nil)), ready: func(context.Context) bool {
 		did = append(did, "ready")
 		readies--

@@ -7,35 +7,34 @@ import (
 	"time"
 )
 
-// room is what the heap of a program that starts may grow to, in bytes, before
-// garbage is collected; Go's own is its smallest.
+// room is how far the heap of a starting program may grow, in bytes, before
+// garbage is collected; goOwn is Go's minimum.
 const (
 	room    = 16 << 20
 	goOwn   = 4 << 20
 	percent = 100 * room / goOwn // of Go's
 )
 
-// starting is how long a program starts, at most. A server has had time to be idle
-// by then, and gives back what it does not need.
+// starting is the longest that a program counts as starting. By then a server
+// has had time to be idle, and returns memory that it does not need.
 const starting = time.Second
 
-// collectLater has garbage collections wait, while the program starts, until the
-// heap has some room: the smallest of them takes as long as a sixth of a start, and
-// most starts then need none. A heap that outgrows the room is collected as it
-// always is, so that the memory of a program with much to do is what it would be; a
-// large one is collected more often, see growthOfLarge. What a user wants, in GOGC,
-// stands.
+// collectLater delays garbage collection while the program starts, until the
+// heap has grown to room: the smallest collection takes a sixth of a start, and
+// most starts then need none. A heap that outgrows room is collected as usual,
+// so that a busy program uses as much memory as without this; a large one is
+// collected more often, see growthOfLarge. It does nothing if the user set GOGC.
 func collectLater(gogc string, began time.Time) {
 	if gogc == "" {
 		afterCollection(began, debug.SetGCPercent(percent))
 	}
 }
 
-// afterCollection sets how far the heap may grow after the next collection, and
-// those after it: with more room until the start is over, and with less when the
-// heap is large.
+// afterCollection sets how far the heap may grow after the next and later
+// collections: further until the start is over, and less far if the heap is
+// large.
 func afterCollection(began time.Time, usual int) {
-	// It is found to be gone by the next collection.
+	// The next collection finds it unreachable.
 	next := new([64]byte)
 	runtime.AddCleanup(next, func(began time.Time) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -49,9 +48,8 @@ func afterCollection(began time.Time, usual int) {
 	}, began)
 }
 
-// growth is by how many percent a heap of so many bytes may grow to have room, or
-// by what is usual when that is more. It is also what Go's own least is
-// multiplied by.
+// growth returns by how many percent a heap of live bytes may grow to reach
+// room, or usual if that is more. Go's minimum heap is multiplied by it too.
 func growth(live uint64, usual int) int {
 	if live >= room {
 		return usual
@@ -59,16 +57,16 @@ func growth(live uint64, usual int) int {
 	return max(usual, min(percent, int(100*(room-live)/max(live, 1))))
 }
 
-// A heap of many thousands of packs hardly changes, and looking at them again makes as
-// much garbage as there is room for: it may grow by spare bytes, or by leastGrowth
-// percent when that is more.
+// A heap of many thousands of packs hardly changes, but a scan creates as much
+// garbage as there is room for. So it may grow only by spare bytes, or by
+// leastGrowth percent if that is more.
 const (
 	spare       = 32 << 20
 	leastGrowth = 25
 )
 
-// growthOfLarge is by how many percent a heap of so many bytes may grow: by what is
-// usual, unless it is large.
+// growthOfLarge returns by how many percent a heap of live bytes may grow:
+// usual, unless the heap is large.
 func growthOfLarge(live uint64, usual int) int {
 	if live <= spare {
 		return usual

@@ -1,8 +1,8 @@
 // Command packs-mcp serves capability packs to MCP clients, and lets a person
-// look at them, try them, and see what was run.
+// view them, try them, and see what was run.
 //
-// It serves, and wires the other packages together; what they do is theirs. The
-// other commands are in the packages of internal, a package for each subject.
+// It serves, and wires the other packages together. The other commands are in
+// packages below internal, one for each subject.
 package main
 
 import (

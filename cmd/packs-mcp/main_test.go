@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	// As it is shipped: hundreds of short runs, of which the race detector would
-	// see little and double the time of all tests.
+	// Build it as it is shipped: in hundreds of short runs the race detector
+	// would find little and double the time of all tests.
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(bin, "packs-mcp"+exeSuffix()), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -41,8 +41,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
-			// Everything of a script is in its own folder, and nothing of the
-			// person who runs it.
+			// A script uses only its own folder, and nothing of the person who
+			// runs it.
 			for _, dir := range []string{"home", "state"} {
 				if err := os.MkdirAll(filepath.Join(env.WorkDir, dir), 0o755); err != nil {
 					return err
@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PACKS_MCP_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
-			// Programs run at the best level of this machine, which may be none.
+			// Programs run at this machine's best level, which may be none.
 			env.Setenv("PACKS_MCP_SANDBOX_REQUIRE", "none")
 			return nil
 		},
@@ -76,7 +76,7 @@ func exeSuffix() string {
 	return ""
 }
 
-// condition knows [sh]: that some packs can run.
+// condition implements [sh]: packs with scripts can run.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "sh":
@@ -86,8 +86,8 @@ func condition(cond string) (bool, error) {
 	return false, nil
 }
 
-// jsonLines FILE ID... fails unless each line of the file is one message of
-// JSON-RPC, and they have these ids, as they are written in JSON; a notification
+// jsonLines FILE ID... fails unless each line of the file is one JSON-RPC
+// message, and the messages have these ids, written as in JSON; a notification
 // has its method instead. The file "stdout" is what the last program wrote.
 func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -120,7 +120,7 @@ var (
 	times   = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`)
 )
 
-// plain FILE NEW writes a file without what differs from run to run.
+// plain FILE NEW writes a copy of a file without what differs from run to run.
 func plain(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: plain FILE NEW")
@@ -140,7 +140,7 @@ func resolved(path string) string {
 	return path
 }
 
-// edit FILE OLD NEW replaces text in a file, and fails when it is not there.
+// edit FILE OLD NEW replaces text in a file, and fails if the text is not there.
 func edit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: edit FILE OLD NEW")
@@ -152,7 +152,7 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o644))
 }
 
-// dropline FILE N takes the Nth line out of a file.
+// dropline FILE N removes the Nth line of a file.
 func dropLine(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: dropline FILE N")
@@ -166,7 +166,7 @@ func dropLine(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Join(slices.Delete(lines, n-1, n), "")), 0o600))
 }
 
-// empty DIR fails when something is in a folder.
+// empty DIR fails if the folder is not empty.
 func empty(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: empty DIR")
@@ -193,8 +193,8 @@ func helps(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// misused ERROR HINT ARG... fails unless the command line is refused with
-// status 2 and exactly two lines, which have these words.
+// misused ERROR HINT ARG... fails unless the command line is refused with status
+// 2 and exactly two lines that contain these words.
 func misused(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: misuse ERROR HINT ARG...")

@@ -32,7 +32,7 @@ const (
 	gracesToken = "grace-s3cret-0123456789"
 )
 
-// A team is a running server over HTTP, and what it said.
+// A team is a running HTTP server and its output.
 type team struct {
 	t   *testing.T
 	url string
@@ -86,7 +86,7 @@ func (g *team) said() string {
 	return g.stderr.String()
 }
 
-// stop ends the server and waits for it. It may be called again.
+// stop ends the server and waits for it. It may be called more than once.
 func (g *team) stop() {
 	if g.cmd.ProcessState != nil {
 		return
@@ -98,14 +98,14 @@ func (g *team) stop() {
 	_ = g.cmd.Wait()
 }
 
-// call calls a tool as a client of 2026-07-28 that asks nobody, and returns all
-// of the reply as text, and its structured content.
+// call calls a tool as a client of 2026-07-28 that cannot ask, and returns the
+// whole reply as text, and its structured content.
 func (g *team) call(token, tool string, args map[string]any) (text string, content map[string]any) {
 	g.t.Helper()
 	return g.send(token, tool, map[string]any{"arguments": args}, map[string]any{})
 }
 
-// send is call with all the parameters, for a client that can do this.
+// send is call with all parameters and with the client's capabilities.
 func (g *team) send(token, tool string, params, can map[string]any) (text string, content map[string]any) {
 	g.t.Helper()
 	params["name"], params["_meta"] = tool, map[string]any{
@@ -184,7 +184,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// Several people share no project unless the configuration names one.
+// Several people do not share a project unless the configuration names one.
 func TestPeopleAndTheProject(t *testing.T) {
 	dir, env := home(t)
 	dir, err := filepath.EvalSymlinks(dir)
@@ -234,7 +234,8 @@ func TestPeopleAndTheProject(t *testing.T) {
 					t.Errorf("one has the files of the other: %q", files)
 				}
 			}
-			// A project that nobody named has no packs for them either.
+			// Nor do they get packs from a project that the configuration does
+			// not name.
 			if _, list := g.call(adasToken, "capability_packs_open_docs", map[string]any{"pack_id": "found"}); strings.Contains(fmt.Sprint(list), "not_attached") != (tc.where != "") {
 				t.Errorf("the project's own pack: %v", list)
 			}
@@ -246,8 +247,8 @@ func TestPeopleAndTheProject(t *testing.T) {
 	}
 }
 
-// What lets people use the server reaches no tool, no log and no result, wherever
-// the configuration is and whatever was granted.
+// Tokens never reach a tool, a log or a result, wherever the configuration is
+// and whatever was granted.
 func TestTokensAreKept(t *testing.T) {
 	dir, env := home(t)
 	dir, err := filepath.EvalSymlinks(dir)
@@ -261,7 +262,7 @@ func TestTokensAreKept(t *testing.T) {
 	plantTool(t, packs, "project", "project", show)
 	plantTool(t, packs, "other", "workspace", show)
 	plantTool(t, filepath.Join(repo, "conf"), "beside", "workspace", show)
-	plantTool(t, repo, "conf", "workspace", show) // whose folder holds the configuration
+	plantTool(t, repo, "conf", "workspace", show) // its folder holds the configuration
 	if err := os.Mkdir(filepath.Dir(key), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +283,7 @@ sandbox:
 `, repo, filepath.Join(repo, "conf"), config, filepath.Dir(key)))
 	g := startTeam(t, repo, append(env, "PACKS_MCP_LOG_LEVEL=debug"), config)
 	var all []string
-	confined := false // without confinement, a program reads what its user reads
+	confined := false // without confinement, a program can read what its user can read
 	say := func(token, tool string, args map[string]any) map[string]any {
 		text, content := g.call(token, tool, args)
 		all = append(all, text)
@@ -323,7 +324,7 @@ sandbox:
 	}
 }
 
-// One person's "always" answers leave others their part of the file.
+// One person's "always" answers leave others their share of the file.
 func TestPeopleShareTheGrants(t *testing.T) {
 	dir, env := home(t)
 	plantPack(t, filepath.Join(dir, "packs"), "notes", "true\n")

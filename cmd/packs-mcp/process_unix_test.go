@@ -21,13 +21,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
-// home is a folder for everything of one run of the program, and its
+// home returns a folder for all files of one run of the program, and its
 // environment.
 func home(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
 	return dir, append(os.Environ(), "HOME="+dir, "PACKS_MCP_HOME="+filepath.Join(dir, "state"),
-		"PACKS_MCP_SANDBOX_REQUIRE=none") // programs run at the best level of this machine, which may be none
+		"PACKS_MCP_SANDBOX_REQUIRE=none") // programs run at this machine's best level, which may be none
 }
 
 // plantPack writes a pack with one tool, which runs a script.
@@ -73,8 +73,8 @@ func events(t *testing.T, dir string) map[string][]map[string]any {
 	return all
 }
 
-// SIGTERM ends a server cleanly: what runs is killed, the status is 0, and the
-// log has the end of the run and of the server.
+// SIGTERM ends a server cleanly: running programs are killed, the status is 0,
+// and the log has the end of the run and of the server.
 func TestSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) { testSignal(t, sig) })
@@ -149,7 +149,7 @@ func testSignal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// The server's log says once how programs are confined, without any having run.
+// The server's log says once how programs are confined, even if none ran.
 func TestSandboxIsLogged(t *testing.T) {
 	_, env := home(t)
 	cmd := exec.Command("packs-mcp", "serve")
@@ -171,7 +171,7 @@ func TestSandboxIsLogged(t *testing.T) {
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		if strings.Contains(lines.Text(), "programs are confined\"") {
 			said = append(said, lines.Text())
-			in.Close() // and there may be more until the end
+			in.Close() // more may follow until the end
 		}
 	}
 	if err := cmd.Wait(); err != nil {
@@ -182,9 +182,9 @@ func TestSandboxIsLogged(t *testing.T) {
 	}
 }
 
-// A vigil is a pipe with a name, which a program holds open as long as it, or
-// anything that it started, lives. It tells that in every sandbox, where the
-// ids of processes may mean nothing outside.
+// A vigil is a named pipe that a program holds open as long as it, or anything
+// that it started, lives. It works in every sandbox, where process ids may mean
+// nothing outside.
 type vigil struct {
 	t      *testing.T
 	opened chan *os.File
@@ -194,9 +194,9 @@ type vigil struct {
 // holdAlive is a script that writes to the pipe of a vigil for as long as it runs.
 const holdAlive = "while ! [ -p alive ]; do sleep 0.02; done; exec 9> alive; while :; do sleep 0.05; done\n"
 
-// vigilOver keeps it over a program in the first workspace that is made in the
-// folder workspaces. A workspace of the user's own would be layered, and a pipe in
-// a layer leads nowhere.
+// vigilOver watches a program in the first workspace created in the folder
+// workspaces. A workspace of the user's own would be layered, and a pipe in a
+// layer leads nowhere.
 func vigilOver(t *testing.T, workspaces string) *vigil {
 	t.Helper()
 	v := &vigil{t: t, opened: make(chan *os.File, 1)}
@@ -205,7 +205,7 @@ func vigilOver(t *testing.T, workspaces string) *vigil {
 			if all, _ := filepath.Glob(filepath.Join(workspaces, "*")); len(all) > 0 {
 				path := filepath.Join(all[0], "alive")
 				if err := syscall.Mkfifo(path, 0o600); err == nil {
-					f, _ := os.Open(path) // waits for somebody who writes
+					f, _ := os.Open(path) // waits for a writer
 					v.opened <- f
 				}
 				return
@@ -225,7 +225,7 @@ func (v *vigil) begins() {
 	}
 }
 
-// ends fails unless nobody holds the pipe any more.
+// ends fails unless no program holds the pipe any more.
 func (v *vigil) ends() {
 	v.t.Helper()
 	defer v.pipe.Close()
@@ -268,8 +268,8 @@ func TestChildCannotWriteToTheProtocol(t *testing.T) {
 
 const prompt = "your decision, 1 to 3: "
 
-// A person at a terminal: each call is put to them, and each of the answers
-// does what it says.
+// A person at a terminal is asked about each call, and each answer does what it
+// says.
 func TestTryOnATerminal(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
@@ -310,7 +310,7 @@ func TestTryOnATerminal(t *testing.T) {
 	}
 	s.Enter("1\r")
 	s.Until("it went")
-	s.Until(prompt) // reading what it made
+	s.Until(prompt) // reading what the run wrote
 	s.Enter("1\r")
 	s.Until("and its chain verifies.")
 	if code := s.Ended(); code != 0 {
@@ -325,7 +325,7 @@ func TestTryOnATerminal(t *testing.T) {
 	}
 }
 
-// Deny, and the terminal's own ways to leave: nothing runs.
+// After a denial, or leaving by the terminal's own means, nothing runs.
 func TestTryDeniedOnATerminal(t *testing.T) {
 	for name, leave := range map[string]string{"deny": "3\r", "end of input": "\x04"} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 )
 
-// A reporter says in a server's log what is wrong with the packs: each thing once, and
-// again only when it was right meanwhile. It is for one goroutine at a time.
+// A reporter logs what is wrong with the packs: each problem once, and again
+// only if it was fixed meanwhile. It must be used by one goroutine at a time.
 type reporter struct {
 	logger *slog.Logger
 	attach []string // ids that --attach names
@@ -22,10 +22,10 @@ type reporter struct {
 	said        map[trouble]bool
 }
 
-// trouble is one thing that is wrong.
+// trouble is one problem.
 type trouble struct{ about, what, hint string }
 
-// report says what is wrong now and was not before.
+// report logs what is wrong now and was not before.
 func (r *reporter) report(c *packs.Catalog) {
 	now := make(map[trouble]bool)
 	for _, d := range c.Problems() {
@@ -48,7 +48,7 @@ func (r *reporter) report(c *packs.Catalog) {
 			now[trouble{what: message, hint: hint}] = true
 		}
 	}
-	// In an order that does not change from one server to the next.
+	// In the same order on every server.
 	fresh := slices.DeleteFunc(slices.Collect(maps.Keys(now)), func(t trouble) bool { return r.said[t] })
 	slices.SortFunc(fresh, func(a, b trouble) int {
 		return strings.Compare(a.about+"\x00"+a.what, b.about+"\x00"+b.what)
@@ -66,8 +66,8 @@ func (r *reporter) report(c *packs.Catalog) {
 	r.said = now
 }
 
-// notAttached says why what --attach names is not attached; ok is false when it is.
-// That it is not valid is said of the pack.
+// notAttached says why a pack that --attach names is not attached; ok is false
+// if it is attached. An invalid pack is reported as such elsewhere.
 func notAttached(id string, all []*packs.Pack) (t trouble, ok bool) {
 	if id == "all" || slices.ContainsFunc(all, func(p *packs.Pack) bool { return p.Attached && strings.EqualFold(p.ID, id) }) {
 		return trouble{}, false

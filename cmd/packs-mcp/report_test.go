@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// What is wrong is said once, and again only when it was right meanwhile.
+// A problem is logged once, and again only if it was fixed meanwhile.
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	put := func(text string) {

@@ -46,10 +46,10 @@ http.tokens in the configuration); without one, a new one is printed at the star
 	return cmd
 }
 
-// firstAnswer is how long a server lets its client have the whole machine before
-// it watches the folders of packs, which looks through them once more, opens its
-// desk, and finds out how programs are confined. A call before that does the last
-// two itself.
+// firstAnswer is how long a server leaves the machine to its client before it
+// watches the folders of packs, which scans them once more, opens its desk, and
+// determines how programs are confined. An earlier call does the last two
+// itself.
 const firstAnswer = 250 * time.Millisecond
 
 func (a *app) serve(ctx context.Context) (err error) {
@@ -58,9 +58,9 @@ func (a *app) serve(ctx context.Context) (err error) {
 			return fmt.Errorf("finding the workspace: %w", err)
 		}
 	}
-	// A client that no longer reads standard error does not end the server, and what
-	// it runs, with the next message there: a write to it only fails, as long as
-	// somebody is told of SIGPIPE.
+	// If a client no longer reads standard error, the next message there must
+	// not kill the server and what it runs. While SIGPIPE is delivered to a
+	// channel, such a write only fails.
 	unread := make(chan os.Signal, 1)
 	signal.Notify(unread, syscall.SIGPIPE)
 	defer signal.Stop(unread)

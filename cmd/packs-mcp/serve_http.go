@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 )
 
-// serveHTTP serves over HTTP until ctx is done. Standard input and output are
-// not used.
+// serveHTTP serves over HTTP until ctx is done. It does not use standard input
+// and output.
 func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Logger, s *service, who []httpd.Credential, made string) error {
 	addr, err := net.ResolveTCPAddr("tcp", cfg.HTTP.Addr)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	}
 	logger.Info("serving over HTTP", "url", scheme+"://"+l.Addr().String()+"/mcp", "packs", len(s.library.Catalog(ctx).Attached()), "version", a.Version)
 	if made != "" {
-		// Once, and not through the logger: logs are kept.
+		// Print it once, and not through the logger, since logs are kept.
 		fmt.Fprintf(a.Stderr, "packs-mcp: clients need this token until the server ends: %s\n", made)
 	}
 	s.watch(logger)
@@ -68,7 +68,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	return h.Serve(ctx, l, secure)
 }
 
-// tellOfProject says which folder people share, or that they share none.
+// tellOfProject logs which folder people share, or that they share none.
 func tellOfProject(cfg *config.Config, logger *slog.Logger) {
 	if cfg.Project != "" {
 		logger.Warn("people with tokens of their own share the project: what a tool that one of them allows changes there, all have", "project", cfg.Project)
@@ -87,7 +87,8 @@ func tokensOf(who []httpd.Credential) []string {
 	return all
 }
 
-// tlsConfig has the configured certificate; nil when there is none.
+// tlsConfig returns a configuration with the configured certificate; nil if
+// there is none.
 func tlsConfig(cfg *config.Config, logger *slog.Logger) (*tls.Config, error) {
 	cert, key := cfg.HTTP.TLSCert, cfg.HTTP.TLSKey
 	switch {
@@ -103,8 +104,8 @@ func tlsConfig(cfg *config.Config, logger *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.get}, nil
 }
 
-// A keyPair is a certificate in files, which are read again when they were
-// changed: certificates are renewed while a server runs.
+// A keyPair is a certificate in files that are read again when they change:
+// certificates are renewed while a server runs.
 type keyPair struct {
 	cert, key string
 	logger    *slog.Logger
@@ -116,8 +117,8 @@ type keyPair struct {
 
 func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.load() }
 
-// load returns the certificate. One that cannot be read does not take the place
-// of one that could.
+// load returns the certificate. If the files cannot be read, it keeps the
+// previous one.
 func (k *keyPair) load() (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -44,8 +44,8 @@ func plantPair(t *testing.T, cert, key string, serial int64, at time.Time) {
 	}
 }
 
-// A renewed certificate is used without a new start; one that cannot be read
-// does not take the place of one that could.
+// A renewed certificate is used without a restart; one that cannot be read does
+// not replace the previous one.
 func TestRenewedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Default()

@@ -17,14 +17,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 )
 
-// A shape is a folder of a generated tree, and what becomes of it.
+// A shape is a folder of a generated tree, and how it is expected to be read.
 type shape struct {
 	dir   string            // relative to the root, with slashes
 	files map[string]string // by name
-	// want is "pack" for a pack that can be attached, "none" for what is no pack,
-	// or else the code of the error that keeps it from being attached.
+	// want is "pack" for a pack that can be attached, "none" for a folder that
+	// is not a pack, or else the code of the error that keeps it from being
+	// attached.
 	want string
-	// warns is a code that the pack has besides, if any.
+	// warns is a further code that the pack has, if any.
 	warns string
 }
 
@@ -41,8 +42,8 @@ type packInList struct {
 
 // TestShapes reads a generated tree of every shape that real collections have:
 // depths, names of folders, entry documents at each place, frontmatter with each
-// of the usual faults, and documents that are slow to read. What list, validate
-// and a server say of each is what the shape wants.
+// of the usual faults, and documents that are slow to read. list, validate and a
+// server must report each as the shape says.
 func TestShapes(t *testing.T) {
 	shapes := slices.Concat(depths(), folderNames(), entryDocuments(), frontmatters())
 	dir, env := home(t)
@@ -132,7 +133,7 @@ func TestShapes(t *testing.T) {
 		t.Errorf("list: %+v, want what lies too deep once, with its path", listed.Problems)
 	}
 
-	// validate says the same.
+	// validate reports the same.
 	out, _, status = program("validate", "--json", root)
 	var validated struct{ Packs []packInList }
 	if err := json.Unmarshal(out, &validated); err != nil || status != 1 {
@@ -156,7 +157,7 @@ func TestShapes(t *testing.T) {
 		t.Errorf("validate said %d times what lies too deep, want once", n)
 	}
 
-	// A server has them all, and says once what it left out.
+	// A server has them all, and logs once what it left out.
 	cmd := exec.Command("packs-mcp", "serve", "--packs", root)
 	var errs bytes.Buffer
 	cmd.Env, cmd.Stderr = env, &errs
@@ -186,7 +187,7 @@ func shapeDocument(name string) string {
 	return fmt.Sprintf("---\nname: %s\ndescription: About %[1]s.\n---\nText.\n", name)
 }
 
-// depths has a pack in each depth, up to one folder below the bound.
+// depths returns a pack at each depth, up to one folder below the bound.
 func depths() []shape {
 	var all []shape
 	at := "deep"
@@ -201,9 +202,9 @@ func depths() []shape {
 	return all
 }
 
-// folderNames has packs below, and in, folders whose names are no ids. A name in
-// the frontmatter is served in a form that is valid; the folder's own never keeps
-// a pack from being served.
+// folderNames returns packs below, and in, folders whose names are not ids. A
+// name in the frontmatter is served in a valid form; the folder's name never
+// keeps a pack from being served.
 func folderNames() []shape {
 	var all []shape
 	for i, name := range []string{
@@ -224,8 +225,8 @@ const toolFile = `{"name": "t", "description": "d", "command": {"program": "true
 
 const markdownTool = "### t\n\nDoes it.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\ntrue\n```\n"
 
-// entryDocuments has each kind of entry document at the root's own children and
-// deeper, alone and beside tools, and in the folders of a plugin.
+// entryDocuments returns each kind of entry document in direct children of the
+// root and deeper, alone and beside tools, and in the folders of a plugin.
 func entryDocuments() []shape {
 	var all []shape
 	add := func(dir, want string, files map[string]string) {
@@ -257,8 +258,8 @@ func entryDocuments() []shape {
 	return all
 }
 
-// frontmatters has a document with each of the usual faults, and some that are
-// slow to read.
+// frontmatters returns a document with each of the usual faults, and some that
+// are slow to read.
 func frontmatters() []shape {
 	var all []shape
 	for name, s := range map[string]struct{ src, want, warns string }{

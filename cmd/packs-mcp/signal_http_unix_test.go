@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// SIGTERM ends a server over HTTP as cleanly as one on standard input: what runs is
-// killed, its client gets the end of an answer, the status is 0, and the log is
-// whole.
+// SIGTERM ends an HTTP server as cleanly as one on standard input: running
+// programs are killed, the client gets the end of an answer, the status is 0,
+// and the log is whole.
 func TestSignalOverHTTP(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef"
 	dir, env := home(t)

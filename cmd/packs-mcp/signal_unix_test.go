@@ -66,8 +66,8 @@ func TestClientDoesNotRead(t *testing.T) {
 			case "signal":
 				err = cmd.Process.Signal(syscall.SIGTERM)
 			case "two signals":
-				// Whether the first one was seen already cannot be told from here, so
-				// there are more than two.
+				// The test cannot tell whether the first signal was seen
+				// already, so it sends more than two.
 				err = errors.Join(cmd.Process.Signal(syscall.SIGTERM), keepSignalling(cmd.Process, ended))
 			}
 			if err != nil {
@@ -91,7 +91,8 @@ func TestClientDoesNotRead(t *testing.T) {
 	}
 }
 
-// keepSignalling sends SIGINT until the process has ended; the end is put back.
+// keepSignalling sends SIGINT until the process has ended, and puts the result
+// back into ended.
 func keepSignalling(p *os.Process, ended chan error) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -119,7 +120,7 @@ func keepSignalling(p *os.Process, ended chan error) error {
 }
 
 // A client that closes the server's standard error, as some do before they end
-// it, loses the messages there and nothing else.
+// it, loses only the messages there.
 func TestNobodyReadsStderr(t *testing.T) {
 	t.Parallel()
 	dir, env := home(t)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claimStdout keeps standard output for the protocol: it returns a descriptor
-// of its own, which no child inherits, and lets whatever still writes to
-// descriptor 1 (a library, the runtime) write to standard error instead.
+// claimStdout keeps standard output for the protocol. It returns a new
+// descriptor, which no child inherits, and redirects descriptor 1 to standard
+// error, for a library or the runtime that still writes there.
 func claimStdout(stdout io.Writer) (io.Writer, error) {
 	f, ok := stdout.(*os.File)
 	if !ok || f != os.Stdout {

@@ -83,9 +83,9 @@ func (c *collector) has(name string) bool {
 	return false
 }
 
-// The program as it is: over stdio the collector has every call when it has
-// ended, the program of the pack nothing of where they go, and standard output
-// is the protocol's.
+// The real program over stdio: when it has ended the collector has every call,
+// the pack's program learns nothing about the collector, and standard output
+// carries only the protocol.
 func TestTracesOverStdio(t *testing.T) {
 	const token, argument = "hunter2swordfish", "bigsecretargument"
 	c := newCollector(t)
@@ -207,7 +207,7 @@ func TestTracesOverHTTP(t *testing.T) {
 	}
 }
 
-// A collector that takes connections and never answers holds the end up for two
+// A collector that accepts connections but never answers delays the end by two
 // seconds, and the status stays 0.
 func TestTracesToNobody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -60,7 +60,7 @@ calls of other packs are denied unless you say --yes.`,
 
 func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	if a.Flags.LogLevel == "" {
-		a.Flags.LogLevel = "warn" // the tour is what there is to read
+		a.Flags.LogLevel = "warn" // the tour is what the person reads
 	}
 	cfg, logger, err := a.Load()
 	if err != nil {
@@ -114,9 +114,9 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 	return a.epilogue(cfg, g, began)
 }
 
-// toVisit returns the id of the pack to visit: the named one, or of those below
-// root the first with tools, or else the first. The user's own packs may be
-// attached too, and are not what is tried.
+// toVisit returns the id of the pack to visit: the named one, or the first below
+// root with tools, or else the first below root. The user's own packs may be
+// attached too, but are not tried.
 func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root packs.Root, named string) (string, error) {
 	catalog := s.library.Catalog(ctx)
 	var ids []string
@@ -144,7 +144,7 @@ func (a *app) toVisit(ctx context.Context, s *service, cfg *config.Config, root 
 	return cmp.Or(first, ids[0]), nil
 }
 
-// bundled puts the example packs into a folder of their own.
+// bundled writes the example packs into a new folder.
 func bundled() (packs.Root, func(), error) {
 	dir, removeAll, err := sandbox.MakeTemp()
 	if err != nil {
@@ -158,7 +158,7 @@ func bundled() (packs.Root, func(), error) {
 	return packs.Root{Dir: dir, Source: "bundled", Trust: packs.TrustBundled, AttachAll: true}, remove, nil
 }
 
-// take connects a client to the server with two pipes and walks through.
+// take connects a client to the server with two pipes and runs the tour.
 func (a *app) take(ctx context.Context, s *service, g tour.Guide, o tour.Options) error {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
@@ -186,7 +186,7 @@ func (a *app) noPacks(ctx context.Context, s *service, dir string) error {
 		"a pack is a folder with a SKILL.md that begins with --- and has name: and description:")
 }
 
-// lastSeq is the number of the last event before the tour.
+// lastSeq returns the number of the last event before the tour.
 func lastSeq(cfg *config.Config) (int64, error) {
 	var last int64
 	for line, err := range audit.Read(cfg.Audit.Path) {
@@ -247,7 +247,7 @@ func (t *terminal) Stage(number int, title string) {
 
 func (t *terminal) Tell(text string) { fmt.Fprintf(t.out, "%s\n", safetext.Text(text)) }
 
-// shown is how much of one text of a result the terminal gets.
+// shown is how much of one text of a result is printed.
 const shown = 1200
 
 func (t *terminal) Calling(tool string, arguments map[string]any) {
@@ -280,8 +280,8 @@ func (t *terminal) Result(result map[string]any, failed bool) {
 	}
 }
 
-// content is the text that a person wants to see of a result: a document, a
-// file, or what a program printed.
+// content returns the text of a result that a person wants to see: a document, a
+// file, or a program's output.
 func content(result map[string]any) string {
 	if entry, ok := result["entry_doc"].(map[string]any); ok {
 		result = entry
@@ -331,7 +331,7 @@ func (t *terminal) Value(ctx context.Context, name, about string) (string, bool)
 	return t.line(ctx, fmt.Sprintf("   value for %s: ", safetext.Line(name)))
 }
 
-// line reads what the person types; ok is false when there is nobody any more.
+// line reads what the person types; ok is false once input has ended.
 func (t *terminal) line(ctx context.Context, prompt string) (text string, ok bool) {
 	fmt.Fprint(t.out, prompt)
 	type read struct {

@@ -10,10 +10,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
-// version is what the linker puts in; see the Makefile.
+// version is set by the linker; see the Makefile.
 var version = "devel"
 
-// versionName is what this program calls itself.
+// versionName returns the version that this program reports.
 func versionName() string {
 	if version != "devel" {
 		return version

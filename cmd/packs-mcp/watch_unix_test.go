@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A talk is a client's, with a server in a process of its own.
+// A talk is a client's conversation with a server in its own process.
 type talk struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -26,7 +26,7 @@ type talk struct {
 	stderr strings.Builder
 }
 
-// newTalk starts a server, and has its first list of tools.
+// newTalk starts a server and reads its first list of tools.
 func newTalk(t *testing.T, env []string, args ...string) *talk {
 	t.Helper()
 	k := &talk{t: t, cmd: exec.Command("packs-mcp", append([]string{"serve"}, args...)...)}
@@ -52,7 +52,7 @@ func newTalk(t *testing.T, env []string, args ...string) *talk {
 	return k
 }
 
-// until reads to the first line that has some words.
+// until reads up to the first line that contains words.
 func (k *talk) until(words string) {
 	k.t.Helper()
 	for {
@@ -74,7 +74,7 @@ func (k *talk) finds(name string) {
 	k.until(`"pack_id":"` + name)
 }
 
-// end ends the server, and returns what it said to its user.
+// end ends the server and returns what it wrote to standard error.
 func (k *talk) end() string {
 	k.t.Helper()
 	k.in.Close()
@@ -85,8 +85,9 @@ func (k *talk) end() string {
 	return k.stderr.String()
 }
 
-// A client that asks for nothing hears of an edit, and what was read is kept for
-// the next start: one that finds it damaged says so, and serves all the same.
+// A client is told about an edit without asking, and what was read is kept for
+// the next start. A server that finds the index damaged says so, and still
+// serves.
 func TestServeFollowsEdits(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
@@ -95,7 +96,7 @@ func TestServeFollowsEdits(t *testing.T) {
 	serve := func() (said string) {
 		t.Helper()
 		k := newTalk(t, env, "--packs", packs, "--attach", "all")
-		// However early it comes: what was edited before anybody watched is seen too.
+		// However early it comes: an edit before watching began is seen too.
 		name := fmt.Sprintf("new%d", time.Now().UnixNano())
 		plantPack(t, packs, name, "exit 0\n")
 		k.until("notifications/tools/list_changed")
@@ -133,9 +134,9 @@ func TestServeKeepsTheIndexOfAShortStay(t *testing.T) {
 	}
 }
 
-// A server ends though another process, which may be stopped, has the lock of its
-// index: it leaves that to the other, and says nothing of it. What it read is then
-// kept by the next one that ends.
+// A server ends even if another process, which may be stopped, holds the lock of
+// its index. It leaves the index to that process without a message. The next
+// server that ends then writes what was read.
 func TestServeEndsWhileAnotherHasTheIndex(t *testing.T) {
 	dir, env := home(t)
 	packs := filepath.Join(dir, "packs")
@@ -182,8 +183,8 @@ func TestServeEndsWhileAnotherHasTheIndex(t *testing.T) {
 	}
 }
 
-// Folders that nobody named are found when they come, and before that there is not
-// a word about them. What a command detaches, a client hears of without asking.
+// Default folders are found when they appear, and are not mentioned before. A
+// client is told without asking when a command detaches a pack.
 func TestServeFindsFoldersThatCome(t *testing.T) {
 	dir, env := home(t)
 	project := filepath.Join(dir, "project")
@@ -276,7 +277,7 @@ func TestServeFollowsEditsOverHTTP(t *testing.T) {
 		}
 		return resp
 	}
-	listed := post("prompts/list", "") // who has seen no list hears of no change
+	listed := post("prompts/list", "") // a client that has seen no list is told of no change
 	_, _ = io.Copy(io.Discard, listed.Body)
 	listed.Body.Close()
 	resp := post("subscriptions/listen", `"notifications":{"promptsListChanged":true},`)

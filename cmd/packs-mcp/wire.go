@@ -28,7 +28,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/telemetry"
 )
 
-// A service is a server with everything it needs, ready to serve.
+// A service is a server with everything that it needs, ready to serve.
 type service struct {
 	server   *server.Server
 	gate     *gate.Gate
@@ -42,16 +42,16 @@ type service struct {
 	caches   *caches.Store   // the gate's
 	changes  *changes.Store  // the runner's
 	traces   *telemetry.Traces
-	counter  *counter // nil when the person is asked here and nowhere else
+	counter  *counter // nil if the person is asked only here
 	keeper   *keeper  // of the folders of packs; nil until it watches them
 }
 
-// start wires a service together. Whoever calls it closes it. With here, the
-// person who is asked sits in front of this program: there is no other channel,
-// and no answer is kept for later.
+// start wires a service together. The caller closes it. With here, the person
+// who is asked uses this program's terminal: there is no other channel, and no
+// answer is kept for later.
 func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger, who []httpd.Credential, here bool, extra ...packs.Root) (_ *service, err error) {
 	s := &service{name: fmt.Sprintf("pid-%d-%d", os.Getpid(), time.Now().UnixMilli())}
-	// A client waits for its first answer: what takes longest goes side by side.
+	// A client waits for its first answer, so do the slowest work concurrently.
 	files := cli.ToolFiles(cfg)
 	found := make(chan error, 1)
 	go func() {
@@ -92,7 +92,8 @@ func (a *app) start(ctx context.Context, cfg *config.Config, logger *slog.Logger
 	s.changes = a.keepChanges(ctx, cfg, logger)
 	s.runner = sandbox.New(sandbox.Options{
 		Lookuper: programs, Logger: logger, Changes: s.changes, CopyDir: copyDir(cfg),
-		// As long as one run may take: then the turn has gone on, or others wait too.
+		// As long as one run may take: by then the turn has passed on, or others
+		// wait too.
 		TurnWait:   cfg.Sandbox.TimeoutMax,
 		ReserveDir: filepath.Dir(cfg.Audit.Path), Reserve: logReserve,
 	})
@@ -152,9 +153,10 @@ func (a *app) keepChanges(ctx context.Context, cfg *config.Config, logger *slog.
 	return kept
 }
 
-// copyDir is where runs find copies of folders that can have no other layer: in
-// the user's cache, since files clone only within one file system. Empty when it
-// cannot be made: the system's temporary folder is good enough.
+// copyDir returns where runs find copies of folders that can have no other
+// layer: in the user's cache, since files can be cloned only within one file
+// system. It is empty if the folder cannot be created; then the system's
+// temporary folder is good enough.
 func copyDir(cfg *config.Config) string {
 	dir := filepath.Join(filepath.Dir(cfg.Paths.Copies), "layers")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -175,8 +177,8 @@ func openings(cfg *config.Config) []plan.Opening {
 	return all
 }
 
-// reportSandbox finds out how programs are confined here, and logs it. What
-// killed servers have left of their runs is removed on the way.
+// reportSandbox determines how programs are confined here, and logs it. It also
+// removes what killed servers left of their runs.
 func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 	box := s.gate.Sandbox(ctx)
 	if err := s.copies.Sweep(ctx); err != nil {
@@ -200,8 +202,8 @@ func (s *service) reportSandbox(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// warm compiles the first tools there are: the schema behind them is compiled
-// once, and takes longer than all the rest of the first answer.
+// warm compiles the first tools that it finds: the schema behind them is
+// compiled once, and takes longer than the rest of the first answer.
 func warm(ctx context.Context, lib *packs.Library, files *packs.ToolFiles) {
 	for _, p := range lib.Catalog(ctx).Attached() {
 		// Documents that may declare tools need none of the schemas.
@@ -228,7 +230,7 @@ func (s *service) close() error {
 	return err
 }
 
-// people is how many persons the server asks.
+// people returns how many people the server asks.
 func people(cfg *config.Config, who []httpd.Credential) int {
 	if cfg.HTTP.Addr == "" {
 		return 1 // the user of the client

@@ -16,22 +16,21 @@ import (
 )
 
 const (
-	// ticketTime is how long the address of an artifact works, once.
+	// ticketTime is how long a ticket stays valid. It works once.
 	ticketTime = 30 * time.Second
 	maxTickets = 64
-	// artifactTime is how long sending one may take.
+	// artifactTime is how long sending an artifact may take.
 	artifactTime = 10 * time.Minute
 )
 
-// artifactPolicy lets the browser do nothing with a file but show it: a run
-// wrote it.
+// artifactPolicy lets the browser only display a file, because a run wrote it.
 const artifactPolicy = "sandbox; default-src 'none'; frame-ancestors 'none'"
 
-// tickets are addresses of artifacts. A new tab cannot send the page's header,
-// so the page asks for one first.
+// tickets are one-time addresses of artifacts. A new tab cannot send the page's
+// header, so the page asks for a ticket first.
 type tickets struct {
 	mu  sync.Mutex
-	all map[[sha256.Size]byte]ticket // :: digest of the ticket → what it is for
+	all map[[sha256.Size]byte]ticket // :: digest of the ticket's id → ticket
 }
 
 type ticket struct {
@@ -40,7 +39,7 @@ type ticket struct {
 	expires    time.Time
 }
 
-// mintTicket answers the page with an address that works once.
+// mintTicket sends the page a ticket's address.
 func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Chat     string `json:"chat"`
@@ -55,7 +54,7 @@ func (d *Desk) mintTicket(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, problemInvalid, "there is no such file")
 		return
 	}
-	// Opened now too, so that what is wrong is said on the page.
+	// Open the file now too, so that the page can show an error.
 	f, _, err := d.o.Rooms.OpenArtifact(in.Chat, name)
 	if err != nil {
 		fail(w, http.StatusNotFound, problemInvalid, artifactProblem(err))
@@ -122,8 +121,9 @@ func (d *Desk) artifact(w http.ResponseWriter, r *http.Request, id string) {
 	http.ServeContent(w, r, "", time.Time{}, f)
 }
 
-// shownAs is the type under which a browser gets a file, and whether it may be
-// looked at there. What could hold a script is text, or is only saved.
+// shownAs returns the media type under which the browser gets a file, and
+// reports whether it may display it. A file that could hold a script is sent as
+// text, or can only be saved.
 func shownAs(kind string) (as string, inline bool) {
 	media, _, err := mime.ParseMediaType(kind)
 	if err != nil {
@@ -142,8 +142,8 @@ func shownAs(kind string) (as string, inline bool) {
 	return "application/octet-stream", false
 }
 
-// artifactProblem is why a file cannot be had, for a person. A path of this
-// machine is not part of it.
+// artifactProblem tells a person why a file is unavailable. It does not include
+// a path on this machine.
 func artifactProblem(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "this file is no longer there"

@@ -9,39 +9,42 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// Changes is what runs changed in the user's folders. Its texts need not be safe
-// to show, except those of a [Diff]; the page escapes them. Its errors are shown.
+// Changes gives access to what runs changed in the user's folders. Its strings
+// need not be safe to show, except those of a [Diff]; the page escapes them. Its
+// errors are shown.
 type Changes interface {
-	// Sets returns the sets in which something waits for a person or can be taken
-	// back, the newest first.
+	// Sets returns the sets with changes that wait for a person or can be
+	// undone, newest first.
 	Sets() ([]ChangeSet, error)
-	// View returns what waits in a set, with paths what waits at those alone.
+	// View returns what waits in a set. With paths, it returns only what waits
+	// at those paths.
 	View(ctx context.Context, id string, paths []string) (ChangeView, error)
-	// Apply applies what a view with that token showed; the paths are those of the
-	// view. Discard drops what waits, and Undo takes back what was applied.
+	// Apply applies what the view with that token showed; paths are the paths of
+	// that view. Discard drops what waits, and Undo undoes what was applied.
 	Apply(ctx context.Context, id, token string, paths []string) (ChangeResult, error)
 	Discard(ctx context.Context, id string, paths []string) (ChangeResult, error)
 	Undo(ctx context.Context, id string) (ChangeResult, error)
-	// Changes returns a channel that is closed at the next change that this process
-	// makes to a set, except by a run: a run's end changes the calls.
+	// Changes returns a channel that is closed the next time this process
+	// changes a set. Changes by a run do not count, since the end of a run
+	// changes the calls.
 	Changes() <-chan struct{}
 }
 
-// A ChangeSet is what one run did to one folder, or what a person's apply or
-// undo did.
+// A ChangeSet is what one run, or one apply or undo by a person, did to one
+// folder.
 type ChangeSet struct {
 	ID     string
 	Pack   string
 	Tool   string
 	Run    string
 	Folder string
-	// Act says what a person did to make the set, in words; empty: a run made it.
+	// Act describes the person's act that made the set; empty if a run made it.
 	Act      string
 	Made     time.Time
-	Expires  time.Time // when what waits, and what Undo needs, goes
+	Expires  time.Time // when the waiting changes, and the data that Undo needs, are removed
 	Held     []Change
 	Applied  []Change
-	UndoLost string // why Undo does not take all back; empty: it does
+	UndoLost string // why Undo cannot undo everything; empty: it can
 }
 
 // A Change is one change of a set.
@@ -51,35 +54,35 @@ type Change struct {
 	Reason string // why it waits
 }
 
-// A ChangeView is what waits in a set, compared with the folder as it is now.
+// A ChangeView shows what waits in a set, compared with the folder as it is now.
 type ChangeView struct {
 	Diffs []Diff
-	// Token stands for exactly this view. Empty: the view is not whole, so it
-	// cannot be applied.
+	// Token identifies exactly this view. It is empty if the view is incomplete
+	// and so cannot be applied.
 	Token string
 }
 
-// A Diff is what one change does.
+// A Diff shows what one change does.
 type Diff struct {
 	Path string
 	Text string // lines, safe to show; a unified diff begins with "diff "
-	Cut  bool   // it is not shown here, and is when it is asked for alone
+	Cut  bool   // omitted here; shown when requested alone
 }
 
-// A ChangeResult is what became of what a person decided.
+// A ChangeResult is the outcome of a person's decision.
 type ChangeResult struct {
 	Done int
-	Left []Change // what was not done, with its reason
+	Left []Change // changes not done, with reasons
 }
 
-// Bounds of what the page is sent about changes.
+// Bounds of what the page receives about changes.
 const (
 	maxPageSets    = 50 // in each of the two lists
 	maxPageChanges = 50 // of a set, in each of the two lists
 	changesTime    = 20 * time.Second
 )
 
-// The shapes of what the page is sent about changes.
+// The JSON that the page receives about changes.
 type (
 	pageChanges struct {
 		Held    []pageSet `json:"held"`
@@ -122,7 +125,7 @@ type (
 	}
 )
 
-// changeSets is what the page is sent of all sets.
+// changeSets returns what the page receives about all sets.
 func (d *Desk) changeSets() pageChanges {
 	all := pageChanges{Held: []pageSet{}, Applied: []pageSet{}}
 	if d.o.Changes == nil {
@@ -153,7 +156,7 @@ func (d *Desk) changeSets() pageChanges {
 	return all
 }
 
-// changesOf makes the first changes safe to show.
+// changesOf returns the first changes, made safe to show.
 func changesOf(changes []Change) []pageChange {
 	all := []pageChange{}
 	for _, c := range changes[:min(len(changes), maxPageChanges)] {
@@ -164,7 +167,7 @@ func changesOf(changes []Change) []pageChange {
 
 func keyOf(path string) string { return base64.RawURLEncoding.EncodeToString([]byte(path)) }
 
-// A changeRequest is what the page's script asks about a set.
+// A changeRequest is a request about a set from the page's script.
 type changeRequest struct {
 	Set   string   `json:"set"`
 	Keys  []string `json:"keys"` // of paths; none: the whole set
@@ -172,7 +175,8 @@ type changeRequest struct {
 	Token string   `json:"token"`
 }
 
-// readChange reads a request about a set. When it reports false it has answered.
+// readChange reads a request about a set. If it reports false, it has already
+// answered.
 func (d *Desk) readChange(w http.ResponseWriter, r *http.Request) (in changeRequest, paths []string, ok bool) {
 	if !readJSON(w, r, &in) {
 		return in, nil, false
@@ -212,13 +216,14 @@ func (d *Desk) viewChanges(w http.ResponseWriter, r *http.Request) {
 	answer(w, out)
 }
 
-// decideChanges does what a person decided about a set.
+// decideChanges carries out a person's decision about a set.
 func (d *Desk) decideChanges(w http.ResponseWriter, r *http.Request) {
 	in, paths, ok := d.readChange(w, r)
 	if !ok {
 		return
 	}
-	// Not the request's own context: what a person decided is done, page or not.
+	// Do not use the request's context: the decision is carried out even if the
+	// page closes.
 	ctx, done := context.WithTimeout(d.ctx, changesTime)
 	defer done()
 	var result ChangeResult

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sets is change sets that do what they are told, and note what they are asked.
+// sets is a fake [Changes] that returns what it is told to and records requests.
 type sets struct {
 	list []ChangeSet
 	view ChangeView
@@ -40,10 +40,10 @@ func (s *sets) Undo(_ context.Context, id string) (ChangeResult, error) {
 	return ChangeResult{Done: 1}, s.note("undo %s", id)
 }
 
-// What the page asks about change sets reaches them, and nothing is applied that
-// was not looked at.
+// The page's requests reach the change sets, and nothing is applied that was not
+// viewed.
 func TestChanges(t *testing.T) {
-	raw := "a\xff\x1b[2J" // a path as it can be
+	raw := "a\xff\x1b[2J" // paths can be like this
 	s := &sets{view: ChangeView{Diffs: []Diff{{Path: raw, Text: "create\n"}}, Token: "t1"}}
 	d, _ := testDesk(t, func(o *Options) { o.Changes = s })
 	post := func(path, body string, status int, want string) {

@@ -21,23 +21,24 @@ import (
 
 const (
 	dialTimeout = 2 * time.Second
-	// requestTimeout is for everything but the stream of events. A decision is
-	// on disk before it is answered.
+	// requestTimeout bounds every request except the event stream. A decision is
+	// on disk before its response is sent.
 	requestTimeout = 15 * time.Second
-	// maxQueue is the longest answer that is read: a question has up to 16,000
-	// characters, and hundreds of them may wait.
+	// maxQueue is the longest response that is read: a question has up to 16,000
+	// characters, and hundreds may wait.
 	maxQueue = 32 << 20
 )
 
-// A Server is a running server of this user, as the terminal sees it. All texts
-// that its methods return are safe to show. Safe for concurrent use.
+// A Server is a running server of this user, as the terminal sees it. All
+// strings that its methods return are safe to show. It is safe for concurrent
+// use.
 type Server struct {
 	PID     int
 	Name    string // as in the audit log
 	Project string // the project's folder; may be empty
 	Started time.Time
-	// PageOnly says that the server takes answers on its page only: it can be asked
-	// for nothing but that.
+	// PageOnly reports whether the server takes answers on its page only: then
+	// all it does for the terminal is open the page.
 	PageOnly bool
 
 	address string
@@ -53,13 +54,13 @@ func newServer(a Announcement, runDir string) *Server {
 		address: a.Address, key: a.Key, runDir: runDir,
 		client: &http.Client{
 			Transport: &http.Transport{
-				// The key goes to this address, whatever the environment says
-				// about proxies.
+				// The key must go to this address only, so ignore the
+				// environment's proxies.
 				Proxy: nil,
 				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 					return dialer.DialContext(ctx, "tcp", a.Address)
 				},
-				DisableKeepAlives:      true, // nothing stays behind that somebody would have to close
+				DisableKeepAlives:      true, // leaves no connection that a caller would have to close
 				DisableCompression:     true,
 				ResponseHeaderTimeout:  requestTimeout,
 				MaxResponseHeaderBytes: 64 << 10,
@@ -69,11 +70,10 @@ func newServer(a Announcement, runDir string) *Server {
 	}
 }
 
-// ID tells this server from every other one, a later one with the same pid
-// included.
+// ID identifies this server. A later server with the same pid has another ID.
 func (s *Server) ID() string { return s.Name + " " + s.address }
 
-// A RefusedError says why a server did not do what it was asked.
+// A RefusedError says why a server refused a request.
 type RefusedError struct {
 	Status  int    // of HTTP
 	Problem string // a queue.CodeProblem, or "forbidden", "invalid", "internal", "page_only"; empty when it did not say
@@ -82,7 +82,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// Pending returns the calls that wait, oldest first.
+// Pending returns the waiting calls, oldest first.
 func (s *Server) Pending(ctx context.Context) ([]Call, error) {
 	var q Queue
 	if err := s.do(ctx, http.MethodGet, controlPending, nil, &q); err != nil {
@@ -91,9 +91,9 @@ func (s *Server) Pending(ctx context.Context) ([]Call, error) {
 	return safeCalls(q.Pending), nil
 }
 
-// Decide carries a decision to the server. It was not counted when an error is
-// returned: a *[RefusedError] when the server said why. An error that is none
-// leaves open whether the server got it.
+// Decide sends a decision to the server. If it returns a *[RefusedError], the
+// decision did not count, and the error says why. After any other error it is
+// not known whether the server received the decision.
 func (s *Server) Decide(ctx context.Context, d Decision) (Decided, error) {
 	var done Decided
 	err := s.do(ctx, http.MethodPost, controlDecide, d, &done)
@@ -101,12 +101,12 @@ func (s *Server) Decide(ctx context.Context, d Decision) (Decided, error) {
 	return done, err
 }
 
-// Why asks why a code that is not among [Server.Pending] decides about nothing.
-// The answer is a *[RefusedError], or another error when there is none. It
-// decides nothing, not even when the call waits after all.
+// Why asks the server why a code that is not among [Server.Pending] is invalid.
+// It returns the answer as a *[RefusedError], or another error if the server
+// gave none. It never decides anything, even if the call does wait.
 func (s *Server) Why(ctx context.Context, code string) error {
-	// The server names the reason to whoever decides. What is sent fills in a
-	// field without a name, which no call has: it cannot count.
+	// The server gives the reason in response to a decision. This decision fills
+	// in a field without a name, which no call has, so it cannot count.
 	_, err := s.Decide(ctx, Decision{Code: code, Decision: string(queue.Once), Values: map[string]string{"": "?"}})
 	if r, ok := errors.AsType[*RefusedError](err); ok && r.Problem != string(queue.CodeInvalid) {
 		return err
@@ -114,14 +114,14 @@ func (s *Server) Why(ctx context.Context, code string) error {
 	return errors.Join(errors.New("the server does not say why"), err)
 }
 
-// OpenPage has the server write a file that leads a browser of this user to its
-// page, once, and returns the file's absolute path.
+// OpenPage has the server write a one-time file that leads this user's browser
+// to its page, and returns the file's absolute path.
 func (s *Server) OpenPage(ctx context.Context) (string, error) {
 	var o Opened
 	if err := s.do(ctx, http.MethodPost, controlOpen, struct{}{}, &o); err != nil {
 		return "", err
 	}
-	// What a browser is sent to is a file of the run folder, and nothing else.
+	// Send the browser only to a file in the run folder.
 	file := filepath.Join(s.runDir, filepath.Base(filepath.Clean(o.File)))
 	fi, err := os.Lstat(file)
 	if err != nil {
@@ -136,9 +136,9 @@ func (s *Server) OpenPage(ctx context.Context) (string, error) {
 	return file, nil
 }
 
-// Watch yields the calls that wait, oldest first, now and after every change.
-// It ends with ctx, or with the error that it yields last: a *[RefusedError] when
-// the server does not want to, anything else when it has gone.
+// Watch yields the waiting calls, oldest first, now and after every change. It
+// ends when ctx ends, or after yielding an error: a *[RefusedError] if the
+// server refuses, any other error if the server has gone.
 func (s *Server) Watch(ctx context.Context) iter.Seq2[[]Call, error] {
 	return func(yield func([]Call, error) bool) {
 		err := s.watch(ctx, func(q Queue) bool { return yield(safeCalls(q.Pending), nil) })
@@ -148,7 +148,7 @@ func (s *Server) Watch(ctx context.Context) iter.Seq2[[]Call, error] {
 	}
 }
 
-// watch hands each event to use. It returns nil when use has enough.
+// watch passes each event to use. It returns nil once use returns false.
 func (s *Server) watch(ctx context.Context, use func(Queue) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the request
@@ -185,7 +185,7 @@ func (s *Server) watch(ctx context.Context, use func(Queue) bool) error {
 				return errors.New("the server's event is too long")
 			}
 			data = append(data, value...)
-		} // comments and other fields say nothing
+		} // ignore comments and other fields
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("listening to the server: %w", err)
@@ -241,7 +241,7 @@ func (s *Server) send(ctx context.Context, method, path string, in any) (*http.R
 	return res, nil
 }
 
-// refused reads why a server did not do what it was asked.
+// refused reads from a response why the server refused the request.
 func refused(res *http.Response) error {
 	e := &RefusedError{Status: res.StatusCode}
 	var f Failure
@@ -265,11 +265,11 @@ func readAtMost(r io.Reader, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// oneLine is text of a server for one line of a terminal.
+// oneLine makes a server's text safe for one line of a terminal.
 func oneLine(s string) string { return safetext.Line(s) }
 
-// safeCalls makes calls safe to show. The server has escaped what others wrote;
-// a terminal must not depend on that.
+// safeCalls makes calls safe to show. The server has escaped text that others
+// wrote, but a terminal must not depend on that.
 func safeCalls(calls []Call) []Call {
 	safe := make([]Call, len(calls))
 	for i, c := range calls {

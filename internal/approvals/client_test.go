@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// evil drives a terminal, turns text around, and hides.
+// evil controls a terminal, reverses text and hides characters.
 const evil = "a\x1b]0;PWN\x07b\u202ec\u009bd\U000e0041e"
 
 func TestServerPendingIsSafeToShow(t *testing.T) {
@@ -139,7 +139,7 @@ func TestServerWatch(t *testing.T) {
 	}
 }
 
-// A watcher that has enough, and one whose context ends, lets the server go.
+// A watcher that stops, or whose context ends, disconnects from the server.
 func TestServerWatchEnds(t *testing.T) {
 	gone := make(chan struct{}, 2)
 	s := newServer(serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +163,8 @@ func TestServerWatchEnds(t *testing.T) {
 	<-gone
 }
 
-// The browser is sent to a plain file of the run folder, whatever a server says.
+// Whatever a server says, the browser is sent only to a plain file in the run
+// folder.
 func TestServerOpenPage(t *testing.T) {
 	dir := runFolder(t)
 	plantFile(t, dir, "open-a.html", nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// control answers other programs of the same user. What a browser adds to every
-// request it sends for a page is refused, key or not.
+// control answers other programs of the same user. It refuses any request with
+// headers that a browser adds to every request from a page, even with the key.
 func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{"Origin", "Sec-Fetch-Site", "Cookie"} {
 		if _, there := r.Header[name]; there {
@@ -57,7 +57,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open makes a file that leads to the page; opening it is the caller's.
+// open writes a file that leads to the page and names it; the client opens it.
 func (d *Desk) open(w http.ResponseWriter) {
 	file, err := d.writeEntry()
 	switch {
@@ -71,7 +71,8 @@ func (d *Desk) open(w http.ResponseWriter) {
 	}
 }
 
-// allow reports whether the method is the one there is; when not, it has answered.
+// allow reports whether the request has the given method. If not, it has already
+// answered.
 func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 	if r.Method == method {
 		return true

@@ -17,11 +17,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// Calls is the queue of the calls that wait. It is [gate.Gate].
+// Calls is the queue of waiting calls. [gate.Gate] implements it.
 type Calls interface {
-	// Pending is the calls that wait, oldest first.
+	// Pending returns the waiting calls, oldest first.
 	Pending() []queue.Pending
-	// History is the decisions that were made, newest first.
+	// History returns past decisions, newest first.
 	History() []queue.Past
 	// Decide answers a call; an error is a [*queue.CodeError] unless something
 	// broke. The call comes back as it was decided.
@@ -31,16 +31,17 @@ type Calls interface {
 	Changes() <-chan struct{}
 }
 
-// Options are what a desk is made of.
+// Options configure a [Desk].
 type Options struct {
 	Calls Calls // required
-	// Rooms is what the page shows beside the calls; nil is nothing.
+	// Rooms supplies the chats that the page shows beside the calls; nil shows
+	// none.
 	Rooms Rooms
-	// Changes is what runs changed, which a person can look at, apply, discard and
-	// take back on the page; nil is nothing.
+	// Changes supplies the changes of runs, which a person can view, apply,
+	// discard and undo on the page; nil shows none.
 	Changes Changes
 	// RunDir is the folder for the announcement and for the files that lead to
-	// the page. It is made, and made the user's alone.
+	// the page. Open creates it if needed and closes it to other users.
 	RunDir string
 	Server string // names this process, as in the audit log
 	// Project is the project's folder, to tell servers apart; may be empty.
@@ -48,16 +49,16 @@ type Options struct {
 	Version string // of the program
 	// Page serves the approval page.
 	Page bool
-	// Terminal lets other programs of the same user see the calls and answer them.
-	// Without it they can only have the page opened.
+	// Terminal lets other programs of the same user see and answer the calls.
+	// Without it they can only ask for the page.
 	Terminal bool
-	// Listen is the address to listen on, of the loopback interface; empty is a
-	// free port of an address of 127.0.0.0/8 that nobody knows before.
+	// Listen is the loopback address to listen on; empty is a free port of a
+	// random address in 127.0.0.0/8.
 	Listen string
 	Logger *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
-	// OpenBrowser shows a file in the user's browser, and does not wait for it;
-	// nil is an error.
+	// OpenBrowser shows a file in the user's browser, without waiting; if nil,
+	// opening the page fails.
 	OpenBrowser func(file string) error
 
 	// stall is how long a write may take before the reader counts as gone; 0 is
@@ -65,29 +66,29 @@ type Options struct {
 	stall time.Duration
 }
 
-// The limits of a desk. The people who use one are a person and his scripts.
+// The limits of a desk. Its users are one person and that person's scripts.
 const (
-	maxStrangers = 256      // connections on which no key was shown
+	maxStrangers = 256      // connections that have not shown a key
 	maxFromOne   = 192      // of these, from one remote address
-	maxConns     = 128      // connections on which a key was shown
-	maxRequests  = 64       // requests with a key under way, streams included
+	maxConns     = 128      // connections that have shown a key
+	maxRequests  = 64       // concurrent requests with a key, including streams
 	maxStreams   = 16       // streams of events
-	maxPages     = 4        // streams of pages; browsers have six connections for one address
+	maxPages     = 4        // streams of pages; browsers allow six connections to one address
 	maxHeader    = 16 << 10 // bytes
 	maxRequest   = 64 << 10 // bytes of a body
 	headerTime   = 5 * time.Second
 	stallTime    = 10 * time.Second
-	beatTime     = 15 * time.Second       // between signs of life on a stream
-	restTime     = 100 * time.Millisecond // between two looks at what a stream shows
-	closeTime    = 300 * time.Millisecond // for requests that are under way at the end
+	beatTime     = 15 * time.Second       // between heartbeats on a stream
+	restTime     = 100 * time.Millisecond // between two updates of a stream
+	closeTime    = 300 * time.Millisecond // for requests in progress at the end
 	secretBytes  = 32
 )
 
-// A Desk shows the calls of one server on the approval page and to terminals,
-// and passes the answers on. Make one with [Open], and close it.
+// A Desk shows the calls of one server on the approval page and in terminals,
+// and passes the answers on. Create one with [Open], and close it.
 type Desk struct {
 	o       Options
-	address string // host:port, what Host has to be
+	address string // host:port; the Host header must equal it
 	origin  string // of the page
 	started time.Time
 	folder  *folder
@@ -95,11 +96,11 @@ type Desk struct {
 
 	key     string // of /control
 	cookie  string // of the page, HttpOnly; browsers send it to every port of this address
-	pageKey string // of the page too, in a header; only the page's own origin has it
+	pageKey string // the page's second secret, sent in a header; only the page's own origin has it
 
 	ctx  context.Context // ends with the desk
 	stop context.CancelFunc
-	wg   sync.WaitGroup // of everything that runs for the desk
+	wg   sync.WaitGroup // counts everything that runs for the desk
 
 	entries entries // the one-time files
 	tickets tickets
@@ -107,14 +108,14 @@ type Desk struct {
 
 	mu       sync.Mutex
 	closed   bool
-	busy     int             // requests with a key under way
+	busy     int             // requests with a key in progress
 	streams  int             // of these, streams of events
-	pages    []chan struct{} // of these, pages, oldest first; closed by whoever takes one out
+	pages    []chan struct{} // of these, pages, oldest first; closed by the code that removes one
 	opened   bool            // OpenOnce was called
 	announce string          // the announcement's name in the folder
 }
 
-// Open listens, and announces the desk in the run folder.
+// Open starts listening, and announces the desk in the run folder.
 func Open(o Options) (*Desk, error) {
 	if o.Calls == nil || o.RunDir == "" {
 		return nil, errors.New("approvals: a queue and a run folder are required")
@@ -163,7 +164,7 @@ func Open(o Options) (*Desk, error) {
 			d.o.Logger.Error("the approval page and the terminal are no longer served", "err", err)
 		}
 	})
-	// Announced last, when everything it promises is there.
+	// Announce last, when everything that the announcement promises works.
 	d.announce, err = f.announce(Announcement{
 		Version: 1, PID: os.Getpid(), Server: o.Server, Address: d.address, Key: d.key, Started: d.started, Project: o.Project,
 	})
@@ -173,11 +174,11 @@ func Open(o Options) (*Desk, error) {
 	return d, nil
 }
 
-// Address is the host and port that the desk listens on.
+// Address returns the host and port that the desk listens on.
 func (d *Desk) Address() string { return d.address }
 
 // Close stops the desk, removes its files, and waits for everything that runs
-// for it. Calls that wait are not answered by it.
+// for it. It does not answer waiting calls.
 func (d *Desk) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -190,10 +191,10 @@ func (d *Desk) Close() error {
 
 	var errs []error
 	if name != "" {
-		// First of all, so that nobody comes who finds nothing.
+		// Remove it first, so that no client is led to a desk that is closing.
 		errs = append(errs, d.folder.remove(name))
 	}
-	d.stop() // the streams end, and nothing new begins
+	d.stop() // ends the streams and lets nothing new begin
 	errs = append(errs, d.dropEntries())
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -207,10 +208,10 @@ func (d *Desk) Close() error {
 	return errors.Join(append(errs, d.folder.Close())...)
 }
 
-// errNoPage is for people.
+// errNoPage is shown to people.
 var errNoPage = errors.New("this server does not have the approval page: its configuration leaves it out")
 
-// OpenPage opens the page in the user's browser, by a file that works once.
+// OpenPage opens the page in the user's browser, through a file that works once.
 func (d *Desk) OpenPage() error {
 	if d.o.OpenBrowser == nil {
 		return errors.New("there is no browser")
@@ -225,9 +226,9 @@ func (d *Desk) OpenPage() error {
 	return nil
 }
 
-// OpenOnce is [Desk.OpenPage] the first time that it is called, unless the page
-// is open already. After that it does nothing: a browser window is not thrown at
-// a person twice.
+// OpenOnce calls [Desk.OpenPage] the first time, unless the page is already
+// open. After that it does nothing, so that a person does not get a browser
+// window twice.
 func (d *Desk) OpenOnce() error {
 	d.mu.Lock()
 	skip := d.opened || len(d.pages) > 0
@@ -239,15 +240,15 @@ func (d *Desk) OpenOnce() error {
 	return d.OpenPage()
 }
 
-// secret is 256 random bits, as letters, digits, "-" and "_".
+// secret returns 256 random bits as letters, digits, "-" and "_".
 func secret() string {
 	b := make([]byte, secretBytes)
 	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// begin counts a request, and returns what to call at its end; nil when the desk
-// is closed.
+// begin counts a request, and returns the function to call at its end; nil if
+// the desk is closed.
 func (d *Desk) begin() (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -258,9 +259,10 @@ func (d *Desk) begin() (end func()) {
 	return d.wg.Done
 }
 
-// place takes a place among the requests with a key, and returns what gives it
-// back. When all are taken it has answered, and returns nil. Requests without a
-// key take none: they are answered from their headers alone.
+// place takes a place among the requests with a key, and returns the function
+// that gives it back. If all places are taken, it answers the request and
+// returns nil. Requests without a key take no place: they are answered from
+// their headers alone.
 func (d *Desk) place(w http.ResponseWriter, r *http.Request) (leave func()) {
 	keepConn(r)
 	d.mu.Lock()

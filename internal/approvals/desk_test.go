@@ -157,7 +157,8 @@ func TestSweep(t *testing.T) {
 	if err != nil || !slices.Equal(left, want) && runtime.GOOS != "windows" {
 		t.Errorf("after sweep there are %q, %v, want %q", left, err, want)
 	}
-	// What its server removes is gone, and what it leaves falls to the next.
+	// A file that its server removes is gone; the next server removes what it
+	// leaves.
 	if err := alive.remove("open-alive.html"); err != nil {
 		t.Error(err)
 	}
@@ -228,7 +229,7 @@ func TestTheFileThatOpensThePage(t *testing.T) {
 	}
 }
 
-// A reader is a stream of events that is read.
+// A reader reads a stream of events.
 type reader struct {
 	conn net.Conn
 	body *bufio.Reader
@@ -266,7 +267,8 @@ func listen(t *testing.T, d *Desk, r request) (*reader, *http.Response) {
 
 // next returns the next event and its data.
 func (r *reader) next() (event, data string, err error) {
-	// A deadline for each event: on a busy machine a test can take long between two of them.
+	// Each event has its own deadline: on a busy machine a test can take long
+	// between two events.
 	_ = r.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	for {
 		line, err := r.body.ReadString('\n')
@@ -308,7 +310,7 @@ func TestStreams(t *testing.T) {
 			t.Errorf("next() = %s %s, %v", event, data, err)
 		}
 	}
-	// While a page is open, no window is thrown at anybody.
+	// While a page is open, no other window opens.
 	if err := d.OpenOnce(); err != nil {
 		t.Errorf("OpenOnce() with an open page = %v", err)
 	}
@@ -322,7 +324,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A page that is open shows what became of a pack, without being loaded again.
+// An open page shows changes of a pack without a reload.
 func TestRoomsAreFollowed(t *testing.T) {
 	r := &rooms{next: make(chan struct{})}
 	d, _ := testDesk(t, func(o *Options) { o.Rooms = r })
@@ -341,8 +343,8 @@ func TestRoomsAreFollowed(t *testing.T) {
 	}
 }
 
-// Newer pages take the place of older ones, since browsers have few connections
-// for one address.
+// Newer pages replace older ones, since browsers allow few connections to one
+// address.
 func TestTooManyPages(t *testing.T) {
 	d, _ := testDesk(t, nil)
 	var all []*reader
@@ -398,7 +400,7 @@ func TestStall(t *testing.T) {
 	until(t, func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.streams == 0 }, "the stream is dropped")
 }
 
-// until looks for something that nobody announces.
+// until polls for a condition that is not announced.
 func until(t *testing.T, ok func() bool, what string) {
 	t.Helper()
 	deadline, tick := time.After(10*time.Second), time.NewTicker(time.Millisecond)
@@ -478,7 +480,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	second, here2 := dial("127.0.0.1")
 	known(here2)
 	third, here3 := dial("127.0.0.1")
-	known(here3) // one too many: stays a stranger
+	known(here3) // over the limit: stays a stranger
 	few.mu.Lock()
 	if few.keys != 2 || len(few.strangers) != 3 {
 		t.Errorf("%d connections with a key and %d without, want 2 and 3", few.keys, len(few.strangers))
@@ -499,8 +501,8 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
-// Clients without a key keep nobody out who has one, whatever they send, and
-// from wherever: neither the open page, nor a new request, nor a person who
+// Whatever clients without a key send, and from whatever address, they lock out
+// no client with a key: not the open page, not a new request, not a person who
 // signs in.
 func TestStrangersKeepNobodyOut(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20)
@@ -599,8 +601,8 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// What a stranger sends behind the head of a request is not read: the answer
-// comes at once, and is the end of the connection.
+// A stranger's request is not read beyond its headers: the response comes at
+// once, and ends the connection.
 func TestStrangersBodiesAreNotRead(t *testing.T) {
 	d, _ := testDesk(t, nil)
 	_, token := entryFile(t, d)
@@ -626,8 +628,8 @@ func TestStrangersBodiesAreNotRead(t *testing.T) {
 	}
 }
 
-// Each file that opens the page has a place of its own: a slow request at one
-// keeps nobody from another, and the place is free again after the deadline.
+// Each file that opens the page has its own place: a slow request through one
+// does not block another, and its place is free again after the deadline.
 func TestEachEntryHasItsPlace(t *testing.T) {
 	d, _ := testDesk(t, nil)
 	_, first := entryFile(t, d)
@@ -661,9 +663,10 @@ func TestEachEntryHasItsPlace(t *testing.T) {
 	}
 }
 
-// By default it is an address that nobody has visited, where there are any.
+// By default the desk uses an address that no browser has visited, where the
+// system has such addresses.
 func TestAddress(t *testing.T) {
-	whole := true // the system has the block
+	whole := true // the system has the whole block
 	if l, err := net.Listen("tcp", "127.1.2.3:0"); err == nil {
 		l.Close()
 	} else {
@@ -691,7 +694,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// However much happens, a reader is told ten times a second.
+// However much happens, a reader gets at most ten updates a second.
 func TestBurst(t *testing.T) {
 	d, q := testDesk(t, nil)
 	r, _ := listen(t, d, asTerminal(d, "GET /control/events", ""))

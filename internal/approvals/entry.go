@@ -18,18 +18,18 @@ import (
 const (
 	// entryTime is how long a file that leads to the page works.
 	entryTime = 2 * time.Minute
-	// maxEntries is how many such files there are at a time.
+	// maxEntries is how many such files exist at a time.
 	maxEntries = 16
-	// entryPrefix begins their names.
+	// entryPrefix is the prefix of their names.
 	entryPrefix = "open-"
-	// enterPath is where they lead, enterTime how long the body of the request may
-	// take, and maxEnter its bytes: a browser has all of it at once.
+	// The files lead to enterPath. The body of a request there may take
+	// enterTime and have maxEnter bytes: a browser sends all of it at once.
 	enterPath = "/enter"
 	enterTime = 2 * time.Second
 	maxEnter  = 4 << 10
 )
 
-// entries are the files that lead a browser to the page. Each works once.
+// entries are the files that lead a browser to the page. Each works only once.
 type entries struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]entry // :: digest of the token → entry
@@ -37,15 +37,15 @@ type entries struct {
 
 type entry struct {
 	name    string       // of the file, in the run folder
-	place   string       // the query of the address that the file leads to; see place
+	place   string       // the query of the address in the file; see place
 	reading *atomic.Bool // a request's body is being read
 	expires time.Time
 	timer   *time.Timer // removes the file
 }
 
-// writeEntry writes a new file and returns its path. The token stands in the
-// file alone, which posts it: so it is in no address and in no process list. The
-// address has the entry's place, which lets nobody in: whoever knows it may send
+// writeEntry writes a new file and returns its path. The token is only in the
+// file, which posts it, so it appears in no address and in no process list. The
+// address has the entry's place, which signs nobody in: it only permits sending
 // a body.
 func (d *Desk) writeEntry() (file string, err error) {
 	if !d.o.Page {
@@ -89,10 +89,10 @@ func (d *Desk) writeEntry() (file string, err error) {
 	return filepath.Join(d.folder.path, e.name), nil
 }
 
-// place takes the one place that an entry has for a request under way, and
-// returns what gives it back; nil when there is no such entry, or a request has
-// it. So a body is read only from a client that has the file, and each file's
-// place is its own.
+// place takes an entry's one place for a request in progress, and returns the
+// function that gives it back; nil if there is no such entry or another request
+// has the place. So a body is read only from a client that has the file, and
+// each file has its own place.
 func (e *entries) place(name string) (leave func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,7 +104,7 @@ func (e *entries) place(name string) (leave func()) {
 	return nil
 }
 
-// redeem reports whether the token is one that still works, and spends it.
+// redeem reports whether the token still works, and spends it.
 func (d *Desk) redeem(token string) bool {
 	d.entries.mu.Lock()
 	defer d.entries.mu.Unlock()
@@ -127,7 +127,7 @@ func (d *Desk) drop(digest [sha256.Size]byte) error {
 	return d.folder.remove(e.name)
 }
 
-// dropEntry takes back a file that writeEntry returned.
+// dropEntry revokes a file that writeEntry returned.
 func (d *Desk) dropEntry(file string) error {
 	d.entries.mu.Lock()
 	defer d.entries.mu.Unlock()
@@ -139,7 +139,7 @@ func (d *Desk) dropEntry(file string) error {
 	return nil
 }
 
-// dropEntries takes all of them back.
+// dropEntries revokes all files.
 func (d *Desk) dropEntries() error {
 	d.entries.mu.Lock()
 	defer d.entries.mu.Unlock()
@@ -150,7 +150,7 @@ func (d *Desk) dropEntries() error {
 	return errors.Join(errs...)
 }
 
-// enter signs a browser in that brings the token of a file. The form is posted
+// enter signs in a browser that presents the token of a file. The form is posted
 // from a file, so this is the only request that need not come from the page.
 func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !fromFile(r) || !isType(r, "application/x-www-form-urlencoded") {
@@ -187,11 +187,12 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	// This page holds both secrets: it loads nothing.
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'; "+
 		"img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
-	// What another program left in the browser for this address, a worker above
-	// all, would come between. It goes before the script below stores the key, and
-	// nothing can put a worker there again: every request for one is refused. One
-	// that keeps this answer from the browser, or passes the request on by itself,
-	// gets nothing; see [fromFile].
+	// Another program may have left something in the browser for this address,
+	// above all a service worker, which could intercept the page. The browser
+	// removes it before the script below stores the key, and no worker can be
+	// installed again: every request for one is refused. A worker that withholds
+	// this response, or that forwards the request itself, gets nothing; see
+	// [fromFile].
 	h.Set("Clear-Site-Data", `"cache", "storage"`)
 	http.SetCookie(w, &http.Cookie{
 		Name: d.cookieName(), Value: d.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
@@ -200,15 +201,16 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	_, _ = strings.NewReplacer("{{key}}", html.EscapeString(d.pageKey), "{{script}}", string(script)).WriteString(w, string(text))
 }
 
-// fromFile reports whether a browser sends the request for a page of its own
-// window that came from a file. Browsers say "null" for one, or nothing; WebKit
-// may name the scheme, which no page of the web can have.
+// fromFile reports whether a browser sent the request to navigate a window from
+// a file. For a file, browsers send the origin "null" or none; WebKit may send
+// the file scheme, which no web page can have.
 func fromFile(r *http.Request) bool {
 	switch o := r.Header["Origin"]; {
 	case len(o) > 1, len(o) == 1 && o[0] != "null" && o[0] != "file://":
 		return false
 	}
-	// A worker that passes the request on gets the answer: then it has these.
+	// A worker that forwards the request would receive the response; its request
+	// has these headers.
 	for name, not := range map[string]func(string) bool{
 		"Sec-Fetch-Dest": func(v string) bool { return v != "document" },
 		"Sec-Fetch-Mode": func(v string) bool { return v != "navigate" },

@@ -13,7 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// calls is a queue that does what it is told.
+// calls is a fake queue.
 type calls struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -78,19 +78,19 @@ func (c *calls) verdicts() []queue.Verdict {
 	return c.got
 }
 
-// rooms are chats in memory. Their files are a map.
+// rooms is a fake [Rooms] in memory. Its files are a map.
 type rooms struct {
 	mu    sync.Mutex
 	chats []Chat
 	files map[string]string // :: path → content
 	set   []string
-	next  chan struct{} // closed when the chats change; nil: they never do
+	next  chan struct{} // closed when the chats change; nil: they never change
 }
 
 func (r *rooms) Chats() []Chat            { r.mu.Lock(); defer r.mu.Unlock(); return r.chats }
 func (r *rooms) Changes() <-chan struct{} { r.mu.Lock(); defer r.mu.Unlock(); return r.next }
 
-// change has a chat take the place of all.
+// change replaces all chats with one.
 func (r *rooms) change(c Chat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ var testCall = queue.Pending{
 	Asked:   time.Unix(1_000, 0), Waits: time.Unix(1_045, 0), Expires: time.Unix(1_600, 0),
 }
 
-// clock is a time that tests move.
+// clock is a time that tests can move.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -151,7 +151,7 @@ func (c *clock) now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.t }
 
 func (c *clock) move(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.t = c.t.Add(d) }
 
-// testDesk is a desk with one call that waits.
+// testDesk returns a desk with one waiting call.
 func testDesk(t *testing.T, change func(*Options)) (*Desk, *calls) {
 	t.Helper()
 	q := &calls{}

@@ -22,44 +22,45 @@ const (
 	announcementSuffix  = ".json"
 	maxAnnouncement     = 16 << 10 // bytes; a real one has about 400
 
-	// findTimeout is how long a server may take to answer when it is looked
-	// for. It only has to write down what waits.
+	// findTimeout is how long a server may take to answer [Find]. It only has to
+	// list its waiting calls.
 	findTimeout = 3 * time.Second
-	// findAtOnce is how many servers are looked for at the same time.
+	// findAtOnce is how many servers are contacted at the same time.
 	findAtOnce = 8
 )
 
-// Found is what a look into the run folder gave.
+// Found is the result of [Find].
 type Found struct {
 	Servers []*Server // that answer, oldest first
-	Skipped []Skipped // what looks like an announcement and leads to no server
+	Skipped []Skipped // what looks like an announcement but leads to no server
 }
 
 // Skipped is a file of the run folder that was not used.
 type Skipped struct {
 	File   string // absolute
 	Reason string // one line, safe to show
-	// Silent says that it announces a server as servers do, which runs as far as
-	// anybody knows and could not be asked: calls may wait there.
+	// Silent means that the announcement is valid and its server may be running,
+	// but could not be asked: calls may wait there.
 	Silent bool
 }
 
-// A silentError says why a server that is announced could not be asked.
+// A silentError says why an announced server could not be asked.
 type silentError struct{ error }
 
 // Find returns the running servers of this user: those that are announced in
-// runDir, an absolute path, and answer to the key that is written there. That
-// the folder is not there means that nothing was served yet, and is no error.
+// runDir, an absolute path, and that answer to the key in the announcement. A
+// missing folder means that no server has run yet, and is not an error.
 //
-// A file that other users can read or write, that belongs to somebody else or
-// is no plain file is not used, and no key is ever sent to an address that is
-// not on the loopback interface. The file of a process that has ended is
-// removed; when that is not certain, as in a container, it stays.
+// Find ignores a file that other users can read or write, that belongs to
+// another user, or that is not a plain file. It never sends a key to an address
+// that is not on the loopback interface. It removes the file of a process that
+// has ended; where that is not certain, as in a container, the file stays.
 func Find(ctx context.Context, runDir string) (Found, error) {
 	return find(ctx, runDir, processGone)
 }
 
-// find is [Find] with a way to know that a process is certainly gone.
+// find is [Find] with a function that reports whether a process is certainly
+// gone.
 func find(ctx context.Context, runDir string, gone func(pid int) bool) (Found, error) {
 	dir, err := openRunDir(runDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +106,7 @@ func find(ctx context.Context, runDir string, gone func(pid int) bool) (Found, e
 	return found, ctx.Err()
 }
 
-// openRunDir opens the run folder, unless others could put files there.
+// openRunDir opens the run folder, unless other users could put files there.
 func openRunDir(path string) (*os.Root, error) {
 	fi, err := os.Lstat(path)
 	if err != nil {
@@ -127,18 +128,18 @@ func openRunDir(path string) (*os.Root, error) {
 	return root, nil
 }
 
-// reach turns one announcement into a server. It returns none, and no error,
-// when the server has ended.
+// reach turns one announcement into a server. It returns nil and no error if the
+// server has ended.
 func reach(ctx context.Context, dir *os.Root, runDir, name string, gone func(pid int) bool) (*Server, error) {
 	a, err := readAnnouncement(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // it ended just now
+		return nil, nil // it has just ended
 	}
 	if err != nil {
 		return nil, err
 	}
 	if gone(a.PID) {
-		// The name has random letters: no other server can have taken it.
+		// The name has random letters, so no other server can have reused it.
 		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("removing what an ended server left: %w", err)
 		}
@@ -160,7 +161,7 @@ func reach(ctx context.Context, dir *os.Root, runDir, name string, gone func(pid
 	return s, nil
 }
 
-// readAnnouncement reads a file that this user alone can have written.
+// readAnnouncement reads a file that only this user can have written.
 func readAnnouncement(dir *os.Root, name string) (Announcement, error) {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -194,7 +195,7 @@ func readAnnouncement(dir *os.Root, name string) (Announcement, error) {
 	return a, a.check()
 }
 
-// check says what is wrong with an announcement.
+// check returns an error that says what is wrong with an announcement.
 func (a *Announcement) check() error {
 	if a.Version != announcementVersion {
 		return &silentError{fmt.Errorf("it is of version %d, and this program knows version %d: use the packs-mcp that the server was started with", a.Version, announcementVersion)}
@@ -202,8 +203,8 @@ func (a *Announcement) check() error {
 	if a.PID <= 0 {
 		return fmt.Errorf("it has the pid %d", a.PID)
 	}
-	// A name would have to be looked up, and whoever answers that look-up would
-	// get the key.
+	// A host name would need a lookup, and whoever answers the lookup could get
+	// the key.
 	at, err := netip.ParseAddrPort(a.Address)
 	if err != nil || !at.Addr().Unmap().IsLoopback() || at.Addr().Zone() != "" || at.Port() == 0 {
 		return fmt.Errorf("its address %q is not on this machine's loopback interface", a.Address)

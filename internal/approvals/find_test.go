@@ -15,7 +15,7 @@ import (
 
 const testKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// runFolder is an empty run folder.
+// runFolder returns an empty run folder.
 func runFolder(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -25,7 +25,8 @@ func runFolder(t *testing.T) string {
 	return dir
 }
 
-// serveControl runs a server of the control paths, and returns its announcement.
+// serveControl runs a server for the control paths, and returns its
+// announcement.
 func serveControl(t *testing.T, h http.Handler) Announcement {
 	t.Helper()
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +42,7 @@ func serveControl(t *testing.T, h http.Handler) Announcement {
 	}
 }
 
-// emptyQueue is a server for which nothing waits.
+// emptyQueue returns a server without waiting calls.
 func emptyQueue() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+controlPending, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, Queue{}) })
@@ -156,7 +157,7 @@ func TestFind(t *testing.T) {
 			if found.Skipped[0].File != path || !strings.Contains(found.Skipped[0].Reason, tc.want) {
 				t.Errorf("find() = %+v, want %s skipped with %q", found, path, tc.want)
 			}
-			// Nobody knows what waits at a server that could not be asked.
+			// Calls may wait at a server that could not be asked.
 			if want := strings.Contains(tc.want, "does not answer") || tc.name == "version"; found.Skipped[0].Silent != want {
 				t.Errorf("find() says that a server is silent: %v, want %v", !want, want)
 			}
@@ -190,8 +191,8 @@ func TestFindLooksAtAnnouncementsOnly(t *testing.T) {
 	}
 }
 
-// What an ended process left goes away, and its address, which may be another
-// program's by now, gets no key.
+// An ended process's announcement is removed. Its address, which may now be
+// another program's, gets no key.
 func TestFindRemovesWhatEndedServersLeft(t *testing.T) {
 	dir := runFolder(t)
 	ended := serveControl(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

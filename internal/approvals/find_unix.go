@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// openFlags keep an open from waiting at a named pipe.
+// openFlags keep open from waiting on a named pipe.
 const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
-// exposed says how others could read or change a file, or put something into a
-// folder; empty when only this user can.
+// exposed says how other users could read or change a file, or put something
+// into a folder; empty if only this user can.
 func exposed(fi fs.FileInfo) string {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
 		return "belongs to another user"
@@ -26,12 +26,12 @@ func exposed(fi fs.FileInfo) string {
 	return ""
 }
 
-// firstPIDs is the namespace in which every process of a machine is seen. Its
-// number is the same on every Linux.
+// firstPIDs is the initial PID namespace, which shows every process of the
+// machine. Its number is the same on every Linux.
 const firstPIDs = "pid:[4026531836]"
 
-// processGone reports whether there certainly is no such process. In a container
-// there may be one outside that is not seen.
+// processGone reports whether the process certainly does not exist. In a
+// container, a process outside is not visible.
 func processGone(pid int) bool {
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 		return false

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A file that others had a hand in, or could have, is not used: whoever writes
-// an announcement chooses what a person is asked, and who gets the answer.
+// A file that other users could have written is not used: whoever writes an
+// announcement chooses what a person is asked, and who gets the answer.
 func TestFindRefusesWhatOthersCanTouch(t *testing.T) {
 	good := serveControl(t, emptyQueue())
 	for _, tc := range []struct {
@@ -73,7 +73,7 @@ func TestFindRefusesAFolderOthersCanTouch(t *testing.T) {
 	}
 }
 
-// The process is a real one that has ended and was waited for.
+// The process is a real one that has ended and been waited for.
 func TestProcessGone(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Run(); err != nil {
@@ -84,7 +84,7 @@ func TestProcessGone(t *testing.T) {
 	}
 }
 
-// certain reports whether a process that is not seen here is nowhere.
+// certain reports whether a process that is not visible here exists nowhere.
 func certain() bool {
 	if _, err := os.Lstat("/proc/self/ns"); err != nil {
 		return true // no namespaces

@@ -10,11 +10,11 @@ import (
 
 const openFlags = os.O_RDONLY
 
-// exposed finds nothing: the folder's access control list, which is the user's
-// own by default, decides here, and mode bits say nothing about it.
+// exposed finds nothing: here the folder's access control list decides, which
+// admits only the user by default, and mode bits do not show it.
 func exposed(fs.FileInfo) string { return "" }
 
-// processGone reports whether there certainly is no such process.
+// processGone reports whether the process certainly does not exist.
 func processGone(pid int) bool {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// A folder is the run folder. It is held open: what is written goes into the
-// folder that was checked, whatever its path leads to by then.
+// A folder is the run folder. It is held open, so that files are written into
+// the folder that was checked, whatever its path leads to later.
 type folder struct {
 	path string // absolute
 	root *os.Root
 
 	mu   sync.Mutex
-	held map[string]*os.File // :: name → a file that write made, which is locked; guarded by mu
+	held map[string]*os.File // :: name → a locked file that write created; guarded by mu
 }
 
-// openFolder makes the folder, if need be, and makes it the user's alone.
+// openFolder creates the folder if needed, and closes it to other users.
 func openFolder(path string) (*folder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -51,7 +51,8 @@ func openFolder(path string) (*folder, error) {
 	return f, nil
 }
 
-// check looks at what was opened, since only that cannot be exchanged.
+// check examines the folder that was opened, since only an open folder cannot be
+// swapped.
 func (f *folder) check(before fs.FileInfo) error {
 	info, err := f.root.Stat(".")
 	if err != nil {
@@ -64,8 +65,8 @@ func (f *folder) check(before fs.FileInfo) error {
 		return fmt.Errorf("the run folder %q %s: remove it, or set PACKS_MCP_HOME to a folder of yours", f.path, why)
 	}
 	if shared(info) {
-		// Its names are random and its files are 0600: what others did with it
-		// before changes nothing.
+		// Its names are random and its files are 0600, so nothing that others
+		// did in it before matters.
 		if err := f.root.Chmod(".", 0o700); err != nil {
 			return fmt.Errorf("closing the run folder to others: %w", err)
 		}
@@ -73,8 +74,8 @@ func (f *folder) check(before fs.FileInfo) error {
 	return nil
 }
 
-// sweep removes what killed servers left: files of servers' own names that no
-// server has locked, and parts that nobody completes any more.
+// sweep removes what killed servers left: files with servers' names that no
+// server has locked, and parts that will never be completed.
 func (f *folder) sweep() {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	if err != nil {
@@ -88,7 +89,7 @@ func (f *folder) sweep() {
 		}
 		left := false
 		switch pid := announcedBy(name); {
-		case strings.HasPrefix(name, partPrefix): // it is not locked at first
+		case strings.HasPrefix(name, partPrefix): // a part is not locked at first
 			left = time.Since(info.ModTime()) > 2*entryTime
 		case strings.HasPrefix(name, entryPrefix), pid > 0:
 			left = f.abandoned(name, info, pid)
@@ -99,8 +100,8 @@ func (f *folder) sweep() {
 	}
 }
 
-// announcedBy returns the process whose announcement has that name; 0: it is no
-// announcement's.
+// announcedBy returns the process whose announcement has that name; 0 if the
+// name is not an announcement's.
 func announcedBy(name string) int {
 	number, rest, ok := strings.Cut(name, "-")
 	pid, err := strconv.Atoi(number)
@@ -110,12 +111,13 @@ func announcedBy(name string) int {
 	return pid
 }
 
-// partPrefix begins the names of files that are not complete.
+// partPrefix is the prefix of the names of incomplete files.
 const partPrefix = ".part-"
 
-// write puts a whole new file into the folder, for the user alone. Whoever finds
-// it finds all of it. Where the system can, the file stays locked until it is
-// removed or this process ends, so that sweep can tell it from what was left.
+// write puts a new file into the folder that only the user can read. The file
+// appears complete. Where the system can lock files, it stays locked until it is
+// removed or this process ends, so that sweep can tell it from one that was left
+// behind.
 func (f *folder) write(name string, content []byte) error {
 	part := partPrefix + secret()
 	file, err := f.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -142,7 +144,8 @@ func (f *folder) write(name string, content []byte) error {
 	return nil
 }
 
-// hold keeps a file open in place of another of that name; nil: none.
+// hold keeps a file open under a name, replacing the one held before; nil holds
+// none.
 func (f *folder) hold(name string, file *os.File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +161,7 @@ func (f *folder) hold(name string, file *os.File) {
 	}
 }
 
-// remove removes a file that may be gone already.
+// remove removes a file, which may already be gone.
 func (f *folder) remove(name string) error {
 	defer f.hold(name, nil)
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +180,7 @@ func (f *folder) announce(a Announcement) (name string, err error) {
 	return name, f.write(name, append(content, '\n'))
 }
 
-// Close lets go of the folder and of every file that is left in it.
+// Close closes the folder and every file that is still held.
 func (f *folder) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

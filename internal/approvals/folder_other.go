@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// foreign finds nothing: the folder's access control list, which is the user's
-// own by default, decides here, and mode bits say nothing about it.
+// foreign finds nothing: here the folder's access control list decides, which
+// admits only the user by default, and mode bits do not show it.
 func foreign(fs.FileInfo) string { return "" }
 
-// lock does nothing: a file that is open cannot get another name here.
+// lock does nothing: an open file cannot be renamed here.
 func lock(*os.File) bool { return false }
 
-// abandoned reports whether the process that announced itself by a file is gone,
-// or, of another file, whether nobody accepts it any more.
+// abandoned reports whether the process that wrote an announcement is gone or,
+// for any other file, whether it has expired.
 func (f *folder) abandoned(_ string, info fs.FileInfo, pid int) bool {
 	if pid > 0 {
 		return processGone(pid)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// foreign says why a folder is not the user's own; empty when it is.
+// foreign says why a folder does not belong to the user; empty if it does.
 func foreign(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -20,13 +20,13 @@ func foreign(info fs.FileInfo) string {
 	return ""
 }
 
-// lock locks a file as long as it is open, and reports whether it did.
+// lock locks a file for as long as it is open, and reports whether it succeeded.
 func lock(f *os.File) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// abandoned reports whether nobody has a file locked that its maker would have.
-// Where files cannot be locked, nothing is abandoned.
+// abandoned reports whether a file that its writer would keep locked is
+// unlocked. Where files cannot be locked, nothing is abandoned.
 func (f *folder) abandoned(name string, info fs.FileInfo, _ int) bool {
 	file, err := f.root.OpenFile(name, openFlags, 0)
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// A request is written byte by byte, so that nothing is added that a browser or
-// an attacker would not send.
+// A request is written byte by byte, so that it has only what a browser or an
+// attacker would send.
 type request struct {
 	line    string            // "POST /decide"
-	headers map[string]string // "" takes one away
+	headers map[string]string // "" removes one
 	body    string
 }
 
@@ -62,7 +62,7 @@ func (r request) send(t *testing.T, d *Desk) (*http.Response, string) {
 		headers["Host"] = d.Address()
 	}
 	for k, v := range headers {
-		for one := range strings.SplitSeq(v, "\n") { // several of one name
+		for one := range strings.SplitSeq(v, "\n") { // several with one name
 			if one != "" {
 				fmt.Fprintf(&b, "%s: %s\r\n", k, one)
 			}
@@ -87,7 +87,7 @@ func (r request) send(t *testing.T, d *Desk) (*http.Response, string) {
 	return res, string(body)
 }
 
-// A browser's requests, as it makes them for the page.
+// asPage is a request as a browser makes it for the page.
 func asPage(d *Desk, line, body string) request {
 	r := request{line: line, body: body, headers: map[string]string{
 		"Cookie": d.cookieName() + "=" + d.cookie, "X-Packs-Key": d.pageKey, "Sec-Fetch-Site": "same-origin",
@@ -262,7 +262,7 @@ func TestDeskDecides(t *testing.T) {
 	}
 }
 
-// What decides nothing, and with which status.
+// None of these requests decides anything. Each has its status.
 func TestDeskDecidesNothing(t *testing.T) {
 	d, q := testDesk(t, nil)
 	code := func(p queue.CodeProblem, detail string) error {
@@ -314,7 +314,7 @@ func TestDeskDecidesNothing(t *testing.T) {
 			t.Errorf("%s as another type = %d %s, want 415", r.line, res.StatusCode, body)
 		}
 	}
-	// The note is for the log; the page has none.
+	// The note is for the log; the page does not show it.
 	if res, body := asPage(d, "POST /decide", `{"code":"K7QM-2F9X","decision":"once","note":"x"}`).send(t, d); res.StatusCode != 400 {
 		t.Errorf("POST /decide with a note = %d %s, want 400", res.StatusCode, body)
 	}
@@ -389,8 +389,8 @@ func entryFile(t *testing.T, d *Desk) (file string, _ link) {
 	return o.File, link{found[2], found[3]}
 }
 
-// A link is what a file that opens the page has: a place for its request, and
-// the token.
+// A link is the content of a file that opens the page: the place for its
+// request, and the token.
 type link struct{ place, token string }
 
 func enterWith(l link) request {
@@ -407,8 +407,8 @@ func TestEnter(t *testing.T) {
 	if res.StatusCode != 200 {
 		t.Fatalf("POST /enter = %d %s", res.StatusCode, body)
 	}
-	// The page that has both secrets loads nothing, and nothing that was in the
-	// browser before comes between.
+	// The page that has both secrets loads nothing, and nothing left in the
+	// browser can intercept it.
 	script, err := pageFiles.ReadFile("page/enter.js")
 	if err != nil {
 		t.Fatal(err)
@@ -444,7 +444,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// None of these is let in, and none spends the token.
+// None of these is signed in, and none spends the token.
 func TestEnterRefuses(t *testing.T) {
 	d, _ := testDesk(t, nil)
 	_, token := entryFile(t, d)
@@ -598,7 +598,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("GET of %q again = %d, want 403", tc.name, res.StatusCode)
 		}
 	}
-	// The address alone is worth nothing, and not for long.
+	// The address alone signs nobody in, and expires soon.
 	for name, change := range map[string]func(request) request{
 		"no cookie":      func(r request) request { return r.with("Cookie", "") },
 		"another origin": func(r request) request { return r.with("Sec-Fetch-Site", "cross-site") },
@@ -636,8 +636,8 @@ func TestRoomsAreSafeToShow(t *testing.T) {
 	}
 }
 
-// A request for a service worker's script changes nothing, however it comes: no
-// worker gets in, and nobody ends the page by asking for one.
+// A request for a service worker's script changes nothing, however it is made:
+// no worker is installed, and the request does not end the page.
 func TestWorkerIsRefused(t *testing.T) {
 	script := request{line: "GET /sw.js", headers: map[string]string{"Service-Worker": "script", "Sec-Fetch-Dest": "serviceworker", "Sec-Fetch-Site": "same-origin"}}
 	d, q := testDesk(t, nil)
@@ -680,7 +680,7 @@ func TestWorkerIsRefused(t *testing.T) {
 	}
 }
 
-// Without the terminal, others can have the page opened, and nothing else.
+// Without the terminal, other programs can only ask for the page.
 func TestWithoutTheTerminal(t *testing.T) {
 	d, q := testDesk(t, func(o *Options) { o.Terminal = false })
 	for _, r := range []request{
@@ -714,7 +714,7 @@ func TestPanic(t *testing.T) {
 	if res, body := asTerminal(d, "POST /control/decide", decideOnce).send(t, d); res.StatusCode != 500 || strings.Contains(body, "a bug") {
 		t.Errorf("POST /control/decide that panics = %d %s, want 500", res.StatusCode, body)
 	}
-	q.mu.Lock() // is not held by the one that panicked
+	q.mu.Lock() // the handler that panicked does not hold it
 	q.panics = false
 	q.mu.Unlock()
 	if res, body := asTerminal(d, "POST /control/decide", decideOnce).send(t, d); res.StatusCode != 200 {
@@ -722,7 +722,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// The assets have no reference to elsewhere and nothing inline.
+// The assets refer to nothing elsewhere and have nothing inline.
 func TestAssets(t *testing.T) {
 	for name, bad := range map[string]string{
 		"page/index.html": `(?i)https?://|<style|style=|\son[a-z]+=|<script(?: defer)?>|innerHTML`,

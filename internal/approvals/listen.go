@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// listenOn listens on an address, or when it is empty on one that nobody can have
-// visited: what a browser has once stored for an address and port, another
-// program's worker above all, it uses for whoever serves there later.
+// listenOn listens on an address or, if it is empty, on one that no browser can
+// have visited. Whatever a browser has stored for an address and port, above all
+// another program's service worker, it applies to any later server there.
 func listenOn(address string) (net.Listener, error) {
 	if address != "" {
 		return net.Listen("tcp", address)
 	}
-	// Linux and Windows have the whole block on the loopback interface, other
-	// systems 127.0.0.1 alone.
+	// Linux and Windows have the whole block on the loopback interface; other
+	// systems have only 127.0.0.1.
 	l, err := net.Listen("tcp", strangeAddress())
 	if err != nil {
 		return net.Listen("tcp", "127.0.0.1:0")
@@ -27,8 +27,8 @@ func listenOn(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// strangeAddress is one of 16 million of 127.0.0.0/8, with any port. Those that
-// begin with 127.0 are left out: systems use some.
+// strangeAddress returns a random address in 127.0.0.0/8, one of 16 million,
+// with any port. It leaves out 127.0.0.0/16, since systems use some of those.
 func strangeAddress() string {
 	var b [3]byte
 	for b[0] == 0 || b[2] == 0 || b[2] == 255 {
@@ -38,22 +38,23 @@ func strangeAddress() string {
 }
 
 // A strangerListener bounds the connections of strangers: clients that have not
-// shown a key. The oldest makes room for the next one, first among those from the
-// same remote address, then among all. A client that sends its request at once is
-// answered long before its turn comes. Connections on which a key was shown are
-// not strangers, so nothing that a stranger does closes them.
+// shown a key. Over the bound, a new connection replaces the oldest, first among
+// those from the same remote address, then among all. A client that sends its
+// request at once is answered long before it is the oldest. Connections that
+// have shown a key are not strangers, so a stranger cannot cause them to close.
 //
-// The address alone protects nobody: a program can connect from any address of
-// 127.0.0.0/8, and by default all of a machine's have the same one.
+// Bounding by address alone protects nobody: a program can connect from any
+// address in 127.0.0.0/8, and by default all programs of a machine have the same
+// one.
 type strangerListener struct {
 	net.Listener
 	most     int // strangers
 	each     int // strangers from one remote address
-	mostKeys int // connections on which a key was shown; more stay strangers
+	mostKeys int // connections that have shown a key; more stay strangers
 
 	mu        sync.Mutex
 	strangers []*strangerConn // oldest first
-	keys      int             // connections on which a key was shown
+	keys      int             // connections that have shown a key
 	closed    bool
 }
 
@@ -110,7 +111,7 @@ type strangerConn struct {
 	net.Conn
 	of   *strangerListener
 	from netip.Addr
-	key  bool // a key was shown on it; of.mu guards it
+	key  bool // it has shown a key; guarded by of.mu
 }
 
 func (c *strangerConn) Close() error {
@@ -125,8 +126,8 @@ func (c *strangerConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite is what net/http ends a connection with whose request it has not
-// read to the end: without it the answer could be lost.
+// CloseWrite is called by net/http to end a connection whose request it has not
+// read to the end. Without it the response could be lost.
 func (c *strangerConn) CloseWrite() error {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		return tcp.CloseWrite()
@@ -134,14 +135,14 @@ func (c *strangerConn) CloseWrite() error {
 	return nil
 }
 
-// connKey is the key of a request's connection in its context.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// keepConn notes that a key was shown on the request's connection.
+// keepConn records that the request's connection has shown a key.
 func keepConn(r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*strangerConn)
 	if !ok {

@@ -19,16 +19,18 @@ import (
 var pageFiles embed.FS
 
 // keyHeader carries the page's second secret. Another site cannot send it, and
-// another server of this host, which gets the cookie, does not know it.
+// another server on this host receives the cookie but does not know this secret.
 const keyHeader = "X-Packs-Key"
 
-// cookieName has the port, because cookies have none of their own.
+// cookieName returns a name with the port in it, because cookies are not bound
+// to a port.
 func (d *Desk) cookieName() string {
 	_, port, _ := net.SplitHostPort(d.address)
 	return "packs-mcp-" + port
 }
 
-// page answers the requests of the page. Without its cookie there is nothing.
+// page answers the page's requests. It refuses any request without the page's
+// cookie.
 func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 	route := r.Method + " " + r.URL.Path
 	ticket, isTicket := strings.CutPrefix(route, "GET /artifact/")
@@ -51,7 +53,7 @@ func (d *Desk) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pageWithKey answers the requests of the page's own script.
+// pageWithKey answers requests from the page's own script.
 func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string) {
 	switch route {
 	case "GET /events":
@@ -80,7 +82,7 @@ func (d *Desk) pageWithKey(w http.ResponseWriter, r *http.Request, route string)
 }
 
 // fromPage reports whether the request can be the page's own: it has the cookie,
-// and nothing that the browser says of its origin speaks against it.
+// and nothing that the browser says about its origin contradicts that.
 func (d *Desk) fromPage(r *http.Request) bool {
 	origin, there := only(r, "Origin")
 	switch {
@@ -90,14 +92,15 @@ func (d *Desk) fromPage(r *http.Request) bool {
 		return false
 	}
 	if site, there := only(r, "Sec-Fetch-Site"); there && site != "same-origin" {
-		// A person's own doing, as typing the address, is "none".
+		// A navigation by the person, such as typing the address, is "none".
 		if site != "none" || r.Method != http.MethodGet {
 			return false
 		}
 	} else if len(r.Header.Values("Sec-Fetch-Site")) > 1 {
 		return false
 	}
-	// Another server of this host can add cookies of that name; its values are wrong.
+	// Another server on this host can add cookies with that name, but with wrong
+	// values.
 	return slices.ContainsFunc(r.CookiesNamed(d.cookieName()), func(c *http.Cookie) bool { return same(c.Value, d.cookie) })
 }
 
@@ -110,7 +113,8 @@ func (d *Desk) hasKey(r *http.Request) bool {
 	return ok && same(key, d.pageKey)
 }
 
-// refuse says no in the form that the asker reads: a script or a person.
+// refuse refuses a request in the form that its sender reads: a script or a
+// person.
 func (d *Desk) refuse(w http.ResponseWriter, r *http.Request) {
 	d.stranger(w)
 	if r.Method == http.MethodPost && r.URL.Path != enterPath || r.URL.Path == "/events" {
@@ -122,7 +126,7 @@ func (d *Desk) refuse(w http.ResponseWriter, r *http.Request) {
 
 const notSignedIn = "This page is not signed in. Run: packs-mcp approvals open"
 
-// sentence is a text for people as the page has it.
+// sentence formats a text as a sentence for the page.
 func sentence(s string) string {
 	s = strings.ToUpper(s[:1]) + s[1:]
 	if !strings.HasSuffix(s, ".") {
@@ -131,7 +135,7 @@ func sentence(s string) string {
 	return s
 }
 
-// refusePage is what a person sees who is not signed in. why may be empty.
+// refusePage sends what a person sees who is not signed in. why may be empty.
 func refusePage(w http.ResponseWriter, why string) {
 	text, err := pageFiles.ReadFile("page/refused.html")
 	if err != nil {
@@ -145,7 +149,7 @@ func refusePage(w http.ResponseWriter, why string) {
 	_, _ = w.Write([]byte(strings.ReplaceAll(string(text), "{{why}}\n", why)))
 }
 
-// serveFile sends a file of the binary.
+// serveFile sends an embedded file.
 func serveFile(w http.ResponseWriter, name string) {
 	text, err := pageFiles.ReadFile(name)
 	if err != nil {
@@ -162,7 +166,7 @@ func serveFile(w http.ResponseWriter, name string) {
 	_, _ = w.Write(text)
 }
 
-// The shapes of what the page is sent.
+// The JSON that the page receives.
 type (
 	pageHello struct {
 		Server  string    `json:"server"`
@@ -183,7 +187,7 @@ type (
 	}
 )
 
-// events is the page's stream.
+// events serves the page's event stream.
 func (d *Desk) events(w http.ResponseWriter, r *http.Request) {
 	hello := pageHello{
 		Server: safetext.Line(d.o.Server), Project: safetext.Line(d.o.Project), Version: safetext.Line(d.o.Version), Now: d.o.Now(),
@@ -234,7 +238,7 @@ func (d *Desk) attach(w http.ResponseWriter, r *http.Request) {
 	answer(w, struct{}{})
 }
 
-// pathOf returns the path behind a key that the page was given.
+// pathOf decodes a key that the page received to its path.
 func pathOf(key string) (path string, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(key)
 	if err != nil || len(b) == 0 {

@@ -7,13 +7,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// Rooms is what the page shows beside the calls. Its texts need not be safe to
-// show; the page escapes them.
+// Rooms gives access to the chats that the page shows beside the calls. Its
+// strings need not be safe to show; the page escapes them.
 type Rooms interface {
 	Chats() []Chat
 	// SetAttached attaches a pack to a chat, or detaches it. Its error is shown.
 	SetAttached(chat, pack string, on bool) error
-	// OpenArtifact opens a file of a chat's workspace, and only such a file.
+	// OpenArtifact opens a file in a chat's workspace, and nothing outside it.
 	OpenArtifact(chat, path string) (io.ReadSeekCloser, Artifact, error)
 	// Changes returns a channel that is closed at the next change.
 	Changes() <-chan struct{}
@@ -23,13 +23,13 @@ type Rooms interface {
 type Chat struct {
 	ID        string // opaque
 	Client    string // name and version that the client gave; may be empty
-	Person    string // whose chat it is, where people have names; not the client's words
+	Person    string // whose chat it is, where people have names; not supplied by the client
 	Ends      string // when it ends, in words; may be empty
 	Packs     []Pack
 	Artifacts []Artifact
 }
 
-// A Pack is one that is attached to a chat, or can be.
+// A Pack is attached to a chat, or can be attached.
 type Pack struct {
 	ID          string
 	Name        string
@@ -47,7 +47,7 @@ type Artifact struct {
 	Modified time.Time
 }
 
-// The shapes of what the page is sent about rooms.
+// The JSON that the page receives about rooms.
 type (
 	pageChat struct {
 		ID        string         `json:"id"`
@@ -73,11 +73,11 @@ type (
 		Size     int64     `json:"size"`
 		MIME     string    `json:"mime"`
 		Modified time.Time `json:"modified"`
-		Inline   bool      `json:"inline"` // can be looked at in the browser
+		Inline   bool      `json:"inline"` // the browser can display it
 	}
 )
 
-// pageChats makes chats safe to show.
+// pageChats returns chats, made safe to show.
 func pageChats(chats []Chat) []pageChat {
 	all := make([]pageChat, 0, len(chats))
 	for _, c := range chats {

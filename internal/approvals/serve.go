@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// The problems of a [Failure] that are not those of a code.
+// The problems of a [Failure] that are not problems of a code.
 const (
 	problemForbidden = "forbidden"
 	problemInvalid   = "invalid"
@@ -23,12 +23,12 @@ const (
 	problemPageOnly  = "page_only"
 )
 
-// policy is the page's own: nothing from elsewhere, nothing inline, no frame
-// around it.
+// policy is the page's content security policy: nothing from elsewhere, nothing
+// inline, no frame around it.
 const policy = "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// serve answers every request. What all of them have to fulfil is here.
+// serve answers every request. It has the checks that apply to all of them.
 func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -49,7 +49,8 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if err := recover(); err != nil {
 			d.o.Logger.Error("a request of the approval page panicked", "err", err, "stack", string(debug.Stack()))
-			// Fails when a part of the answer is out already: then the connection ends.
+			// This fails if part of the response was already sent; then the
+			// connection ends.
 			fail(w, http.StatusInternalServerError, problemInternal, "something broke; see the server's log")
 		}
 	}()
@@ -57,7 +58,8 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	control := strings.HasPrefix(r.URL.Path, "/control/")
 	switch {
 	case r.Host != d.address:
-		// A name that leads to 127.0.0.1 is somebody else's idea: DNS rebinding.
+		// Another host name that resolves to 127.0.0.1 is an attack: DNS
+		// rebinding.
 		d.stranger(w)
 		if control {
 			fail(w, http.StatusForbidden, problemForbidden, "the Host header is not this server's address")
@@ -65,8 +67,9 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		refusePage(w, "")
 	case forWorker(r):
-		// The page has none, and no origin gets one from here: a worker could answer
-		// in the person's place. See [Desk.enter] for one that is there already.
+		// The page has no service worker, and none may be installed from here: a
+		// worker could answer in the person's place. [Desk.enter] removes one
+		// that is already there.
 		d.stranger(w)
 		refusePage(w, "")
 	case control:
@@ -81,21 +84,21 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stranger is called before a request without a key is refused. Its connection
-// ends with the answer, and nothing more of it is read: no body, and no further
-// request.
+// stranger is called before a request without a key is refused. The connection
+// ends with the response, and nothing more is read from it: no body and no
+// further request.
 func (d *Desk) stranger(w http.ResponseWriter) {
 	d.refused.Add(1)
 	w.Header().Set("Connection", "close")
 }
 
-// forWorker reports whether a browser asks for the script of a service worker:
-// to put one in, or to see whether one that is there has changed.
+// forWorker reports whether a browser requests the script of a service worker,
+// to install one or to check whether an installed one has changed.
 func forWorker(r *http.Request) bool {
 	return len(r.Header.Values("Service-Worker")) > 0 || slices.Contains(r.Header.Values("Sec-Fetch-Dest"), "serviceworker")
 }
 
-// decide passes a decision on and says what became of it.
+// decide passes a decision on and sends the outcome.
 func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
 	decision, ok := queue.ParseDecision(in.Decision)
 	if !ok {
@@ -131,7 +134,7 @@ func codeStatus(p queue.CodeProblem) int {
 	}
 }
 
-// queue is the calls as they are sent.
+// queue returns the waiting calls in the form that is sent.
 func (d *Desk) queue() Queue {
 	q := Queue{Pending: []Call{}}
 	for _, p := range d.o.Calls.Pending() {
@@ -140,8 +143,8 @@ func (d *Desk) queue() Queue {
 	return q
 }
 
-// readJSON reads one JSON object with the keys of into, and nothing else. When it
-// reports false it has answered.
+// readJSON reads one JSON object with the keys of into, and nothing else. If it
+// reports false, it has already answered.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 	if !isType(r, "application/json") {
 		fail(w, http.StatusUnsupportedMediaType, problemInvalid, "the body has to be application/json")
@@ -169,7 +172,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 	return true
 }
 
-// isType reports whether the body has that media type.
+// isType reports whether the body has the media type want.
 func isType(r *http.Request, want string) bool {
 	got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && got == want
@@ -188,7 +191,8 @@ func fail(w http.ResponseWriter, status int, problem, message string) {
 	_ = json.NewEncoder(w).Encode(f)
 }
 
-// only returns the one value of a header; ok is false for several, and for none.
+// only returns the single value of a header; ok is false if there are none or
+// several.
 func only(r *http.Request, name string) (value string, ok bool) {
 	v := r.Header.Values(name)
 	if len(v) != 1 {
@@ -197,5 +201,5 @@ func only(r *http.Request, name string) (value string, ok bool) {
 	return v[0], true
 }
 
-// same compares secrets; how long it takes tells nothing about them.
+// same reports whether two secrets are equal, in constant time.
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

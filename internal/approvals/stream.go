@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A part is one sort of event of a stream: sent at the start, and whenever it
-// differs from what was sent last.
+// A part is one kind of event on a stream. It is sent at the start, and whenever
+// it differs from what was last sent.
 type part struct {
 	event string
 	read  func() any
 }
 
-// stream sends server-sent events until the reader goes, the desk ends, or done
-// is closed. A reader that does not read is dropped.
+// stream sends server-sent events until the reader leaves, the desk closes, or
+// done is closed. It drops a reader that does not read.
 func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct{}, parts []part) {
 	if !d.beginStream() {
 		fail(w, http.StatusServiceUnavailable, problemInternal, "too many pages and terminals are watching; close some")
@@ -33,7 +33,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 	defer beat.Stop()
 	for {
 		rest := time.After(restTime)
-		// Taken before reading, so that no change falls between.
+		// Take the channels before reading, so that no change is missed.
 		calls, rooms, sets := d.o.Calls.Changes(), d.roomChanges(), d.setChanges()
 		var out bytes.Buffer
 		for i, p := range parts {
@@ -56,7 +56,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 		if !d.idle(w, r, rc, beat.C, done, calls, rooms, sets) {
 			return
 		}
-		// A first change is shown at once, and what follows on its heels together.
+		// Show a first change at once, and combine those that follow closely.
 		select {
 		case <-rest:
 		case <-r.Context().Done():
@@ -67,8 +67,9 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, done <-chan struct
 	}
 }
 
-// idle waits for a change, or the next sign of life: other servers and terminals
-// change sets too. It reports false when the stream is over.
+// idle waits for a change or the next heartbeat. After a heartbeat the caller
+// looks again, because other servers and terminals change sets too. It reports
+// false when the stream is over.
 func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseController, beat <-chan time.Time, done, calls, rooms, sets <-chan struct{}) bool {
 	select {
 	case <-calls:
@@ -89,7 +90,7 @@ func (d *Desk) idle(w http.ResponseWriter, r *http.Request, rc *http.ResponseCon
 	}
 }
 
-// send reports whether the reader took it in time.
+// send writes b, and reports whether the reader took it in time.
 func (d *Desk) send(w http.ResponseWriter, rc *http.ResponseController, b []byte) bool {
 	if rc.SetWriteDeadline(time.Now().Add(d.o.stall)) != nil {
 		return false
@@ -116,7 +117,7 @@ func (d *Desk) endStream() {
 	d.streams--
 }
 
-// beginPage counts an open page. done is closed when newer ones take its place.
+// beginPage counts an open page. done is closed when newer pages replace it.
 func (d *Desk) beginPage() (done chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +138,7 @@ func (d *Desk) endPage(done chan struct{}) {
 	}
 }
 
-// roomChanges is the rooms' Changes; without rooms it never comes.
+// roomChanges returns the rooms' Changes; without rooms it never closes.
 func (d *Desk) roomChanges() <-chan struct{} {
 	if d.o.Rooms == nil {
 		return nil
@@ -145,7 +146,7 @@ func (d *Desk) roomChanges() <-chan struct{} {
 	return d.o.Rooms.Changes()
 }
 
-// setChanges is the change sets' Changes; without them it never comes.
+// setChanges returns the change sets' Changes; without them it never closes.
 func (d *Desk) setChanges() <-chan struct{} {
 	if d.o.Changes == nil {
 		return nil

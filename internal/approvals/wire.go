@@ -13,7 +13,7 @@ type Announcement struct {
 	PID     int       `json:"pid"`
 	Server  string    `json:"server"`  // names the process, as in the audit log
 	Address string    `json:"address"` // host:port on the loopback interface
-	Key     string    `json:"key"`     // 256 random bits; whoever has it may decide
+	Key     string    `json:"key"`     // 256 random bits; anyone who has it may decide
 	Started time.Time `json:"started"`
 	Project string    `json:"project,omitempty"` // the project's folder, to tell servers apart
 }
@@ -27,7 +27,7 @@ const (
 	controlOpen    = "/control/open"    // POST {} → Opened
 )
 
-// A Queue is the calls of one server that wait, oldest first.
+// A Queue holds the waiting calls of one server, oldest first.
 type Queue struct {
 	Pending []Call `json:"pending"`
 }
@@ -45,11 +45,11 @@ type Call struct {
 	Choices  []Choice  `json:"choices"`
 	Fields   []Field   `json:"fields,omitempty"`
 	Asked    time.Time `json:"asked"`
-	Waits    time.Time `json:"waits,omitzero"` // until when the call itself waits; absent: it has returned
+	Waits    time.Time `json:"waits,omitzero"` // until when the call itself waits; absent if it has returned
 	Expires  time.Time `json:"expires"`
 	Note     string    `json:"note,omitempty"`
 	Gone     bool      `json:"client_gone,omitempty"` // allowing it needs Decision.Gone
-	Answered string    `json:"answered,omitempty"`    // once, chat or always: allowed, and not made again yet
+	Answered string    `json:"answered,omitempty"`    // once, chat or always: allowed, but not yet made again
 }
 
 // A Choice is a [queue.Choice] as it is sent.
@@ -71,24 +71,24 @@ type Decision struct {
 	Decision string            `json:"decision"` // the value of a choice
 	Values   map[string]string `json:"values,omitempty"`
 	Note     string            `json:"note,omitempty"`
-	Gone     bool              `json:"client_gone,omitempty"` // it is to run though its client is gone
+	Gone     bool              `json:"client_gone,omitempty"` // run it although its client is gone
 }
 
 // Decided is the answer to a [Decision] that counted.
 type Decided struct {
 	Title string `json:"title"` // of the call
-	// Held says that the call has returned: the decision holds for the same
+	// Held means that the call has returned. The decision applies to the same
 	// call, made again, until Expires.
 	Held    bool      `json:"held"`
 	Expires time.Time `json:"expires"`
 }
 
-// Opened names the file that leads a browser to the page, once.
+// Opened names the one-time file that leads a browser to the page.
 type Opened struct {
 	File string `json:"file"`
 }
 
-// A Failure is the body of every response that is not 200.
+// A Failure is the body of every response whose status is not 200.
 type Failure struct {
 	Error struct {
 		Problem string `json:"problem"` // a queue.CodeProblem, or "forbidden", "invalid", "internal", "page_only"

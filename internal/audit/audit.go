@@ -2,13 +2,12 @@
 // JSON line per event, each bound to the one before it by a hash.
 //
 // Several processes may append to one file. Verify finds a line that was
-// changed, dropped, repeated or moved, and lines that were cut off the end.
-// The log is not secret and not signed: whoever can write the file can also
-// write a whole new chain. The mode 0600 is what keeps others away, and
-// [Report].Hash, noted elsewhere, is what pins a log down. A log takes what looks
-// like an access token or a private key out of every text of an entry; see package
-// tokens. It redacts nothing else: what must not be in the log must not be in the
-// [Entry].
+// changed, dropped, repeated or moved, and lines that were cut off the end. The
+// log is neither secret nor signed: anyone who can write the file can also write
+// a whole new chain. The mode 0600 keeps others away, and a [Report].Hash noted
+// elsewhere pins a log down. A log removes what looks like an access token or a
+// private key from every string of an entry; see package tokens. It redacts
+// nothing else: what must not be in the log must not be in the [Entry].
 //
 // # How to check a line by hand
 //
@@ -23,10 +22,10 @@
 // # Files
 //
 // Beside PATH there are PATH.lock, which writers lock, and PATH.head, which
-// holds the sequence number and the hash of the last line. When the log
-// reaches its maximal size it is renamed: audit.jsonl to
-// audit-000000000001.jsonl, where the number is that of its first entry. The
-// first line of the next file continues the chain. Nothing is ever removed.
+// holds the sequence number and the hash of the last line. When the log reaches
+// its maximum size it is renamed: audit.jsonl to audit-000000000001.jsonl, where
+// the number is that of its first entry. The first line of the next file
+// continues the chain. Nothing is ever removed.
 package audit
 
 import (
@@ -45,23 +44,23 @@ import (
 // Event says what an entry records.
 type Event string
 
-// The events. Others are kept and verified as well, so that a later version
-// can add some.
+// The events. Entries with other events are kept and verified too, so that a
+// later version can add events.
 const (
 	EventServerStart Event = "server.start" // a server began to serve
-	EventServerStop  Event = "server.stop"  // a server ended in order
+	EventServerStop  Event = "server.stop"  // a server shut down cleanly
 	EventDecision    Event = "decision"     // a call was allowed or denied: Kind, Decision, Channel, Reason
-	EventRefusal     Event = "refusal"      // a call was refused before anybody was asked: Code, Reason; or Count of them were, or were denied
-	EventRunStart    Event = "run.start"    // a program is about to be started: the intent
+	EventRefusal     Event = "refusal"      // a call was refused before anyone was asked: Code, Reason; or Count calls were refused or denied
+	EventRunStart    Event = "run.start"    // a program is about to start: the intent
 	EventRunEnd      Event = "run.end"      // it ended, or could not be started: Error
-	EventChanges     Event = "changes"      // what became of a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error
+	EventChanges     Event = "changes"      // what happened to a run's changes in a folder: Dir, Set, Applied, Held, Refused, Error
 	EventAttach      Event = "attach"       // a pack was attached
 	EventDetach      Event = "detach"       // a pack was detached
-	EventRevoke      Event = "revoke"       // a grant was taken back: Grant, Channel
-	EventRecovered   Event = "recovered"    // the log found itself damaged and went on; only the log writes it
+	EventRevoke      Event = "revoke"       // a grant was revoked: Grant, Channel
+	EventRecovered   Event = "recovered"    // the log was found damaged and continued; only the log writes it
 )
 
-// ErrClosed is returned by a log that was closed.
+// ErrClosed is returned by the methods of a closed log.
 var ErrClosed = errors.New("audit log is closed")
 
 // ErrTooLong is returned for an entry whose line would be longer than 32 MiB.
@@ -71,9 +70,9 @@ var ErrTooLong = errors.New("audit entry is too long")
 // request is 8 MiB, and escaping makes few of its bytes longer.
 const maxLine = 32 << 20
 
-// Entry is one line of the log. Members without content are left out, except
-// seq, time, event and prev. The log sets Seq, Prev and Hash, and it sets Time
-// and Server when they are empty.
+// Entry is one line of the log. Empty members are left out, except seq, time,
+// event and prev. The log sets Seq, Prev and Hash, and it sets Time and Server
+// when they are empty.
 type Entry struct {
 	Seq    int64     `json:"seq"`              // 1 in the first line, then one more each time
 	Time   time.Time `json:"time"`             // UTC, RFC 3339 with nanoseconds
@@ -90,7 +89,7 @@ type Entry struct {
 	Pack       string          `json:"pack,omitempty"`        // pack id
 	PackDigest string          `json:"pack_digest,omitempty"` // of the pack's files
 	CallDigest string          `json:"call_digest,omitempty"` // of everything that was approved
-	ArgsDigest string          `json:"args_digest,omitempty"` // of the arguments as they came
+	ArgsDigest string          `json:"args_digest,omitempty"` // of the arguments as received
 	Args       json.RawMessage `json:"args,omitempty"`        // redacted by the caller
 
 	Decision string   `json:"decision,omitempty"` // once, chat, always, deny; pending: nobody has answered yet
@@ -98,9 +97,9 @@ type Entry struct {
 	Reason   string   `json:"reason,omitempty"`   // in words
 	Grant    string   `json:"grant,omitempty"`    // id of the grant that allowed the call, that the answer made, or that was revoked
 	Code     string   `json:"code,omitempty"`     // of a refusal: the error that the caller got
-	Count    int      `json:"count,omitempty"`    // of a refusal: how many calls the line is about, when it is not one
-	Rule     string   `json:"rule,omitempty"`     // where the rule is written that decided, as in "config.yaml:12"
-	Changed  []string `json:"changed,omitempty"`  // why an earlier grant did not count: what changed since, one fact each
+	Count    int      `json:"count,omitempty"`    // of a refusal: how many calls the line covers, when more than one
+	Rule     string   `json:"rule,omitempty"`     // where the deciding rule is written, as in "config.yaml:12"
+	Changed  []string `json:"changed,omitempty"`  // why an earlier grant did not apply: what changed since, one fact each
 
 	Program       string   `json:"program,omitempty"` // absolute path
 	ProgramDigest string   `json:"program_digest,omitempty"`
@@ -108,30 +107,31 @@ type Entry struct {
 	Dir           string   `json:"dir,omitempty"`
 	Sandbox       string   `json:"sandbox,omitempty"` // full, partial, none
 	Network       string   `json:"network,omitempty"` // none, loopback, full
-	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, beside the system's
+	Reads         []string `json:"reads,omitempty"`   // of run.start: folders and files that the run may read, besides the system's
 	Writes        []string `json:"writes,omitempty"`  // of run.start: folders that it may also change
-	Closed        []string `json:"closed,omitempty"`  // of run.start: folders of Reads that it was to change, and could get no layer for
-	Review        string   `json:"review,omitempty"`  // of run.start: who says that no change is applied before a person has seen it, as "config.yaml:12"
-	Cache         string   `json:"cache,omitempty"`   // of run.start: what the tool calls the folder of Writes that it keeps between its runs
+	Closed        []string `json:"closed,omitempty"`  // of run.start: folders of Reads that it should have been able to change, but that could not get a layer
+	Review        string   `json:"review,omitempty"`  // of run.start: which setting holds every change until a person has seen it, as in "config.yaml:12"
+	Cache         string   `json:"cache,omitempty"`   // of run.start: the tool's name for the folder of Writes that it keeps between its runs
 	Limits        *Limits  `json:"limits,omitempty"`  // of run.start
 
 	ExitCode    *int     `json:"exit_code,omitempty"`
 	Signal      string   `json:"signal,omitempty"`
-	Cause       string   `json:"cause,omitempty"` // why the run ended, when it did not end by itself
+	Cause       string   `json:"cause,omitempty"` // why the run ended, if it did not exit by itself
 	StdoutBytes int64    `json:"stdout_bytes,omitempty"`
 	StderrBytes int64    `json:"stderr_bytes,omitempty"`
 	DurationMS  int64    `json:"duration_ms,omitempty"`
 	CPUMS       int64    `json:"cpu_ms,omitempty"`     // processor time
 	MaxRSS      int64    `json:"max_rss,omitempty"`    // bytes of the largest process
-	CacheFull   bool     `json:"cache_full,omitempty"` // the cache was emptied after the run, or after others that use it as well
+	CacheFull   bool     `json:"cache_full,omitempty"` // the cache was emptied after this run, or after other runs that share it
 	Artifacts   []string `json:"artifacts,omitempty"`  // paths in the workspace
 
-	// Of a changes event: paths in the folder Dir, held and refused ones with reasons.
+	// Of a changes event: paths in the folder Dir. Held and refused ones have
+	// reasons.
 	Set     string   `json:"set,omitempty"` // id of the change set
 	Applied []string `json:"applied,omitempty"`
 	Held    []string `json:"held,omitempty"` // wait for a person
-	// Refused are, of a changes event, what is never applied; of run.end, errors of
-	// the system that the program wrote about, each with the path it named.
+	// Refused lists, in a changes event, what is never applied; in run.end, the
+	// system errors that the program reported, each with the path that it named.
 	Refused []string `json:"refused,omitempty"`
 
 	Error string `json:"error,omitempty"`
@@ -142,7 +142,7 @@ type Entry struct {
 	Hash string `json:"hash,omitempty"`
 }
 
-// Limits are those of a run.
+// Limits are the limits of one run.
 type Limits struct {
 	TimeoutMS  int64 `json:"timeout_ms"`
 	CPUMS      int64 `json:"cpu_ms"`
@@ -155,12 +155,12 @@ type Limits struct {
 	OutputSize int64 `json:"output_total"`
 }
 
-// Recovery says in which state a recovered event found the log.
+// Recovery describes the state in which a recovered event found the log.
 type Recovery struct {
 	// Torn is the unfinished end of the log, which a crash or a full disk left
 	// behind; nil when there is none.
 	Torn *Fragment `json:"torn,omitempty"`
-	// Missing counts entries that the head file knew of and the log had not.
+	// Missing counts entries that the head file knew about but the log lacked.
 	Missing int64 `json:"missing,omitempty"`
 	// Head is "lost" when the head file was absent or unreadable, and
 	// "differs" when it did not belong to the last lines.
@@ -173,14 +173,15 @@ const (
 	headDiffers = "differs"
 )
 
-// Fragment identifies bytes that are no entry: everything between the last intact
-// line and the recovered event, without the line feed at its end.
+// Fragment identifies bytes that are not an entry: everything between the last
+// intact line and the recovered event, without the line feed at its end.
 type Fragment struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// maxSeq is the highest number of an entry: what any JSON reader keeps exactly.
+// maxSeq is the highest sequence number: the largest integer that every JSON
+// reader keeps exactly.
 const maxSeq = 1 << 53
 
 // zeroHash is the prev of the first line.
@@ -212,10 +213,11 @@ func encode(e *Entry) ([]byte, error) {
 	return append(line, "\"}\n"...), nil
 }
 
-// blankLetters are printed as nothing, or as space, and are not spaces.
+// blankLetters are letters that display as nothing or as a space, although
+// Unicode does not class them as spaces.
 const blankLetters = "\u115f\u1160\u2800\u3164\uffa0"
 
-// maxMarks is how many marks one letter has in any language.
+// maxMarks is the most combining marks that one letter has in any language.
 const maxMarks = 3
 
 // escape writes the characters that cannot be seen, or that reorder others, as
@@ -232,7 +234,7 @@ func escape(line []byte) []byte {
 		return line
 	}
 	out := append(make([]byte, 0, len(line)+64), line[:first]...)
-	marks := 0 // in a row: what sits on one letter
+	marks := 0 // in a row, so all on one letter
 	for rest := line[first:]; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
 		if unicode.In(r, unicode.Mn, unicode.Me) {

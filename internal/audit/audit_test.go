@@ -101,7 +101,7 @@ func TestAppendLine(t *testing.T) {
 	l := openLog(t, path, testOptions(t))
 	code := 0
 	err := l.Append(Entry{
-		Seq: 77, Prev: "nonsense", Hash: "nonsense", // the log's own
+		Seq: 77, Prev: "nonsense", Hash: "nonsense", // set by the log
 		Event: EventRunEnd, Chat: "c", Run: "r1", Kind: "run", Tool: "fmt", Pack: "acme/lint",
 		Args: json.RawMessage("{\n \"a\": \"<&>\"}"), Argv: []string{"gofmt", "-l"}, ExitCode: &code, DurationMS: 12,
 	})
@@ -178,7 +178,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// escapes leaves the text of a \u escape equal to what went in.
+// Escaping keeps the decoded text equal to the original.
 func TestEscapedRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := openLog(t, path, testOptions(t))
@@ -418,7 +418,7 @@ func TestRotation(t *testing.T) {
 }
 
 // A process that stops between the rename and the first line of the new file
-// leaves a log that goes on.
+// leaves a log that can continue.
 func TestRotationInterrupted(t *testing.T) {
 	path := newLog(t, 3)
 	if err := os.Rename(path, rotatedName(path, 1)); err != nil {
@@ -470,7 +470,8 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("a log of %d lines without head is %+v, want it OK only if it is empty", lines, before)
 		}
 
-		// What the next append would do: the end is explained, all else stays.
+		// Do what the next append would do: it explains the end and leaves the
+		// rest.
 		r := bytes.NewReader(b)
 		end, err := readTail(r, int64(len(b)))
 		if err != nil {

@@ -27,7 +27,7 @@ func Example() {
 		{Event: audit.EventDecision, Kind: "run", Pack: "acme/lint", Tool: "fmt", Decision: "deny", Channel: "elicitation", Reason: "no answer"},
 		{Event: audit.EventRunStart, Run: "r1", Pack: "acme/lint", Tool: "fmt", Program: "/usr/bin/gofmt"},
 	} {
-		if err := log.Append(e); err != nil { // and then nothing is run
+		if err := log.Append(e); err != nil { // if it cannot be recorded, nothing is run
 			fmt.Println(err)
 			return
 		}

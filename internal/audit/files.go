@@ -30,8 +30,8 @@ func quote(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// checkSafe returns an [UnsafeError] unless fi, which is of path itself, is a
-// regular file that is the user's alone.
+// checkSafe returns an [UnsafeError] unless fi describes a regular file that
+// only the user can access. fi is of path itself, not of a link's target.
 func checkSafe(path string, fi fs.FileInfo) error {
 	switch mode := fi.Mode(); {
 	case mode&fs.ModeSymlink != 0:
@@ -49,8 +49,8 @@ func checkSafe(path string, fi fs.FileInfo) error {
 
 // openSafe opens a file of the log, and checks what it opened.
 func openSafe(path string, flag int) (*os.File, error) {
-	// Checked before, for a better message, and after, because only what is
-	// open cannot be exchanged.
+	// Check before opening, for a better message, and again after, because only
+	// an open file cannot be swapped.
 	if fi, err := os.Lstat(path); err == nil {
 		if err := checkSafe(path, fi); err != nil {
 			return nil, err
@@ -83,8 +83,8 @@ const headSize = 20 + 1 + sha256.Size*2 + 1
 func headPath(path string) string { return path + ".head" }
 func lockPath(path string) string { return path + ".lock" }
 
-// readHead returns the head of the log at path. The error is fs.ErrNotExist
-// when there is none; any other means that it cannot be believed.
+// readHead returns the head of the log at path. The error is fs.ErrNotExist when
+// there is no head file; any other error means that the head cannot be trusted.
 func readHead(path string) (link, error) {
 	f, err := openSafe(headPath(path), os.O_RDONLY)
 	if err != nil {
@@ -170,8 +170,8 @@ func isHash(s string) bool {
 	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
 }
 
-// rotatedName is what the log at path is renamed to when its first entry has
-// the number seq.
+// rotatedName returns the new name of the log at path, whose first entry has the
+// number seq.
 func rotatedName(path string, seq int64) string {
 	ext := filepath.Ext(path)
 	return fmt.Sprintf("%s-%012d%s", strings.TrimSuffix(path, ext), seq, ext)

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// openFlags keep an open from following a link that was put in place of the
-// file, and from waiting at a named pipe.
+// openFlags keep open from following a link that replaced the file, and from
+// waiting on a named pipe.
 const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// checkAccess reports what makes fi's file unsafe to trust, and the remedy.
+// checkAccess returns what makes fi's file unsafe, and the remedy.
 func checkAccess(path string, fi fs.FileInfo) (reason, hint string) {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
 		return "belongs to another user", "remove it, or choose another path"

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// followEvery is how often a log that is followed is looked at.
+// followEvery is how often [Follow] checks the log.
 const followEvery = 200 * time.Millisecond
 
 // Follow returns the entries of the log at path as [Read] does, and then those
-// that are appended, until ctx is done: across renames, and from the beginning
-// of a log that is not there yet. Each time that nothing more is there, a Line
-// without a File comes. An unfinished line comes when it is finished. A log
-// that was cut off, or removed, is a [*LineError], after which what is there
-// now follows from its beginning.
+// that are appended, until ctx is done. It follows the log across renames, and
+// waits for a log that does not exist yet. Each time it has caught up it yields
+// a Line without a File. It yields an unfinished line once the line is finished.
+// If the log was truncated or removed, it yields a [*LineError] and continues
+// from the beginning of what is there now.
 func Follow(ctx context.Context, path string) iter.Seq2[Line, error] {
 	return follow(ctx, path, followEvery)
 }
@@ -48,27 +48,27 @@ func follow(ctx context.Context, path string, every time.Duration) iter.Seq2[Lin
 	}
 }
 
-// A follower is a place in a log. It keeps no file open between two looks,
-// since some systems do not rename a file that is open.
+// A follower is a position in a log. It keeps no file open between two checks,
+// since some systems cannot rename an open file.
 type follower struct {
 	path   string
 	at     fs.FileInfo // the file that was read last; nil before the first
-	offset int64       // after the last whole line
+	offset int64       // just past the last whole line
 	number int         // of that line
 }
 
-// named is a file of the log under the name that it had at one moment.
+// named is a file of the log and the name that it had when it was listed.
 type named struct {
 	name string
 	fi   fs.FileInfo
 }
 
-// list returns the files of the log, oldest first. The error is errMoved when
-// they were renamed meanwhile, and fs.ErrNotExist when there is no log.
+// list returns the files of the log, oldest first. The error is errMoved if they
+// were renamed meanwhile, and fs.ErrNotExist if there is no log.
 func (f *follower) list() ([]named, error) {
 	names, err := logFiles(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Perhaps it was renamed between a look at the other names and this one.
+		// It may have been renamed after the other names were listed.
 		if names, err = logFiles(f.path); err == nil {
 			return nil, errMoved
 		}
@@ -88,18 +88,18 @@ func (f *follower) list() ([]named, error) {
 		files[i] = named{name, fi}
 	}
 	if again, err := logFiles(f.path); err != nil || !slices.Equal(names, again) {
-		return nil, errMoved // the next look meets the error again, if it lasts
+		return nil, errMoved // if the error lasts, the next check meets it again
 	}
 	return files, nil
 }
 
-// round yields what is there and was not yet yielded. It reports whether more
-// is wanted.
+// round yields everything that was not yet yielded. It reports whether the
+// caller wants more.
 func (f *follower) round(yield func(Line, error) bool) (more bool, err error) {
 	files, err := f.list()
 	switch {
 	case errors.Is(err, errMoved):
-		return true, nil // the next look finds where to
+		return true, nil // the next check finds its new name
 	case errors.Is(err, fs.ErrNotExist):
 		return f.gone(yield), nil
 	case err != nil:
@@ -111,12 +111,12 @@ func (f *follower) round(yield func(Line, error) bool) (more bool, err error) {
 			if !f.gone(yield) {
 				return false, nil
 			}
-			i = len(files) - 1 // what was there before came already
+			i = len(files) - 1 // earlier files were already yielded
 		}
 		files = files[i:]
 	}
 	for i, n := range files {
-		// The last one may still be written to; the others are complete.
+		// Only the last file may still grow.
 		more, err := f.read(n, i == len(files)-1, yield)
 		if errors.Is(err, errMoved) {
 			return true, nil
@@ -128,7 +128,7 @@ func (f *follower) round(yield func(Line, error) bool) (more bool, err error) {
 	return true, nil
 }
 
-// gone says that what was read last is not there any more.
+// gone yields an error saying that the file read last no longer exists.
 func (f *follower) gone(yield func(Line, error) bool) (more bool) {
 	if f.at == nil {
 		return true
@@ -137,11 +137,11 @@ func (f *follower) gone(yield func(Line, error) bool) (more bool) {
 	return yield(Line{File: f.path, Number: f.number}, &LineError{f.path, f.number, errors.New("the file was removed while it was followed")})
 }
 
-// errMoved says that a name is not that of the file any more.
+// errMoved means that a name no longer belongs to the same file.
 var errMoved = errors.New("renamed")
 
-// read yields the lines of one file from where f is. A file other than the one
-// that f was in is read from its beginning.
+// read yields the lines of one file, starting at f's position. If the file is
+// not the one that f was in, it starts at the beginning.
 func (f *follower) read(n named, growing bool, yield func(Line, error) bool) (more bool, err error) {
 	name := n.name
 	file, err := openRead(name)

@@ -44,10 +44,10 @@ func TestFollow(t *testing.T) {
 	opts.MaxSize = 1000 // four lines
 	var l *Log
 	lines, problems := followed(t, path, func(caught int) {
-		if l == nil { // the log is not there when following begins
+		if l == nil { // the log does not exist when following begins
 			l = openLog(t, path, opts)
 		}
-		if caught%3 == 0 { // once every few looks, more lines than fit one file
+		if caught%3 == 0 { // every few checks, more lines than fit in one file
 			mustAppend(t, l, EventRunStart, EventRunEnd, EventDecision, EventRunStart, EventRunEnd, EventDecision, EventAttach)
 		}
 	}, 40)
@@ -61,8 +61,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// While others write and rename as fast as they can, nothing is left out and
-// nothing comes twice.
+// While others write and rename as fast as they can, no line is missed or
+// repeated.
 func TestFollowRaces(t *testing.T) {
 	const writers, each = 4, 150
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

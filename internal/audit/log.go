@@ -20,25 +20,25 @@ const lockWait = 5 * time.Second
 // Options change how a log is written. The zero value is usable.
 type Options struct {
 	// MaxSize is the size in bytes at which the file is renamed and a new one
-	// begun; 0 never renames. A single longer entry is written all the same.
+	// begun; 0 never renames. A single entry may exceed it.
 	MaxSize int64
 	// Server is put into entries that have none.
 	Server string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Logger hears what does not stop an append, such as a failed rename; nil
-	// is silence.
+	// Logger receives problems that do not stop an append, such as a failed
+	// rename; nil discards them.
 	Logger *slog.Logger
 }
 
-// Log appends to one log file. It is safe for concurrent use, also by several
-// processes. A damaged end, as a crash leaves it, is recorded by the next
-// append, which then goes on.
+// Log appends to one log file. It is safe for concurrent use, including by
+// several processes. If a crash left the end damaged, the next append records
+// that and continues.
 type Log struct {
 	path   string
 	opts   Options
 	wait   time.Duration
-	lock   *flock.Flock // between processes; held only by who has the turn
+	lock   *flock.Flock // between processes; held only by the holder of the turn
 	ops    fileOps
 	stop   chan struct{} // closed by Close
 	syncer sync.WaitGroup
@@ -50,27 +50,27 @@ type Log struct {
 	pos      position
 	closed   bool
 	lazy     bool    // the syncer runs, and will sync file
-	unsynced written // the oldest entry that the syncer is to sync; of use when lazy
-	lazyErr  error   // what the syncer met; the next append returns it
+	unsynced written // the oldest entry that the syncer has to sync; meaningful while lazy is set
+	lazyErr  error   // the syncer's error; the next append returns it
 
 	syncing  chan struct{} // holds a token while a file is synced
 	mu       sync.Mutex
-	waiting  *round // whom whoever has to sync can still join; nil: nobody
+	waiting  *round // the next round, which a caller can still join; nil: none
 	failures int    // syncs that failed
 	failure  error  // of the last of them
 }
 
-// fileOps are what can fail when a disk is full or broken. Tests replace them.
+// fileOps are the operations that fail when a disk is full or broken. Tests
+// replace them.
 type fileOps struct {
 	write func(*os.File, []byte) (int, error)
 	sync  func(*os.File) error
 }
 
-// Open opens the log at path, and makes it, with mode 0600, and missing
-// folders above it, with mode 0700, when it is not there. It returns an
-// [*UnsafeError] when the file, or the head file beside it, is a link, is not
-// a regular file, belongs to somebody else, can be accessed by others, or is
-// not an audit log.
+// Open opens the log at path. It creates a missing log with mode 0600, and
+// missing folders above it with mode 0700. It returns an [*UnsafeError] if the
+// file, or the head file beside it, is a link, is not a regular file, belongs to
+// another user, can be accessed by others, or is not an audit log.
 func Open(path string, opts Options) (*Log, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -112,23 +112,23 @@ func Open(path string, opts Options) (*Log, error) {
 	return l, nil
 }
 
-// Append writes e and returns once it is on the disk. When it returns an
-// error, the entry may or may not be in the log, and what was to happen must
-// not happen. It waits for other writers for at most 5 seconds.
+// Append writes e and returns once it is on the disk. If it returns an error,
+// the entry may or may not be in the log, and the caller must not do what the
+// entry records. It waits at most 5 seconds for other writers.
 func (l *Log) Append(e Entry) error {
 	w, err := l.append(&e, false)
 	if err != nil {
 		return fmt.Errorf("writing audit log %q: %w", l.path, err)
 	}
-	// Without the turn and the lock: others write while this waits.
+	// Sync without the turn and the lock, so that others can write meanwhile.
 	if err := l.sync(w); err != nil {
 		return fmt.Errorf("syncing audit log %q: %w", l.path, err)
 	}
 	return nil
 }
 
-// AppendLazy writes e at once and sees to it that e is on the disk within a
-// second. When that fails, the next append returns the error.
+// AppendLazy writes e at once and syncs it to the disk within a second. If the
+// sync fails, the next append returns the error.
 func (l *Log) AppendLazy(e Entry) error {
 	if _, err := l.append(&e, true); err != nil {
 		return fmt.Errorf("writing audit log %q: %w", l.path, err)
@@ -136,18 +136,18 @@ func (l *Log) AppendLazy(e Entry) error {
 	return nil
 }
 
-// Failures returns how many syncs failed. What was written lazily before one may
-// be lost, also when a later sync of the same file goes well.
+// Failures returns how many syncs failed. An entry written lazily before a
+// failed sync may be lost, even if a later sync of the same file succeeds.
 func (l *Log) Failures() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failures
 }
 
-// Close syncs what was written and closes the log. It waits for the work in
-// the background. Appends after it return [ErrClosed].
+// Close syncs what was written, waits for background work and closes the log.
+// Appends after it return [ErrClosed].
 func (l *Log) Close() error {
-	l.turn <- struct{}{} // whoever has the turn gives it back in bounded time
+	l.turn <- struct{}{} // every holder returns the turn in bounded time
 	if l.closed {
 		<-l.turn
 		return nil
@@ -198,7 +198,7 @@ func (l *Log) acquire() (release func(), err error) {
 	}, nil
 }
 
-// append writes e and returns what has to be synced.
+// append writes e and returns what the caller has to sync.
 func (l *Log) append(e *Entry, lazy bool) (written, error) {
 	switch e.Event {
 	case "":
@@ -220,7 +220,7 @@ func (l *Log) append(e *Entry, lazy bool) (written, error) {
 		return written{}, err
 	}
 	l.mu.Lock()
-	failures := l.failures // before it is written: a sync may fail meanwhile
+	failures := l.failures // read before writing: a sync may fail meanwhile
 	l.mu.Unlock()
 	if err := l.write(e); err != nil {
 		l.size = -1
@@ -233,8 +233,8 @@ func (l *Log) append(e *Entry, lazy bool) (written, error) {
 	return w, nil
 }
 
-// look makes l.file and l.pos agree with the disk, where another process may
-// have written, renamed or removed the file. The caller holds the lock.
+// look brings l.file and l.pos up to date with the disk, since another process
+// may have written, renamed or removed the file. The caller holds the lock.
 func (l *Log) look() error {
 	fi, err := os.Lstat(l.path)
 	switch {
@@ -283,8 +283,8 @@ func (l *Log) look() error {
 	return nil
 }
 
-// reopen opens the file that is at the path now. The old one is synced before
-// it is closed, which sync relies on.
+// reopen opens the file that is at the path now. It syncs the old one before
+// closing it, and sync relies on that.
 func (l *Log) reopen() error {
 	if l.file != nil {
 		if err := l.syncFile(l.file); err != nil {
@@ -303,7 +303,7 @@ func (l *Log) reopen() error {
 	return nil
 }
 
-// write appends e, and the recovery that is due, in one write.
+// write appends e, preceded by any recovery that is due, in one write.
 func (l *Log) write(e *Entry) error {
 	e.Recovered = nil
 	now := l.opts.Now().UTC()
@@ -333,7 +333,7 @@ func (l *Log) write(e *Entry) error {
 		buf = append(buf, line...)
 		at = link{seq: e.Seq, hash: e.Hash, prev: e.Prev}
 	}
-	// What a recovery describes must stay in one file with it.
+	// A recovery must stay in the same file as the damage it describes.
 	if l.opts.MaxSize > 0 && l.size > 0 && l.size+int64(len(buf)) > l.opts.MaxSize && l.pos.newline && l.pos.recovery == nil {
 		if err := l.rotate(); err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 
 func skipWithoutModes(*testing.T) {}
 
-// TestMain lets the test binary be a writer of its own: see writerCommand.
+// TestMain lets the test binary run as a separate writer; see writerCommand.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("AUDIT_TEST_WRITER"); path != "" {
 		if err := writer(path); err != nil {
@@ -176,7 +176,7 @@ func TestKilledWriters(t *testing.T) {
 
 func TestFullDisk(t *testing.T) {
 	path := newLog(t, 2)
-	// The limit ends in the middle of a line.
+	// The limit falls in the middle of a line.
 	out, err := writerCommand(t, path, 50, "AUDIT_TEST_FSIZE=2000").CombinedOutput()
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok || !strings.Contains(string(out), "file too large") {
 		t.Fatalf("the writer ended with %v: %s; want it to meet its limit", err, out)
@@ -247,7 +247,7 @@ func TestOpenRefuses(t *testing.T) {
 		})
 	}
 
-	// While it is open, too.
+	// It is also found while the log is open.
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := openLog(t, path, testOptions(t))
 	mustAppend(t, l, EventRunEnd)

@@ -12,14 +12,15 @@ import (
 	"os"
 )
 
-// Line is an entry and where it stands.
+// Line is an entry and its position.
 type Line struct {
 	File   string
 	Number int // from 1
 	Entry  Entry
 }
 
-// LineError is about a line that is not an entry: damaged, or torn by a crash.
+// LineError reports a line that is not an entry: it was damaged, or torn by a
+// crash.
 type LineError struct {
 	File string
 	Line int
@@ -32,11 +33,11 @@ func (e *LineError) Error() string {
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Read returns the entries of the log at path, from the oldest renamed file
-// to the end of the current one. A line that is no entry comes as a
-// [*LineError], after which the next line follows; any other error is the
-// last thing that comes. Read does not judge: a changed entry comes as it is;
-// see [Verify].
+// Read returns the entries of the log at path, from the oldest renamed file to
+// the end of the current one. For a line that is not an entry it yields a
+// [*LineError] and goes on with the next line; any other error is the last thing
+// that it yields. Read does not judge: it returns a changed entry as it is; see
+// [Verify].
 func Read(path string) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		files, err := logFiles(path)
@@ -48,7 +49,8 @@ func Read(path string) iter.Seq2[Line, error] {
 			name := files[i]
 			f, err := openRead(name)
 			if errors.Is(err, fs.ErrNotExist) && name == path {
-				// It was renamed since, and is the first of those that follow.
+				// It was renamed meanwhile, and is now the first of the
+				// remaining files.
 				if now, err := logFiles(path); err == nil && len(now) > i && now[i] != name {
 					files = append(files[:i:i], now[i:]...)
 					i--
@@ -81,8 +83,8 @@ func yieldLines(r io.Reader, name string, yield func(Line, error) bool) (more bo
 	return true
 }
 
-// logFiles returns the renamed files and the current one, as far as they are
-// there. It is an error when there is none.
+// logFiles returns the renamed files and the current one, as far as they exist.
+// It returns an error if none exists.
 func logFiles(path string) ([]string, error) {
 	files, err := rotated(path)
 	if err != nil {
@@ -97,8 +99,8 @@ func logFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// openRead opens a file of the log for reading, whoever it belongs to: a copy
-// of a log can be read and verified by anybody.
+// openRead opens a file of the log for reading, whoever owns it: anyone can read
+// and verify a copy of a log.
 func openRead(path string) (*os.File, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -140,7 +142,7 @@ func (l rawLine) entry(name string) (Line, error) {
 	return at, nil
 }
 
-// readLines returns the lines of r, whose name is for errors.
+// readLines returns the lines of r. Errors name it.
 func readLines(r io.Reader, name string) iter.Seq2[rawLine, error] {
 	return func(yield func(rawLine, error) bool) {
 		br := bufio.NewReaderSize(r, 64<<10)

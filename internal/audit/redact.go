@@ -7,8 +7,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/tokens"
 )
 
-// withoutTokens returns e without what looks like an access token or a private
-// key, in all its texts, also those of a member that is added.
+// withoutTokens returns e with anything that looks like an access token or a
+// private key removed from every string. It walks all members, so members added
+// later are covered.
 func withoutTokens(e Entry) Entry {
 	for _, field := range reflect.ValueOf(&e).Elem().Fields() {
 		switch v := field.Addr().Interface().(type) {

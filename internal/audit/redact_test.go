@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What looks like a token is in no text of a line, whatever the member, and the
-// caller's own entry stays as it is.
+// Tokens are removed from every member of a line, and the caller's own entry is
+// unchanged.
 func TestTokensAreTakenOut(t *testing.T) {
 	token := "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
 	e := Entry{Event: EventDecision}

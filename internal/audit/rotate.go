@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 )
 
-// rotate renames the file and begins a new one. A log that cannot be renamed
-// grows, and is tried again at double the size: that is no reason to lose an
-// entry.
+// rotate renames the file and begins a new one. If the rename fails, the log
+// keeps growing and rotate tries again at double the size: a failed rename is no
+// reason to lose an entry.
 func (l *Log) rotate() error {
 	if err := l.syncFile(l.file); err != nil {
 		return err
 	}
 	name, err := l.nextName()
 	if err == nil {
-		// Some systems do not rename a file that is open.
+		// Some systems cannot rename an open file.
 		err = l.file.Close()
 		l.file = nil
 	}
@@ -41,7 +41,7 @@ func (l *Log) rotate() error {
 	return syncDir(filepath.Dir(l.path))
 }
 
-// nextName returns the free name that the current file is to have.
+// nextName returns the free name to which the current file will be renamed.
 func (l *Log) nextName() (string, error) {
 	first := int64(0)
 	for line, err := range readLines(io.NewSectionReader(l.file, 0, l.size), l.path) {

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// maxLoose bounds how many loose runs are kept, so that a log that was made up
-// takes bounded memory.
+// maxLoose bounds how many loose runs are kept, so that a forged log takes
+// bounded memory.
 const maxLoose = 1000
 
 // A LooseRun is a run that lacks its start or its end.
 type LooseRun struct {
-	Line Line // the one that is there
-	// Stopped is when the server that ran it ended in order, after the run's
-	// start and without recording its end; zero when it did not.
+	Line Line // the line that exists
+	// Stopped is when the run's server shut down cleanly after the run's start
+	// without recording its end; zero if it did not.
 	Stopped time.Time
-	// Next is when another server began, after the run's start: zero when none
-	// did. Several servers may write one log, so that proves no crash.
+	// Next is when another server started, after the run's start; zero if none
+	// did. Several servers may write one log, so this does not prove a crash.
 	Next time.Time
 }
 
-// Started reports whether the run's start is what is there. It has no end
-// when the server was killed, or still runs the program. An end without a start
-// is what is left when a line, or the file that it was in, is gone.
+// Started reports whether the log has the run's start but not its end: the
+// server was killed, or still runs the program. Otherwise the log has only the
+// end: the start's line, or the file with it, is gone.
 func (r LooseRun) Started() bool { return r.Line.Entry.Event == EventRunStart }
 
 // Runs pairs the starts of runs with their ends. The zero value is ready.
 type Runs struct {
 	open map[string]*LooseRun // :: run → its start
-	ends []LooseRun           // whose starts did not come
-	full bool                 // a start was left out, so ends prove nothing any more
+	ends []LooseRun           // ends without a start
+	full bool                 // a start was dropped, so ends prove nothing any more
 }
 
 // Add takes the next line of the log.

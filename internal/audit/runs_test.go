@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A crash between the intent and the result is visible, and no problem of the
-// chain.
+// A crash between the intent and the result is visible, but is not a problem
+// with the chain.
 func TestRunsWithoutAnEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	opts := testOptions(t)

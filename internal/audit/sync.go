@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lazyDelay is how long a lazy append may stay unsynced. The promise is a
-// second, and the sync itself takes time.
+// lazyDelay is how long a lazy append may stay unsynced. [Log.AppendLazy]
+// promises a second, and the sync itself takes time.
 const lazyDelay = 700 * time.Millisecond
 
 // A written is an entry that has to be synced.
@@ -17,18 +17,18 @@ type written struct {
 	failures int // how many syncs had failed before it was written
 }
 
-// A round is one sync, for everybody whose entry was written before it began.
+// A round is one sync, shared by every entry that was written before it began.
 type round struct {
 	file     *os.File
-	done     chan struct{} // closed when the others are there
+	done     chan struct{} // closed when the other fields are set
 	err      error
 	failures int   // after it
 	failure  error // the last of them
 }
 
-// sync makes an entry durable. Those who come while a sync is under way share
-// the next one: a disk takes about as long for many entries as for one, and when
-// it fails, it fails for all of them.
+// sync makes an entry durable. Callers that arrive during a sync share the next
+// one: a disk takes about as long for many entries as for one, and a failure is
+// a failure for all of them.
 func (l *Log) sync(w written) error {
 	l.mu.Lock()
 	r := l.waiting
@@ -44,11 +44,10 @@ func (l *Log) sync(w written) error {
 	l.syncing <- struct{}{}
 	l.mu.Lock()
 	if l.waiting == r {
-		l.waiting = nil // who comes now may have written after it began
+		l.waiting = nil // a caller arriving now may have written after it began
 	}
 	l.mu.Unlock()
-	// A file that was closed meanwhile, because the log was renamed, was synced
-	// before that.
+	// If a rename closed the file meanwhile, reopen synced it first.
 	if err := l.syncNow(w.file); !errors.Is(err, os.ErrClosed) {
 		r.err = err
 	}
@@ -60,7 +59,7 @@ func (l *Log) sync(w written) error {
 	return r.outcome(w)
 }
 
-// outcome is what a round that is done means for an entry.
+// outcome returns what a finished round means for an entry.
 func (r *round) outcome(w written) error {
 	if r.err != nil || r.failures == w.failures {
 		return r.err
@@ -68,7 +67,7 @@ func (r *round) outcome(w written) error {
 	return errLost(r.failure)
 }
 
-// lost returns an error when a sync failed since an entry was written.
+// lost returns an error if a sync failed since an entry was written.
 func (l *Log) lost(w written) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,22 +77,23 @@ func (l *Log) lost(w written) error {
 	return errLost(l.failure)
 }
 
-// errLost is about an entry whose own sync went well, after another that failed.
-// A system may tell of bytes that it could not write once, and take them for
-// written from then on: the sync that failed may have been about these.
+// errLost is for an entry whose own sync succeeded after another sync failed. A
+// system may report only once that it could not write some bytes, and consider
+// them written from then on, so the failed sync may have been about this entry's
+// bytes.
 func errLost(failure error) error {
 	return fmt.Errorf("a sync failed that the entry may have been part of: %w", failure)
 }
 
-// syncFile syncs a file, one at a time: whoever is told that all is well has to
-// know of every sync that failed before.
+// syncFile syncs a file. Syncs run one at a time: a caller may be told that all
+// is well only when every earlier failure is known.
 func (l *Log) syncFile(f *os.File) error {
 	l.syncing <- struct{}{}
 	defer func() { <-l.syncing }()
 	return l.syncNow(f)
 }
 
-// syncNow is syncFile for whoever has the token of syncing.
+// syncNow is syncFile for a caller that holds the syncing token.
 func (l *Log) syncNow(f *os.File) error {
 	err := l.ops.sync(f)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
@@ -105,7 +105,7 @@ func (l *Log) syncNow(f *os.File) error {
 	return err
 }
 
-// syncLater starts the syncer unless it runs. The caller has the turn.
+// syncLater starts the syncer unless it is running. The caller has the turn.
 func (l *Log) syncLater(w written) {
 	if l.lazy {
 		return
@@ -127,7 +127,7 @@ func (l *Log) syncLater(w written) {
 		if w.file != nil {
 			err = l.sync(w)
 		} else {
-			err = l.lost(w) // a rename failed half way; the file was synced before
+			err = l.lost(w) // a rename failed half way; the file was already synced
 		}
 		if err != nil {
 			l.opts.Logger.Error("syncing the audit log", "path", l.path, "err", err)

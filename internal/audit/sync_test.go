@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Those who append while a sync is under way share the next one, and no append
-// returns before a sync that began after it had written. When a shared sync fails,
-// it fails for all who share it.
+// Appends during a sync share the next one, and no append returns before a sync
+// that began after its write. A shared sync that fails, fails for every append
+// that shares it.
 func TestAppendsShareASync(t *testing.T) {
 	const others = 9
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -47,7 +47,7 @@ func TestAppendsShareASync(t *testing.T) {
 		if err := <-returned; err != nil {
 			t.Errorf("the first append = %v, want nil", err)
 		}
-		appends(1) // too late for the sync that is under way
+		appends(1) // too late for the sync in progress
 		ends <- full
 		synctest.Wait()
 		if len(returned) != others {
@@ -58,8 +58,8 @@ func TestAppendsShareASync(t *testing.T) {
 				t.Errorf("an append whose sync failed = %v, want %v", err, full)
 			}
 		}
-		// The sync that failed may have been about its bytes, too, and a system
-		// tells of that once.
+		// The failed sync may have been about its bytes too, and a system
+		// reports that only once.
 		ends <- nil
 		if err := <-returned; !errors.Is(err, full) || begun != 3 {
 			t.Errorf("the append that wrote during a sync that failed = %v after %d syncs, want %v after three", err, begun, full)
@@ -79,8 +79,8 @@ func TestAppendsShareASync(t *testing.T) {
 	}
 }
 
-// Whose sync it was that failed makes no difference to an entry that was written
-// before: the next sync says that all is well, and the bytes may be lost.
+// It does not matter whose sync failed: for an entry written before it, the next
+// sync succeeds although the bytes may be lost.
 func TestAFailedSyncIsForgottenByNobody(t *testing.T) {
 	failed := errors.New("input/output error")
 	e := Entry{Event: EventDecision}
@@ -109,7 +109,7 @@ func TestAFailedSyncIsForgottenByNobody(t *testing.T) {
 				if err := l.AppendLazy(e); err != nil {
 					t.Fatal(err)
 				}
-				w, err := l.append(&e, false) // an append that comes to its sync too late
+				w, err := l.append(&e, false) // an append that arrives too late for that sync
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +142,7 @@ func TestAFailedSyncIsForgottenByNobody(t *testing.T) {
 	}
 }
 
-// A lazy append that nobody syncs before the log is closed is lost as well.
+// A lazy append that was not synced before the log closed may be lost too.
 func TestCloseTellsOfAnEarlierFailure(t *testing.T) {
 	l, err := Open(filepath.Join(t.TempDir(), "audit.jsonl"), Options{})
 	if err != nil {

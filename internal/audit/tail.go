@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// maxSearch bounds how far back a tail is looked for: two of the longest lines.
+// maxSearch bounds how far back readTail searches: two of the longest lines.
 const maxSearch = 2 * maxLine
 
 // A tail is the end of one file of the log.
@@ -57,8 +57,7 @@ func readTail(f io.ReaderAt, size int64) (tail, error) {
 	}
 }
 
-// torn describes what follows the last intact line of f, or returns nil when
-// nothing does.
+// torn describes what follows the last intact line of f; nil if nothing does.
 func (t tail) torn(f io.ReaderAt, size int64) (*Fragment, error) {
 	if t.end == size {
 		return nil, nil
@@ -74,18 +73,18 @@ func (t tail) torn(f io.ReaderAt, size int64) (*Fragment, error) {
 	return &Fragment{Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
 }
 
-// A position is where the log can go on.
+// A position is where the log can continue.
 type position struct {
 	size     int64     // of the current file
 	last     link      // the last intact entry; the zero hash when there is none
-	seq      int64     // the highest number ever given, which a lost entry may have had
+	seq      int64     // the highest number ever used, even by an entry that was lost
 	newline  bool      // the current file is empty or ends with a line feed
-	recovery *Recovery // what has to be recorded before anything else; nil: nothing
-	fresh    bool      // there is no log yet
+	recovery *Recovery // must be recorded before anything else; nil: nothing
+	fresh    bool      // no log exists yet
 }
 
-// locate finds out where the log at path, whose current file is f with size
-// bytes, goes on. The caller holds the lock.
+// locate returns where the log at path can continue. f is its current file,
+// which has size bytes. The caller holds the lock.
 func locate(path string, f io.ReaderAt, size int64) (position, error) {
 	older, err := rotated(path)
 	if err != nil {
@@ -93,7 +92,7 @@ func locate(path string, f io.ReaderAt, size int64) (position, error) {
 	}
 	head, headErr := readHead(path)
 	if headErr != nil && len(older) == 0 && size > 0 {
-		// Nothing says that this file is a log. A file that a wrong path names
+		// Nothing shows that this file is a log. If the path is wrong, that file
 		// must not be written to.
 		start := []byte(`{"seq":`)
 		buf := make([]byte, min(int64(len(start)), size))
@@ -135,7 +134,7 @@ func locate(path string, f io.ReaderAt, size int64) (position, error) {
 		r.Head = headLost
 	case head.seq > pos.seq:
 		r.Missing = head.seq - pos.seq
-		pos.seq = head.seq // its number stays missing: Verify shall see the gap
+		pos.seq = head.seq // keep the number missing, so that Verify sees the gap
 	case head.seq == pos.seq && head.hash != pos.last.hash,
 		head.seq == pos.seq-1 && head.hash != pos.last.prev:
 		r.Head = headDiffers

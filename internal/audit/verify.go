@@ -23,16 +23,16 @@ type ProblemKind string
 
 // The kinds of problem.
 const (
-	Changed   ProblemKind = "changed"   // a line is not as it was written
+	Changed   ProblemKind = "changed"   // a line was changed after it was written
 	Dropped   ProblemKind = "dropped"   // lines are missing
-	Reordered ProblemKind = "reordered" // a line is not in its place
-	Repeated  ProblemKind = "repeated"  // a line, or its number, is there more than once
-	Truncated ProblemKind = "truncated" // lines are missing at the end, or nothing proves that they are not
-	Mode      ProblemKind = "mode"      // others can read or write a file, or could have put another there
+	Reordered ProblemKind = "reordered" // a line is out of place
+	Repeated  ProblemKind = "repeated"  // a line, or its number, occurs more than once
+	Truncated ProblemKind = "truncated" // lines are missing at the end, or cannot be proved present
+	Mode      ProblemKind = "mode"      // others can read or write a file, or could have replaced it
 	Torn      ProblemKind = "torn"      // a writer was stopped in the middle of a line; no entry is lost
 )
 
-// Problem is one thing that is wrong.
+// Problem is one thing wrong with a log.
 type Problem struct {
 	File    string // where
 	Line    int    // from 1; 0 for the file as a whole
@@ -52,26 +52,26 @@ type Report struct {
 	// OK reports that the log is what was written to it: there is no problem
 	// except, perhaps, torn lines.
 	OK       bool
-	Files    []string  // that were read, oldest first
+	Files    []string  // the files read, oldest first
 	Entries  int       // intact lines
 	First    int64     // number of the first intact entry; 0 when there is none
 	Last     int64     // highest number
 	From, To time.Time // of the first and of the last intact entry; zero when there is none
 	Hash     string    // of the entry with the highest number: note it elsewhere to pin the log down
 	Problems []Problem // in the order of files and lines; at most 1,000
-	More     int       // how many problems more there are
-	// Runs are those whose start or end is not in the log. That is no problem of
-	// the chain: it is what a crash leaves.
+	More     int       // how many more problems there are
+	// Runs are the runs whose start or end is missing from the log. That is not
+	// a problem with the chain: a crash leaves it.
 	Runs []LooseRun
 }
 
-// maxProblems bounds a report about a file that is no log at all.
+// maxProblems bounds a report about a file that is not a log at all.
 const maxProblems = 1000
 
 // Verify reads the log at path, its renamed files first, and reports whether
-// each line is as it was written, in its place. A log that others append to
-// meanwhile is judged as it was at the start. The error is about reading; it
-// is fs.ErrNotExist when there is no log.
+// each line is as it was written, in its place. If others append meanwhile, it
+// judges the log as it was at the start. It returns an error only if the log
+// cannot be read: fs.ErrNotExist if there is none.
 func Verify(path string) (Report, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -115,8 +115,8 @@ type part struct {
 	size int64
 }
 
-// A verifier follows the chain. Where the chain breaks it goes on with what is
-// there, so that one change is one problem.
+// A verifier follows the chain. Where the chain breaks, it continues from the
+// line found there, so that one change is one problem.
 type verifier struct {
 	path    string
 	head    link
@@ -126,20 +126,20 @@ type verifier struct {
 	last    link   // the entry with the highest number so far
 	file    string // where the last line is
 	number  int
-	damaged int64 // lines since last that were entries once, most likely
+	damaged int64 // lines since last that most likely were entries once
 	runs    Runs  // of the intact entries
-	torn    torn  // lines that are no entries, which a recovered event may explain
-	gaps    []gap // numbers that were passed over, ascending
+	torn    torn  // lines that are not entries, which a recovered event may explain
+	gaps    []gap // skipped numbers, ascending
 }
 
 type gap struct {
 	from, to int64
 	file     string // the line after the gap
 	line     int
-	end      bool // a recovered event says that they were missing at the end
+	end      bool // a recovered event says that these were missing at the end
 }
 
-// torn collects lines that are no entries.
+// torn collects lines that are not entries.
 type torn struct {
 	lines []Problem
 	sum   hash.Hash
@@ -147,10 +147,10 @@ type torn struct {
 	open  bool // the last one has no line feed
 }
 
-// snapshot opens the files of the log, and notes the head and sizes, while no
-// writer can change them.
+// snapshot opens the files of the log and records the head and the sizes, while
+// writers are locked out.
 func (v *verifier) snapshot() (parts []part, err error) {
-	// Only a lock that is there: nothing is written beside a copy of a log.
+	// Take only an existing lock: Verify writes nothing beside a copy of a log.
 	if _, err := os.Lstat(lockPath(v.path)); err == nil {
 		lock := flock.New(lockPath(v.path), flock.SetFlag(os.O_RDONLY|openFlags))
 		ctx, cancel := context.WithTimeout(context.Background(), lockWait)
@@ -219,7 +219,7 @@ func (v *verifier) line(file string, raw rawLine) {
 	}
 }
 
-// entry judges an intact entry's place.
+// entry judges whether an intact entry is in its place.
 func (v *verifier) entry(file string, raw rawLine, e Entry) {
 	v.endTorn(&e)
 	v.report.Entries++
@@ -260,7 +260,7 @@ func (v *verifier) entry(file string, raw rawLine, e Entry) {
 	v.damaged = 0
 }
 
-// fill takes seq out of the gaps, and reports whether it was in one.
+// fill removes seq from the gaps, and reports whether it was in one.
 func (v *verifier) fill(seq int64) bool {
 	i, found := slices.BinarySearchFunc(v.gaps, seq, func(g gap, seq int64) int {
 		switch {
@@ -280,7 +280,8 @@ func (v *verifier) fill(seq int64) bool {
 	return true
 }
 
-// addTorn notes a line that is no entry. What it is, the next entry tells.
+// addTorn records a line that is not an entry. The next entry determines what it
+// is.
 func (v *verifier) addTorn(file string, raw rawLine) {
 	t := &v.torn
 	if t.sum == nil {
@@ -290,12 +291,12 @@ func (v *verifier) addTorn(file string, raw rawLine) {
 		t.bytes++
 	}
 	t.sum.Write(raw.text)
-	t.bytes += raw.size // more than was hashed when it is too long: then nothing explains it
+	t.bytes += raw.size // if the line is too long, this is more than was hashed, so nothing explains it
 	t.open = !raw.newline
 	t.lines = append(t.lines, Problem{File: file, Line: raw.number})
 }
 
-// endTorn judges the lines that are no entries, given the intact entry after
+// endTorn judges the lines that are not entries, given the intact entry after
 // them, or nil.
 func (v *verifier) endTorn(next *Entry) {
 	t := v.torn
@@ -323,7 +324,7 @@ func (v *verifier) endTorn(next *Entry) {
 func (v *verifier) finish() {
 	r := &v.report
 	if t := v.torn; t.open {
-		// What a crash leaves. If more was there once, the head says so below.
+		// A crash leaves these. If there was more once, the head shows it below.
 		for _, p := range t.lines {
 			v.problem(p.File, p.Line, Torn, "a writer was stopped in the middle of the line; the next append will record it")
 		}
@@ -343,7 +344,7 @@ func (v *verifier) finish() {
 	}
 	switch {
 	case errors.Is(v.headErr, fs.ErrNotExist) && r.Entries == 0 && len(r.Problems) == 0:
-		// A log that was just made.
+		// The log was just created.
 	case v.headErr != nil:
 		v.problem(headPath(v.path), 0, Truncated, "the head file is missing or damaged: nothing proves that no entry was cut off the end")
 	case v.head.seq > v.last.seq+v.damaged:

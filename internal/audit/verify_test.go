@@ -58,7 +58,7 @@ func TestVerifyFindsEveryCut(t *testing.T) {
 	for n := range len(good) {
 		write(t, path, good[:n])
 		r := verified(t, path)
-		if n == len(good)-1 { // only the line feed: no entry is lost
+		if n == len(good)-1 { // only the line feed is cut: no entry is lost
 			if !r.OK || kinds(r) != "torn" {
 				t.Errorf("Verify() without the last line feed = %+v, want OK and torn", r)
 			}
@@ -87,7 +87,7 @@ func TestVerifyKinds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit func(t *testing.T, lines [][]byte) [][]byte
-		want string // kinds of the problems
+		want string // the problems' kinds
 		line int    // of the first
 	}{
 		{"nothing", func(_ *testing.T, l [][]byte) [][]byte { return l }, "", 0},
@@ -147,8 +147,8 @@ func TestVerifyKinds(t *testing.T) {
 	}
 }
 
-// What was done to a log that nobody was writing to is still seen after a
-// server went on with it.
+// Damage done while no server was writing is still seen after a server continues
+// the log.
 func TestDamageOutlivesTheNextAppend(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -224,7 +224,7 @@ func TestDamageOutlivesTheNextAppend(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, writer open %v", tc.name, running), func(t *testing.T) {
 				path := newLog(t, 3)
 				var l *Log
-				if running { // it has looked at the log before the damage
+				if running { // it read the log before the damage
 					l = openLog(t, path, testOptions(t))
 					tc.edit(t, path)
 				} else {
@@ -232,8 +232,8 @@ func TestDamageOutlivesTheNextAppend(t *testing.T) {
 					l = openLog(t, path, testOptions(t))
 				}
 				mustAppend(t, l, EventRunEnd, EventDecision)
-				// A writer that knows the end of a file of the same size does not
-				// read it again; Verify sees the damage all the same.
+				// A writer does not read the end again while the file has the
+				// same size; Verify still sees the damage.
 				if r := verified(t, path); !running && (r.OK != tc.ok || kinds(r) != tc.want) {
 					t.Errorf("Verify() = OK %v, %v, want OK %v, %q", r.OK, r.Problems, tc.ok, tc.want)
 				} else if running && !tc.ok && r.OK && !bytes.Contains([]byte(tc.name), []byte("head")) {

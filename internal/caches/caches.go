@@ -1,15 +1,15 @@
-// Package caches keeps the folders in which tools find what their earlier runs
-// left there, such as the objects of a compiler.
+// Package caches keeps folders in which tools find what their earlier runs left,
+// such as a compiler's object files.
 //
 // A cache has a key: the digest of everything that an answer for its tool is
-// bound to. A run gets the folder of its own key and no other, so a cache that
-// was written by another version of the pack, for another person, in another
-// project or with other rights is not found, let alone read. Nothing has to be
-// compared or emptied for that to hold. A cache is emptied to make room, because a
-// person revoked an answer, or because nobody knows whether it is whole.
+// bound to. A run gets the folder of its own key and no other, so it cannot
+// find, let alone read, a cache that was written by another version of the pack,
+// for another person, in another project or with other rights. This needs no
+// comparing and no emptying. A cache is emptied to make room, because a person
+// revoked an answer, or because it may be incomplete.
 //
-// Programs of packs fill these folders. The package opens nothing in them but
-// folders, and follows no links.
+// Programs of packs fill these folders. The package opens only folders in them,
+// and follows no links.
 package caches
 
 import (
@@ -29,16 +29,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// What the folder of a cache has in it, which is called by its key:
+// The folder of a cache is named by its key and contains:
 //
-//	about.json  whose it is. Without it, the cache is over: no other run gets it
-//	lock        is locked, shared, by each run that uses the cache
-//	open        is there while the cache is in use
-//	size        how many bytes it held after the last run
+//	about.json  its owner; without this file no other run gets the cache
+//	lock        each run that uses the cache holds a shared lock on it
+//	open        exists while the cache is in use
+//	size        the size of the data in bytes after the last run
 //	data/       what runs get
 //
-// Runs can write in data alone. The time of the folder itself is when the cache
-// was used last.
+// Runs can write only in data. The folder's own modification time is when the
+// cache was last used.
 const (
 	aboutName = "about.json"
 	lockName  = "lock"
@@ -47,16 +47,17 @@ const (
 	dataName  = "data"
 )
 
-// maxAbout is the largest about.json that counts, in bytes.
+// maxAbout is the largest about.json that is read, in bytes.
 const maxAbout = 64 << 10
 
-// An About says whose a cache is.
+// An About identifies a cache's owner.
 type About struct {
-	// Subject is what answers are about, whatever becomes of it: a person, a pack
+	// Subject is what answers are about, whatever its version: a person, a pack
 	// in a folder, and a tool.
 	Subject string `json:"subject"`
-	// Version is that of the pack and of the tool's declaration. Caches of the same
-	// subject with another one go when a new cache is made.
+	// Version is the version of the pack and of the tool's declaration. Caches
+	// of the same subject with another version are removed when a new cache is
+	// created.
 	Version string `json:"version"`
 
 	Person string `json:"person,omitempty"` // empty: the user of this machine
@@ -68,33 +69,34 @@ type About struct {
 // Held is what a cache holds after a run.
 type Held struct {
 	Bytes int64 // negative: as much as before
-	Full  bool  // the cache is to be emptied
+	Full  bool  // the cache must be emptied
 }
 
-// ErrOver says that a cache was revoked while a run uses it.
+// ErrOver means that a cache was revoked while a run uses it.
 var ErrOver = errors.New("the cache was revoked, and a run that began before still uses it; call again when that run has ended")
 
 // Options bound a [Store]. The zero value is ready.
 type Options struct {
 	// Count is how many caches there may be; 0 stands for 64.
 	Count int
-	// Bytes is how much they may hold, taken together; 0 stands for 8 GiB. Beyond
-	// either, those go that were not used for longest. What is in use stays.
+	// Bytes is how much the caches may hold together; 0 stands for 8 GiB. Over
+	// either bound, the least recently used caches are removed. A cache in use
+	// stays.
 	Bytes int64
-	// Age is how long a cache is kept that nobody uses; 0 stands for 30 days.
+	// Age is how long an unused cache is kept; 0 stands for 30 days.
 	Age time.Duration
 	Now func() time.Time // nil: time.Now
 }
 
-// A Store is a folder of caches. Safe for concurrent use, by several processes
-// as well.
+// A Store is a folder of caches. It is safe for concurrent use, including by
+// several processes.
 type Store struct {
 	folder private.Folder
 	o      Options
 }
 
-// Open returns the Store in the absolute folder dir, which is made when a cache
-// is taken.
+// Open returns the Store in the absolute folder dir, which is created when a
+// cache is first taken.
 func Open(dir string, o Options) *Store {
 	if o.Count <= 0 {
 		o.Count = 64
@@ -113,25 +115,26 @@ func Open(dir string, o Options) *Store {
 
 // A Cache is a cache in use.
 type Cache struct {
-	// Folder is what a run gets: an absolute path without symbolic links. Only the
-	// user may enter the folder that it is in.
+	// Folder is what a run gets: an absolute path without symbolic links. Only
+	// the user may enter its parent folder.
 	Folder string
 
 	store *Store
 	key   string
-	info  os.FileInfo // of the folder called key
+	info  os.FileInfo // of the folder named key
 	lock  *flock.Flock
 	once  sync.Once
 }
 
-// Take takes the cache called key into use, which is 64 hexadecimal digits, and
-// makes it when there is none. Any number of runs, of any number of servers, may
-// use a cache at the same time. [Cache.Release] ends the use.
+// Take begins using the cache named key, which is 64 hexadecimal digits, and
+// creates it if it does not exist. Any number of runs, of any number of servers,
+// may use a cache at the same time. [Cache.Release] ends the use.
 //
-// A cache that nobody uses is replaced by an empty one when it is not known to be
-// whole: the last server that used it was killed, or it is not said to be about's.
+// Take replaces an unused cache with an empty one if it may be incomplete,
+// because the last server that used it was killed, or if its about.json does not
+// match about.
 //
-// The error is a [*private.FolderError], [ErrOver], one of writing, or ctx's own.
+// The error is a [*private.FolderError], [ErrOver], a write error, or ctx's own.
 func (s *Store) Take(ctx context.Context, key string, about About) (*Cache, error) {
 	if !isKey(key) {
 		return nil, fmt.Errorf("taking a cache: %q is no key", key)
@@ -154,7 +157,8 @@ func (s *Store) Take(ctx context.Context, key string, about About) (*Cache, erro
 	return c, nil
 }
 
-// take is Take. It is called inside of Alone, and returns what is to be removed as well.
+// take is Take, called inside Alone. It also returns the names of folders to
+// remove.
 func (s *Store) take(root *os.Root, key string, about About) (c *Cache, gone []string, err error) {
 	there, err := s.looks(root, key)
 	if err != nil {
@@ -188,13 +192,13 @@ func (s *Store) take(root *os.Root, key string, about About) (c *Cache, gone []s
 	return c, gone, nil
 }
 
-// looks reports whether there is a cache called key. Its error says what is there
+// looks reports whether a cache named key exists. Its error says what is there
 // instead.
 func (s *Store) looks(root *os.Root, key string) (there bool, err error) {
 	for _, name := range []string{key, filepath.Join(key, dataName)} {
 		info, err := root.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return name != key, nil // one without data is not whole
+			return name != key, nil // a cache without data is incomplete
 		}
 		problem := ""
 		if err != nil {
@@ -209,8 +213,8 @@ func (s *Store) looks(root *os.Root, key string) (there bool, err error) {
 	return true, nil
 }
 
-// isWhole reports whether the cache called key is about's, and no server was
-// killed that used it, nor uses it now.
+// isWhole reports whether the cache named key matches about, no server that used
+// it was killed, and none uses it now.
 func (s *Store) isWhole(root *os.Root, key string, about About) bool {
 	if _, err := root.Lstat(filepath.Join(key, openName)); !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -218,7 +222,7 @@ func (s *Store) isWhole(root *os.Root, key string, about About) bool {
 	return s.isFor(root, key, about)
 }
 
-// isFor reports whether the cache called key is about's, and has a place for data.
+// isFor reports whether the cache named key matches about and has a data folder.
 func (s *Store) isFor(root *os.Root, key string, about About) bool {
 	if _, err := root.Lstat(filepath.Join(key, dataName)); err != nil {
 		return false
@@ -227,7 +231,7 @@ func (s *Store) isFor(root *os.Root, key string, about About) bool {
 	return ok && is == about
 }
 
-// aboutOf says whose a cache is.
+// aboutOf reads a cache's about.json.
 func aboutOf(root *os.Root, key string) (about About, ok bool) {
 	name := filepath.Join(key, aboutName)
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxAbout {
@@ -237,7 +241,7 @@ func aboutOf(root *os.Root, key string) (about About, ok bool) {
 	return about, err == nil && json.Unmarshal(text, &about) == nil
 }
 
-// make makes an empty cache.
+// make creates an empty cache.
 func (s *Store) make(root *os.Root, key string, about About) error {
 	text, err := json.Marshal(about)
 	if err != nil {
@@ -252,8 +256,8 @@ func (s *Store) make(root *os.Root, key string, about About) error {
 	return root.WriteFile(filepath.Join(key, aboutName), text, 0o600)
 }
 
-// begin notes that the cache called key is in use, and opens to us what a run may
-// have closed.
+// begin records that the cache named key is in use, and restores our access if a
+// run removed it.
 func (s *Store) begin(root *os.Root, key string) (os.FileInfo, error) {
 	f, err := root.OpenFile(filepath.Join(key, openName), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -268,18 +272,18 @@ func (s *Store) begin(root *os.Root, key string) (os.FileInfo, error) {
 	return root.Lstat(key)
 }
 
-// Release ends the use of the cache. The last run to end empties it when it is
-// full or was revoked. Only the first call counts.
+// Release ends the use of the cache. The last run to end empties it if it is
+// full or was revoked. Only the first call has an effect.
 func (c *Cache) Release(held Held) {
 	c.once.Do(func() {
 		defer c.lock.Close()
 		root, err := c.store.folder.Open()
 		if err != nil {
-			return // somebody put something else in the place of all caches
+			return // something else has replaced the folder of caches
 		}
 		defer root.Close()
 		var gone []string
-		// The run is over, even if its caller has gone.
+		// The run is over, even if its caller's context ended.
 		_ = c.store.folder.Alone(context.Background(), root, func() error {
 			_ = c.lock.Close()
 			gone = c.store.end(root, c, held)
@@ -289,11 +293,11 @@ func (c *Cache) Release(held Held) {
 	})
 }
 
-// end notes that a run has ended, and returns what is to be removed. It is called
-// inside of Alone.
+// end records that a run has ended, and returns the names of folders to remove.
+// It is called inside Alone.
 func (s *Store) end(root *os.Root, c *Cache, held Held) (gone []string) {
 	if now, err := root.Lstat(c.key); err != nil || !os.SameFile(now, c.info) {
-		return nil // it is not there any more
+		return nil // it no longer exists
 	}
 	if _, ok := aboutOf(root, c.key); !ok || held.Full {
 		if aside, unused := s.aside(root, c.key); unused {
@@ -305,7 +309,7 @@ func (s *Store) end(root *os.Root, c *Cache, held Held) (gone []string) {
 	size := filepath.Join(c.key, sizeName)
 	if text := strconv.FormatInt(held.Bytes, 10); held.Bytes >= 0 {
 		if old, err := root.ReadFile(size); err != nil || string(old) != text {
-			// One that cannot be written counts as the largest there is.
+			// A size that cannot be written counts as the largest possible.
 			grew = root.WriteFile(size, []byte(text), 0o600) == nil || root.Remove(size) == nil
 		}
 	}
@@ -316,7 +320,7 @@ func (s *Store) end(root *os.Root, c *Cache, held Held) (gone []string) {
 	return nil
 }
 
-// said puts into words what most often keeps a cache from being made.
+// said explains the most common error of creating a cache.
 func said(err error) error {
 	if private.DiskFull(err) {
 		return fmt.Errorf("the disk with the caches is full; free some space and call again: %w", err)

@@ -19,8 +19,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// holdVar makes the test binary a server that uses a cache until its input ends:
-// its value is the folder of the caches, the argument is a key.
+// holdVar makes the test binary a server that uses a cache until its input ends.
+// Its value is the folder of the caches; the argument is a key.
 const holdVar = "CACHES_TEST_HOLD"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func hold(dir, key string) int {
 		text = c.Folder
 	}
 	_, _ = os.Stdout.WriteString(text + "\n")
-	_, _ = os.Stdin.Read(make([]byte, 1)) // until it ends, or we are killed
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until input ends, or we are killed
 	if c != nil {
 		c.Release(Held{Bytes: 1})
 	}
@@ -79,7 +79,7 @@ func isFilled(c *Cache) bool {
 	return err == nil
 }
 
-// names are what is in the folder of the caches, but for its lock.
+// names returns the entries of the caches' folder, except its lock.
 func names(t testing.TB, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -116,7 +116,7 @@ func TestTake(t *testing.T) {
 	}
 	other.Release(Held{})
 	first.Release(Held{Bytes: 1})
-	first.Release(Held{Full: true}) // only the first counts
+	first.Release(Held{Full: true}) // only the first has an effect
 	again := take(t, s, key("a"), about("1"))
 	if !isFilled(again) {
 		t.Error("what a run left is gone")
@@ -147,7 +147,7 @@ func TestTakeNoKey(t *testing.T) {
 	}
 }
 
-// A new version of a pack finds nothing, and what the old one left goes.
+// A new version of a pack finds nothing, and the old version's cache is removed.
 func TestVersion(t *testing.T) {
 	dir := folder(t)
 	s := Open(dir, Options{})
@@ -205,7 +205,8 @@ func TestForget(t *testing.T) {
 	if got := names(t, dir); !cmp.Equal(got, []string{key("a")}) {
 		t.Errorf("there are %v after one was revoked", got)
 	}
-	// One in use is over: its run goes on, another does not get it, and then it goes.
+	// A revoked cache in use stays for its run, is not given to another, and is
+	// then removed.
 	if n, err := s.Forget(ctx, is(key("a"))); n != 1 || err != nil {
 		t.Errorf("Forget = %d, %v, want 1", n, err)
 	}
@@ -241,7 +242,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	killed := filepath.Join(dir, key("f")) // whose server was killed
+	killed := filepath.Join(dir, key("f")) // its server was killed
 	if err := errors.Join(os.MkdirAll(filepath.Join(killed, dataName), 0o700), os.WriteFile(filepath.Join(killed, openName), nil, 0o600),
 		os.WriteFile(filepath.Join(killed, aboutName), []byte(`{"subject":"f","name":"x"}`), 0o600)); err != nil {
 		t.Fatal(err)
@@ -254,13 +255,14 @@ func TestSweep(t *testing.T) {
 	if err := s.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// f is not known to be whole, a is the newest, b does not fit beside it, c does, d is too old, e is in use.
+	// f may be incomplete, a is the newest, b does not fit beside it, c does, d
+	// is too old, e is in use.
 	if got, want := names(t, dir), []string{key("a"), key("c"), key("e"), "somebody's"}; !cmp.Equal(got, want) {
 		t.Errorf("there are %v, want %v", got, want)
 	}
 }
 
-// A cache whose server was killed is not known to be whole; the lock is free.
+// A cache whose server was killed may be incomplete; its lock is free.
 func TestKilledServer(t *testing.T) {
 	dir := folder(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -293,7 +295,7 @@ func TestKilledServer(t *testing.T) {
 		t.Error("the cache was emptied while a run uses it")
 	}
 	if runtime.GOOS != "windows" {
-		shared.lock.Close() // as if this server were killed, too
+		shared.lock.Close() // as if this server had been killed too
 	}
 	after := take(t, s, key("a"), about("1"))
 	defer after.Release(Held{})
@@ -302,15 +304,15 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// Nothing is used, followed or changed that somebody put in the place of a cache.
+// Something that replaced a cache is not used, followed or changed.
 func TestReplaced(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes and links of Unix")
 	}
 	for _, tt := range []struct {
 		name, want string
-		replace    func(at, elsewhere string) error // what is at a path, which is free
-		at         string                           // in the folder of the caches
+		replace    func(at, elsewhere string) error // creates something at a free path
+		at         string                           // relative to the folder of the caches
 	}{
 		{"link", "symbolic link", func(at, elsewhere string) error { return os.Symlink(elsewhere, at) }, "."},
 		{"open folder", "open to other users", func(at, _ string) error { return errors.Join(os.Mkdir(at, 0o700), os.Chmod(at, 0o755)) }, "."},
@@ -343,7 +345,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A cache that says that it is somebody else's, or nothing, is not used.
+// A cache whose about.json names another owner, or is missing or damaged, is not
+// used.
 func TestAboutDamaged(t *testing.T) {
 	for name, text := range map[string]string{
 		"none": "", "not JSON": "{", "another's": `{"subject":"x","version":"1","pack":"p","tool":"t","name":"go-build"}`,
@@ -395,7 +398,7 @@ func TestRemoveHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Release(Held{Bytes: 1})
-	// What its program closed is open to the next run.
+	// What its program made inaccessible is accessible to the next run.
 	c = take(t, s, key("a"), about("1"))
 	if info, err := os.Stat(c.Folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the mode of the folder = %v, %v, want 0700", info.Mode(), err)
@@ -409,7 +412,7 @@ func TestRemoveHostile(t *testing.T) {
 	}
 }
 
-// deep makes a chain of folders that is longer than any path may be.
+// deep creates a chain of folders longer than any path may be.
 func deep(t *testing.T, at string, n int) {
 	t.Helper()
 	root, err := os.OpenRoot(at)
@@ -430,8 +433,8 @@ func deep(t *testing.T, at string, n int) {
 	_ = root.Close()
 }
 
-// Many runs at once, of two servers, some of which fill their cache, while others
-// are revoked: nobody loses the folder that is in use.
+// Many runs of two servers at once, some of which fill their cache, while caches
+// are revoked: no run loses the folder it uses.
 func TestConcurrent(t *testing.T) {
 	dir := folder(t)
 	stores := []*Store{Open(dir, Options{Count: 1}), Open(dir, Options{Count: 1})}

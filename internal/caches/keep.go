@@ -17,11 +17,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
 
-// Beside the caches, the folder of a Store has a lock, which is locked while
-// entries come, go, or are taken into use, and gone-X, which is being removed.
+// Besides the caches, the folder of a Store has a lock, which is held while
+// entries are added, removed or taken into use, and gone-X folders, which are
+// being removed.
 const gonePrefix = "gone-"
 
-// lockOf returns the lock of the cache called key, not taken.
+// lockOf returns the lock of the cache named key, not yet taken.
 func lockOf(root *os.Root, key string) *flock.Flock {
 	return private.LockIn(root, filepath.Join(key, lockName))
 }
@@ -30,12 +31,12 @@ func isKey(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// unused calls do when no run uses the cache called key, and reports that. It is
-// called inside of Alone, so that no run begins to.
+// unused calls do if no run uses the cache named key, and reports whether it
+// did. It is called inside Alone, so that no run can begin to use it.
 func (s *Store) unused(root *os.Root, key string, do func()) bool {
 	lock := lockOf(root, key)
 	ok, err := lock.TryLock()
-	_ = lock.Close() // do may move it, which some systems allow only when it is closed
+	_ = lock.Close() // do may move the folder, which some systems allow only once the lock is closed
 	if err != nil || !ok {
 		return false
 	}
@@ -43,15 +44,15 @@ func (s *Store) unused(root *os.Root, key string, do func()) bool {
 	return true
 }
 
-// aside moves the cache called key away, to be removed, and reports whether it
-// could: no run uses it. It is called inside of Alone.
+// aside moves the cache named key away, to be removed, unless a run uses it, and
+// reports whether it did. It is called inside Alone.
 func (s *Store) aside(root *os.Root, key string) (gone string, ok bool) {
 	gone = gonePrefix + rand.Text()
 	s.unused(root, key, func() { ok = root.Rename(key, gone) == nil })
 	return gone, ok
 }
 
-// discard is aside for what was only half made, and is nobody's yet.
+// discard is aside for a cache that was only half created and is not used yet.
 func (s *Store) discard(root *os.Root, key string) []string {
 	gone := gonePrefix + rand.Text()
 	if root.Rename(key, gone) != nil {
@@ -60,17 +61,17 @@ func (s *Store) discard(root *os.Root, key string) []string {
 	return []string{gone}
 }
 
-// surplus moves away what is more than the Store keeps, and returns the names of
-// what is to be removed. With about, those caches go as well that another version
-// of the same tool has left. It is called inside of Alone.
+// surplus moves away what exceeds the Store's bounds, and returns the names of
+// folders to remove. With about, it also moves away caches that another version
+// of the same tool left. It is called inside Alone.
 func (s *Store) surplus(root *os.Root, about *About) (gone []string) {
 	all := s.entries(root)
 	gone = slices.Clone(all.gone)
 	now, keep, room := s.o.Now(), s.o.Count, s.o.Bytes
 	if about != nil {
-		keep-- // for the one that is about to be made
+		keep-- // leave room for the cache about to be created
 	}
-	slices.SortFunc(all.caches, func(a, b Entry) int { return b.Used.Compare(a.Used) }) // what is to stay first
+	slices.SortFunc(all.caches, func(a, b Entry) int { return b.Used.Compare(a.Used) }) // those to keep first
 	for _, e := range all.caches {
 		old := e.About == About{} || e.open || now.Sub(e.Used) > s.o.Age ||
 			about != nil && e.About.Subject == about.Subject && e.About.Version != about.Version
@@ -85,9 +86,9 @@ func (s *Store) surplus(root *os.Root, about *About) (gone []string) {
 	return gone
 }
 
-// An Entry is one cache that there is.
+// An Entry is one existing cache.
 type Entry struct {
-	About About     // zero: it is over
+	About About     // zero: it was revoked
 	Bytes int64     // after the last run that ended
 	Used  time.Time // last
 
@@ -95,10 +96,10 @@ type Entry struct {
 	open bool // it is in use, or its last server was killed
 }
 
-// entries are what the folder of a Store has in it.
+// entries are the contents of a Store's folder.
 type entries struct {
 	caches []Entry
-	gone   []string // what is being removed
+	gone   []string // folders being removed
 }
 
 func (s *Store) entries(root *os.Root) (all entries) {
@@ -125,21 +126,21 @@ func (s *Store) entries(root *os.Root) (all entries) {
 	return all
 }
 
-// sizeOf is how many bytes a cache is said to hold.
+// sizeOf returns the recorded size of a cache in bytes.
 func sizeOf(root *os.Root, key string) int64 {
 	text, err := root.ReadFile(filepath.Join(key, sizeName))
 	if err != nil {
-		return 0 // no run has ended
+		return 0 // no run has ended yet
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || n < 0 || n > 1<<50 {
-		return 1 << 50 // it goes first
+		return 1 << 50 // invalid, so removed first
 	}
 	return n
 }
 
-// List returns the caches that there are, those first that were used last. A
-// folder that is not there yet is not made.
+// List returns the existing caches, most recently used first. It does not create
+// a missing folder.
 func (s *Store) List() ([]Entry, error) {
 	root, err := s.folder.OpenExisting()
 	if err != nil || root == nil {
@@ -151,14 +152,15 @@ func (s *Store) List() ([]Entry, error) {
 	return all, nil
 }
 
-// Sweep removes what was not used for long, what is more than the Store keeps, and
-// what processes that ended have left.
+// Sweep removes caches that were not used for long or that exceed the Store's
+// bounds, and what ended processes left.
 func (s *Store) Sweep(ctx context.Context) error {
 	return s.change(ctx, func(root *os.Root) []string { return s.surplus(root, nil) })
 }
 
-// Forget empties the caches with the keys for which chosen reports true, and returns
-// how many they are. A run that uses one keeps it until it ends; no other run gets it.
+// Forget empties the caches for whose keys chosen returns true, and returns
+// their number. A run that uses one keeps it until the run ends; no other run
+// gets it.
 func (s *Store) Forget(ctx context.Context, chosen func(key string) bool) (n int, err error) {
 	err = s.change(ctx, func(root *os.Root) (gone []string) {
 		for _, e := range s.entries(root).caches {
@@ -177,8 +179,8 @@ func (s *Store) Forget(ctx context.Context, chosen func(key string) bool) (n int
 	return n, err
 }
 
-// change calls choose inside of Alone, and removes what it returns. A folder that is not
-// there yet is not made.
+// change calls choose inside Alone, and removes what it returns. It does not
+// create a missing folder.
 func (s *Store) change(ctx context.Context, choose func(*os.Root) (gone []string)) error {
 	root, err := s.folder.OpenExisting()
 	if err != nil || root == nil {
@@ -193,8 +195,8 @@ func (s *Store) change(ctx context.Context, choose func(*os.Root) (gone []string
 	return errors.Join(err, remove(root, gone))
 }
 
-// remove removes folders that programs filled as they liked. What is left goes
-// another time.
+// remove removes folders that programs filled with arbitrary content. A later
+// call removes what is left.
 func remove(root *os.Root, names []string) error {
 	var all error
 	for _, name := range names {
@@ -203,9 +205,9 @@ func remove(root *os.Root, names []string) error {
 	return all
 }
 
-// removeTree removes a folder. It moves folders with something in them up to the
-// top, so that it never has more than two open, nor names one by a long path: no
-// depth keeps it from removing all.
+// removeTree removes a folder. It moves nonempty subfolders to the top, so that
+// it never has more than two open or uses a long path: no depth keeps it from
+// removing everything.
 func removeTree(root *os.Root, name string) error {
 	top, err := openFolder(root, name)
 	if err != nil {
@@ -243,8 +245,8 @@ func removeTree(root *os.Root, name string) error {
 	return root.Remove(name)
 }
 
-// openFolder opens a folder, and no link to one, also when a program took our
-// rights to it away.
+// openFolder opens a folder, but not a link to one, even if a program removed
+// our access to it.
 func openFolder(root *os.Root, name string) (*os.Root, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -257,8 +259,8 @@ func openFolder(root *os.Root, name string) (*os.Root, error) {
 	return root.OpenRoot(name)
 }
 
-// eachName calls do for every name in a folder, also for those that are there for
-// a part of the time.
+// eachName calls do for every name in a folder, including names that exist only
+// part of the time.
 func eachName(root *os.Root, do func(name string) error) error {
 	dir, err := root.Open(".")
 	if err != nil {

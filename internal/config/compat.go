@@ -14,16 +14,16 @@ type CompatFolder struct {
 }
 
 // A compat is one program whose packs can be used. Its folders are relative,
-// with slashes, and the first of each list goes before the others.
+// with slashes. Earlier folders in a list take precedence.
 type compat struct {
 	name    string
 	project []string // to the project
 	home    []string // to the home folder
 	config  []string // to $XDG_CONFIG_HOME, ~/.config by default
-	own     string   // a variable that names a folder to use in place of home's, with "/skills" below it
+	own     string   // a variable whose folder, with "/skills" appended, replaces home's
 }
 
-// compats are the programs, with the folders that their documentation names.
+// compats returns the programs, with the folders that their documentation names.
 func compats() []compat {
 	return []compat{
 		{name: "agents", project: []string{".agents/skills"}, home: []string{".agents/skills"}},
@@ -48,10 +48,10 @@ func CompatNames() []string {
 	return names
 }
 
-// CompatFolders returns the folders of the programs with these names, in the
-// order of the names, of each the project's before the user's, for an
-// environment and an operating system as [ResolvePaths] has them. It does not
-// look whether they are there. project is absolute, or empty for none.
+// CompatFolders returns the folders of the named programs, in the order of
+// names. Each program's project folders come before the user's. It takes an
+// environment and an operating system as [ResolvePaths] does. It does not check
+// whether the folders exist. project is absolute, or empty for none.
 func CompatFolders(names []string, environ []string, goos, project string) []CompatFolder {
 	env := environment(environ, goos)
 	absolute := func(path string) string {
@@ -93,7 +93,7 @@ func CompatFolders(names []string, environ []string, goos, project string) []Com
 	return all
 }
 
-// compatKey is the list of programs whose packs are found.
+// compatKey returns the key that lists the programs whose packs are found.
 func compatKey() key {
 	return key{path: "compat", want: oneOf(CompatNames()), list: ",", none: true, set: func(c *Config, s string, _ place) string {
 		if wrong := checkWord(s, CompatNames()); wrong != "" {

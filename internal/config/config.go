@@ -1,11 +1,11 @@
 // Package config turns flags, environment and the configuration file into one
-// value, or says everything that is wrong with them, and where.
+// value, or reports everything that is wrong with them, and where.
 //
-// Flags go before the environment, the environment before the file, the file
-// before the defaults. Package config only reads: it does not create folders,
-// does not look whether packs are there, and does not judge what its values
-// mean to others. Only the command imports it; every other package has options
-// of its own.
+// Flags override the environment, the environment overrides the file, and the
+// file overrides the defaults. Package config only reads: it does not create
+// folders, check whether packs exist, or judge what its values mean to other
+// packages. Only the command imports it; every other package has its own
+// options.
 package config
 
 import (
@@ -18,18 +18,18 @@ import (
 // Config is the whole configuration. What [Load] returns is complete and
 // checked: paths are absolute, numbers in their ranges.
 type Config struct {
-	File     string   // the file that was read; "" when there was none
+	File     string   // the file that was read; "" if there was none
 	Paths    Paths    // where things are by default
 	Warnings []string // what looks like a mistake, one sentence each
 
-	Packs     []Root            // of flags, then of the environment, then of the file
+	Packs     []Root            // from flags, then from the environment, then from the file
 	Compat    []string          // other programs whose packs are found, by priority; see CompatNames
-	Mode      string            // which packs and tools are offered
+	Mode      string            // selects which packs and tools are offered
 	Project   string            // absolute; "": the git root of the working folder, if any
 	ToolNames string            // Underscore or Dotted
 	Expose    string            // ExposeTools or ExposeSkills
 	Approval  Approval          //
-	Rules     []rules.Rule      // of the file, in its order; all of them are checked
+	Rules     []rules.Rule      // from the file, in its order; all are checked
 	Sandbox   Sandbox           //
 	Context   map[string]string // values that tools may use, by name
 	Limits    Limits            //
@@ -40,7 +40,7 @@ type Config struct {
 
 // The values of Config.Expose.
 const (
-	ExposeTools  = "tools"  // the base tools, and what a chat enables
+	ExposeTools  = "tools"  // the base tools, and the tools that a chat enables
 	ExposeSkills = "skills" // also a tool for each attached pack, which opens it
 )
 
@@ -50,7 +50,7 @@ const (
 	Dotted     = "dotted"     // capability_packs.open_docs
 )
 
-// Source says where a root was named.
+// Source says where a root was configured.
 type Source string
 
 // The sources, in order of priority.
@@ -67,7 +67,7 @@ type Root struct {
 	Trust  string // TrustUser or TrustUntrusted; anything else is untrusted
 	Source Source
 
-	// Folders are relative to Path, files to their folder; both use slashes.
+	// Folders are relative to Path, and files to their folder; both use slashes.
 	Entry map[string]string   // :: folder of a pack → its entry document
 	Docs  map[string][]string // :: folder of a pack → documents shown with the entry document
 }
@@ -78,58 +78,58 @@ const (
 	TrustUntrusted = "untrusted"
 )
 
-// Attach says which packs of a root are attached at the start: those of flags
-// and environment all, since naming the folder there was the user's act, those
-// of the file as it says. The zero value is none.
+// Attach says which packs of a root are attached at the start. For a root from
+// flags or the environment that is all of them, since the user named the folder;
+// for a root from the file, it is what the file says. The zero value is none.
 type Attach struct {
 	All bool
-	IDs []string // pack ids; empty when All is set
+	IDs []string // pack ids; empty if All is set
 }
 
-// Approval is about who is asked, and for how long.
+// Approval configures who is asked, and for how long.
 type Approval struct {
 	Policy   string        // PolicyEveryCall or PolicyFirstRun
 	Channels []string      // ChannelElicitation, ChannelPage, ChannelTerminal; at least one
 	Prompts  string        // PromptsAuto, PromptsAllow or PromptsAsk
 	Wait     time.Duration // how long a call waits for the answer; less than Pending
-	Pending  time.Duration // how long an answer that came later is kept for the call
+	Pending  time.Duration // how long a later answer is kept for the call
 }
 
-// The values of Approval.Policy: what is asked when no rule says.
+// The values of Approval.Policy: what is asked if no rule decides.
 const (
 	PolicyEveryCall = "every-call" // every call
-	PolicyFirstRun  = "first-run"  // the first run of each tool, and what is not trusted
+	PolicyFirstRun  = "first-run"  // the first run of each tool, and everything untrusted
 )
 
-// The values of Approval.Channels: who shows a question.
+// The values of Approval.Channels: where a question is shown.
 const (
 	ChannelElicitation = "elicitation" // the client, if it can
 	ChannelPage        = "page"        // the approval page in the browser
 	ChannelTerminal    = "terminal"    // packs-mcp approvals
 )
 
-// The values of Approval.Prompts: which client's word is enough that a person
-// chose a prompt.
+// The values of Approval.Prompts: which clients are believed when they say that
+// a person chose a prompt.
 const (
-	PromptsAuto  = "auto"  // that of the one that started this program; over HTTP none
+	PromptsAuto  = "auto"  // the client that started this program; none over HTTP
 	PromptsAllow = "allow" // each
 	PromptsAsk   = "ask"   // none
 )
 
-// Sandbox is about how programs are confined.
+// Sandbox configures how programs are confined.
 type Sandbox struct {
 	Require    string        // RequireNone, RequirePartial or RequireFull
-	TimeoutMax time.Duration // what a tool's own timeout is cut to
-	Grants     []Grant       // what tools get of the user's own, in the order of the file
+	TimeoutMax time.Duration // the maximum for a tool's own timeout
+	Grants     []Grant       // what tools may use of the user's, in the order of the file
 
-	// Protect are patterns of names that no run changes before a person has seen
-	// it, besides those of package protect. Unprotect are patterns of that package
-	// that do not count. Both are of the file only.
+	// Protect are patterns of names that no run changes until a person has seen
+	// the change, in addition to those of package protect. Unprotect are
+	// patterns of that package to leave out. Both can be set only in the file.
 	Protect, Unprotect []string
 }
 
-// The values of Sandbox.Require: what a machine must be able to do for
-// programs to be run at all.
+// The values of Sandbox.Require: the confinement that a machine must support for
+// any program to run.
 const (
 	RequireNone    = "none"
 	RequirePartial = "partial"
@@ -143,15 +143,15 @@ type Limits struct {
 	ToolsFile      int64 // a file that declares tools
 	PackSize       int64 // all files of a pack together
 	ToolsPerPack   int
-	Description    int   // characters that a model sees of a description
-	ReadPage       int64 // one page of a file, unless the call says otherwise
+	Description    int   // characters of a description that a model sees
+	ReadPage       int64 // one page of a file, unless the call asks for another size
 	ReadPageMax    int64 // the largest page that a call may ask for
 	ReadFile       int64 // the largest file that is read
-	Output         int64 // of a stream of a run, head and tail together
-	OutputMarkdown int64 // the same of a Markdown tool, for the head, and again for the tail
-	OutputTotal    int64 // what a run may write to a stream before it is killed
+	Output         int64 // of one output stream of a run, head and tail together
+	OutputMarkdown int64 // the same for a Markdown tool, once for the head and once for the tail
+	OutputTotal    int64 // what a run may write to one stream before it is killed
 
-	Timeout   time.Duration // of a run whose tool names none
+	Timeout   time.Duration // of a run whose tool sets none
 	CPU       time.Duration // processor time of a run; 0: its timeout
 	Memory    int64         // of a run
 	Processes int           // of a run
@@ -165,22 +165,22 @@ type Limits struct {
 	Cache      int64 // what a tool may keep between its runs, in bytes
 	CacheNames int   // the same, in files, folders and links
 
-	Held    int64         // changes that wait for the user, and what undoing takes
-	HeldAge time.Duration // after which they go
+	Held    int64         // changes that wait for the user, and data for undoing
+	HeldAge time.Duration // how long these are kept
 
 	EnabledTools int   // of a chat
 	Runs         int   // of a chat at the same time
-	Request      int64 // one message of a client
+	Request      int64 // one message from a client
 }
 
-// Audit is about the audit log.
+// Audit configures the audit log.
 type Audit struct {
 	Path          string // absolute; never empty after Load
 	MaxSize       int64  // bytes after which the file is renamed; 0: never
-	FullArguments bool   // write arguments as they are, instead of redacted
+	FullArguments bool   // write arguments unredacted
 }
 
-// Log is about what goes to standard error.
+// Log configures the log on standard error.
 type Log struct {
 	Level  slog.Level
 	Format string // FormatAuto, FormatText, FormatJSON or FormatPretty
@@ -200,7 +200,7 @@ const (
 	gib = 1 << 30
 )
 
-// Default is the configuration of somebody who configured nothing. Its paths
+// Default returns the configuration used when nothing is configured. Its paths
 // are empty.
 func Default() *Config {
 	return &Config{

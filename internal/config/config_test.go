@@ -16,8 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// load loads a file with the given content. Home is /home/ann, the working
-// folder /desk.
+// load loads a file with the given content. Home is /home/ann, and the working
+// folder is /desk.
 func load(t testing.TB, content string, change func(*Options)) (*Config, string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ expose: skills
 	}
 }
 
-// The documented file is what happens without a file.
+// The documented file gives the same configuration as no file.
 func TestExampleIsDefault(t *testing.T) {
 	want := Default()
 	want.Context = map[string]string{}
@@ -165,8 +165,8 @@ func TestExampleIsDefault(t *testing.T) {
 	}
 }
 
-// Every key is in the example, with a value that is not its zero value by
-// accident: a key that the example leaves out would show in no other test.
+// Every key is in the example, and no value is zero by accident: no other test
+// would notice a key that the example leaves out.
 func TestExampleHasEveryKey(t *testing.T) {
 	for _, path := range paths() {
 		section, name, nested := strings.Cut(path, ".")
@@ -480,7 +480,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Every key can be set outside the file, and its name leads back to it.
+// Every key can be set outside the file, and a problem names where it was set.
 func TestEveryKeyHasAVariableAndAFlag(t *testing.T) {
 	values := map[string]string{
 		"project": "/p", "audit.path": "/p", "http.tls_cert": "/p", "http.tls_key": "/p", "http.addr": ":0", "http.token": "s3cret-s3cret-s3cret",
@@ -531,7 +531,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// What listens on more than this machine has to be named.
+// An address that reaches beyond this machine must be given explicitly.
 func TestListenAddr(t *testing.T) {
 	for in, want := range map[string]string{
 		"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "localhost:0": "localhost:0", "0.0.0.0:80": "0.0.0.0:80", "[::]:80": "[::]:80", "[::1]:80": "[::1]:80", "packs.lan:443": "packs.lan:443",
@@ -543,7 +543,8 @@ func TestListenAddr(t *testing.T) {
 	}
 }
 
-// A file with tokens that others may read is told of, and they are never shown.
+// Load warns about a file with tokens that others can read, and never shows the
+// tokens.
 func TestReadableTokens(t *testing.T) {
 	if os.PathSeparator != '/' {
 		t.Skip("files have no such modes on this system")

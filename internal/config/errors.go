@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong.
+// Problem is one thing wrong with a configuration.
 type Problem struct {
 	Where   string // "config.yaml:3:9", "PACKS_MCP_LOG_LEVEL", "--log-level"
-	Key     string // "log.level"; empty when it is not about one key
+	Key     string // "log.level"; empty if it is not about one key
 	Message string // what is wrong and what is allowed
 }
 
@@ -20,9 +20,9 @@ func (p Problem) String() string {
 	return p.Where + ": " + p.Key + ": " + p.Message
 }
 
-// Error is everything that is wrong with a configuration: what the file says
-// in the order of its lines, then the environment and the flags by name, then
-// values that do not go together.
+// Error is everything wrong with a configuration: problems in the file by line,
+// then in the environment and the flags by name, then values that contradict
+// each other.
 type Error struct {
 	Problems []Problem // at least one
 }
@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// showKey returns a key as a message shows it.
+// showKey formats a key for a message.
 func showKey(key string) string {
 	if isPlainKey(key) {
 		return key
@@ -44,7 +44,7 @@ func showKey(key string) string {
 	return show(key)
 }
 
-// isPlainKey reports whether a key can be shown as it is.
+// isPlainKey reports whether a key can be shown unquoted.
 func isPlainKey(key string) bool {
 	const most = 80
 	return key != "" && len(key) <= most && !strings.ContainsFunc(key, func(r rune) bool {
@@ -57,7 +57,7 @@ func isLetterOrDigit(r rune) bool {
 	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 }
 
-// show quotes what a person wrote, and shortens it.
+// show quotes and shortens text that a person wrote.
 func show(text string) string {
 	const most = 60
 	if r := []rune(text); len(r) > most {

@@ -1,7 +1,7 @@
 package config
 
-// Example is a configuration file with every key, its default and what it is
-// for. Read as a file, it changes nothing.
+// Example returns a configuration file with every key, its default and its
+// purpose. Loading it changes nothing.
 func Example() string { return example }
 
 const example = `# config.yaml: every key with its default.

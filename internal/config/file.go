@@ -18,9 +18,9 @@ import (
 // maxFile bounds the configuration file.
 const maxFile = mib
 
-// readFile reads the file at path, which may be a link to it. The result is nil
-// when there is none. A file that others can write to is refused: whoever
-// writes it decides which packs are trusted.
+// readFile reads the file at path, which may be a link. The result is nil if
+// there is no file. A file that other users can write is refused: whoever writes
+// it decides which packs are trusted.
 func readFile(path string) (data []byte, wrong string) {
 	fi, err := os.Stat(path)
 	switch {
@@ -54,7 +54,7 @@ func readFile(path string) (data []byte, wrong string) {
 	return data, ""
 }
 
-// cause is err without the path, which the message has already.
+// cause returns err without the path, which the message already has.
 func cause(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
@@ -62,7 +62,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// file reads the content of a configuration file into the configuration.
+// file applies the content of a configuration file to the configuration.
 func (l *loader) file(name, dir string, data []byte) {
 	f := &fileReader{loader: l, name: name, base: place{dir: dir, home: l.cwd.home, goos: l.cwd.goos}}
 	if at, ok := invalidUTF8(data); !ok {
@@ -130,7 +130,7 @@ type fileReader struct {
 	base place
 }
 
-// A position is a line and a column, both from 1; column 0 is not known.
+// A position is a line and a column, both from 1; column 0 means unknown.
 type position struct{ line, column int }
 
 func at(n *yaml.Node) position { return position{n.Line, n.Column} }
@@ -149,7 +149,8 @@ func (f *fileReader) problem(p position, key, message string) {
 	f.add(f.where(p), key, message)
 }
 
-// syntax reports what the YAML parser said, "yaml: line 3: did not find …".
+// syntax reports an error of the YAML parser, such as "yaml: line 3: did not
+// find …".
 func (f *fileReader) syntax(err error) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	var p position
@@ -183,7 +184,7 @@ func invalidUTF8(data []byte) (position, bool) {
 	return position{}, true
 }
 
-// value is what n stands for, if it is an alias.
+// value returns the node that n refers to if it is an alias, or else n.
 func value(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -211,8 +212,8 @@ func what(n *yaml.Node) string {
 	}
 }
 
-// mapping calls each for the entries of n, whose whole path is prefix. Keys
-// that are there twice, or are no text, are problems and not passed on.
+// mapping calls each for the entries of n, whose whole path is prefix. It
+// reports a key that occurs twice or is not text as a problem, and skips it.
 func (f *fileReader) mapping(n *yaml.Node, prefix string, each func(k, v *yaml.Node, path string)) {
 	m := value(n)
 	if m.Kind != yaml.MappingNode {
@@ -244,7 +245,7 @@ func (f *fileReader) mapping(n *yaml.Node, prefix string, each func(k, v *yaml.N
 	}
 }
 
-// scalarKey sets the key path, which stands in section.
+// scalarKey sets the key path, which is in section.
 func (f *fileReader) scalarKey(k, v *yaml.Node, section, path string) {
 	i := slices.IndexFunc(f.keys, func(k key) bool { return k.path == path })
 	if i < 0 {
@@ -296,7 +297,7 @@ func (f *fileReader) scalar(v *yaml.Node, k key) {
 	}
 }
 
-// kindOf is what, with the kind of a scalar that has the wrong one.
+// kindOf is what, but names the kind of a scalar too.
 func kindOf(n *yaml.Node) string {
 	v := value(n)
 	if v.Kind == yaml.ScalarNode {
@@ -334,7 +335,8 @@ func (f *fileReader) list(v *yaml.Node, k key) {
 	}
 }
 
-// items returns the elements of a list: nil, and a problem, when v is none.
+// items returns the elements of a list. If v is not a list, it returns nil and
+// reports a problem.
 func (f *fileReader) items(v *yaml.Node, path string) []*yaml.Node {
 	n := value(v)
 	if n.Kind != yaml.SequenceNode {
@@ -347,7 +349,7 @@ func (f *fileReader) items(v *yaml.Node, path string) []*yaml.Node {
 	return n.Content
 }
 
-// text returns v's text, or reports that it is something else.
+// text returns v's text, or reports a problem if v is not text.
 func (f *fileReader) text(v *yaml.Node, path string) (string, bool) {
 	n := value(v)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != tagString {
@@ -357,7 +359,7 @@ func (f *fileReader) text(v *yaml.Node, path string) (string, bool) {
 	return n.Value, true
 }
 
-// context reads values for tools. They may be secrets: no message shows them.
+// context reads values for tools. They may be secrets, so no message shows them.
 func (f *fileReader) context(v *yaml.Node) {
 	if isNull(v) {
 		return

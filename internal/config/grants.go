@@ -12,28 +12,28 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
-// A Grant opens something of the user's own to tools that would not get it
-// otherwise. Whoever is granted something is still asked about.
+// A Grant gives tools access to something of the user's that they would not get
+// otherwise. Their calls still need approval.
 type Grant struct {
-	Pack string // pattern of pack ids, as path.Match has them; "*" alone is every pack
+	Pack string // pattern of pack ids, as in path.Match; "*" alone is every pack
 	Tool string // pattern of tools' declared names; "*" alone is every tool
 	// Kinds are "run" for declared tools and "exec" for commands that the model
-	// writes itself, which have no Tool. Empty is run.
+	// writes itself, which have no Tool. Empty means run.
 	Kinds []string
 
-	Env   []string // names of variables that get the server's own value
+	Env   []string // names of variables passed on with the server's value
 	Read  []string // absolute files and folders
 	Write []string // absolute folders
-	Home  bool     // HOME is the user's own, of which only what is granted is there
-	Git   bool     // commits that a run made come back, as git's data
+	Home  bool     // HOME is the user's own folder, where only what is granted is visible
+	Git   bool     // bring back the commits that a run made, as git data
 
-	Review bool // no change is applied before the user has seen it
+	Review bool // apply no change until the user has seen it
 }
 
-// everything is the pattern that matches slashes too.
+// everything is the pattern that also matches slashes.
 const everything = "*"
 
-// grants reads what is granted.
+// grants reads the grants.
 func (f *fileReader) grants(v *yaml.Node, path string) {
 	if isNull(v) {
 		return
@@ -111,7 +111,7 @@ func (f *fileReader) grant(item *yaml.Node, path string) Grant {
 	return g
 }
 
-// reviewAll reads the one word that there is for review.
+// reviewAll reads the value of review, which can only be one word.
 func (f *fileReader) reviewAll(v *yaml.Node, path string) bool {
 	s, ok := f.text(v, path)
 	if ok && s != "all" {
@@ -120,8 +120,8 @@ func (f *fileReader) reviewAll(v *yaml.Node, path string) bool {
 	return ok && s == "all"
 }
 
-// grantedKinds reads what a grant is for: declared tools, commands of the model's
-// own, or both.
+// grantedKinds reads what a grant covers: declared tools, commands that the
+// model writes itself, or both.
 func (f *fileReader) grantedKinds(v *yaml.Node, path string, to *[]string) {
 	check := func(s string) (string, string) { return s, checkWord(s, []string{"run", "exec"}) }
 	if value(v).Kind == yaml.SequenceNode {
@@ -139,7 +139,7 @@ func (f *fileReader) grantedKinds(v *yaml.Node, path string, to *[]string) {
 	}
 }
 
-// pattern stores text that path.Match takes.
+// pattern stores a valid path.Match pattern.
 func (f *fileReader) pattern(v *yaml.Node, name, want string, to *string) {
 	s, ok := f.text(v, name)
 	if !ok {
@@ -152,8 +152,8 @@ func (f *fileReader) pattern(v *yaml.Node, name, want string, to *string) {
 	*to = s
 }
 
-// words adds the elements of a list, each as check returns it, which says what
-// is wrong with one without naming it.
+// words adds the elements of a list, each as check returns it. check says what
+// is wrong with an element, without naming it.
 func (f *fileReader) words(v *yaml.Node, path string, to *[]string, check func(string) (string, string)) {
 	for i, item := range f.items(v, path) {
 		path := fmt.Sprintf("%s[%d]", path, i)
@@ -173,7 +173,8 @@ func (f *fileReader) words(v *yaml.Node, path string, to *[]string, check func(s
 	}
 }
 
-// isEnvName reports whether programs and their shells can use a name.
+// isEnvName reports whether programs and shells can use s as the name of a
+// variable.
 func isEnvName(s string) bool {
 	const most = 128
 	return s != "" && len(s) <= most && (s[0] < '0' || s[0] > '9') && !strings.ContainsFunc(s, func(r rune) bool {
@@ -182,8 +183,8 @@ func isEnvName(s string) bool {
 }
 
 // grantedEnv checks the name of a variable. Names that a pack may not set are
-// fine here: to name one is the user's own act. Patterns are not, since nobody
-// knows what they match.
+// allowed here, since the user chose them. Patterns are not, since nobody knows
+// what they match.
 func (f *fileReader) grantedEnv(s string) (name, wrong string) {
 	upper := strings.ToUpper(s)
 	switch {
@@ -198,8 +199,8 @@ func (f *fileReader) grantedEnv(s string) (name, wrong string) {
 	return s, ""
 }
 
-// grantedPath checks a file or folder: not so much that the sandbox would be
-// one in name only.
+// grantedPath checks a file or folder. It refuses one so broad that the sandbox
+// would confine nothing.
 func (f *fileReader) grantedPath(s string, write bool) (string, string) {
 	if !strings.HasPrefix(s, "~") && !isAbs(f.base.goos, s) && strings.TrimSpace(s) != "" {
 		return "", "want an absolute path, or one that begins with ~/"
@@ -234,7 +235,7 @@ func (f *fileReader) grantedPath(s string, write bool) (string, string) {
 	return p, ""
 }
 
-// within reports whether path is dir or below it, by their spelling.
+// within reports whether path is dir or below it, comparing the spelling only.
 func (p place) within(path, dir string) bool {
 	path, dir = p.comparable(path), p.comparable(dir)
 	return path != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
@@ -246,7 +247,7 @@ func (p place) isRoot(path string) bool {
 	return path == "/" || p.goos == "windows" && len(strings.Trim(path, "/")) == len("c:")
 }
 
-// comparable is an absolute path as it is compared.
+// comparable returns an absolute path in the form in which paths are compared.
 func (p place) comparable(text string) string {
 	if text == "" {
 		return ""
@@ -255,7 +256,7 @@ func (p place) comparable(text string) string {
 		text = strings.ToLower(strings.ReplaceAll(text, `\`, "/"))
 	}
 	if p.goos == "darwin" {
-		text = strings.ToLower(text) // its usual file system has no letter case
+		text = strings.ToLower(text) // its usual file system ignores letter case
 	}
 	return slashpath.Clean(text)
 }

@@ -77,14 +77,14 @@ func TestGrantProblems(t *testing.T) {
 		})
 	}
 
-	// Each grant with its own line, and none of a file with a mistake.
+	// Each grant has its own line, and a file with a mistake gives none.
 	_, dir, err := load(t, "sandbox:\n  grants:\n  - {pack: a, env: [A]}\n  - {pack: b}\n  - {pack: c, read: [x]}\n", nil)
 	want := strings.ReplaceAll("FILE:4:5: sandbox.grants[1]: grants nothing; add env, read, write, home: true, git: write or review: all, or remove it\n"+
 		`FILE:5:22: sandbox.grants[2].read[0]: is "x"; want an absolute path, or one that begins with ~/`, "FILE", filepath.Join(dir, "config.yaml"))
 	if err == nil || err.Error() != want {
 		t.Errorf("Load() =\n%v\nwant\n%v", err, want)
 	}
-	// Wherever the file is, no program writes to it.
+	// Wherever the file is, no program may write to it.
 	_, _, err = load(t, "", func(o *Options) {
 		content := "sandbox: {grants: [{pack: a, write: ['" + filepath.Dir(o.File) + "']}]}\n"
 		if err := os.WriteFile(o.File, []byte(content), 0o600); err != nil {
@@ -99,7 +99,7 @@ func TestGrantProblems(t *testing.T) {
 func TestGrantedPathsElsewhere(t *testing.T) {
 	for _, tc := range []struct {
 		goos, home, path string
-		wrong            string // begins so; empty: none
+		wrong            string // its beginning; empty: none
 	}{
 		{"linux", "", "/", "that is the whole"},
 		{"linux", "", "~/x", "the home folder is not known"},

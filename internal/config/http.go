@@ -12,24 +12,24 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// HTTP is about serving over HTTP instead of standard input and output.
+// HTTP configures serving over HTTP instead of standard input and output.
 type HTTP struct {
 	Addr      string // host:port; "": not over HTTP
-	Token     string // of whoever has it; "": none is configured
+	Token     string // anyone who has it may use the server; "": none is configured
 	Tokens    []Token
 	InFile    bool   // the configuration file has tokens in it
 	TLSCert   string // absolute; PEM, with the chain; "": no TLS
 	TLSKey    string // absolute; "": no TLS
 	PublicURL string // how clients reach the server from elsewhere; may be ""
-	Issuer    string // the authorization server that gives out tokens; may be ""
+	Issuer    string // the authorization server that issues tokens; may be ""
 }
 
-// A Token is one person's.
+// A Token is one person's token.
 type Token struct{ Name, Token string }
 
 const tokensKey = "http.tokens"
 
-// httpKeys are the scalar keys of the section.
+// httpKeys returns the scalar keys of the section.
 func httpKeys() []key {
 	return []key{
 		checked("http.addr", "want host:port, such as 127.0.0.1:8080, localhost:0 or 0.0.0.0:8443", listenAddr, func(c *Config) *string { return &c.HTTP.Addr }),
@@ -41,7 +41,7 @@ func httpKeys() []key {
 	}
 }
 
-// checked is text that check takes, or makes what it stands for; empty is the
+// checked returns a key for text that check accepts and converts; empty is the
 // default.
 func checked(name, want string, check func(string) (string, bool), field func(*Config) *string) key {
 	return key{path: name, want: want, tags: []string{tagString, tagInt}, set: func(c *Config, s string, _ place) string {
@@ -64,8 +64,8 @@ func secret(k key) key {
 	return k
 }
 
-// listenAddr takes an address to listen on. Without a host it is this machine
-// alone: a wider one has to be named.
+// listenAddr checks an address to listen on. Without a host it is this machine
+// only: a wider address must be given explicitly.
 func listenAddr(s string) (string, bool) {
 	if isPort(s) {
 		s = ":" + s
@@ -90,7 +90,7 @@ const (
 	wantToken = "want at least 16 letters, digits or signs, without spaces, in quotes; a random one is best"
 )
 
-// token takes what a header can carry and nobody guesses soon.
+// token accepts text that a header can carry and that is hard to guess.
 func token(s string) (string, bool) {
 	outside := func(r rune) bool { return r <= ' ' || r > '~' }
 	return s, len(s) >= minToken && len(s) <= 4096 && !strings.ContainsFunc(s, outside)
@@ -107,7 +107,7 @@ func issuer(s string) (string, bool) {
 	return s, ok
 }
 
-// tokens reads each person's. No message shows one.
+// tokens reads each person's token. No message shows one.
 func (f *fileReader) tokens(v *yaml.Node, path string) {
 	if isNull(v) {
 		return
@@ -156,7 +156,7 @@ func (f *fileReader) personToken(item *yaml.Node, path string) Token {
 	return t
 }
 
-// personName reports whether a name can be shown as it is wherever it is needed.
+// personName reports whether a name can be shown unchanged everywhere.
 func personName(s string) bool {
 	outside := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(" ._@-", r))
@@ -164,7 +164,7 @@ func personName(s string) bool {
 	return s != "" && s == strings.TrimSpace(s) && len(s) <= 64 && !strings.ContainsFunc(s, outside)
 }
 
-// httpTogether checks values of the section that have to go together.
+// httpTogether checks that the section's values fit together.
 func (l *loader) httpTogether() {
 	h := &l.cfg.HTTP
 	if slices.ContainsFunc(h.Tokens, func(t Token) bool { return t.Token == h.Token }) {
@@ -172,8 +172,8 @@ func (l *loader) httpTogether() {
 	}
 }
 
-// warnReadable says that others may read the tokens in a file, and remembers
-// that it has some.
+// warnReadable warns if others can read the tokens in a file, and records that
+// the file has some.
 func (l *loader) warnReadable(path string) {
 	l.cfg.HTTP.InFile = l.cfg.HTTP.Token != "" || len(l.cfg.HTTP.Tokens) > 0
 	if !l.cfg.HTTP.InFile || l.cwd.goos == "windows" {

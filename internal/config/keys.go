@@ -16,24 +16,25 @@ type key struct {
 	list   string   // what separates the elements outside the file; "" for scalars
 	none   bool     // the list may be empty
 	secret bool     // no message shows the value
-	// set stores text, or says what is wrong with it, without naming it.
+	// set stores text, or says what is wrong with it without repeating it.
 	set func(c *Config, text string, base place) (wrong string)
 }
 
-// A place is what relative paths are relative to.
+// A place is the folder that relative paths are relative to, with the home
+// folder.
 type place struct {
 	dir  string // absolute
-	home string // "" when it is not known
+	home string // "" if unknown
 	goos string
 }
 
-// sections are the mappings of the file, in the order of the documentation.
+// sections returns the mappings of the file, in the order of the documentation.
 func sections() []string {
 	return []string{"approval", "sandbox", "limits", "http", "audit", "log"}
 }
 
-// structured are the keys that only the file has, or that have a form of their
-// own.
+// structured returns the keys that can be set only in the file, or that have
+// their own form.
 func structured() []string {
 	return []string{"packs", rulesKey, "context", grantsKey, protectKey, unprotectKey, tokensKey}
 }
@@ -136,7 +137,7 @@ func text(name string, field func(*Config) *string) key {
 	}}
 }
 
-// path is a file or folder; empty is the default.
+// path returns a key for a file or folder; empty is the default.
 func path(name string, field func(*Config) *string) key {
 	return key{path: name, want: wantPath, tags: []string{tagString}, set: func(c *Config, s string, base place) string {
 		if s == "" {
@@ -151,7 +152,7 @@ func path(name string, field func(*Config) *string) key {
 	}}
 }
 
-// word is one of some words.
+// word returns a key whose value is one of the allowed words.
 func word(name string, allowed []string, set func(*Config, string)) key {
 	return key{path: name, want: oneOf(allowed), tags: []string{tagString}, set: func(c *Config, s string, _ place) string {
 		if wrong := checkWord(s, allowed); wrong != "" {
@@ -210,7 +211,8 @@ func count(name string, least, most int, field func(*Config) *int) key {
 
 func duration(name string, least, most time.Duration, field func(*Config) *time.Duration) key {
 	want := fmt.Sprintf("want a time from %s to %s with its unit, such as 45s or 5m", durationText(least), durationText(most))
-	// A number without unit has the tag of an integer, and is told about units.
+	// A number without a unit has the integer tag; accept it here, so that the
+	// message explains units.
 	return key{path: name, want: want, tags: []string{tagString, tagInt}, set: func(c *Config, s string, _ place) string {
 		d, ok := parseDuration(s)
 		if !ok || d < least || d > most {
@@ -221,7 +223,7 @@ func duration(name string, least, most time.Duration, field func(*Config) *time.
 	}}
 }
 
-// or returns k with one more value, which is not in k's range.
+// or returns k with one more allowed value, outside k's range.
 func or(k key, addition string, set func(c *Config, text string) bool) key {
 	inner := k.set
 	want := k.want + ", or " + addition
@@ -235,7 +237,7 @@ func or(k key, addition string, set func(c *Config, text string) bool) key {
 	return k
 }
 
-// cpu is a duration, or the word timeout.
+// cpu returns a key for a duration, or the word timeout.
 func cpu() key {
 	field := func(c *Config) *time.Duration { return &c.Limits.CPU }
 	return or(duration("limits.cpu", time.Second, 24*time.Hour, field), "timeout", func(c *Config, s string) bool {
@@ -246,7 +248,7 @@ func cpu() key {
 	})
 }
 
-// maxSize is a size, or 0.
+// maxSize returns a key for a size, or 0.
 func maxSize() key {
 	field := func(c *Config) *int64 { return &c.Audit.MaxSize }
 	return or(size("audit.max_size", 64*kib, 1024*gib, field), "0 for one file without end", func(c *Config, s string) bool {
@@ -258,7 +260,7 @@ func maxSize() key {
 	})
 }
 
-// channels is the list of who is asked: set adds one.
+// channels returns the key for the list of approval channels; set adds one.
 func channels() key {
 	allowed := []string{ChannelElicitation, ChannelPage, ChannelTerminal}
 	return key{path: "approval.channels", want: oneOf(allowed), list: ",", set: func(c *Config, s string, _ place) string {

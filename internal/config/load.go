@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Options are where a configuration comes from.
+// Options say where a configuration comes from.
 type Options struct {
 	// File is the configuration file; empty: what PACKS_MCP_CONFIG names, or
 	// the usual place, see [Paths].
 	File string
-	// FileRequired makes it an error that File is not there. A file that
-	// PACKS_MCP_CONFIG names is always required, one in the usual place never.
+	// FileRequired makes a missing File an error. A file that PACKS_MCP_CONFIG
+	// names is always required; the file in the usual place never is.
 	FileRequired bool
 	// Environ is the environment, as os.Environ gives it.
 	Environ []string
-	// Flags are the settings of the command line, by their key: "log.level".
+	// Flags are the settings from the command line, by key: "log.level".
 	Flags map[string]string
 	// Packs are the folders of --packs flags. All of their packs are attached.
 	Packs []string
@@ -31,15 +31,16 @@ type Options struct {
 	GOOS string
 }
 
-// Load returns the configuration, or an [*Error] with every problem. Another
-// error says that the places for files cannot be found out.
+// Load returns the configuration, or an [*Error] with every problem. Any other
+// error means that the places for files cannot be determined.
 //
-// Every key that holds one value, approval.channels and packs can be set by a
-// variable: PACKS_MCP_APPROVAL_WAIT is approval.wait, and PACKS_MCP_TOKEN is http.token. Channels are separated
-// by commas, folders as in PATH. Rules, grants and people's tokens are in the file only, which is
-// never looked for in the working folder, a project or a pack. Folders of packs add up: those of flags come
-// first, then those of the environment, then those of the file. An empty
-// variable counts as none.
+// A variable can set every key that holds one value, approval.channels and
+// packs: PACKS_MCP_APPROVAL_WAIT is approval.wait, and PACKS_MCP_TOKEN is
+// http.token. Channels are separated by commas, folders as in PATH. Rules,
+// grants and people's tokens can be set only in the file, and Load never looks
+// for the file in the working folder, a project or a pack. Pack folders from all
+// sources are combined: those from flags come first, then those from the
+// environment, then those from the file. An empty variable counts as unset.
 func Load(o Options) (*Config, error) {
 	if o.GOOS == "" {
 		o.GOOS = runtime.GOOS
@@ -66,7 +67,7 @@ func Load(o Options) (*Config, error) {
 	l.cfg.Context = map[string]string{}
 
 	l.configFile(o, env["PACKS_MCP_CONFIG"])
-	roots := l.cfg.Packs // of the file
+	roots := l.cfg.Packs // from the file
 	l.cfg.Packs = nil
 	for _, dir := range o.Packs {
 		l.addRoot("--packs", dir, FromFlag)
@@ -86,7 +87,7 @@ func Load(o Options) (*Config, error) {
 	return l.cfg, nil
 }
 
-// A loader fills a configuration and collects what is wrong.
+// A loader fills a configuration and collects problems.
 type loader struct {
 	cfg      *Config
 	keys     []key
@@ -131,7 +132,7 @@ func (l *loader) configFile(o Options, fromEnv string) {
 	l.warnReadable(path)
 }
 
-// envName is the variable of a key, flagName its flag.
+// envName returns the variable for a key, flagName its flag.
 func envName(path string) string {
 	return "PACKS_MCP_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
@@ -146,7 +147,7 @@ func flagName(path string) string {
 	return "--" + strings.NewReplacer(".", "-", "_", "-").Replace(path)
 }
 
-// environment applies the variables that are ours, by name.
+// environment applies our variables, in order of name.
 func (l *loader) environment(env map[string]string) {
 	byName := map[string]string{envName("packs"): "packs", "PACKS_MCP_TOKEN": "http.token"} // :: variable → key
 	for _, k := range l.keys {
@@ -176,7 +177,7 @@ func (l *loader) environment(env map[string]string) {
 	}
 }
 
-// splitPaths is filepath.SplitList for a given system.
+// splitPaths is filepath.SplitList for a given operating system.
 func splitPaths(goos, value string) []string {
 	sep := ":"
 	if goos == "windows" {
@@ -198,8 +199,8 @@ func (l *loader) addRoot(where, dir string, from Source) {
 	l.cfg.Packs = append(l.cfg.Packs, Root{Path: path, Attach: Attach{All: true}, Trust: TrustUser, Source: from})
 }
 
-// setText sets a key from text. The text is shown in a message only when
-// visible: a variable may hold a secret, of which the name was confused.
+// setText sets a key from text. A message shows the text only if visible: a
+// variable may hold a secret that was meant for another variable.
 func (l *loader) setText(where, path, text string, visible bool) {
 	i := slices.IndexFunc(l.keys, func(k key) bool { return k.path == path })
 	if i < 0 {
@@ -240,8 +241,8 @@ func (l *loader) clear(k key) {
 	}
 }
 
-// together checks values that have to go together. Values that are wrong by
-// themselves were not set, so this says nothing about them.
+// together checks that values fit together. Values that are wrong by themselves
+// were not set, so it does not report them again.
 func (l *loader) together() {
 	c := l.cfg
 	check := func(ok bool, small, smallText, large, largeText string) {
@@ -256,7 +257,7 @@ func (l *loader) together() {
 		if where == "" {
 			where, key, message = l.origin[large], large, fmt.Sprintf("is %s, which is %s the %s of %s", largeText, less, smallText, small)
 		}
-		if !strings.Contains(where, ":") { // a flag or a variable, which names the key by itself
+		if !strings.Contains(where, ":") { // a flag or a variable already names the key
 			key = ""
 		}
 		l.add(where, key, message)
@@ -268,7 +269,8 @@ func (l *loader) together() {
 	sizes("limits.read_page", c.Limits.ReadPage, "limits.read_page_max", c.Limits.ReadPageMax)
 	sizes("limits.output", c.Limits.Output, "limits.output_total", c.Limits.OutputTotal)
 	sizes("limits.output_markdown", c.Limits.OutputMarkdown, "limits.output_total", c.Limits.OutputTotal)
-	// Less, not as much: an answer that comes when the wait is over holds for the retry.
+	// Less than, not equal: an answer that comes after the wait is kept for the
+	// retry.
 	check(c.Approval.Wait < c.Approval.Pending, "approval.wait", durationText(c.Approval.Wait), "approval.pending", durationText(c.Approval.Pending))
 	l.httpTogether()
 	check(c.Limits.Timeout <= c.Sandbox.TimeoutMax, "limits.timeout", durationText(c.Limits.Timeout), "sandbox.timeout_max", durationText(c.Sandbox.TimeoutMax))

@@ -4,6 +4,6 @@ package config
 
 import "io/fs"
 
-// notOurs cannot be told from the mode that Go makes up on Windows, where a
-// user's folders are closed to others.
+// notOurs finds nothing: on Windows Go makes up the mode, and a user's folders
+// are closed to others.
 func notOurs(fs.FileInfo) string { return "" }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// notOurs says why others may have written an open file, or "".
+// notOurs says why others could have written an open file, or "".
 func notOurs(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -18,9 +18,9 @@ func notOurs(info fs.FileInfo) string {
 	return notOurMode(info.Mode(), st.Uid, st.Gid, uint32(os.Geteuid()))
 }
 
-// notOurMode is notOurs for a file of that mode, owner and group. A group with
-// the number of the owner is his private one, as many systems make for each
-// user, together with a umask that lets it write.
+// notOurMode is notOurs for a file with the given mode, owner and group. A group
+// with the same number as the owner is the owner's private group: many systems
+// create one for each user, and set a umask that lets it write.
 func notOurMode(mode fs.FileMode, owner, group, user uint32) string {
 	switch {
 	case owner != user && owner != 0:

@@ -54,7 +54,7 @@ func TestLoadWritableByOthers(t *testing.T) {
 		t.Errorf("Load of a file with mode 644 = %v", err)
 	}
 
-	// A link to it is fine, and the file it leads to counts.
+	// A link is fine; the file that it leads to is checked.
 	link := func(mode fs.FileMode) func(*Options) {
 		return func(o *Options) {
 			chmod(mode)(o)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// units are the units of sizes, the largest first.
+// units returns the units of sizes, largest first.
 func units() []struct {
 	name  string
 	bytes int64
@@ -35,7 +35,7 @@ func parseSize(s string) (int64, bool) {
 	return parseDigits(s)
 }
 
-// sizeText is the shortest text that parseSize reads as n.
+// sizeText returns the shortest text that parseSize reads as n.
 func sizeText(n int64) string {
 	for _, u := range units() {
 		if n >= u.bytes && n%u.bytes == 0 && u.bytes > 1 {
@@ -45,8 +45,8 @@ func sizeText(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// parseDigits reads a number that is written with digits only: YAML has
-// octals, underscores and signs, which nobody means here.
+// parseDigits reads a number written with digits only. YAML also has octals,
+// underscores and signs, which nobody means here.
 func parseDigits(s string) (int64, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" || len(s) > 1 && s[0] == '0' {
 		return 0, false

@@ -7,26 +7,27 @@ import (
 	"strings"
 )
 
-// Paths are the places that are used unless the configuration names others.
+// Paths are the default places for files, unless the configuration names others.
 // All are absolute. Nothing is created.
 type Paths struct {
-	Home       string // the user's home folder; "" when it is not known
+	Home       string // the user's home folder; "" if unknown
 	Config     string // config.yaml
 	Packs      string // the user's own packs
-	State      string // what is attached, grants
+	State      string // attached packs and grants
 	Workspaces string // one folder for each chat
 	Audit      string // audit.jsonl
-	Run        string // sockets and the like, of running servers
-	Copies     string // private copies of packs; what is there can be made again
-	Caches     string // what tools keep between their runs; what is there can be made again
-	Index      string // what was read of packs; what is there can be made again
+	Run        string // announcements and other files of running servers
+	Copies     string // private copies of packs; can be recreated
+	Caches     string // what tools keep between runs; can be recreated
+	Index      string // what was read from packs; can be recreated
 }
 
 // ResolvePaths returns the places for an environment, as os.Environ gives it,
 // and an operating system, as runtime.GOOS names it.
 //
-// PACKS_MCP_HOME puts everything into one folder. Otherwise Linux and the
-// like follow the XDG base directories, macOS and Windows their own custom.
+// PACKS_MCP_HOME puts everything into one folder. Otherwise Linux and similar
+// systems follow the XDG base directories, and macOS and Windows their own
+// conventions.
 func ResolvePaths(environ []string, goos string) (Paths, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -61,9 +62,9 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		return p, nil
 	}
 
-	// The specification of the XDG variables: "All paths must be absolute. If
-	// a relative path is encountered, it should be considered invalid and
-	// ignored." The same is done with those of Windows.
+	// The specification of the XDG variables: "All paths must be absolute. If a
+	// relative path is encountered, it should be considered invalid and
+	// ignored." The Windows variables are treated the same way.
 	from := func(name string, inHome ...string) (string, error) {
 		if v := env[name]; isAbs(goos, v) {
 			return v, nil
@@ -125,7 +126,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 	return p, nil
 }
 
-// The folders of what can be made again.
+// The folders whose content can be recreated.
 const (
 	copies = "copies"
 	caches = "caches"
@@ -139,8 +140,8 @@ func homeName(goos string) string {
 	return "HOME"
 }
 
-// environment turns "NAME=value" into a map. The last of two counts. Names on
-// Windows have no case.
+// environment turns "NAME=value" pairs into a map. If a name occurs twice, the
+// last value counts. On Windows names are case-insensitive.
 func environment(environ []string, goos string) map[string]string {
 	env := make(map[string]string, len(environ))
 	for _, kv := range environ {
@@ -158,7 +159,7 @@ func environment(environ []string, goos string) map[string]string {
 
 const wantPath = "want a path"
 
-// resolve makes text, as a person wrote it, an absolute path, or says why it
+// resolve turns text that a person wrote into an absolute path, or says why it
 // cannot.
 func (p place) resolve(text string) (path, wrong string) {
 	rest, tilde := strings.CutPrefix(text, "~")
@@ -179,8 +180,8 @@ func (p place) resolve(text string) (path, wrong string) {
 	return join(p.goos, p.dir, text), ""
 }
 
-// isAbs and join follow the rules of another system than this one, as far as
-// these paths need, so that they can be tested anywhere.
+// isAbs and join follow the rules of the given system, as far as these paths
+// need, so that they can be tested anywhere.
 func isAbs(goos, path string) bool {
 	if goos != "windows" {
 		return strings.HasPrefix(path, "/")

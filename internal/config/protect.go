@@ -12,7 +12,7 @@ import (
 // is compared with all of them.
 const maxPatterns = 1000
 
-// protect reads the names that are protected besides those of the list.
+// protect reads the names to protect in addition to the built-in list.
 func (f *fileReader) protect(v *yaml.Node, path string) {
 	f.patterns(v, path, &f.cfg.Sandbox.Protect, func(s string) string {
 		if _, err := protect.New([]string{s}, nil); err != nil || strings.HasPrefix(s, "/") || strings.TrimSpace(s) != s {
@@ -22,8 +22,8 @@ func (f *fileReader) protect(v *yaml.Node, path string) {
 	})
 }
 
-// unprotect reads the names of the list that are not protected. What git takes
-// for its own folder is not in the list, and stays protected.
+// unprotect reads the names in the built-in list to leave unprotected. What git
+// takes for its own folder is not in the list, and stays protected.
 func (f *fileReader) unprotect(v *yaml.Node, path string) {
 	f.patterns(v, path, &f.cfg.Sandbox.Unprotect, func(s string) string {
 		if _, err := protect.New(nil, []string{s}); err != nil {

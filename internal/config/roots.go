@@ -109,7 +109,8 @@ func (f *fileReader) attach(v *yaml.Node, path string, a *Attach) {
 	}
 }
 
-// folders calls each for the entries of a mapping from folders of packs.
+// folders calls each for the entries of a mapping whose keys are folders of
+// packs.
 func (f *fileReader) folders(v *yaml.Node, path string, each func(dir string, v *yaml.Node, path string)) {
 	f.mapping(v, path, func(k, v *yaml.Node, path string) {
 		if dir, ok := f.local(k, path, "a folder below the root's path"); ok {
@@ -118,7 +119,7 @@ func (f *fileReader) folders(v *yaml.Node, path string, each func(dir string, v 
 	})
 }
 
-// local returns a path that stays inside, clean and with slashes.
+// local returns a clean path with slashes that stays inside its folder.
 func (f *fileReader) local(v *yaml.Node, path, want string) (string, bool) {
 	s, ok := f.text(v, path)
 	if !ok {

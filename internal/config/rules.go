@@ -21,8 +21,8 @@ type selection struct {
 	at               map[string]*yaml.Node // :: "pack", "kind", "tool", "argv", "argv[2]" … → its value
 }
 
-// rules reads what the user decided beforehand, and runs the examples: a rule
-// that does not mean what its author thinks is no rule to start with.
+// rules reads the user's rules and runs their examples: the server must not
+// start with a rule that does not mean what its author thinks.
 func (f *fileReader) rules(v *yaml.Node) {
 	if isNull(v) {
 		return
@@ -59,7 +59,7 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 			r.Effect = effect
 			s = f.selection(v, path, true)
 		case name == "match", name == "not_match":
-			// They are looked at when the whole rule is known.
+			// Check them once the whole rule is known.
 			examples = append(examples, func() { f.examples(r, v, path, name == "match") })
 		case name == "review":
 			review = v
@@ -77,7 +77,7 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 	}
 	r.Pack, r.Kinds, r.Tool, r.Argv, r.Env, r.Cwd, r.Stdin = s.pack, s.kinds, s.tool, s.argv, s.env, s.cwd, s.stdin
 	err := r.Check()
-	if e, ok := errors.AsType[*rules.Error](err); ok && e.At == "review" { // it stands beside the effect
+	if e, ok := errors.AsType[*rules.Error](err); ok && e.At == "review" { // review is written beside the effect
 		f.problem(at(review), path+".review", e.Problem)
 		return r
 	}
@@ -91,7 +91,7 @@ func (f *fileReader) rule(item *yaml.Node, path string) rules.Rule {
 	return r
 }
 
-// refused reports what package rules says is wrong, at its place.
+// refused reports an error of package rules at its place in the file.
 func (f *fileReader) refused(err error, s selection, path string) bool {
 	e, ok := errors.AsType[*rules.Error](err)
 	switch {
@@ -112,8 +112,8 @@ func (f *fileReader) refused(err error, s selection, path string) bool {
 	return true
 }
 
-// selection reads a mapping of selectors. In a rule they are patterns, and
-// kinds may be a list; in an example they are a call's.
+// selection reads a mapping of selectors. In a rule they are patterns, and kinds
+// may be a list; in an example they describe a call.
 func (f *fileReader) selection(v *yaml.Node, path string, rule bool) selection {
 	s := selection{at: map[string]*yaml.Node{"": v}}
 	if isNull(v) {
@@ -177,7 +177,7 @@ func (f *fileReader) exampleName(v *yaml.Node, path string) string {
 	return s
 }
 
-// cwd reads a folder, which may be in the user's home.
+// cwd reads a folder, which may begin with "~/".
 func (f *fileReader) cwd(v *yaml.Node, path string) string {
 	s, ok := f.text(v, path)
 	if ok && strings.TrimSpace(s) == "" {
@@ -186,7 +186,7 @@ func (f *fileReader) cwd(v *yaml.Node, path string) string {
 	return f.atHome(v, path, s)
 }
 
-// atHome is text in which the "~" of "~/" is the user's home.
+// atHome returns text with a leading "~/" expanded to the user's home.
 func (f *fileReader) atHome(v *yaml.Node, path, text string) string {
 	rest, ok := strings.CutPrefix(text, "~/")
 	if !ok {
@@ -198,8 +198,8 @@ func (f *fileReader) atHome(v *yaml.Node, path, text string) string {
 	return f.base.home + "/" + rest
 }
 
-// argv reads a program and its arguments. What looks like a number is one as it
-// is written; the program may be in the user's home.
+// argv reads a program and its arguments. A number is taken as it is written;
+// the program may begin with "~/".
 func (f *fileReader) argv(v *yaml.Node, path string, nodes map[string]*yaml.Node) []string {
 	if n := value(v); n.Kind != yaml.SequenceNode {
 		f.problem(at(v), path, "is "+what(v)+`; want a list with the program and each of its arguments, such as [git, push, "**"]`)
@@ -224,7 +224,7 @@ func (f *fileReader) argv(v *yaml.Node, path string, nodes map[string]*yaml.Node
 	return argv
 }
 
-// examples runs what the file says that r matches, or does not.
+// examples checks the file's examples of what r matches or does not match.
 func (f *fileReader) examples(r rules.Rule, v *yaml.Node, path string, want bool) {
 	for i, item := range f.items(v, path) {
 		path := fmt.Sprintf("%s[%d]", path, i)

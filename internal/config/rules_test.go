@@ -100,8 +100,8 @@ func TestRuleInNobodysHome(t *testing.T) {
 	}
 }
 
-// AP-08: a file that somebody put into a project, a pack or a workspace is not
-// looked for, whatever its name.
+// AP-08: a configuration file in a project, a pack or a workspace is never read,
+// whatever its name.
 func TestRulesOfOthersAreNotRead(t *testing.T) {
 	home, desk := t.TempDir(), t.TempDir()
 	for _, name := range []string{"config.yaml", "rules.yaml", "packs-mcp.yaml", ".packs-mcp/config.yaml", "packs-mcp/config.yaml", ".config/packs-mcp/config.yaml"} {
@@ -123,7 +123,7 @@ func TestRulesOfOthersAreNotRead(t *testing.T) {
 	}
 }
 
-// What the documentation shows is read, and its examples are right.
+// The rules in the documentation load, and their examples are right.
 func TestDocumentedRules(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nearest returns the candidate most like word, if one is so much like it that
-// it was probably meant.
+// nearest returns the candidate closest to word, if it is close enough that it
+// was probably meant.
 func nearest(word string, candidates []string) (string, bool) {
 	word = strings.ToLower(word)
 	if len(word) > 64 {
@@ -21,8 +21,8 @@ func nearest(word string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbors that make a into b.
+// distance counts the insertions, deletions, replacements and swaps of neighbors
+// that turn a into b.
 func distance(a, b string) int {
 	before, last := []int(nil), make([]int, len(b)+1)
 	for j := range last {
@@ -46,8 +46,8 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// didYouMean ends a message about an unknown word. Siblings are what is known
-// in its place, all what is known anywhere, by whole path.
+// didYouMean returns the end of a message about an unknown word. siblings are
+// the words known in its place, and all are those known anywhere, by whole path.
 func didYouMean(word string, siblings, all []string) string {
 	if near, ok := nearest(word, siblings); ok {
 		return "; did you mean " + near + "?"

@@ -1,11 +1,10 @@
-// Package launch starts programs that belong to the user or to this project,
-// and not to a pack: today, the user's browser on a local file.
+// Package launch starts programs that belong to the user or to this project, not
+// to a pack: today, the user's browser on a local file.
 //
 // It confines nothing, waits for nothing, and cannot tell whether the person saw
-// the file. Nothing that a pack says may reach it: the program comes from the
-// user's environment or is the system's own, and its only argument that is not
-// fixed there is the file's address. What packs and models run is started by
-// package sandbox, through the gate.
+// the file. Nothing from a pack may reach it: the program comes from the user's
+// environment or from the system, and its only other argument is the file's
+// address. Package sandbox starts what packs and models run, through the gate.
 package launch
 
 import (
@@ -19,16 +18,16 @@ import (
 )
 
 // ErrNoDisplay is returned where a browser could show nothing: on a system with
-// neither X11 nor Wayland in the environment, and no BROWSER.
+// neither X11 nor Wayland in the environment, and without BROWSER.
 var ErrNoDisplay = errors.New("there is no display to open a browser on")
 
-// Browser starts the user's browser on a file and returns at once. environ is the
-// user's whole environment, as of os.Environ; the browser gets it.
+// Browser starts the user's browser on a file and returns at once. environ is
+// the user's whole environment, as from os.Environ; the browser gets it.
 //
-// BROWSER names the programs to try, separated as in PATH: each is split at
-// spaces, without a shell, quotes keep words together, and %s stands for the
-// file's address, which otherwise comes last. Without BROWSER it is what the
-// system opens such files with. An error means that none could be started.
+// BROWSER names the programs to try, separated as in PATH. Each is split at
+// spaces, without a shell; quotes keep words together, and %s stands for the
+// file's address, which otherwise comes last. Without BROWSER, the system's own
+// opener is used. An error means that no program could be started.
 func Browser(environ []string, file string) error {
 	candidates, err := plan(environ, runtime.GOOS, file)
 	if err != nil {
@@ -45,18 +44,18 @@ func Browser(environ []string, file string) error {
 	return fmt.Errorf("starting a browser: %w", errors.Join(failed...))
 }
 
-// start starts a program that outlives this one, or that Wait collects when it
-// ends first.
+// start starts a program that may outlive this one. If it ends first, Wait
+// collects it.
 func start(environ []string, dir string, argv []string) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	// The run folder is the user's alone. The folder that the server was started
-	// in may be a project of somebody else's.
+	// Only the user can access the run folder. The folder that the server was
+	// started in may be someone else's project.
 	cmd.Env, cmd.Dir = environ, dir
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	// Nobody waits for this: it ends when the browser does.
+	// Nothing waits for this goroutine: it ends when the browser does.
 	go func() { _ = cmd.Wait() }()
 	return nil
 }
@@ -107,7 +106,7 @@ func plan(environ []string, goos, file string) ([][]string, error) {
 	return [][]string{{"xdg-open", address}}, nil
 }
 
-// fileURL is the address of a file, as browsers take it.
+// fileURL returns the URL of a file for a browser.
 func fileURL(goos, file string) string {
 	if goos == "windows" {
 		file = "/" + strings.ReplaceAll(file, `\`, "/")
@@ -115,8 +114,8 @@ func fileURL(goos, file string) string {
 	return (&url.URL{Scheme: "file", Path: file}).String()
 }
 
-// command makes one entry of BROWSER a command; nil for an empty one, and for
-// one whose quotes do not end.
+// command turns one entry of BROWSER into a command; nil for an empty entry or
+// one with an unclosed quote.
 func command(entry, address string) []string {
 	argv, ok := words(entry)
 	if !ok || len(argv) == 0 {
@@ -135,10 +134,10 @@ func command(entry, address string) []string {
 	return argv
 }
 
-// words splits at spaces and tabs that are not inside of quotes.
+// words splits s at spaces and tabs outside quotes.
 func words(s string) (argv []string, ok bool) {
 	var word strings.Builder
-	var quote rune // the open one; 0 when there is none
+	var quote rune // the open quote; 0: none
 	started := false
 	for _, c := range s {
 		switch {

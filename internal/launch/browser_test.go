@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The test binary is the browser, when this is set: it writes its arguments
-// into the file that the variable names.
+// If this variable is set, the test binary acts as the browser: it writes its
+// arguments into the file that the variable names.
 const fakeVar = "BROWSER_TEST_OUT"
 
 func TestMain(m *testing.M) {
@@ -104,7 +104,7 @@ func TestBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{"--x", fileURL(runtime.GOOS, file), "y", "LANG=xx"}, "\n")
-	// The program tells nobody that it is done: its file is looked for.
+	// The program does not report that it is done, so poll for its file.
 	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for {

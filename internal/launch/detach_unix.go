@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// detach gives the program a session of its own: what a terminal sends to this
-// program, as at Ctrl-C, does not reach it. Its streams are the null device.
+// detach gives the program its own session, so that signals from this program's
+// terminal, such as Ctrl-C, do not reach it. Its streams are the null device.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// detach keeps what a console sends to this program, as at Ctrl-C, from the
-// other one. Its streams are the null device.
+// detach keeps console events for this program, such as Ctrl-C, from the new
+// program. Its streams are the null device.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// changeTime is when the file's content or mode last changed. No program can set
-// it, as it can the time of modification.
+// changeTime returns when the file's content or mode last changed. Programs can
+// set the modification time, but not this one.
 func changeTime(info fs.FileInfo) time.Time {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(st.Ctimespec.Unix())

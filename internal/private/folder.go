@@ -26,13 +26,13 @@ func (e *FolderError) Error() string {
 }
 
 // A Folder is a folder that only its user may enter, and whose entries several
-// servers add, use and remove. Its methods are safe for concurrent use, by several
-// processes as well.
+// servers add, use and remove. Its methods are safe for concurrent use,
+// including by several processes.
 type Folder struct {
 	Path string // absolute
 	What string // what it holds, for errors: "private copies of packs"
 
-	mu sync.Mutex // keeps goroutines of this process from each other's lock
+	mu sync.Mutex // separates the goroutines of this process, which share its file lock
 }
 
 // folderLock is the file in a Folder that [Folder.Alone] locks.
@@ -41,8 +41,8 @@ const folderLock = "lock"
 // retryLock is the time between two attempts to take the lock of a Folder.
 const retryLock = time.Millisecond
 
-// Open opens the folder, and makes it when it is not there. The Root's name is its
-// path without symbolic links. The error is a [*FolderError].
+// Open opens the folder, and creates it if it does not exist. The Root's name is
+// its path without symbolic links. The error is a [*FolderError].
 func (f *Folder) Open() (*os.Root, error) {
 	if !filepath.IsAbs(f.Path) {
 		return nil, f.refuse("is not an absolute path")
@@ -78,8 +78,8 @@ func (f *Folder) Open() (*os.Root, error) {
 	return root, nil
 }
 
-// OpenExisting is [Folder.Open] for a folder that is not to be made: without one,
-// both results are nil.
+// OpenExisting is [Folder.Open], but does not create the folder: if it does not
+// exist, both results are nil.
 func (f *Folder) OpenExisting() (*os.Root, error) {
 	if _, err := os.Lstat(f.Path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -87,9 +87,9 @@ func (f *Folder) OpenExisting() (*os.Root, error) {
 	return f.Open()
 }
 
-// Alone calls do while nobody else, in any process, does the same with this folder,
-// which root is. It must be short: others wait some seconds, and then fail. The
-// error is do's, a [*FolderError], or ctx's cause.
+// Alone calls do while no other call of Alone for this folder, in any process,
+// runs. root is the folder. do must be short: others wait some seconds and then
+// fail. The error is do's, a [*FolderError], or ctx's cause.
 func (f *Folder) Alone(ctx context.Context, root *os.Root, do func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,14 +110,14 @@ func (f *Folder) refuse(problem string) error {
 	return &FolderError{What: f.What, Path: f.Path, Problem: problem}
 }
 
-// LockIn returns the lock in the file called name, not taken. A symbolic link in
-// the file's place is not followed, nor a pipe waited for.
+// LockIn returns the lock in the file called name, not yet taken. It does not
+// follow a symbolic link in the file's place, or wait for a pipe.
 func LockIn(root *os.Root, name string) *flock.Flock {
 	return flock.New(filepath.Join(root.Name(), name), flock.SetFlag(os.O_CREATE|os.O_RDWR|openFlags), flock.SetPermissions(0o600))
 }
 
-// FolderProblem says why what [os.Lstat] found is no folder of this user's, such
-// as "is a symbolic link", or returns "".
+// FolderProblem returns why info, which is from [os.Lstat], is not a folder of
+// this user, such as "is a symbolic link", or "".
 func FolderProblem(info fs.FileInfo) string {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -130,11 +130,12 @@ func FolderProblem(info fs.FileInfo) string {
 	return ""
 }
 
-// OpenToOthers reports whether other users may look into a folder. Where modes say
-// nothing, it is false.
+// OpenToOthers reports whether other users may look into a folder. Where file
+// modes have no meaning, it returns false.
 func OpenToOthers(folder fs.FileInfo) bool { return folder.Mode().Perm()&accessForOthers != 0 }
 
-// Cause returns the text of err without the path, which the caller names.
+// Cause returns the text of err without the path, for a caller that names the
+// path itself.
 func Cause(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
@@ -142,8 +143,7 @@ func Cause(err error) string {
 	return err.Error()
 }
 
-// DiskFull reports whether err says that there is no space for what was to be
-// written.
+// DiskFull reports whether err means that there was no space to write.
 func DiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

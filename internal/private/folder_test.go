@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Nothing is used of a folder that others can change.
+// A folder that others can change is not used.
 func TestFolderRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows: modes and links of Unix")
@@ -73,7 +73,7 @@ func TestFolderOpen(t *testing.T) {
 	}
 }
 
-// One at a time, of several servers; those that wait do so until their context ends.
+// Several servers run one at a time; each waits until its context ends.
 func TestFolderAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "things")
 	one, other := &Folder{Path: dir, What: "things"}, &Folder{Path: dir, What: "things"}

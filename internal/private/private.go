@@ -1,10 +1,10 @@
-// Package private keeps files and folders of state that only the user may change.
-// A [File] is read only when nobody else could have written it, and is replaced
-// whole, under a lock that other processes respect. A [Folder] is shared by several
-// servers, one of which changes its entries at a time.
+// Package private keeps state files and folders that only the user may change. A
+// [File] is read only if nobody else could have written it, and is replaced as a
+// whole, under a lock that other processes respect. A [Folder] is shared by
+// several servers, of which one at a time changes its entries.
 //
 // It does not know what is in a file, and it cannot tell which of the user's own
-// programs wrote it; package grantfile seals what it keeps for that.
+// programs wrote it; package grantfile therefore seals its content.
 package private
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A RefusedError says why a file was not used. Nothing in it counts, and it is
-// not overwritten: a person has to look at it.
+// A RefusedError says why a file was not used. Its content is ignored, and it is
+// not overwritten: a person must look at it.
 type RefusedError struct {
 	What   string // what the file holds: "attached packs"
-	Path   string // of the file, or of its folder when that is what is wrong
+	Path   string // of the file, or of its folder if that is the problem
 	Reason string // "it is a symbolic link"
 }
 
@@ -35,26 +35,27 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refusing %s from %q: %s", e.What, e.Path, e.Reason)
 }
 
-// lockWait is enough for some hundred changes of other processes, and less than
-// anybody waits for an answer.
+// lockWait is enough for some hundred changes by other processes, and less than
+// any client waits for an answer.
 const lockWait = 10 * time.Second
 
-// A File is one file of state. Its methods are safe for concurrent use, also by
-// several processes, except that [File.Write] belongs inside of [File.Lock].
+// A File is one state file. Its methods are safe for concurrent use, including
+// by several processes, except that [File.Write] must be called inside
+// [File.Lock].
 type File struct {
 	Path string // the lock and the next content are beside it, as PATH.lock and .NAME.new
 	What string // what it holds, for errors: "attached packs"
 	Max  int    // bytes; a larger file is refused
-	// Secret refuses the file also when other users may read it.
+	// Secret also refuses a file that other users may read.
 	Secret bool
-	// Guarded refuses the file also when other users may write to its folder:
-	// they could put another in its place.
+	// Guarded also refuses a file whose folder other users may write to: they
+	// could replace the file.
 	Guarded bool
-	// Remade says that the file can be made anew, and that who reads it finds out
-	// whether it is whole: Write does not wait for the disk, and a power failure may
-	// leave anything in the file.
+	// Remade says that the file can be recreated, and that its reader detects
+	// whether it is whole. Write then does not wait for the disk, and a power
+	// failure may leave anything in the file.
 	Remade bool
-	// Now is the clock that stamps are made with; nil is time.Now.
+	// Now is the clock for stamps; nil is time.Now.
 	Now func() time.Time
 }
 
@@ -63,9 +64,9 @@ func (f *File) Refuse(format string, args ...any) error {
 	return &RefusedError{What: f.What, Path: f.Path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Stat says how the file looks now. The error matches [fs.ErrNotExist] when it
-// is not there, and is a [*RefusedError] when it is a link, not a regular file,
-// another user's, or open to others.
+// Stat returns how the file looks now. The error matches [fs.ErrNotExist] if the
+// file does not exist, and is a [*RefusedError] if it is a link, not a regular
+// file, another user's, or open to others.
 func (f *File) Stat() (Stamp, error) {
 	info, err := os.Lstat(f.Path)
 	if err != nil {
@@ -99,23 +100,24 @@ func (f *File) Read() ([]byte, Stamp, error) {
 	return data, f.stamp(info), nil
 }
 
-// Open opens the file for reading, whatever its size, and says how it looked just
-// after. Its errors are those of [File.Stat].
+// Open opens the file for reading, whatever its size, and returns how it looked
+// just after. Its errors are those of [File.Stat].
 func (f *File) Open() (*os.File, fs.FileInfo, error) {
-	// Before it is opened, so that no device or pipe ever is, but by accident.
+	// Check before opening, so that a device or pipe is never opened, except in
+	// a race.
 	if _, err := f.Stat(); err != nil {
 		return nil, nil, err
 	}
 	return f.open()
 }
 
-// open does so for what has the name by now, and waits for none of it.
+// open opens what has the name now, without waiting for it.
 func (f *File) open() (*os.File, fs.FileInfo, error) {
 	file, err := os.OpenFile(f.Path, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading %s: %w", f.What, err)
 	}
-	// Again, for the file that is open and not for what had its name before.
+	// Check again, for the open file and not for what had its name before.
 	info, err := file.Stat()
 	if err != nil {
 		err = fmt.Errorf("reading %s: %w", f.What, err)
@@ -150,7 +152,7 @@ func (f *File) checkFolder() error {
 		return nil
 	}
 	dir := filepath.Dir(f.Path)
-	info, err := os.Stat(dir) // whoever may change a link to it has its folder
+	info, err := os.Stat(dir) // follow links: anyone who may change a link to the folder controls it anyway
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", f.What, err)
 	}
@@ -168,8 +170,8 @@ func (f *File) checkFolder() error {
 	return &RefusedError{What: f.What, Path: dir, Reason: reason}
 }
 
-// Lock calls do while no other process does the same for this file, and waits for
-// one that does. It makes the file's folder first.
+// Lock calls do while no other process does the same for this file, and waits
+// for one that does. It creates the file's folder first.
 func (f *File) Lock(do func() error) error {
 	if err := f.makeFolder(); err != nil {
 		return err
@@ -182,8 +184,8 @@ func (f *File) Lock(do func() error) error {
 	return do()
 }
 
-// TryLock is Lock that waits for nobody: when another has the lock, it does not
-// call do, and done is false.
+// TryLock is Lock, but does not wait: if another process has the lock, it does
+// not call do, and done is false.
 func (f *File) TryLock(do func() error) (done bool, err error) {
 	if err := f.makeFolder(); err != nil {
 		return false, err
@@ -210,20 +212,20 @@ func (f *File) makeFolder() error {
 	return f.checkFolder()
 }
 
-// lock is the file's, not taken. The flags keep a link or a pipe in its place from
-// being followed or waited for.
+// lock returns the file's lock, not yet taken. The flags keep a link or a pipe
+// in its place from being followed or waited for.
 func (f *File) lock() *flock.Flock {
 	return flock.New(f.Path+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags))
 }
 
-// acquire waits in the kernel: whoever only looked at times would seldom see a
+// acquire takes the lock. It waits in the kernel: polling would seldom find a
 // lock free that another process takes again and again.
 func (f *File) acquire(wait time.Duration) (*flock.Flock, error) {
 	lock := f.lock()
 	result := make(chan error, 1)
 	go func() {
 		err := lock.Lock()
-		for errors.Is(err, syscall.EINTR) { // some file systems do not go on by themselves
+		for errors.Is(err, syscall.EINTR) { // some file systems do not resume by themselves
 			err = lock.Lock()
 		}
 		result <- err
@@ -237,7 +239,7 @@ func (f *File) acquire(wait time.Duration) (*flock.Flock, error) {
 		}
 		return lock, nil
 	case <-timeout.C:
-		// The wait cannot be called off; what comes of it is given back at once.
+		// The wait cannot be cancelled; if it gets the lock, release it at once.
 		go func() {
 			if <-result == nil {
 				lock.Unlock()
@@ -247,10 +249,10 @@ func (f *File) acquire(wait time.Duration) (*flock.Flock, error) {
 	}
 }
 
-// Write puts data in the place of the file, whole or not at all, and mode 0600.
-// It is called inside of [File.Lock]. When only the last step fails, of making
-// it survive a power failure, the error is not nil and the new content is there. See
-// Remade for a file that need not.
+// Write replaces the file with data, completely or not at all, with mode 0600.
+// It must be called inside [File.Lock]. If only the last step fails, which makes
+// the file survive a power failure, the error is not nil but the new content is
+// there. See Remade for a file that need not survive one.
 func (f *File) Write(data []byte) error {
 	if err := f.replace(data); err != nil {
 		return fmt.Errorf("writing %s: %w", f.What, err)
@@ -259,8 +261,8 @@ func (f *File) Write(data []byte) error {
 }
 
 func (f *File) replace(data []byte) (err error) {
-	// One name, since there is one writer: what a killed one left is cleared
-	// away by the next.
+	// One name is enough, since there is one writer: the next writer removes
+	// what a killed one left.
 	dir := filepath.Dir(f.Path)
 	next := filepath.Join(dir, nextBegin+filepath.Base(f.Path)+nextEnd)
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -293,22 +295,22 @@ func (f *File) replace(data []byte) (err error) {
 	return f.Sync()
 }
 
-// The name of what is being written is that of the file between these.
+// The name of the next content is the file's name between these.
 const nextBegin, nextEnd = ".", ".new"
 
-// Unfinished returns the name of the file of which one with this name is the next
-// content, that nobody finished if it is old.
+// Unfinished returns the name of the file whose next content is called name. If
+// that content is old, its writer never finished it.
 func Unfinished(name string) (of string, ok bool) {
 	of, begins := strings.CutPrefix(name, nextBegin)
 	of, ends := strings.CutSuffix(of, nextEnd)
 	return of, begins && ends
 }
 
-// Sync makes what was renamed in the file's folder survive a power failure.
+// Sync makes renames in the file's folder survive a power failure.
 func (f *File) Sync() error { return syncDir(filepath.Dir(f.Path)) }
 
-// Decode reads data, which is the file's content, as exactly one JSON value
-// without unknown members. Its error is a [*RefusedError].
+// Decode decodes data, the file's content, as exactly one JSON value without
+// unknown members. Its error is a [*RefusedError].
 func (f *File) Decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -54,7 +54,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The lock is one for goroutines and processes alike.
+// The lock works between goroutines and between processes.
 func TestLock(t *testing.T) {
 	f := file(t)
 	write(t, f, "")
@@ -92,7 +92,7 @@ func TestLockIsTaken(t *testing.T) {
 	if err := first.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody who gave up keeps it.
+	// A caller that gave up does not keep the lock.
 	again, err := f.acquire(time.Minute)
 	if err != nil {
 		t.Fatalf("acquire of a lock that is free again = %v", err)
@@ -102,7 +102,7 @@ func TestLockIsTaken(t *testing.T) {
 	}
 }
 
-// Who only tries waits for nobody, and leaves nothing behind that does.
+// TryLock does not wait, and leaves nothing behind that waits.
 func TestTryLock(t *testing.T) {
 	f := file(t)
 	try := func() (called, done bool, err error) {
@@ -119,7 +119,7 @@ func TestTryLock(t *testing.T) {
 	if err := first.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it is given back
+	for range 2 { // the lock was released
 		if called, done, err := try(); !called || !done || err != nil {
 			t.Errorf("TryLock of a free lock = %v, %v, and called is %v, want that it is done", done, err, called)
 		}
@@ -130,7 +130,7 @@ func TestTryLock(t *testing.T) {
 	}
 }
 
-// A pipe that is put in the file's place after it was looked at is not waited for.
+// Open does not wait for a pipe that replaces the file after the check.
 func TestOpenOfAPipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows: pipes of Unix")
@@ -154,8 +154,8 @@ func TestOpenOfAPipe(t *testing.T) {
 	}
 }
 
-// What others, or an accident, put beside the file is not followed, not waited
-// for and not written through.
+// What others, or an accident, put beside the file is not followed, waited for
+// or written through.
 func TestHostileNeighbours(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows: links and pipes of Unix")
@@ -174,7 +174,7 @@ func TestHostileNeighbours(t *testing.T) {
 		t.Errorf("a link in the place of the next content was followed: %q, %v", data, err)
 	}
 
-	// What cannot be cleared away is an error, and the file is as it was.
+	// If something cannot be removed, Write fails, and the file is unchanged.
 	if err := os.MkdirAll(filepath.Join(next, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// settled is how long after its last change a file's times tell any further
-// change: twice what the coarsest clocks of file systems count in.
+// settled is how long after a change a file's times are sure to show any further
+// change: twice the resolution of the coarsest file system clocks.
 const settled = 4 * time.Second
 
-// A Stamp is how a file looked at some moment, to see later whether it has to
-// be read again. The zero Stamp is of no file.
+// A Stamp records how a file looked at some moment, to tell later whether it
+// must be read again. The zero Stamp belongs to no file.
 type Stamp struct {
 	info    fs.FileInfo
 	changed time.Time // of the content or of the mode, whichever is known and later
@@ -29,9 +29,9 @@ func (f *File) stamp(info fs.FileInfo) Stamp {
 	return s
 }
 
-// Holds reports whether what was read when s was taken is surely what is there
-// now. It says no about a file that had changed so shortly before s that one
-// more change need not show in its times.
+// Holds reports whether the content read when s was taken is certainly still the
+// content. It returns false if the file had changed so shortly before s that
+// another change might not show in its times.
 func (s Stamp) Holds(now Stamp) bool {
 	return s.info != nil && now.info != nil &&
 		s.taken.Sub(s.changed) > settled &&

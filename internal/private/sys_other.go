@@ -6,8 +6,8 @@ import "io/fs"
 
 const openFlags = 0
 
-// Nothing is known from modes here: they say nothing about access lists, and the
-// folder of state is the user's own.
+// Modes show nothing here: they do not reflect access control lists, and the
+// state folder is the user's own.
 const (
 	writableByOthers fs.FileMode = 0
 	readableByOthers fs.FileMode = 0

@@ -7,21 +7,21 @@ import (
 	"unicode"
 )
 
-// A subject is a call while rules look at it.
+// A subject is a call that rules are being compared with.
 type subject struct {
 	Call
 	windows bool
-	seen    []arg // of Args, made when it is needed
+	seen    []arg // of Args, made when needed
 }
 
-// argv reports whether r's patterns match the program and all of its
-// arguments. Its time is that of comparing each element with each pattern once.
+// argv reports whether r's patterns match the program and all its arguments. It
+// compares each element with each pattern at most once.
 func (r *Rule) argv(s *subject) bool {
 	if r.Argv == nil {
 		return true
 	}
 	patterns := r.Argv
-	// now[i]: the elements before this one are what patterns[:i] mean.
+	// now[i] means that patterns[:i] match the elements before this one.
 	now, next := make([]bool, len(patterns)+1), make([]bool, len(patterns)+1)
 	now[0] = true
 	for element := range 1 + len(s.Args) {
@@ -47,7 +47,7 @@ func (r *Rule) argv(s *subject) bool {
 	return now[last]
 }
 
-// program reports whether pattern means the program of s.
+// program reports whether pattern matches the program of s.
 func (r *Rule) program(pattern string, s *subject) bool {
 	if r.Effect == Allow {
 		return s.allowed(pattern)
@@ -55,9 +55,10 @@ func (r *Rule) program(pattern string, s *subject) bool {
 	return s.forbidden(pattern)
 }
 
-// forbidden is for denials and questions: any name of the program counts, in
-// whatever letter case, since there are file systems without one, and with or
-// without ".exe". A program of which no name is known may be the one.
+// forbidden reports whether pattern matches the program in a denial or a
+// question. Any name of the program counts, in any letter case, since some file
+// systems ignore case, and with or without ".exe". A program without a known
+// name may be the one, so it matches.
 func (s *subject) forbidden(pattern string) bool {
 	pattern = folded(pattern)
 	whole := isPath(pattern)
@@ -71,9 +72,10 @@ func (s *subject) forbidden(pattern string) bool {
 	return len(s.Program) == 0 || slices.ContainsFunc(s.Program, matches)
 }
 
-// allowed is for allowances: a name without a slash is one that was asked for
-// and that the user's own PATH has, a path the one where the program is. Names
-// behind links do not count: a program can do something else under each name.
+// allowed reports whether pattern matches the program in an allowance. A name
+// without a slash must be the name that was asked for and found on the user's
+// own PATH; a path must be where the program was found. Names behind links do
+// not count: a program may do something else under each name.
 func (s *subject) allowed(pattern string) bool {
 	if len(s.Program) == 0 {
 		return false
@@ -89,15 +91,15 @@ func (s *subject) allowed(pattern string) bool {
 	return len(s.Program) > 1 && s.same(pattern, clean(s.plain(s.Program[1])))
 }
 
-// exe is the end of a program's name that may be left out on Windows.
+// exe is the suffix of a program's name that may be left out on Windows.
 const exe = ".exe"
 
-// plain is a name or pattern for comparing on this system.
+// plain returns a name or pattern in the form compared on this system.
 func (s *subject) plain(name string) string {
 	if !s.windows {
 		return name
 	}
-	lower := func(r rune) rune { // only what has no second lower case letter
+	lower := func(r rune) rune { // only letters with a single lower case form
 		if 'A' <= r && r <= 'Z' {
 			return r + 'a' - 'A'
 		}
@@ -114,10 +116,10 @@ func (s *subject) same(pattern, name string) bool {
 	return s.windows && (long && glob(pattern, short) || !long && glob(pattern, name+exe))
 }
 
-// folded is text without letter case, with slashes, and without the invisible
-// characters that some file systems do not look at.
+// folded returns text without letter case, with slashes, and without the
+// invisible characters that some file systems ignore.
 func folded(text string) string {
-	// Upper case first: "ſ" is another small "S" to some file systems.
+	// Upper case first: some file systems treat "ſ" as a lower case "S".
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\\':
@@ -132,7 +134,8 @@ func folded(text string) string {
 // isPath reports whether a program is named by more than a bare name.
 func isPath(name string) bool { return strings.ContainsAny(name, `/\`) }
 
-// clean is path.Clean that keeps a leading "./", and a bare name as it is.
+// clean is path.Clean, but keeps a leading "./" and leaves a bare name
+// unchanged.
 func clean(name string) string {
 	switch c := path.Clean(name); {
 	case !strings.Contains(name, "/"):

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The bounds of an argv, so that looking at a call takes no time to speak of.
+// The bounds of an argv, so that matching a call takes negligible time.
 const (
 	maxElements = 64
 	maxPattern  = 4 << 10 // 4 KiB
@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 	return e.At + ": " + e.Problem
 }
 
-// Check returns an [*Error] when r cannot mean what somebody wanted to say.
+// Check returns an [*Error] if r cannot mean what its author intended.
 func (r Rule) Check() error {
 	if e := r.problem(); e != nil {
 		return e
@@ -88,7 +88,8 @@ func (r *Rule) reviewProblem() *Error {
 	return nil
 }
 
-// forExec is how to write the rule for commands of the model's own.
+// forExec returns how to write the rule for commands that the model writes
+// itself.
 func (r *Rule) forExec() string {
 	exec := Rule{Effect: r.Effect, Kinds: []string{kindExec}, Argv: r.Argv, Cwd: r.Cwd}
 	exec.Pack, _ = SplitTool(r.Tool)
@@ -98,7 +99,7 @@ func (r *Rule) forExec() string {
 	return r.Effect.String() + ": {" + exec.selectors() + "}"
 }
 
-// isPattern reports whether text is empty or fit for path.Match.
+// isPattern reports whether text is empty or a valid path.Match pattern.
 func isPattern(text string) bool {
 	_, err := path.Match(text, "")
 	return err == nil && (text == "" || strings.TrimSpace(text) != "") && !strings.ContainsRune(text, 0)
@@ -153,7 +154,7 @@ func (r *Rule) programProblem(p string) string {
 	}
 	segments := strings.Split(strings.TrimPrefix(rest, "/"), "/")
 	if strings.HasPrefix(slashed, "//") && len(segments) > 1 {
-		segments = segments[1:] // of a Windows share
+		segments = segments[1:] // skip the name of a Windows share
 	}
 	for _, s := range segments {
 		if s == "" || s == "." || s == ".." {

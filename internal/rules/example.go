@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// An Example is a call that somebody wrote beside a rule, to see that it means
-// what they mean. What is empty in it is whatever the rule wants.
+// An Example is a call that the author wrote beside a rule, to check that the
+// rule means what they intend. Empty fields take whatever value the rule wants.
 type Example struct {
 	Pack, Kind, Tool string
-	Argv             []string // the program as it would be asked for, and its arguments
+	Argv             []string // the program, as a call would name it, and its arguments
 	Env              []string // the variables that the tool sets
 	Cwd              string   // the folder, as a rule has it
 	Stdin            bool
 }
 
-// Check returns an [*Error] when there is no such call.
+// Check returns an [*Error] if no such call can exist.
 func (e Example) Check() error {
 	switch {
 	case !e.starts() && e.Pack == "" && e.Kind == "":
@@ -35,18 +35,18 @@ func (e Example) Check() error {
 	return nil
 }
 
-// starts reports whether only a call that starts a program is like e.
+// starts reports whether only a call that starts a program can be like e.
 func (e *Example) starts() bool { return e.declared() || e.Argv != nil || e.Cwd != "" }
 
-// declared reports whether only a run of a declared tool is like e.
+// declared reports whether only a run of a declared tool can be like e.
 func (e *Example) declared() bool { return e.Tool != "" || e.Env != nil || e.Stdin }
 
-// call returns the call: a program that is named without a slash is on PATH,
-// another is where the name says.
+// call returns the call. A program named without a slash is on PATH; any other
+// is at that path.
 func (e *Example) call() Call {
 	c := Call{Pack: e.Pack, Kind: e.Kind, Tool: e.Tool, Env: e.Env, Stdin: e.Stdin, Usual: e.Cwd == ""}
 	if e.Cwd != "" {
-		// Nowhere else, so that no folder is taken for another.
+		// Nowhere else, so that no folder is mistaken for another.
 		c.Dir = e.Cwd
 		c.Folders = map[string]string{e.Cwd: e.Cwd}
 	}
@@ -60,7 +60,7 @@ func (e *Example) call() Call {
 	return c
 }
 
-// runs are the kinds of calls that a rule about runs means.
+// runs returns the kinds of calls that a rule about runs covers.
 func (r *Rule) runs() []string {
 	switch {
 	case len(r.Kinds) > 0:
@@ -71,13 +71,13 @@ func (r *Rule) runs() []string {
 	return []string{kindRun, kindExec}
 }
 
-// Try reports whether r matches the call of an example, and why not: "argv is
-// [git, status], not [git, push]". What is nearly matched does not match.
+// Try reports whether r matches the call of an example and, if not, why: "argv
+// is [git, status], not [git, push]". A near match does not count.
 func (r Rule) Try(e Example) (matches bool, why string) { return r.try(e, runtime.GOOS == "windows") }
 
 func (r *Rule) try(e Example, windows bool) (bool, string) {
 	c := e.call()
-	// What the example does not say is as the rule wants it.
+	// What the example leaves out is as the rule wants it.
 	wanted := *r
 	if c.Pack == "" {
 		wanted.Pack = ""
@@ -161,8 +161,8 @@ func (r *Rule) try(e Example, windows bool) (bool, string) {
 	return true, ""
 }
 
-// String returns the rule as the configuration would have it, on one line, and
-// safe to show: deny {kind: run, argv: [git, push, "**"]}.
+// String returns the rule as written in the configuration, on one line and safe
+// to show: deny {kind: run, argv: [git, push, "**"]}.
 func (r Rule) String() string {
 	text := r.Effect.String() + " {" + r.selectors() + "}"
 	if r.Review {
@@ -171,7 +171,7 @@ func (r Rule) String() string {
 	return text
 }
 
-// selectors are what the configuration would have between the braces.
+// selectors returns what the configuration has between the braces.
 func (r *Rule) selectors() string {
 	var parts []string
 	add := func(key, value string) { parts = append(parts, key+": "+value) }
@@ -203,7 +203,7 @@ func (r *Rule) selectors() string {
 	return strings.Join(parts, ", ")
 }
 
-// words is a list as one would write it into the configuration.
+// words formats a list as in the configuration.
 func words(list []string) string {
 	quoted := make([]string, len(list))
 	for i, w := range list {
@@ -212,8 +212,7 @@ func words(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// word is text as one would write it into the configuration, in quotes where it
-// needs some, and in ASCII.
+// word formats text as in the configuration, quoted where needed, and in ASCII.
 func word(text string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-"
 	if text == "" || strings.Trim(text, plain) != "" {

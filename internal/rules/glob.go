@@ -2,12 +2,12 @@ package rules
 
 import "strings"
 
-// anyNumber stands for any number of elements of an argv, also none.
+// anyNumber stands for any number of elements of an argv, including none.
 const anyNumber = "**"
 
 // glob reports whether pattern, in which "*" is any text, matches all of s. It
-// looks at each byte of s about once, whatever the pattern: the parts between
-// stars are found from left to right, and the first place for one is the best.
+// reads each byte of s about once, whatever the pattern: it finds the parts
+// between stars from left to right, and the first place for each is the best.
 func glob(pattern, s string) bool {
 	part, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -30,5 +30,5 @@ func glob(pattern, s string) bool {
 	}
 }
 
-// fixed reports whether a pattern has more to it than stars.
+// fixed reports whether a pattern has anything but stars.
 func fixed(pattern string) bool { return strings.Trim(pattern, "*") != "" }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// slowGlob and slowArgv say the same as glob and argv, as plainly as can be.
+// slowGlob and slowArgv give the same results as glob and argv, in the plainest
+// way.
 func slowGlob(pattern, s string) bool {
 	switch {
 	case pattern == "":
@@ -27,7 +28,7 @@ func slowArgv(patterns, argv []string) bool {
 	return len(argv) > 0 && slowGlob(patterns[0], argv[0]) && slowArgv(patterns[1:], argv[1:])
 }
 
-// texts returns all texts of up to n of the letters.
+// texts returns all texts of up to n of the given letters.
 func texts(letters string, n int) []string {
 	all := []string{""}
 	for last := all; n > 0; n-- {
@@ -65,7 +66,7 @@ func checkArgv(t *testing.T, patterns, argv []string) {
 	if got := strict.argv(s); got != want {
 		t.Fatalf("%v.argv(%q) = %v, want %v", strict, argv, got, want)
 	}
-	// What is matched is never far: a word that is there is found.
+	// A match is also near: a word that is there is found.
 	if len(strings.Trim(strings.Join(patterns, ""), "*")) > 0 && want && !strict.nearly(s) {
 		t.Fatalf("%v.nearly(%q) = false, want what matches to be near", strict, argv)
 	}
@@ -102,7 +103,7 @@ func FuzzGlob(f *testing.F) {
 	f.Add("**", "")
 	f.Add("*/git", "/usr/bin/git")
 	f.Fuzz(func(t *testing.T, pattern, s string) {
-		if len(pattern) > 12 || len(s) > 24 { // the other one is slow
+		if len(pattern) > 12 || len(s) > 24 { // the plain version is slow
 			return
 		}
 		if got, want := glob(pattern, s), slowGlob(pattern, s); got != want {
@@ -111,7 +112,7 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// Elements are between blanks.
+// Elements are separated by blanks.
 func FuzzArgv(f *testing.F) {
 	f.Add("git push **", "git push -f")
 	f.Add("** a*b ** -c=*", "x a b -c=d")
@@ -121,7 +122,7 @@ func FuzzArgv(f *testing.F) {
 		if len(p) > 6 || len(a) > 6 || len(patterns) > 40 || len(argv) > 60 {
 			return
 		}
-		for _, text := range append(slices.Clone(p), a[0]) { // programs are compared in ways of their own
+		for _, text := range append(slices.Clone(p), a[0]) { // programs are compared differently
 			if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789*=-") != "" {
 				return
 			}

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// What is nearly what a rule forbids was likely written to get around it, or is
-// the same thing said in another way: "git -c x push" beside "git push". Whoever
-// looks for it errs towards asking.
+// A call that nearly matches a denial was likely written to get around it, or
+// means the same in other words: "git -c x push" and "git push". The search errs
+// on the side of asking.
 
 // An arg is an argument as it is compared with words.
 type arg struct {
 	text  string // folded
-	clean string // text as a clean path; the same when it is none
+	clean string // text as a clean path; unchanged if it is not a path
 	// option is an option's name without dashes and value: "output" of
-	// "--output=x", "r" of "-r"; empty when it is none.
+	// "--output=x", "r" of "-r"; empty if the argument is not an option.
 	option  string
 	cluster bool // one dash: may be several options, or one with its value
 }
@@ -32,7 +32,7 @@ func argOf(text string) arg {
 	return a
 }
 
-// args returns the arguments as they are compared with words.
+// args returns the arguments in the form compared with words.
 func (s *subject) args() []arg {
 	if s.seen == nil {
 		for _, text := range s.Args {
@@ -42,13 +42,13 @@ func (s *subject) args() []arg {
 	return s.seen
 }
 
-// nearly reports whether all words of r's argv are in the call: those that are
-// no options in their order, the first of them as the program or, behind
-// another program as env, as an argument.
+// nearly reports whether all words of r's argv are in the call. Words that are
+// not options must be in order, the first of them as the program or, after
+// another program such as env, as an argument.
 func (r *Rule) nearly(s *subject) bool {
 	words, options := r.words()
 	if len(words)+len(options) == 0 {
-		return false // nothing but stars: whatever comes near would be everything
+		return false // only stars: everything would be near
 	}
 	at := 0 // the element to compare next; 0 is the program
 	for _, w := range words {
@@ -70,8 +70,9 @@ func (r *Rule) nearly(s *subject) bool {
 	return true
 }
 
-// words returns what is more than stars in r's argv, folded: an option that has
-// a value is both, and the program is its last name.
+// words returns the elements of r's argv that are more than stars, folded. An
+// option with a value is both a word and an option, and the program is the last
+// element of its path.
 func (r *Rule) words() (words []string, options []arg) {
 	for i, p := range r.Argv {
 		if i == 0 && isPath(p) {
@@ -95,18 +96,18 @@ func (r *Rule) words() (words []string, options []arg) {
 	return words, options
 }
 
-// has reports whether a is the word, or has it at its end: as the value of an
-// option ("-cpush", "--run=push", "of=/dev/sda") or the last name of a path.
+// has reports whether a is the word or ends in it: as the value of an option
+// ("-cpush", "--run=push", "of=/dev/sda") or as the last element of a path.
 func (a *arg) has(word string) bool {
 	return glob(word, a.text) || glob(word, a.clean) || glob("*="+word, a.text) || glob("*/"+word, a.text) ||
 		strings.HasPrefix(a.text, "-") && glob("*"+word, a.text)
 }
 
-// hasOption reports whether some argument is the option, however many dashes it
-// has, is short for its long name or long for its letter, or whether its letters
-// are all there behind single dashes.
+// hasOption reports whether some argument is the option, with any number of
+// dashes, is an abbreviation of its long name or a long name for its letter, or
+// whether all its letters occur after single dashes.
 func (s *subject) hasOption(o arg) bool {
-	var letters strings.Builder // of all clusters
+	var letters strings.Builder // the letters of all clusters
 	args := s.args()
 	for i, a := range args {
 		switch {
@@ -117,7 +118,7 @@ func (s *subject) hasOption(o arg) bool {
 		case glob(o.option, a.option),
 			!o.cluster && strings.HasPrefix(o.option, a.option),
 			o.cluster && len(o.option) == 1 && strings.HasPrefix(a.option, o.option),
-			o.cluster && i+1 < len(args) && glob(o.text, a.text+args[i+1].text): // a value of its own, or joined
+			o.cluster && i+1 < len(args) && glob(o.text, a.text+args[i+1].text): // its value as the next argument, or joined to it
 			return true
 		case a.cluster:
 			letters.WriteString(a.text)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// run is a command of the model's own, of a program on PATH.
+// run returns a call that the model wrote itself, of a program on PATH.
 func run(argv ...string) Call {
 	return Call{
 		Pack: "acme/deploy", Kind: "exec", Bare: true, Usual: true,
@@ -16,14 +16,14 @@ func run(argv ...string) Call {
 	}
 }
 
-// at is the call of a program by a path, found there.
+// at returns the call of a program by a path, found there.
 func at(asked string, args ...string) Call {
 	c := run("x")
 	c.Program, c.Args, c.Bare = []string{asked, asked, asked}, args, false
 	return c
 }
 
-// toolCall is the run of a declared tool.
+// toolCall returns the run of a declared tool.
 func toolCall(tool string, argv ...string) Call {
 	c := run(argv...)
 	c.Kind, c.Tool = "run", tool
@@ -42,7 +42,7 @@ func TestReview(t *testing.T) {
 		says  string
 		rules []Rule
 		call  Call
-		want  string // where the rule is; empty: none
+		want  string // where the rule is written; empty: no rule
 	}{
 		{"the tool", []Rule{tool, git}, toolCall("fmt", "x"), "c:1"},
 		{"another tool", []Rule{tool, git}, toolCall("vet", "x"), ""},
@@ -162,7 +162,7 @@ func TestDecide(t *testing.T) {
 			if want == near {
 				want = Ask
 			}
-			// In no order does a rule count more than in another.
+			// The order of the rules does not matter.
 			backwards := slices.Clone(tc.rules)
 			slices.Reverse(backwards)
 			for _, all := range [][]Rule{tc.rules, backwards} {
@@ -180,7 +180,7 @@ func TestDecide(t *testing.T) {
 
 func TestDecideNearly(t *testing.T) {
 	for _, tc := range []struct {
-		deny, argv string // elements between blanks
+		deny, argv string // elements separated by blanks
 		want       bool
 	}{
 		{"git push **", "git -C /x push origin", true},
@@ -194,7 +194,7 @@ func TestDecideNearly(t *testing.T) {
 		{"git push **", "git status", false},
 		{"git push **", "push git", false},
 		{"git push **", "svn push", false},
-		{"git push **", "sh -c git\u00a0push", false}, // one argument: nothing here reads a shell's language
+		{"git push **", "sh -c git\u00a0push", false}, // one argument: the rules do not parse shell
 		{"/usr/bin/git push", "/opt/bin/git push", true},
 		{"/usr/bin/* push", "/opt/bin/git push", false},
 		{"git", "git status", true},
@@ -223,7 +223,7 @@ func TestDecideNearly(t *testing.T) {
 		{"cat /etc/*", "cat x /etc/passwd", true},
 		{"cat /etc/*", "cat x /srv/etc", false},
 		{"dd *=/dev/* x", "dd if=/dev/zero of=/dev/sda x", true},
-		{"* *", "git push x", false}, // nothing but stars
+		{"* *", "git push x", false}, // only stars
 		{"**  --force **", "git push --forc", true},
 		{"** rm **", "busybox /bin/rm", true},
 		{"git push **", "", false},
@@ -269,14 +269,14 @@ func TestDecideOnWindows(t *testing.T) {
 			t.Errorf("decide(%v, %+v) = %v, want %v", tc.rule, exe, got.Effect, tc.want)
 		}
 	}
-	exe.Program[0] = "ſh" // is no "sh" because of its looks
+	exe.Program[0] = "ſh" // looks like "sh", but is not
 	if got := decide([]Rule{argv(Allow, "sh", "push")}, exe, true); got.Effect != 0 {
 		t.Errorf("decide(%+v) = %v, want no rule", exe, got.Effect)
 	}
 }
 
-// A call that is made to be slow to look at is not: a matcher that tries again
-// what it tried before would not end in the time a test has.
+// A call built to be slow to match is not slow: a backtracking matcher would not
+// finish within the time of a test.
 func TestDecideLongArguments(t *testing.T) {
 	long := strings.Repeat("a", 128<<10)
 	call := run("git")

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// What a run has besides its argv: variables, a folder and standard input. Each
-// can make a program do something else (COMPILER_PATH, a Makefile, a script), so
-// an allowance that bounds a run by its argv has to bound these too.
+// This file is about what a run has besides its argv: variables, a folder and
+// standard input. Each can make a program do something else (COMPILER_PATH, a
+// Makefile, a script), so an allowance that bounds a run by its argv must bound
+// these too.
 
 // The words for folders.
 const (
@@ -18,10 +19,10 @@ const (
 	cwdAny       = "*"
 )
 
-// cwdWords are the words for folders, the one that says most of a folder first.
+// cwdWords returns the words for folders, the most specific first.
 func cwdWords() []string { return []string{cwdPackRoot, cwdProject, cwdWorkspace} }
 
-// lacks returns what the allowance r would have to name besides, to cover s.
+// lacks returns what else the allowance r would have to name to cover s.
 func (r *Rule) lacks(s *subject) (add []string) {
 	if !starts(s.Kind) || r.asDeclared() {
 		return nil
@@ -44,7 +45,8 @@ func (r *Rule) lacks(s *subject) (add []string) {
 	return add
 }
 
-// variable is the name of a variable, or a pattern, for comparing on this system.
+// variable returns the name of a variable, or a pattern, in the form compared on
+// this system.
 func (s *subject) variable(name string) string {
 	if s.windows {
 		return strings.ToUpper(name)
@@ -52,8 +54,8 @@ func (s *subject) variable(name string) string {
 	return name
 }
 
-// sets reports whether the tool sets a variable that one of patterns means, in
-// whatever letter case.
+// sets reports whether the tool sets a variable that one of patterns matches, in
+// any letter case.
 func (s *subject) sets(patterns []string) bool {
 	return slices.ContainsFunc(s.Env, func(v string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { return name(strings.ToUpper(p), strings.ToUpper(v)) })
@@ -83,7 +85,7 @@ func (s *subject) inside(cwd string) bool {
 	return at == under || strings.HasPrefix(at, strings.TrimSuffix(under, "/")+"/") || s.Within != nil && s.Within(dir)
 }
 
-// meant is the absolute folder that cwd means, empty when there is none.
+// meant returns the absolute folder that cwd means; empty if there is none.
 func (s *subject) meant(cwd string) string {
 	if slices.Contains(cwdWords(), cwd) {
 		return s.Folders[cwd]
@@ -91,7 +93,7 @@ func (s *subject) meant(cwd string) string {
 	return cwd
 }
 
-// folder is the folder that the program runs in, as a rule would name it.
+// folder returns the folder that the program runs in, as a rule would name it.
 func (s *subject) folder() string {
 	for _, w := range cwdWords() {
 		if s.at(w) {
@@ -122,7 +124,7 @@ func (r *Rule) settingProblem() *Error {
 	return nil
 }
 
-// isAbsolute reports whether a folder is named from the top of a file system.
+// isAbsolute reports whether a path begins at the root of a file system.
 func isAbsolute(dir string) bool {
 	slashed := strings.ReplaceAll(dir, `\`, "/")
 	return strings.HasPrefix(slashed, "/") || len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/'

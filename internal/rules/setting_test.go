@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A run of the model's own command is a kind of call, and a declared tool's name
-// is something else, whatever a rule says.
+// A command that the model writes is its own kind of call, whatever a declared
+// tool is named and whatever a rule says.
 func TestDecideKinds(t *testing.T) {
 	exec, tool := run("python3", "x.py"), toolCall("open_ticket", "python3", "x.py")
 	spoofed := toolCall("exec_best_effort", "python3", "x.py")
@@ -62,7 +62,7 @@ func TestDecideKinds(t *testing.T) {
 }
 
 func TestOldSpelling(t *testing.T) {
-	for _, tc := range []struct{ tool, want string }{ // want is the beginning; empty: no error
+	for _, tc := range []struct{ tool, want string }{ // want is the beginning of the error; empty: none
 		{"exec_best_effort", `tool: is "exec_best_effort"; a command of the model's own is a kind of call, not a tool: write allow: {pack: x, kind: exec, argv: [a]}`},
 		{"Exec-Best-Effort", `tool: is "Exec-Best-Effort"; a command`},
 		{"execBestEffort", `tool: is "execBestEffort"; a command`},
@@ -108,7 +108,7 @@ func TestOldSpelling(t *testing.T) {
 	}
 }
 
-// What hostile-cases §9.6 tried, and what else a run has besides its argv.
+// The attacks of hostile-cases §9.6, and what else a run has besides its argv.
 func TestDecideSettings(t *testing.T) {
 	gcc := func(change func(*Call)) Call {
 		c := toolCall("compile", "gcc", "-c", "x.c")
@@ -206,7 +206,7 @@ func TestDecideSettings(t *testing.T) {
 	}
 }
 
-// An allowance that falls short is not told of where another rule decides, and
+// An allowance that falls short is not reported where another rule decides, and
 // never decides itself.
 func TestDecideShort(t *testing.T) {
 	short := argv(Allow, "gcc", "**")

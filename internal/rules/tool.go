@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// SplitTool returns the pattern of pack ids and the pattern of declared names in
-// a pattern of tools. The name is what follows the last slash, and a pack's id
-// has all slashes before it: "acme/deploy/open_*" is the tools open_* of the pack
-// acme/deploy. Without a slash, pack is empty: any pack.
+// SplitTool splits a pattern of tools into a pattern of pack ids and a pattern
+// of declared names. The name is what follows the last slash:
+// "acme/deploy/open_*" is the tools open_* of the pack acme/deploy. Without a
+// slash, pack is empty, which means any pack.
 func SplitTool(pattern string) (pack, name string) {
 	i := strings.LastIndexByte(pattern, '/')
 	if i < 0 {
@@ -19,10 +19,10 @@ func SplitTool(pattern string) (pack, name string) {
 	return pattern[:i], pattern[i+1:]
 }
 
-// CheckTool returns an [*Error] when pattern is none of declared tools, or when
-// it could be meant for commands that the model writes itself, which are a kind
-// of call and no tool. of is the pattern of packs that stands beside it, and
-// instead is what to write for such commands.
+// CheckTool returns an [*Error] if pattern cannot match declared tools, or if it
+// may be meant for commands that the model writes itself, which are a kind of
+// call and not a tool. of is the rule's pattern of packs, and instead is what to
+// write for such commands.
 func CheckTool(pattern, of, instead string) error {
 	if e := toolProblem(pattern, of, func() string { return instead }); e != nil {
 		return e
@@ -30,11 +30,12 @@ func CheckTool(pattern, of, instead string) error {
 	return nil
 }
 
-// execTool is how rules spelled the commands that the model writes itself, before
-// they were a kind of call.
+// execTool is the name that rules once used for commands that the model writes
+// itself, before those were a kind of call.
 const execTool = "exec_best_effort"
 
-// basePrefix begins the names of this program's own tools, without separators.
+// basePrefix is the prefix of the names of this program's own tools, without
+// separators.
 const basePrefix = "capabilitypacks"
 
 func toolProblem(pattern, of string, instead func() string) *Error {
@@ -61,16 +62,16 @@ func toolProblem(pattern, of string, instead func() string) *Error {
 	return nil
 }
 
-// notInTools reports whether neither a tool's name nor a pattern of such names
-// has r. Look-alikes of ASCII letters are among these: a rule with one would
-// never match.
+// notInTools reports whether r can occur neither in a tool's name nor in a
+// pattern of names. Such characters include look-alikes of ASCII letters: a rule
+// with one would never match.
 func notInTools(r rune) bool {
 	const special = `_-*?[]^\`
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(special, r)
 }
 
-// squeezed is a name without letter case and separators, and a pattern without
-// backslashes.
+// squeezed returns a name without letter case and separators, or a pattern also
+// without backslashes.
 func squeezed(name string) string {
 	return strings.NewReplacer("_", "", "-", "", `\`, "").Replace(strings.ToLower(name))
 }
@@ -90,10 +91,10 @@ func matchesExec(pattern string) bool {
 	return false
 }
 
-// everything reports whether a pattern has nothing but stars.
+// everything reports whether a pattern has only stars.
 func everything(pattern string) bool { return pattern != "" && !fixed(pattern) }
 
-// exact reports whether a pattern can match one text only.
+// exact reports whether a pattern can match only one text.
 func exact(pattern string) bool { return pattern != "" && !strings.ContainsAny(pattern, `*?[\`) }
 
 // tool reports whether r's pattern of tools matches c.
@@ -110,7 +111,8 @@ func (r *Rule) tool(c *Call) bool {
 	case name(tool, c.Tool):
 		return true
 	}
-	// A pack has its names to itself: what is forbidden is so in every spelling.
+	// A pack chooses its own names, so a denial or question applies to every
+	// spelling.
 	return r.Effect != Allow && name(dashless(tool), dashless(c.Tool))
 }
 
@@ -120,8 +122,8 @@ func (r Rule) NamesTool() bool {
 	return tool != "" && !everything(tool)
 }
 
-// asDeclared reports whether r means its calls with all that they have: it is
-// about one tool of one pack, or about every run, and bounds none by its argv.
+// asDeclared reports whether r covers its calls with everything they have: it is
+// about one tool of one pack, or about every run, and has no argv.
 func (r *Rule) asDeclared() bool {
 	if r.Argv != nil || r.Env != nil || r.Cwd != "" || r.Stdin {
 		return false
@@ -133,8 +135,8 @@ func (r *Rule) asDeclared() bool {
 	return !r.NamesTool() || exact(pack) && exact(tool)
 }
 
-// dashless is a name or a pattern without letter case, and with "_" for "-"
-// except in a class, where it has another meaning.
+// dashless returns a name or a pattern without letter case, and with "_" for "-"
+// except in a character class, where "-" has another meaning.
 func dashless(text string) string {
 	class := false
 	return strings.Map(func(r rune) rune {

@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// class is what one character is for the purposes of this package. Characters
-// of every class but the first three are always escaped.
+// class is how this package treats a character. Characters of every class but
+// the first three are always escaped.
 type class int
 
 const (
 	plain     class = iota // shown as it is
-	layout                 // newline or tab: shown where there are many lines
-	crlf                   // the carriage return of a CR LF pair: dropped where there are many lines
-	control                // acts on a terminal, or breaks a line
+	layout                 // newline or tab: shown in multi-line text
+	crlf                   // the carriage return of a CR LF pair: dropped in multi-line text
+	control                // controls a terminal, or breaks a line
 	bidi                   // changes the order in which the others are shown
 	tag                    // an invisible copy of ASCII
 	invisible              // format characters, private use, unassigned
-	blank                  // takes up room and shows nothing
+	blank                  // takes up space but shows nothing
 	mark                   // combining mark; as a result of next, one too many
 	invalid                // a byte that is not UTF-8
 )
@@ -34,7 +34,7 @@ const (
 	maxMarks = 3
 )
 
-// base is what a mark or a variation selector comes after.
+// base is what precedes a mark or a variation selector.
 type base int
 
 const (
@@ -48,12 +48,12 @@ const (
 // at the start of a text.
 type walker struct {
 	prev  base
-	marks int // combining marks since the character they sit on
+	marks int // combining marks since their base character
 }
 
-// next returns the first character of s, which must not be empty and must
-// follow what next was given before, with its length in bytes and its class.
-// It looks at one more character, so 8 bytes of s are as good as all.
+// next returns the first character of s with its length in bytes and its class.
+// s must not be empty, and must continue the text that next was given before.
+// next looks at one more character, so 8 bytes of s are enough.
 func (w *walker) next(s string) (rune, int, class) {
 	if b := s[0]; ' ' <= b && b <= '~' {
 		w.prev, w.marks = asciiBase(b), 0
@@ -78,8 +78,8 @@ func (w *walker) next(s string) (rune, int, class) {
 		w.prev = textBase
 		c = plain
 	default:
-		// Not only for this character: the marks that follow one too many
-		// are too many as well.
+		// This affects the following characters too: marks after one too many
+		// are also too many.
 		w.prev = noBase
 		if r == '\r' && strings.HasPrefix(s[size:], "\n") {
 			c = crlf
@@ -107,7 +107,7 @@ func classOf(r rune) class {
 		return invisible
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		return mark
-	case !unicode.IsGraphic(r): // what is left of category C
+	case !unicode.IsGraphic(r): // the rest of category C
 		return invisible
 	}
 	return plain
@@ -121,7 +121,7 @@ func isBlank(r rune) bool {
 		return false
 	case 0x115f, 0x1160, 0x3164, 0xffa0, // Hangul fillers
 		0x2800,  // Braille pattern with no dots
-		0xfffc,  // stands for an object that is not there
+		0xfffc,  // object replacement character
 		0x16fe4, // Khitan filler
 		0x1d159: // null note head
 		return true
@@ -136,17 +136,17 @@ func asciiBase(b byte) base {
 	return textBase
 }
 
-// takesStyle reports whether r may be an emoji and may be plain text, so that a
-// selector after it means something. The blocks are wider than the list in
+// takesStyle reports whether r has an emoji form and a text form, so that a
+// selector after it has a meaning. The blocks are wider than the list in
 // emoji-variation-sequences.txt: all their characters are visible, and a
-// selector on one that has no second form does nothing.
+// selector after one without a second form does nothing.
 func takesStyle(r rune) bool {
 	switch {
 	case 0x2190 <= r && r <= 0x21ff, // arrows
 		0x2300 <= r && r <= 0x23ff, // technical
 		0x25a0 <= r && r <= 0x27bf, // shapes, symbols, dingbats
 		0x2900 <= r && r <= 0x297f, // more arrows
-		0x2b00 <= r && r <= 0x2bff, // and more
+		0x2b00 <= r && r <= 0x2bff, // arrows and symbols
 		0x1f000 <= r && r <= 0x1faff:
 		return true
 	}

@@ -30,6 +30,6 @@ func TestEscaped(t *testing.T) {
 		}
 	}
 	for range Escaped("\u200b\u200b") {
-		break // which must end it
+		break // breaking must end the iteration
 	}
 }

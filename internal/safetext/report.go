@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A Report counts the characters of a document that [Text] would escape, for
-// the prompt that asks whether the document may be opened, since the document
-// itself is handed over verbatim. Each character is counted once.
+// A Report counts the characters of a document that [Text] would escape. It is
+// for the question whether the document may be opened, since the document itself
+// is passed on verbatim. Each character is counted once.
 type Report struct {
 	Control   int // control characters, U+2028 and U+2029
 	Bidi      int // bidirectional controls
@@ -18,10 +18,10 @@ type Report struct {
 	Invalid   int // bytes that are not UTF-8
 }
 
-// Inspect counts what [Text] would escape in b. A byte order mark at the very
-// start belongs to the file and not to the text, and is not counted; neither is
-// the carriage return of a CR LF pair. Innocent joiners are counted, as they
-// are escaped: a number other than zero is a reason to look, not a verdict.
+// Inspect counts what [Text] would escape in b. It does not count a byte order
+// mark at the very start, which belongs to the file and not to the text, or the
+// carriage return of a CR LF pair. It counts innocent joiners, since they are
+// escaped too: a number other than zero is a reason to look, not a verdict.
 func Inspect(b []byte) Report {
 	const bom = "\ufeff"
 	if len(b) >= len(bom) && string(b[:len(bom)]) == bom {
@@ -45,8 +45,8 @@ func Inspect(b []byte) Report {
 	return rep
 }
 
-// visible is how many bytes b begins with that are visible ASCII or a space,
-// which most of most documents is. They need no look at their neighbours.
+// visible returns how many bytes at the start of b are visible ASCII or spaces,
+// as most of most documents is. Their class does not depend on their neighbours.
 func visible(b []byte) int {
 	for i, c := range b {
 		if c < ' ' || c > '~' {
@@ -76,7 +76,7 @@ func (r *Report) count(c class) {
 	}
 }
 
-// Plus returns what was counted in two texts.
+// Plus returns the sum of two reports.
 func (r Report) Plus(other Report) Report {
 	return Report{
 		Control: r.Control + other.Control, Bidi: r.Bidi + other.Bidi, Invisible: r.Invisible + other.Invisible, Tags: r.Tags + other.Tags,
@@ -89,9 +89,9 @@ func (r Report) Total() int {
 	return r.Control + r.Bidi + r.Invisible + r.Tags + r.Blank + r.Marks + r.Invalid
 }
 
-// String returns words for a person, such as "3 invisible characters (2 tag, 1
-// bidirectional)", the kinds that are never innocent first, or "no invisible
-// characters". It holds nothing of the document itself.
+// String describes the report for a person, such as "3 invisible characters (2
+// tag, 1 bidirectional)" or "no invisible characters". Kinds that are never
+// innocent come first. It contains nothing of the document itself.
 func (r Report) String() string {
 	total := r.Total()
 	if total == 0 {

@@ -1,11 +1,11 @@
-// Package safetext makes text that somebody else wrote (a pack, the arguments
-// of a call, the output of a run) safe to show to a person, to a terminal and
-// in the metadata that a model reads: what would act instead of being seen, or
-// would not be seen at all, is written as a visible escape.
+// Package safetext makes text from others (a pack, the arguments of a call, the
+// output of a run) safe to show to a person, on a terminal and in the metadata
+// that a model reads. Characters that would act instead of being seen, or would
+// not be seen at all, are written as visible escapes.
 //
-// It does not judge what the text says, it does not shorten it, and it is not
-// an encoding: [Text] and [Line] cannot be turned back, and only [Quote] is
-// unambiguous. It does not escape for HTML, Markdown, JSON or a shell either.
+// It does not judge or shorten the text, and it is not an encoding: [Text] and
+// [Line] cannot be reversed, and only [Quote] is unambiguous. Nor does it escape
+// for HTML, Markdown, JSON or a shell.
 //
 // # What is escaped
 //
@@ -22,13 +22,13 @@
 //     character to sit on
 //   - bytes that are not UTF-8: \xff
 //
-// Everything else stays as it is, in any script. Two things of ordinary text
-// do not: joiners are always escaped, so the members of a joined emoji come
-// out one by one (👩\u200d🚀), and Persian or Indic text shows its joiners;
-// and no-break and ideographic spaces are shown. To decide where a joiner is
-// innocent takes tables of scripts and emoji sequences that change every year;
-// a visible escape in the wrong place only costs looks. "Unassigned" means not
-// in the Unicode version of Go's package unicode, for the same reason.
+// Everything else stays as it is, in any script. Two parts of ordinary text are
+// escaped too. Joiners always are, so the members of a joined emoji appear one
+// by one (👩\u200d🚀), and Persian or Indic text shows its joiners. No-break and
+// ideographic spaces are escaped as well. To decide where a joiner is innocent
+// would take tables of scripts and emoji sequences that change every year; a
+// needless escape only looks bad. "Unassigned" means not in the Unicode version
+// of Go's package unicode, for the same reason.
 package safetext
 
 import (
@@ -36,27 +36,28 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s for a place that has many lines, such as the output of a run
-// or a quotation in a prompt. Newlines and tabs stay; a carriage return before
-// a newline is dropped, any other is escaped as \r.
+// Text returns s made safe for multi-line text, such as the output of a run or a
+// quotation in a prompt. Newlines and tabs stay; a carriage return before a
+// newline is dropped, any other is escaped as \r.
 //
 // A backslash in s stays a single backslash, so that paths and source code are
-// readable; text can therefore spell an escape itself, and a person who must
-// know the exact characters needs [Quote].
+// readable. Text can therefore imitate an escape; a person who must know the
+// exact characters needs [Quote].
 //
 // The result is valid UTF-8, at most four times as long as s, and does not
-// change when given to Text again. If nothing has to be escaped it is s itself,
+// change when given to Text again. If nothing must be escaped, it is s itself,
 // and nothing is allocated.
 func Text(s string) string { return escape(s, false) }
 
-// Line is [Text] for a place that has one line, such as a name, a description
-// or an error text: newlines, tabs and every carriage return are escaped too,
-// as \n, \t and \r.
+// Line is [Text] for a single line, such as a name, a description or an error
+// text: newlines, tabs and every carriage return are escaped too, as \n, \t and
+// \r.
 func Line(s string) string { return escape(s, true) }
 
 // Quote returns s as a Go string literal in double quotes and ASCII, for one
 // element of an argv or a file name. Different strings always give different
-// results, so letters that look alike (p\u0430y) and spaces at the ends show.
+// results, so letters that look alike (p\u0430y) and spaces at the ends are
+// visible.
 func Quote(s string) string { return strconv.QuoteToASCII(s) }
 
 func escape(s string, oneLine bool) string {
@@ -84,9 +85,9 @@ func escape(s string, oneLine bool) string {
 	return string(append(out, s[done:]...))
 }
 
-// appendEscape appends the escape of r, or, when raw is a byte that is not
-// UTF-8, of that byte. The forms are Go's, except that controls are always two
-// digits: \x1b and \x9b are how people know them.
+// appendEscape appends the escape of r or, if raw is a byte that is not UTF-8,
+// of that byte. The forms are Go's, except that controls always have two digits:
+// people know them as \x1b and \x9b.
 func appendEscape(dst []byte, r rune, raw string) []byte {
 	const hex = "0123456789abcdef"
 	if r == utf8.RuneError && len(raw) == 1 {

@@ -115,8 +115,8 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestHostile is the section on hidden text of the project's hostile cases, by
-// their names there.
+// TestHostile runs the section on hidden text of the project's hostile cases,
+// with their names.
 func TestHostile(t *testing.T) {
 	var smuggled strings.Builder // "run rm -rf ~" in tag characters
 	for _, b := range []byte("run rm -rf ~") {
@@ -128,7 +128,7 @@ func TestHostile(t *testing.T) {
 		id, in string
 		show   func(string) string
 		want   string
-		hidden string // what Inspect says
+		hidden string // what Inspect reports
 	}{
 		{"HU-01", "ok" + smuggled.String(), Line,
 			`ok\U000e0072\U000e0075\U000e006e\U000e0020\U000e0072\U000e006d\U000e0020\U000e002d\U000e0072\U000e0066\U000e0020\U000e007e`,
@@ -175,7 +175,7 @@ func TestHostile(t *testing.T) {
 }
 
 // TestEveryCharacter compares every character with the rules of the package
-// comment, said a second time and without looking at classOf.
+// comment, implemented a second time, independently of classOf.
 func TestEveryCharacter(t *testing.T) {
 	for r := range rune(unicode.MaxRune + 1) {
 		if !utf8.ValidRune(r) {
@@ -210,8 +210,8 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// Inspect goes over plain ASCII in long steps, and counts what a walk of single
-// steps does.
+// Inspect skips plain ASCII in long steps, and counts the same as a walk of
+// single steps.
 func TestInspectIsTheWalk(t *testing.T) {
 	pieces := []string{"a", "1", "#", " ", "~", "\x1f", "\x7f", "\x80", "\u0080", "\n", "\t", "\r", "\r\n", "\u0301", "\ufe0f", "\u20e3", "\u200b", "\u202e", "\U000e0041", "\u3164", "é", "☎", "\xff", "\u2028"}
 	count := func(s string) (r Report) {
@@ -242,7 +242,7 @@ func TestInspectIsTheWalk(t *testing.T) {
 	}
 }
 
-// Plus loses nothing.
+// Plus drops no count.
 func TestPlus(t *testing.T) {
 	var a, b, want Report
 	for i := range reflect.TypeFor[Report]().NumField() {
@@ -266,7 +266,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(checkSafe)
 }
 
-// checkSafe reports an error for every promise about s that is not kept.
+// checkSafe reports an error for every promise that s breaks.
 func checkSafe(t *testing.T, s string) {
 	t.Helper()
 	text, line := Text(s), Line(s)
@@ -283,7 +283,8 @@ func checkSafe(t *testing.T, s string) {
 			isMark := unicode.In(r, unicode.Mn, unicode.Me)
 			switch {
 			case r == 0xfe0e || r == 0xfe0f:
-				// Only ever on something visible that is not a letter.
+				// A selector may only follow something visible that is not a
+				// letter.
 				if unicode.In(prev, unicode.L, unicode.M, unicode.Z) || prev < '#' {
 					t.Errorf("%s(%+q) = %+q, with a selector on %U", name, s, got, prev)
 				}
@@ -318,9 +319,9 @@ func checkSafe(t *testing.T, s string) {
 	}
 }
 
-// risky reports whether a person or a model must never be shown r as it is,
-// after a letter. It says the rules of the package comment by general category
-// and by code chart, where the package asks for properties.
+// risky reports whether r, after a letter, must never be shown unescaped to a
+// person or a model. It implements the rules of the package comment by general
+// category and code chart, where the package uses properties.
 func risky(r rune) bool {
 	if r == ' ' {
 		return false

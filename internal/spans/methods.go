@@ -1,7 +1,7 @@
 package spans
 
-// otherMethod stands for a method that is not one of MCP's: whoever writes it
-// could write anything.
+// otherMethod stands for a method that is not one of MCP's: a client could write
+// anything there.
 const otherMethod = "_OTHER"
 
 // known reports whether a method is one of MCP's requests.
@@ -17,6 +17,6 @@ func known(method string) bool {
 	return false
 }
 
-// telling reports whether the span of a method's request tells anything: a sign
-// of life does not, and a stream of news ends with the client.
+// telling reports whether the span of a method's request is useful: that of a
+// ping is not, and a stream of notifications ends only with the client.
 func telling(method string) bool { return method != "ping" && method != "subscriptions/listen" }

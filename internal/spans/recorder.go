@@ -7,16 +7,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// A Recorder is where decisions and runs are written. It is [audit.Log].
+// A Recorder records decisions and runs. [audit.Log] implements it.
 type Recorder interface {
 	Append(audit.Entry) error
 	AppendLazy(audit.Entry) error
 	Failures() int
 }
 
-// Recorder returns log, with a span for each line that belongs to a request
-// under way. It belongs where the gate gets its log. A nil tracer returns log
-// itself.
+// Recorder returns log, with a span for each line that belongs to a request in
+// progress. Pass it to the gate as its log. A nil tracer returns log itself.
 func (t *Tracer) Recorder(log Recorder) Recorder {
 	if t == nil {
 		return log
@@ -34,7 +33,8 @@ func (r *recorder) AppendLazy(e audit.Entry) error { return r.write(e, r.log.App
 
 func (r *recorder) Failures() int { return r.log.Failures() }
 
-// write writes a line. onDisk says that this takes until it is there.
+// write writes a line. onDisk says that write returns only once the line is on
+// disk.
 func (r *recorder) write(e audit.Entry, write func(audit.Entry) error, onDisk bool) error {
 	s := r.tracer.callSpan(e.Call)
 	if s == nil {

@@ -1,12 +1,12 @@
-// Package spans is what a collector of traces is told of a call: one span a
-// request, with the gate's decision, the run of a program and each line of the
-// audit log as its children.
+// Package spans defines what a collector of traces is told about a call: one
+// span per request, with the gate's decision, the run of a program and each line
+// of the audit log as its children.
 //
-// Spans go to somebody else. What can be said in one is what this package has a
-// method for: names that are ours or a pack's, decisions, exit codes, times. It
-// has none for arguments, results, files, questions, errors' texts or persons,
-// and it is not told them. It knows the API for traces and neither how spans are
-// sent, nor whether they are: that is package telemetry.
+// Spans leave this machine. They hold only what this package has a method for:
+// our own names and those of packs, decisions, exit codes and times. There is no
+// method for arguments, results, files, questions, error texts or persons, and
+// the package never receives them. It knows the API for traces, but not whether
+// or how spans are sent: that is package telemetry.
 //
 // A nil [Tracer], [Span] or [Step] does nothing, and costs nothing.
 package spans
@@ -27,28 +27,28 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// maxText is how many bytes of a name are said.
+// maxText is how many bytes of a name a span holds.
 const maxText = 200
 
-// A Tracer makes the spans of requests. Make one with [New]; it is safe for
+// A Tracer creates the spans of requests. Create one with [New]; it is safe for
 // concurrent use.
 type Tracer struct {
 	tracer trace.Tracer
 	joins  bool
 
 	mu    sync.Mutex
-	calls map[string]*Span // :: id of a call under way → the span of its request
+	calls map[string]*Span // :: id of a call in progress → the span of its request
 }
 
-// New returns a tracer whose spans t makes. With joins, the trace context that a
-// client sends is the parent of what it asked for.
+// New returns a tracer that creates spans with t. With joins, the trace context
+// that a client sends becomes the parent of its request.
 func New(t trace.Tracer, joins bool) *Tracer {
 	return &Tracer{tracer: t, joins: joins, calls: make(map[string]*Span)}
 }
 
-// A Request is what is known of a request before anybody has looked at it.
+// A Request is what is known about a request before it is handled.
 type Request struct {
-	Method  string // as the client wrote it; said only if it is one of MCP's
+	Method  string // as the client wrote it; recorded only if it is one of MCP's
 	ID      string // the request's, as written
 	Session string // the chat's
 	// TraceParent and TraceState are the trace context in the request's _meta.
@@ -61,8 +61,8 @@ type Span struct {
 	span trace.Span
 
 	mu    sync.Mutex
-	calls []string // ids under which of knows it
-	gate  *Step    // the decision under way
+	calls []string // ids of this span's calls in of.calls
+	gate  *Step    // the decision in progress
 }
 
 type (
@@ -70,11 +70,11 @@ type (
 	webKey  struct{}
 )
 
-// A web is what the HTTP request says, in which a message came.
+// A web is the trace context of the HTTP request that carried a message.
 type web struct{ parent, state string }
 
-// OverHTTP tells of the HTTP request in which a message came: that it did, and
-// the trace context of its header, which counts where _meta has none.
+// OverHTTP records that a message arrived in an HTTP request, and the trace
+// context of its headers, which is used if _meta has none.
 func (t *Tracer) OverHTTP(ctx context.Context, h http.Header) context.Context {
 	if t == nil {
 		return ctx
@@ -82,8 +82,8 @@ func (t *Tracer) OverHTTP(ctx context.Context, h http.Header) context.Context {
 	return context.WithValue(ctx, webKey{}, web{h.Get("Traceparent"), h.Get("Tracestate")})
 }
 
-// Begin begins the span of a request; End ends it. Without a span, because
-// nobody collects this one, the context is ctx and the span nil.
+// Begin begins the span of a request; End ends it. If the span is not collected,
+// Begin returns ctx and nil.
 func (t *Tracer) Begin(ctx context.Context, r Request) (context.Context, *Span) {
 	if t == nil || !telling(r.Method) {
 		return ctx, nil
@@ -118,12 +118,12 @@ func (t *Tracer) Begin(ctx context.Context, r Request) (context.Context, *Span) 
 	return context.WithValue(ctx, spanKey{}, s), s
 }
 
-// remote is a context with the trace context of a client, if it is one.
+// remote returns a context with the trace context of a client, if that is valid.
 func remote(parent, state string) context.Context {
 	return propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent, "tracestate": state})
 }
 
-// From returns the span of the request that ctx belongs to; nil when it has
+// From returns the span of the request that ctx belongs to; nil if there is
 // none.
 func From(ctx context.Context) *Span {
 	s, _ := ctx.Value(spanKey{}).(*Span)
@@ -143,14 +143,14 @@ func (s *Span) End() {
 	s.span.End()
 }
 
-// Version says which version of the protocol the request is of.
+// Version records the request's protocol version.
 func (s *Span) Version(v string) {
 	if s != nil {
 		s.say("mcp.protocol.version", v)
 	}
 }
 
-// Tool says which tool is called, by a name that is on the server's list.
+// Tool records which tool is called, by a name from the server's list.
 func (s *Span) Tool(name string) {
 	if s == nil {
 		return
@@ -160,7 +160,7 @@ func (s *Span) Tool(name string) {
 	s.span.SetAttributes(attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", name))
 }
 
-// Prompt says which of the server's prompts is asked for.
+// Prompt records which of the server's prompts is requested.
 func (s *Span) Prompt(name string) {
 	if s == nil {
 		return
@@ -170,8 +170,8 @@ func (s *Span) Prompt(name string) {
 	s.span.SetAttributes(attribute.String("gen_ai.prompt.name", name))
 }
 
-// Call gives the span the call's id in the logs. What the audit log has of that
-// call is from then on part of the span.
+// Call gives the span the call's id in the logs. From then on, the audit log's
+// lines about that call become part of the span.
 func (s *Span) Call(id string) {
 	if s == nil {
 		return
@@ -185,8 +185,8 @@ func (s *Span) Call(id string) {
 	s.mu.Unlock()
 }
 
-// About says what kind of call it is, and which pack and declared tool it is
-// about; empty for none.
+// About records the kind of call, and its pack and declared tool; empty for
+// none.
 func (s *Span) About(kind, pack, tool string) {
 	if s == nil {
 		return
@@ -194,7 +194,7 @@ func (s *Span) About(kind, pack, tool string) {
 	s.say("packs_mcp.call.kind", kind, "packs_mcp.pack.id", pack, "packs_mcp.pack.tool", tool)
 }
 
-// say sets pairs of key and text; one with an empty text is left out.
+// say sets pairs of key and text, and skips a pair with an empty text.
 func (s *Span) say(pairs ...string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -203,8 +203,8 @@ func (s *Span) say(pairs ...string) {
 	}
 }
 
-// ToolFailed says that the result of the tool is an error. The code is one of
-// the server's own; empty when the program itself failed.
+// ToolFailed records that the tool's result is an error. The code is one of the
+// server's own; empty if the program itself failed.
 func (s *Span) ToolFailed(code string) {
 	if s == nil {
 		return
@@ -212,7 +212,7 @@ func (s *Span) ToolFailed(code string) {
 	s.failed("tool_error", code)
 }
 
-// Refused says that the answer is an error of JSON-RPC. The name is one of the
+// Refused records that the answer is a JSON-RPC error. The name is one of the
 // server's own codes; empty for none.
 func (s *Span) Refused(code, name string) {
 	if s == nil {
@@ -222,7 +222,7 @@ func (s *Span) Refused(code, name string) {
 	s.failed(code, name)
 }
 
-// Unanswered says that the client cancelled the request, and gets no answer.
+// Unanswered records that the client cancelled the request and gets no answer.
 func (s *Span) Unanswered() {
 	if s == nil {
 		return
@@ -238,7 +238,7 @@ func (s *Span) failed(kind, code string) {
 	s.span.SetStatus(codes.Error, code)
 }
 
-// A Step is a part of a request: a child of its span.
+// A Step is part of a request: a child of its span.
 type Step struct {
 	parent *Span
 	span   trace.Span
@@ -250,8 +250,8 @@ func (s *Span) step(name string) *Step {
 	return &Step{parent: s, span: span}
 }
 
-// Gate begins the decision about the call: from asking the gate to what it said
-// in the end, with the time that a person took.
+// Gate begins the step of the decision about the call, from asking the gate to
+// its final answer, including the time that a person took.
 func (s *Span) Gate() *Step {
 	if s == nil {
 		return nil
@@ -263,8 +263,8 @@ func (s *Span) Gate() *Step {
 	return g
 }
 
-// Waiting says that the call waits for a person, until the returned function is
-// called.
+// Waiting records that the call waits for a person, until the returned function
+// is called.
 func (s *Span) Waiting() (answered func()) {
 	if s == nil {
 		return func() {}
@@ -283,15 +283,15 @@ func (s *Span) Waiting() (answered func()) {
 	}
 }
 
-// Asked says that the client got the question and calls again with the answer:
-// the time that the person takes is between two requests.
+// Asked records that the client received the question and will call again with
+// the answer: the person's time falls between two requests.
 func (g *Step) Asked() {
 	if g != nil {
 		g.span.AddEvent("the client asks a person")
 	}
 }
 
-// decided says what the audit log says, on the call and on the decision.
+// decided records what the audit log says, on the call and on the decision.
 func (s *Span) decided(decision, channel, level string) {
 	s.mu.Lock()
 	g := s.gate
@@ -310,7 +310,7 @@ func (g *Step) asSpan() *Span {
 	return &Span{of: g.parent.of, span: g.span}
 }
 
-// Run begins the run of a program: from waiting for its place to its end.
+// Run begins the step of a program's run, from waiting for its place to its end.
 func (s *Span) Run(id string) *Step {
 	if s == nil {
 		return nil
@@ -320,7 +320,7 @@ func (s *Span) Run(id string) *Step {
 	return r
 }
 
-// Placed says that the run had its place among those of the chat.
+// Placed records that the run got its place among the chat's runs.
 func (r *Step) Placed() {
 	if r != nil {
 		r.span.AddEvent("the run has its place")
@@ -337,7 +337,7 @@ type Outcome struct {
 	Took     time.Duration // the program alone
 }
 
-// Ran says how the program ended.
+// Ran records how the program ended.
 func (r *Step) Ran(o Outcome) {
 	if r == nil {
 		return
@@ -352,8 +352,8 @@ func (r *Step) Ran(o Outcome) {
 	}
 }
 
-// End ends a step. A step that failed did not come to what it is there for; a
-// denial is no failure of the gate.
+// End ends a step. A step failed if it did not do its job; a denial is not a
+// failure of the gate.
 func (g *Step) End(failed bool) {
 	if g == nil {
 		return
@@ -364,7 +364,7 @@ func (g *Step) End(failed bool) {
 	g.span.End()
 }
 
-// text is a name as it may be said: safe to show, and not too long.
+// text returns a name made safe to show and not too long.
 func text(s string) string {
 	s = safetext.Line(s)
 	if len(s) <= maxText {

@@ -30,7 +30,7 @@ func (l *fakeLog) Append(audit.Entry) error     { l.lines++; return l.err }
 func (l *fakeLog) AppendLazy(audit.Entry) error { l.lines++; return l.err }
 func (l *fakeLog) Failures() int                { return 0 }
 
-// What is nobody's to know is nil, and does nothing.
+// A nil tracer, span or step does nothing.
 func TestNil(t *testing.T) {
 	var none *Tracer
 	log := new(fakeLog)
@@ -68,7 +68,7 @@ func TestNil(t *testing.T) {
 	}
 }
 
-// Names are safe to show wherever they go, and short.
+// Names are safe to show everywhere, and short.
 func TestText(t *testing.T) {
 	tracer, kept := newTracer()
 	_, s := tracer.Begin(t.Context(), Request{Method: "tools/call", ID: `"a\u001b` + "\x1b" + `"`, Session: "s\x1b"})
@@ -87,8 +87,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A line of the audit log is part of the request that it is about, as long as
-// that lasts, and is written however that is.
+// A line of the audit log is part of its request's span while the request lasts,
+// and is written in any case.
 func TestRecorder(t *testing.T) {
 	tracer, kept := newTracer()
 	log := &fakeLog{}
@@ -132,7 +132,7 @@ func TestRecorder(t *testing.T) {
 	if len(tracer.calls) != 0 {
 		t.Errorf("calls that have ended are kept: %v", tracer.calls)
 	}
-	// A decision that is not on record is none.
+	// A decision that could not be recorded does not count.
 	kept.Reset()
 	log.err = errors.New("the disk is full of hunter2")
 	_, s := tracer.Begin(context.Background(), Request{Method: "tools/call"})

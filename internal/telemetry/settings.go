@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// defaultEndpoint is where OTEL_TRACES_EXPORTER=otlp alone sends.
+	// defaultEndpoint is used if only OTEL_TRACES_EXPORTER=otlp is set.
 	defaultEndpoint = "http://localhost:4318"
 	defaultTimeout  = 10 * time.Second
 	defaultName     = "packs-mcp"
 )
 
-// settings are what the variables say.
+// settings are the settings that the variables give.
 type settings struct {
 	endpoint   *url.URL
 	headers    [][2]string
 	timeout    time.Duration // of one request
 	gzip       bool
-	tls        *tls.Config // nil: the usual
+	tls        *tls.Config // nil: the default
 	sampler    sdktrace.Sampler
-	joins      bool // traces of clients are continued
+	joins      bool // clients' traces are continued
 	name       string
 	attributes []attribute.KeyValue
 	batch      batching
@@ -39,15 +39,15 @@ type settings struct {
 
 // batching is how spans are collected and sent together.
 type batching struct {
-	delay, timeout time.Duration // until a batch goes that is not full; of sending one
-	queue, size    int           // spans that wait, and of one batch
+	delay, timeout time.Duration // until an incomplete batch is sent; for sending a batch
+	queue, size    int           // spans that may wait, and spans of one batch
 }
 
-// A problem is why something is not as a variable says. It has no values of
-// variables that may be secret.
+// A problem says why a variable is not followed. It never has the value of a
+// variable that may be secret.
 type problem struct{ what, hint string }
 
-// variables are those of an environment.
+// variables are the variables of an environment.
 type variables map[string]string
 
 func variablesOf(environ []string) variables {
@@ -60,13 +60,14 @@ func variablesOf(environ []string) variables {
 	return v
 }
 
-// otlp is a setting of the exporter: the one for traces, or the one for all.
+// otlp returns a setting of the exporter: the one for traces, or else the one
+// for all signals.
 func (v variables) otlp(name string) string {
 	return cmp.Or(v["OTEL_EXPORTER_OTLP_TRACES_"+name], v["OTEL_EXPORTER_OTLP_"+name])
 }
 
-// read returns the settings; nil when nothing is sent. An empty variable counts
-// as none.
+// read returns the settings; nil if nothing is to be sent. An empty variable
+// counts as unset.
 func read(environ []string) (*settings, []problem) {
 	v := variablesOf(environ)
 	if strings.EqualFold(v["OTEL_SDK_DISABLED"], "true") {
@@ -97,12 +98,12 @@ func read(environ []string) (*settings, []problem) {
 	return s, v.rest(s)
 }
 
-// off is the problem because of which nothing is sent.
+// off returns the problem that keeps anything from being sent.
 func off(format, hint string, args ...any) []problem {
 	return []problem{{"none are sent: " + fmt.Sprintf(format, args...), hint}}
 }
 
-// rest reads what there is a way without.
+// rest reads the settings that can be ignored if they are wrong.
 func (v variables) rest(s *settings) (problems []problem) {
 	ignored := func(hint, format string, args ...any) {
 		problems = append(problems, problem{fmt.Sprintf(format, args...), hint})
@@ -135,7 +136,7 @@ func (v variables) rest(s *settings) (problems []problem) {
 		switch p {
 		case "tracecontext":
 			s.joins = true
-		case "baggage", "none": // nothing of ours goes on to others
+		case "baggage", "none": // we pass nothing on to others
 		default:
 			ignored("add tracecontext", "OTEL_PROPAGATORS has %q, which this program does not understand", p)
 		}
@@ -151,8 +152,8 @@ func (v variables) rest(s *settings) (problems []problem) {
 	return problems
 }
 
-// batching reads how spans are batched. The library would read it itself, and
-// end the process over a number that cannot be.
+// batching reads how spans are batched. The library would read the variables
+// itself, and end the process over an invalid number.
 func (v variables) batching(ignored func(name, text string, instead int)) batching {
 	number := func(name string, usual, most int) int {
 		text := v["OTEL_BSP_"+name]
@@ -176,7 +177,8 @@ func (v variables) batching(ignored func(name, text string, instead int)) batchi
 	return b
 }
 
-// resource describes this program. Later attributes go before earlier ones.
+// resource returns attributes that describe this program. Later attributes
+// override earlier ones.
 func (s *settings) resource(version string) []attribute.KeyValue {
 	all := []attribute.KeyValue{attribute.String("service.name", defaultName), attribute.String("service.version", version)}
 	all = append(all, s.attributes...)
@@ -186,7 +188,7 @@ func (s *settings) resource(version string) []attribute.KeyValue {
 	return all
 }
 
-// endpoint is where traces are posted.
+// endpoint returns the URL to which traces are posted.
 func (v variables) endpoint() (*url.URL, error) {
 	name, text := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", v["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
 	base := text == ""
@@ -195,7 +197,7 @@ func (v variables) endpoint() (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%s is not a URL of http or https", name) // it may have a password
+		return nil, fmt.Errorf("%s is not a URL of http or https", name) // do not show it: it may have a password
 	}
 	if base {
 		u = u.JoinPath("v1", "traces")
@@ -203,7 +205,8 @@ func (v variables) endpoint() (*url.URL, error) {
 	return u, nil
 }
 
-// tls is with whom and as whom the exporter speaks.
+// tls returns the exporter's TLS configuration: the authorities that it trusts
+// and its own certificate.
 func (v variables) tls() (*tls.Config, error) {
 	ca, cert, key := v.otlp("CERTIFICATE"), v.otlp("CLIENT_CERTIFICATE"), v.otlp("CLIENT_KEY")
 	if ca == "" && cert == "" && key == "" {
@@ -230,7 +233,7 @@ func (v variables) tls() (*tls.Config, error) {
 	return conf, nil
 }
 
-// sampler is which requests are traced; nil when the variables make no sense.
+// sampler returns the sampler of requests; nil if the variables are invalid.
 func (v variables) sampler() sdktrace.Sampler {
 	ratio := 1.0
 	if text := v["OTEL_TRACES_SAMPLER_ARG"]; text != "" && strings.HasSuffix(v["OTEL_TRACES_SAMPLER"], "traceidratio") {
@@ -256,7 +259,7 @@ func (v variables) sampler() sdktrace.Sampler {
 	return nil
 }
 
-// split are the parts of a list.
+// split returns the parts of a list.
 func split(list string) (parts []string) {
 	for part := range strings.SplitSeq(list, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -266,8 +269,8 @@ func split(list string) (parts []string) {
 	return parts
 }
 
-// pairs are those of a list as in name=value,other=a%20value. An error does not
-// say the value.
+// pairs returns the pairs of a list such as name=value,other=a%20value. Its
+// errors do not show a value.
 func pairs(list string) ([][2]string, error) {
 	var all [][2]string
 	for i, part := range split(list) {

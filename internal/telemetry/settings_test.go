@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the variables mean. The secret is never in a problem.
+// The variables are read as documented, and a problem never has the secret.
 func TestRead(t *testing.T) {
 	const secret = "hunter2"
 	type want struct {
@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 		Timeout time.Duration
 		Sampler string
 		Joins   bool
-		Problem string // a part of it
+		Problem string // a part of the problem
 	}
 	const usual = "ParentBased{root:AlwaysOnSampler"
 	local := want{URL: "http://c:4318/v1/traces", Name: "packs-mcp", Timeout: 10 * time.Second, Sampler: usual, Joins: true}
@@ -99,7 +99,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The library ends the process over numbers that cannot be, so none reaches it.
+// The library ends the process over invalid numbers, so none may reach it.
 func TestBatching(t *testing.T) {
 	usual := batching{5 * time.Second, 30 * time.Second, 2048, 512}
 	for environ, want := range map[string]batching{

@@ -1,11 +1,11 @@
-// Package telemetry sends spans to the collector that the standard variables of
-// OpenTelemetry name (OTEL_EXPORTER_OTLP_ENDPOINT and the like), and nowhere when
-// they name none. It is the only package that knows how spans are kept and sent;
-// what is in one is for package spans to say.
+// Package telemetry sends spans to the collector that the standard OpenTelemetry
+// variables name (OTEL_EXPORTER_OTLP_ENDPOINT and the like), or nowhere if they
+// name none. It is the only package that knows how spans are kept and sent;
+// package spans defines what is in one.
 //
-// It reads those variables itself, as every program does that has this: they are
-// no part of the configuration. It never writes to standard output, never keeps a
-// call waiting, and nothing that is wrong with it keeps the server from serving.
+// It reads these variables itself, as every program with OpenTelemetry does:
+// they are not part of the configuration. It never writes to standard output and
+// never delays a call, and no problem with it keeps the server from serving.
 package telemetry
 
 import (
@@ -25,22 +25,22 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// scope names the maker of the spans.
+// scope is the name of the instrumentation that creates the spans.
 const scope = "github.com/packs-mcp/packs-mcp"
 
 // flush is how long Close waits for the collector.
 const flush = 2 * time.Second
 
-// Traces are where spans go. A nil one is nowhere.
+// Traces sends spans. A nil Traces sends nothing.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	tracer   *spans.Tracer
 	out      *quiet
 }
 
-// Start makes ready what environ (KEY=value, as from os.Environ) asks for; nil
-// when it asks for nothing, or for what there is not, which the logger is told.
-// Nothing is sent, and nobody connected to, before there is a span.
+// Start prepares what environ (KEY=value, as from os.Environ) asks for. It
+// returns nil if environ asks for nothing, or for something unsupported, which
+// it logs. It connects to nothing and sends nothing before there is a span.
 func Start(environ []string, version string, logger *slog.Logger) *Traces {
 	s, problems := read(environ)
 	for _, p := range problems {
@@ -66,7 +66,7 @@ func start(s *settings, e sdktrace.SpanExporter, version string, logger *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("describing this program: %w", err)
 	}
-	// The library's own way is a line on standard error for each.
+	// By default the library writes a line on standard error for each error.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Debug("traces", "err", err) }))
 	out := &quiet{SpanExporter: e, logger: logger}
 	provider := sdktrace.NewTracerProvider(
@@ -79,7 +79,7 @@ func start(s *settings, e sdktrace.SpanExporter, version string, logger *slog.Lo
 	return &Traces{provider: provider, tracer: spans.New(tracer, s.joins), out: out}, nil
 }
 
-// Tracer makes the spans; nil when there are none.
+// Tracer returns the tracer that creates the spans; nil if there are none.
 func (t *Traces) Tracer() *spans.Tracer {
 	if t == nil {
 		return nil
@@ -87,8 +87,8 @@ func (t *Traces) Tracer() *spans.Tracer {
 	return t.tracer
 }
 
-// Close sends what is left. It takes two seconds at most; what could not be sent
-// by then is lost.
+// Close sends the remaining spans. It takes at most two seconds; spans not sent
+// by then are lost.
 func (t *Traces) Close() {
 	if t == nil {
 		return
@@ -100,8 +100,8 @@ func (t *Traces) Close() {
 	}
 }
 
-// quiet tells once that spans are lost: a collector that is down is asked again
-// with each batch, and the log is for other things.
+// quiet logs only once that spans are lost: each batch tries a dead collector
+// again, and would otherwise fill the log.
 type quiet struct {
 	sdktrace.SpanExporter
 	logger *slog.Logger

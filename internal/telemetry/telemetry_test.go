@@ -21,7 +21,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/spans"
 )
 
-// A logBuffer is a log. Safe for concurrent use.
+// A logBuffer holds a log. It is safe for concurrent use.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -41,7 +41,7 @@ func (b *logBuffer) String() string {
 
 func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-// request makes the span of one request.
+// request creates the span of one request.
 func request(t *testing.T, traces *Traces) {
 	t.Helper()
 	_, span := traces.Tracer().Begin(t.Context(), spans.Request{Method: "tools/list", ID: "1", Session: "s"})
@@ -51,8 +51,8 @@ func request(t *testing.T, traces *Traces) {
 	span.End()
 }
 
-// Nothing is asked for, or what there is not: there is nothing, and nobody waits
-// for it.
+// If the variables ask for nothing, or for something unsupported, nothing is
+// sent and nothing waits.
 func TestOff(t *testing.T) {
 	var log logBuffer
 	before := runtime.NumGoroutine()
@@ -71,7 +71,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// What is posted, and that Close posts what is left.
+// Spans are posted, and Close posts the remaining ones.
 func TestSent(t *testing.T) {
 	for _, compression := range []string{"none", "gzip"} {
 		got := make(chan *tracepb.TracesData, 1)
@@ -132,8 +132,8 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// A collector that is not there: one line in the log, however many batches are
-// lost, and nothing of it holds up who makes spans.
+// A missing collector causes one line in the log, however many batches are lost,
+// and does not delay the code that creates spans.
 func TestDeadCollector(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -154,7 +154,8 @@ func TestDeadCollector(t *testing.T) {
 	}
 }
 
-// A collector that never answers costs a call nothing, and the end two seconds.
+// A collector that never answers does not delay calls, and delays the end by two
+// seconds.
 func TestSilentCollector(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -164,7 +165,7 @@ func TestSilentCollector(t *testing.T) {
 	var log logBuffer
 	traces := Start([]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://" + l.Addr().String()}, "1", log.logger())
 	began := time.Now()
-	for range 10_000 { // many more than are kept
+	for range 10_000 { // many more than the queue holds
 		request(t, traces)
 	}
 	if took := time.Since(began); took > 5*time.Second {
@@ -181,7 +182,7 @@ func TestSilentCollector(t *testing.T) {
 	}
 }
 
-// Headers hold tokens: they do not follow a redirection.
+// Headers hold tokens, so redirects are not followed.
 func TestNoRedirection(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("spans went elsewhere, with %v", r.Header)

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// tries is how often a batch is sent when the collector says that it is busy.
+	// tries is how often a batch is sent while the collector says that it is
+	// busy.
 	tries = 3
-	// patience is the longest that is waited for a busy collector.
+	// patience is the longest wait for a busy collector.
 	patience = 5 * time.Second
 	// maxAnswer is how much of an answer is read.
 	maxAnswer = 64 << 10
@@ -29,8 +30,8 @@ const (
 
 var errRefused = errors.New("the collector refused them")
 
-// An uploader posts spans, as OTLP has it over HTTP. The exporter of the library
-// that does this brings all of gRPC, and half again the size of this program.
+// An uploader posts spans with OTLP over HTTP. The library's exporter for this
+// brings in all of gRPC, which would make this program half again as large.
 type uploader struct {
 	settings *settings
 	client   *http.Client
@@ -39,7 +40,7 @@ type uploader struct {
 var _ otlptrace.Client = (*uploader)(nil)
 
 func newUploader(s *settings) (*uploader, error) {
-	// Checked once, and not with every batch.
+	// Check once instead of with every batch.
 	u := &uploader{settings: s}
 	if _, err := u.request(context.Background(), nil); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func newUploader(s *settings) (*uploader, error) {
 			TLSClientConfig: s.tls, ForceAttemptHTTP2: true,
 			MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: s.timeout,
 		},
-		// The headers hold tokens: they go where they were meant to.
+		// The headers hold tokens, so they must not follow a redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return u, nil
@@ -67,7 +68,8 @@ func (u *uploader) Stop(context.Context) error {
 
 // UploadTraces sends one batch.
 func (u *uploader) UploadTraces(ctx context.Context, batch []*tracepb.ResourceSpans) error {
-	// On the wire the same as ExportTraceServiceRequest, whose package is gRPC's.
+	// This has the same wire format as ExportTraceServiceRequest, whose package
+	// needs gRPC.
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: batch})
 	if err != nil {
 		return fmt.Errorf("encoding spans: %w", err)
@@ -98,8 +100,8 @@ func (u *uploader) UploadTraces(ctx context.Context, batch []*tracepb.ResourceSp
 	}
 }
 
-// send posts a batch once. With an error, wait is how long to wait before it is
-// worth another try; 0: it is not.
+// send posts a batch once. If it fails, wait is how long to wait before another
+// try; 0: do not try again.
 func (u *uploader) send(ctx context.Context, body []byte) (wait time.Duration, _ error) {
 	r, err := u.request(ctx, body)
 	if err != nil {

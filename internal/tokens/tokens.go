@@ -1,9 +1,9 @@
-// Package tokens knows how the access tokens and private keys of widely used
-// services are written, and takes them out of texts.
+// Package tokens knows what the access tokens and private keys of widely used
+// services look like, and removes them from texts.
 //
-// It goes by what a value looks like, not by what it is called, so it finds only
-// tokens with a mark of their own, such as "ghp_". A digest, a UUID or a picture in
-// base64 is none.
+// It judges a value by its form, not by its name, so it finds only tokens with a
+// distinctive mark, such as "ghp_". A digest, a UUID or a picture in base64 is
+// not a token.
 package tokens
 
 import (
@@ -15,22 +15,22 @@ import (
 	"sync"
 )
 
-// Mark stands where a token was.
+// Mark replaces a token.
 const Mark = "[redacted]"
 
-// A shape is how one kind of token is written.
+// A shape describes how one kind of token is written.
 type shape struct {
-	// marks are what such a token begins with, or is beside. Most texts have none of
-	// them, and the pattern is not tried.
+	// marks are texts that such a token begins with, or that are beside it. Most
+	// texts have no mark, and then the pattern is not tried.
 	marks []string
 	// pattern matches the token; with groups, these are the token.
 	pattern *regexp.Regexp
-	// digit says that the token has a digit. Words of a language have none.
+	// digit says that the token must have a digit. Ordinary words have none.
 	digit bool
 }
 
-// shapes are in the order in which they are tried. Those that take in others come
-// first.
+// shapes are in the order in which they are tried. Shapes that include others
+// come first.
 
 var shapes = sync.OnceValue(func() []shape {
 	re := func(pattern string) *regexp.Regexp {
@@ -41,14 +41,14 @@ var shapes = sync.OnceValue(func() []shape {
 		if regexp.MustCompile(rest).NumSubexp() == 0 {
 			rest = "(" + rest + ")"
 		}
-		// In source text, as in printf 'a\nghp_…', the letter of an escape comes
-		// before a token and is no part of it.
+		// In source text, as in printf 'a\nghp_…', the letter of an escape may
+		// precede a token and is not part of it.
 		return regexp.MustCompile(`(?:\b|\\[abfnrtv])` + rest)
 	}
 	const cut = `(?:…|\\u2026)`
 	return []shape{
-		// What is left of a token that stood across a cut. A shorter beginning gives
-		// nothing away.
+		// The rest of a token that was cut off. A shorter beginning reveals
+		// nothing.
 		{[]string{"AKIA", "ASIA"}, re(`\b((?:AKIA|ASIA)[A-Z2-7]{16})\b[^A-Za-z0-9/+]{1,8}(?:[A-Za-z_]{3,30}[^A-Za-z0-9/+]{1,8})?([A-Za-z0-9/+]{4,39})` + cut), false},
 		{
 			[]string{
@@ -72,7 +72,7 @@ var shapes = sync.OnceValue(func() []shape {
 		{[]string{"sk-"}, re(`\bsk-[A-Za-z0-9]{20,}`), true},
 		{[]string{"k_live_", "k_test_"}, re(`\b[srp]k_(?:live|test)_[A-Za-z0-9]{16,}`), true}, // Stripe
 		{[]string{"whsec_"}, re(`\bwhsec_[A-Za-z0-9+=]{24,}`), false},
-		// AWS: the id of a key, and its secret when that is beside it.
+		// AWS: the id of a key, and its secret if that is beside it.
 		{[]string{"AKIA", "ASIA"}, re(`\b((?:AKIA|ASIA)[A-Z2-7]{16})\b(?:[^A-Za-z0-9/+]{1,8}(?:[A-Za-z_]{3,30}[^A-Za-z0-9/+]{1,8})?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|\z))?`), false},
 		{[]string{"xox"}, re(`\bxox[a-z]-[A-Za-z0-9-]{10,}`), true}, // Slack
 		{[]string{"xapp-"}, re(`\bxapp-[A-Za-z0-9-]{20,}`), true},
@@ -90,13 +90,13 @@ var shapes = sync.OnceValue(func() []shape {
 	}
 })
 
-// A mark is one of a shape's.
+// A mark is a mark of one shape.
 type mark struct {
 	text  string
-	shape int // its index
+	shape int // the shape's index
 }
 
-// marks are those of all shapes, by their first bytes.
+// marks returns the marks of all shapes, by first byte.
 var marks = sync.OnceValue(func() *[256][]mark {
 	var all [256][]mark
 	for i, s := range shapes() {
@@ -107,9 +107,9 @@ var marks = sync.OnceValue(func() *[256][]mark {
 	return &all
 })
 
-// Hide returns text with [Mark] in the place of each token, and of a token's
-// beginning when "…" follows: the text was cut there. It reads a text without marks
-// once.
+// Hide returns text with [Mark] in place of each token. It also replaces the
+// beginning of a token that is followed by "…", where the text was cut. It reads
+// a text without marks only once.
 func Hide(text string) string {
 	var seen uint64 // a bit for each shape
 	all := marks()
@@ -157,10 +157,10 @@ func (s *shape) hide(text string) string {
 }
 
 // HideAll is [Hide] for texts that belong together, such as the arguments of a
-// program. It returns the same slice when there is no token in it.
+// program. It returns the same slice if no text has a token.
 func HideAll(texts []string) []string {
-	// One text, so that a secret is found behind the id that it belongs to. What
-	// belongs together has no NUL in it.
+	// Join them, so that a secret is found after the id that it belongs to. Such
+	// texts contain no NUL.
 	joined := strings.Join(texts, "\x00")
 	hidden := Hide(joined)
 	if hidden == joined {
@@ -169,25 +169,26 @@ func HideAll(texts []string) []string {
 	if parts := strings.Split(hidden, "\x00"); len(parts) == len(texts) {
 		return parts
 	}
-	parts := slices.Clone(texts) // a key went on to the end of all
+	parts := slices.Clone(texts) // a private key extended to the end of all texts
 	for i, t := range parts {
 		parts[i] = Hide(t)
 	}
 	return parts
 }
 
-// HideJSON is [Hide] for the texts in a JSON value. What cannot be read comes back
-// as nil.
+// HideJSON is [Hide] for the strings in a JSON value. It returns nil for JSON
+// that it cannot read.
 func HideJSON(raw json.RawMessage) json.RawMessage {
-	// As one text, so that a secret is found behind the id that it belongs to.
+	// Treat it as one text, so that a secret is found after the id that it
+	// belongs to.
 	hidden := Hide(string(raw))
 	whole := hidden == string(raw) || json.Valid([]byte(hidden))
 	if whole {
 		raw = json.RawMessage(hidden)
 	}
-	// A token has no character that has to be escaped, but may be written with
-	// escapes, and an escape before it ends in a letter ("\nghp_"), so that the token
-	// seems to be a part of a word. A private key has several lines.
+	// A token has no character that must be escaped, but may be written with
+	// escapes. An escape before it ends in a letter ("\nghp_"), so that the
+	// token seems to be part of a word. A private key has several lines.
 	if whole && !bytes.ContainsRune(raw, '\\') && !bytes.Contains(raw, []byte("PRIVATE KEY")) {
 		return raw
 	}

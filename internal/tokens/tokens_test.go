@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The tokens are put together here, so that nothing which looks for tokens in
-// repositories finds one.
+// The tokens are assembled here, so that scanners for tokens in repositories
+// find none.
 const (
 	word36 = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
 	awsID  = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -42,7 +42,7 @@ func TestHide(t *testing.T) {
 			}
 		}
 	}
-	// Wherever a text was cut, little of a token is left.
+	// Wherever a text was cut, little of a token remains.
 	for _, token := range []string{
 		"ghp_" + word36, "github_pat_" + "11ABCDEFG0" + word36, "glpat-" + word36[:20], "sk-" + word36, "sk-ant-" + "api03-" + word36, "sk_live_" + word36[:24], "whsec_" + word36,
 		"xox" + "b-2345678901-" + word36, "npm_" + word36, "pypi-" + "AgEIcHlwaS5vcmc" + word36, "AIza" + word36[:35], "hf_" + word36[:34], awsID, jwt,
@@ -99,8 +99,7 @@ func TestHideLeaves(t *testing.T) {
 	}
 }
 
-// Real documents have no tokens in them, but for the examples that their authors
-// made up.
+// Real documents contain no tokens, except examples that their authors made up.
 func TestHideLeavesRealText(t *testing.T) {
 	f, err := os.Open("../../../shared/corpora/packs.tar.gz")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -28,13 +28,14 @@ type server struct {
 }
 
 // start builds the program, or takes the one that PACKS_MCP_BIN names, and
-// serves no packs.
+// starts a server without packs.
 func start(t *testing.T, home string) *server {
 	t.Helper()
 	program := os.Getenv("PACKS_MCP_BIN")
 	if program == "" {
-		// The test cache knows the files that a test looked at, and not what "go
-		// build" reads: without this, a test of an older program would count.
+		// The test cache tracks the files that a test reads, but not what "go
+		// build" reads: without this, a result for an older program would be
+		// reused.
 		for _, dir := range []string{"cmd", "internal", "schemas", "examples", "go.mod", "go.sum"} {
 			err := filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err })
 			if err != nil {
@@ -74,7 +75,7 @@ func (s *server) send(message string) {
 	}
 }
 
-// ask makes a request and returns the answer, as one text.
+// ask makes a request and returns the answer as text.
 func (s *server) ask(method, params string) string {
 	s.t.Helper()
 	s.last++
@@ -89,7 +90,7 @@ func (s *server) ask(method, params string) string {
 	return ""
 }
 
-// list makes a call that needs nobody's approval, and is recorded.
+// list makes a call that needs no approval but is recorded.
 func (s *server) list() string {
 	s.t.Helper()
 	return s.ask("tools/call", `{"name":"capability_packs_list","arguments":{}}`)
@@ -111,9 +112,9 @@ func (s *server) limit(bytes uint64) {
 	}
 }
 
-// HM-01: when the disk is full, a call is denied in words, and the server goes
-// on by itself when there is room again. Nothing is lost, and what was left of
-// the line is recorded.
+// HM-01: when the disk is full, a call is denied with a message, and the server
+// continues by itself once there is room again. Nothing is lost, and the rest of
+// the torn line is recorded.
 func TestFullDisk(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "audit.jsonl")

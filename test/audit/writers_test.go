@@ -17,10 +17,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// maxSize makes the log be renamed every hundred entries or so.
+// maxSize makes the log rotate about every hundred entries.
 const maxSize = 32 << 10
 
-// TestMain lets the test binary be a writer of its own: see writer.
+// TestMain lets the test binary run as a separate writer; see writer.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("AUDIT_TEST_WRITER"); path != "" {
 		if err := write(path, os.Getenv("AUDIT_TEST_RUNS")); err != nil {
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// write records runs as a server does, as many as are asked for or until it is
-// killed, and says each entry that is on the disk.
+// write records runs as a server does, as many as requested or until it is
+// killed, and prints each entry that is on disk.
 func write(path, runs string) error {
 	count, err := strconv.Atoi(runs)
 	if err != nil {
@@ -73,7 +73,7 @@ func writer(t *testing.T, path string, runs int) *exec.Cmd {
 	return cmd
 }
 
-// said is what writers said is on the disk.
+// said is what writers reported to be on disk.
 type said struct {
 	mu    sync.Mutex
 	lines map[string]bool
@@ -85,8 +85,8 @@ func (s *said) add(line string) {
 	s.lines[line] = true
 }
 
-// judge verifies the log: nothing but torn lines may be wrong, no end of a run
-// is without its start, and everything that was said is there.
+// judge verifies the log: only torn lines may be wrong, no run may have an end
+// without a start, and every reported entry must be there.
 func judge(t *testing.T, path string, s *said) audit.Report {
 	t.Helper()
 	r, err := audit.Verify(path)
@@ -149,7 +149,7 @@ func TestTenProcesses(t *testing.T) {
 	}
 }
 
-// kills is how often a writer is killed; PACKS_MCP_AUDIT_KILLS is another
+// kills returns how often a writer is killed; PACKS_MCP_AUDIT_KILLS sets another
 // number, for a longer run.
 func kills(t *testing.T) int {
 	text := os.Getenv("PACKS_MCP_AUDIT_KILLS")
@@ -189,7 +189,7 @@ func TestKilledProcesses(t *testing.T) {
 	r := judge(t, path, s)
 	torn := len(r.Problems)
 
-	// The next server goes on, and what was torn stays named.
+	// The next server continues, and torn lines stay recorded.
 	log, err := audit.Open(path, audit.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -206,8 +206,8 @@ func TestKilledProcesses(t *testing.T) {
 	t.Logf("%d kills: %d entries in %d files, %d torn lines, %d runs without an end", n, r.Entries, len(r.Files), torn, len(r.Runs))
 }
 
-// kill starts a writer, and kills it when it has said a number of lines and
-// then a moment later.
+// kill starts a writer, and kills it a moment after it has printed a number of
+// lines.
 func kill(t *testing.T, cmd *exec.Cmd, s *said, lines int) {
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -225,14 +225,14 @@ func kill(t *testing.T, cmd *exec.Cmd, s *said, lines int) {
 		}
 		s.add(scan.Text())
 	}
-	// The time of so many rounds of this loop is the random moment.
+	// The random number of rounds makes the moment random.
 	for range rand.N(200_000) {
 		_ = time.Now()
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	for scan.Scan() { // what it said before it died; a line is one write
+	for scan.Scan() { // what it printed before it died; a line is one write
 		s.add(scan.Text())
 	}
 	_ = cmd.Wait() // killed

@@ -1,15 +1,14 @@
-// Package plant writes packs to measure with: as many as are asked for, with
-// the sizes, the depths and the kinds of files of real ones, and the same bytes
-// for the same seed.
+// Package plant writes packs for measurements: any number, with the sizes,
+// depths and kinds of files of real packs, and the same bytes for the same seed.
 //
-// It copies no real pack, and what it writes says nothing: the shape is what
-// counts. That is the one of 259 packs of eight public collections, as far as it
-// could be counted: sizes, depths, how descriptions are written, which keys
-// frontmatter has and how often, what other files there are. It differs on purpose
-// in three things. None of those packs has tools in a file, and a quarter of these
-// do, since tools are what is served. A tenth have tags, where one in a hundred
-// had. And a tenth asked not to be used by models, of these none do, so that as
-// many are served as were asked for.
+// It copies no real pack, and its text has no meaning: only the shape counts.
+// The shape follows 259 packs of eight public collections as far as it could be
+// counted: sizes, depths, how descriptions are written, which keys frontmatter
+// has and how often, and what other files there are. It differs on purpose in
+// three ways. None of the real packs has tools in a file, but a quarter of these
+// do, since tools are what is served. A tenth of these have tags, but only one
+// in a hundred real packs did. A tenth of the real packs asked not to be used by
+// models, but none of these do, so that as many are served as were requested.
 package plant
 
 import (
@@ -23,8 +22,8 @@ import (
 	"strings"
 )
 
-// A shape is how some measure is spread over real packs: the values below which
-// 0, 5, 25, 50, 75, 90, 95, 99 and 100 of a hundred lie.
+// A shape is the distribution of a measure over real packs: its percentiles 0,
+// 5, 25, 50, 75, 90, 95, 99 and 100.
 type shape [9]int
 
 var shares = []float64{0, .05, .25, .5, .75, .9, .95, .99, 1}
@@ -35,11 +34,11 @@ var (
 	descriptionSize = shape{33, 58, 138, 234, 377, 533, 691, 895, 1_087}                      // characters
 	otherFiles      = shape{0, 0, 1, 1, 3, 8, 11, 44, 93}                                     // beside the entry document, or below
 	otherFileSize   = shape{29, 128, 645, 3_274, 6_999, 11_345, 14_937, 29_890, 144_443}      // bytes
-	folders         = shape{0, 0, 0, 1, 1, 2, 3, 9, 22}                                       // below the pack's, a quarter of them inside of another
+	folders         = shape{0, 0, 0, 1, 1, 2, 3, 9, 22}                                       // below the pack's, a quarter of them nested
 	above           = shape{1, 1, 2, 3, 3, 3, 3, 3, 4}                                        // folders between root and pack
 )
 
-// pick draws a value of the shape: even between two of its marks.
+// pick draws a value from the shape, uniformly between two percentiles.
 func (s shape) pick(r *rand.Rand) int {
 	at := r.Float64()
 	for i := 1; i < len(shares); i++ {
@@ -51,7 +50,7 @@ func (s shape) pick(r *rand.Rand) int {
 	return s[len(s)-1]
 }
 
-// words are what documents, descriptions and names are made of.
+// words are the words of documents, descriptions and names.
 var words = strings.Fields(`
 account agent alert analysis api archive audit backup batch billing branch brief bucket budget build bundle
 cache calendar catalog chart check citation claim client cloud cluster code column commit compare config
@@ -68,21 +67,22 @@ sprint stack staging status store story style subject summary support survey swi
 tenant test text theme ticket timeline token topic trace track train transfer translate triage tune type
 update upload usage user validate vendor version video view volume vote warehouse webhook widget window work`)
 
-// subfolders are where packs keep what belongs to them.
+// subfolders are the names of folders in packs.
 var subfolders = []string{"references", "agents", "examples", "resources", "scripts", "workflows", "evals", "assets"}
 
-// kinds are what other files are named, as often as in twenty of them.
+// kinds are the suffixes of other files, in the proportions of twenty real
+// files.
 var kinds = strings.Fields(strings.Repeat(".md ", 15) + strings.Repeat(".yaml ", 3) + ".json .txt")
 
 // A planter draws everything from one source, in one order.
 type planter struct{ *rand.Rand }
 
-// oneIn reports true in one of n cases.
+// oneIn returns true in one of n cases.
 func (p planter) oneIn(n int) bool { return p.IntN(n) == 0 }
 
 func (p planter) word() string { return words[p.IntN(len(words))] }
 
-// text is words, in lines, of about size bytes.
+// text returns words in lines, of about size bytes.
 func (p planter) text(size int) string {
 	var b strings.Builder
 	b.Grow(size + 16)
@@ -102,9 +102,9 @@ func (p planter) text(size int) string {
 // line is text without line breaks.
 func (p planter) line(size int) string { return strings.ReplaceAll(p.text(size), "\n", " ") }
 
-// Write writes n packs below dir, which is made when it is not there. A quarter
-// of them have tools: every fourth, beginning with the first. The directories of
-// the packs are returned, in the order in which they were written.
+// Write writes n packs below dir, which it creates if needed. Every fourth pack,
+// beginning with the first, has tools. It returns the packs' directories in the
+// order in which they were written.
 func Write(dir string, seed uint64, n int) ([]string, error) {
 	p := planter{rand.New(rand.NewPCG(seed, 8))}
 	var made []string
@@ -117,7 +117,7 @@ func Write(dir string, seed uint64, n int) ([]string, error) {
 		name := fmt.Sprintf("%s-%s-%d", p.word(), p.word(), i)
 		at = filepath.Join(at, name)
 		if p.oneIn(12) {
-			name = "my-" + name // and not as its folder
+			name = "my-" + name // unlike its folder's
 		}
 		if err := p.pack(at, name, i%4 == 0); err != nil {
 			return nil, err
@@ -168,7 +168,7 @@ func (p planter) pack(dir, name string, tools bool) error {
 	return os.WriteFile(filepath.Join(dir, "tools.json"), []byte(p.tools()), 0o644)
 }
 
-// tools declares one to four.
+// tools returns the declarations of one to four tools.
 func (p planter) tools() string {
 	var all []string
 	for i := range 1 + p.IntN(4) {
@@ -178,8 +178,8 @@ func (p planter) tools() string {
 	return `{"tools":[` + strings.Join(all, ",") + "]}\n"
 }
 
-// description is text of the length of a real one, as YAML, each kind of which
-// is about as frequent as it is.
+// description returns YAML text as long as a real description. Each YAML style
+// is about as frequent as in real packs.
 func (p planter) description() string {
 	text := p.line(descriptionSize.pick(p.Rand) - len(" Use when asked."))
 	if p.oneIn(8) {
@@ -194,7 +194,7 @@ func (p planter) description() string {
 	return text + ". Use when asked."
 }
 
-// document is an entry document.
+// document returns an entry document.
 func (p planter) document(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\nname: %s\ndescription: %s\n", name, p.description())
@@ -219,9 +219,9 @@ func (p planter) document(name string) string {
 	return b.String()
 }
 
-// Walk is what any program has to do that wants to know all packs: look through the
-// folders below dir, and read 4 KiB of each entry document. It returns how many
-// packs there are. What else is measured is held against it.
+// Walk does what any program must do to know all packs: it walks the folders
+// below dir, and reads 4 KiB of each entry document. It returns the number of
+// packs. Other measurements are compared with it.
 func Walk(dir string) (n int, err error) {
 	head := make([]byte, 4<<10)
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// print digests a tree: names and bytes.
+// print returns a digest of a tree's names and bytes.
 func print(t *testing.T, dir string) string {
 	t.Helper()
 	h := sha256.New()

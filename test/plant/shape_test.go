@@ -10,9 +10,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 )
 
-// Every pack that is written is served, and nothing is wrong with it but, as with
-// real ones, a description that is too long; and what they are like is what it
-// should be.
+// Every written pack is served, and its only problem, as with real packs, may be
+// a description that is too long. The packs have the intended shape.
 func TestWrite(t *testing.T) {
 	const n = 400
 	root := t.TempDir()

@@ -10,17 +10,18 @@ import (
 	"sync"
 )
 
-// maxAhead is how many bytes are taken from a client while its request is under
-// way. Clients send the next one after the answer; who sends more is cut off.
+// maxAhead is how many bytes are read ahead from a client during its request.
+// Clients send the next request after the response; a client that sends more is
+// cut off.
 const maxAhead = 16 << 10
 
-// errAhead is what reading from such a client gives.
+// errAhead is the error of reading from a client that sent more than maxAhead.
 var errAhead = errors.New("the client sent too much while its request was under way")
 
-// attentive is a listener whose connections notice that the client is gone while
-// its request is under way. The server of net/http stops looking once it has read
-// a byte behind the request, as some clients send a line break there, and the
-// call would go on for nobody.
+// attentive is a listener whose connections notice when the client leaves during
+// its request. The server of net/http stops watching once it has read a byte
+// after the request, and some clients send a line break there. The call would
+// then go on with no client.
 type attentive struct{ net.Listener }
 
 func (l attentive) Accept() (net.Conn, error) {
@@ -31,19 +32,19 @@ func (l attentive) Accept() (net.Conn, error) {
 	return newAttended(c), nil
 }
 
-// attended is a connection that reads ahead while a request is under way, below
-// TLS: what comes waits for whoever reads next, and the end is told at once.
-// Deadlines and Close are the inner connection's, and end reading ahead as well.
+// attended is a connection, below TLS, that reads ahead during a request: bytes
+// are kept for the next Read, and the end of the connection is reported at once.
+// Deadlines and Close are the inner connection's, and also end reading ahead.
 type attended struct {
 	net.Conn
 
 	mu      sync.Mutex
-	looked  sync.Cond // of mu: looking became false, or there is something ahead
+	looked  sync.Cond // of mu: looking became false, or ahead has bytes
 	reading bool      // Read waits for the client
-	looking bool      // look does; Read waits for look then
+	looking bool      // look waits for the client, and Read waits for look
 	ahead   []byte    // what look read
 	err     error     // and how that ended
-	gone    func()    // called once for the request under way; nil: there is none
+	gone    func()    // called once for the current request; nil: none
 }
 
 func newAttended(c net.Conn) *attended {
@@ -86,8 +87,8 @@ func (a *attended) lookOn() {
 	go a.look()
 }
 
-// look reads ahead until no request is under way any more and something came, a
-// deadline passed, or the client is gone.
+// look reads ahead until the request is over and bytes came, a deadline passed,
+// or the client is gone.
 func (a *attended) look() {
 	b := make([]byte, 4<<10)
 	for {
@@ -98,13 +99,13 @@ func (a *attended) look() {
 	}
 }
 
-// saw takes what look read, and reports whether that was the last of it.
+// saw takes what look read, and reports whether look should stop.
 func (a *attended) saw(b []byte, err error) (last bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.looked.Broadcast()
 	a.ahead = append(a.ahead, b...)
-	late := errors.Is(err, os.ErrDeadlineExceeded) // which Read meets itself
+	late := errors.Is(err, os.ErrDeadlineExceeded) // Read meets this error itself
 	switch {
 	case err != nil && !late:
 		a.err = err
@@ -117,8 +118,8 @@ func (a *attended) saw(b []byte, err error) (last bool) {
 	return !a.looking
 }
 
-// leave tells the request that its client is gone: neither its answer nor what was
-// sent behind it is of use to anybody. The caller holds mu.
+// leave tells the request that its client is gone. Nobody needs its answer or
+// the bytes sent after it. The caller holds mu.
 func (a *attended) leave() {
 	if a.gone == nil {
 		return
@@ -128,8 +129,8 @@ func (a *attended) leave() {
 	_ = a.Conn.Close()
 }
 
-// attend has gone called when the client goes away, until stop is called. All of
-// the request has been read.
+// attend arranges for gone to be called when the client leaves, until stop is
+// called. The whole request must have been read.
 func (a *attended) attend(gone func()) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,8 +148,8 @@ func (a *attended) attend(gone func()) (stop func()) {
 	}
 }
 
-// CloseWrite is how net/http has a client get an answer before the connection is
-// closed with what it sent unread.
+// CloseWrite is called by net/http so that a client gets its response before the
+// connection is closed with unread data.
 func (a *attended) CloseWrite() error {
 	if c, ok := a.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -156,9 +157,9 @@ func (a *attended) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// attend returns a request, all of which has been read, whose context ends when
-// its client goes away, until leave. On a connection that [Server.Serve] did not
-// accept it ends when net/http notices.
+// attend returns a copy of r, which must have been read completely, whose
+// context ends when its client leaves, until leave is called. On a connection
+// that [Server.Serve] did not accept, it ends when net/http notices.
 func attend(r *http.Request) (_ *http.Request, leave func()) {
 	c := connectionOf(r.Context())
 	if c == nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
-// rawCall is a call of open_docs of the newer era as it is written on a
-// connection.
+// rawCall returns the bytes of an open_docs call of the newer era.
 func rawCall(accept string) string {
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"capability_packs_open_docs","arguments":{"pack_id":"triage"},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -23,9 +22,9 @@ func rawCall(accept string) string {
 		"\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: capability_packs_open_docs\r\n" + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)) + body
 }
 
-// A call ends when its client goes away, whatever the client sent behind its
-// request, and whether it takes a stream, on which signs of life would find out,
-// or not. Who sends more than anybody does is cut off.
+// A call ends when its client leaves, whatever the client sent after its
+// request, and whether or not it takes a stream, where heartbeats would find
+// out. A client that sends too much is cut off.
 func TestHTTPGone(t *testing.T) {
 	w := newWorld(t, triage, everywhere(time.Minute))
 	plain, _ := serveOn(t, w, nil)
@@ -36,7 +35,7 @@ func TestHTTPGone(t *testing.T) {
 			if over == "plain" {
 				return dial(t, plain)
 			}
-			return tls.Client(dial(t, secure), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // its own certificate
+			return tls.Client(dial(t, secure), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the test's own certificate
 		}
 		for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
 			for name, behind := range map[string][]string{
@@ -46,7 +45,7 @@ func TestHTTPGone(t *testing.T) {
 				"another request":     {rawCall(accept)},
 				"more than there are": {strings.Repeat("\r\n", maxAhead)},
 			} {
-				t.Log(over, accept, name) // for who fails in pending
+				t.Log(over, accept, name) // says which case fails in pending
 				c := connect()
 				_, _ = io.WriteString(c, rawCall(accept))
 				w.pending(1)
@@ -54,7 +53,7 @@ func TestHTTPGone(t *testing.T) {
 					_, _ = io.WriteString(c, more)
 				}
 				if len(behind) == 1 && len(behind[0]) > maxAhead {
-					w.pending(0) // and nobody has gone away yet
+					w.pending(0) // no client has left yet
 				}
 				_ = c.Close()
 				w.pending(0)
@@ -63,8 +62,8 @@ func TestHTTPGone(t *testing.T) {
 	}
 }
 
-// What is sent behind a request is read when its answer is there, and a line break
-// hurts nobody.
+// Bytes sent after a request are read once its response is written, and a line
+// break does no harm.
 func TestHTTPBehindRequest(t *testing.T) {
 	w := newWorld(t, triage, everywhere(time.Minute))
 	addr, _ := serveOn(t, w, nil)

@@ -13,9 +13,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// read reads a request's body, which is bounded before anything of it is read.
-// When it returns false, the request was answered; otherwise release is called
-// when the body is no longer held.
+// read reads a request's body, whose size is bounded before any of it is read.
+// If it returns false, the request was answered; otherwise the caller calls
+// release when it no longer holds the body.
 func (h *core) read(w http.ResponseWriter, r *http.Request, c *caller) (data []byte, release func(), ok bool) {
 	fail := func(status int, why string) ([]byte, func(), bool) {
 		refuse(w, status, why)
@@ -45,7 +45,7 @@ func (h *core) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 		}
 	}()
 
-	// How long it may take was set when the request came.
+	// The time limit was set when the request arrived.
 	control := http.NewResponseController(w)
 	hurried := make(chan struct{})
 	stop := context.AfterFunc(h.ending, func() {
@@ -54,7 +54,7 @@ func (h *core) read(w http.ResponseWriter, r *http.Request, c *caller) (data []b
 	})
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(c.limit)))
 	if !stop() {
-		<-hurried // or it would undo what is set below
+		<-hurried // otherwise it would undo the deadline set below
 	}
 	if err != nil {
 		if _, over := errors.AsType[*http.MaxBytesError](err); over {

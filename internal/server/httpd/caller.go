@@ -13,39 +13,39 @@ import (
 )
 
 const (
-	// maxHeld is how many bytes the requests of one credential that are under
-	// way may have together.
+	// maxHeld is how many bytes one credential's requests in progress may have
+	// together.
 	maxHeld = 64 << 20
-	// maxAnswers is how many bytes the large answers to one credential may have
-	// together that wait for their clients. A single one may be larger.
+	// maxAnswers is how many bytes of large answers to one credential may wait
+	// for their clients together. A single answer may be larger.
 	maxAnswers = 64 << 20
-	// maxSessions is how many sessions one credential may have; then the one
-	// that was idle longest makes room.
+	// maxSessions is how many sessions one credential may have. A new session
+	// then replaces the one that was idle longest.
 	maxSessions = 1024
 )
 
-// A caller is a credential and what belongs to it.
+// A caller is a credential and its resources.
 type caller struct {
 	person string
 	origin call.Origin
 	token  [sha256.Size]byte // the token's digest
-	slots  wire.Slots        // of its requests that are worked on
+	slots  wire.Slots        // for its requests being processed
 	limit  int               // bytes of one request
 	most   int               // bytes of all
-	room   int               // bytes of their large answers
+	room   int               // bytes of large answers
 
 	mu       sync.Mutex
 	inFlight int
 	held     int           // bytes of them
-	answers  int           // bytes of large answers that are made and not written yet
-	freed    chan struct{} // closed, and made anew, when answers becomes less
+	answers  int           // bytes of large answers made but not yet written
+	freed    chan struct{} // closed and replaced when answers decreases
 	sessions int
-	// chat is the one of the newer era, which has no sessions; nil until it is
-	// needed. starting is held while it is made.
+	// chat is the chat of the newer era, which has no sessions; nil until
+	// needed. starting is held while it is created.
 	chat     wire.Chat
 	starting sync.Mutex
-	using    int       // requests of chat under way
-	used     time.Time // when the last one ended
+	using    int       // requests in progress in chat
+	used     time.Time // when the last request ended
 }
 
 func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
@@ -55,7 +55,8 @@ func newCaller(person string, token [sha256.Size]byte, limit int) *caller {
 	}
 }
 
-// use returns the caller's chat of the newer era, and what ends its use.
+// use returns the caller's chat of the newer era, and a function that ends its
+// use.
 func (c *caller) use(h *core) (_ wire.Chat, leave func(), err error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
@@ -82,7 +83,7 @@ func (c *caller) use(h *core) (_ wire.Chat, leave func(), err error) {
 	}, nil
 }
 
-// inWords is a duration as a person reads it.
+// inWords formats a duration for a person.
 func inWords(d time.Duration) string {
 	switch {
 	case d == time.Hour:
@@ -93,7 +94,7 @@ func inWords(d time.Duration) string {
 	return d.String()
 }
 
-// takeChat takes the chat away from its caller, to be ended.
+// takeChat removes the chat from its caller and returns it, to be ended.
 func (c *caller) takeChat() wire.Chat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *caller) takeChat() wire.Chat {
 	return ch
 }
 
-// idleChat takes the chat away when nobody used it since before.
+// idleChat removes and returns the chat if it was last used before a time.
 func (c *caller) idleChat(before time.Time) wire.Chat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +115,7 @@ func (c *caller) idleChat(before time.Time) wire.Chat {
 	return ch
 }
 
-// admit takes up a request of so many bytes, or says that there is no room.
+// admit counts a request of size bytes, or reports false if there is no room.
 func (c *caller) admit(size int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *caller) admit(size int) bool {
 	return true
 }
 
-// shrink gives back what a request turned out not to need.
+// shrink gives back the bytes that a request turned out not to need.
 func (c *caller) shrink(by int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,10 +141,10 @@ func (c *caller) release(size int) {
 	c.held -= size
 }
 
-// keep counts a large answer until drop, as soon as there is room for it: whoever
-// waits still has the place of the request, and no more answers are made
-// meanwhile. It reports false when the client cancelled the request first. A
-// server or session that ends does not wait.
+// keep waits for room for a large answer and counts it until drop. A waiting
+// request keeps its place, so no more answers are made meanwhile. It reports
+// false if the client cancelled the request first. If the server or the session
+// ends, it does not wait.
 func (c *caller) keep(ctx context.Context, size int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +164,7 @@ func (c *caller) keep(ctx context.Context, size int) bool {
 	return true
 }
 
-// drop forgets an answer, which was written or will not be.
+// drop stops counting an answer that was written or never will be.
 func (c *caller) drop(size int) {
 	if size == 0 {
 		return

@@ -17,8 +17,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// Every way to cancel a call ends its program; what is somebody else's, or an
-// id that is not of the call, ends nothing.
+// Every way to cancel a call ends its program. A cancellation by another
+// credential, or with another id, ends nothing.
 func TestHTTPCancel(t *testing.T) {
 	needShell(t)
 	cancelled := func(id any) map[string]any { return map[string]any{"requestId": id} }
@@ -52,7 +52,8 @@ func TestHTTPCancel(t *testing.T) {
 		}},
 		"newer, the stream is closed": {true, func(t *testing.T, s *site, c *servertest.Client, leave context.CancelFunc) {
 			pid := s.w.pid("ada", "http")
-			// The same credential, and another, with the same id: nothing is cancelled.
+			// The same id, from the same credential in the other era and from
+			// another credential, cancels nothing.
 			s.Newer(tokenAda, nil).Notify("notifications/cancelled", withMeta(cancelled(0), false))
 			s.Newer(tokenGrace, nil).Notify("notifications/cancelled", withMeta(cancelled(0), false))
 			c.Ask("tools/list", nil)
@@ -101,14 +102,14 @@ func TestHTTPCancel(t *testing.T) {
 	}
 }
 
-// A call whose client goes away while a person is asked is withdrawn from every
-// channel, and an answer that comes then is nothing.
+// If a call's client leaves while a person is being asked, the question is
+// withdrawn from every channel, and a later answer has no effect.
 func TestHTTPCancelQuestion(t *testing.T) {
 	open := map[string]any{"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"}}
 	for _, modern := range []bool{false, true} {
 		for _, elicits := range []bool{false, true} {
 			if modern && elicits {
-				continue // the question is in the answer, and nothing waits
+				continue // the question is in the response, and nothing waits
 			}
 			w := newWorld(t, triage, everywhere(20*time.Second))
 			s := newSite(t, w)
@@ -140,7 +141,7 @@ func TestHTTPCancelQuestion(t *testing.T) {
 			if e := w.entries(); len(e) != 1 || e[0].Decision != "deny" {
 				t.Errorf("the log has %+v, want one denial", e)
 			}
-			// By a notification, the question on the stream is withdrawn too.
+			// A notification also withdraws the question on the stream.
 			if elicits {
 				c.NextID = 0
 				go func() {
@@ -164,7 +165,8 @@ func TestHTTPCancelQuestion(t *testing.T) {
 	}
 }
 
-// A client that takes no stream cannot be asked on one, whatever it declared.
+// A client that does not accept a stream cannot be asked on one, whatever it
+// declared.
 func TestHTTPJSONOnly(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
@@ -180,7 +182,7 @@ func TestHTTPJSONOnly(t *testing.T) {
 	if code != 200 || h.Get("Content-Type") != "application/json" || !strings.Contains(text, `"denied"`) || !strings.Contains(text, `"id":7`) {
 		t.Errorf("the call = %d %s, want a denial as JSON", code, text)
 	}
-	// And one that takes nothing else gets a stream.
+	// A client that accepts only a stream gets one.
 	r = c.Request(t.Context(), "POST", "/mcp", []byte(pingBody))
 	r.Header.Set("Accept", "text/event-stream")
 	if code, h, text := c.Status(r); code != 200 || h.Get("Content-Type") != "text/event-stream" || text != "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n" {
@@ -188,7 +190,7 @@ func TestHTTPJSONOnly(t *testing.T) {
 	}
 }
 
-// An answer that is not there for long is a stream with signs of life.
+// A slow answer becomes a stream with heartbeats.
 func TestHTTPKeepAlive(t *testing.T) {
 	w := newWorld(t, triage, everywhere(20*time.Second))
 	s := newSite(t, w)
@@ -208,8 +210,8 @@ func TestHTTPKeepAlive(t *testing.T) {
 	}
 }
 
-// Clients that do not read, or do not finish sending, cost nobody else anything,
-// and do not keep the server from ending.
+// Clients that do not read, or do not finish sending, do not affect other
+// clients or keep the server from ending.
 func TestHTTPSlowClients(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
@@ -225,13 +227,13 @@ func TestHTTPSlowClients(t *testing.T) {
 		return c
 	}
 	const auth = "Host: localhost\r\nAuthorization: Bearer " + tokenAda + "\r\nContent-Type: application/json\r\n"
-	// A body that does not come.
+	// A body that never arrives.
 	c := dial("POST /mcp HTTP/1.1\r\n" + auth + "Content-Length: 100\r\n\r\n{")
 	if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 408 ") {
 		t.Errorf("a body that does not come: %q, %v, want 408", got, err)
 	}
-	// Streams that nobody reads: with a sign of life every millisecond, what lies
-	// between the two is full at some time. A small buffer makes it soon.
+	// Streams that the client does not read: with a heartbeat every millisecond,
+	// the buffers in between fill up. A small buffer makes that quick.
 	good := s.Older(tokenAda, decide("once"))
 	for range 10 {
 		c := dial("GET /mcp HTTP/1.1\r\n" + auth + "Mcp-Session-Id: " + good.Session + "\r\nAccept: text/event-stream\r\n\r\n")
@@ -249,7 +251,7 @@ func TestHTTPSlowClients(t *testing.T) {
 	}
 }
 
-// Nothing is left of a server that was closed.
+// A closed server leaves nothing behind.
 func TestHTTPClose(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, hold+triage, everywhere(20*time.Second))

@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// maxConns is how many connections on which a token was seen are open at
-	// once, and half of it is how many of them one credential of several may have.
+	// maxConns is how many open connections may have shown a token. If there are
+	// several credentials, each may have half of them.
 	maxConns = 2048
-	// maxStrangers is how many connections there may be beside them on which no
-	// token was seen yet; for another one, one of these is closed.
+	// maxStrangers is how many further open connections may not have shown a
+	// token yet. One more closes one of these.
 	maxStrangers = 2048
-	// maxStrangersOf is how many of those may come from one address.
+	// maxStrangersOf is how many strangers' connections may come from one
+	// address.
 	maxStrangersOf = 1024
 )
 
-// connections bounds the connections that are open, so that whoever has no token
-// cannot keep those out who have one, and whoever has one cannot keep all others
-// out. Who has not shown a token makes room for the next one who has not, one
-// of the same address first: on the loopback interface everybody has one
-// address, and an honest client shows its token with its first request.
+// connections bounds the open connections. Clients without a token cannot lock
+// out those with one, and one credential cannot lock out all others. A client
+// that has not shown a token makes room for the next such client, first within
+// the same address. On the loopback interface all clients share one address, but
+// an honest client shows its token in its first request.
 type connections struct {
-	most, strangersMost, strangersOf int // zero values are not used
+	most, strangersMost, strangersOf int // see maxConns, maxStrangers and maxStrangersOf
 	each                             int // of one credential
 
 	mu        sync.Mutex
@@ -53,8 +54,8 @@ func newConnections(callers int) *connections {
 	return c
 }
 
-// begin takes up a new connection. When there are too many strangers now, one of
-// them has been closed.
+// begin adds a new connection. If there are now too many strangers, it closes
+// one of them and reports that.
 func (cs *connections) begin(conn net.Conn) (_ *connection, closed bool) {
 	c := &connection{conn: conn, from: network(conn.RemoteAddr())}
 	cs.mu.Lock()
@@ -71,8 +72,8 @@ func (cs *connections) begin(conn net.Conn) (_ *connection, closed bool) {
 	return c, victim != nil
 }
 
-// tooMany returns the stranger who makes room for one more of a network; nil when
-// there is room. The caller holds mu.
+// tooMany returns the stranger to close to make room for one more from a
+// network; nil if there is room. The caller holds mu.
 func (cs *connections) tooMany(from netip.Prefix) *connection {
 	count := make(map[netip.Prefix]int)
 	for _, have := range cs.strangers {
@@ -96,8 +97,8 @@ func (cs *connections) tooMany(from netip.Prefix) *connection {
 	return nil
 }
 
-// identify notes whose token was seen on a connection, or reports that there is
-// no room for one more of these.
+// identify records whose token a connection has shown, or reports false if its
+// owner has no room for one more.
 func (cs *connections) identify(c *connection, owner *caller) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -120,7 +121,7 @@ func (cs *connections) identify(c *connection, owner *caller) bool {
 	return true
 }
 
-// end forgets a connection that was closed.
+// end removes a closed connection.
 func (cs *connections) end(c *connection) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -136,17 +137,18 @@ func (cs *connections) end(c *connection) {
 	cs.of[c.owner]--
 }
 
-// cut closes a connection at once: TLS would say goodbye first, and wait for a
-// client that does not read.
+// cut closes a connection at once: TLS would first send its closing alert, and
+// wait for a client that does not read.
 func cut(c net.Conn) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
-	_ = c.Close() // it is told that it was closed
+	_ = c.Close() // it learns that it was closed
 }
 
-// network is where a connection comes from: an IPv4 address, or the 64 bits of an
-// IPv6 address that one subscriber has. What has no address is all one network.
+// network returns where a connection comes from: an IPv4 address, or the /64 of
+// an IPv6 address, which one subscriber has. Connections without an address
+// share one network.
 func network(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -164,7 +166,7 @@ func network(a net.Addr) netip.Prefix {
 	return p
 }
 
-// networkOf is where a request comes from.
+// networkOf returns the network that a request comes from.
 func networkOf(r *http.Request) netip.Prefix {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -173,17 +175,18 @@ func networkOf(r *http.Request) netip.Prefix {
 	return network(net.TCPAddrFromAddrPort(at))
 }
 
-// connectionKey is the key of a request's connection in its context.
+// connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// connectionOf returns the connection that a request came on; nil when another
-// server than [Server.Serve]'s accepted it.
+// connectionOf returns a request's connection; nil if it was not accepted
+// through [Server.Serve].
 func connectionOf(ctx context.Context) *connection {
 	c, _ := ctx.Value(connectionKey{}).(*connection)
 	return c
 }
 
-// watch has a server's connections bounded. refused is told of those that had to go.
+// watch bounds the connections of a server. It calls refused for each connection
+// that it closes.
 func (cs *connections) watch(srv *http.Server, refused func(why, from string)) {
 	var mu sync.Mutex
 	open := make(map[net.Conn]*connection)

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// talk makes a request on a connection and returns its status, and whether the
-// connection stays.
+// talk makes a request on a connection and returns the status and whether the
+// connection stays open.
 func talk(t *testing.T, c net.Conn, token string) (status int, stays bool) {
 	t.Helper()
-	// An answer that nobody waits for: 202, without a session.
+	// A notification, answered with 202 and without a session.
 	const body = `{"jsonrpc":"2.0","method":"notifications/x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	_, err := fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nContent-Length: %d\r\n\r\n%s", token, len(body), body)
 	if err != nil {
@@ -33,16 +33,16 @@ func talk(t *testing.T, c net.Conn, token string) (status int, stays bool) {
 	return resp.StatusCode, !resp.Close
 }
 
-// closesWithin reports whether the server closes a connection, on which nothing is to
-// come, in so much time.
+// closesWithin reports whether the server closes a connection in time, without
+// sending anything.
 func closesWithin(c net.Conn, most time.Duration) bool {
 	_ = c.SetReadDeadline(time.Now().Add(most))
 	_, err := c.Read(make([]byte, 1))
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// Whoever has no token makes room for the next, and takes nothing from those who
-// have one, although all come from one address.
+// Clients without a token make room for each other and take nothing from those
+// with one, although all come from one address.
 func TestHTTPStrangers(t *testing.T) {
 	w := newWorld(t, "")
 	addr, h := serveOn(t, w, nil, func(h *Server) { h.conns.strangersOf = 4 })
@@ -51,12 +51,12 @@ func TestHTTPStrangers(t *testing.T) {
 		t.Fatalf("a request with a token = %d, stays %v", status, stays)
 	}
 	first := dial(t, addr)
-	_, _ = io.WriteString(first, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n") // half a head
+	_, _ = io.WriteString(first, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n") // half of the headers
 	var flood []net.Conn
 	for range 50 {
 		flood = append(flood, dial(t, addr))
 		if len(flood)%10 == 0 {
-			// One that shows its token is in, and stays.
+			// A client that shows its token gets in, and stays.
 			c := dial(t, addr)
 			if status, stays := talk(t, c, tokenGrace); status != 202 || !stays {
 				t.Errorf("among %d others, a request with a token = %d, stays %v", len(flood), status, stays)
@@ -78,13 +78,13 @@ func TestHTTPStrangers(t *testing.T) {
 	if strangers > 4 || known != 6 {
 		t.Errorf("%d without a token and %d with one are counted, want at most 4, and 6", strangers, known)
 	}
-	// Nor does it fill the log.
+	// The log does not fill up either.
 	if n := strings.Count(w.log.String(), "have shown no token"); n == 0 || n > sparingLines {
 		t.Errorf("%d lines in the log, want a few", n)
 	}
 }
 
-// One person's connections are not so many that nobody else gets one.
+// One person's connections leave room for others.
 func TestHTTPConnectionsOfOne(t *testing.T) {
 	addr, h := serveOn(t, newWorld(t, ""), nil, func(h *Server) { h.conns.each, h.conns.most = 2, 3 })
 	first, second := dial(t, addr), dial(t, addr)
@@ -103,7 +103,7 @@ func TestHTTPConnectionsOfOne(t *testing.T) {
 	if status, _ := talk(t, dial(t, addr), tokenGrace); status != 503 {
 		t.Errorf("more than all may have = %d, want 503", status)
 	}
-	// A proxy's connection is whose token came last.
+	// A proxy's connection belongs to the owner of the token it showed last.
 	if status, _ := talk(t, first, tokenGrace); status != 202 {
 		t.Errorf("another person on the same connection = %d, want 202", status)
 	}
@@ -117,7 +117,7 @@ func TestHTTPConnectionsOfOne(t *testing.T) {
 	})
 }
 
-// A fakeConn comes from an address.
+// A fakeConn has a given remote address.
 type fakeConn struct {
 	net.Conn
 	from   string
@@ -133,7 +133,7 @@ func (f *fakeConn) Close() error {
 	return nil
 }
 
-// Room is made by the address that has most, and by nobody else.
+// Only the address with the most connections makes room.
 func TestHTTPStrangersByAddress(t *testing.T) {
 	cs := newConnections(2)
 	cs.strangersOf, cs.strangersMost = 3, 5
@@ -144,7 +144,7 @@ func TestHTTPStrangersByAddress(t *testing.T) {
 	}
 	honest := open("192.0.2.1")
 	a1, a2, a3 := open("2001:db8::1"), open("2001:db8::2"), open("2001:db8::ffff:1")
-	a4 := open("2001:db8::3") // one network with the three before
+	a4 := open("2001:db8::3") // the same network as the three before
 	if !a1.closed || a2.closed || a3.closed || a4.closed || honest.closed {
 		t.Error("of one network's connections, the oldest did not make room for its fourth")
 	}
@@ -161,7 +161,8 @@ func TestHTTPStrangersByAddress(t *testing.T) {
 	}
 }
 
-// What anybody can cause is not all in the log, and how much was not said is.
+// Lines that anyone can cause are not all logged, but the number of lines left
+// out is.
 func TestHTTPSparing(t *testing.T) {
 	w := newWorld(t, "")
 	s := newSite(t, w)
@@ -180,7 +181,7 @@ func TestHTTPSparing(t *testing.T) {
 	}
 }
 
-// One of several who share a token does not end the sessions of the others.
+// One of several people who share a token does not end the others' sessions.
 func TestHTTPMakeRoom(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	here, there := netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")

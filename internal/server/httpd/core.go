@@ -19,49 +19,49 @@ const (
 )
 
 const (
-	// readTime is how long a client may take to read a piece of an answer.
+	// readTime is how long a client may take to read a piece of a response.
 	readTime = 30 * time.Second
-	// slowest is how many bytes of a message a client has to read in a second, on the
-	// whole, beside the time for a piece: who reads less gets nothing more.
+	// slowest is how many bytes a second a client must read of a whole message,
+	// in addition to the time for each piece. A slower client gets nothing more.
 	slowest = 32 << 10
 	// sendTime is how long a client may take to send a message.
 	sendTime = 30 * time.Second
-	// headerTime is how long a client may take to send the head of a request.
+	// headerTime is how long a client may take to send a request's headers.
 	headerTime = 10 * time.Second
-	// keepAlive is how often a stream has a sign of life when nothing else is said
-	// on it: proxies close what is silent, and a client that is gone is noticed.
+	// keepAlive is how often a silent stream gets a heartbeat: proxies close
+	// silent connections, and writing shows whether the client is gone.
 	keepAlive = 15 * time.Second
 )
 
-// A Host answers the messages that come over HTTP.
+// A Host answers the messages that arrive over HTTP.
 type Host interface {
 	wire.Host
-	// SharedWorkspace is the one workspace of every chat; empty when each has its own.
-	// People with credentials of their own do not share one.
+	// SharedWorkspace returns the workspace that all chats share; empty if each
+	// has its own. People with credentials of their own do not share one.
 	SharedWorkspace() string
-	// OverHTTP notes in a request's context how it came.
+	// OverHTTP records in a request's context how the request arrived.
 	OverHTTP(context.Context, http.Header) context.Context
 }
 
-// A core is what the parts of a [Server] have in common: whom they serve, how long
-// they wait, and when they end.
+// A core is what the parts of a [Server] share: the host, the time limits, and
+// the end of the server.
 type core struct {
 	host   Host
 	logger *slog.Logger
-	idle   time.Duration // how long a chat lasts that nobody uses
-	beat   time.Duration // between signs of life on a stream
-	reads  time.Duration // what a client gets to read a piece of an answer
-	sends  time.Duration // what it gets to send a message
-	heads  time.Duration // what it gets to send the head of a request, and to agree on TLS
-	rate   int           // bytes a second that it has to read on the whole
-	leaves time.Duration // what a call that was told to end gets before it is left behind
+	idle   time.Duration // how long an unused chat lasts
+	beat   time.Duration // between heartbeats on a stream
+	reads  time.Duration // time for a client to read a piece of a response
+	sends  time.Duration // time for it to send a message
+	heads  time.Duration // time for it to send a request's headers, and for the TLS handshake
+	rate   int           // bytes a second that it must read overall
+	leaves time.Duration // time for a cancelled call to end before it is left behind
 
-	// ending is done when the server ends, with wire.ErrEnded as its cause.
+	// ending is done when the server ends; its cause is wire.ErrEnded.
 	ending context.Context
 	end    context.CancelCauseFunc
 }
 
-// newCore returns a core with the usual times; an idle time of 0 is one hour.
+// newCore returns a core with the default times; an idle time of 0 is one hour.
 func newCore(host Host, idle time.Duration) *core {
 	if idle <= 0 {
 		idle = time.Hour
@@ -71,7 +71,7 @@ func newCore(host Host, idle time.Duration) *core {
 	return h
 }
 
-// logUnsent tells of an answer that did not reach its client.
+// logUnsent logs that an answer did not reach its client.
 func (h *core) logUnsent(err error) {
 	if err != nil {
 		h.logger.Debug("an answer did not reach its client", "err", err)

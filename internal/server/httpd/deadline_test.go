@@ -20,8 +20,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// secured serves a site's handler over TLS, with HTTP/2 for who wants it. Our own
-// server offers none, but the handler is anybody's.
+// secured serves a site's handler over TLS, with HTTP/2 on request. Our own
+// server does not offer HTTP/2, but anyone can use the handler.
 func (s *site) secured(t *testing.T) (*servertest.Client, *http.Transport) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(s.http)
@@ -39,9 +39,9 @@ func (s *site) secured(t *testing.T) (*servertest.Client, *http.Transport) {
 	return c, tr
 }
 
-// A deadline that comes when its request is over is nobody's. With HTTP/2 each of
-// these ended the process: a session that ends while its stream waits for news,
-// and a request whose client leaves while it is answered.
+// A deadline set after its request is over has no effect. With HTTP/2 each of
+// these once crashed the process: a session that ends while its stream waits for
+// news, and a request whose client leaves while it is answered.
 func TestHTTPLateDeadline(t *testing.T) {
 	const rounds = 200
 	for _, second := range []bool{false, true} {
@@ -72,7 +72,8 @@ func TestHTTPLateDeadline(t *testing.T) {
 				wg.Go(func() {
 					for j := range rounds {
 						ctx, leave := context.WithCancel(context.Background())
-						// Not while it is still being written, which Go's own client for HTTP/2 races with.
+						// Cancel only after the request was written: Go's HTTP/2
+						// client has a race there.
 						ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
 							time.AfterFunc(time.Duration(j*37%3000)*time.Microsecond, leave)
 						}})
@@ -92,7 +93,8 @@ func TestHTTPLateDeadline(t *testing.T) {
 	}
 }
 
-// A recorder notes which deadlines were set, and that none is set too late.
+// A recorder records which deadlines were set, and checks that none is set too
+// late.
 type recorder struct {
 	http.ResponseWriter
 	mu     sync.Mutex
@@ -116,8 +118,8 @@ func (r *recorder) SetReadDeadline(t time.Time) error {
 
 func (r *recorder) Flush() {}
 
-// The same without chance: who holds a stream after its handler is over sets no
-// deadline with it, and what the handler left bounds what is still to be written.
+// The same, deterministically: a stream held after its handler is over sets no
+// deadline, and the handler's last deadline bounds what remains to be written.
 func TestHTTPDeadlines(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	rec := &recorder{ResponseWriter: httptest.NewRecorder()}
@@ -132,7 +134,7 @@ func TestHTTPDeadlines(t *testing.T) {
 	if len(rec.writes) != 1 || len(rec.reads) != 0 {
 		t.Errorf("after its end, deadlines were set: %v, %v", rec.writes, rec.reads)
 	}
-	// Whatever a request is, it begins with both.
+	// Every request begins with both deadlines.
 	for _, r := range []*http.Request{
 		httptest.NewRequest("POST", "http://evil.com/mcp", bytes.NewReader([]byte(pingBody))),
 		httptest.NewRequest("GET", "http://localhost/healthz", nil),
@@ -146,11 +148,11 @@ func TestHTTPDeadlines(t *testing.T) {
 	}
 }
 
-// An answer has a deadline as a whole, beside those for its pieces: a client that
-// reads a little now and then does not hold it for hours.
+// A whole answer has a deadline, in addition to those of its pieces: a client
+// that reads a little now and then cannot hold it for hours.
 func TestHTTPWholeAnswer(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
-	const size = 32 << 20 // more than what lies between the two
+	const size = 32 << 20 // more than the buffers in between hold
 	wrote := map[string]chan error{"/long": make(chan error, 1), "/short": make(chan error, 1)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		st := s.http.newStream(w, false)
@@ -168,7 +170,7 @@ func TestHTTPWholeAnswer(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		// 128 KiB in 20 ms: each piece is in time, all of them take 5 s.
+		// 128 KiB every 20 ms: each piece is in time, and the whole takes 5 s.
 		pace := time.NewTicker(20 * time.Millisecond)
 		n := int64(0)
 		for err == nil {
@@ -189,7 +191,7 @@ func TestHTTPWholeAnswer(t *testing.T) {
 	wg.Wait()
 }
 
-// A full connection takes nothing more before the deadline that was set last.
+// A full connection accepts no writes until the last deadline passes.
 type full struct {
 	http.ResponseWriter
 	begun chan struct{} // closed by the first Flush
@@ -226,8 +228,8 @@ func (f *full) FlushError() error {
 	}
 }
 
-// Nor does a client that takes not even the beginning of an answer keep the server
-// from ending: that of a session, or of a stream.
+// A client that does not even take the beginning of an answer does not keep the
+// server from ending, in a session or on a stream.
 func TestHTTPEndsWhileAnswersBegin(t *testing.T) {
 	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	for _, what := range []string{"POST /mcp", "GET /mcp", "GET /sse"} {
@@ -265,7 +267,7 @@ func TestHTTPEndsWhileAnswersBegin(t *testing.T) {
 	}
 }
 
-// TLS says HTTP/1.1, whatever the configuration or the client says.
+// TLS negotiates HTTP/1.1, whatever the configuration or the client offers.
 func TestHTTPNoSecond(t *testing.T) {
 	w := newWorld(t, "")
 	cert, pool := certificate(t)

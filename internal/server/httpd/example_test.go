@@ -33,13 +33,13 @@ func (echo) Reply(_ context.Context, m wire.Message) mcp.JSONRPCMessage {
 	}
 }
 
-// A room is a chat in which nothing changes, and which has no resources.
+// A room is a chat in which nothing changes and which has no resources.
 type room struct{ wire.Chat }
 
 func (room) ID() string { return "http-1" }
 func (room) Close()     {}
 
-// Without a token of a credential, the host hears of nothing.
+// Without the token of a credential, no request reaches the host.
 func ExampleServer() {
 	h, err := httpd.New(echo{}, httpd.Options{Credentials: []httpd.Credential{{Token: "not a good one", Person: "ada"}}})
 	if err != nil {

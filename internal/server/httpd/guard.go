@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// A guard says who may speak to the server, and turns others away.
+// A guard decides who may use the server, and refuses others.
 type guard struct {
 	*core
 	callers []*caller
 	public  *url.URL // nil: none
 	issuer  string
-	spare   sparing // of what is logged about requests without a token
+	spare   sparing // bounds the log lines about requests without a token
 }
 
-// foreign says why a request may come from a page that a browser was led to;
-// empty when it does not. A name that somebody else owns can be made to lead to
-// this machine, so names count only if they are ours; an address cannot.
+// foreign says why a request may come from a foreign web page; empty if it does
+// not. The owner of another host name can make it resolve to this machine, so
+// only our own names are accepted; an address cannot be redirected.
 func (g *guard) foreign(r *http.Request) string {
 	if !g.ourHost(r) {
 		return "the Host header is not a name or address of this server; http.public_url sets the name it is reached by"
@@ -38,7 +38,7 @@ func (g *guard) foreign(r *http.Request) string {
 }
 
 // ourHost reports whether Host is a loopback name or address, the address that
-// the request came in on, or the host of the public URL.
+// the request arrived on, or the host of the public URL.
 func (g *guard) ourHost(r *http.Request) bool {
 	host := hostName(r.Host)
 	if isLoopback(host) || g.public != nil && strings.EqualFold(host, g.public.Hostname()) {
@@ -52,7 +52,7 @@ func (g *guard) ourHost(r *http.Request) bool {
 	return ok && local.AddrPort().Addr().Unmap().WithZone("") == ip.Unmap().WithZone("")
 }
 
-// hostName is a Host header without its port.
+// hostName returns a Host header without its port.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -63,8 +63,8 @@ func hostName(host string) string {
 	return host
 }
 
-// ourOrigin reports whether a page of this origin may use the server: one of
-// this machine, or of the public URL.
+// ourOrigin reports whether a page of this origin may use the server: a page
+// from this machine or from the public URL.
 func (g *guard) ourOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Scheme+"://"+u.Host != origin {
@@ -86,7 +86,7 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// isLoopback reports whether a host is this machine, whoever asks.
+// isLoopback reports whether a host name always means this machine.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -95,15 +95,15 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// authenticate returns whose token the request has, or nil. A token counts in
-// the header only: what is in a URL ends up in logs and histories.
+// authenticate returns the caller whose token the request has, or nil. It
+// accepts a token only in the header: a URL ends up in logs and histories.
 func (g *guard) authenticate(r *http.Request) *caller {
 	token, ok := bearer(r)
 	if !ok {
 		return nil
 	}
-	// Hashed, so that not even the length of a token shows in the time that
-	// comparing takes; and compared with all.
+	// Compare hashes, so that timing does not reveal even a token's length, and
+	// compare with all callers.
 	sum := sha256.Sum256([]byte(token))
 	var found *caller
 	for _, c := range g.callers {
@@ -123,8 +123,8 @@ func bearer(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// unauthorized says that a token is needed and, with an issuer, where to get
-// one.
+// unauthorized tells the client that a token is needed and, with an issuer,
+// where to get one.
 func (g *guard) unauthorized(w http.ResponseWriter, r *http.Request) {
 	challenge := `Bearer realm="packs-mcp"`
 	if r.Header.Get("Authorization") != "" {
@@ -138,8 +138,8 @@ func (g *guard) unauthorized(w http.ResponseWriter, r *http.Request) {
 	refuse(w, http.StatusUnauthorized, "a token is required: Authorization: Bearer TOKEN")
 }
 
-// doubled names a header that may be there once and is there more often: of two
-// values a proxy may have looked at the other one. Empty for none.
+// doubled returns the name of a header that occurs more than once but must not,
+// or "". Of two values, a proxy may have read the other one.
 func doubled(r *http.Request) string {
 	for name, values := range r.Header {
 		single := name == "Content-Type" || name == "Content-Encoding" || strings.HasPrefix(name, "Mcp-")
@@ -150,14 +150,14 @@ func doubled(r *http.Request) string {
 	return ""
 }
 
-// refused logs that somebody without a token was turned away.
+// refused logs that a client without a token was refused.
 func (g *guard) refused(why, from string) {
 	if unsaid, ok := g.spare.allow(time.Now()); ok {
 		g.logger.Warn("a request was refused", "reason", why, "from", from, "unsaid", unsaid)
 	}
 }
 
-// url is how the client reaches the server.
+// url returns the URL by which the client reaches the server.
 func (g *guard) url(r *http.Request) string {
 	switch {
 	case g.public != nil:
@@ -165,11 +165,11 @@ func (g *guard) url(r *http.Request) string {
 	case r.TLS != nil:
 		return "https://" + r.Host
 	}
-	return "http://" + r.Host // which was checked
+	return "http://" + r.Host // Host was checked
 }
 
-// prefix is what a proxy takes off the paths of the public URL; empty for who
-// comes by another way.
+// prefix returns the path prefix of the public URL that a proxy strips; empty
+// for a request that did not use the public URL.
 func (g *guard) prefix(r *http.Request) string {
 	if g.public == nil || !strings.EqualFold(hostName(r.Host), g.public.Hostname()) {
 		return ""
@@ -177,8 +177,8 @@ func (g *guard) prefix(r *http.Request) string {
 	return g.public.EscapedPath()
 }
 
-// parsePublicURL reads the URL that clients reach a server by: http or https, a
-// host, and perhaps a path that a proxy takes off.
+// parsePublicURL parses the URL by which clients reach a server: http or https,
+// a host, and optionally a path that a proxy strips.
 func parsePublicURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
@@ -189,7 +189,7 @@ func parsePublicURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// metadata says where a client gets a token.
+// metadata tells a client where to get a token.
 func (g *guard) metadata(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		notAllowed(w, "GET, HEAD")
@@ -204,8 +204,7 @@ func (g *guard) metadata(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// A sparing bounds what anybody can have written into the log. The zero value
-// is ready.
+// A sparing bounds the log lines that anyone can cause. The zero value is ready.
 type sparing struct {
 	mu     sync.Mutex
 	since  time.Time
@@ -214,13 +213,13 @@ type sparing struct {
 }
 
 const (
-	// sparingTime is for how long at most sparingLines are logged.
+	// At most sparingLines are logged in each sparingTime.
 	sparingTime  = time.Minute
 	sparingLines = 10
 )
 
-// allow reports whether there may be one more line now, and how many there were
-// not since the last one.
+// allow reports whether one more line may be logged now, and how many were left
+// out since the last one.
 func (s *sparing) allow(now time.Time) (unsaid int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 
 const pingBody = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// TR-01, TR-02: what is not from here, or has no token, gets nothing, wherever
-// it asks.
+// TR-01, TR-02: a request from elsewhere, or without a token, gets nothing on
+// any path.
 func TestHTTPGuard(t *testing.T) {
 	s := newSite(t, newWorld(t, triage), func(o *Options) { o.PublicURL = "https://packs.example.com/mcp-host/" })
 	c := s.Client(tokenAda)
@@ -47,7 +47,7 @@ func TestHTTPGuard(t *testing.T) {
 		change func(*http.Request)
 		want   int
 	}{
-		"as it should be":               {header(), 400}, // and then a session is missing
+		"as it should be":               {header(), 400}, // only the session is missing
 		"host localhost":                {header("Host", "localhost:"+port), 400},
 		"host LOCALHOST":                {header("Host", "LOCALHOST"), 400},
 		"another port, forwarded":       {header("Host", "localhost:9000"), 400},
@@ -107,7 +107,7 @@ func TestHTTPGuard(t *testing.T) {
 		if challenge := h.Get("WWW-Authenticate"); (got == 401) != strings.HasPrefix(challenge, "Bearer ") {
 			t.Errorf("%s: WWW-Authenticate = %q", name, challenge)
 		}
-		if x.want == 403 || x.want == 401 { // and so everywhere else
+		if x.want == 403 || x.want == 401 { // the same on every other path
 			for _, at := range [][2]string{{"GET", "/mcp"}, {"DELETE", "/mcp"}, {"GET", "/sse"}, {"POST", "/message?sessionId=x"}, {"GET", "/"}, {"GET", "/approvals"}} {
 				r := c.Request(t.Context(), at[0], at[1], nil)
 				x.change(r)
@@ -125,7 +125,7 @@ func TestHTTPGuard(t *testing.T) {
 	}
 }
 
-// What needs no token says nothing that anybody should not know.
+// Paths that need no token reveal nothing private.
 func TestHTTPOpenToAll(t *testing.T) {
 	w := newWorld(t, triage)
 	for _, o := range []Options{
@@ -163,7 +163,7 @@ func TestHTTPOpenToAll(t *testing.T) {
 			}
 		}
 		_, h, _ := get("POST", "/mcp")
-		want := `Bearer realm="packs-mcp", error="invalid_token"` // it sent one that is empty
+		want := `Bearer realm="packs-mcp", error="invalid_token"` // it sent an empty token
 		if o.Issuer != "" {
 			want += `, resource_metadata="` + base + `/.well-known/oauth-protected-resource/mcp"`
 		}
@@ -173,7 +173,7 @@ func TestHTTPOpenToAll(t *testing.T) {
 	}
 }
 
-// What no server can be made of.
+// New refuses these options.
 func TestHTTPOptions(t *testing.T) {
 	w := newWorld(t, "")
 	for name, o := range map[string]Options{
@@ -197,7 +197,7 @@ func TestHTTPOptions(t *testing.T) {
 	}
 }
 
-// TR-04: whatever a body is, it is bounded, refused, and the next one served.
+// TR-04: any bad body is bounded and refused, and the next request is served.
 func TestHTTPBodies(t *testing.T) {
 	s := newSite(t, newWorld(t, triage, func(s *setup) { s.server.Limits.Request = 100_000 }))
 	deep := strings.Repeat("[", 40_000) + strings.Repeat("]", 40_000)
@@ -255,7 +255,7 @@ func TestHTTPBodies(t *testing.T) {
 	}
 }
 
-// Methods and paths that are none of ours.
+// Methods and paths that we do not serve.
 func TestHTTPElsewhere(t *testing.T) {
 	s := newSite(t, newWorld(t, triage))
 	for _, x := range []struct {
@@ -273,7 +273,7 @@ func TestHTTPElsewhere(t *testing.T) {
 	}
 }
 
-// Headers that do not say what the body says.
+// Headers that contradict the body.
 func TestHTTPHeaders(t *testing.T) {
 	s := newSite(t, newWorld(t, triage))
 	call := map[string]any{"id": 1, "method": "tools/call", "params": withMeta(map[string]any{"name": "capability_packs_list", "arguments": map[string]any{}}, false)}
@@ -328,7 +328,7 @@ func TestHTTPHeaders(t *testing.T) {
 			t.Errorf("%s of the newer era = %d, want 405", method, code)
 		}
 	}
-	// A version that nobody has.
+	// A version that does not exist.
 	never := map[string]any{"id": 1, "method": "tools/list", "params": map[string]any{"_meta": map[string]any{
 		"io.modelcontextprotocol/protocolVersion": "2099-01-01", "io.modelcontextprotocol/clientCapabilities": map[string]any{}}}}
 	r := modern.Request(t.Context(), "POST", "/mcp", modern.Encode(never))
@@ -344,7 +344,7 @@ func TestHTTPHeaders(t *testing.T) {
 	}
 }
 
-// TLS, and the end of a server on a context.
+// TLS, and a server that ends with its context.
 func TestHTTPServe(t *testing.T) {
 	w := newWorld(t, triage)
 	for _, secure := range []bool{false, true} {
@@ -377,7 +377,7 @@ func TestHTTPServe(t *testing.T) {
 			t.Errorf("/healthz = %s over %s", resp.Status, resp.Proto)
 		}
 		if secure {
-			// A client that says HTTP in the clear is not served.
+			// A client that speaks plain HTTP is not served.
 			if resp, err := http.Get("http://" + l.Addr().String() + "/healthz"); err == nil {
 				resp.Body.Close()
 				if resp.StatusCode != 400 {
@@ -385,7 +385,7 @@ func TestHTTPServe(t *testing.T) {
 				}
 			}
 		}
-		// A call and a stream are under way when the server ends.
+		// A call and a stream are in progress when the server ends.
 		r, _ := http.NewRequest("GET", url+"/sse", nil)
 		r.Header.Set("Authorization", "Bearer "+tokenAda)
 		stream, err := tr.RoundTrip(r)
@@ -409,7 +409,7 @@ func TestHTTPServe(t *testing.T) {
 	}
 }
 
-// certificate is one for localhost, and who vouches for it.
+// certificate returns a certificate for localhost and the pool of its authority.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

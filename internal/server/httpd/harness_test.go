@@ -18,7 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// What the tests of package server need too.
+// The tests of package server need these too.
 const (
 	triage = servertest.Triage
 	hold   = servertest.Hold
@@ -41,14 +41,14 @@ var (
 type world struct {
 	t          *testing.T
 	root       string // of the packs
-	workspaces string // where chats have their workspaces
+	workspaces string // folder of the chats' workspaces
 	audit      string // the log's path
 	log        servertest.LogBuffer
 	gate       *gate.Gate
 	srv        *server.Server
 }
 
-// setup is what a world is made of.
+// setup configures a world.
 type setup struct {
 	server server.Options
 	gate   gate.Options
@@ -56,8 +56,8 @@ type setup struct {
 
 type option func(*setup)
 
-// everywhere has questions on the page and in the terminal too, and lets calls
-// wait for so long.
+// everywhere shows questions on the page and in the terminal too, and sets how
+// long calls wait.
 func everywhere(wait time.Duration) option {
 	return func(s *setup) {
 		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
@@ -65,14 +65,14 @@ func everywhere(wait time.Duration) option {
 	}
 }
 
-// everyFile lets every file be read.
+// everyFile allows every file to be read.
 func everyFile() option {
 	return func(s *setup) {
 		s.gate.Rules = []rules.Rule{{Effect: rules.Allow, Kinds: []string{"read"}, Where: "config.yaml:1"}}
 	}
 }
 
-// newWorld makes a server with the packs of a txtar tree, all of them attached.
+// newWorld returns a server with the packs of a txtar tree, all attached.
 func newWorld(t *testing.T, tree string, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, root: t.TempDir(), workspaces: t.TempDir(), audit: filepath.Join(t.TempDir(), "audit.jsonl")}
@@ -119,7 +119,7 @@ func (w *world) put(path, data string, mode os.FileMode) {
 	}
 }
 
-// chats is how many chats there are.
+// chats returns how many chats there are.
 func (w *world) chats() int { return len(w.srv.Rooms(w.t.Context())) }
 
 // entries returns what the audit log holds.
@@ -148,7 +148,7 @@ func (w *world) awaitLog(event audit.Event) {
 	})
 }
 
-// awaitText waits until something is in the log of the server.
+// awaitText waits until the server's log contains text.
 func (w *world) awaitText(text string) {
 	w.t.Helper()
 	until(w.t, "the log has "+text, func() bool { return strings.Contains(w.log.String(), text) })
@@ -179,7 +179,7 @@ func (w *world) decide(code string, d queue.Decision) {
 	}
 }
 
-// code is that of the error a reply has; empty when it has none.
+// code returns the code of a reply's error; empty if there is none.
 func code(t *testing.T, reply map[string]any) string {
 	t.Helper()
 	content, _ := result(t, reply)["structuredContent"].(map[string]any)
@@ -188,7 +188,7 @@ func code(t *testing.T, reply map[string]any) string {
 	return c
 }
 
-// folders are the workspaces in which programs of a person ran in chats of a
+// folders returns the workspaces in which a person's programs ran in chats of a
 // transport.
 func (w *world) folders(person, transport string) []string {
 	w.t.Helper()
@@ -201,7 +201,7 @@ func (w *world) folders(person, transport string) []string {
 	return all
 }
 
-// pid waits until a program of a person's runs in a chat of a transport.
+// pid waits until a person's program runs in a chat of a transport.
 func (w *world) pid(person, transport string) (pid string) {
 	w.t.Helper()
 	until(w.t, "a program of "+person+" runs", func() bool {
@@ -215,7 +215,7 @@ func (w *world) pid(person, transport string) (pid string) {
 	return pid
 }
 
-// release lets the programs of a person go.
+// release lets a person's programs finish.
 func (w *world) release(person string) {
 	w.t.Helper()
 	for _, dir := range w.folders(person, "") {
@@ -225,7 +225,7 @@ func (w *world) release(person string) {
 	}
 }
 
-// A site is a server of a world's over HTTP, on a real socket.
+// A site serves a world over HTTP, on a real socket.
 type site struct {
 	*servertest.Site
 	w    *world
@@ -243,7 +243,7 @@ func newSite(t *testing.T, w *world, change ...func(*Options)) *site {
 	return newSiteOf(t, w, w.srv, change...)
 }
 
-// newSiteOf is newSite with a host that stands before the world's.
+// newSiteOf is newSite with a host in front of the world's.
 func newSiteOf(t *testing.T, w *world, host Host, change ...func(*Options)) *site {
 	t.Helper()
 	o := Options{Credentials: []Credential{{Token: tokenAda, Person: "ada"}, {Token: tokenGrace, Person: "grace"}}}

@@ -14,40 +14,40 @@ import (
 
 // A Credential lets its holder use the server over HTTP.
 type Credential struct {
-	// Token is what the holder sends. It is never logged or shown.
+	// Token is the secret that the holder sends. It is never logged or shown.
 	Token string
-	// Person is whose it is, as questions and the audit log have it; empty:
+	// Person is the holder's name in questions and in the audit log; empty for
 	// nobody in particular.
 	Person string
 }
 
-// Options are what serving over HTTP takes beside a host. Credentials is required.
+// Options configure a [Server]. Credentials is required.
 type Options struct {
 	Credentials []Credential
-	// Local says that no other machine reaches the server: a token without a name
-	// is then the user's own.
+	// Local says that no other machine can reach the server: a token without a
+	// name is then the user's own.
 	Local bool
-	// PublicURL is how clients reach the server when not by an address of this
-	// machine, as "https://packs.example.com".
+	// PublicURL is the URL by which clients reach the server if not by an
+	// address of this machine, as in "https://packs.example.com".
 	PublicURL string
-	// Issuer is the authorization server that clients are told to get a token
-	// from; empty names none. The server itself only knows Credentials.
+	// Issuer is the authorization server from which clients are told to get a
+	// token; empty names none. The server itself accepts only Credentials.
 	Issuer string
-	// Idle is how long a chat lasts that nobody uses; 0 is one hour.
+	// Idle is how long an unused chat lasts; 0 is one hour.
 	Idle time.Duration
 }
 
 // A Server serves clients over HTTP: MCP's Streamable HTTP at /mcp, the older
 // HTTP+SSE at /sse and /message, /healthz, and, with an issuer, the metadata of
-// RFC 9728. Make one with [New]; it is an [http.Handler].
+// RFC 9728. Create one with [New]; it is an [http.Handler].
 //
-// It does not use the library's own transports, which bound no body, let one
-// caller cancel another's call, accept session ids that nobody made, and lose
+// It does not use the library's own transports, which do not bound bodies, let
+// one caller cancel another's call, accept made-up session ids, and lose
 // notifications.
 //
 // A request needs a token of a credential, and a session belongs to the
-// credential that made it. A call whose client goes away is cancelled, in both
-// protocol eras: its answer could reach nobody.
+// credential that made it. A call whose client leaves is cancelled, in both
+// protocol eras: nobody could receive its answer.
 type Server struct {
 	*core
 	*guard
@@ -60,7 +60,7 @@ type Server struct {
 	wg     sync.WaitGroup // requests, and sweeping
 }
 
-// New returns what serves a host over HTTP. The caller closes it.
+// New returns a [Server] for a host. The caller closes it.
 func New(host Host, o Options) (*Server, error) {
 	if len(o.Credentials) == 0 {
 		return nil, errors.New("serving over HTTP: a token is required")
@@ -106,10 +106,10 @@ func New(host Host, o Options) (*Server, error) {
 func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	w := newResponseWriter(plain)
 	defer w.end(h.reads)
-	// Before anything is known of the client, and in the place of what the request
-	// before it on this connection left: whoever does not send a body, or does not
-	// read an answer, does not hold the connection for longer. What may last
-	// longer sets its own.
+	// Set deadlines before anything is known about the client, replacing those
+	// of the previous request on this connection: a client that does not send a
+	// body, or does not read a response, holds the connection no longer.
+	// Requests that may last longer set their own.
 	_ = w.SetReadDeadline(time.Now().Add(h.sends))
 	_ = w.SetWriteDeadline(time.Now().Add(h.reads))
 	if !h.enter() {
@@ -120,8 +120,8 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if len(r.TransferEncoding) > 0 {
-		// It may have had a length as well, which is gone from the headers; then what
-		// a proxy takes for another request might follow.
+		// The request may also have had a length, which net/http has removed;
+		// then bytes that a proxy takes for another request might follow.
 		w.Header().Set("Connection", "close")
 	}
 	if why := h.foreign(r); why != "" {
@@ -129,7 +129,8 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, why)
 		return
 	}
-	// As it was written: a proxy that lets only some paths pass sees "/%6dcp" too.
+	// Compare the path as it was written: a proxy that passes only some paths
+	// also sees "/%6dcp".
 	switch r.URL.EscapedPath() {
 	case pathHealth:
 		h.health(w, r)
@@ -166,7 +167,7 @@ func (h *Server) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter begins a request, unless the server ends.
+// enter begins a request, unless the server is ending.
 func (h *Server) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,7 +192,7 @@ func (h *Server) mcp(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
-// health says that the server runs, and nothing else.
+// health reports that the server runs, and nothing else.
 func (h *Server) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		notAllowed(w, "GET, HEAD")
@@ -201,8 +202,8 @@ func (h *Server) health(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// Close ends every chat and stream, kills what programs run, and returns when
-// all of it is done: at the latest a few seconds after the calls were cancelled.
+// Close ends every chat and stream, kills running programs, and returns when all
+// of that is done, at most a few seconds after cancelling the calls.
 func (h *Server) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -217,7 +218,7 @@ func (h *Server) Close() {
 	}
 }
 
-// sweep ends what nobody uses any more, until the server ends.
+// sweep ends unused chats and sessions, until the server ends.
 func (h *Server) sweep() {
 	t := time.NewTicker(max(h.idle/4, time.Millisecond))
 	defer t.Stop()
@@ -231,7 +232,7 @@ func (h *Server) sweep() {
 	}
 }
 
-// expire ends the chats that were not used since idle before now.
+// expire ends the chats that have been idle for the idle time at now.
 func (h *Server) expire(now time.Time) {
 	before := now.Add(-h.idle)
 	h.sessions.expire(before)

@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// The whole way in both eras: handshake, list, calls with approval, list
+// A whole conversation in both eras: handshake, list, calls with approval, list
 // change, run, artifact; each person's name in the questions and in the log.
 func TestHTTPWholeWay(t *testing.T) {
 	needShell(t)

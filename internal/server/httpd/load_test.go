@@ -17,10 +17,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// Many clients at once, with approvals: no reply is lost, and nothing of them
-// is left when they are gone. A bare server of the library's gets the same calls
-// of the same clients, by turns, and how the two compare is printed. HTTP_SOAK=60s
-// makes it a hundred clients, for a minute.
+// Many clients at once, with approvals: no reply is lost, and the clients leave
+// nothing behind. A bare server of the library gets the same calls from the same
+// clients, in turns, and the test prints how the two compare. HTTP_SOAK=60s runs
+// a hundred clients for a minute.
 func TestHTTPLoad(t *testing.T) {
 	clients, long, turns := 20, 300*time.Millisecond, 1
 	if soak := os.Getenv("HTTP_SOAK"); soak != "" {
@@ -33,7 +33,7 @@ func TestHTTPLoad(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
 	s.Transport.MaxIdleConnsPerHost = 2 * clients
-	s.Older(tokenAda, nil).Ask("ping", nil) // what is made once is made
+	s.Older(tokenAda, nil).Ask("ping", nil) // creates what is created once
 	s.Transport.CloseIdleConnections()
 	var before, after runtime.MemStats
 	settled := func(m *runtime.MemStats) {
@@ -65,7 +65,7 @@ func TestHTTPLoad(t *testing.T) {
 	}
 }
 
-// A rate is how many calls took how long.
+// A rate is a number of calls and the time they took.
 type rate struct {
 	calls int64
 	took  time.Duration
@@ -75,8 +75,8 @@ func (r *rate) add(more rate) { r.calls, r.took = r.calls+more.calls, r.took+mor
 
 func (r *rate) perSecond() float64 { return float64(r.calls) / r.took.Seconds() }
 
-// load has clients of both eras come, call with approvals, list, and go, for so
-// long.
+// load runs clients of both eras that connect, call with approvals, list, and
+// leave, for a given time.
 func load(t *testing.T, s *servertest.Site, clients int, long time.Duration) rate {
 	t.Helper()
 	var calls atomic.Int64
@@ -111,7 +111,7 @@ func load(t *testing.T, s *servertest.Site, clients int, long time.Duration) rat
 	return rate{calls.Load(), time.Since(began)}
 }
 
-// bareServer is one of the library's, with six tools that do nothing, one of
+// bareServer is the library's server with six tools that do nothing, one of
 // which asks first: no packs, no gate, no log, no token.
 func bareServer() *mcpserver.StreamableHTTPServer {
 	bare := mcpserver.NewMCPServer("bare", "1", mcpserver.WithToolCapabilities(true), mcpserver.WithElicitation())

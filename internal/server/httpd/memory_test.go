@@ -22,15 +22,15 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// counted is what a caller's requests take up now.
+// counted returns what a caller's requests use now.
 func (c *caller) counted() (inFlight, held, answers int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.inFlight, c.held, c.answers
 }
 
-// A counting host counts the readings of resources that it was given, and those of
-// them that it has answered.
+// A counting host counts the resource reads that it received, and those that it
+// answered.
 type counting struct {
 	*server.Server
 	given, answered atomic.Int64
@@ -45,23 +45,23 @@ func (c *counting) Reply(ctx context.Context, m wire.Message) mcp.JSONRPCMessage
 	return c.Server.Reply(ctx, m)
 }
 
-// Answers that nobody reads are made a few at a time: whoever asks for the same
-// large file again and again waits, and nobody else does.
+// Unread answers are made a few at a time: a client that repeatedly asks for a
+// large file waits, and nobody else does.
 func TestHTTPAnswersCount(t *testing.T) {
 	w := newWorld(t, triage, everyFile())
 	w.put("triage/docs/large.bin", strings.Repeat("\x00\xff", 4<<20), 0o644)
 	host := &counting{Server: w.srv}
 	s := newSiteOf(t, w, host)
 	ada := s.http.callers[0]
-	const each = 11 << 20 // 8 MiB in base64; more than what lies between the two
+	const each = 11 << 20 // 8 MiB in base64; more than the buffers in between hold
 	ada.room = 3 * each
 	read := map[string]any{"id": 1, "method": "resources/read", "params": withMeta(map[string]any{"uri": "skill://triage/docs/large.bin"}, false)}
 	c := s.Newer(tokenAda, nil)
 	body := c.Encode(read)
 	var conns []net.Conn
 	addr := strings.TrimPrefix(s.Server.URL, "http://")
-	// Three answers are kept, four wait for room, with all the places that there are
-	// for such requests, and the last request is not looked at.
+	// Three answers are kept, four wait for room and take all remaining places
+	// for such requests, and the last request is not processed.
 	const clients = 8
 	for range clients {
 		conn := dial(t, addr)
@@ -82,14 +82,14 @@ func TestHTTPAnswersCount(t *testing.T) {
 	if _, _, answers := ada.counted(); answers > ada.room {
 		t.Errorf("%d bytes of answers wait, want at most %d", answers, ada.room)
 	}
-	// What is small is answered meanwhile, and so is what another person asks for.
+	// Meanwhile small requests are answered, and so are another person's.
 	if got := c.Listed(); len(got) == 0 {
 		t.Error("no tools")
 	}
 	if got := objects(result(t, s.Newer(tokenGrace, nil).Ask("resources/read", map[string]any{"uri": "skill://triage/docs/large.bin"}))["contents"]); len(got[0]["blob"].(string)) < each-1<<20 {
 		t.Error("another person does not get the file")
 	}
-	// When they read, each gets all of it when its turn comes; one leaves instead.
+	// When they read, each gets the whole answer in turn; one leaves instead.
 	conns[0].Close()
 	var wg sync.WaitGroup
 	for _, conn := range conns[1:] {
@@ -106,13 +106,13 @@ func TestHTTPAnswersCount(t *testing.T) {
 		inFlight, held, answers := ada.counted()
 		return inFlight+held+answers == 0
 	})
-	// Nor are the places: as many get the file again as there are.
+	// All places are free again too: that many requests get the file again.
 	for range clients {
 		result(t, c.Ask("resources/read", map[string]any{"uri": "skill://triage/docs/large.bin"}))
 	}
 }
 
-// A connection of HTTP+SSE has no bounds beside its credential's.
+// A connection of HTTP+SSE counts toward its credential's bounds.
 func TestSSEBounds(t *testing.T) {
 	w := newWorld(t, triage, everyFile(), everywhere(20*time.Second))
 	w.put("triage/docs/large.bin", strings.Repeat("\x00\xff", 4<<20), 0o644)
@@ -133,8 +133,8 @@ func TestSSEBounds(t *testing.T) {
 		inFlight, held, _ := ada.counted()
 		return inFlight+held == 0
 	})
-	// Large answers count with those of the credential, until the end of the
-	// connection at the latest.
+	// Large answers count toward the credential's, at the latest until the
+	// connection ends.
 	ada.room = 20 << 20
 	silent := s.silent(t)
 	const readings = 6
@@ -156,7 +156,7 @@ func TestSSEBounds(t *testing.T) {
 		inFlight, held, answers := ada.counted()
 		return inFlight+held+answers == 0
 	})
-	// And there are not any number of them.
+	// Their number is bounded.
 	for range maxSSE - 1 {
 		s.SSE(tokenAda)
 	}
@@ -167,7 +167,7 @@ func TestSSEBounds(t *testing.T) {
 	s.SSE(tokenGrace)
 }
 
-// A mute is a connection of HTTP+SSE that reads nothing but where to post.
+// A mute is a connection of HTTP+SSE that reads only the address to post to.
 type mute struct {
 	*servertest.SSE
 	conn net.Conn
@@ -188,11 +188,11 @@ func (s *site) silent(t *testing.T) *mute {
 	return &mute{SSE: &servertest.SSE{Client: s.Client(tokenAda), Path: strings.TrimSpace(path)}, conn: conn}
 }
 
-// A stuck library gives nothing, whatever becomes of the request.
+// A stuck library never answers, whatever happens to the request.
 type stuck struct {
 	server.Library
 	on, off chan struct{}
-	waits   atomic.Bool // somebody does
+	waits   atomic.Bool // a call waits
 }
 
 func (s *stuck) Catalog(ctx context.Context) *packs.Catalog {
@@ -205,8 +205,8 @@ func (s *stuck) Catalog(ctx context.Context) *packs.Catalog {
 	return s.Library.Catalog(ctx)
 }
 
-// A call that does not end when it has to is left behind, and takes up what it
-// took until it ends.
+// A call that does not end when it must is left behind, and its resources count
+// until it ends.
 func TestHTTPLeftBehind(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		lib := &stuck{on: make(chan struct{}), off: make(chan struct{})}
@@ -232,7 +232,7 @@ func TestHTTPLeftBehind(t *testing.T) {
 		if inFlight, held, _ := ada.counted(); inFlight != 1 || held == 0 {
 			t.Errorf("modern %v: %d requests with %d bytes count, want the one that still runs", modern, inFlight, held)
 		}
-		// The empty workspace of a chat goes with it.
+		// A chat's empty workspace is removed with it.
 		chats := func() int {
 			all, err := os.ReadDir(w.workspaces)
 			if err != nil {
@@ -256,11 +256,11 @@ func TestHTTPLeftBehind(t *testing.T) {
 	}
 }
 
-// A call that has ended is not left behind, however late it is looked at.
+// A call that has ended is not left behind, however late it is checked.
 func TestHTTPNotLeftBehind(t *testing.T) {
 	over, open := make(chan struct{}), make(chan struct{})
 	close(over)
-	for range 100 { // select takes one of several at random
+	for range 100 { // select chooses among ready cases at random
 		if isLeft(over, over) {
 			t.Fatal("a call that has ended is said to be left behind")
 		}

@@ -9,28 +9,29 @@ import (
 )
 
 const (
-	// maxStreams is how many streams of one session wait for news at once; then
-	// the oldest ends. One that broke may not have been noticed yet.
+	// maxStreams is how many streams of one session may wait for news at once;
+	// then the oldest ends. It may have broken unnoticed.
 	maxStreams = 4
 	// maxOwed is how many messages a session keeps for the next stream.
 	maxOwed = 64
 )
 
-// news is what a session has to say that belongs to no request: over a stream that
-// waits for it, or else with whatever is under way, or else with what comes next.
-// What waits on a stream for news when it ends goes on the next one. What a client
-// did not read of what was written to it is lost, and so is what waits on the stream
-// of a request that ends early.
+// news delivers a session's messages that belong to no request: on a stream that
+// waits for news, else on the stream of a current request, else on the next
+// stream. Messages still queued on a waiting stream when it ends go on the next
+// one. Messages written but not read are lost, and so are those queued on the
+// stream of a request that ends early.
 type news struct {
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	waiting []*stream // for news, oldest first
-	busy    []*stream // of requests, oldest first
+	waiting []*stream // streams that wait for news, oldest first
+	busy    []*stream // streams of requests, oldest first
 	owed    [][]byte  // encoded messages, oldest first
 }
 
-// Send sends one message, once, even if it is sent again before anybody heard it.
+// Send sends a message. A message equal to one that still waits is sent only
+// once.
 func (n *news) Send(message any) {
 	b, err := json.Marshal(message)
 	if err != nil {
@@ -39,7 +40,8 @@ func (n *news) Send(message any) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	// That the tools changed, twice before anybody heard, is one piece of news.
+	// Two changes of the tools before the client heard of either are one
+	// message.
 	if slices.ContainsFunc(n.owed, func(have []byte) bool { return string(have) == string(b) }) {
 		return
 	}
@@ -48,8 +50,8 @@ func (n *news) Send(message any) {
 	n.pay()
 }
 
-// pay sends what is owed on the newest stream that takes it. The caller holds
-// mu.
+// pay sends the owed messages on the newest stream that takes them. The caller
+// holds mu.
 func (n *news) pay() {
 	for len(n.owed) > 0 {
 		paid := false
@@ -70,7 +72,7 @@ func (n *news) pay() {
 	}
 }
 
-// A session's own wire carries no questions: they belong to a request.
+// SendWhenRoom fails: news carries no questions, since they belong to a request.
 func (n *news) SendWhenRoom(context.Context, any) error { return errNoStream }
 func (n *news) Asks() bool                              { return false }
 
@@ -86,7 +88,8 @@ func (n *news) wait(st *stream) {
 	n.pay()
 }
 
-// unwait takes back a stream that waited for news, and what was to go on it.
+// unwait removes a stream that waited for news, and takes back its queued
+// messages.
 func (n *news) unwait(st *stream) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,7 +100,7 @@ func (n *news) unwait(st *stream) {
 	n.pay()
 }
 
-// carry adds the stream of a request: news go with what is under way, until uncarry.
+// carry adds the stream of a request, which can carry news until uncarry.
 func (n *news) carry(st *stream) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -41,8 +41,8 @@ func (h *sessions) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	if e.Method != nil {
 		x.method = *e.Method
 	}
-	// Either of them makes it a request of the newer era; that one is missing is
-	// then said.
+	// Either makes it a request of the newer era; if the other is missing, the
+	// client is told.
 	if wire.IsModern(e.Params) || mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		x.modern()
 	} else {
@@ -50,7 +50,7 @@ func (h *sessions) post(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 }
 
-// An exchange is one message that was posted, and its answer.
+// An exchange is one posted message and its answer.
 type exchange struct {
 	in       *sessions
 	w        http.ResponseWriter
@@ -61,19 +61,19 @@ type exchange struct {
 	method   string
 	raw      []byte
 	stream   *stream
-	asEvents bool // the client takes no plain JSON
+	asEvents bool // the client does not accept plain JSON
 
-	answered func()          // called when the answer is made; nil: nobody wants to know
-	kept     int             // bytes of the answer that count, when it is a large one; of work
-	left     <-chan struct{} // closed when a call ends that was left behind; nil: none was
+	answered func()          // called when the answer is made; nil: not called
+	kept     int             // bytes counted for a large answer; set by work
+	left     <-chan struct{} // closed when a call that was left behind ends; nil: none was
 	afters   []func()
 }
 
-// after has f called when the exchange is over, and a call that was left behind
-// has ended: until then it takes up what it took.
+// after arranges for f to be called when the exchange is over and any call left
+// behind has ended: its resources count until then.
 func (x *exchange) after(f func()) { x.afters = append(x.afters, f) }
 
-// settle calls what after was given, the last first.
+// settle calls the functions given to after, last first.
 func (x *exchange) settle() {
 	all := func() {
 		for _, f := range slices.Backward(x.afters) {
@@ -90,13 +90,13 @@ func (x *exchange) settle() {
 	}()
 }
 
-// to is the message for the host, of a session; own says that the session was made
-// for it.
+// to returns the message for the host in a session; own says that the session
+// was created for it.
 func (x *exchange) to(sess *wire.Session, own bool) wire.Message {
 	return wire.Message{Session: sess, Own: own, ID: x.id, Method: x.method, Params: x.envelope.Params, Raw: x.raw}
 }
 
-// traced has the spans of a request tell of the HTTP request.
+// traced adds the HTTP request's attributes to the request's spans.
 func (x *exchange) traced(ctx context.Context) context.Context {
 	return x.in.host.OverHTTP(ctx, x.r.Header)
 }
@@ -105,15 +105,15 @@ func (x *exchange) reject(status, code int, format string, args ...any) {
 	reject(x.w, status, x.id, &wire.Problem{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// modern serves a message of 2026-07-28 or later, which has no sessions: the
-// chat is the credential's.
+// modern serves a message of 2026-07-28 or later. There are no sessions: the
+// chat belongs to the credential.
 func (x *exchange) modern() {
 	if x.envelope.IsAnswer() {
 		x.reject(http.StatusBadRequest, wire.CodeInvalidRequest, "since 2026-07-28 a client answers questions with another request, and not with a response")
 		return
 	}
 	if x.id == nil {
-		// Closing the stream is what cancels here, so this says nothing new.
+		// In this era closing the stream cancels, so this has no effect.
 		x.w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -121,7 +121,8 @@ func (x *exchange) modern() {
 		return
 	}
 	if x.method == string(mcp.MethodSubscriptionsListen) && !x.stream.events {
-		// It would be silent, and nobody would see when its client is gone.
+		// A plain answer would stay silent, and nothing would notice when the
+		// client leaves.
 		x.reject(http.StatusNotAcceptable, wire.CodeInvalidRequest, "the client must accept text/event-stream to listen")
 		return
 	}
@@ -141,8 +142,9 @@ func (x *exchange) modern() {
 	x.run(x.traced(ctx), cancel, sess, statusOf)
 }
 
-// headersAgree reports whether the headers say what the body says, as proxies
-// that read only headers rely on; otherwise the request was answered.
+// headersAgree reports whether the headers agree with the body, since proxies
+// that read only headers rely on that. If it reports false, it has answered the
+// request.
 func (x *exchange) headersAgree() bool {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
@@ -162,7 +164,7 @@ func (x *exchange) headersAgree() bool {
 		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "the header %s is %q and the body says %q", mcp.HeaderProtocolVersion, inHeader, inBody)
 		return false
 	case !mcp.IsValidProtocolVersion(inBody):
-		return true // the library answers with the versions there are
+		return true // the library answers with the supported versions
 	}
 	if err := mcp.ValidateStandardHeaders(x.r.Header.Get, mcp.ProtocolVersion20260728, mcp.MCPMethod(x.method), x.envelope.Params); err != nil {
 		x.reject(http.StatusBadRequest, mcp.HEADER_MISMATCH, "%v", err)
@@ -171,7 +173,7 @@ func (x *exchange) headersAgree() bool {
 	return true
 }
 
-// statusOf is the status of an answer with an error, as 2026-07-28 has it.
+// statusOf returns the HTTP status for an error code, as in 2026-07-28.
 func statusOf(code int) int {
 	switch code {
 	case mcp.METHOD_NOT_FOUND:
@@ -182,10 +184,10 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// always200 is the same as the older era has it.
+// always200 is statusOf for the older era.
 func always200(int) int { return http.StatusOK }
 
-// older serves a message of a client that says initialize.
+// older serves a message of the older era, which begins with initialize.
 func (x *exchange) older() {
 	version := x.r.Header.Get(mcp.HeaderProtocolVersion)
 	if x.method == string(mcp.MethodInitialize) && x.id != nil {
@@ -258,9 +260,9 @@ func (x *exchange) initialize() {
 	x.in.logUnsent(x.finish(done))
 }
 
-// run gives the request to the library and serves its answer. It returns when
-// both have ended. A client that goes away cancels the request, and so does the
-// end of ctx; one that does not end then is left behind.
+// run passes the request to the library and serves its answer. It returns when
+// both have ended. A client that leaves cancels the request, and so does the end
+// of ctx. A request that does not end then is left behind.
 func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess *wire.Session, status func(code int) int) {
 	done := make(chan answer, 1)
 	ended := make(chan struct{})
@@ -294,8 +296,8 @@ func (x *exchange) run(ctx context.Context, cancel context.CancelCauseFunc, sess
 	stop()
 }
 
-// isLeft waits until a call has ended, or the patience with it: then it is left
-// behind, unless it has ended as well.
+// isLeft waits until a call has ended or patience is closed. It reports whether
+// the call must be left behind, which is never so for a call that has ended.
 func isLeft(ended, patience <-chan struct{}) bool {
 	select {
 	case <-ended:
@@ -310,7 +312,7 @@ func isLeft(ended, patience <-chan struct{}) bool {
 	}
 }
 
-// finish writes what there is to write, the answer last.
+// finish writes everything that is queued, then the answer.
 func (x *exchange) finish(done <-chan answer) error {
 	if x.asEvents {
 		if err := x.stream.begin(); err != nil {
@@ -320,7 +322,7 @@ func (x *exchange) finish(done <-chan answer) error {
 	return x.stream.serve(x.r.Context().Done(), done, x.in.beat)
 }
 
-// work has the request worked on when there is a place for it.
+// work waits for a place and has the request processed.
 func (x *exchange) work(ctx context.Context, sess *wire.Session, status func(int) int) answer {
 	ctx, leave, ok := x.caller.slots.Enter(ctx, x.method)
 	if !ok {
@@ -341,7 +343,7 @@ func (x *exchange) work(ctx context.Context, sess *wire.Session, status func(int
 	return a
 }
 
-// encode makes the answer of a reply.
+// encode encodes a reply as an answer.
 func (x *exchange) encode(reply mcp.JSONRPCMessage, status func(int) int) answer {
 	if reply == nil {
 		return answer{}

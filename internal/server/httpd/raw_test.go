@@ -24,14 +24,14 @@ func dial(t *testing.T, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(time.Minute)) // of a machine with much else to do
+	_ = c.SetDeadline(time.Now().Add(time.Minute)) // long enough for a busy machine
 	return c
 }
 
-// answers sends bytes and returns the status of each answer that comes, until
-// the server closes the connection or says nothing more for a while after so many
-// answers; with "open" last for that. Closing the way to the server is not needed for
-// any of them.
+// answers sends bytes and returns the status of each response, until the server
+// closes the connection or stays silent for a while after at least so many
+// responses; then the last element is "open". No response needs the client to
+// close its side.
 func answers(t *testing.T, addr, sent string, least int) (all []string) {
 	t.Helper()
 	c := dial(t, addr)
@@ -54,7 +54,7 @@ func answers(t *testing.T, addr, sent string, least int) (all []string) {
 			return all
 		}
 		if !resp.Close && resp.StatusCode >= 200 && r.Buffered() == 0 {
-			// Nothing more is asked for: the server waits for the next request.
+			// The server waits for the next request.
 			while := 20 * time.Second
 			if len(all) >= least {
 				while = 100 * time.Millisecond
@@ -68,9 +68,8 @@ func answers(t *testing.T, addr, sent string, least int) (all []string) {
 	}
 }
 
-// What an enemy may write on a connection, byte by byte: nothing of it is taken
-// for what it is not, and whatever is refused ends the connection, so that what
-// follows is not taken for a request.
+// Bytes that an attacker may write on a connection: none are misread, and every
+// refusal ends the connection, so that what follows is not taken for a request.
 func TestHTTPRaw(t *testing.T) {
 	w := newWorld(t, triage)
 	addr, h := serveOn(t, w, nil)
@@ -79,7 +78,7 @@ func TestHTTPRaw(t *testing.T) {
 		json = "Content-Type: application/json\r\nAccept: application/json\r\n"
 		head = "Host: localhost\r\n" + auth + json
 	)
-	// A message that is answered without a session: the newer era's.
+	// A message of the newer era, which is answered without a session.
 	const modern = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	const era = "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n"
 	post := func(line, headers, body string) string {
@@ -89,10 +88,10 @@ func TestHTTPRaw(t *testing.T) {
 	chunked := func(more string) string {
 		return "POST /mcp HTTP/1.1\r\n" + head + era + more + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(modern), modern)
 	}
-	inner := strings.TrimPrefix(good, "POST ") // of a request inside another's body
+	inner := strings.TrimPrefix(good, "POST ") // a request inside another's body
 	cases := map[string]struct {
 		sent string
-		want string // the statuses, and "open" when the next request is waited for
+		want string // the statuses, then "open" if the server waits for another request
 	}{
 		"as it should be":                {good, "200 open"},
 		"two at once":                    {good + good, "200 200 open"},
@@ -178,12 +177,12 @@ func TestHTTPRaw(t *testing.T) {
 	idle(t, h)
 }
 
-// Whoever sends only a part, or does not read, is answered and put out in time,
-// with a token and without one.
+// A client that sends only a part, or does not read, is answered and
+// disconnected in time, with or without a token.
 func TestHTTPHeld(t *testing.T) {
 	cert, _ := certificate(t)
 	short := func(h *Server) {
-		// Enough for who sends at once, on a busy machine too.
+		// Enough for a client that sends at once, even on a busy machine.
 		h.sends, h.reads, h.heads = time.Second, time.Second, time.Second
 	}
 	addr, h := serveOn(t, newWorld(t, triage), nil, short)
@@ -195,7 +194,7 @@ func TestHTTPHeld(t *testing.T) {
 		part = "Content-Length: 1000\r\n\r\n"
 		none = "Transfer-Encoding: chunked\r\n\r\n"
 	)
-	var wg sync.WaitGroup // t.Parallel would have as many at once as there are processors
+	var wg sync.WaitGroup // t.Parallel would run only as many at once as there are processors
 	for name, x := range map[string]struct{ addr, sent, want string }{
 		"no token":                  {addr, "POST /mcp HTTP/1.1\r\n" + host + part, "401"},
 		"no token, a part":          {addr, "POST /mcp HTTP/1.1\r\n" + host + part + "{", "401"},
@@ -232,7 +231,7 @@ func TestHTTPHeld(t *testing.T) {
 					}
 				}()
 			}
-			// What comes ends: the server closed the connection.
+			// Reading ends: the server closed the connection.
 			got, err := io.ReadAll(c)
 			if err != nil && !drips && !errors.Is(err, syscall.ECONNRESET) {
 				t.Errorf("%s: after %q: %v", name, got, err)
@@ -245,7 +244,7 @@ func TestHTTPHeld(t *testing.T) {
 			}
 		})
 	}
-	// Request after request, and no answer is read.
+	// Request after request, without reading a response.
 	c := dial(t, addr)
 	wg.Go(func() {
 		_ = c.(*net.TCPConn).SetReadBuffer(1)
@@ -262,7 +261,7 @@ func TestHTTPHeld(t *testing.T) {
 	idle(t, h)
 }
 
-// idle waits until no request is counted any more: an answer comes before its
+// idle waits until no request is counted any more: a response arrives before its
 // handler is over.
 func idle(t *testing.T, h *Server) {
 	t.Helper()

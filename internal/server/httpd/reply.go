@@ -12,9 +12,9 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// refuse answers with a status and a line of text, and closes the connection:
-// what was sent with the request is not waited for, but what is on its way is
-// still taken for a moment, since the client may not get the answer otherwise.
+// refuse answers with a status and a line of text, and closes the connection. It
+// does not wait for the rest of the request, but briefly reads data already on
+// its way, since otherwise the client may not get the response.
 func refuse(w http.ResponseWriter, status int, why string) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wire.FlushTime))
 	w.Header().Set("Connection", "close")
@@ -39,13 +39,13 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(b, '\n'))
 }
 
-// reject answers a message that the library does not get to see.
+// reject answers a message that is not passed to the library.
 func reject(w http.ResponseWriter, status int, id json.RawMessage, p *wire.Problem) {
 	writeJSON(w, status, wire.Rejection(id, p))
 }
 
-// accepts reads which kinds of answers a client takes. One that does not say
-// takes all.
+// accepts returns which kinds of responses a client accepts. A client that does
+// not say accepts all.
 func accepts(r *http.Request) (asJSON, events bool) {
 	values := r.Header.Values("Accept")
 	if len(values) == 0 {
@@ -68,9 +68,9 @@ func accepts(r *http.Request) (asJSON, events bool) {
 	return asJSON, events
 }
 
-// bodiless reports whether a request for a stream has no body, for which there is
-// no deadline from then on; otherwise it was answered. The end of a body might
-// never come, and that the client is gone is not noticed before it.
+// bodiless reports whether a request for a stream has no body, and then removes
+// its read deadline; otherwise it has answered the request. A body might never
+// end, and until its end the server would not notice that the client left.
 func bodiless(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength != 0 {
 		refuse(w, http.StatusBadRequest, "a request for a stream has no body")

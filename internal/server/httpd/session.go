@@ -16,45 +16,46 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
-// maxUnused is how many messages a client posts that begins a session and does
-// nothing with it: that it is initialized.
+// maxUnused is how many messages a client posts if it begins a session and does
+// nothing with it: only that it is initialized.
 const maxUnused = 1
 
-// errTooMany is about a credential all of whose sessions are in use.
+// errTooMany means that all sessions of a credential are in use.
 var errTooMany = errors.New("too many sessions are under way; end some")
 
 // errSessionEnded is the cause of a context that ended with its session.
 var errSessionEnded = errors.New("the session ended")
 
-// sessions has those of the older era, each of which belongs to one credential.
+// sessions holds the sessions of the older era. Each belongs to one credential.
 type sessions struct {
 	*core
 
 	mu   sync.Mutex
-	byID map[string]*session // those that a client can name
+	byID map[string]*session // sessions that a client can name
 }
 
-// A session is one of the older era. It ends when its client says so, when nobody
-// used it for long, when its credential has too many, or with the server.
+// A session is a session of the older era. It ends when its client ends it, when
+// it has been idle too long, when its credential has too many, or with the
+// server.
 type session struct {
 	id     string
 	caller *caller
-	from   netip.Prefix // where it was begun
+	from   netip.Prefix // where it was begun from
 	chat   wire.Chat
 	news   *news
-	base   *wire.Session   // what the client said; its requests have sessions of their own
+	base   *wire.Session   // what the client declared; each request has a session of its own
 	ctx    context.Context // done when the session ends
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
 	ended    bool
-	using    int // HTTP requests; the chat ends when the session has ended and this is 0
+	using    int // HTTP requests in progress; the chat ends when the session has ended and this is 0
 	used     time.Time
-	uses     int                // HTTP requests there were, beside the first
+	uses     int                // HTTP requests so far, not counting the first
 	inFlight map[string]*posted // :: request id as written → the request, until its answer is made
 }
 
-// begin makes a session, in use, that nobody can name before keep.
+// begin creates a session, in use, that no request can name before keep.
 func (h *sessions) begin(c *caller, r *http.Request) (*session, error) {
 	if !h.makeRoom(c) {
 		return nil, errTooMany
@@ -76,9 +77,10 @@ func (h *sessions) begin(c *caller, r *http.Request) (*session, error) {
 	return s, nil
 }
 
-// makeRoom counts one more session of the credential. When it has too many, an
-// idle one ends: of the network that has most of these, since several people
-// may share a token, one that was never used, or else was idle longest.
+// makeRoom counts one more session of the credential. If there are too many, it
+// ends an idle one, of the network that has the most idle sessions, since
+// several people may share a token. Among these it ends one that was never used,
+// or else the one idle longest.
 func (h *sessions) makeRoom(c *caller) bool {
 	c.mu.Lock()
 	full := c.sessions >= maxSessions
@@ -98,7 +100,8 @@ func (h *sessions) makeRoom(c *caller) bool {
 	if victim == nil {
 		return false
 	}
-	// Counted before the other one ends, or somebody else takes its place.
+	// Count this session before the other one ends, or another request takes the
+	// place.
 	c.mu.Lock()
 	c.sessions++
 	c.mu.Unlock()
@@ -106,8 +109,8 @@ func (h *sessions) makeRoom(c *caller) bool {
 	return true
 }
 
-// idlest returns the session of the credential that makes room for another one;
-// nil when all are in use. The caller holds mu.
+// idlest returns the credential's session to end to make room; nil if all are in
+// use. The caller holds mu.
 func (h *sessions) idlest(c *caller) *session {
 	now := time.Now()
 	count := make(map[netip.Prefix]int)
@@ -131,7 +134,7 @@ func (h *sessions) idlest(c *caller) *session {
 	return victim
 }
 
-// compareUse is negative when the session is less worth keeping than another.
+// compareUse is negative if s is less worth keeping than other.
 func (s *session) compareUse(other *session) int {
 	of := func(s *session) (unused bool, last time.Time) {
 		s.mu.Lock()
@@ -149,7 +152,7 @@ func (s *session) compareUse(other *session) int {
 	return last.Compare(othersLast)
 }
 
-// keep lets the session be found by its id, unless the server ends.
+// keep makes the session available by its id, unless the server is ending.
 func (h *sessions) keep(s *session) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +163,8 @@ func (h *sessions) keep(s *session) bool {
 	return true
 }
 
-// endSession ends a session that cannot be found any more: its requests and
-// streams, and, when those have ended, its chat.
+// endSession ends a session that was removed: its requests and streams and, once
+// those have ended, its chat.
 func (h *sessions) endSession(s *session) {
 	s.mu.Lock()
 	if s.ended {
@@ -183,9 +186,9 @@ func (h *sessions) endSession(s *session) {
 	}
 }
 
-// find returns the session that a request names, in use until leave. One
-// of another credential is as one that never was. When it returns nil, the
-// request was answered.
+// find returns the session that a request names, in use until leave. A session
+// of another credential is treated as nonexistent. If find returns nil, it has
+// answered the request.
 func (h *sessions) find(w http.ResponseWriter, r *http.Request, c *caller) *session {
 	ids := r.Header.Values(mcp.HeaderSessionID)
 	if len(ids) != 1 || ids[0] == "" {
@@ -224,21 +227,21 @@ func (s *session) leave() {
 	}
 }
 
-// idleSince reports whether nobody used the session since before.
+// idleSince reports whether the session was last used before a time.
 func (s *session) idleSince(before time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.using == 0 && !s.used.After(before)
 }
 
-// A posted request is under way in a session.
+// A posted is a request in progress in a session.
 type posted struct {
 	id     string // as written
 	cancel context.CancelCauseFunc
 	stream *stream
 }
 
-// begin notes a request, unless one with its id is under way. What is owed goes
+// begin records a request, unless one with its id is in progress. Owed news goes
 // on its stream.
 func (s *session) begin(p *posted) bool {
 	s.mu.Lock()
@@ -254,7 +257,7 @@ func (s *session) begin(p *posted) bool {
 }
 
 // answered frees the id of a request whose answer is made: once the client has
-// it, it may use the id again. It may be called more than once.
+// the answer, it may reuse the id. answered may be called more than once.
 func (s *session) answered(p *posted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,14 +266,14 @@ func (s *session) answered(p *posted) {
 	}
 }
 
-// finish forgets a request that is over.
+// finish removes a request that is over.
 func (s *session) finish(p *posted) {
 	s.answered(p)
 	s.news.uncarry(p.stream)
 }
 
-// notified takes a notification of the client. The library does nothing with any
-// other than these, and is not asked.
+// notified handles a notification from the client. The library does nothing with
+// other notifications, so they are not passed on.
 func (s *session) notified(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
@@ -287,7 +290,7 @@ func (s *session) notified(method string, params json.RawMessage) {
 	}
 }
 
-// delete ends a session for its client.
+// delete ends a session at its client's request.
 func (h *sessions) delete(w http.ResponseWriter, r *http.Request, c *caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		notAllowed(w, "POST")
@@ -331,7 +334,7 @@ func (h *sessions) get(w http.ResponseWriter, r *http.Request, c *caller) {
 		st.close()
 	})
 	defer stop()
-	s.news.wait(st) // before the client sees that the stream is there
+	s.news.wait(st) // before the client sees the stream
 	defer s.news.unwait(st)
 	if err := st.begin(); err != nil {
 		h.logUnsent(err)
@@ -341,12 +344,12 @@ func (h *sessions) get(w http.ResponseWriter, r *http.Request, c *caller) {
 	st.close()
 }
 
-// expire ends the sessions that nobody used since before.
+// expire ends the sessions that were last used before a time.
 func (h *sessions) expire(before time.Time) {
 	h.endAll(func(s *session) bool { return s.idleSince(before) })
 }
 
-// endAll ends those sessions of which over is true.
+// endAll ends the sessions for which over returns true.
 func (h *sessions) endAll(over func(*session) bool) {
 	var gone []*session
 	h.mu.Lock()

@@ -16,7 +16,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// A session is whose credential made it, on every method, and ends.
+// A session belongs to the credential that created it, for every method, and
+// ends.
 func TestHTTPSessions(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
@@ -41,7 +42,7 @@ func TestHTTPSessions(t *testing.T) {
 			t.Errorf("%s without a session = %d, want 400", method, code)
 		}
 	}
-	// An answer and a cancellation from elsewhere are nothing, too.
+	// An answer or a cancellation from another credential has no effect either.
 	if code := in(grace, ada.Session, "POST", `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`); code != 404 {
 		t.Errorf("an answer in another's session = %d, want 404", code)
 	}
@@ -63,7 +64,7 @@ func TestHTTPSessions(t *testing.T) {
 	if code := in(grace, grace.Session, "POST", pingBody); code != 200 {
 		t.Errorf("the other session = %d, want 200", code)
 	}
-	// Nobody used it: it ends by itself, and so does the chat of a credential.
+	// An idle session ends by itself, and so does the chat of a credential.
 	modern := s.Newer(tokenGrace, nil)
 	modern.Ask("tools/list", nil)
 	before := w.chats()
@@ -84,7 +85,7 @@ func TestHTTPSessions(t *testing.T) {
 	if got := w.chats(); got != 0 {
 		t.Errorf("%d chats are left, want none", got)
 	}
-	// Without a token of its own for the person, a session says nothing.
+	// A session id without the person's own token is worth nothing.
 	bad := grace.Request(t.Context(), "POST", "/mcp", []byte(pingBody))
 	bad.Header.Del("Authorization")
 	if code, _, _ := grace.Status(bad); code != 401 {
@@ -93,8 +94,8 @@ func TestHTTPSessions(t *testing.T) {
 }
 
 // What is in use stays, however long ago it began: neither the chat of a
-// credential nor a session ends while a call is under way, and a second request
-// with the id of the first is refused and takes nothing from it.
+// credential nor a session ends during a call. A second request with the id of
+// the first is refused and does not affect it.
 func TestHTTPInUse(t *testing.T) {
 	needShell(t)
 	for name, modern := range map[string]bool{"older": false, "newer": true} {
@@ -134,7 +135,7 @@ func TestHTTPInUse(t *testing.T) {
 	}
 }
 
-// A credential with too many sessions loses the one that was idle longest.
+// A credential with too many sessions loses the one idle longest.
 func TestHTTPManySessions(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	first := s.Older(tokenAda, nil)
@@ -149,10 +150,10 @@ func TestHTTPManySessions(t *testing.T) {
 		t.Errorf("the oldest session = %d, want 404", code)
 	}
 	second.Ask("ping", nil)
-	s.Older(tokenGrace, nil) // who is not concerned
+	s.Older(tokenGrace, nil) // who is not affected
 }
 
-// An eager client has something done as soon as the answer begins.
+// An eager client calls a function as soon as the response begins.
 type eager struct {
 	*httptest.ResponseRecorder
 	once sync.Once
@@ -164,8 +165,8 @@ func (e *eager) WriteHeader(status int) {
 	e.once.Do(e.then)
 }
 
-// A request may have the id of one whose answer the client has, although the end
-// of that answer is still being written.
+// A request may reuse the id of one whose answer the client has, although the
+// end of that answer is still being written.
 func TestHTTPSameIDAgain(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	c := s.Older(tokenAda, nil)
@@ -182,7 +183,7 @@ func TestHTTPSameIDAgain(t *testing.T) {
 	}
 }
 
-// However many begin a session at once, there are never more than there may be.
+// However many clients begin a session at once, the bound holds.
 func TestHTTPManySessionsAtOnce(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	const real = 4
@@ -215,7 +216,7 @@ func TestHTTPManySessionsAtOnce(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// News that a stream took and did not send goes on the next one.
+// News that a stream took but did not send goes on the next one.
 func TestHTTPNewsOfEndedStream(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	c := s.Older(tokenAda, nil)
@@ -237,7 +238,7 @@ func TestHTTPNewsOfEndedStream(t *testing.T) {
 	}
 }
 
-// Whoever listens takes a stream.
+// Listening requires a stream.
 func TestHTTPListenWithoutStream(t *testing.T) {
 	s := newSite(t, newWorld(t, ""))
 	c := s.Newer(tokenAda, nil)
@@ -248,12 +249,12 @@ func TestHTTPListenWithoutStream(t *testing.T) {
 	}
 }
 
-// Whom a change of the list concerns hears of it once; nobody else does.
+// A client affected by a list change is told once; no other client is told.
 func TestHTTPListChanged(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
 	changed := "notifications/tools/list_changed"
-	// What is attached differs in all three.
+	// All three lists change.
 	lists := []string{changed, "notifications/prompts/list_changed", "notifications/resources/list_changed"}
 	enable := func(c *servertest.Client) { c.OK("capability_packs_enable_tools", map[string]any{"pack_id": "triage"}) }
 	detach := func(c *servertest.Client, on bool) {
@@ -266,7 +267,7 @@ func TestHTTPListChanged(t *testing.T) {
 		}
 	}
 
-	// The older era: on the stream that waits for news, or with the next answer.
+	// The older era: on a stream that waits for news, or with the next response.
 	ada, grace := s.Older(tokenAda, decide("once")), s.Older(tokenGrace, decide("once"))
 	hers := grace.Open("GET", "/mcp", nil)
 	news := ada.Open("GET", "/mcp", nil)
@@ -277,7 +278,7 @@ func TestHTTPListChanged(t *testing.T) {
 	if got := ada.Heard(); len(got) != 0 {
 		t.Errorf("the call's own stream has %q too", got)
 	}
-	// Two streams: the news is told once, on the newer one.
+	// Two streams: the news is sent once, on the newer one.
 	newer := ada.Open("GET", "/mcp", nil)
 	detach(ada, false)
 	if m := newer.Next(); m["method"] != changed {
@@ -293,7 +294,7 @@ func TestHTTPListChanged(t *testing.T) {
 		defer hs.news.mu.Unlock()
 		return len(hs.news.waiting) == 0
 	})
-	// With no stream at all, nothing is lost, and nothing is told twice.
+	// Without any stream, nothing is lost and nothing is sent twice.
 	detach(ada, true)
 	detach(ada, false)
 	ada.Ask("ping", nil)
@@ -304,7 +305,7 @@ func TestHTTPListChanged(t *testing.T) {
 	if got := ada.Heard(); len(got) != 0 {
 		t.Errorf("the answer after that came with %q", got)
 	}
-	// A client that takes no stream is told when it takes one.
+	// A client that takes no stream is told once it takes one.
 	detach(ada, true)
 	r := ada.Request(t.Context(), "POST", "/mcp", []byte(pingBody))
 	r.Header.Set("Accept", "application/json")
@@ -338,7 +339,7 @@ func TestHTTPListChanged(t *testing.T) {
 	}
 	enable(modern) // nothing new
 	s.http.Close()
-	// What ends a stream is its result, and nothing else came on it.
+	// A stream ends with its result, and carried nothing else.
 	for name, l := range map[string]*servertest.Stream{"a": a, "b": b, "another's": other, "of the older era": hers} {
 		for m := l.Next(); m != nil; m = l.Next() {
 			if m["method"] != nil {
@@ -348,7 +349,7 @@ func TestHTTPListChanged(t *testing.T) {
 	}
 }
 
-// A chat's folder goes with it when nothing is in it.
+// A chat's folder is removed with the chat if it is empty.
 func TestHTTPWorkspaces(t *testing.T) {
 	needShell(t)
 	w := newWorld(t, triage)

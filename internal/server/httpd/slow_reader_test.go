@@ -14,13 +14,13 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// A client that stops reading its stream loses it, on every transport over HTTP,
-// and costs nobody else anything. See TestNotRead and TestPiledUp for stdio.
+// A client that stops reading its stream loses it, on every HTTP transport,
+// without affecting others. See TestNotRead and TestPiledUp for stdio.
 func TestStreamsThatNobodyReads(t *testing.T) {
 	const head = "Host: localhost\r\nAuthorization: Bearer " + tokenAda + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 	for name, x := range map[string]struct {
 		request func(good *servertest.Client) string
-		left    func(s *site, good *servertest.Client) int // streams that are under way
+		left    func(s *site, good *servertest.Client) int // open streams
 	}{
 		"news of a session": {
 			func(good *servertest.Client) string {
@@ -58,7 +58,7 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 			w := newWorld(t, triage)
 			s := newSite(t, w)
 			s.http.reads, s.http.beat = 500*time.Millisecond, time.Millisecond
-			// What lies between the two is full soon.
+			// The buffers in between are soon full.
 			small := httptest.NewUnstartedServer(s.http)
 			small.Config.ConnState = func(c net.Conn, state http.ConnState) {
 				if state == http.StateNew {

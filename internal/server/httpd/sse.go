@@ -14,31 +14,31 @@ import (
 const (
 	// maxSSE is how many connections of HTTP+SSE one credential may have.
 	maxSSE = 16
-	// fullSSE and mostSSE are for one of them what package wire's fullOutput and maxOutput
-	// are for the one on standard output, which is alone. What is larger goes out
-	// when nothing else waits, and counts with all answers of the credential.
+	// fullSSE and mostSSE are for one such connection what package wire's
+	// fullOutput and maxOutput are for standard output, which is the only one. A
+	// larger message is sent when nothing else waits, and counts toward the
+	// credential's answers.
 	fullSSE = 1 << 20
 	mostSSE = 4 << 20
 )
 
-// An sseConn is a connection of HTTP+SSE, the transport of 2024-11-05: what the
-// server says goes on one stream, and what the client says is posted. It is a
-// connection like the one on standard input and output, and ends with its
-// stream.
+// An sseConn is a connection of HTTP+SSE, the transport of 2024-11-05: the
+// server sends on one stream, and the client posts. It behaves like the
+// connection on standard input and output, and ends with its stream.
 type sseConn struct {
 	caller *caller
 	conn   *wire.Conn
 	ctx    context.Context // of its calls
 
-	mu    sync.Mutex // one message after the other
+	mu    sync.Mutex // one message at a time
 	ended bool
 
 	keeping sync.Mutex
-	kept    map[*byte]int // :: where a message is → its bytes, which count with the caller's answers
-	over    bool          // no more of them
+	kept    map[*byte]int // :: a message's first byte → its size, which counts toward the caller's answers
+	over    bool          // no more messages are kept
 }
 
-// keep counts a message that waits to be written, if it is large.
+// keep counts a large message that waits to be written.
 func (s *sseConn) keep(ctx context.Context, message []byte) error {
 	if len(message) <= piece {
 		return nil
@@ -56,7 +56,7 @@ func (s *sseConn) keep(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// wrote gives back what was kept for a message, if it was.
+// wrote gives back what keep counted for a message, if anything.
 func (s *sseConn) wrote(message []byte) {
 	if len(message) == 0 {
 		return
@@ -67,7 +67,7 @@ func (s *sseConn) wrote(message []byte) {
 	delete(s.kept, &message[0])
 }
 
-// forget gives back what was kept for messages that will not be written.
+// forget gives back what keep counted for messages that will not be written.
 func (s *sseConn) forget() {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
@@ -78,7 +78,7 @@ func (s *sseConn) forget() {
 	s.kept = nil
 }
 
-// sse has the connections of HTTP+SSE.
+// sse holds the connections of HTTP+SSE.
 type sse struct {
 	*core
 	guard *guard
@@ -119,7 +119,7 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 		refuse(w, http.StatusServiceUnavailable, errTooMany.Error())
 		return
 	}
-	s.mu.Lock() // what is posted waits until the connection is there
+	s.mu.Lock() // posted messages wait until the connection exists
 	calm := out.stream.hurryAfter(h.ending, wire.FlushTime)
 	err = out.raw([]byte(eventHead("endpoint") + h.guard.prefix(r) + pathMessage + "?sessionId=" + id + eventTail))
 	calm()
@@ -133,20 +133,20 @@ func (h *sse) open(w http.ResponseWriter, r *http.Request, c *caller) {
 		return
 	}
 
-	defer out.stream.hurryAfter(h.ending, wire.EndTime+wire.FlushTime)() // calls get their time
+	defer out.stream.hurryAfter(h.ending, wire.EndTime+wire.FlushTime)() // calls get their time to end
 	h.serve(r, s, out)
 	h.drop(id)
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
-	end(wire.ErrCancelled) // unless the server ends, which was the cause then
+	end(wire.ErrCancelled) // if the server ends, the cause is already set
 	s.conn.End(out)
 	out.shut()
 	s.forget()
 }
 
-// sessionIn is the id of a connection that a request names; empty unless it is
-// one.
+// sessionIn returns the connection id that a request names; empty if it is not
+// valid.
 func sessionIn(r *http.Request) string {
 	ids := r.URL.Query()["sessionId"]
 	if len(ids) != 1 {
@@ -155,7 +155,7 @@ func sessionIn(r *http.Request) string {
 	return ids[0]
 }
 
-// serve waits until there is no more use in the connection.
+// serve waits until the connection is of no more use.
 func (h *sse) serve(r *http.Request, s *sseConn, out *eventWriter) {
 	t := time.NewTicker(h.beat)
 	defer t.Stop()
@@ -167,7 +167,7 @@ func (h *sse) serve(r *http.Request, s *sseConn, out *eventWriter) {
 			h.logUnsent(s.conn.Failure())
 			return
 		case <-r.Context().Done():
-			out.stream.hurry(time.Now()) // nobody reads
+			out.stream.hurry(time.Now()) // the client does not read
 			return
 		case <-h.ending.Done():
 			return
@@ -197,7 +197,8 @@ func (h *sse) drop(id string) {
 	delete(h.byID, id)
 }
 
-// message takes a message for a connection. The answer goes on its stream.
+// message accepts a posted message for a connection. Its answer goes on the
+// connection's stream.
 func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	if r.Method != http.MethodPost {
 		notAllowed(w, "POST")
@@ -229,7 +230,7 @@ func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	s.mu.Lock()
 	ended := s.ended || s.conn == nil
 	if !ended {
-		taken = true // and counted until it is done
+		taken = true // counted until it is done
 		s.conn.Take(h.host.OverHTTP(s.ctx, r.Header), e, id, data, release)
 	}
 	s.mu.Unlock()
@@ -241,8 +242,7 @@ func (h *sse) message(w http.ResponseWriter, r *http.Request, c *caller) {
 	_, _ = fmt.Fprintln(w, "accepted")
 }
 
-// An eventWriter makes an event of each line that is written to it, and a sign
-// of life of an empty one.
+// An eventWriter writes each line as an event, and an empty line as a heartbeat.
 type eventWriter struct {
 	stream *stream
 	wrote  func(line []byte) // called for each line that is no longer kept
@@ -275,7 +275,7 @@ func (e *eventWriter) raw(parts ...[]byte) error {
 	return e.stream.write(parts...)
 }
 
-// shut ends writing, and returns when nothing is written any more.
+// shut ends writing, and returns once no write is in progress.
 func (e *eventWriter) shut() {
 	if !e.mu.TryLock() {
 		e.stream.hurry(time.Now())

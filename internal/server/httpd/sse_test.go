@@ -11,8 +11,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 )
 
-// The whole way over HTTP+SSE: handshake, a call with approval, a denial, list
-// change, a bad message, another's connection, and the end.
+// A whole conversation over HTTP+SSE: handshake, a call with approval, a denial,
+// list change, a bad message, another's connection, and the end.
 func TestSSE(t *testing.T) {
 	w := newWorld(t, triage)
 	s := newSite(t, w)
@@ -51,7 +51,7 @@ func TestSSE(t *testing.T) {
 		t.Errorf("a message for two connections = %d, want 404", code)
 	}
 	o.Path = two
-	// Another's connection is none.
+	// Another credential's connection does not exist.
 	grace := s.SSE(tokenGrace)
 	theirs := grace.Path
 	grace.Path = o.Path
@@ -73,7 +73,7 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// Behind a proxy that takes a path off, the client is told the whole one.
+// Behind a proxy that strips a path, the client is told the whole path.
 func TestSSEBehindProxy(t *testing.T) {
 	s := newSite(t, newWorld(t, triage), func(o *Options) { o.PublicURL = "https://packs.example.com/team%20a/" })
 	for host, want := range map[string]string{"packs.example.com": "/team%20a/message?", "packs.example.com:443": "/team%20a/message?", "localhost": "/message?"} {
@@ -93,7 +93,7 @@ func TestSSEBehindProxy(t *testing.T) {
 	}
 }
 
-// What cancels a call of HTTP+SSE.
+// The ways to cancel a call of HTTP+SSE.
 func TestSSECancel(t *testing.T) {
 	needShell(t)
 	for _, by := range []string{"a notification", "the stream's end", "the server's end"} {
@@ -133,7 +133,7 @@ func TestSSECancel(t *testing.T) {
 	}
 }
 
-// A question of a connection that closed is withdrawn.
+// A question of a closed connection is withdrawn.
 func TestSSEQuestion(t *testing.T) {
 	w := newWorld(t, triage, everywhere(20*time.Second))
 	s := newSite(t, w)

@@ -12,35 +12,36 @@ import (
 )
 
 const (
-	// piece is how much is written under one deadline: a client on a slow line
-	// is not one that does not read.
+	// piece is how many bytes are written under one deadline: a client on a slow
+	// line does read.
 	piece = 64 << 10
-	// maxWaiting is how many bytes wait on one stream for its client, beside the
-	// answer itself.
+	// maxWaiting is how many bytes may wait on one stream for its client,
+	// besides the answer itself.
 	maxWaiting = 1 << 20
 )
 
-// errNoStream is what a message gets for which there is no stream of events.
+// errNoStream is the error for a message that needs a stream of events where
+// there is none.
 var errNoStream = errors.New("the client takes no stream of events here")
 
-// A stream is the answer to one HTTP request: one JSON message, or a stream of
-// events as soon as there is something else to say. What is sent is queued;
-// only the request's own goroutine writes, in serve.
+// A stream is the response to one HTTP request: one JSON message, or a stream of
+// events as soon as there is another message to send. Messages are queued; only
+// the request's own goroutine writes, in serve.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	reads   time.Duration // how long the client may take to read a piece
-	rate    int           // bytes a second that it has to read on the whole
+	rate    int           // bytes a second that it must read overall
 	events  bool          // the client takes a stream of events
-	begun   bool          // as a stream of events; of serve
+	begun   bool          // as a stream of events; used by serve only
 
 	mu     sync.Mutex
 	queue  [][]byte
 	size   int
-	closed bool          // nothing more is taken
+	closed bool          // nothing more is accepted
 	more   chan struct{} // has a value when queue or closed changed
-	over   bool          // more was to be sent than waits
-	latest time.Time     // by when all has to be written; zero: no such time
+	over   bool          // more was sent than may wait
+	latest time.Time     // when everything must have been written; zero: no limit
 }
 
 func (h *core) newStream(w http.ResponseWriter, events bool) *stream {
@@ -53,7 +54,7 @@ func (st *stream) SendWhenRoom(_ context.Context, message any) error { return st
 
 func (st *stream) Asks() bool { return st.events }
 
-// put queues a message, or says why it cannot be sent here.
+// put queues a message, or returns why it cannot be sent here.
 func (st *stream) put(message any) error {
 	b, err := wire.Encode(message)
 	if err != nil {
@@ -77,7 +78,7 @@ func (st *stream) put(message any) error {
 	return nil
 }
 
-// wake has serve look. The caller holds mu.
+// wake wakes serve. The caller holds mu.
 func (st *stream) wake() {
 	select {
 	case st.more <- struct{}{}:
@@ -85,7 +86,7 @@ func (st *stream) wake() {
 	}
 }
 
-// take empties the queue. With last, nothing more is taken up.
+// take empties the queue. With last, nothing more is accepted.
 func (st *stream) take(last bool) (all [][]byte, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -98,7 +99,7 @@ func (st *stream) take(last bool) (all [][]byte, err error) {
 	return all, err
 }
 
-// close has serve end, when nothing answers the request but its end.
+// close makes serve end, for a request whose only answer is its end.
 func (st *stream) close() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -112,7 +113,7 @@ func (st *stream) isClosed() bool {
 	return st.closed
 }
 
-// hurry bounds the time that everything which is still to be written may take.
+// hurry sets when everything still to be written must have been written.
 func (st *stream) hurry(latest time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -120,13 +121,13 @@ func (st *stream) hurry(latest time.Time) {
 	_ = st.control.SetWriteDeadline(latest)
 }
 
-// hurryAfter bounds the time that may pass from the end of ctx until everything is
-// written, unless stop is called before.
+// hurryAfter bounds the time from the end of ctx until everything is written,
+// unless stop is called first.
 func (st *stream) hurryAfter(ctx context.Context, most time.Duration) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { st.hurry(time.Now().Add(most)) })
 }
 
-// begin makes the answer a stream of events.
+// begin makes the response a stream of events.
 func (st *stream) begin() error {
 	if st.begun {
 		return nil
@@ -148,12 +149,12 @@ func (st *stream) event(message []byte) error {
 	return st.write([]byte(eventHead("message")), message, []byte(eventTail))
 }
 
-// An event is between these two, and is one line of data.
+// An event is one line of data between eventHead and eventTail.
 func eventHead(name string) string { return "event: " + name + "\ndata: " }
 
 const eventTail = "\n\n"
 
-// sign is a comment, which clients pass over.
+// sign writes a heartbeat: a comment, which clients skip.
 func (st *stream) sign() error {
 	if !st.events {
 		return nil
@@ -164,8 +165,8 @@ func (st *stream) sign() error {
 	return st.write([]byte(": \n\n"))
 }
 
-// write writes a message, given in parts, in pieces, each in time and all of them
-// too, and sends what there is on its way.
+// write writes a message, given in parts, and flushes it. It writes in pieces;
+// each piece has a deadline, and so has the whole.
 func (st *stream) write(parts ...[]byte) error {
 	size := 0
 	for _, b := range parts {
@@ -189,13 +190,13 @@ func (st *stream) write(parts ...[]byte) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.latest.IsZero() {
-		// A stream may say nothing for long.
+		// A stream may be silent for long.
 		_ = st.control.SetWriteDeadline(time.Time{})
 	}
 	return nil
 }
 
-// until sets by when the next piece has to be written.
+// until sets the deadline of the next piece.
 func (st *stream) until(whole time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -210,13 +211,13 @@ func (st *stream) until(whole time.Time) {
 
 // An answer is how a request ends.
 type answer struct {
-	message []byte // nil: with nothing, as a cancelled one does
-	status  int    // when it is not a stream of events
+	message []byte // nil: without a message, as for a cancelled request
+	status  int    // if it is not a stream of events
 }
 
-// serve writes what is sent, until the answer is there; from then on, nothing
-// is taken up. It returns early with an error when the client is gone, does not
-// read, or the stream was closed.
+// serve writes what is sent until the answer arrives, and then accepts nothing
+// more. It returns early with an error if the client is gone, does not read, or
+// the stream was closed.
 func (st *stream) serve(gone <-chan struct{}, done <-chan answer, beat time.Duration) error {
 	t := time.NewTicker(beat)
 	defer t.Stop()
@@ -244,7 +245,7 @@ func (st *stream) serve(gone <-chan struct{}, done <-chan answer, beat time.Dura
 	}
 }
 
-// flush writes what waits.
+// flush writes what is queued.
 func (st *stream) flush(last bool) error {
 	all, err := st.take(last)
 	for _, b := range all {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A responseWriter is what one request is answered with. It sets no deadline once
-// the request's handler is over, whoever still wants one: what ends a request
-// early runs on a goroutine of its own, and may come too late. With HTTP/2 the
-// writer of a handler that is over is gone, and to touch it ends the process;
-// with HTTP/1.1 the deadline would be that of the connection's next request.
+// A responseWriter writes the response to one request. It sets no deadline once
+// the request's handler is over: the code that ends a request early runs on its
+// own goroutine, and may be late. With HTTP/2 the writer of a finished handler
+// is gone, and touching it crashes the process; with HTTP/1.1 the deadline would
+// apply to the connection's next request.
 type responseWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -23,8 +23,8 @@ func newResponseWriter(w http.ResponseWriter) *responseWriter {
 	return &responseWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 }
 
-// FlushError, SetReadDeadline and SetWriteDeadline are what an
-// [http.ResponseController] calls.
+// FlushError, SetReadDeadline and SetWriteDeadline are called by
+// [http.ResponseController].
 func (w *responseWriter) FlushError() error { return w.control.Flush() }
 
 func (w *responseWriter) SetReadDeadline(t time.Time) error {
@@ -45,8 +45,8 @@ func (w *responseWriter) SetWriteDeadline(t time.Time) error {
 	return w.control.SetWriteDeadline(t)
 }
 
-// end is called last by the handler. Its server still writes the end of the
-// answer, for which the client gets as long as for any piece of it.
+// end is called last by the handler. The server still writes the end of the
+// response, and the client gets as long for it as for any piece.
 func (w *responseWriter) end(reads time.Duration) {
 	_ = w.SetWriteDeadline(time.Now().Add(reads))
 	w.mu.Lock()

@@ -16,11 +16,12 @@ import (
 	"time"
 )
 
-// A Site is a server of HTTP on a real socket, and what its clients share.
+// A Site is an HTTP server on a real socket, and what its clients share.
 type Site struct {
 	T      *testing.T
 	Server *httptest.Server
-	// Transport is the clients' own, so that what they leave open can be closed.
+	// Transport belongs to the clients, so that connections they leave open can
+	// be closed.
 	Transport *http.Transport
 
 	closing func()
@@ -41,31 +42,32 @@ func Serve(t *testing.T, h interface {
 	return s
 }
 
-// Close ends what is served.
+// Close stops the server.
 func (s *Site) Close() { s.closing() }
 
-// A Client is one over HTTP, of either era of the protocol.
+// A Client is an HTTP client of either era of the protocol.
 type Client struct {
 	T     *testing.T
 	Site  *Site
 	Token string
-	// Session is the older era's; empty before Initialize, and in the newer.
+	// Session is the session id of the older era; empty before Initialize, and
+	// in the newer era.
 	Session string
 	Modern  bool
-	// Answer is what the client's user does with a question; nil: the client
-	// cannot ask.
+	// Answer answers a question as the client's user; nil: the client cannot
+	// ask.
 	Answer func(message string, schema map[string]any) map[string]any
 
 	mu     sync.Mutex
-	NextID int              // of a request
-	Asked  []string         // the questions that came
-	notes  []map[string]any // the notifications that came
+	NextID int              // of the next request
+	Asked  []string         // the questions received
+	notes  []map[string]any // the notifications received
 }
 
-// Client is one that has not said anything.
+// Client returns a client that has not sent anything.
 func (s *Site) Client(token string) *Client { return &Client{T: s.T, Site: s, Token: token} }
 
-// Older is a client that has done the handshake of the older era.
+// Older returns a client that has done the handshake of the older era.
 func (s *Site) Older(token string, answer func(string, map[string]any) map[string]any) *Client {
 	s.T.Helper()
 	c := s.Client(token)
@@ -74,14 +76,14 @@ func (s *Site) Older(token string, answer func(string, map[string]any) map[strin
 	return c
 }
 
-// Newer is a client of 2026-07-28.
+// Newer returns a client of 2026-07-28.
 func (s *Site) Newer(token string, answer func(string, map[string]any) map[string]any) *Client {
 	c := s.Client(token)
 	c.Modern, c.Answer = true, answer
 	return c
 }
 
-// Request makes an HTTP request with what the client's era wants in the head.
+// Request returns an HTTP request with the headers of the client's era.
 func (c *Client) Request(ctx context.Context, method, path string, body []byte) *http.Request {
 	c.T.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, c.Site.Server.URL+path, bytes.NewReader(body))
@@ -110,7 +112,7 @@ func (c *Client) Request(ctx context.Context, method, path string, body []byte) 
 	return r
 }
 
-// Do makes a request, whose answer the caller closes.
+// Do makes a request. The caller closes the response.
 func (c *Client) Do(r *http.Request) *http.Response {
 	c.T.Helper()
 	resp, err := (&http.Client{Transport: c.Site.Transport}).Do(r)
@@ -120,10 +122,11 @@ func (c *Client) Do(r *http.Request) *http.Response {
 	return resp
 }
 
-// Status makes a request and returns its status and what came with it.
+// Status makes a request and returns the status, headers and body of the
+// response.
 func (c *Client) Status(r *http.Request) (int, http.Header, string) {
 	c.T.Helper()
-	// What should be refused may begin a stream instead, which has no end.
+	// A request that should be refused may begin an endless stream instead.
 	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
 	defer cancel()
 	resp := c.Do(r.WithContext(ctx))
@@ -135,7 +138,7 @@ func (c *Client) Status(r *http.Request) (int, http.Header, string) {
 	return resp.StatusCode, resp.Header, string(b)
 }
 
-// Encode is a message as it is posted.
+// Encode returns a message in the form that is posted.
 func (c *Client) Encode(m map[string]any) []byte {
 	c.T.Helper()
 	m["jsonrpc"] = "2.0"
@@ -146,8 +149,8 @@ func (c *Client) Encode(m map[string]any) []byte {
 	return b
 }
 
-// Events yields the messages of a stream of events until it ends. A sign of
-// life is none.
+// Events calls each for the messages of a stream of events until it ends. It
+// skips heartbeats.
 func Events(body io.Reader, each func(name, data string) bool) error {
 	r := bufio.NewReader(body)
 	name, data := "", ""
@@ -206,7 +209,7 @@ func (c *Client) take(m map[string]any) bool {
 	return true
 }
 
-// Exchange posts a message and returns the answer: nil when the stream ended
+// Exchange posts a message and returns the answer; nil if the stream ended
 // without one.
 func (c *Client) Exchange(ctx context.Context, m map[string]any) (map[string]any, http.Header, error) {
 	resp, err := (&http.Client{Transport: c.Site.Transport}).Do(c.Request(ctx, "POST", "/mcp", c.Encode(m)))
@@ -242,11 +245,11 @@ func (c *Client) id() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.NextID++
-	return c.NextID - 1 // zero is an id
+	return c.NextID - 1 // zero is a valid id
 }
 
 // Ask makes a JSON-RPC request and returns its reply. In the newer era it
-// answers what comes back as a question.
+// answers a question that is returned as the result.
 func (c *Client) Ask(method string, params map[string]any) map[string]any {
 	c.T.Helper()
 	reply, err := c.Try(context.Background(), method, params)
@@ -344,7 +347,7 @@ func (c *Client) Fails(code, name string, args map[string]any) map[string]any {
 	return e
 }
 
-// Listed returns the names of the tools that there are.
+// Listed returns the names of the listed tools.
 func (c *Client) Listed() []string {
 	c.T.Helper()
 	var names []string
@@ -354,7 +357,7 @@ func (c *Client) Listed() []string {
 	return names
 }
 
-// Heard returns the methods of the notifications that came, and forgets them.
+// Heard returns the methods of the notifications received, and forgets them.
 func (c *Client) Heard() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -374,7 +377,7 @@ type Stream struct {
 	Lines chan map[string]any // closed with the stream
 }
 
-// Open opens a stream: a GET of the older era, or a request that lasts.
+// Open opens a stream: a GET of the older era, or a request that stays open.
 func (c *Client) Open(method, path string, m map[string]any) *Stream {
 	c.T.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -406,7 +409,7 @@ func (c *Client) Open(method, path string, m map[string]any) *Stream {
 	return l
 }
 
-// Next returns the next message; nil when the stream ended.
+// Next returns the next message; nil if the stream ended.
 func (l *Stream) Next() map[string]any {
 	l.t.Helper()
 	select {

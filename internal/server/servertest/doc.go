@@ -1,6 +1,6 @@
-// Package servertest has what the tests of the server and of its transports share:
-// clients over HTTP, and packs, runners and logs for a server of a test.
+// Package servertest has what the tests of the server and of its transports
+// share: HTTP clients, and packs, runners and logs for test servers.
 //
-// It makes no server, so that the tests inside package server can use it, and it
-// is in no program.
+// It does not create servers, so that the tests inside package server can use
+// it. It is not part of any program.
 package servertest

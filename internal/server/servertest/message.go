@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// WithMeta adds what a request of 2026-07-28 says about its client.
+// WithMeta adds what a request of 2026-07-28 declares about its client.
 func WithMeta(params map[string]any, elicits bool) map[string]any {
 	caps := map[string]any{}
 	if elicits {
@@ -28,7 +28,7 @@ func WithMeta(params map[string]any, elicits bool) map[string]any {
 	return out
 }
 
-// Result is what a reply has for a result.
+// Result returns the result of a reply.
 func Result(t *testing.T, reply map[string]any) map[string]any {
 	t.Helper()
 	r, ok := reply["result"].(map[string]any)
@@ -38,7 +38,7 @@ func Result(t *testing.T, reply map[string]any) map[string]any {
 	return r
 }
 
-// Texts are the strings of a list of JSON.
+// Texts returns the strings of a JSON list.
 func Texts(v any) []string {
 	list, _ := v.([]any)
 	out := make([]string, 0, len(list))
@@ -49,7 +49,7 @@ func Texts(v any) []string {
 	return out
 }
 
-// Objects are the objects of a list of JSON.
+// Objects returns the objects of a JSON list.
 func Objects(v any) []map[string]any {
 	list, _ := v.([]any)
 	out := make([]map[string]any, 0, len(list))
@@ -60,15 +60,15 @@ func Objects(v any) []map[string]any {
 	return out
 }
 
-// Decide is a user who always chooses the same.
+// Decide returns a user who always makes the same choice.
 func Decide(d string) func(string, map[string]any) map[string]any {
 	return func(string, map[string]any) map[string]any {
 		return map[string]any{"action": "accept", "content": map[string]any{"decision": d}}
 	}
 }
 
-// Says reports whether a question has some words. Where its lines break, and
-// how it is indented, does not matter.
+// Says reports whether a question contains words, ignoring line breaks and
+// indentation.
 func Says(question, words string) bool {
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
 	return strings.Contains(squeeze(question), squeeze(words))

@@ -6,7 +6,7 @@ import "strings"
 type SSE struct {
 	*Client
 	Stream *Stream
-	Path   string // where it posts
+	Path   string // where it posts messages
 }
 
 // SSE connects a client of HTTP+SSE.
@@ -23,14 +23,14 @@ func (s *Site) SSE(token string) *SSE {
 	return o
 }
 
-// Post posts a message, and returns what became of it.
+// Post posts a message and returns the status.
 func (o *SSE) Post(m map[string]any) int {
 	o.T.Helper()
 	code, _, _ := o.Status(o.Request(o.T.Context(), "POST", o.Path, o.Encode(m)))
 	return code
 }
 
-// Send posts a message that must be taken.
+// Send posts a message that must be accepted.
 func (o *SSE) Send(m map[string]any) {
 	o.T.Helper()
 	if code := o.Post(m); code != 202 {
@@ -38,8 +38,8 @@ func (o *SSE) Send(m map[string]any) {
 	}
 }
 
-// Reply returns the next message that is no notification, with questions
-// answered.
+// Reply returns the next message that is not a notification, answering questions
+// on the way.
 func (o *SSE) Reply() map[string]any {
 	o.T.Helper()
 	for {

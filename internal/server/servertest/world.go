@@ -53,7 +53,7 @@ while ! [ -e go ]; do sleep 0.02; done
 echo let go
 `
 
-// HoldParams are the parameters of a call that runs the program of [Hold].
+// HoldParams returns the parameters of a call that runs the program of [Hold].
 func HoldParams() map[string]any {
 	return map[string]any{"name": "capability_packs_exec_best_effort", "arguments": map[string]any{"pack_id": "hold", "command": "./hold.sh"}}
 }
@@ -78,7 +78,8 @@ func Plant(t *testing.T, root, tree string) {
 	}
 }
 
-// NeedShell skips a test whose packs have POSIX scripts.
+// NeedShell skips a test whose packs have POSIX scripts where no shell runs
+// them.
 func NeedShell(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/bin/sh"); err != nil {
@@ -86,7 +87,7 @@ func NeedShell(t *testing.T) {
 	}
 }
 
-// NewRunner returns a runner that has no level above this one.
+// NewRunner returns a runner whose highest level is level.
 func NewRunner(t *testing.T, level sandbox.Level) *sandbox.Runner {
 	t.Helper()
 	kept, err := changes.Open(t.Context(), changes.Options{Dir: filepath.Join(t.TempDir(), "changes")})
@@ -100,7 +101,7 @@ func NewRunner(t *testing.T, level sandbox.Level) *sandbox.Runner {
 	return sandbox.New(o)
 }
 
-// Repeat is a reader of N times the same byte.
+// Repeat is a reader that returns the same byte N times.
 type Repeat struct {
 	B byte
 	N int64
@@ -118,7 +119,7 @@ func (r *Repeat) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// LogBuffer is what the server logged. Safe for concurrent use.
+// LogBuffer holds what the server logged. It is safe for concurrent use.
 type LogBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -136,7 +137,7 @@ func (b *LogBuffer) String() string {
 	return b.buf.String()
 }
 
-// Until waits for what comes soon.
+// Until waits until is reports true.
 func Until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	late := time.After(20 * time.Second)

@@ -18,22 +18,23 @@ const (
 	// more are answered with an error rather than kept.
 	MaxInFlight = 1024
 	// maxHeld is how many bytes the requests in flight of one connection may
-	// have together. One that waits for a person takes many times its size.
+	// have together. A request that waits for a person uses many times its size.
 	maxHeld = 32 << 20
-	// drain is how long calls under way may go on after the input has ended.
+	// drain is how long calls in progress may continue after the input has
+	// ended.
 	drain = 5 * time.Second
-	// EndTime is how long calls that were told to end are waited for: the grace
-	// that a program gets, and what it takes to put it away.
+	// EndTime is how long the server waits for cancelled calls: the grace period
+	// of a program, and the time to clean up after it.
 	EndTime = 6 * time.Second
-	// FlushTime is how much of that the client gets to read what is left, when all
-	// calls have ended.
+	// FlushTime is how much of EndTime the client gets to read the rest, once
+	// all calls have ended.
 	FlushTime = time.Second
 )
 
-// A Conn is one client over one pair of streams: a line is a message. It
-// differs from the library's own stdio transport in what clients were seen to need:
-// lines are bounded, a last line without a newline is read, ids are kept
-// exactly as they came, a cancelled request is not answered, what was written
+// A Conn is one client over one pair of streams, with one message per line. It
+// differs from the library's own stdio transport in ways that real clients need:
+// lines are bounded, a last line without a newline is read, ids are kept exactly
+// as they arrived, a cancelled request is not answered, everything written
 // before the end of input reaches the client, and a client that does not read
 // does not keep the server from ending.
 type Conn struct {
@@ -43,30 +44,30 @@ type Conn struct {
 	maxLine int
 	out     *outbox
 
-	legacy *Session // of clients that say initialize; kept for the connection
+	legacy *Session // for clients that send initialize; lives as long as the connection
 	share  Share
 
 	mu       sync.Mutex
-	inFlight map[string]*request // :: request id as written → the request, until its reply is put out
-	requests int                 // those of inFlight, and those whose reply was put out just now
+	inFlight map[string]*request // :: request id as written → the request, until its reply is sent
+	requests int                 // those in inFlight, and those whose reply was just sent
 	held     int                 // bytes of requests
-	wg       sync.WaitGroup      // the goroutines of requests
+	wg       sync.WaitGroup      // counts the goroutines of requests
 }
 
-// A request is under way.
+// A request is a request in progress.
 type request struct {
 	cancel context.CancelCauseFunc
 	size   int  // bytes of its line
-	stream bool // subscriptions/listen: lasts until somebody ends it
+	stream bool // subscriptions/listen: lasts until it is cancelled
 }
 
-// A Share is what a connection may take up of what its client has.
+// A Share bounds what one connection may use of its client's resources.
 type Share struct {
 	Slots Slots
-	Full  int // bytes that wait for the client, see fullOutput
-	Most  int // and at most, see maxOutput
-	// keep, unless it is nil, counts a message together with those of the client's
-	// other connections, if it is large, and waits until there is room for it.
+	Full  int // bytes that may wait for the client, see fullOutput
+	Most  int // bytes that may wait at most, see maxOutput
+	// Keep, unless nil, counts a large message together with those of the
+	// client's other connections, and waits until there is room for it.
 	Keep func(ctx context.Context, message []byte) error
 }
 
@@ -82,8 +83,8 @@ func NewConn(host Host, ch Chat, out io.Writer, of Share) *Conn {
 	return c
 }
 
-// End waits for the calls, which have been told to end, and for what is to be
-// written; for neither without bound.
+// End waits for the cancelled calls and for pending output, each for a bounded
+// time.
 func (c *Conn) End(out io.Writer) {
 	c.legacy.Close()
 	latest := time.Now().Add(EndTime)
@@ -104,12 +105,12 @@ func (c *Conn) End(out io.Writer) {
 	}
 	c.logger.Warn("the client did not read everything that was written to it")
 	if closer, ok := out.(io.Closer); ok {
-		go closer.Close() // may wait for the write, which waits for the client
+		go closer.Close() // Close may wait for the write, which waits for the client
 	}
 }
 
-// idle returns a channel that is closed when no request is under way. Nothing
-// may be received after it is called.
+// idle returns a channel that is closed when no request is in progress. No
+// message may be received after the call to idle.
 func (c *Conn) idle() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -119,8 +120,8 @@ func (c *Conn) idle() <-chan struct{} {
 	return done
 }
 
-// receive handles one line. It never blocks on a call: answers to questions
-// arrive on the same stream.
+// receive handles one line. It never blocks on a call, since answers to
+// questions arrive on the same stream.
 func (c *Conn) receive(ctx context.Context, l line) {
 	if l.over {
 		c.reject(idOf(l.data), &Problem{CodeInvalidRequest, fmt.Sprintf("the message is larger than %d bytes; send less at once", c.maxLine)})
@@ -134,8 +135,8 @@ func (c *Conn) receive(ctx context.Context, l line) {
 	c.Take(ctx, e, id, l.data, func() {})
 }
 
-// Take handles one message, of which raw is the whole. It is called for one
-// after the other, and calls done when the message is held no longer.
+// Take handles one message; raw is the whole message. Callers call it for one
+// message at a time. It calls done when it no longer holds the message.
 func (c *Conn) Take(ctx context.Context, e Envelope, id json.RawMessage, raw []byte, done func()) {
 	switch {
 	case e.IsAnswer():
@@ -167,8 +168,8 @@ func (c *Conn) notified(ctx context.Context, method string, params json.RawMessa
 	c.handle(ctx, Message{Session: c.legacy, Method: method, Params: params, Raw: raw}, func() {})
 }
 
-// requested starts a request on a goroutine of its own. It reports false when
-// there is nothing left of it to be done.
+// requested starts a request on its own goroutine. It reports false if nothing
+// remains to be done.
 func (c *Conn) requested(ctx context.Context, id json.RawMessage, method string, params json.RawMessage, raw []byte, done func()) bool {
 	modern := IsModern(params)
 	if p := Early(method, params, modern, c.legacy.Initialized()); p != nil {
@@ -177,7 +178,7 @@ func (c *Conn) requested(ctx context.Context, id json.RawMessage, method string,
 	}
 	sess := c.legacy
 	if modern {
-		// A modern request brings its own capabilities; they must not change
+		// A modern request declares its own capabilities; they must not change
 		// what the connection's older client declared.
 		sess = NewSession(c.host, c, c.chat, new(Peer), id)
 	}
@@ -191,8 +192,8 @@ func (c *Conn) requested(ctx context.Context, id json.RawMessage, method string,
 		return false
 	}
 	if method == string(mcp.MethodInitialize) {
-		// The client's next message may rely on it. It takes no place: nothing is
-		// received until it is done.
+		// The client's next message may rely on it, so handle it here. It takes
+		// no place: nothing is received until it is done.
 		defer c.release(string(id), r)
 		c.handle(callCtx, m, func() { c.answered(string(id), r) })
 		return false
@@ -204,7 +205,7 @@ func (c *Conn) requested(ctx context.Context, id json.RawMessage, method string,
 	return true
 }
 
-// workOn handles an admitted request when there is a place for it.
+// workOn waits for a place and handles an admitted request.
 func (c *Conn) workOn(ctx context.Context, r *request, m Message) {
 	id := string(m.ID)
 	defer c.release(id, r)
@@ -220,10 +221,10 @@ func (c *Conn) workOn(ctx context.Context, r *request, m Message) {
 	c.handle(ctx, m, func() { c.answered(id, r) })
 }
 
-// Asks: a connection takes questions at any time.
+// Asks reports true: a connection takes questions at any time.
 func (c *Conn) Asks() bool { return true }
 
-// admit takes up a request, or says why not.
+// admit accepts a request, or returns why not.
 func (c *Conn) admit(id string, r *request) *Problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +232,7 @@ func (c *Conn) admit(id string, r *request) *Problem {
 	case c.inFlight[id] != nil:
 		return &Problem{CodeInvalidRequest, SameID}
 	case c.requests >= MaxInFlight,
-		// The largest request there can be always fits in beside another one.
+		// The largest possible request always fits beside another one.
 		c.held+r.size > max(maxHeld, 2*c.maxLine):
 		return &Problem{CodeBusy, TooManyRequests}
 	}
@@ -242,8 +243,8 @@ func (c *Conn) admit(id string, r *request) *Problem {
 	return nil
 }
 
-// answered frees the id of a request whose reply the client has next: it may use
-// the id again then. It may be called more than once.
+// answered frees the id of a request whose reply is sent next: the client may
+// then reuse the id. answered may be called more than once.
 func (c *Conn) answered(id string, r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,7 +263,7 @@ func (c *Conn) release(id string, r *request) {
 	c.wg.Done()
 }
 
-// handle gives one message to the host and puts out the reply. made is called
+// handle passes one message to the host and sends the reply. It calls made
 // before the client can have the reply.
 func (c *Conn) handle(ctx context.Context, m Message, made func()) {
 	reply := c.host.Reply(ctx, m)
@@ -271,16 +272,16 @@ func (c *Conn) handle(ctx context.Context, m Message, made func()) {
 	}
 	if m.Method == string(mcp.MethodInitialize) {
 		made()
-		c.Send(reply) // what receives may not wait
+		c.Send(reply) // the receiver must not wait
 		return
 	}
 	c.unsent(c.sendThen(ctx, reply, made))
 }
 
-// reject answers a message that the library does not get to see.
+// reject answers a message that is not passed to the library.
 func (c *Conn) reject(id json.RawMessage, p *Problem) { c.Send(Rejection(id, p)) }
 
-// Send puts out one message and does not wait for it to be written.
+// Send queues one message and does not wait for it to be written.
 func (c *Conn) Send(message any) {
 	b, err := encodeLine(message)
 	if err == nil {
@@ -289,13 +290,13 @@ func (c *Conn) Send(message any) {
 	c.unsent(err)
 }
 
-// SendWhenRoom puts out one message as soon as there is room for it.
+// SendWhenRoom queues one message as soon as there is room for it.
 func (c *Conn) SendWhenRoom(ctx context.Context, message any) error {
 	return c.sendThen(ctx, message, func() {})
 }
 
-// sendThen is sendWhenRoom that calls room when there is room, before the message
-// is put out.
+// sendThen is SendWhenRoom, but calls room once there is room, before it queues
+// the message.
 func (c *Conn) sendThen(ctx context.Context, message any, room func()) error {
 	b, err := encodeLine(message)
 	if err != nil {
@@ -309,15 +310,15 @@ func (c *Conn) sendThen(ctx context.Context, message any, room func()) error {
 	return c.out.putWhenRoom(ctx, b, room)
 }
 
-// unsent logs that a message was not put out. That the client is gone is said
-// once, when the connection ends.
+// unsent logs that a message was not sent. That the client is gone is logged
+// only once, when the connection ends.
 func (c *Conn) unsent(err error) {
 	if err != nil {
 		c.logger.Debug("a message was not sent", "err", err)
 	}
 }
 
-// cancelStreams ends the requests that last until somebody ends them.
+// cancelStreams ends the requests that last until they are cancelled.
 func (c *Conn) cancelStreams() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -328,17 +329,18 @@ func (c *Conn) cancelStreams() {
 	}
 }
 
-// count returns how many requests are under way.
+// count returns how many requests are in progress.
 func (c *Conn) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.requests
 }
 
-// Beat puts out a line with nothing in it, as a sign of life.
+// Beat writes an empty line as a heartbeat.
 func (c *Conn) Beat() { _ = c.out.put(nil) }
 
-// Broken is closed when a message was lost; Failure says why.
+// Broken returns a channel that is closed when a message was lost; Failure says
+// why.
 func (c *Conn) Broken() <-chan struct{} { return c.out.broken }
 
 // Failure returns why messages were lost, or nil.

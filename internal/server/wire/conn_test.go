@@ -9,7 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// A greeter is a host that answers every request, and initializes its session.
+// A greeter is a host that answers every request and initializes its session.
 type greeter struct{ Host }
 
 func (greeter) Logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -25,8 +25,8 @@ type alone struct{ Chat }
 
 func (alone) Listen(*Session) {}
 
-// Whoever has a reply may use its id again, as scripts do that always say 1: the
-// id is free before the reply is out, and what the request takes up is not.
+// A client that has a reply may reuse its id, as scripts that always send 1 do:
+// the id is free before the reply is sent, but the request's resources are not.
 func TestSameIDAgain(t *testing.T) {
 	c := NewConn(greeter{}, alone{}, io.Discard, Share{Slots: NewSlots(), Full: fullOutput, Most: maxOutput})
 	defer c.out.close()

@@ -8,7 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// encodeLine makes a line of a message.
+// encodeLine encodes a message as a line.
 func encodeLine(message any) ([]byte, error) {
 	b, err := Encode(message)
 	if err != nil {
@@ -17,11 +17,11 @@ func encodeLine(message any) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// Encode is the JSON of a message, without a line break. It is that of
-// [json.Marshal] but for the order of names. There, a result that has a MarshalJSON
-// of its own is read through once more, and what is in it as JSON already twice;
-// with the documents and the output of programs that a result can hold, that takes
-// longer than the rest.
+// Encode returns the JSON of a message, without a line break. It equals that of
+// [json.Marshal] except for the order of names. json.Marshal reads the output of
+// a result's MarshalJSON once more, and JSON embedded in it twice. For results
+// that hold documents and program output, that takes longer than everything
+// else.
 func Encode(message any) ([]byte, error) {
 	response, ok := message.(mcp.JSONRPCResponse)
 	if !ok {

@@ -41,7 +41,7 @@ func (room) Unlisten(*wire.Session) {}
 func (room) Abandon()               {}
 func (room) Close()                 {}
 
-// A host answers what may be answered; the wire refuses the rest itself, with the
+// The host answers valid requests; the wire refuses the rest itself, with the
 // ids as the client wrote them.
 func ExampleServeStdio() {
 	for _, line := range []string{

@@ -11,8 +11,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// An Envelope is what the transport needs of a message before the library has
-// it. Its values are parts of the line, as they were written.
+// An Envelope holds what the transport needs from a message before passing it to
+// the library. Its values are slices of the line, as written.
 type Envelope struct {
 	JSONRPC string
 	ID      json.RawMessage
@@ -22,18 +22,18 @@ type Envelope struct {
 	Error   json.RawMessage
 }
 
-// A Problem is why a message is refused, as JSON-RPC says it.
+// A Problem says why a message is refused, as a JSON-RPC error.
 type Problem struct {
 	Code    int
 	Message string
 }
 
-// notAMessage is JSON that is none of the three kinds of message.
+// notAMessage is the problem of JSON that is none of the three kinds of message.
 var notAMessage = &Problem{CodeInvalidRequest, "the message is not a JSON-RPC request, notification or response"}
 
-// parse reads the top level of a message. The names in it must be exact and
-// stand there once: the library's decoder would take "ID" for "id", and the
-// last of two. With a problem, the ID is there if it could be read.
+// parse reads the top level of a message. Each name must be exact and occur
+// once: the library's decoder would accept "ID" for "id", and would take the
+// last of two. If there is a problem, e has the ID if it could be read.
 func parse(data []byte) (e Envelope, _ *Problem) {
 	switch {
 	case !utf8.Valid(data):
@@ -73,8 +73,8 @@ func parse(data []byte) (e Envelope, _ *Problem) {
 	return e, nil
 }
 
-// members yields what a JSON object has, as slices of it. The JSON must be
-// valid. Unlike a decoder it copies no value.
+// members yields the members of a JSON object as slices of it. The JSON must be
+// valid. Unlike a decoder, it copies no value.
 func members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		i := 1 // after the brace
@@ -135,8 +135,8 @@ func valueEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// requestID reports whether raw is an id that a request may have, and returns
-// it as it was written.
+// requestID reports whether raw is a valid request id, and returns it as
+// written.
 func requestID(raw json.RawMessage) (json.RawMessage, bool) {
 	if len(raw) == 0 {
 		return nil, false
@@ -156,8 +156,8 @@ func requestID(raw json.RawMessage) (json.RawMessage, bool) {
 	return raw, true
 }
 
-// IsModern reports whether a request names a protocol version of 2026-07-28 or
-// later for itself.
+// IsModern reports whether a request itself names a protocol version of
+// 2026-07-28 or later.
 func IsModern(params json.RawMessage) bool {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
@@ -173,12 +173,12 @@ func IsModern(params json.RawMessage) bool {
 }
 
 // maxParams is how many names the parameters of a request may have: several
-// times as many as those of any method.
+// times as many as any method needs.
 const maxParams = 64
 
-// ambiguous says what is wrong with parameters that can be read in two ways; nil
-// for nothing. The library's decoder takes "Name" for "name", and the last of
-// two, while whatever stands before the server may take the first.
+// ambiguous returns the problem of parameters that can be read in two ways; nil
+// if there is none. The library's decoder accepts "Name" for "name" and takes
+// the last of two, while a proxy before the server may take the first.
 func ambiguous(params json.RawMessage) *Problem {
 	if len(params) == 0 || params[0] != '{' {
 		return nil
@@ -201,8 +201,8 @@ func ambiguous(params json.RawMessage) *Problem {
 // with a request of the newer era.
 const maxSaid = 64 << 10
 
-// saysTooMuch refuses a request whose client says more of itself than anybody
-// needs to know; nil for no problem. The rest of a request is bounded as a whole.
+// saysTooMuch refuses a request whose client says too much about itself; nil if
+// there is no problem. The rest of a request is bounded as a whole.
 func saysTooMuch(method string, params json.RawMessage) *Problem {
 	if len(params) <= maxSaid {
 		return nil
@@ -214,7 +214,7 @@ func saysTooMuch(method string, params json.RawMessage) *Problem {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
 	if json.Unmarshal(params, &p) != nil {
-		return nil // refused for what it is
+		return nil // malformed parameters are refused elsewhere
 	}
 	if len(p.Meta[mcp.MetaKeyClientInfo])+len(p.Meta[mcp.MetaKeyClientCapabilities]) > maxSaid {
 		return &Problem{CodeInvalidParams, fmt.Sprintf("what _meta says of the client is larger than %d bytes", maxSaid)}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a message's top level has is found as a decoder finds it.
+// members finds the same members as a decoder.
 func TestMembers(t *testing.T) {
 	for _, text := range []string{
 		`{}`, ` { } `[1:], `{"a":1}`, `{"a":-1.5e3,"b":true,"c":null}`, "{\t\"a\" :\r\n[ ] , \"b\"\n:{ } }",

@@ -8,22 +8,23 @@ import (
 )
 
 const (
-	// fullOutput is how many bytes wait for a client that reads slowly before
-	// replies are held back, each by the request it belongs to.
+	// fullOutput is how many bytes may wait for a slow client before requests
+	// hold back their replies.
 	fullOutput = 16 << 20
-	// maxOutput is how many bytes wait at most, with what cannot be held back:
-	// notifications, and refusals. A client that lets them pile up is not there.
+	// maxOutput is how many bytes may wait at most, including messages that
+	// cannot be held back: notifications and refusals. A client that lets them
+	// pile up is considered gone.
 	maxOutput = 64 << 20
 )
 
 // ErrNotRead ends a connection whose client does not read.
 var ErrNotRead = errors.New("the client does not read what is written to it")
 
-// ErrNoOutput is what a message gets that comes after the last one.
+// ErrNoOutput is the error for a message after the output was closed.
 var ErrNoOutput = errors.New("the output is closed")
 
-// An outbox writes messages in the order in which they are put into it, on a
-// goroutine of its own, so that nobody waits for a client that does not read.
+// An outbox writes messages in the order in which they were queued, on its own
+// goroutine, so that nothing waits for a client that does not read.
 type outbox struct {
 	out    io.Writer
 	full   int           // bytes, see fullOutput
@@ -33,15 +34,15 @@ type outbox struct {
 
 	mu     sync.Mutex
 	more   sync.Cond     // of mu: queue, closed or err changed
-	freed  chan struct{} // closed, and made anew, when size becomes less
+	freed  chan struct{} // closed and replaced when size decreases
 	queue  [][]byte
-	size   int   // bytes in the queue and on their way out
-	closed bool  // nothing more comes
-	err    error // why nothing is written any more
+	size   int   // bytes queued or being written
+	closed bool  // nothing more may be queued
+	err    error // why writing stopped
 }
 
-// newOutbox starts an outbox. It ends after close, or when out fails; a writer
-// that blocks for ever keeps its goroutine, and nothing else.
+// newOutbox starts an outbox. It ends after close, or when out fails. A writer
+// that blocks forever holds only the outbox's goroutine.
 func newOutbox(out io.Writer, full, most int) *outbox {
 	o := &outbox{out: out, full: full, most: most, broken: make(chan struct{}), done: make(chan struct{}), freed: make(chan struct{})}
 	o.more.L = &o.mu
@@ -78,7 +79,7 @@ func (o *outbox) run() {
 	}
 }
 
-// put queues one message, and never waits.
+// put queues one message and never waits.
 func (o *outbox) put(b []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,7 +87,7 @@ func (o *outbox) put(b []byte) error {
 }
 
 // putWhenRoom queues one message as soon as there is room for it, or ctx is
-// done. room is called right before.
+// done. It calls room right before.
 func (o *outbox) putWhenRoom(ctx context.Context, b []byte, room func()) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +122,7 @@ func (o *outbox) add(b []byte) error {
 	return nil
 }
 
-// fail forgets what is queued. The caller holds mu.
+// fail drops the queue. The caller holds mu.
 func (o *outbox) fail(err error) {
 	if o.err != nil {
 		return
@@ -135,8 +136,8 @@ func (o *outbox) fail(err error) {
 	o.more.Signal()
 }
 
-// close says that nothing more comes. What is queued is still written; done
-// tells when.
+// close says that nothing more may be queued. Queued messages are still written;
+// done is closed when they are.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,8 +19,8 @@ func (g *gated) Write(p []byte) (int, error) {
 	return g.buf.Write(p)
 }
 
-// What waits for room comes after what was there, and as soon as there is room;
-// and when nobody waits for it any more it goes in all the same.
+// A message that waits for room is queued after earlier ones, as soon as there
+// is room, and also when its caller stops waiting.
 func TestOutboxRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{gate: make(chan struct{})}

@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// Errors of JSON-RPC that are answered without the library.
+// JSON-RPC error codes that are sent without the library.
 const (
 	CodeParse          = -32700
 	CodeInvalidRequest = -32600
@@ -25,22 +25,22 @@ const (
 	CodeBusy           = -32000
 )
 
-// What every transport says of a request that it does not take up.
+// Messages with which every transport refuses a request.
 const (
 	SameID          = "a request with this id is still under way"
 	TooManyRequests = "too many requests are under way; wait for some to end"
 	NotLookedAt     = "the connection ended before the request was looked at"
 )
 
-// A Sender is how the messages of a session reach its client. A stdio connection
-// is one for all its requests; over HTTP each request has its own.
+// A Sender sends the messages of a session to its client. A stdio connection is
+// one Sender for all its requests; over HTTP each request has its own.
 type Sender interface {
-	// Send puts out one message and does not wait for it to be written.
+	// Send queues one message and does not wait for it to be written.
 	Send(message any)
-	// SendWhenRoom puts out one message as soon as there is room for it, or says
-	// why it was not.
+	// SendWhenRoom queues one message as soon as there is room for it, or
+	// returns why it could not.
 	SendWhenRoom(ctx context.Context, message any) error
-	// Asks reports whether a question of ours can be sent on it.
+	// Asks reports whether the Sender can carry our questions.
 	Asks() bool
 }
 
@@ -48,19 +48,20 @@ type Sender interface {
 var ErrCancelled = errors.New("cancelled by the client")
 
 // ErrEnded is the cause of a context that ended with the connection. The runner
-// hurries then: whoever ends a server does not wait long for it.
+// then hurries, since a client or a person that ends a server does not wait
+// long.
 var ErrEnded = fmt.Errorf("the connection ended: %w", sandbox.ErrShutdown)
 
-// questions are requests of ours that wait for the client's answer. The zero
-// value is ready.
+// questions are our requests that wait for the client's answer. The zero value
+// is ready.
 type questions struct {
 	mu     sync.Mutex
 	asked  map[string]chan Envelope // :: id → where the answer goes
 	nextID int64
 }
 
-// open makes an id for a question. The channel gets its answer, if one comes;
-// forget is called when nobody waits for that any more.
+// open returns an id for a question. The channel receives the answer, if one
+// arrives; the caller calls forget when it stops waiting.
 func (q *questions) open() (id string, answer <-chan Envelope, forget func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,8 +79,8 @@ func (q *questions) open() (id string, answer <-chan Envelope, forget func()) {
 	}
 }
 
-// answer gives a response of the client to whoever asked. It reports false when
-// nobody waits for it.
+// answer passes a client's response to the goroutine that asked. It reports
+// false if none waits for it.
 func (q *questions) answer(e Envelope) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,12 +89,12 @@ func (q *questions) answer(e Envelope) bool {
 	if waiting == nil {
 		return false
 	}
-	waiting <- e // room for one, and only one is sent
+	waiting <- e // buffered for one, and only one is sent
 	return true
 }
 
-// Early says why a request is not given to the library; nil when it is.
-// initialized tells of the older client that the request belongs to.
+// Early returns why a request must not be passed to the library; nil if it may
+// be. initialized is about the older client that the request belongs to.
 func Early(method string, params json.RawMessage, modern, initialized bool) *Problem {
 	if !modern && !initialized {
 		switch method {
@@ -111,7 +112,7 @@ func Early(method string, params json.RawMessage, modern, initialized bool) *Pro
 			return &Problem{CodeInvalidRequest, "already initialized"}
 		}
 	case string(mcp.MethodToolsList):
-		// The list has one page, so no cursor is one of ours.
+		// The list has one page, so no cursor can be ours.
 		if hasCursor(params) {
 			return &Problem{CodeInvalidParams, "the cursor is not one of this list"}
 		}
@@ -119,8 +120,8 @@ func Early(method string, params json.RawMessage, modern, initialized bool) *Pro
 	return ambiguous(params)
 }
 
-// CancelledID is the id, as written, that a notification of the client cancels;
-// empty when it cannot be read, which cancels nothing.
+// CancelledID returns the id, as written, that a client's notification cancels;
+// empty if it cannot be read, which cancels nothing.
 func CancelledID(params json.RawMessage) string {
 	var p struct {
 		RequestID json.RawMessage `json:"requestId"`
@@ -131,8 +132,8 @@ func CancelledID(params json.RawMessage) string {
 	return string(bytes.TrimSpace(p.RequestID))
 }
 
-// Frame reads the frame of a message, whose whole is data, and its id, when it is
-// one that a request may have; or it says what is wrong with the frame.
+// Frame reads the frame of the message data, and its id if it is a valid request
+// id, or returns what is wrong with the frame.
 func Frame(data []byte) (e Envelope, id json.RawMessage, _ *Problem) {
 	e, wrong := parse(data)
 	if wrong != nil {
@@ -142,8 +143,8 @@ func Frame(data []byte) (e Envelope, id json.RawMessage, _ *Problem) {
 	return e, id, wrong
 }
 
-// Rejection answers a message that the library does not get to see. The id is nil
-// when there is none to give back.
+// Rejection returns the answer to a message that is not passed to the library.
+// The id is nil if there is none to return.
 func Rejection(id json.RawMessage, p *Problem) mcp.JSONRPCError {
 	var value any
 	if id != nil {
@@ -155,8 +156,8 @@ func Rejection(id json.RawMessage, p *Problem) mcp.JSONRPCError {
 // IsAnswer reports whether a message answers a request.
 func (e *Envelope) IsAnswer() bool { return e.Method == nil && (e.Result != nil || e.Error != nil) }
 
-// malformed says what is wrong with the frame of a message; nil for nothing.
-// Its id, when it is one that a request may have, is id.
+// malformed returns what is wrong with the frame of a message; nil if nothing
+// is. id is the message's id if it is a valid request id.
 func (e *Envelope) malformed() (id json.RawMessage, _ *Problem) {
 	id, ok := requestID(e.ID)
 	id = bytes.Clone(id) // it outlives the message
@@ -175,15 +176,17 @@ func (e *Envelope) malformed() (id json.RawMessage, _ *Problem) {
 	return id, nil
 }
 
-// NewReference names one call, or one failure, in the logs.
+// NewReference returns a name for one call, or one failure, in the logs.
 func NewReference() string { return "call-" + rand.Text()[:12] }
 
-// InternalMessage is what a client gets of a failure that is ours: where to find it.
+// InternalMessage returns what a client is told about an internal failure: where
+// to find it.
 func InternalMessage(reference string) string {
 	return fmt.Sprintf("internal error (%s); see the server's log", reference)
 }
 
-// Internal logs a failure that is ours, and is what the client gets of it.
+// Internal logs an internal failure and returns what the client is told about
+// it.
 func Internal(logger *slog.Logger, what string, err error) *Problem {
 	ref := NewReference()
 	logger.Error(what, "call", ref, "err", err)

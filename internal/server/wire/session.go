@@ -15,32 +15,34 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 )
 
-// A Session is what the library knows of a client. On a connection, an older
-// client has one from initialize on; a request of 2026-07-28 or later has one of
-// its own, since it says everything about itself anew, and so has every request
-// over HTTP, whose answer is a stream of its own. All belong to a chat.
+// A Session is what the library knows about a client. On a connection, an older
+// client has one session from initialize on. A request of 2026-07-28 or later
+// has its own, since it declares everything about the client again. So has every
+// request over HTTP, since its answer is its own stream. Every session belongs
+// to a chat.
 type Session struct {
 	*Peer
 	host   Host
 	sender Sender
 	chat   Chat
 	logger *slog.Logger
-	// listenID is the id of the modern request this session was made for; it
-	// tags what is sent on that request's stream.
+	// listenID is the id of the modern request that this session was made for;
+	// it tags what is sent on that request's stream.
 	listenID json.RawMessage
 
 	mu       sync.Mutex
-	notes    chan mcp.JSONRPCNotification // made when first asked for; drainNotes reads it
+	notes    chan mcp.JSONRPCNotification // created when first used; drainNotes reads it
 	drained  chan struct{}                // closed by drainNotes when it ends
 	isReady  bool                         // the client said that it is initialized, or its stream was acknowledged
-	missed   []Note                       // what there was to tell before that
+	missed   []Note                       // notes from before that
 	filter   mcp.SubscriptionFilter
 	isClosed bool
 	closed   chan struct{} // closed by close
 }
 
-// A Peer is what a client said of itself. An older one says it once, and its
-// sessions share it; one of 2026-07-28 or later says it with every request.
+// A Peer is what a client declared about itself. An older client declares it
+// once, and its sessions share it; a client of 2026-07-28 or later declares it
+// with every request.
 type Peer struct {
 	asked       questions
 	initialized atomic.Bool
@@ -49,7 +51,7 @@ type Peer struct {
 	info    mcp.Implementation
 	caps    mcp.ClientCapabilities
 	version string
-	uris    map[string]string // :: the one spelling of a URI that it subscribed to → its own
+	uris    map[string]string // :: canonical spelling of a subscribed URI → the client's spelling
 }
 
 var (
@@ -62,21 +64,21 @@ var (
 	_ mcpserver.SessionWithResourceSubscriptionsErr = (*Session)(nil)
 )
 
-// NewSession makes a session of a client; listenID is nil for an older one's.
+// NewSession returns a session of a client; listenID is nil for an older client.
 func NewSession(host Host, to Sender, ch Chat, of *Peer, listenID json.RawMessage) *Session {
 	return &Session{Peer: of, host: host, sender: to, chat: ch, listenID: listenID, logger: host.Logger(), closed: make(chan struct{})}
 }
 
-// Chat is the chat that the session belongs to, as its [Host] made it.
+// Chat returns the session's chat, as its [Host] opened it.
 func (s *Session) Chat() Chat { return s.chat }
 
 func (s *Session) SessionID() string { return s.chat.ID() }
 func (p *Peer) Initialize()          { p.initialized.Store(true) }
 func (p *Peer) Initialized() bool    { return p.initialized.Load() }
 
-// NotificationChannel is how the library sends the one notification it makes
-// itself here, the acknowledgement of a stream. Everything else is written by
-// notify, in order with the replies.
+// NotificationChannel returns the channel on which the library sends the one
+// notification that it makes itself, the acknowledgement of a stream. Notify
+// writes all others, in order with the replies.
 func (s *Session) NotificationChannel() chan<- mcp.JSONRPCNotification {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,7 @@ func (s *Session) NotificationChannel() chan<- mcp.JSONRPCNotification {
 	return s.notes
 }
 
-// drainNotes writes what the library sends, until the session is closed.
+// drainNotes writes the library's notifications until the session is closed.
 func (s *Session) drainNotes() {
 	defer close(s.drained)
 	for {
@@ -111,8 +113,8 @@ func (s *Session) drainNotes() {
 func (s *Session) send(n mcp.JSONRPCNotification) {
 	ack := n.Method == mcp.MethodNotificationSubscriptionsAcknowledged
 	if ack {
-		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it came
-		// The library says what was asked for; this is what came of it.
+		n.Params.Meta[mcp.MetaKeySubscriptionID] = s.listenID // exactly as it arrived
+		// The library says what was requested; this is what was granted.
 		established, _ := s.SubscriptionFilter()
 		established.ResourceSubscriptions = s.SubscribedResources()
 		n.Params.AdditionalFields["notifications"] = established
@@ -123,8 +125,8 @@ func (s *Session) send(n mcp.JSONRPCNotification) {
 	}
 }
 
-// Ready is called when the client may be told of changes. Those that were there
-// before are told now.
+// Ready is called when the client may be told about changes. Earlier changes are
+// told now.
 func (s *Session) Ready() {
 	s.mu.Lock()
 	s.isReady = true
@@ -136,7 +138,7 @@ func (s *Session) Ready() {
 	}
 }
 
-// SetSubscriptionFilter is called with what the client may hear when it opens
+// SetSubscriptionFilter is called with what a client subscribed to when it opens
 // a stream, and with the zero filter when that stream ends.
 func (s *Session) SetSubscriptionFilter(f mcp.SubscriptionFilter) {
 	s.mu.Lock()
@@ -161,9 +163,9 @@ func (p *Peer) GetClientInfo() mcp.Implementation {
 	return p.info
 }
 
-// SetClientInfo keeps the client's name and version, as much of them as a person
-// reads: they stay for as long as the session, are shown with each question, and
-// are in each line of the audit log. Of a token not even the beginning is left.
+// SetClientInfo keeps the client's name and version, cut to what a person reads:
+// they live as long as the session, are shown with each question, and are in
+// each line of the audit log. A token in them is removed completely.
 func (s *Session) SetClientInfo(i mcp.Implementation) {
 	kept := mcp.Implementation{Name: cutName(s.host.Redact(i.Name)), Version: cutName(s.host.Redact(i.Version))}
 	s.Peer.mu.Lock()
@@ -171,8 +173,8 @@ func (s *Session) SetClientInfo(i mcp.Implementation) {
 	s.Peer.info = kept
 }
 
-// maxClientName is how many characters are kept of a client's name, and of its
-// version.
+// maxClientName is how many characters of a client's name, and of its version,
+// are kept.
 const maxClientName = 100
 
 // cutName returns the beginning of a name, without keeping the rest in memory.
@@ -193,15 +195,15 @@ func (p *Peer) GetClientCapabilities() mcp.ClientCapabilities {
 	return p.caps
 }
 
-// SetClientCapabilities keeps what CanAsk needs. The rest is of no use here,
-// and may be large.
+// SetClientCapabilities keeps what CanAsk needs. The rest is not used here, and
+// may be large.
 func (p *Peer) SetClientCapabilities(c mcp.ClientCapabilities) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.caps = mcp.ClientCapabilities{Elicitation: c.Elicitation}
 }
 
-// ProtocolVersion is the version agreed on with initialize; the library sets
+// ProtocolVersion returns the version negotiated by initialize; the library sets
 // it through SetProtocolVersion.
 func (p *Peer) ProtocolVersion() string {
 	p.mu.Lock()
@@ -217,8 +219,8 @@ func (p *Peer) SetProtocolVersion(v string) {
 
 var ErrClosed = errors.New("the client closed the connection")
 
-// RequestElicitation sends elicitation/create and waits for the answer. When
-// ctx ends first the question is withdrawn with notifications/cancelled.
+// RequestElicitation sends elicitation/create and waits for the answer. If ctx
+// ends first, it withdraws the question with notifications/cancelled.
 func (s *Session) RequestElicitation(ctx context.Context, req mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	s.mu.Lock()
 	gone := s.isClosed
@@ -258,15 +260,15 @@ func (s *Session) RequestElicitation(ctx context.Context, req mcp.ElicitationReq
 	}
 }
 
-// Answer gives a response of the client to whoever asked; one that nobody
-// waits for is dropped.
+// Answer passes a client's response to the goroutine that asked, and drops one
+// that none waits for.
 func (s *Session) Answer(e Envelope) {
 	if !s.asked.answer(e) {
 		s.logger.Debug("an answer came that nobody waits for", "id", string(e.ID))
 	}
 }
 
-// Notify sends a notification, after whatever was sent before it.
+// Notify sends a notification, after everything that was sent before it.
 func (s *Session) Notify(method string, params map[string]any) {
 	n := struct {
 		JSONRPC string         `json:"jsonrpc"`
@@ -276,14 +278,14 @@ func (s *Session) Notify(method string, params map[string]any) {
 	s.sender.Send(n)
 }
 
-// A Note tells a client that something it may have is no longer what is there.
+// A Note tells a client that something it may have read has changed.
 type Note struct {
 	Method string
 	URI    string // of notifications/resources/updated; empty otherwise
 }
 
-// Tell tells the client of a change, if it wants to know. Nothing is said before
-// the client is initialized, or before its stream's acknowledgement.
+// Tell tells the client about a change, if it wants to know. It holds notes back
+// until the client is initialized, or its stream is acknowledged.
 func (s *Session) Tell(n Note) {
 	s.mu.Lock()
 	ready, wanted := s.isReady, s.wants(n)
@@ -304,8 +306,8 @@ func (s *Session) Tell(n Note) {
 	s.Notify(n.Method, params)
 }
 
-// wants reports whether the client asked for notes like this. An older one gets
-// those about lists without asking. The caller holds the lock.
+// wants reports whether the client asked for notes like this. An older client
+// gets notes about lists without asking. The caller holds the lock.
 func (s *Session) wants(n Note) bool {
 	switch {
 	case n.Method == mcp.MethodNotificationResourceUpdated:
@@ -324,17 +326,18 @@ func (s *Session) wants(n Note) bool {
 }
 
 // CanAsk reports whether the client declared that it can show a form. An empty
-// capability means form, as it did before there were other modes.
+// capability means form, as it did before other modes existed.
 func (p *Peer) CanAsk() bool {
 	e := p.GetClientCapabilities().Elicitation
 	return e != nil && (e.Form != nil || e.URL == nil)
 }
 
-// TakesQuestions reports whether a question of ours can be sent to the client now.
+// TakesQuestions reports whether we can send the client a question now.
 func (s *Session) TakesQuestions() bool { return s.sender.Asks() }
 
-// Close ends the session's questions, writes what the library still had to
-// say, and waits for the session's goroutine. It may be called more than once.
+// Close ends the session's questions, writes the library's remaining
+// notifications, and waits for the session's goroutine. It may be called more
+// than once.
 func (s *Session) Close() {
 	s.mu.Lock()
 	if !s.isClosed {

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// maxConcurrent is how many requests of one client are worked on at once. One
-	// that waits for a person, or for its turn to run, is not worked on.
+	// maxConcurrent is how many requests of one client are processed at once. A
+	// request that waits for a person, or for its turn to run, does not count.
 	maxConcurrent = 64
-	// maxHeavy is how many of those may be answered with whole files: while such
-	// an answer is made, it takes many times the file's size.
+	// maxHeavy is how many of these may be answered with whole files: making
+	// such an answer takes many times the file's size.
 	maxHeavy = 4
 )
 
-// Slots are those of one client's requests that are worked on: a channel holds one
-// value for each. work is for most of them, and heavy for those that may be answered
-// with whole files. Make them with [NewSlots].
+// Slots bound how many of one client's requests are processed at once: a channel
+// holds one value for each. work is for most requests, and heavy for those that
+// may be answered with whole files. Create them with [NewSlots].
 type Slots struct {
 	work, heavy chan struct{}
 }
@@ -27,8 +27,8 @@ func NewSlots() Slots {
 	return Slots{work: make(chan struct{}, maxConcurrent), heavy: make(chan struct{}, maxHeavy)}
 }
 
-// Enter waits for the slot of a request, and reports false when ctx was done first.
-// The context it returns is for the work, and leave gives the slot back.
+// Enter waits for a slot for a request, and reports false if ctx was done first.
+// The returned context is for the work, and leave gives the slot back.
 func (s Slots) Enter(ctx context.Context, method string) (_ context.Context, leave func(), ok bool) {
 	p := s.of(method)
 	if !p.take(ctx) {
@@ -37,8 +37,8 @@ func (s Slots) Enter(ctx context.Context, method string) (_ context.Context, lea
 	return context.WithValue(ctx, slotKey{}, p), p.give, true
 }
 
-// of returns the slot of a request, which is not taken yet; nil when it needs
-// none, since it waits for ever.
+// of returns the slot for a request, not yet taken; nil for a request that needs
+// none because it waits forever.
 func (s Slots) of(method string) *slot {
 	switch method {
 	case string(mcp.MethodSubscriptionsListen):
@@ -49,14 +49,14 @@ func (s Slots) of(method string) *slot {
 	return &slot{of: s.work}
 }
 
-// A slot is one request's among those that are worked on. Only the goroutine
-// that works on the request uses it. A nil slot is always there.
+// A slot is one request's place among those being processed. Only the request's
+// goroutine uses it. A nil slot is always available.
 type slot struct {
 	of   chan struct{}
 	held bool
 }
 
-// take waits for the slot, and reports false when ctx was done first.
+// take waits for the slot, and reports false if ctx was done first.
 func (p *slot) take(ctx context.Context) bool {
 	if p == nil {
 		return true
@@ -77,12 +77,12 @@ func (p *slot) give() {
 	}
 }
 
-// slotKey is the key of a request's slot in its context.
+// slotKey is the context key of a request's slot.
 type slotKey struct{}
 
-// Aside lets other requests be worked on while wait waits. The caller is the
-// goroutine that works on a request; it has its slot back afterwards, unless
-// the request was cancelled, which then ends without one.
+// Aside lets other requests be processed while wait waits. The caller is a
+// request's goroutine. It has its slot back afterwards, unless the request was
+// cancelled, which then ends without one.
 func Aside(ctx context.Context, wait func()) {
 	p, _ := ctx.Value(slotKey{}).(*slot)
 	if p == nil || !p.held {

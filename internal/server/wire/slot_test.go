@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A request that was cancelled while it waited needs no place to end in.
+// A request that was cancelled while it waited needs no slot to end.
 func TestSlot(t *testing.T) {
 	all := NewSlots()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -23,7 +23,7 @@ func TestSlot(t *testing.T) {
 		t.Error("it has no place after it waited")
 	}
 	Aside(inner, func() {
-		for range maxConcurrent { // others take all there are
+		for range maxConcurrent { // others take all slots
 			if !all.of("tools/call").take(t.Context()) {
 				t.Error("there is no place")
 			}
@@ -33,7 +33,7 @@ func TestSlot(t *testing.T) {
 	if p.held {
 		t.Error("it has a place that there is not")
 	}
-	p.give() // and takes no other's away
+	p.give() // must not take another's slot away
 	if len(all.work) != maxConcurrent {
 		t.Errorf("%d places are taken, want %d", len(all.work), maxConcurrent)
 	}

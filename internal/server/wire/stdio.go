@@ -11,13 +11,13 @@ import (
 )
 
 // ServeStdio serves one client until in ends or ctx is done. The library keeps
-// one stdio session for the whole process; this one is the connection's own.
+// one stdio session for the whole process; here each connection has its own.
 //
-// At the end of in, calls under way have five seconds to finish before they
-// are cancelled; when ctx is done they are cancelled at once. It returns when
-// every call has ended and every reply is written, at the latest six seconds
-// after the calls were cancelled: neither a call that does not end nor a client
-// that does not read keeps it longer. If out then still blocks and is an
+// When in ends, calls in progress have five seconds to finish before they are
+// cancelled; when ctx is done, they are cancelled at once. ServeStdio returns
+// when every call has ended and every reply is written, at the latest six
+// seconds after the calls were cancelled: neither a call that does not end nor a
+// client that does not read delays it longer. If out then still blocks and is an
 // [io.Closer], it is closed.
 func ServeStdio(ctx context.Context, host Host, in io.Reader, out io.Writer) error {
 	ch, err := host.Open(Client{Transport: "stdio", Ends: "until this client closes", Origin: call.OriginClient})
@@ -25,7 +25,8 @@ func ServeStdio(ctx context.Context, host Host, in io.Reader, out io.Writer) err
 		return err
 	}
 	defer ch.Close()
-	// Not ended by ctx itself: a call is told that its connection ended.
+	// ctx must not cancel calls directly: a call is told that its connection
+	// ended.
 	calls, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(ErrEnded)
 	c := NewConn(host, ch, out, Share{Slots: NewSlots(), Full: fullOutput, Most: maxOutput})
@@ -41,8 +42,8 @@ func ServeStdio(ctx context.Context, host Host, in io.Reader, out io.Writer) err
 	return err
 }
 
-// serve takes messages until the input ends, and then gives the calls their
-// time; or until there is no more use in it.
+// serve handles messages until the input ends, and then gives the calls time to
+// finish. It stops early if ctx is done or the client does not read.
 func (c *Conn) serve(ctx, calls context.Context, in io.Reader) error {
 	lines := make(chan line)
 	go readLines(calls, in, c.maxLine, lines)
@@ -66,9 +67,9 @@ func (c *Conn) serve(ctx, calls context.Context, in io.Reader) error {
 	}
 }
 
-// drain lets the calls finish whose input has ended. The client can no longer answer
-// questions, a person elsewhere is told that it is gone, and streams have nobody to
-// wait for; calls get the drain time.
+// drain lets calls finish after the input has ended. The client can no longer
+// answer questions, people elsewhere are told that it is gone, and streams end
+// at once; calls get the drain time.
 func (c *Conn) drain(ctx context.Context) {
 	c.chat.Abandon()
 	c.legacy.Close()

@@ -9,20 +9,20 @@ import (
 	"io"
 )
 
-// A line is one message, or says why there is none.
+// A line is one message, or why there is none.
 type line struct {
 	data []byte
-	over bool  // longer than allowed; data is how it begins
+	over bool  // longer than allowed; data is its beginning
 	err  error // reading ended with an error other than the end of input
 }
 
-// maxHead is how much is kept of a line that is too long: enough to find the
-// id of the request in it.
+// maxHead is how much of an overlong line is kept: enough to find the request's
+// id in it.
 const maxHead = 4 << 10
 
-// readLines sends the lines of in until it ends, and closes lines. It never
-// holds more than max bytes of a line. It ends with in; a reader that blocks
-// for ever keeps this goroutine, and nothing else.
+// readLines sends the lines of in until in ends, and then closes lines. It never
+// holds more than max bytes of a line. A reader that blocks forever holds only
+// this goroutine.
 func readLines(ctx context.Context, in io.Reader, max int, lines chan<- line) {
 	defer close(lines)
 	send := func(l line) bool {
@@ -64,15 +64,15 @@ func readLines(ctx context.Context, in io.Reader, max int, lines chan<- line) {
 	}
 }
 
-// TrimLine takes off what is not part of a message: white space, and the byte
-// order mark that some Windows programs begin a stream with.
+// TrimLine removes what is not part of a message: white space, and the byte
+// order mark with which some Windows programs begin a stream.
 func TrimLine(b []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("\xef\xbb\xbf")))
 }
 
-// idOf finds the id of a request of which only the beginning is there, or nil.
-// The method must be in it too: an answer's id is one of ours, and an error
-// with it would be taken for the reply to another request.
+// idOf returns the id of a request from its beginning, or nil. The method must
+// be there too: the id of an answer is one of ours, and an error with that id
+// would be taken for the reply to another request.
 func idOf(head []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(head))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
@@ -87,7 +87,7 @@ func idOf(head []byte) json.RawMessage {
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil || d.InputOffset() >= int64(len(head)) {
-			return nil // a number may go on where the head ends
+			return nil // a number may continue past the head
 		}
 		switch key {
 		case "id":

@@ -13,8 +13,8 @@ const maxSubscriptions = 100
 var errTooManySubscriptions = errors.New("too many subscriptions; end some of them first")
 
 // SubscribeToResourceErr is called for resources/subscribe, and for each URI of
-// a stream, which goes on without those that lead nowhere: its acknowledgement
-// says which there are.
+// a stream. A stream continues without URIs that lead nowhere: its
+// acknowledgement lists the others.
 func (s *Session) SubscribeToResourceErr(uri string) error {
 	err := s.subscribe(uri)
 	if s.listenID != nil {
@@ -23,8 +23,8 @@ func (s *Session) SubscribeToResourceErr(uri string) error {
 	return err
 }
 
-// subscribe takes a place before it looks: a client that has none left has no
-// work done for it.
+// subscribe takes a place before it looks up the resource: no work is done for a
+// client without places left.
 func (s *Session) subscribe(uri string) error {
 	key, err := s.chat.ResourceKey(uri)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Session) subscribe(uri string) error {
 	return nil
 }
 
-// takePlace notes a subscription; it took none when the client has it already.
+// takePlace records a subscription. took is false if the client already has it.
 func (s *Session) takePlace(key, uri string) (took bool, err error) {
 	p := s.Peer
 	p.mu.Lock()
@@ -58,7 +58,8 @@ func (s *Session) takePlace(key, uri string) (took bool, err error) {
 	return true, nil
 }
 
-// SubscribeToResource is what the library would call if there were no errors.
+// SubscribeToResource completes the library's interface; the library calls
+// SubscribeToResourceErr instead.
 func (s *Session) SubscribeToResource(uri string) { _ = s.SubscribeToResourceErr(uri) }
 
 // UnsubscribeFromResource is called for resources/unsubscribe, and at the end
@@ -88,7 +89,7 @@ func (p *Peer) SubscribedResources() []string {
 // IsSubscribedToResource reports whether the client subscribed to a URI.
 func (s *Session) IsSubscribedToResource(uri string) bool { return s.spelled(uri) != "" }
 
-// spelled is a URI as the client spelled it when it subscribed; empty when it
+// spelled returns a URI as the client spelled it when it subscribed; empty if it
 // did not.
 func (s *Session) spelled(uri string) string {
 	key, err := s.chat.ResourceKey(uri)

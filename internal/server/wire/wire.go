@@ -1,21 +1,22 @@
-// Package wire carries messages between clients and a [Host]: it reads their frames,
-// bounds what a client may send, have under way and leave unread, keeps what a client
-// said of itself, and writes replies, questions and news in order. [ServeStdio] serves
-// one client over a pair of streams; package httpd serves many over HTTP with the
-// same parts.
+// Package wire carries messages between clients and a [Host]: it reads their
+// frames, bounds what a client may send, have in progress and leave unread,
+// keeps what a client declared about itself, and writes replies, questions and
+// notifications in order. [ServeStdio] serves one client over a pair of streams;
+// package httpd serves many over HTTP with the same parts.
 //
-// It does not know what a request means: tools, prompts, resources, packs and the
-// gate are the host's. It decides nothing about a call, and neither listens on a
-// network nor knows about credentials.
+// It does not know what a request means: the host handles tools, prompts,
+// resources, packs and the gate. It decides nothing about a call, does not
+// listen on a network, and does not know about credentials.
 //
 // # How the parts fit
 //
-// A transport has its Host open a [Chat] for each conversation, and makes a [Session]
-// for a client in it. It reads a message's frame with [Frame], asks [Early] whether the
-// message may be handled at all, waits for a place in the client's [Slots], and hands
-// the [Message] to the Host. What the host has to say meanwhile goes through the
-// session, which reaches its client by a [Sender]: a [Conn], or the answer to an HTTP
-// request. The Host knows sessions, and no transport.
+// A transport asks its Host to open a [Chat] for each conversation, and creates
+// a [Session] for a client in it. It reads a message's frame with [Frame], asks
+// [Early] whether the message may be handled at all, waits for a place in the
+// client's [Slots], and passes the [Message] to the Host. The host's other
+// messages go through the session, which reaches its client through a [Sender]:
+// a [Conn], or the answer to an HTTP request. The Host knows sessions, but no
+// transport.
 package wire
 
 import (
@@ -28,49 +29,51 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 )
 
-// A Host answers the messages that transports bring. It is safe for concurrent use.
+// A Host answers the messages that transports receive. It is safe for concurrent
+// use.
 type Host interface {
 	// Open begins a chat, which the caller closes.
 	Open(Client) (Chat, error)
-	// Reply answers one message, with its id exactly as it came. It returns nil for
-	// a notification, and for a request whose context ended with [ErrCancelled]. It
-	// closes the message's session if that is the message's own.
+	// Reply answers one message, with its id exactly as it arrived. It returns
+	// nil for a notification, and for a request whose context ended with
+	// [ErrCancelled]. It closes the message's session if Own is set.
 	Reply(context.Context, Message) mcp.JSONRPCMessage
-	// Redact takes out of a text what nobody may be shown, such as tokens.
+	// Redact removes from a text what nobody may be shown, such as tokens.
 	Redact(text string) string
-	// MaxMessage is how many bytes one message may have.
+	// MaxMessage returns how many bytes one message may have.
 	MaxMessage() int
-	// Logger is where transports log.
+	// Logger returns the logger for transports.
 	Logger() *slog.Logger
 }
 
-// A Client is what a transport knows of a client before it says anything.
+// A Client is what a transport knows about a client before its first message.
 type Client struct {
-	Transport string      // a short word, with which the chat's id begins
+	Transport string      // a short word; the chat's id begins with it
 	Ends      string      // when the chat ends, in words: "until this client closes"
 	Person    string      // whose credential it has; empty: nobody in particular
 	Origin    call.Origin // the zero value trusts least
 }
 
-// A Chat is what a [Host] keeps of one conversation. Sessions belong to it.
+// A Chat is a [Host]'s state for one conversation. Sessions belong to it.
 type Chat interface {
 	ID() string
-	// Listen has a session told of changes with its Tell, until Unlisten.
+	// Listen makes the chat call the session's Tell for changes, until Unlisten.
 	Listen(*Session)
 	Unlisten(*Session)
-	// Abandon says that the client is gone and can answer no question; its calls may
-	// still end. Close follows when they have.
+	// Abandon says that the client is gone and can answer no question. Its calls
+	// may still finish; Close follows once they have.
 	Abandon()
 	Close()
 
-	// ResourceKey is the one spelling of a resource's URI, or says why it is none.
+	// ResourceKey returns the canonical spelling of a resource's URI, or why it
+	// is not one.
 	ResourceKey(uri string) (key string, err error)
-	// AddSubscriber counts one more session that wants to know of a resource, unless
-	// there are too many; DropSubscriber takes that back.
+	// AddSubscriber counts one more subscriber of a resource, or reports false
+	// if there are too many; DropSubscriber undoes that.
 	AddSubscriber(key string) bool
 	DropSubscriber(key string)
-	// Watch has the subscribed sessions told when a resource changes. It fails when
-	// the chat may know of no such resource.
+	// Watch makes the chat tell the subscribed sessions when a resource changes.
+	// It fails if the chat may not know about such a resource.
 	Watch(key string) error
 }
 

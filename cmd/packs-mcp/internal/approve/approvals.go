@@ -66,21 +66,21 @@ ends that and decides nothing. Without a terminal it prints the list.`,
 	return cmd
 }
 
-// A waiting call is one of a running server's queue.
+// A waiting is a call in a running server's queue.
 type waiting struct {
 	approvals.Call
 	server *approvals.Server
 }
 
-// servers are those of this user, as one look found them.
+// servers are this user's servers, as one search found them.
 type servers struct {
 	open     []*approvals.Server // tell their calls
 	pageOnly []*approvals.Server // take answers on their page only
-	silent   int                 // are announced, and did not answer: what waits there is not known
+	silent   int                 // are announced but did not answer: calls may wait there
 }
 
-// running finds this user's servers. What cannot be used is said on standard
-// error.
+// running finds this user's servers. It reports those that it cannot use on
+// standard error.
 func (a *app) running(ctx context.Context) (servers, error) {
 	cfg, _, err := a.Load()
 	if err != nil {
@@ -107,14 +107,14 @@ func (a *app) running(ctx context.Context) (servers, error) {
 	return s, nil
 }
 
-// A queueOf is what one server answered when it was asked for its calls.
+// A queueOf is one server's answer when asked for its calls.
 type queueOf struct {
 	server *approvals.Server
 	calls  []approvals.Call
 }
 
-// queues asks the servers for their calls. One that does not answer is among the
-// silent ones afterwards, and that is said on standard error.
+// queues asks the servers for their calls. It counts a server that does not
+// answer as silent, and says so on standard error.
 func (a *app) queues(ctx context.Context, s *servers) []queueOf {
 	var all []queueOf
 	for _, one := range s.open {
@@ -129,8 +129,7 @@ func (a *app) queues(ctx context.Context, s *servers) []queueOf {
 	return all
 }
 
-// callsOf are the calls of several servers, the one that was asked first before
-// the others.
+// callsOf returns the calls of several servers, ordered by when they were asked.
 func callsOf(queues []queueOf) []waiting {
 	var all []waiting
 	for _, q := range queues {
@@ -142,7 +141,7 @@ func callsOf(queues []queueOf) []waiting {
 	return all
 }
 
-// nobody says that there is nobody to ask.
+// nobody returns the error for having no server to ask.
 func (s servers) nobody() error {
 	if s.silent > 0 {
 		return s.unanswered()
@@ -151,7 +150,7 @@ func (s servers) nobody() error {
 		"clients start servers themselves; one whose approval.channels has neither page nor terminal cannot be asked")
 }
 
-// unanswered says that nobody knows what waits at some servers.
+// unanswered returns the error for servers whose calls are not known.
 func (s servers) unanswered() error {
 	what := "one server of yours does not answer, so a call of it may wait"
 	if s.silent > 1 {
@@ -160,7 +159,7 @@ func (s servers) unanswered() error {
 	return cli.WithHint(errors.New(what), "the warnings say why; try again, and remove the file of a server that has ended")
 }
 
-// onPages says which servers have to be answered elsewhere; empty when there is
+// onPages says which servers must be answered on their page; empty if there is
 // none.
 func (s servers) onPages() string {
 	switch len(s.pageOnly) {
@@ -229,7 +228,7 @@ func (a *app) printTable(calls []waiting, servers int) error {
 	return nil
 }
 
-// inPlace is the title of a call, with its server when there are several.
+// inPlace returns the title of a call, with its server if there are several.
 func inPlace(w waiting, servers int) string {
 	if servers < 2 {
 		return w.Title
@@ -237,7 +236,7 @@ func inPlace(w waiting, servers int) string {
 	return fmt.Sprintf("%s (%s)", w.Title, place(w.server))
 }
 
-// place tells a server from the others, for a person.
+// place returns a description that tells a server from the others.
 func place(s *approvals.Server) string {
 	if s.Project == "" {
 		return fmt.Sprintf("pid %d", s.PID)
@@ -256,7 +255,7 @@ func servedBy(servers int) string {
 	}
 }
 
-// span is a time in words, rounded down.
+// span formats a duration in words, rounded down.
 func span(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -268,7 +267,7 @@ func span(d time.Duration) string {
 	}
 }
 
-// state says in few words how a call stands.
+// state describes a call's state in a few words.
 func state(c approvals.Call, now time.Time) string {
 	switch {
 	case c.Answered == queue.Deny.String():
@@ -282,7 +281,7 @@ func state(c approvals.Call, now time.Time) string {
 	}
 }
 
-// standing says in a sentence what an answer does now.
+// standing describes in a sentence what an answer does now.
 func standing(c approvals.Call, now time.Time) string {
 	switch {
 	case c.Answered == queue.Deny.String():
@@ -304,13 +303,13 @@ func origin(w waiting, now time.Time) string {
 	}
 	whose := ""
 	if w.Person != "" {
-		// First, and not in quotes: it is not the client's to say.
+		// The person comes first and unquoted: the client did not supply it.
 		whose = "for " + w.Person + ", "
 	}
 	return fmt.Sprintf("Asked %s ago %sby %s (%s).", span(now.Sub(w.Asked)), whose, who, place(w.server))
 }
 
-// listedCall is a call as list --json and show --json print it.
+// listedCall is a call in the form that list --json and show --json print.
 type listedCall struct {
 	Code     string             `json:"code"`
 	Server   string             `json:"server"`
@@ -370,7 +369,8 @@ func (a *app) showApproval(ctx context.Context, typed string, asJSON bool) error
 	return nil
 }
 
-// about is what there is to know beside the text that is decided about, in lines.
+// about returns, in lines, what there is to know besides the text to decide
+// about.
 func about(w waiting, now time.Time) string {
 	lines := []string{origin(w, now)}
 	if w.Note != "" {
@@ -382,9 +382,9 @@ func about(w waiting, now time.Time) string {
 	return strings.Join(lines, "\n")
 }
 
-// wrap breaks text between words so that its lines have at most width
-// characters where that is possible; the second and later lines are indented.
-// No width is no end.
+// wrap breaks text between words so that its lines have at most width characters
+// where that is possible; the second and later lines are indented. A width of 0
+// means no limit.
 func wrap(text string, width, indent int) string {
 	if width <= 0 {
 		return text
@@ -408,12 +408,12 @@ func wrap(text string, width, indent int) string {
 	return b.String()
 }
 
-// completeCodes offers the codes of the calls that wait to the shell.
+// completeCodes offers the codes of the waiting calls to the shell.
 func (a *app) completeCodes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	a.Stderr = io.Discard // a warning would be taken for a code
+	a.Stderr = io.Discard // the shell would take a warning for a code
 	s, err := a.running(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardInput drops what was typed and not read yet, the beginning of a line
-// included. What is no terminal holds nothing back.
+// discardInput drops typed input that was not read yet, including the beginning
+// of a line. A file that is not a terminal has none.
 func discardInput(f *os.File) {
 	const input = 1 // FREAD
 	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, input)

@@ -17,12 +17,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// approval is how somebody wants to answer a call.
+// approval is how a person or a script wants to answer a call.
 type approval struct {
 	decision string   // the value of a choice
 	set      []string // NAME=VALUE
-	yes      bool     // without being asked again
-	gone     bool     // though its client is gone
+	yes      bool     // do not ask again
+	gone     bool     // even if its client is gone
 }
 
 func (a *app) approveCommand() *cobra.Command {
@@ -74,7 +74,7 @@ func (a *app) denyCommand() *cobra.Command {
 	}
 }
 
-// canonicalCode is a code as servers write it, from what a person typed.
+// canonicalCode returns a typed code in the form that servers use.
 func canonicalCode(typed string) (string, error) {
 	code := strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(typed)))
 	wrong := func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') }
@@ -87,8 +87,8 @@ func canonicalCode(typed string) (string, error) {
 	return code[:4] + "-" + code[4:], nil
 }
 
-// lookUp finds the call that waits under a code. When there is none, the servers
-// say why.
+// lookUp finds the waiting call with a code. If there is none, it asks the
+// servers why.
 func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	code, err := canonicalCode(typed)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *app) lookUp(ctx context.Context, typed string) (waiting, error) {
 	return waiting{}, explained(&approvals.RefusedError{Problem: string(queue.CodeUnknown), Message: "no call waits under the code " + code})
 }
 
-// explained adds to what a server said what to do now.
+// explained adds a hint about what to do to a server's error.
 func explained(err error) error {
 	r, ok := errors.AsType[*approvals.RefusedError](err)
 	if !ok {
@@ -151,7 +151,8 @@ func explained(err error) error {
 	}
 }
 
-// noTerminal is what the log says of an answer that no person typed at a prompt.
+// noTerminal returns the log's note for an answer that was not typed at a
+// prompt.
 func (a *app) noTerminal() string {
 	if cli.IsTerminal(a.Stdin) && cli.IsTerminal(a.Stdout) {
 		return ""
@@ -200,8 +201,8 @@ func (a *app) approve(ctx context.Context, typed string, how approval) error {
 		}
 	}
 	if (how.decision != string(queue.Once) || choice.Lasts) && d.Note != "" {
-		// What a script, or a model with a shell, answers is about one call that is
-		// under way, and leaves nothing behind.
+		// An answer from a script, or from a model with a shell, applies only to
+		// one current call, and leaves nothing behind.
 		return cli.WithHint(errors.New("without a terminal a call can only be allowed once, and nothing for later"),
 			"run this in a terminal of yours, or answer on the page: packs-mcp approvals open")
 	}
@@ -277,7 +278,7 @@ func (a *app) confirm(ctx context.Context, w waiting, choice approvals.Choice, y
 	return nil
 }
 
-// decide carries a decision to the call's server, and says what came of it.
+// decide sends a decision to the call's server, and prints the outcome.
 func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision) error {
 	done, err := w.server.Decide(ctx, d)
 	if err != nil {
@@ -287,7 +288,7 @@ func (a *app) decide(ctx context.Context, w waiting, d approvals.Decision) error
 	return nil
 }
 
-// outcome says what a decision that counted does.
+// outcome describes what an accepted decision does.
 func outcome(w waiting, decision string, done approvals.Decided, now time.Time) string {
 	if choice, ok := offered(w.Call, decision); ok && choice.Lasts {
 		decision = "from now on"

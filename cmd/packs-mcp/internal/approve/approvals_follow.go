@@ -9,19 +9,20 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 )
 
-// lookAgain is how often new servers are looked for.
+// lookAgain is how often follow searches for new servers.
 const lookAgain = time.Second
 
-// A bulletin is what a server told of its calls.
+// A bulletin is an update about a server's calls.
 type bulletin struct {
 	server *approvals.Server
 	calls  []approvals.Call // all that wait
-	ended  bool             // the server tells nothing any more
-	why    string           // it does not want to; empty when it has ended
+	ended  bool             // the server sends no more updates
+	why    string           // why the server refuses; empty if it has ended
 }
 
-// follow tells the calls of the servers, and of those that start later, until
-// ctx ends. Then the channel is closed, and nothing of it runs.
+// follow sends updates about the calls of the servers, and of servers that start
+// later, until ctx ends. Then it closes the channel, and its goroutines have
+// ended.
 func follow(ctx context.Context, runDir string, servers []*approvals.Server) <-chan bulletin {
 	f := &follower{updates: make(chan bulletin), followed: make(map[string]bool)}
 	for _, s := range servers {
@@ -33,7 +34,7 @@ func follow(ctx context.Context, runDir string, servers []*approvals.Server) <-c
 		again := time.NewTicker(lookAgain)
 		defer again.Stop()
 		for {
-			// What cannot be used was said when the command began.
+			// Servers that cannot be used were reported when the command began.
 			if found, err := approvals.Find(ctx, runDir); err == nil {
 				for _, s := range found.Servers {
 					f.start(ctx, s)
@@ -54,10 +55,10 @@ type follower struct {
 	wg      sync.WaitGroup
 
 	mu       sync.Mutex
-	followed map[string]bool // :: id of a server → somebody listens to it
+	followed map[string]bool // :: id of a server → a goroutine listens to it
 }
 
-// start listens to a server, unless somebody does.
+// start listens to a server, unless a goroutine already does.
 func (f *follower) start(ctx context.Context, s *approvals.Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

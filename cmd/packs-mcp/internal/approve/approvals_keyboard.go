@@ -15,22 +15,22 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
-// A keyboard is the lines that a person types. Each counts only for the question
-// that was on the screen before it was typed.
+// A keyboard reads the lines that a person types. A line counts only for the
+// question that was on the screen before it was typed.
 type keyboard struct {
 	lines   <-chan typedLine
-	discard func()    // drops what the terminal holds back
-	since   time.Time // of the question; what was read before does not count
+	discard func()    // drops input that the terminal buffers
+	since   time.Time // when the question was shown; earlier lines do not count
 }
 
 // A typedLine is one line, without its end.
 type typedLine struct {
 	text string
 	read time.Time // when the last of it arrived
-	err  error     // nobody types any more; io.EOF after Ctrl-D
+	err  error     // input has ended; io.EOF after Ctrl-D
 }
 
-// keyboard reads standard input from now on, until ctx ends.
+// keyboard starts reading standard input, until ctx ends.
 func (a *app) keyboard(ctx context.Context) *keyboard {
 	discard := func() {}
 	if f, ok := a.Stdin.(*os.File); ok {
@@ -59,7 +59,7 @@ func newKeyboard(ctx context.Context, in io.Reader, discard func()) *keyboard {
 	return &keyboard{lines: lines, discard: discard}
 }
 
-// A clockedReader knows when it was last read.
+// A clockedReader records when it was last read.
 type clockedReader struct {
 	io.Reader
 	at time.Time
@@ -71,8 +71,8 @@ func (r *clockedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forget has everything that was typed so far count for nothing. It is called
-// when a question has been shown, so that nobody answers what they have not seen.
+// forget discards everything that was typed so far. It is called when a question
+// has been shown, so that nobody answers what they have not seen.
 func (k *keyboard) forget() {
 	k.discard()
 	k.since = time.Now()
@@ -102,9 +102,9 @@ func (k *keyboard) ask(ctx context.Context, out io.Writer, prompt string) (strin
 	}
 }
 
-// A look is what the terminal can show.
+// A look describes what the terminal can show.
 type look struct {
-	bold, plain string // switch bold type on and off; empty where that is not wanted
+	bold, plain string // switch bold type on and off; empty if not wanted
 	moves       bool   // the cursor can be moved
 	width       func() int
 }
@@ -115,7 +115,7 @@ const (
 	widest = 100
 )
 
-// look finds out what standard output can show.
+// look determines what standard output can show.
 func (a *app) look() look {
 	l := look{width: func() int { return usualWidth }}
 	f, ok := a.Stdout.(*os.File)
@@ -139,8 +139,8 @@ func (a *app) look() look {
 	return l
 }
 
-// printText prints what is decided about, as it is, between two lines. The first
-// line of it is the title.
+// printText prints the text to decide about, unchanged, between two rules. Its
+// first line is the title.
 func (l look) printText(out io.Writer, w waiting) {
 	fmt.Fprintf(out, "\n---- %s %s\n", w.Code, strings.Repeat("-", max(0, min(l.width(), 60)-15)))
 	title, rest, _ := strings.Cut(strings.TrimRight(w.Text, "\n"), "\n")

@@ -55,10 +55,10 @@ func (a *app) openPage(ctx context.Context, pid int) error {
 	return nil
 }
 
-// whichServer chooses the server whose page a person means: the one with the
-// pid, or without one the first that has an open question, else the newest. What
-// a server with a page alone has is not known: it is not passed over when no other
-// one has a question.
+// whichServer chooses the server whose page a person means: the one with the pid
+// or, without a pid, the first with an open question, else the newest. The calls
+// of a server with only a page are not known, so it may still be chosen if no
+// other server has a question.
 func (a *app) whichServer(ctx context.Context, all servers, pid int) *approvals.Server {
 	every := slices.Concat(all.open, all.pageOnly)
 	if pid != 0 {

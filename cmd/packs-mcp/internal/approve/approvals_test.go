@@ -63,7 +63,7 @@ func (o *office) AppendLazy(e audit.Entry) error { return o.Append(e) }
 
 func (*office) Failures() int { return 0 }
 
-// decisions are the lines of the log that have one, without what denies by itself.
+// decisions returns the log's lines with a decision, without automatic denials.
 func (o *office) decisions() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,7 +76,7 @@ func (o *office) decisions() []string {
 	return all
 }
 
-// openOffices opens servers of one user.
+// openOffices opens several servers of one user.
 func openOffices(t *testing.T, names ...string) []*office {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,11 +103,11 @@ func openOffices(t *testing.T, names ...string) []*office {
 	return all
 }
 
-// A pendingCall is one that a client makes.
+// A pendingCall is a call that a client makes.
 type pendingCall struct {
 	code   string
 	leave  func()        // the client stops waiting
-	cancel func()        // the client takes the call back
+	cancel func()        // the client cancels the call
 	ended  chan struct{} // closed when there is a result
 	result string
 }
@@ -339,7 +339,7 @@ func TestApprovalsRefuse(t *testing.T) {
 			t.Errorf("approvals %q = %d, %q, %q; want %d, %q", tc.args, code, out, got, tc.code, tc.want)
 		}
 	}
-	// Asking why decides about nothing, not even about a call that waits.
+	// Asking why decides nothing, not even about a waiting call.
 	found, err := approvals.Find(t.Context(), runOf(o))
 	if err != nil || len(found.Servers) != 1 {
 		t.Fatalf("Find() = %+v, %v; want one server", found, err)
@@ -375,7 +375,7 @@ func TestApprovalsWithoutAServer(t *testing.T) {
 	}
 }
 
-// A server that runs and cannot be asked is not one that has nothing to ask.
+// A running server that cannot be asked may still have calls.
 func TestApprovalsOfSilentServers(t *testing.T) {
 	o := openOffices(t, "shop")[0]
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
@@ -426,7 +426,7 @@ func TestApprovalsOfSilentServers(t *testing.T) {
 	}
 }
 
-// A server whose configuration leaves the terminal out has a page all the same.
+// A server whose configuration leaves out the terminal still has a page.
 func TestApprovalsOfThePageOnly(t *testing.T) {
 	o := openOffices(t, "shop")[0]
 	page, err := approvals.Open(approvals.Options{Calls: o.gate, RunDir: runOf(o), Server: "site", Project: "/home/ann/src/site", Page: true})
@@ -462,7 +462,7 @@ func TestApprovalsOfThePageOnly(t *testing.T) {
 	}
 }
 
-// Codes are looked for in all servers, and each answers for its own.
+// A code is searched for on all servers, and each server answers for its own.
 func TestApprovalsOfSeveralServers(t *testing.T) {
 	all := openOffices(t, "shop", "site")
 	a, b := all[0].call(t, "one"), all[1].call(t, "two")
@@ -482,8 +482,8 @@ func TestApprovalsOfSeveralServers(t *testing.T) {
 	}
 }
 
-// The page of the server with an open call is the one to open. Where no browser
-// can be, its file is named.
+// The page of the server with an open call opens. Where no browser can run, the
+// command names the file.
 func TestApprovalsOpen(t *testing.T) {
 	all := openOffices(t, "shop", "site")
 	for i, o := range all {
@@ -557,7 +557,7 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// Who asks is told apart from what a client says of itself.
+// The person who asks is shown apart from what a client says about itself.
 func TestOrigin(t *testing.T) {
 	now := time.Now()
 	for _, tc := range []struct{ client, person, want string }{

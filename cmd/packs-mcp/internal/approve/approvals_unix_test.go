@@ -10,7 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/test/screen"
 )
 
-// A person goes through what waits, in a real terminal.
+// A person goes through the waiting calls in a real terminal.
 func TestApprovalsOnATerminal(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	o := openOffices(t, "shop")[0]
@@ -27,12 +27,12 @@ func TestApprovalsOnATerminal(t *testing.T) {
 	s.Until("Allowed (once)")
 	first.until(t, "allowed")
 
-	// What was typed before, even the beginning of a line, is no answer.
+	// What was typed before, even the beginning of a line, is not an answer.
 	s.Until("No call waits.")
 	s.Enter("r\rr\rr")
 	second := o.call(t, "second")
 	s.Until("Run tool second of")
-	s.Enter("r\rr") // it is shown, and cannot be answered yet
+	s.Enter("r\rr") // it is shown but cannot be answered yet
 	s.Until(runPrompt)
 	s.Enter("\r")
 	s.Until("An empty line decides nothing.")
@@ -59,7 +59,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 	}
 }
 
-// With colours, they are of this program alone.
+// Only this program's own text has colours.
 func TestApprovalsColours(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	o := openOffices(t, "shop")[0]

@@ -15,12 +15,12 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// readTime is how long a question is on the screen before it can be answered.
-// Somebody who is typing when it comes is answering something else.
+// readTime is how long a question is on the screen before it can be answered. A
+// person who is typing when it appears is answering something else.
 const readTime = 500 * time.Millisecond
 
-// A console shows the calls that wait, one after the other, and has the person
-// answer them.
+// A console shows the waiting calls one by one, and asks the person to answer
+// them.
 type console struct {
 	out     io.Writer
 	look    look
@@ -28,21 +28,21 @@ type console struct {
 	updates <-chan bulletin
 	pause   time.Duration // before a question can be answered
 
-	queues  []queueOf       // as the servers told them
+	queues  []queueOf       // as the servers last sent them
 	found   servers         // when this began
 	decided map[string]bool // :: id of a call → it was answered here
 	skipped map[string]bool // :: id of a call → the person does not want to answer it here
-	told    map[string]bool // :: id of a server → that it cannot be followed was said
-	idle    string          // what was said last while nothing waited
+	told    map[string]bool // :: id of a server → it was reported that the server cannot be followed
+	idle    string          // the last message while nothing waited
 }
 
-// errQuit ends the console, since the person wants that.
+// errQuit ends the console at the person's request.
 var errQuit = errors.New("quit")
 
 // errNext goes on with the next call.
 var errNext = errors.New("next")
 
-// watchApprovals goes through the calls that wait in this terminal, until the
+// watchApprovals goes through the waiting calls in this terminal, until the
 // person quits.
 func (a *app) watchApprovals(ctx context.Context) error {
 	cfg, _, err := a.Load()
@@ -58,7 +58,7 @@ func (a *app) watchApprovals(ctx context.Context) error {
 	updates := follow(ctx, cfg.Paths.Run, s.open)
 	defer func() {
 		cancel()
-		for range updates { // until everything of it has ended
+		for range updates { // until all its goroutines have ended
 		}
 	}()
 	c := &console{
@@ -114,12 +114,12 @@ func (c *console) step(ctx context.Context) error {
 
 func callID(w waiting) string { return w.server.ID() + " " + w.Code }
 
-// undecided are the calls that nobody has answered.
+// undecided returns the calls that nobody has answered.
 func (c *console) undecided() []waiting {
 	return slices.DeleteFunc(callsOf(c.queues), func(w waiting) bool { return w.Answered != "" || c.decided[callID(w)] })
 }
 
-// open are the calls to ask about.
+// open returns the calls to ask about.
 func (c *console) open() []waiting {
 	return slices.DeleteFunc(c.undecided(), func(w waiting) bool { return c.skipped[callID(w)] })
 }
@@ -134,12 +134,12 @@ func (c *console) idleText() string {
 	}
 	served := servedBy(len(c.queues))
 	if len(c.queues) == 0 && c.found.silent+len(c.found.pageOnly) > 0 {
-		served = "Servers that start now are shown here." // and others are running
+		served = "Servers that start now are shown here." // other servers are running
 	}
 	return text + served + " Ctrl-C ends this."
 }
 
-// bye says what is left.
+// bye prints what is left.
 func (c *console) bye() {
 	switch n := len(c.undecided()); n {
 	case 0:
@@ -157,7 +157,7 @@ func (c *console) say(text string) {
 	}
 }
 
-// apply takes in what a server told.
+// apply applies a server's update.
 func (c *console) apply(u bulletin) {
 	i := slices.IndexFunc(c.queues, func(q queueOf) bool { return q.server.ID() == u.server.ID() })
 	if u.ended {
@@ -177,7 +177,7 @@ func (c *console) apply(u bulletin) {
 	c.queues[i].calls = u.calls
 }
 
-// question shows one call, of so many, and has the person answer it.
+// question shows one of several calls, and asks the person to answer it.
 func (c *console) question(ctx context.Context, w waiting, of int) error {
 	c.look.printText(c.out, w)
 	c.say(about(w, time.Now()))
@@ -215,7 +215,7 @@ func (c *console) question(ctx context.Context, w waiting, of int) error {
 	}
 }
 
-// decide carries the answer to the server, with the values that the call needs.
+// decide sends the answer to the server, with the values that the call needs.
 func (c *console) decide(ctx context.Context, w *waiting, value string) error {
 	d := approvals.Decision{Code: w.Code, Decision: value}
 	if value != queue.Deny.String() {
@@ -262,7 +262,7 @@ func (c *console) decide(ctx context.Context, w *waiting, value string) error {
 	return errNext
 }
 
-// sleep leaves the person time to see what they are asked.
+// sleep gives the person time to see the question.
 func (c *console) sleep(ctx context.Context, w *waiting) error {
 	timer := time.NewTimer(c.pause)
 	defer timer.Stop()
@@ -270,7 +270,7 @@ func (c *console) sleep(ctx context.Context, w *waiting) error {
 		select {
 		case <-timer.C:
 			return nil
-		case l := <-c.keys.lines: // typed for something else
+		case l := <-c.keys.lines: // typed before the question was readable
 			if l.err != nil {
 				return errQuit
 			}
@@ -285,8 +285,8 @@ func (c *console) sleep(ctx context.Context, w *waiting) error {
 }
 
 // answer shows a prompt, below what an answer does now, and returns what the
-// person types. It ends with errNext when the call needs no answer any more, and
-// with errQuit when the person goes.
+// person types. It returns errNext if the call no longer needs an answer, and
+// errQuit if the person leaves.
 func (c *console) answer(ctx context.Context, w *waiting, prompt string) (string, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -344,8 +344,8 @@ func (c *console) countDown(text, prompt string) {
 	}
 }
 
-// still takes in an update, and reports errNext when the call that is shown
-// needs no answer any more.
+// still applies an update, and returns errNext if the shown call no longer needs
+// an answer.
 func (c *console) still(ctx context.Context, w *waiting, u bulletin, ok bool) error {
 	if !ok {
 		return errQuit
@@ -385,12 +385,12 @@ func (c *console) still(ctx context.Context, w *waiting, u bulletin, ok bool) er
 	return errNext
 }
 
-// A key is one thing to type at a question.
+// A key is one possible reply to a question.
 type key struct {
 	letter string   // shown before what it does
 	label  string   // in the prompt, with the letter in brackets
 	about  string   // what it covers
-	words  []string // what is taken for it
+	words  []string // words accepted for it
 	value  string   // of the choice
 }
 
@@ -399,7 +399,8 @@ const (
 	quitValue = "quit"
 )
 
-// keysOf are the answers that the call offers, and what else can be done.
+// keysOf returns the answers that the call offers, and the other possible
+// replies.
 func keysOf(asked approvals.Call) []key {
 	var keys []key
 	for _, ch := range asked.Choices {
@@ -420,7 +421,7 @@ func keysOf(asked approvals.Call) []key {
 		case queue.Deny.String():
 			k.letter, k.label, k.words = "d", "[d]eny", []string{"d", "deny"}
 		default:
-			continue // of a server that is newer than this program
+			continue // from a server newer than this program
 		}
 		keys = append(keys, k)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// A desktop is a console with a person at it.
+// A desktop is a console with a simulated person.
 type desktop struct {
 	t    *testing.T
 	in   io.WriteCloser
@@ -39,7 +39,7 @@ func (d *desktop) Write(p []byte) (int, error) {
 	return d.screen.Write(p)
 }
 
-// sit runs a console, without the pause that a person needs.
+// sit runs a console without the pause that a person needs.
 func sit(o *office, change func(*console)) *desktop {
 	o.t.Helper()
 	r, w := io.Pipe()
@@ -60,7 +60,7 @@ func sit(o *office, change func(*console)) *desktop {
 	return d
 }
 
-// runOf is the run folder of an office.
+// runOf returns the run folder of an office.
 func runOf(o *office) string { return filepath.Join(cli.Getenv(o.env, "PACKS_MCP_HOME"), "run") }
 
 func (d *desktop) until(words string) string {
@@ -194,7 +194,7 @@ func TestConsoleAsksForValues(t *testing.T) {
 	c.until(t, "allowed")
 }
 
-// A call that needs no answer any more makes way, and says why.
+// A call that no longer needs an answer is skipped, with the reason.
 func TestConsoleFollowsWhatHappensElsewhere(t *testing.T) {
 	all := openOffices(t, "shop", "site")
 	o := all[0]
@@ -242,7 +242,7 @@ func TestConsoleFollowsWhatHappensElsewhere(t *testing.T) {
 	d.ends()
 }
 
-// What may run for nobody takes a yes besides the answer, and a denial takes none.
+// Allowing a run whose client is gone takes a further yes; a denial does not.
 func TestConsoleAsksWhetherToRunForNobody(t *testing.T) {
 	const anyway = "The client is gone; run anyway? Type yes: "
 	o := openOffices(t, "shop")[0]
@@ -279,8 +279,8 @@ func TestConsoleAsksWhetherToRunForNobody(t *testing.T) {
 	second.until(t, "denied")
 }
 
-// Nothing that was typed before a question was shown answers it: not while
-// nothing waited, not for another call, and not in one paste.
+// Input typed before a question was shown does not answer it, whether typed
+// while nothing waited, for another call, or in one paste.
 func TestConsoleDropsWhatWasTypedBefore(t *testing.T) {
 	o := openOffices(t, "shop")[0]
 	d := sit(o, nil)
@@ -328,7 +328,7 @@ func TestConsoleEnds(t *testing.T) {
 	}
 }
 
-// The time that is left is written over the old one, where that is possible.
+// The remaining time overwrites the old one, where the terminal can do that.
 func TestConsoleCountsDown(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -348,7 +348,7 @@ func TestConsoleCountsDown(t *testing.T) {
 	}
 }
 
-// What is decided already is said so, and is no question.
+// A call that was already decided is reported, and not asked about.
 func TestDecidedElsewhere(t *testing.T) {
 	now := time.Now()
 	for answered, want := range map[string][2]string{
@@ -367,7 +367,7 @@ func TestDecidedElsewhere(t *testing.T) {
 	}
 }
 
-// What others wrote gets no colours, and no way to have some.
+// Text from others gets no colours, and cannot add any.
 func TestLook(t *testing.T) {
 	var b strings.Builder
 	l := look{bold: "\x1b[1m", plain: "\x1b[0m", width: func() int { return 60 }}

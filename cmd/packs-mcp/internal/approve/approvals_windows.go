@@ -6,6 +6,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// discardInput drops what was typed and not read yet. What is no console holds
-// nothing back.
+// discardInput drops typed input that was not read yet. A file that is not a
+// console has none.
 func discardInput(f *os.File) { _ = windows.FlushConsoleInputBuffer(windows.Handle(f.Fd())) }

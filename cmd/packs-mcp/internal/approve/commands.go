@@ -1,9 +1,9 @@
 // Package approve is the terminal's side of approvals: the commands that list,
-// show and answer the calls that wait, that go through them with a person, that
-// open the page, and that list and revoke the answers which always hold.
+// show and answer waiting calls, that go through them with a person, that open
+// the page, and that list and revoke "always" answers.
 //
-// It decides nothing, and it knows no rule: it carries a code and a choice to a
-// running server, whose gate has offered both. The page is in internal/approvals.
+// It decides nothing and knows no rules: it sends a code and a choice to a
+// running server, whose gate offered both. The page is in internal/approvals.
 package approve
 
 import (

@@ -24,7 +24,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// eventRevoke records that a person took a grant back.
+// eventRevoke records that a person revoked a grant.
 const eventRevoke audit.Event = "revoke"
 
 // listedGrant is one grant as grants --json prints it.
@@ -147,7 +147,7 @@ func printGrant(w io.Writer, g listedGrant) {
 
 func grantTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// grantSubject says what a grant is about, in few words.
+// grantSubject describes what a grant is about in a few words.
 func grantSubject(kind call.Kind, pack, tool string) string {
 	switch kind {
 	case call.KindRun:
@@ -158,13 +158,12 @@ func grantSubject(kind call.Kind, pack, tool string) string {
 	return fmt.Sprintf("%s %s", kind, pack)
 }
 
-// ofPack returns the grants of a pack, all when it is empty, in a slice of their
-// own.
+// ofPack returns a pack's grants in a new slice; all grants if pack is empty.
 func ofPack(grants []gate.Grant, pack string) []gate.Grant {
 	return slices.DeleteFunc(slices.Clone(grants), func(g gate.Grant) bool { return pack != "" && !strings.EqualFold(g.Pack, pack) })
 }
 
-// refusedGrants says what to do about grants that cannot be used.
+// refusedGrants adds what to do about a grants file that cannot be used.
 func refusedGrants(store *grantfile.Store, err error) error {
 	refused, ok := errors.AsType[*private.RefusedError](err)
 	switch {
@@ -248,7 +247,7 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 				entry.Reason += " for " + g.Person
 			}
 			if err := log.Append(entry); err != nil {
-				return nil, err // nothing changes without a record
+				return nil, err // nothing changes without a log entry
 			}
 		}
 		return slices.DeleteFunc(grants, func(g gate.Grant) bool { return revoked[g.ID] }), nil
@@ -267,8 +266,8 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 	})
 }
 
-// emptyCaches empties what the tools of revoked grants have kept between their runs:
-// a cache's key is the digest of its grant.
+// emptyCaches empties the caches of revoked grants: a cache's key is the digest
+// of its grant.
 func (a *app) emptyCaches(ctx context.Context, cfg *config.Config, revoked func(key string) bool) error {
 	n, err := cli.CacheStore(cfg).Forget(ctx, revoked)
 	if n > 0 {
@@ -280,7 +279,8 @@ func (a *app) emptyCaches(ctx context.Context, cfg *config.Config, revoked func(
 	return nil
 }
 
-// startOver moves a refused file aside, and writes that down first.
+// startOver records in the log that it moves a refused file aside, and then
+// moves it.
 func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private.RefusedError) error {
 	err := log.Append(audit.Entry{
 		Event: eventRevoke, Channel: "command",
@@ -300,8 +300,7 @@ func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private
 	return nil
 }
 
-// chosenGrants finds the grants that a person means: by id, or of a pack, or all
-// of them.
+// chosenGrants returns the grants that a person means: by id, of a pack, or all.
 func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant, error) {
 	const hint = "packs-mcp approvals grants lists the grants and their IDs"
 	if len(ids) == 0 {

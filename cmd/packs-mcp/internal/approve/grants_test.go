@@ -42,7 +42,8 @@ func newGranted(t *testing.T, grants ...gate.Grant) *granted {
 	return h
 }
 
-// again is a home of its own with the same file; making one takes long.
+// again returns a separate home with the same file, since creating the file
+// takes long.
 func (h *granted) again() *granted {
 	h.t.Helper()
 	home := h.t.TempDir()
@@ -255,7 +256,7 @@ func TestRevoke(t *testing.T) {
 		t.Errorf("revoke --all of none = %d, %q, %q", status, out, problems)
 	}
 
-	// Nothing changes without a record.
+	// Nothing changes without a log entry.
 	h = some.again()
 	if err := os.Mkdir(filepath.Join(h.home, "audit.jsonl"), 0o700); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 )
 
-// Other tests run the commands of this package as a program of its own: its
-// streams, its terminal and its exit status are the real ones.
+// Other tests run the commands of this package as a separate program, with real
+// streams, a real terminal and a real exit status.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"packs-mcp": func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

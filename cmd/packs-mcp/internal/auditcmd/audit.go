@@ -69,7 +69,7 @@ func (a *app) auditPath() (string, error) {
 	return cfg.Audit.Path, nil
 }
 
-// noLog says what a missing log means.
+// noLog explains a missing log.
 func noLog(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return cli.WithHint(fmt.Errorf("there is no audit log at %q", path), "nothing was served yet, or audit.path in the configuration names another file")

@@ -2,5 +2,5 @@
 
 package auditcmd
 
-// processGone knows nothing about processes here.
+// processGone cannot tell on this system.
 func processGone(int) bool { return false }

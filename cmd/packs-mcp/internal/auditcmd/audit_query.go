@@ -15,8 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 )
 
-// An auditQuery says which events of the log are wanted, and how. The zero
-// value wants all of them.
+// An auditQuery says which events of the log are wanted, and how. The zero value
+// wants all events.
 type auditQuery struct {
 	last                       int
 	pack, run, chat            string
@@ -37,7 +37,7 @@ func (q *auditQuery) flags(cmd *cobra.Command, last int, lastUsage string) {
 	f.BoolVar(&q.asJSON, "json", false, "print JSON, an object a line")
 }
 
-// check reports what makes no sense.
+// check returns an error for a query that makes no sense.
 func (q *auditQuery) check(now time.Time) error {
 	if q.last < 0 {
 		return &cli.UsageError{Err: fmt.Errorf("--last is %d", q.last), Hint: "give the number of events to print"}
@@ -60,7 +60,8 @@ func (q *auditQuery) check(now time.Time) error {
 	return nil
 }
 
-// parseSince reads a time ago, or a time, which is local unless it says so.
+// parseSince reads a duration before now, or a time, which is local unless it
+// has a zone.
 func parseSince(text string, now time.Time) (time.Time, bool) {
 	if n, unit := strings.TrimRight(text, "dw"), strings.TrimLeft(text, "0123456789"); unit == "d" || unit == "w" {
 		days, err := strconv.Atoi(n)

@@ -87,7 +87,7 @@ func (a *app) auditFollow(ctx context.Context, q *auditQuery) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(a.Stderr, "packs-mcp: there is no audit log at %q yet; waiting for it\n", path)
 	}
-	live := false // everything that was there before has been read
+	live := false // everything already in the log has been read
 	var kept []audit.Entry
 	for line, err := range audit.Follow(ctx, path) {
 		switch e, damaged := errors.AsType[*audit.LineError](err); {
@@ -130,7 +130,7 @@ func PrintEntry(w io.Writer, e audit.Entry, asJSON bool) error {
 	return printNoted(w, e, "")
 }
 
-// printNoted prints one event in words, with what there is to know about it.
+// printNoted prints one event in words, with a note.
 func printNoted(w io.Writer, e audit.Entry, note string) error {
 	text := summary(e)
 	if note != "" {
@@ -142,7 +142,7 @@ func printNoted(w io.Writer, e audit.Entry, note string) error {
 
 func localTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// summary says what an event was about, on one line.
+// summary describes an event on one line.
 func summary(e audit.Entry) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -217,7 +217,7 @@ func shownArgs(argv []string) []string {
 	return shown
 }
 
-// ending says how a run ended.
+// ending describes how a run ended.
 func ending(e audit.Entry) string {
 	took := (time.Duration(e.DurationMS) * time.Millisecond).Round(time.Millisecond)
 	after := fmt.Sprintf("after %d ms", e.DurationMS)
@@ -238,7 +238,7 @@ func ending(e audit.Entry) string {
 	}
 }
 
-// recovery says what was wrong with the log where it goes on.
+// recovery describes the damage after which the log continues.
 func recovery(r *audit.Recovery) string {
 	var found []string
 	if r.Torn != nil {

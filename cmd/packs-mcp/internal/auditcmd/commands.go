@@ -1,7 +1,8 @@
 // Package auditcmd reads the audit log for a person: it shows, follows and
 // verifies the log, and explains from it why a run failed.
 //
-// It writes no line of the log, and what the log holds is internal/audit's to say.
+// It writes no line of the log. Package internal/audit defines what the log
+// holds.
 package auditcmd
 
 import (

@@ -1,8 +1,7 @@
-// Package author has the commands for those who write packs: validate, convert
-// and new.
+// Package author has the commands for pack authors: validate, convert and new.
 //
-// It needs no configuration and runs nothing of a pack. The rules that packs are
-// held to are in internal/packs/lint, and the formats in internal/packs/convert.
+// It needs no configuration and runs nothing from a pack. The rules for packs
+// are in internal/packs/lint, and the formats in internal/packs/convert.
 package author
 
 import (

@@ -15,8 +15,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// maxConverted is how large a file to convert may be, in bytes; the parsers
-// have a limit of their own, below it.
+// maxConverted is how large a file to convert may be, in bytes; the parsers have
+// their own, lower limit.
 const maxConverted = 8 << 20 // 8 MiB
 
 func (a *app) convertCommand() *cobra.Command {

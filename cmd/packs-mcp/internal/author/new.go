@@ -18,10 +18,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// A skeleton is what new writes: a pack that works, to be changed.
+// A skeleton is what new writes: a working pack to start from.
 type skeleton struct {
 	files  []skeletonFile
-	claims []lint.Profile // it is valid under
+	claims []lint.Profile // profiles under which it is valid
 }
 
 type skeletonFile struct {
@@ -107,7 +107,7 @@ func (a *app) new(ctx context.Context, name, dir, description string, format con
 	return nil
 }
 
-// claim checks a new pack against everything it is said to be.
+// claim checks a new pack against every profile that it claims.
 func (a *app) claim(ctx context.Context, root string, claims []lint.Profile) error {
 	for _, profile := range append([]lint.Profile{lint.Default}, claims...) {
 		report, err := lint.Check(ctx, root, lint.Options{Profile: profile})
@@ -127,12 +127,12 @@ func (a *app) claim(ctx context.Context, root string, claims []lint.Profile) err
 	return nil
 }
 
-// quoteYAML writes a text as a value of YAML.
+// quoteYAML returns a text as a YAML value.
 func quoteYAML(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(safetext.Line(s)) + `"`
 }
 
-// skeletonOf returns what to write for a format.
+// skeletonOf returns the skeleton for a format.
 func skeletonOf(format convert.Format) skeleton {
 	script := skeletonFile{"scripts/hello.sh", 0o755, `#!/bin/sh
 # hello.sh WHO: prints a greeting. Put here what your pack is for.

@@ -20,7 +20,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// validatedPack is one result as validate --json prints it.
+// validatedPack is one result in the form that validate --json prints.
 type validatedPack struct {
 	Path        string            `json:"path"`
 	Valid       bool              `json:"valid"`
@@ -95,7 +95,7 @@ func (a *app) validate(ctx context.Context, args []string, opts lint.Options, fi
 			}
 			for _, r := range report.Packs {
 				if seen[r.Path] {
-					continue // two arguments lead to it
+					continue // two arguments lead to the same pack
 				}
 				seen[r.Path] = true
 				results = append(results, validatedPack{r.Path, r.Valid, r.Name, r.Description, r.Problems})
@@ -191,19 +191,19 @@ func expand(arg string) ([]string, error) {
 	if err != nil {
 		return nil, &cli.UsageError{Err: fmt.Errorf("%q is not a pattern: %w", arg, err), Hint: `write * for any part of a name, and put a \ before a [ that is meant as it is`}
 	}
-	// Whoever writes a pattern means what is there, and not where a link leads;
-	// a link that is named is followed.
+	// A pattern means what is there, not where a link leads; a link named
+	// explicitly is followed.
 	matches = slices.DeleteFunc(matches, func(path string) bool {
 		info, err := os.Lstat(path)
 		return err == nil && info.Mode()&fs.ModeSymlink != 0
 	})
 	if len(matches) == 0 {
-		return []string{arg}, nil // there is no such path, which is said like that
+		return []string{arg}, nil // there is no such path, which is reported as such
 	}
 	return matches, nil
 }
 
-// tally is one line about all of it.
+// tally returns a one-line summary.
 func tally(results []validatedPack) string {
 	valid, wrong, warnings := 0, 0, 0
 	for _, r := range results {

@@ -41,7 +41,7 @@ to have the same id gains nothing.`,
 	return cmd
 }
 
-// chosen finds the packs that a person named.
+// chosen returns the packs that a person named.
 func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *config.Config, error) {
 	cfg, logger, err := a.Load()
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *app) chosen(ctx context.Context, ids []string) ([]*packs.Pack, *config.
 	return found, cfg, nil
 }
 
-// change changes what is attached, and writes down that a person did it.
+// change changes what is attached, and records in the log that a person did it.
 func (a *app) change(cfg *config.Config, event audit.Event, found []*packs.Pack, how func(*attach.Set, *packs.Pack)) error {
 	log, err := audit.Open(cfg.Audit.Path, audit.Options{MaxSize: cfg.Audit.MaxSize, Server: fmt.Sprintf("pid-%d", os.Getpid())})
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *app) change(cfg *config.Config, event audit.Event, found []*packs.Pack,
 		err = errors.Join(err, log.Append(audit.Entry{Event: event, Pack: p.ID, Dir: p.Dir, Channel: "command"}))
 	}
 	if err := errors.Join(err, log.Close()); err != nil {
-		return err // nothing changes without a record
+		return err // nothing changes without a log entry
 	}
 	return cli.AttachedStore(cfg).Update(func(s *attach.Set) error {
 		for _, p := range found {

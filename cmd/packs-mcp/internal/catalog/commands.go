@@ -1,8 +1,8 @@
-// Package catalog shows a person which packs there are, as list, show and prompt
-// print them, and attaches and detaches them.
+// Package catalog has the commands list, show and prompt, which show a person
+// the packs, and attach and detach.
 //
-// It finds no packs itself and opens none for a model: internal/packs finds them,
-// and a running server hears of what is attached.
+// It does not find packs itself or open them for a model: internal/packs finds
+// them, and a running server notices what is attached.
 package catalog
 
 import (

@@ -25,7 +25,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// listedPack is one pack as list --json and show --json print it.
+// listedPack is one pack in the form that list --json and show --json print.
 type listedPack struct {
 	PackID       string      `json:"pack_id"`
 	Name         string      `json:"name"`
@@ -43,7 +43,7 @@ type listedPack struct {
 	Valid        bool        `json:"valid"`
 	HasToolsJSON bool        `json:"has_tools_json"`
 	ShadowedBy   string      `json:"shadowed_by,omitempty"`
-	// HiddenInMode is the configured mode, when the pack is for others.
+	// HiddenInMode is the configured mode, if the pack is for other modes only.
 	HiddenInMode string `json:"hidden_in_mode,omitempty"`
 	// Forbidden says that a rule denies everything about the pack.
 	Forbidden bool `json:"forbidden,omitempty"`
@@ -52,7 +52,7 @@ type listedPack struct {
 	WithoutTool bool              `json:"without_tool,omitempty"`
 	Problems    []diag.Diagnostic `json:"problems"`
 
-	set    *tools.Set // nil when it has none
+	set    *tools.Set // nil if it has none
 	unread bool
 	denied []diag.Diagnostic // of Problems: files that are left out, and the tools that need them
 }
@@ -153,7 +153,7 @@ func isListed(p *packs.Pack) bool {
 	return p.Attached && p.Offered && p.ShadowedBy == "" && (p.Valid || p.IsUnread())
 }
 
-// sayNoPacks says where packs were looked for, and what was not looked at there.
+// sayNoPacks prints where packs were searched for, and what was skipped there.
 func (a *app) sayNoPacks(cfg *config.Config) {
 	fmt.Fprintln(a.Stderr, "No packs. Looked in:")
 	for _, r := range a.Roots(cfg, a.PacksFolder(cfg)) {
@@ -199,7 +199,8 @@ func describeAll(ctx context.Context, cfg *config.Config, found, without []*pack
 		withoutTool[p] = true
 	}
 	return func(yield func(listedPack) bool) {
-		// Compiled tools are kept; of so many packs, not all at once.
+		// Compiled tools stay in memory, so do not keep those of many packs at
+		// once.
 		const most = 1_000
 		var files *packs.ToolFiles
 		for i, p := range found {
@@ -215,7 +216,8 @@ func describeAll(ctx context.Context, cfg *config.Config, found, without []*pack
 			l.Forbidden, l.WithoutTool = forbidden, withoutTool[p]
 			if err == nil {
 				if l.Attached {
-					// Only of what a model can use: a survey looks at every file.
+					// Only for packs that a model can use, since this check
+					// reads every file.
 					l.denied = p.DeniedFrom(ctx, dir, l.set)
 					l.Problems = append(l.Problems, l.denied...)
 				}
@@ -255,8 +257,8 @@ func (a *app) compatNote(ctx context.Context, cfg *config.Config) string {
 		strings.Join(counts, ", "), safetext.Line(file), strings.Join(names, ", "))
 }
 
-// describe says everything about a pack that a person or a program may want to
-// know before it is opened. dir and err are what [packs.Pack.OpenDir] returned.
+// describe returns everything about a pack that a person or a program may want
+// to know before opening it. dir and err are what [packs.Pack.OpenDir] returned.
 func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles, mode string) listedPack {
 	var set *tools.Set
 	var problems []diag.Diagnostic
@@ -286,8 +288,8 @@ func describe(p *packs.Pack, dir *packfs.Dir, err error, files *packs.ToolFiles,
 	return l
 }
 
-// printPack prints a line for a pack, as the unified skills have it, and with
-// all, why a model does not see it.
+// printPack prints a line for a pack in the format of the unified skills and,
+// with all, why a model does not see it.
 func printPack(w io.Writer, l listedPack, all bool) {
 	state := ""
 	switch {
@@ -325,7 +327,7 @@ func printPack(w io.Writer, l listedPack, all bool) {
 	}
 }
 
-// modesLine names modes: "mode Dev", "the modes Dev and Meeting".
+// modesLine lists modes: "mode Dev", "the modes Dev and Meeting".
 func modesLine(modes []string) string {
 	named := make([]string, len(modes))
 	for i, m := range modes {
@@ -337,7 +339,7 @@ func modesLine(modes []string) string {
 	return "the modes " + strings.Join(named, ", ")
 }
 
-// shownTool is one tool as show --json prints it.
+// shownTool is one tool in the form that show --json prints.
 type shownTool struct {
 	Name        string `json:"name"`
 	Signature   string `json:"signature"`

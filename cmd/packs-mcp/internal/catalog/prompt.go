@@ -78,7 +78,7 @@ func (a *app) prompt(ctx context.Context, format string) error {
 	return err
 }
 
-// forModels are the packs that a model is told of.
+// forModels returns the packs that a model is told about.
 func forModels(c *packs.Catalog, forbidden func(id string) bool) []*packs.Pack {
 	var all []*packs.Pack
 	for _, p := range c.Attached() {
@@ -89,8 +89,8 @@ func forModels(c *packs.Catalog, forbidden func(id string) bool) []*packs.Pack {
 	return all
 }
 
-// availableSkills is the block of Agent Skills: each value on a line of its
-// own, escaped the way the reference library does.
+// availableSkills returns the block of Agent Skills: each value on its own line,
+// escaped as in the reference library.
 func availableSkills(all []*packs.Pack) string {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;")
 	var b strings.Builder
@@ -110,7 +110,8 @@ func availableSkills(all []*packs.Pack) string {
 	return b.String()
 }
 
-// skills is the block of the unified skills. What would close it is escaped.
+// skills returns the block of the unified skills. Text that would close the
+// block is escaped.
 func skills(all []*packs.Pack) string {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	var b strings.Builder
@@ -122,7 +123,7 @@ func skills(all []*packs.Pack) string {
 	return b.String()
 }
 
-// skillLine is one pack on one line, as the unified skills have it.
+// skillLine returns one pack on one line, in the format of the unified skills.
 func skillLine(id, state, description string, tags []string) string {
 	list := ""
 	if len(tags) > 0 {

@@ -25,7 +25,7 @@ const (
 	eventChangesUndo    audit.Event = "changes.undo"
 )
 
-// changesHint says where the IDs of change sets are.
+// changesHint says where to find the IDs of change sets.
 const changesHint = "packs-mcp changes lists the change sets and their IDs"
 
 func (a *app) changesCommand() *cobra.Command {
@@ -97,7 +97,7 @@ with --shown, and what "show" printed for it: then it replaces exactly what you 
 	return cmd
 }
 
-// changes opens the store of the configuration.
+// changes opens the configured store of changes.
 func (a *app) changes(ctx context.Context) (*config.Config, *changes.Store, error) {
 	cfg, _, err := a.Load()
 	if err != nil {
@@ -189,7 +189,7 @@ func (a *app) showChanges(ctx context.Context, id string, paths []string) error 
 		return nil
 	}
 	_, err = fmt.Fprint(a.Stdout, v.Text())
-	if v.Cut { // what was not shown is not applied as shown
+	if v.Cut { // what was not shown must not be applied as shown
 		fmt.Fprintf(a.Stderr, "Not all of it is shown. To look at the rest: packs-mcp changes show %s PATH\n", v.Set.ID)
 		return err
 	}
@@ -210,7 +210,7 @@ func quotedPaths(paths []string) string {
 	return strings.Join(all, ", ")
 }
 
-// decideChanges does what a person decided in a terminal.
+// decideChanges carries out a person's decision from a terminal.
 func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, paths []string, do func(*changes.Store, string) (*changes.Set, error)) (err error) {
 	cfg, s, err := a.changes(ctx)
 	if err != nil {
@@ -233,8 +233,8 @@ func (a *app) decideChanges(ctx context.Context, event audit.Event, id string, p
 	return left(event, set, done)
 }
 
-// setHint adds to what went wrong with a change set what a person can do about it.
-// set is nil when none was found.
+// setHint adds to an error about a change set what a person can do about it. set
+// is nil if none was found.
 func setHint(err error, set *changes.Set) error {
 	if errors.Is(err, changes.ErrNotFound) {
 		return cli.WithHint(err, changesHint)
@@ -256,7 +256,7 @@ func setHint(err error, set *changes.Set) error {
 	return err
 }
 
-// left says that not all of what a person decided was done.
+// left returns the error for a decision that was carried out only in part.
 func left(event audit.Event, set, done *changes.Set) error {
 	n := done.Count(changes.Held) + done.Count(changes.Refused)
 	switch {
@@ -272,11 +272,11 @@ func left(event audit.Event, set, done *changes.Set) error {
 		"the reason is behind each of them; to replace what you changed yourself, look at it: packs-mcp changes show %s", set.ID)
 }
 
-// channelCommand is the channel of what a person did with the command.
+// channelCommand is the log's channel for decisions made with the command.
 const channelCommand = "command"
 
-// decideChanges records what a person decided about a set, and then does it. What
-// cannot be recorded is not done.
+// decideChanges records a person's decision about a set, and then carries it
+// out. It does nothing that it cannot record.
 func decideChanges(log *audit.Log, channel string, event audit.Event, set *changes.Set, paths []string, do func(id string) (*changes.Set, error)) (*changes.Set, error) {
 	err := log.Append(audit.Entry{
 		Event: event, Run: set.Run.ID, Pack: set.Run.Pack, Tool: set.Run.Tool, Dir: set.Folder, Channel: channel,

@@ -286,8 +286,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// A set that is too long to be shown whole has no token: what was not shown is not
-// applied as shown.
+// A set that is too long to be shown whole has no token: what was not shown must
+// not be applied as shown.
 func TestChangesShowCut(t *testing.T) {
 	home, project, layer := t.TempDir(), t.TempDir(), t.TempDir()
 	environ := []string{"HOME=" + home, "PACKS_MCP_HOME=" + home}

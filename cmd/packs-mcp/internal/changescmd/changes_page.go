@@ -11,7 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/changes"
 )
 
-// pageSets is the change sets as the approval page has them.
+// pageSets gives the approval page access to the change sets.
 type pageSets struct {
 	store *changes.Store
 	log   *audit.Log
@@ -55,7 +55,7 @@ func (p *pageSets) Sets() ([]approvals.ChangeSet, error) {
 	return all, nil
 }
 
-// changesIn are the changes of a set that are in one of the states.
+// changesIn returns the changes of a set that are in one of the states.
 func changesIn(set *changes.Set, states ...changes.State) []approvals.Change {
 	var all []approvals.Change
 	for _, c := range set.Changes {
@@ -120,7 +120,7 @@ func (p *pageSets) Undo(ctx context.Context, id string) (approvals.ChangeResult,
 	return approvals.ChangeResult{Done: done.Count(changes.Applied), Left: changesIn(done, changes.Held, changes.Refused)}, nil
 }
 
-// decide does what a person decided on the page, and tells all pages.
+// decide carries out a person's decision from the page, and notifies all pages.
 func (p *pageSets) decide(event audit.Event, id string, paths []string, do func(id string) (*changes.Set, error)) (*changes.Set, error) {
 	set, err := p.store.Get(id)
 	if err != nil {

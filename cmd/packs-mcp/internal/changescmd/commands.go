@@ -1,7 +1,8 @@
-// Package changescmd lets a person look at, apply, discard and undo what runs
+// Package changescmd lets a person view, apply, discard and undo what runs
 // changed, with a command and on the page, and records each decision first.
 //
-// It changes no file: internal/sandbox/changes applies and takes back.
+// It changes no files itself: internal/sandbox/changes applies and undoes
+// changes.
 package changescmd
 
 import (

@@ -50,13 +50,14 @@ func Project(cfg *config.Config) string {
 	return ProjectHere(cfg)
 }
 
-// SeveralPeople reports whether what is served has tokens for more than one.
+// SeveralPeople reports whether the server has tokens for more than one person.
 func SeveralPeople(cfg *config.Config) bool {
 	who, _ := Credentials(cfg)
 	return cfg.HTTP.Addr != "" && len(who) > 1
 }
 
-// ProjectHere is the git root of the working folder; empty: there is none.
+// ProjectHere returns the git root of the working folder; empty if there is
+// none.
 func ProjectHere(cfg *config.Config) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -90,7 +91,7 @@ func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 	return who, made
 }
 
-// OwnFiles are the files and folders that this program goes by.
+// OwnFiles returns the files and folders that control this program.
 func OwnFiles(cfg *config.Config) []string {
 	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
 	if cfg.File != "" {
@@ -99,8 +100,9 @@ func OwnFiles(cfg *config.Config) []string {
 	return all
 }
 
-// SecretFiles are the files and folders that no program of a pack may read: who has
-// read them can answer in a person's place, or be another one.
+// SecretFiles returns the files and folders that no program of a pack may read:
+// anyone who has read them can answer in a person's place, or impersonate
+// another person.
 func SecretFiles(cfg *config.Config) []string {
 	all := []string{cfg.Paths.State, cfg.Paths.Run}
 	if cfg.HTTP.InFile {
@@ -112,15 +114,15 @@ func SecretFiles(cfg *config.Config) []string {
 	return all
 }
 
-// manyCaches is how many full caches there may be, together as large.
+// manyCaches is how many full caches fit into the store's size.
 const manyCaches = 8
 
-// CacheStore is where tools' caches are.
+// CacheStore returns the store of tools' caches.
 func CacheStore(cfg *config.Config) *caches.Store {
 	return caches.Open(cfg.Paths.Caches, caches.Options{Bytes: manyCaches * cfg.Limits.Cache})
 }
 
-// GrantStore is where answers of "always" are kept.
+// GrantStore returns the store of "always" answers.
 func GrantStore(cfg *config.Config) *grantfile.Store {
 	return grantfile.Open(filepath.Join(cfg.Paths.State, "grants.json"))
 }

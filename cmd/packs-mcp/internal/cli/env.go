@@ -1,6 +1,6 @@
-// Package cli is what all commands have in common: the streams, environment and
-// flags of one run of the program, its configuration, the packs it finds, how it
-// reports errors, and how it prints text and JSON.
+// Package cli has what all commands share: the streams, environment and flags of
+// one run of the program, its configuration, the packs that it finds, and how it
+// reports errors and prints text and JSON.
 //
 // It has no command of its own and starts no server. A package of commands offers
 // Commands, which takes an [Env]; package main puts them together.
@@ -27,8 +27,8 @@ type Env struct {
 	Flags          Flags
 }
 
-// Root returns the command that all others are below: it has the flags that every
-// command has, and its errors are those that report knows.
+// Root returns the root command. It has the flags that every command has, and
+// its errors are ones that Report knows.
 func (env *Env) Root(below ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "packs-mcp",
@@ -56,7 +56,7 @@ func (env *Env) Run(ctx context.Context, root *cobra.Command, args []string) int
 	return env.Report(root.ExecuteContext(ctx))
 }
 
-// Flags are the ones that several commands have in common.
+// Flags are the flags that several commands share.
 type Flags struct {
 	Packs     []string
 	Attach    []string
@@ -69,7 +69,7 @@ type Flags struct {
 	LogFormat string
 }
 
-// PackFlags are the flags that say which packs there are.
+// PackFlags adds the flags that select the folders of packs.
 func (env *Env) PackFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&env.Flags.Packs, "packs", nil, "a `DIR` that holds packs; their packs are attached (repeatable)")

@@ -12,7 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// A UsageError is a command line that makes no sense.
+// A UsageError is an invalid command line.
 type UsageError struct {
 	Err  error
 	Hint string
@@ -32,12 +32,12 @@ func (e *HintedError) Error() string { return e.err.Error() }
 
 func (e *HintedError) Unwrap() error { return e.err }
 
-// WithHint adds what to do now to an error.
+// WithHint adds a hint about what to do to an error.
 func WithHint(err error, format string, args ...any) error {
 	return &HintedError{err: err, Hint: fmt.Sprintf(format, args...)}
 }
 
-// Report says what went wrong and returns the exit status.
+// Report prints what went wrong and returns the exit status.
 func (env *Env) Report(err error) int {
 	if err == nil {
 		return 0
@@ -74,5 +74,5 @@ func (env *Env) Report(err error) int {
 	return 1
 }
 
-// errSaid ends a command with status 1 that has said everything already.
+// ErrSaid ends a command with status 1 after it has already printed everything.
 var ErrSaid = errors.New("said")

@@ -17,7 +17,7 @@ import (
 // safe to look at.
 func PrintJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
 
-// PrintJSONLine is printJSON on one line.
+// PrintJSONLine is PrintJSON on one line.
 func PrintJSONLine(w io.Writer, v any) error { return writeJSON(w, v, "") }
 
 func writeJSON(w io.Writer, v any, indent string) error {

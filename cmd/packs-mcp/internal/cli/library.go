@@ -95,7 +95,7 @@ func (env *Env) CompatRoots(names []string, project string) []packs.Root {
 	return all
 }
 
-// AttachedStore is where attached packs are remembered.
+// AttachedStore returns the store of attached packs.
 func AttachedStore(cfg *config.Config) *attach.Store {
 	return attach.Open(filepath.Join(cfg.Paths.State, "attached.json"))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// Logger writes to standard error, and nowhere else: standard output is the
-// protocol. secrets are left out of what it writes.
+// Logger returns a logger that writes only to standard error, since standard
+// output is for the protocol. It removes secrets from what it writes.
 func (env *Env) Logger(l config.Log, secrets ...string) *slog.Logger {
 	return newLogger(env.Stderr, l, IsTerminal(env.Stderr), secrets...)
 }
@@ -44,9 +44,9 @@ func newLogger(w io.Writer, l config.Log, terminal bool, secrets ...string) *slo
 	return slog.New(&safeHandler{h, strings.NewReplacer(marks...)})
 }
 
-// A safeHandler escapes what a message and its values have that could drive a
-// terminal or deceive a reader: names of files and words of packs get there. It
-// leaves secrets out.
+// A safeHandler escapes characters in a message and its values that could
+// control a terminal or deceive a reader, since file names and text from packs
+// get there. It removes secrets.
 type safeHandler struct {
 	next   slog.Handler
 	hidden *strings.Replacer

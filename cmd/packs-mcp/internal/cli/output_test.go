@@ -12,7 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// hostile drives a terminal, turns text around, and hides.
+// hostile controls a terminal, reverses text and hides characters.
 const hostile = "a\x1b]0;PWN\x07b\u202ec\u009bd\U000e0041e\u3164f"
 
 func TestLogsCannotDriveATerminal(t *testing.T) {

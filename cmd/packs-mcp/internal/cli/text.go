@@ -9,7 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// OneLine is text on one line, escaped, cut to max characters.
+// OneLine returns text on one line, escaped and cut to max characters.
 func OneLine(text string, max int) string {
 	r := []rune(safetext.Line(strings.Join(strings.Fields(text), " ")))
 	if len(r) > max {
@@ -18,7 +18,7 @@ func OneLine(text string, max int) string {
 	return string(r)
 }
 
-// PrintProblem prints what is wrong, and what to do.
+// PrintProblem prints a problem and what to do about it.
 func PrintProblem(w io.Writer, d diag.Diagnostic) {
 	fmt.Fprintf(w, "%s: %s\n", d.Severity, safetext.Line(d.String()))
 	if d.Hint != "" {
@@ -41,7 +41,7 @@ func FoldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
 		if d.Severity == diag.Info {
 			n := count[kind{d.Code, d.File, d.Hint}]
 			if n == 0 {
-				continue // told with the first
+				continue // printed with the first
 			}
 			count[kind{d.Code, d.File, d.Hint}] = 0
 			if n > 1 {
@@ -53,7 +53,8 @@ func FoldInfos(problems []diag.Diagnostic) []diag.Diagnostic {
 	return folded
 }
 
-// PrintFinding prints a problem the way editors look for places.
+// PrintFinding prints a problem with its place in the form that editors
+// recognize.
 func PrintFinding(w io.Writer, d diag.Diagnostic) {
 	note := ""
 	if d.Severity != diag.Error {
