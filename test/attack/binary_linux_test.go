@@ -247,6 +247,9 @@ func throughBinary(t *testing.T, v variant) {
 	}
 	calls := 1
 	for _, section := range attack.Sections() {
+		if section.Title == "Bounds" {
+			continue // the server has bounds of its own; TestTable, TestLimits and TestDoctorAttack try them
+		}
 		for _, row := range section.Rows {
 			want := v.want(row)
 			if slices.Contains(want, "EROFS") {
