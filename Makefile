@@ -36,10 +36,13 @@ build:
 PLAIN := ./internal/packs/lint ./internal/packs/tools $(addprefix ./internal/packs/tools/,markdown toolpack toolsjson) ./test/approvals ./test/attack ./test/audit ./test/browser ./test/churn ./test/e2e ./test/plant
 ALONE := ./test/sandbox
 test:
-	race=$$(scripts/race.sh) && go test -p 2 $(if $(V),-v) $(PLAIN) && \
-	go test $(if $(V),-v) $(ALONE) && \
-	go test $$race $(if $(V),-v) -run '^TestCheckIsStable$$' ./internal/packs/tools && \
-	go test $$race -p 2 $(if $(V),-v) $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE)))
+	@race=$$(scripts/race.sh) || exit 1; failed=0; \
+	run() { echo "go test $$*"; go test $(if $(V),-v) "$$@" || failed=1; }; \
+	run -p 2 $(PLAIN); \
+	run $(ALONE); \
+	run $$race -run '^TestCheckIsStable$$' ./internal/packs/tools; \
+	run $$race -p 2 $$(go list ./... | grep -v $(patsubst ./%,-e '/%$$',$(PLAIN) $(ALONE))); \
+	exit $$failed
 
 # Most of this computes; the rest waits for processes, and stands beside it. At
 # last the fuzzing, which is to have the whole machine for its seconds.

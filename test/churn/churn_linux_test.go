@@ -282,8 +282,15 @@ func left(t *testing.T, w *served.World) {
 	unfinished := regexp.MustCompile(`\.new$|^making-|^\.`)
 	count := make(map[string]int)
 	// A server that was just started may still be trying its levels, in a folder there.
+	var temporary []fs.DirEntry
+	defer func() {
+		for _, e := range temporary {
+			t.Logf("left as temporary: %s", e.Name())
+		}
+	}()
 	w.Until("no temporary file is left", func() bool {
 		list, err := os.ReadDir(w.Temp)
+		temporary = list
 		return err == nil && len(list) == 0
 	})
 	err := filepath.WalkDir(w.Home, func(path string, d fs.DirEntry, err error) error {
