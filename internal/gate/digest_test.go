@@ -22,7 +22,7 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 			fields(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), f)
 		}
 	case reflect.Pointer:
-		if args, ok := v.Interface().(*call.Arguments); ok {
+		if args, ok := reflect.TypeAssert[*call.Arguments](v); ok {
 			f(path, func() { v.Set(reflect.ValueOf(call.ParseArguments(append(args.Raw(), '1')))) })
 		} else if !v.IsNil() {
 			fields(v.Elem(), path, f)
