@@ -223,6 +223,7 @@ func leaks(t *testing.T, w *served.World, web *served.Server, readers []*reader,
 			t.Errorf("%s (-new +old):\n%s", name, gocmp.Diff(want, got))
 		}
 	}
+	w.Until("no server tries its levels", func() bool { return len(temporary(w)) == 0 }) // what follows kills them
 	same("the HTTP server", web.Goroutines(), other.Goroutines())
 	idle := fresh.Goroutines()
 	for i, r := range readers[:2] {
@@ -281,18 +282,9 @@ func left(t *testing.T, w *served.World) {
 	t.Helper()
 	unfinished := regexp.MustCompile(`\.new$|^making-|^\.`)
 	count := make(map[string]int)
-	// A server that was just started may still be trying its levels, in a folder there.
-	var temporary []fs.DirEntry
-	defer func() {
-		for _, e := range temporary {
-			t.Logf("left as temporary: %s", e.Name())
-		}
-	}()
-	w.Until("no temporary file is left", func() bool {
-		list, err := os.ReadDir(w.Temp)
-		temporary = list
-		return err == nil && len(list) == 0
-	})
+	if names := temporary(w); len(names) > 0 {
+		t.Errorf("left as temporary: %q", names)
+	}
 	err := filepath.WalkDir(w.Home, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -327,4 +319,17 @@ func left(t *testing.T, w *served.World) {
 		t.Errorf("%d private copies are kept, want 64 at most", folders)
 	}
 	t.Logf("left in the home: %v; %d copies", count, folders)
+}
+
+// temporary returns the names in the servers' folder for temporary files, where one
+// that was just started tries its levels.
+func temporary(w *served.World) (names []string) {
+	list, err := os.ReadDir(w.Temp)
+	if err != nil {
+		w.T.Error(err)
+	}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
 }
