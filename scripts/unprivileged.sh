@@ -3,8 +3,8 @@
 #
 # Runs the tests of the sandbox once more, as somebody without privileges, when
 # it is root who runs the others: most people are not root, and what the kernel
-# allows differs. With "all", also what takes longer: the built program, and the
-# ordinary programs.
+# allows differs. With "all", also what takes longer: the table at the built program,
+# and the ordinary programs.
 set -eu
 . scripts/lib.sh
 
@@ -24,9 +24,9 @@ go test -c -o "$dir/program" ./internal/sandbox/program
 go test -c -o "$dir/paths" ./internal/sandbox/paths
 go test -c -o "$dir/attack" ./test/attack
 go build -buildvcs=false -o "$dir/probe" ./test/attack/probe
+go build -buildvcs=false -o "$dir/packs-mcp" ./cmd/packs-mcp # the tests take it from beside the probe
 if [ "${1:-}" = all ]; then
 	go test -c -o "$dir/controls" ./test/sandbox
-	go build -buildvcs=false -o "$dir/packs-mcp" ./cmd/packs-mcp # the tests take it from beside the probe
 fi
 
 cd "$dir/tmp"

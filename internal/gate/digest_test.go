@@ -19,10 +19,13 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if v.Type() == reflect.TypeFor[sandbox.Layer]() && v.Type().Field(i).Name == "looked" {
+				continue // what the folder was when its layer was chosen: if it is the same, the run need not choose again
+			}
 			fields(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), f)
 		}
 	case reflect.Pointer:
-		if args, ok := v.Interface().(*call.Arguments); ok {
+		if args, ok := reflect.TypeAssert[*call.Arguments](v); ok {
 			f(path, func() { v.Set(reflect.ValueOf(call.ParseArguments(append(args.Raw(), '1')))) })
 		} else if !v.IsNil() {
 			fields(v.Elem(), path, f)

@@ -37,7 +37,7 @@ func doctorAttack(t *testing.T, blocked string, args ...string) (stdout string, 
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// Issue 19: the program itself shows on any machine what its sandbox refuses, at
+// The program itself shows on any machine what its sandbox refuses, at
 // each level there.
 func TestDoctorAttack(t *testing.T) {
 	t.Parallel()

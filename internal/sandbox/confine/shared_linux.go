@@ -115,7 +115,7 @@ func (m *sharedMemory) look() {
 	}
 	runtime.LockOSThread() // its processor time is taken
 	defer runtime.UnlockOSThread()
-	begin := threadTime()
+	worked, elapsed := threadTime(), time.Now()
 	for thread, size := range m.last {
 		if _, err := os.Lstat("/proc/" + strconv.FormatUint(uint64(thread), 10)); os.IsNotExist(err) {
 			m.settled = append(m.settled, size)
@@ -123,7 +123,8 @@ func (m *sharedMemory) look() {
 		}
 	}
 	n, ok := m.alive()
-	took := threadTime() - begin
+	// While it only waits, it obeys nobody either.
+	took := max(threadTime()-worked, time.Since(elapsed)/10)
 	defer func() {
 		if took > mostLook/10 || m.total > m.limit/2 { // it was slow or of little use, and must not be all that is done
 			m.next = time.Now().Add(10 * took)
