@@ -38,8 +38,9 @@ type Permit struct {
 	failures int
 	// values are what the person filled in.
 	values  map[string]string
-	hide    func(string) string                                 // see Hide
-	waiting func(changes.Holder) (over func(isOurs bool) error) // see Waiting
+	hide    func(string) string                // see Hide
+	waiting func(changes.Holder) (over func()) // see Waiting
+	ready   func() error                       // see Ready
 }
 
 // Hide has secret values taken out of what the log keeps of the program's output.
@@ -47,12 +48,13 @@ type Permit struct {
 func (p *Permit) Hide(hide func(string) string) { p.hide = hide }
 
 // Waiting has waiting called when the run has to wait for its turn in folders that
-// another run may change, and what it returns when the wait is over: isOurs says
-// that the run has its turn, and an error that it must not start after all. It is
-// called before Run.
-func (p *Permit) Waiting(waiting func(changes.Holder) (over func(isOurs bool) error)) {
-	p.waiting = waiting
-}
+// another run may change, and what it returns when the wait is over. It is called
+// before Run.
+func (p *Permit) Waiting(waiting func(changes.Holder) (over func())) { p.waiting = waiting }
+
+// Ready has ready called when the run has its turn in folders that another run may
+// change. The program is not started if that returns an error. It is called before Run.
+func (p *Permit) Ready(ready func() error) { p.ready = ready }
 
 // A Copier makes private copies of packs. It is copies.Store.
 type Copier interface {
@@ -182,7 +184,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	command := p.call.Run.Command
 	command.RunID, command.Pack, command.Tool = p.run, p.call.Pack.ID, p.call.Run.Tool
 	command.Env = append(slices.Clone(command.Env), "PACKS_RUN_ID="+p.run)
-	command.Waiting = p.waiting
+	command.Waiting, command.Ready = p.waiting, p.ready
 	if policy.Cache != "" {
 		command.Env = append(command.Env, "PACKS_CACHE="+policy.Cache)
 	}

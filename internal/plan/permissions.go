@@ -11,6 +11,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
 // permissions are what one run may touch.
@@ -113,6 +114,27 @@ func (m *permissions) folders() []string {
 		all = append(all, l.Folder)
 	}
 	return all
+}
+
+// unmoved returns what reports whether the paths that the run may read, but for the
+// pack, lead where they do now. Granted ones were shown to a person as they are here,
+// so a link must not come in their way.
+func (m *permissions) unmoved() func() bool {
+	leads := make(map[string]string)
+	for _, path := range m.policy.ReadOnly[1:] {
+		leads[path] = paths.WithoutLinks(path)
+	}
+	for _, path := range m.granted.Folders {
+		leads[path] = path
+	}
+	return func() bool {
+		for path, was := range leads {
+			if now, err := filepath.EvalSymlinks(path); err != nil || now != was {
+				return false
+			}
+		}
+		return true
+	}
 }
 
 // secrets are the values that must not be in results and logs.

@@ -127,6 +127,33 @@ func (p planning) may(t *testing.T, tool, dir string, policy tools.Policy) *perm
 	return m
 }
 
+// A granted path that becomes a link to something else is not what was shown.
+func TestGrantedPathMoves(t *testing.T) {
+	h := newHouse(t)
+	p := h.planner(t, nil, Opening{Pack: "acme/deploy", Tool: "sh", Read: []string{h.in(".config", "gh"), h.in(".gitconfig")}})
+	c := p.call(t)
+	m, err := p.permissions(t.Context(), c, call.KindRun, "sh", c.Workspace, tools.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmoved := m.unmoved()
+	if !unmoved() {
+		t.Error("something moved, want nothing")
+	}
+	if err := os.Rename(h.in(".config"), h.in(".config-before")); err != nil {
+		t.Fatal(err)
+	}
+	if unmoved() {
+		t.Error("a folder that is gone was not seen")
+	}
+	if err := os.Symlink(h.in(".config-before"), h.in(".config")); err != nil {
+		t.Fatal(err)
+	}
+	if unmoved() {
+		t.Error("a link in the way was not seen")
+	}
+}
+
 func TestGrantedFolders(t *testing.T) {
 	h := newHouse(t)
 	fifo := h.in("fifo")

@@ -148,12 +148,14 @@ type Plan struct {
 	Unlogged *redact.Secrets // what must not be in the log
 
 	unchanged func(byGrant bool) bool
+	unmoved   func() bool // see permissions.unmoved
 }
 
 // Unchanged reports whether the files that an answer is bound to are as they were
 // when the run was planned. With byGrant they are those of an answer for more than
-// this call. It finds them again, as for the plan, and looks at nothing else.
-func (p *Plan) Unchanged(byGrant bool) bool { return p.unchanged(byGrant) }
+// this call. It finds them again, as for the plan. It also reports whether the paths
+// that the run may read lead where they did, and looks at nothing else.
+func (p *Plan) Unchanged(byGrant bool) bool { return p.unmoved() && p.unchanged(byGrant) }
 
 // Tool plans the run of a declared tool. Its errors are about what the call says or
 // what it would use: [*FolderError], [*ForeignError], [ErrManyInputs], and those of
@@ -195,7 +197,7 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	secrets := p.opts.Secrets.With(slices.Concat(tool.DeclaredSecrets(inv.Values), may.secrets())...)
 	// The log leaves out more than the result: also what only has the name of a secret.
 	unlogged := secrets.With(tool.SecretValues(inv.Values)...)
-	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, Run: call.Run{
+	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, unmoved: may.unmoved(), Run: call.Run{
 		Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 		Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
 		Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly,
@@ -227,7 +229,7 @@ func (p *Planner) Program(ctx context.Context, c *Call, name string, args []stri
 		return err == nil && (now.same(inputs) || !byGrant && slices.Equal(now.files, inputs.files))
 	}
 	secrets := p.opts.Secrets.With(may.secrets()...)
-	return &Plan{Secrets: secrets, Unlogged: secrets, unchanged: unchanged, Run: call.Run{
+	return &Plan{Secrets: secrets, Unlogged: secrets, unchanged: unchanged, unmoved: may.unmoved(), Run: call.Run{
 		Command: command, UsualDir: dir == c.Workspace, Inputs: inputs.files, Reads: inputs.reads, OnceOnly: inputs.once, Policy: may.policy, Project: may.project, Granted: may.granted,
 		Logged: secrets.LoggedArgs(command.Args),
 	}}, nil

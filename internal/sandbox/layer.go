@@ -180,20 +180,23 @@ var errTurnWait = errors.New("it did not end in time")
 func (r *Runner) takeTurn(ctx context.Context, c *Command, folders []changes.Folder) (*changes.Turn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.TurnWait, errTurnWait)
 	defer cancel()
-	over := func(bool) error { return nil }
+	over := func() {}
 	turn, err := r.o.Changes.Begin(ctx, changes.Run{ID: c.RunID, Pack: c.Pack, Tool: c.Tool}, func(h changes.Holder) {
 		if c.Waiting != nil {
 			over = c.Waiting(h)
 		}
 	}, folders...)
-	stop := over(err == nil)
+	over()
 	if e, ok := errors.AsType[*changes.WaitError](err); ok && errors.Is(e, errTurnWait) {
 		return nil, &BusyError{Holder: e.Holder, Waited: r.o.TurnWait}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("taking the run's turn in its folders: %w", err)
 	}
-	return turn, stop
+	if c.Ready != nil {
+		err = c.Ready()
+	}
+	return turn, err
 }
 
 func (r *Runner) openLayer(ctx context.Context, s starter, l *layers, one *layer, limits Limits) error {

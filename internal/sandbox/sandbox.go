@@ -313,10 +313,13 @@ type Command struct {
 	Pack, Tool string
 
 	// Waiting is called when other runs have the turn in the run's Layers, before
-	// Run waits for it, and what it returns when the wait is over: isOurs says that
-	// the run has its turn. The program is not started if that returns an error, which
-	// Run returns. Both are called by the goroutine that called Run. Nil: nobody is told.
-	Waiting func(changes.Holder) (over func(isOurs bool) error)
+	// Run waits for it, and what it returns when the wait is over. Nil: nobody is told.
+	Waiting func(changes.Holder) (over func())
+
+	// Ready is called when the run has its turn in its Layers, whether or not it had to
+	// wait. The program is not started if it returns an error, which Run returns. It and
+	// Waiting are called by the goroutine that called Run. Nil: nothing is checked.
+	Ready func() error
 
 	// Join is for output that is shown as one text: what does not fit
 	// Limits.OutputMerged is kept in one file with both streams, instead of one

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 )
 
@@ -18,6 +19,7 @@ import (
 // A claim is what a run may change, and what must not change while it runs.
 type claim struct {
 	writes []string // folders, without links
+	layers []string // folders that change when the run ends, and where it takes its turn
 	bound  []string // files and folders, without links
 }
 
@@ -26,6 +28,11 @@ func claimOf(permit *gate.Permit, run *gate.Run) *claim {
 	own := new(claim)
 	for _, dir := range run.Policy.Writable {
 		own.writes = append(own.writes, paths.WithoutLinks(dir))
+	}
+	for _, l := range run.Policy.Layers {
+		if l.Kind != sandbox.LayerReadOnly {
+			own.layers = append(own.layers, paths.WithoutLinks(l.Folder))
+		}
 	}
 	files := run.Inputs
 	if permit.ByGrant() {
@@ -40,7 +47,14 @@ func claimOf(permit *gate.Permit, run *gate.Run) *claim {
 // conflicts reports whether one of two runs may change what the other's answer is
 // bound to.
 func (c *claim) conflicts(other *claim) bool {
-	return reaches(c.writes, other.bound) || reaches(other.writes, c.bound)
+	return c.changes(other) || other.changes(c)
+}
+
+// changes reports whether a run may change what other's answer is bound to. Where
+// both take their turn, that keeps them apart.
+func (c *claim) changes(other *claim) bool {
+	apart := slices.DeleteFunc(slices.Clone(c.layers), func(dir string) bool { return slices.Contains(other.layers, dir) })
+	return reaches(c.writes, other.bound) || reaches(apart, other.bound)
 }
 
 // reaches reports whether a run that may change the folders of writes may change
@@ -55,7 +69,7 @@ func reaches(writes, bound []string) bool {
 type claims struct {
 	mu      sync.Mutex
 	all     []*claim      // in the order in which they came
-	ended   int           // how many were given back
+	ended   int           // see count
 	changed chan struct{} // closed when one is given back; nil: nobody waits
 }
 
@@ -95,7 +109,15 @@ func (c *claims) blocked(own *claim) <-chan struct{} {
 	return c.changed
 }
 
-// count returns how many claims were given back so far.
+// touch counts that a run has changed what it changes, before its claim is given
+// back: its result is still to be written.
+func (c *claims) touch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended++
+}
+
+// count returns how often a run ended or a claim was given back so far.
 func (c *claims) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

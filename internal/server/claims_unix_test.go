@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
 // A run in the same workspace cannot change a file between the look at what an
@@ -57,6 +60,28 @@ func TestBoundRunsAreAlone(t *testing.T) {
 	}
 	if order[0] != float64(1_000_001) {
 		t.Errorf("the calls returned in the order %v, want the writer first", order)
+	}
+}
+
+// What a run changes in a layer is applied when it ends, so a run without a turn there
+// that reads it is kept apart from it. Two that take turns wait for their turn.
+func TestClaimsOfLayers(t *testing.T) {
+	own := claimOf(new(gate.Permit), &gate.Run{Policy: sandbox.Policy{Layers: []sandbox.Layer{
+		{Folder: "/none/p", Kind: sandbox.LayerOverlay}, {Folder: "/none/r", Kind: sandbox.LayerReadOnly},
+	}}})
+	for _, c := range []struct {
+		other claim
+		want  bool
+	}{
+		{claim{bound: []string{"/none/p/r.sh"}}, true},
+		{claim{bound: []string{"/none/r/r.sh"}}, false},
+		{claim{bound: []string{"/none/p/r.sh"}, layers: []string{"/none/p"}}, false},
+		{claim{bound: []string{"/none/p/sub/r.sh"}, layers: []string{"/none/p/sub"}}, true},
+		{claim{layers: []string{"/none/p"}, writes: []string{"/none/p"}}, false},
+	} {
+		if got := own.conflicts(&c.other); got != c.want || c.other.conflicts(own) != c.want {
+			t.Errorf("%v and %v conflict: %t, want %t", own, c.other, got, c.want)
+		}
 	}
 }
 

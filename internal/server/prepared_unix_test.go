@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/packs/copies"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
@@ -188,6 +190,70 @@ description: B.
 				t.Errorf("%d programs were started, want none", now.starts-runs.starts)
 			}
 		})
+	}
+}
+
+// startMeddler does something once, right before the line about the start of a run.
+type startMeddler struct {
+	gate.Recorder
+	do func()
+}
+
+func (m *startMeddler) Append(e audit.Entry) error {
+	m.meddle(e)
+	return m.Recorder.Append(e)
+}
+
+func (m *startMeddler) AppendLazy(e audit.Entry) error {
+	m.meddle(e)
+	return m.Recorder.AppendLazy(e)
+}
+
+func (m *startMeddler) meddle(e audit.Entry) {
+	if do := m.do; do != nil && e.Event == audit.EventRunStart {
+		m.do = nil
+		do()
+	}
+}
+
+// A file that changes after the run had its place, and before it had its turn in the
+// folder, is seen though it did not have to wait for the turn.
+func TestChangedBeforeItsTurn(t *testing.T) {
+	const tree = `
+-- bound/SKILL.md --
+---
+name: bound
+description: B.
+---
+-- bound/tools.json --
+{"tools": [{"name": "run", "inputSchema": {"type": "object"}, "command": {"program": "sh", "args": ["r.sh"], "cwd": "project"}}]}
+`
+	box := confined(t, sandbox.LevelFull)
+	h := newHouse(t)
+	script := filepath.Join(h.project, "r.sh")
+	if err := os.WriteFile(script, []byte("echo good\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var log *startMeddler
+	w := newWorld(t, tree, box, copied(t), h.lives(), func(s *setup) {
+		log = &startMeddler{Recorder: s.gate.Log}
+		s.gate.Log = log
+	})
+	w.answer = decide("chat")
+	w.initialize()
+	w.enable("bound")
+	if got := w.ok("bound__run", nil); got["stdout"] != "good\n" {
+		t.Fatalf("the first run = %v", got)
+	}
+	log.do = func() {
+		if err := os.WriteFile(script, []byte("echo evil\n"), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	out, isError := w.tool("bound__run", nil)
+	e, _ := out["error"].(map[string]any)
+	if message, _ := e["message"].(string); log.do != nil || !isError || !strings.Contains(message, "changed after it was allowed") {
+		t.Errorf("bound__run = %v, want that it is withheld", out)
 	}
 }
 

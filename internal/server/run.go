@@ -23,6 +23,7 @@ type run struct {
 	output  tools.Output
 	allows  func(code int) bool
 	secrets *redact.Secrets // that must not be in the result
+	waited  bool            // for its turn in a folder
 }
 
 // running is what a client is told while its program runs.
@@ -54,8 +55,10 @@ func (r *run) action(req gate.Request) *action {
 		defer done()
 		progress = r.server.telling(ctx, r.call, running)
 		permit.Hide(r.secrets.Logged)
-		permit.Waiting(func(h changes.Holder) (over func(bool) error) { return r.waits(ctx, progress, permit, h) })
+		permit.Waiting(func(h changes.Holder) (over func()) { return r.waits(progress, permit, h) })
+		permit.Ready(func() error { return r.confirm(ctx, permit) })
 		result, err := permit.Run(ctx)
+		r.server.claims.touch()
 		progress.stop()
 		if err != nil {
 			return nil, r.busy(err)
@@ -86,15 +89,17 @@ func (r *run) place(ctx context.Context, own *claim) (release func(), err error)
 	return func() { drop(); leave() }, nil
 }
 
-// confirm makes sure, once the run has its place, that it still is what was allowed.
+// confirm makes sure that the run still is what was allowed: once it has its place,
+// and again once it has its turn in folders, since a run of another server may have
+// ended there in between, or one that was killed may have been finished.
 // The files that the answer is bound to are compared in any case. All of the call is
 // prepared again when the packs are others now; when another run ended since, as one
-// did if the place had to be waited for; and when the pack will not be copied. For
+// did if the place or the turn had to be waited for; and when the pack will not be copied. For
 // the rest no more is needed: the pack's copy is compared with the digest, and the
 // runner compares the program, its interpreters and the folders.
 func (r *run) confirm(ctx context.Context, permit *gate.Permit) error {
 	s, c := r.server, r.call
-	if !permit.Copies() || s.claims.count() != c.ended || s.catalog(ctx, c.chat) != c.catalog {
+	if r.waited || !permit.Copies() || s.claims.count() != c.ended || s.catalog(ctx, c.chat) != c.catalog {
 		return r.again(ctx, permit)
 	}
 	if !r.plan.Unchanged(permit.ByGrant()) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,20 +74,15 @@ func (e *runEnvelope) addChanges(res *sandbox.Result) {
 }
 
 // waits tells the client and the log that the run waits for its turn, which h has.
-// When the run has its turn, it must still be what was allowed: the other run may
-// have changed what the answer is bound to.
-func (r *run) waits(ctx context.Context, progress *teller, permit *gate.Permit, h changes.Holder) (over func(bool) error) {
+func (r *run) waits(progress *teller, permit *gate.Permit, h changes.Holder) (over func()) {
+	r.waited = true
 	began := time.Now()
 	log := r.server.logger.With("run", permit.RunID(), "pack", r.pack.ID, "dir", h.Folder)
 	log.Info("a run waits for its turn in a folder", "holder", h.Run.ID, "holder_pack", h.Run.Pack, "holder_tool", h.Run.Tool, "holder_pid", h.PID)
 	progress.turnNow("waiting for " + r.turnOf(h))
-	return func(isOurs bool) error {
+	return func() {
 		log.Debug("a run waited for its turn in a folder", "took", time.Since(began).Round(time.Millisecond))
 		progress.turn(running)
-		if !isOurs {
-			return nil
-		}
-		return r.again(ctx, permit)
 	}
 }
 
