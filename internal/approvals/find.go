@@ -203,8 +203,8 @@ func (a *Announcement) check() error {
 	if a.PID <= 0 {
 		return fmt.Errorf("it has the pid %d", a.PID)
 	}
-	// A host name would need a lookup, and whoever answers the lookup could get
-	// the key.
+	// A host name would need a lookup. The server that answers the lookup could
+	// direct the key to itself.
 	at, err := netip.ParseAddrPort(a.Address)
 	if err != nil || !at.Addr().Unmap().IsLoopback() || at.Addr().Zone() != "" || at.Port() == 0 {
 		return fmt.Errorf("its address %q is not on this machine's loopback interface", a.Address)

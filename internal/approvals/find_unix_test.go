@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A file that other users could have written is not used: whoever writes an
-// announcement chooses what a person is asked, and who gets the answer.
+// A file that other users could have written is not used: the writer of
+// an announcement chooses what a person is asked, and who gets the answer.
 func TestFindRefusesWhatOthersCanTouch(t *testing.T) {
 	good := serveControl(t, emptyQueue())
 	for _, tc := range []struct {

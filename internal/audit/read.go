@@ -99,8 +99,8 @@ func logFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// openRead opens a file of the log for reading, whoever owns it: anyone can read
-// and verify a copy of a log.
+// openRead opens a file of the log for reading. Its owner does not matter: anyone
+// can read and verify a copy of a log.
 func openRead(path string) (*os.File, error) {
 	fi, err := os.Stat(path)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 const maxFile = mib
 
 // readFile reads the file at path, which may be a link. The result is nil if
-// there is no file. A file that other users can write is refused: whoever writes
-// it decides which packs are trusted.
+// there is no file. A file that other users can write is refused: its
+// writer decides which packs are trusted.
 func readFile(path string) (data []byte, wrong string) {
 	fi, err := os.Stat(path)
 	switch {

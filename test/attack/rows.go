@@ -44,7 +44,7 @@ func fileRows() []Row {
 		{Case: "FS-06", Does: "change the owner of a file of the pack", Probe: []string{"chown", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
 		{Case: "FS-06", Does: "change the times of a file of the pack", Probe: []string{"utimes", "{pack}/data.txt"}, Want: metadata("EROFS"), Changes: true},
 		{Case: "FS-06", Does: "change the extended attributes of a file of the pack", Probe: []string{"setxattr", "{pack}/data.txt"}, Want: everywhere("ENOTSUP", "ok"), Changes: true},
-		{Case: "FS-06", Does: "create a file that runs with your rights, whoever starts it (setuid)", Probe: []string{"create-setuid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
+		{Case: "FS-06", Does: "create a file that runs with your rights, no matter who starts it (setuid)", Probe: []string{"create-setuid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
 		{Case: "9.9", Does: "create a folder whose files are a group's (setgid)", Probe: []string{"mkdir-setgid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
 		{Case: "9.9", Does: "make such a file with mknod", Probe: []string{"mknod-setuid", "{ws}/new"}, Want: everywhere("EPERM", "ok")},
 		{Case: "9.9", Does: "make such a file without a name, and name it (O_TMPFILE, linkat)", Probe: []string{"tmpfile-setid", "{ws}"}, Want: everywhere("EPERM", "ok")},

@@ -226,7 +226,7 @@ func (r *Request) Problem() string {
 	case r.Caller.Chat == "":
 		return "the call belongs to no chat"
 	case r.Caller.Act && !chosen && r.Kind != KindOpen, chosen && !r.Caller.Act:
-		return fmt.Sprintf("a call of the kind %q cannot come about in this way", r.Kind)
+		return fmt.Sprintf("a call of the kind %q cannot be made in this way", r.Kind)
 	case r.Kind.Starts() != (r.Run != nil):
 		return incomplete
 	case r.Run != nil && (r.Kind == KindRun) != (r.Run.Tool != ""), r.Run != nil && r.Run.Policy.Cache != "":

@@ -93,7 +93,7 @@ func Rows() []Row {
 			Linux: Want{"EROFS", "EACCES", "EROFS", ok}, MacOS: Refused, Windows: Refused, Changes: true,
 		},
 		{
-			Case: "FS-06", Part: "Files", Does: "let a file of its own run with your rights, whoever starts it (setuid)",
+			Case: "FS-06", Part: "Files", Does: "let a file of its own run with your rights, no matter who starts it (setuid)",
 			Op: []string{"setuid-file", "{ws}/file"}, Linux: everywhere("EPERM"), MacOS: Refused,
 		},
 		{
