@@ -103,7 +103,7 @@ func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
 			Method  string          `json:"method"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &message); err != nil || message.JSONRPC != "2.0" {
-			ts.Fatalf("the line %q is no message: %v", lines.Text(), err)
+			ts.Fatalf("the line %q is not a message: %v", lines.Text(), err)
 		}
 		if ids = append(ids, message.Method); message.Method == "" {
 			ids[len(ids)-1] = string(message.ID)

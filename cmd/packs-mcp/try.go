@@ -78,7 +78,7 @@ func (a *app) try(ctx context.Context, dir, pack string, yes bool) (err error) {
 		defer remove()
 		if !interactive && !yes {
 			g.approve = true
-			g.Tell("There is no terminal to ask on, so the calls of the bundled examples are approved by themselves.")
+			g.Tell("There is no terminal to ask on, so the calls of the bundled examples are approved automatically.")
 		}
 		if cli.Project(cfg) == "" {
 			g.Tell("This folder is in no git repository, so the tools of git-helper will have nothing to look at.")

@@ -128,7 +128,7 @@ func (s *Server) OpenPage(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the server named a file that is not there: %w", err)
 	}
 	if !fi.Mode().IsRegular() {
-		return "", fmt.Errorf("the server named %q, which is no plain file", file)
+		return "", fmt.Errorf("the server named %q, which is not a regular file", file)
 	}
 	if why := exposed(fi); why != "" {
 		return "", fmt.Errorf("the server named %q, which %s", file, why)

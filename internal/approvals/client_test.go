@@ -173,8 +173,8 @@ func TestServerOpenPage(t *testing.T) {
 		{filepath.Join(dir, "open-a.html"), filepath.Join(dir, "open-a.html"), ""},
 		{"/elsewhere/open-a.html", filepath.Join(dir, "open-a.html"), ""},
 		{outside, "", "not there"},
-		{"", "", "no plain file"},
-		{"..", "", "no plain file"},
+		{"", "", "regular file"},
+		{"..", "", "regular file"},
 		{"https://example.com/", "", "not there"},
 	} {
 		s := newServer(serveControl(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -138,7 +138,7 @@ func Open(o Options) (*Desk, error) {
 		return nil, errors.Join(fmt.Errorf("listening for the approval page: %w", err), f.Close())
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("listening for the approval page: %q is not of the loopback interface", o.Listen), l.Close(), f.Close())
+		return nil, errors.Join(fmt.Errorf("listening for the approval page: %q is not on the loopback interface", o.Listen), l.Close(), f.Close())
 	}
 	d := &Desk{
 		o: o, folder: f, started: o.Now(),

@@ -113,7 +113,7 @@ func openRunDir(path string) (*os.Root, error) {
 		return nil, fmt.Errorf("looking for running servers: %w", err)
 	}
 	if !fi.IsDir() {
-		return nil, fmt.Errorf("the folder of running servers, %q, is no folder", path)
+		return nil, fmt.Errorf("the folder of running servers, %q, is not a folder", path)
 	}
 	if why := exposed(fi); why != "" {
 		return nil, fmt.Errorf("the folder of running servers, %q, %s", path, why)
@@ -123,7 +123,7 @@ func openRunDir(path string) (*os.Root, error) {
 		return nil, fmt.Errorf("looking for running servers: %w", err)
 	}
 	if now, err := root.Stat("."); err != nil || !os.SameFile(fi, now) {
-		return nil, errors.Join(fmt.Errorf("the folder of running servers, %q, was exchanged", path), err, root.Close())
+		return nil, errors.Join(fmt.Errorf("the folder of running servers, %q, was replaced", path), err, root.Close())
 	}
 	return root, nil
 }
@@ -168,7 +168,7 @@ func readAnnouncement(dir *os.Root, name string) (Announcement, error) {
 		return Announcement{}, fmt.Errorf("reading it: %w", err)
 	}
 	if !fi.Mode().IsRegular() {
-		return Announcement{}, errors.New("it is no plain file")
+		return Announcement{}, errors.New("it is not a regular file")
 	}
 	if why := exposed(fi); why != "" {
 		return Announcement{}, fmt.Errorf("it %s", why)
@@ -179,7 +179,7 @@ func readAnnouncement(dir *os.Root, name string) (Announcement, error) {
 	}
 	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(fi, now) {
-		return Announcement{}, errors.Join(errors.New("it was exchanged"), err)
+		return Announcement{}, errors.Join(errors.New("it was replaced"), err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxAnnouncement+1))
 	if err != nil {

@@ -222,7 +222,7 @@ func TestFindWithoutAFolder(t *testing.T) {
 		t.Errorf("Find(no folder) = %+v, %v; want nothing and no error", found, err)
 	}
 	plantFile(t, dir, "file", nil)
-	if _, err := Find(t.Context(), filepath.Join(dir, "file")); err == nil || !strings.Contains(err.Error(), "is no folder") {
+	if _, err := Find(t.Context(), filepath.Join(dir, "file")); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 		t.Errorf("Find(a file) = %v, want an error", err)
 	}
 }

@@ -27,19 +27,19 @@ func TestFindRefusesWhatOthersCanTouch(t *testing.T) {
 			if err := os.Symlink("other", path); err != nil {
 				t.Fatal(err)
 			}
-		}, "it is no plain file"},
+		}, "it is not a regular file"},
 		{"a pipe", func(t *testing.T, dir, path string) {
 			mustRename(t, path, filepath.Join(dir, "other"))
 			if err := syscall.Mkfifo(path, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, "it is no plain file"},
+		}, "it is not a regular file"},
 		{"a folder", func(t *testing.T, dir, path string) {
 			mustRename(t, path, filepath.Join(dir, "other"))
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, "it is no plain file"},
+		}, "it is not a regular file"},
 		{"another user's", func(t *testing.T, _, path string) {
 			if err := os.Chown(path, 1, -1); err != nil {
 				t.Skipf("chown: only root can give a file away: %v", err)
@@ -64,7 +64,7 @@ func TestFindRefusesAFolderOthersCanTouch(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := find(t.Context(), link, neverGone); err == nil || !strings.Contains(err.Error(), "is no folder") {
+	if _, err := find(t.Context(), link, neverGone); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 		t.Errorf("find(a link) = %v, want an error", err)
 	}
 	mustChmod(t, dir, 0o770)

@@ -59,7 +59,7 @@ func (f *folder) check(before fs.FileInfo) error {
 		return fmt.Errorf("the run folder: %w", err)
 	}
 	if !os.SameFile(before, info) {
-		return fmt.Errorf("the run folder %q was exchanged while it was opened", f.path)
+		return fmt.Errorf("the run folder %q was replaced while it was opened", f.path)
 	}
 	if why := foreign(info); why != "" {
 		return fmt.Errorf("the run folder %q %s: remove it, or set PACKS_MCP_HOME to a folder of yours", f.path, why)

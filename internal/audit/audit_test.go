@@ -141,7 +141,7 @@ func TestAppendRefuses(t *testing.T) {
 		want string
 	}{
 		{"no event", Entry{}, "the entry has no event"},
-		{"own event", Entry{Event: EventRecovered}, `event "recovered" is the log's own`},
+		{"own event", Entry{Event: EventRecovered}, `event "recovered" is reserved for the log itself`},
 		{"args no JSON", Entry{Event: EventRunEnd, Args: json.RawMessage("{")}, "encoding audit entry"},
 		{"too long", Entry{Event: EventRunEnd, Reason: strings.Repeat("x", maxLine)}, "audit entry is too long: its line has"},
 	} {

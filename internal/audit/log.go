@@ -204,7 +204,7 @@ func (l *Log) append(e *Entry, lazy bool) (written, error) {
 	case "":
 		return written{}, errors.New("the entry has no event")
 	case EventRecovered:
-		return written{}, fmt.Errorf("event %q is the log's own", e.Event)
+		return written{}, fmt.Errorf("event %q is reserved for the log itself", e.Event)
 	}
 	*e = withoutTokens(*e)
 	release, err := l.acquire()

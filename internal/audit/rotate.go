@@ -55,7 +55,7 @@ func (l *Log) nextName() (string, error) {
 	}
 	name := rotatedName(l.path, first)
 	if _, err := os.Lstat(name); err == nil {
-		return "", fmt.Errorf("%q is there already", name)
+		return "", fmt.Errorf("%q already exists", name)
 	}
 	return name, nil
 }

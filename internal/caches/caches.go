@@ -137,7 +137,7 @@ type Cache struct {
 // The error is a [*private.FolderError], [ErrOver], a write error, or ctx's own.
 func (s *Store) Take(ctx context.Context, key string, about About) (*Cache, error) {
 	if !isKey(key) {
-		return nil, fmt.Errorf("taking a cache: %q is no key", key)
+		return nil, fmt.Errorf("taking a cache: %q is not a key", key)
 	}
 	root, err := s.folder.Open()
 	if err != nil {

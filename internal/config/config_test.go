@@ -448,10 +448,10 @@ func TestResolvePaths(t *testing.T) {
 		environ []string
 		want    string
 	}{
-		{"linux", nil, "the home folder is not known: set PACKS_MCP_HOME, or HOME"},
-		{"linux", []string{"HOME=relative"}, "the home folder is not known: set PACKS_MCP_HOME, or HOME"},
-		{"windows", nil, "the home folder is not known: set PACKS_MCP_HOME, or USERPROFILE"},
-		{"linux", []string{"PACKS_MCP_HOME=~/x"}, "PACKS_MCP_HOME: the home folder is not known: write the path in full, or set HOME"},
+		{"linux", nil, "the home folder cannot be found: set PACKS_MCP_HOME, or HOME"},
+		{"linux", []string{"HOME=relative"}, "the home folder cannot be found: set PACKS_MCP_HOME, or HOME"},
+		{"windows", nil, "the home folder cannot be found: set PACKS_MCP_HOME, or USERPROFILE"},
+		{"linux", []string{"PACKS_MCP_HOME=~/x"}, "PACKS_MCP_HOME: the home folder cannot be found: write the path in full, or set HOME"},
 	} {
 		if _, err := ResolvePaths(tc.environ, tc.goos); err == nil || err.Error() != tc.want {
 			t.Errorf("ResolvePaths(%q, %q) = %v, want %v", tc.environ, tc.goos, err, tc.want)

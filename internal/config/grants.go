@@ -194,7 +194,7 @@ func (f *fileReader) grantedEnv(s string) (name, wrong string) {
 		return "", "write home: true instead"
 	case slices.Contains([]string{"PATH", "TMPDIR", "TMP", "TEMP"}, upper),
 		strings.HasPrefix(upper, "PACKS_"), strings.HasPrefix(upper, "GIBBERISH_"):
-		return "", "a program gets one of its own: remove it"
+		return "", "every program gets its own: remove it"
 	}
 	return s, ""
 }
@@ -215,21 +215,21 @@ func (f *fileReader) grantedPath(s string, write bool) (string, string) {
 	case f.base.isRoot(p):
 		return "", "that is the whole file system: name what the tool needs in it"
 	case f.base.goos != "windows" && (f.base.within(p, "/proc") || f.base.within(p, "/dev")):
-		return "", "a program gets a /proc and a /dev of its own: remove it"
+		return "", "every program gets its own /proc and /dev: remove it"
 	}
 	own := f.cfg.Paths
 	holds := func(ours string) bool { return ours != "" && (f.base.within(ours, p) || f.base.within(p, ours)) }
 	if !write {
 		for _, ours := range []string{own.State, own.Run} {
 			if holds(ours) {
-				return "", "whoever reads there has the keys by which calls are approved, in " + show(ours) + ": name another file or folder"
+				return "", "a program that can read it could approve calls with the keys in " + show(ours) + ": name another file or folder"
 			}
 		}
 		return p, ""
 	}
 	for _, ours := range []string{f.cfg.File, own.Config, own.State, own.Packs, own.Audit, own.Run, own.Copies, own.Caches, own.Index} {
 		if holds(ours) {
-			return "", "whoever writes there could change what packs-mcp does, which keeps " + show(ours) + ": name another folder"
+			return "", "a program that can write there could change what packs-mcp does, through " + show(ours) + ": name another folder"
 		}
 	}
 	return p, ""

@@ -11,7 +11,7 @@ import (
 func TestGrantProblems(t *testing.T) {
 	const home = "that holds your whole home folder, with keys and passwords: name what the tool needs in it"
 	const variable = "want the name of one variable, such as GITHUB_TOKEN; its value is the one that this program was started with"
-	const ownTool = "a program gets one of its own: remove it"
+	const ownTool = "every program gets its own: remove it"
 	for _, tc := range []struct{ name, grant, want string }{
 		{"no list", `{pack: a}`, `FILE:3:5: sandbox.grants: is a mapping; want a list`},
 		{"no mapping", `[GITHUB_TOKEN]`, `FILE:3:6: sandbox.grants[0]: is "GITHUB_TOKEN"; want a mapping, such as {pack: acme/deploy, env: [GITHUB_TOKEN]}`},
@@ -55,15 +55,15 @@ func TestGrantProblems(t *testing.T) {
 		{"home in full", `[{pack: a, read: [/home/ann/]}]`, `FILE:3:23: sandbox.grants[0].read[0]: is "/home/ann/"; ` + home},
 		{"every home", `[{pack: a, read: [/home]}]`, `FILE:3:23: sandbox.grants[0].read[0]: is "/home"; ` + home},
 		{"way up", `[{pack: a, read: [~/x/..]}]`, `FILE:3:23: sandbox.grants[0].read[0]: is "~/x/.."; ` + home},
-		{"processes", `[{pack: a, read: [/proc/1]}]`, `FILE:3:23: sandbox.grants[0].read[0]: is "/proc/1"; a program gets a /proc and a /dev of its own: remove it`},
+		{"processes", `[{pack: a, read: [/proc/1]}]`, `FILE:3:23: sandbox.grants[0].read[0]: is "/proc/1"; every program gets its own /proc and /dev: remove it`},
 		{"our packs", `[{pack: a, write: [~/.local/share]}]`,
-			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.local/share"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.local/share/packs-mcp/packs": name another folder`},
+			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.local/share"; a program that can write there could change what packs-mcp does, through "/home/ann/.local/share/packs-mcp/packs": name another folder`},
 		{"our copies of packs", `[{pack: a, write: [~/.cache]}]`,
-			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.cache"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.cache/packs-mcp/copies": name another folder`},
+			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.cache"; a program that can write there could change what packs-mcp does, through "/home/ann/.cache/packs-mcp/copies": name another folder`},
 		{"in our state", `[{pack: a, write: [~/.local/state/packs-mcp/x]}]`,
-			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.local/state/packs-mcp/x"; whoever writes there could change what packs-mcp does, which keeps "/home/ann/.local/state/packs-mcp": name another folder`},
+			`FILE:3:24: sandbox.grants[0].write[0]: is "~/.local/state/packs-mcp/x"; a program that can write there could change what packs-mcp does, through "/home/ann/.local/state/packs-mcp": name another folder`},
 		{"our keys", `[{pack: a, read: [~/.local/state]}]`,
-			`FILE:3:23: sandbox.grants[0].read[0]: is "~/.local/state"; whoever reads there has the keys by which calls are approved, in "/home/ann/.local/state/packs-mcp": name another file or folder`},
+			`FILE:3:23: sandbox.grants[0].read[0]: is "~/.local/state"; a program that can read it could approve calls with the keys in "/home/ann/.local/state/packs-mcp": name another file or folder`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, dir, err := load(t, "sandbox:\n  grants:\n    "+tc.grant+"\n", nil)
@@ -91,7 +91,7 @@ func TestGrantProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if err == nil || !strings.Contains(err.Error(), "whoever writes there could change what packs-mcp does, which keeps ") {
+	if err == nil || !strings.Contains(err.Error(), "a program that can write there could change what packs-mcp does, through ") {
 		t.Errorf("Load() = %v, want an error about the folder of the file", err)
 	}
 }
@@ -102,10 +102,10 @@ func TestGrantedPathsElsewhere(t *testing.T) {
 		wrong            string // its beginning; empty: none
 	}{
 		{"linux", "", "/", "that is the whole"},
-		{"linux", "", "~/x", "the home folder is not known"},
+		{"linux", "", "~/x", "the home folder cannot be found"},
 		{"linux", "/home/ann", "/home/annabel", ""},
 		{"linux", "/home/ann", "/Home", ""},
-		{"linux", "/home/ann", "/dev", "a program gets"},
+		{"linux", "/home/ann", "/dev", "every program gets"},
 		{"darwin", "/Users/ann", "/users", "that holds your whole"},
 		{"darwin", "/Users/ann", "~/Library/Application Support/gh", ""},
 		{"windows", `C:\Users\ann`, `c:/`, "that holds your whole"},

@@ -70,7 +70,7 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 			return v, nil
 		}
 		if home == "" {
-			return "", fmt.Errorf("the home folder is not known: set PACKS_MCP_HOME, or %s", homeName(goos))
+			return "", fmt.Errorf("the home folder cannot be found: set PACKS_MCP_HOME, or %s", homeName(goos))
 		}
 		return join(goos, append([]string{home}, inHome...)...), nil
 	}
@@ -171,7 +171,7 @@ func (p place) resolve(text string) (path, wrong string) {
 	case tilde && rest != "" && rest[0] != '/' && (p.goos != "windows" || rest[0] != '\\'):
 		return "", "only ~ and ~/ are replaced by a home folder; write the path in full, or ./~… for that very name"
 	case tilde && p.home == "":
-		return "", "the home folder is not known: write the path in full, or set " + homeName(p.goos)
+		return "", "the home folder cannot be found: write the path in full, or set " + homeName(p.goos)
 	case tilde:
 		return join(p.goos, p.home, rest), ""
 	case isAbs(p.goos, text):

@@ -193,7 +193,7 @@ func (f *fileReader) atHome(v *yaml.Node, path, text string) string {
 		return text
 	}
 	if f.base.home == "" {
-		f.problem(at(v), path, "the home folder is not known: write the path in full, or set "+homeName(f.base.goos))
+		f.problem(at(v), path, "the home folder cannot be found: write the path in full, or set "+homeName(f.base.goos))
 	}
 	return f.base.home + "/" + rest
 }

@@ -94,7 +94,7 @@ func TestRuleProblems(t *testing.T) {
 
 func TestRuleInNobodysHome(t *testing.T) {
 	_, dir, err := load(t, "rules: [{deny: {argv: [~/bin/x]}}]\n", func(o *Options) { o.Environ = []string{"PACKS_MCP_HOME=/data"} })
-	want := filepath.Join(dir, "config.yaml") + ":1:24: rules[0].deny.argv[0]: the home folder is not known: write the path in full, or set HOME"
+	want := filepath.Join(dir, "config.yaml") + ":1:24: rules[0].deny.argv[0]: the home folder cannot be found: write the path in full, or set HOME"
 	if err == nil || err.Error() != want {
 		t.Errorf("Load() = %v, want %v", err, want)
 	}

@@ -46,7 +46,7 @@ func TestPlan(t *testing.T) {
 		{"several, one with a place", "darwin", []string{"BROWSER=firefox --new %s --end::w3m"},
 			[][]string{{"firefox", "--new", address, "--end"}, {"w3m", address}}},
 		{"quotes", "linux", []string{`BROWSER="/opt/my browser" '--x=a b' ""`}, [][]string{{"/opt/my browser", "--x=a b", "", address}}},
-		{"a quote that does not end is no program", "linux", []string{`BROWSER='a:b`}, [][]string{{"b", address}}},
+		{"a quote that does not end is not a program", "linux", []string{`BROWSER='a:b`}, [][]string{{"b", address}}},
 		{"no shell", "linux", []string{"BROWSER=a;b $(c) `d` >e"}, [][]string{{"a;b", "$(c)", "`d`", ">e", address}}},
 		{"the program is never the address", "linux", []string{"BROWSER=%s"}, [][]string{{"%s", address}}},
 	} {

@@ -100,7 +100,7 @@ func (s *scanner) pack(v *visit, last bool) bool {
 		s.note(err)
 		p.Problems = append(p.Problems, diag.Diagnostic{
 			Code: CodeDocMissing, Severity: diag.Warning, File: name,
-			Message: "the configuration names this document, and it is no file of the pack", Hint: "correct docs: in the configuration",
+			Message: "the configuration names this document, and it is not a file of the pack", Hint: "correct docs: in the configuration",
 		})
 	}
 	p.ToolFiles = v.toolFiles()
@@ -136,7 +136,7 @@ func (p *Pack) toolFilesNow(dir *packfs.Dir) []string {
 		return p.ToolFiles
 	}
 	files := toolFilesHere(entriesOf(found))
-	folder, _ := listTools(dir, stamper{}) // it may be no folder
+	folder, _ := listTools(dir, stamper{}) // it may not be a folder
 	for _, name := range folder.names {
 		if len(files) < maxToolFiles {
 			files = append(files, "tools/"+name)

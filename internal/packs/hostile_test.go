@@ -85,13 +85,13 @@ func TestHostilePacks(t *testing.T) {
 				}
 			}
 		}, []string{"m = m/SKILL.md"}, 2},
-		"a folder whose name is no text": {func(t *testing.T, dir string) {
+		"a folder whose name is not text": {func(t *testing.T, dir string) {
 			if err := os.MkdirAll(dir+"/\xff\xfe\n", 0o755); err != nil {
 				t.Skipf("names: %v", err)
 			}
 			file(t, dir+"/\xff\xfe\n/SKILL.md", doc)
 		}, []string{"m/m = m/\xff\xfe\n/SKILL.md"}, 3},
-		"a name that is no text": {func(t *testing.T, dir string) {
+		"a name that is not text": {func(t *testing.T, dir string) {
 			file(t, dir+"/SKILL.md", "---\nname: \"\xff\xfe\"\ndescription: d\n---\n")
 		}, []string{"m = m/SKILL.md name-not-valid yaml-recovered"}, 2},
 		"very deep": {func(t *testing.T, dir string) {

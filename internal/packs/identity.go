@@ -127,7 +127,7 @@ func (p *Pack) hasPlainID() bool {
 }
 
 // inParent returns the id of a pack called name beside p. The folders that
-// loose tools are sorted into are no part of their ids.
+// loose tools are sorted into are not part of their ids.
 func (p *Pack) inParent(name string) string {
 	parent := path.Dir(p.path)
 	if parent == "." || p.Loose {

@@ -163,7 +163,7 @@ func TestIndexOfSeveral(t *testing.T) {
 }
 
 func TestIndexIsSwept(t *testing.T) {
-	for _, folder := range []string{"plain", "[a-b]"} { // which is no pattern
+	for _, folder := range []string{"plain", "[a-b]"} { // which is not a pattern
 		t.Run(folder, func(t *testing.T) { testSweep(t, Index{Dir: filepath.Join(t.TempDir(), folder), Version: "1"}) })
 	}
 }

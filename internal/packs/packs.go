@@ -35,7 +35,7 @@ const (
 	CodeEntryTooLarge    = "entry-too-large"    // error: the entry document is over the limit
 	CodeEntryAmbiguous   = "entry-ambiguous"    // warning: several spellings of SKILL.md
 	CodeDocMissing       = "doc-missing"        // warning: a configured document is not there
-	CodeNameSlugged      = "name-not-valid"     // warning: the name is no identifier, and the id has a form of it that is
+	CodeNameSlugged      = "name-not-valid"     // warning: the name is not an identifier, and the id has a form of it that is
 	CodeIDReserved       = "id-reserved"        // error: the name or id belongs to the bridge, or looks like a tool's
 	CodeIDCollision      = "id-collision"       // warning: another pack of the root has this pack's id, so it has another
 	CodeShadowed         = "id-shadowed"        // warning: a pack of a root with higher priority has this id

@@ -309,7 +309,7 @@ func TestRefreshOfLinksThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// A time of modification in the future, as some archives have it, is no change.
+// A time of modification in the future, as some archives have it, is not a change.
 func TestRefreshOfTheFuture(t *testing.T) {
 	dir := writeTree(t, someTree)
 	needStamps(t, dir)

@@ -58,7 +58,7 @@ func TestToolFiles(t *testing.T) {
 		names, codes []string
 	}{
 		{name: "none", tree: packHead},
-		{name: "a heading alone is no tool", tree: packHead + "### from_md\n\nProse.\n"},
+		{name: "a heading alone is not a tool", tree: packHead + "### from_md\n\nProse.\n"},
 		{
 			name: "every format",
 			tree: packHead + mdTool + "-- a/tools.json --\n[" + jsonTool("listed") + "]\n-- a/z.tool.json --\n" + jsonTool("beside") +
@@ -187,7 +187,7 @@ func TestToolFilesCache(t *testing.T) {
 }
 
 // A folder that another one took the place of loses its files one by one while they
-// are read: it is no pack without tools. One whose file is gone is.
+// are read: it is not a pack without tools. One whose file is gone is.
 func TestToolFilesOfAFolderPutAside(t *testing.T) {
 	p := only(t, packHead+"-- a/b.tool.json --\n"+jsonTool("b")+"\n")
 	f := NewToolFiles(tools.Limits{}, "")

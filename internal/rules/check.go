@@ -58,7 +58,7 @@ func (r *Rule) problem() *Error {
 			return wrong(selectTool, "is %q, which names the pack too; remove pack, or the part of tool before the last slash", r.Tool)
 		}
 		if slices.Contains(r.Kinds, kindExec) {
-			return wrong(selectKind, "is %s; a command of the model's own is no declared tool: remove tool, or make two rules", strings.Join(r.Kinds, " and "))
+			return wrong(selectKind, "is %s; a command of the model's own is not a declared tool: remove tool, or make two rules", strings.Join(r.Kinds, " and "))
 		}
 	}
 	if r.aboutRuns() && slices.ContainsFunc(r.Kinds, func(k string) bool { return !starts(k) }) {

@@ -28,7 +28,7 @@ func (e Example) Check() error {
 	case e.Kind != "" && !starts(e.Kind) && e.starts():
 		return &Error{selectKind, fmt.Sprintf("is %s; only run and exec have an argv, and run a tool, variables and input", e.Kind)}
 	case e.Kind == kindExec && e.declared():
-		return &Error{selectKind, "is exec; a command of the model's own is no declared tool, sets no variables and has no input"}
+		return &Error{selectKind, "is exec; a command of the model's own is not a declared tool, sets no variables and has no input"}
 	case e.Argv != nil && (len(e.Argv) == 0 || e.Argv[0] == ""):
 		return &Error{selectArgv, "has no program; write its name first"}
 	}

@@ -274,7 +274,7 @@ func TestCheckSettings(t *testing.T) {
 		{Rule{Effect: Allow, Kinds: []string{"exec"}, Stdin: true}, `stdin: is about tools that packs declare; a command of the model's own sets no variables and has no input: remove it`},
 		{Rule{Effect: Allow, Env: []string{"A"}}, "allows every kind of call; say which: kind: open, read, enable, run, exec or attach, or a list of them"},
 		{Rule{Effect: Allow, Kinds: []string{"open"}, Cwd: "project"}, `kind: is open; a rule with tool, argv, env, cwd or stdin is about runs: write run or exec, or make two rules`},
-		{Rule{Effect: Allow, Kinds: []string{"exec"}, Tool: "t"}, `kind: is exec; a command of the model's own is no declared tool: remove tool, or make two rules`},
+		{Rule{Effect: Allow, Kinds: []string{"exec"}, Tool: "t"}, `kind: is exec; a command of the model's own is not a declared tool: remove tool, or make two rules`},
 		{Rule{Effect: Allow, Pack: "a", Tool: "a/t"}, `tool: is "a/t", which names the pack too; remove pack, or the part of tool before the last slash`},
 	} {
 		if err := tc.rule.Check(); err == nil || err.Error() != tc.want {

@@ -116,7 +116,7 @@ echo fine > fine.txt
 	}
 }
 
-// FS-01, FS-04 and FS-05 for resources: what is no plain file of the pack or of
+// FS-01, FS-04 and FS-05 for resources: what is not a regular file of the pack or of
 // the workspace is not there, is in no folder and in no manifest, and keeps
 // nobody waiting.
 func TestSpecialResources(t *testing.T) {

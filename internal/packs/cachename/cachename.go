@@ -11,7 +11,7 @@ import (
 const max = 64
 
 // Want says what a name has to be.
-const Want = "a name of at most 64 letters, digits, -, _ and ., which begins with a letter or digit, does not end with a . and is no device of Windows"
+const Want = "a name of at most 64 letters, digits, -, _ and ., which begins with a letter or digit, does not end with a . and is not a device of Windows"
 
 // Valid reports whether a tool can call a cache so. A name is part of questions and
 // of the log. It never is one of a file, but a pack's own script may take it for one.

@@ -236,7 +236,7 @@ func (p *parser) seconds(k, v *yaml.Node) *int {
 	return &n
 }
 
-// cache reads the name of a cache; what is none is no cache.
+// cache reads the name of a cache; what is none is not a cache.
 func (p *parser) cache(k, v *yaml.Node) string {
 	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
 		return ""

@@ -1,7 +1,7 @@
 // Package frontmatter reads the YAML block at the head of a pack's entry
 // document: leniently, with a warning for each mistake that it reads over.
 //
-// It does not judge a pack against any specification (a name that is no valid
+// It does not judge a pack against any specification (a name that is not a valid
 // identifier is read as it stands), it does not read the Markdown below the
 // block, and it touches no disk.
 package frontmatter

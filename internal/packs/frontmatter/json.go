@@ -61,7 +61,7 @@ var (
 	})
 )
 
-// plainValue returns the JSON of a scalar that is no text; empty when it is one.
+// plainValue returns the JSON of a scalar that is not text; empty when it is one.
 func plainValue(n *yaml.Node) string {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	// A value that had to be recovered has this tag, too.

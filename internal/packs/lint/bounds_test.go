@@ -15,7 +15,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 )
 
-// What a bound left out was not checked, and is no success under --strict.
+// What a bound left out was not checked, and is not a success under --strict.
 func TestWhatWasLeftOutIsTold(t *testing.T) {
 	dir := writeTree(t, []txtar.File{
 		{Name: "p/SKILL.md", Data: []byte(validPack)},

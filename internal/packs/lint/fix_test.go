@@ -28,6 +28,6 @@ func TestAddName(t *testing.T) {
 		}
 	}
 	if got, ok := AddName([]byte("---\ndescription: d\n---\n"), "no: name"); ok {
-		t.Errorf("AddName of what is no name = %q", got)
+		t.Errorf("AddName of what is not a name = %q", got)
 	}
 }

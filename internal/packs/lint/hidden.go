@@ -130,7 +130,7 @@ func visible(s string) (plain string, origin func(int) int) {
 	}
 }
 
-// notUTF8 returns the offset of the first byte that is no text, or -1.
+// notUTF8 returns the offset of the first byte that is not text, or -1.
 func notUTF8(s string) int {
 	if utf8.ValidString(s) {
 		return -1

@@ -118,7 +118,7 @@ var (
 )
 
 // hostKeys are keys that other programs define for packs, commands and agents. They
-// are no mistake, wherever the pack is used.
+// are not a mistake, wherever the pack is used.
 const hostKeys = `agent alwaysApply applyTo arguments background category color context disable-model-invocation disallowed-tools
 	disallowedTools effort globs hooks homepage icon id isolation keywords maxTurns mcpServers memory mode model paths permissionMode repository
 	shell skills title tools triggers type user-invocable when_to_use`

@@ -175,7 +175,7 @@ func (s *subject) files(ctx context.Context) ([]string, error) {
 		s.problems = append(s.problems, diag.Diagnostic{
 			Code: CodeNotChecked, Severity: diag.Warning, File: beyond,
 			Message: fmt.Sprintf("the pack has more than %d files, and those from here on are not checked", maxFiles),
-			Hint:    "split the pack, or move what is no part of it elsewhere",
+			Hint:    "split the pack, or move what is not part of it elsewhere",
 		})
 	}
 	s.skipped(deep, "folder", fmt.Sprintf("not checked, with all that is in them: they lie more than %d deep", maxDepth), "move what is in there further up")

@@ -128,7 +128,7 @@ func TestDeniedLimit(t *testing.T) {
 	}
 	full := digest(t, dir, nil)
 	if full.Digest == got.Digest || full.IsPartial() {
-		t.Error("the file is no change of the tree when the limit lets it be read")
+		t.Error("the file is not a change of the tree when the limit lets it be read")
 	}
 }
 

@@ -111,7 +111,7 @@ func (n *notified) change(ctx context.Context, lib Library) (fresh []string, err
 }
 
 // watch reports whether a directory is watched now. That it is not there any more,
-// or something else is, or it may not be read, is no error: an event above says so.
+// or something else is, or it may not be read, is not an error: an event above says so.
 // The error is that the system watches no more.
 func (n *notified) watch(path string, why use) (bool, error) {
 	err := n.watcher.Add(path)
@@ -132,7 +132,7 @@ func isNoMore(err error) bool {
 }
 
 func (n *notified) unwatch(path string) {
-	// That it is not watched any more, since it is gone, is no error.
+	// That it is not watched any more, since it is gone, is not an error.
 	_ = n.watcher.Remove(path)
 	delete(n.watched, path)
 }

@@ -80,7 +80,7 @@ func canonicalCode(typed string) (string, error) {
 	wrong := func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') }
 	if len(code) != 8 || strings.ContainsFunc(code, wrong) {
 		return "", &cli.UsageError{
-			Err:  fmt.Errorf("%s is no code", safetext.Quote(typed)),
+			Err:  fmt.Errorf("%s is not a code", safetext.Quote(typed)),
 			Hint: "a code looks like K7QM-2F9X; see: packs-mcp approvals list",
 		}
 	}

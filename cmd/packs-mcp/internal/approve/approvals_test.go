@@ -322,7 +322,7 @@ func TestApprovalsRefuse(t *testing.T) {
 		{[]string{"deny", "zzzzzzzz"}, 1, "error: no call waits under the code ZZZZ-ZZZZ\nhint: see which calls wait: packs-mcp approvals list\n"},
 		{[]string{"show", "ZZZZ-ZZZZ"}, 1, "error: no call waits under the code ZZZZ-ZZZZ\nhint: see which calls wait: packs-mcp approvals list\n"},
 		{[]string{"approve", gone.code}, 1, "error: the call " + gone.code + ": the client cancelled the call\nhint: nothing was done; if you still want it, ask for it again in your client\n"},
-		{[]string{"approve", "../x\x1b"}, 2, `error: "../x\x1b" is no code` + "\nhint: a code looks like K7QM-2F9X; see: packs-mcp approvals list\n"},
+		{[]string{"approve", "../x\x1b"}, 2, `error: "../x\x1b" is not a code` + "\nhint: a code looks like K7QM-2F9X; see: packs-mcp approvals list\n"},
 		{[]string{"approve", c.code, "--for", "ever"}, 2, "error: --for is \"ever\"\nhint: it must be once, chat or always; to deny, say: packs-mcp approvals deny CODE\n"},
 		{[]string{"approve", c.code, "--for", "chat"}, 1, "error: without a terminal a call can only be allowed once, and nothing for later\nhint: run this in a terminal of yours, or answer on the page: packs-mcp approvals open\n"},
 		{[]string{"approve", c.code, "--for", "deny"}, 2, "error: --for is \"deny\"\nhint: it must be once, chat or always; to deny, say: packs-mcp approvals deny CODE\n"},

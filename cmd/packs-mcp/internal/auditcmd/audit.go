@@ -48,7 +48,7 @@ Ctrl-C. It goes on when the log is renamed, and waits for a log that is not ther
 		Short: "Check that nothing in the audit log was changed, dropped or reordered",
 		Long: `Check that nothing in the audit log was changed, dropped or reordered. The status is 0 when
 the log is whole, and 1 when it is not. A line that a crash tore, and a run that has no end, are named, and
-are no failure. Note the last hash elsewhere: whoever can write the file can also write a new one.`,
+are not a failure. Note the last hash elsewhere: whoever can write the file can also write a new one.`,
 		Example: "  packs-mcp audit verify",
 		Args:    cli.Misuse(cobra.NoArgs),
 		RunE:    func(*cobra.Command, []string) error { return a.auditVerify(verifyJSON) },

@@ -114,13 +114,13 @@ func (a *app) convert(file string, to convert.Format, output string, o convert.O
 }
 
 // place writes the files below a directory, and their paths to standard
-// output. It writes none of them when one is there already, and nothing through
+// output. It writes none of them when one already exists, and nothing through
 // a link that leads out of the directory.
 func (a *app) place(output string, files []convert.File, force bool) (err error) {
 	for _, f := range files {
 		path := filepath.Join(output, filepath.FromSlash(f.Name))
 		if _, err := os.Lstat(path); err == nil && !force {
-			return cli.WithHint(fmt.Errorf("%q is there already", path), "name another --output, or write over it with --force")
+			return cli.WithHint(fmt.Errorf("%q already exists", path), "name another --output, or write over it with --force")
 		}
 	}
 	if err := os.MkdirAll(output, 0o755); err != nil {

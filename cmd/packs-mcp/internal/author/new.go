@@ -77,7 +77,7 @@ func (a *app) new(ctx context.Context, name, dir, description string, format con
 	}
 	if err := os.Mkdir(root, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return cli.WithHint(fmt.Errorf("%q is there already", root), "choose another name, or another --dir")
+			return cli.WithHint(fmt.Errorf("%q already exists", root), "choose another name, or another --dir")
 		}
 		return err
 	}

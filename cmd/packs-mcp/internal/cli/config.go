@@ -40,7 +40,7 @@ func (env *Env) Load() (*config.Config, *slog.Logger, error) {
 
 // Project returns the project folder: the configured one, or the git root of
 // the working folder, or none. A home folder that is in git, as some people's
-// settings are, is no project by itself: tools would find everybody's keys. Nor
+// settings are, is not a project by itself: tools would find everybody's keys. Nor
 // is the folder in which a server of several people happens to be started: each
 // one's tools would change the files of the others.
 func Project(cfg *config.Config) string {

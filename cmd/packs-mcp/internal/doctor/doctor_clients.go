@@ -92,7 +92,7 @@ const maxClientFile = 32 << 20
 func findClients(files []clientFile) []foundClient {
 	found := []foundClient{}
 	for _, f := range files {
-		// What is no regular file could keep us waiting.
+		// What is not a regular file could keep us waiting.
 		if info, err := os.Stat(f.path); err == nil && info.Mode().IsRegular() {
 			found = append(found, foundClient{f.client, f.path, mentions(f.path, "packs-mcp")})
 		}
