@@ -1,0 +1,195 @@
+package configedit
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write the files of testdata")
+
+var server = Object{
+	{"command", "/usr/bin/packs-mcp"},
+	{"args", []string{"serve", `--packs=/home/ada/"my" packs`}},
+	{"timeout", 300},
+	{"enabled", true},
+	{"env", Object{{"A", "1"}}},
+}
+
+func formatOf(name string) (*Format, []string) {
+	if strings.HasPrefix(name, "toml-") {
+		return TOML(), []string{"mcp_servers", "packs"}
+	}
+	return JSON(), []string{"mcpServers", "packs"}
+}
+
+// Each file of testdata has a text before, one after Set, and one after Remove, or an
+// error. The files show what a person sees in a diff.
+func TestFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) < 20 {
+		t.Fatal(len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(name, func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			part := func(name string) []byte {
+				i := slices.IndexFunc(a.Files, func(f txtar.File) bool { return f.Name == name })
+				if i < 0 {
+					return nil
+				}
+				text := a.Files[i].Data
+				if bytes.HasPrefix(a.Comment, []byte("CRLF")) {
+					text = bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
+				}
+				if bytes.HasPrefix(a.Comment, []byte("No newline")) && (name == "before" || strings.HasPrefix(file, "testdata/json-")) {
+					text = bytes.TrimSuffix(text, []byte("\n"))
+				}
+				return text
+			}
+			format, path := formatOf(name)
+			if *update {
+				rewrite(t, file, a, format, path, part("before"))
+				return
+			}
+			before, after, removed := part("before"), part("after"), part("removed")
+			for _, mark := range []string{"", "\ufeff"} {
+				with := func(b []byte) []byte { return append([]byte(mark), b...) }
+				got, err := format.Set(with(before), path, server)
+				if want := part("error"); want != nil {
+					if err == nil || err.Error() != strings.TrimSpace(string(want)) && mark == "" {
+						t.Fatalf("Set = %v, want %s", err, want)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := with(after); !bytes.Equal(got, want) {
+					t.Errorf("Set with mark %q:\n%q\nwant\n%q", mark, got, want)
+				}
+				if again, err := format.Set(got, path, server); err != nil || !bytes.Equal(again, got) {
+					t.Errorf("a second Set changed something, %v:\n%s", err, again)
+				}
+				if removed == nil {
+					removed = before
+				}
+				if back, err := format.Remove(got, path); err != nil || !bytes.Equal(back, with(removed)) {
+					t.Errorf("Remove with mark %q, %v:\n%q\nwant\n%q", mark, err, back, with(removed))
+				}
+			}
+		})
+	}
+}
+
+// rewrite writes what Set and Remove make of a file that is written with \n.
+func rewrite(t *testing.T, file string, a *txtar.Archive, format *Format, path []string, before []byte) {
+	a.Files = a.Files[:1]
+	after, err := format.Set(before, path, server)
+	if err != nil {
+		a.Files = append(a.Files, txtar.File{Name: "error", Data: []byte(err.Error() + "\n")})
+	} else {
+		back, err := format.Remove(after, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := func(b []byte) []byte {
+			return append(bytes.TrimSuffix(bytes.ReplaceAll(b, []byte("\r"), nil), []byte("\n")), '\n')
+		}
+		a.Files = append(a.Files, txtar.File{Name: "after", Data: plain(after)})
+		if !bytes.Equal(back, before) {
+			a.Files = append(a.Files, txtar.File{Name: "removed", Data: plain(back)})
+		}
+	}
+	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAppend(t *testing.T) {
+	for _, tc := range []struct{ before, after string }{
+		{"", "{\n  \"permissions\": {\n    \"allow\": [\"mcp__packs\"]\n  }\n}\n"},
+		{`{"permissions":{"allow":[]}}`, "{\"permissions\":{\"allow\":[\n  \"mcp__packs\"\n]}}"},
+		{`{"permissions":{"allow":["x"]}}`, `{"permissions":{"allow":["x", "mcp__packs"]}}`},
+		{"{\n \"permissions\": {\"allow\": [\n  \"x\", // mine\n ], }\n}", "{\n \"permissions\": {\"allow\": [\n  \"x\", // mine\n  \"mcp__packs\",\n ], }\n}"},
+		{`{"permissions":{"allow":["mcp__packs"]}}`, `{"permissions":{"allow":["mcp__packs"]}}`},
+		{`{"permissions":{"allow":"x"}}`, ""},
+		{`{"permissions":[]}`, ""},
+	} {
+		for _, mark := range []string{"", "\ufeff"} {
+			got, err := JSON().Append([]byte(mark+tc.before), []string{"permissions", "allow"}, "mcp__packs")
+			if tc.after == "" {
+				if !errors.Is(err, ErrShape) {
+					t.Errorf("Append(%q) = %q, %v, want ErrShape", tc.before, got, err)
+				}
+			} else if want := mark + tc.after; err != nil || string(got) != want {
+				t.Errorf("Append(%q) = %q, %v, want %q", tc.before, got, err, want)
+			}
+		}
+	}
+}
+
+// Whatever is in a file, it keeps all of it, and has what was set besides.
+func FuzzSet(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txtar")
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, part := range a.Files {
+			f.Add(part.Data, strings.HasPrefix(filepath.Base(file), "toml-"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte, isTOML bool) {
+		name := "json-"
+		if isTOML {
+			name = "toml-"
+		}
+		format, path := formatOf(name)
+		before, err := format.decode(text)
+		if err != nil {
+			return
+		}
+		given := slices.Clone(text)
+		out, err := format.Set(text, path, server)
+		if !bytes.Equal(given, text) {
+			t.Fatal("Set changed its argument")
+		}
+		if err != nil {
+			return
+		}
+		got, ok, err := format.Get(out, path...)
+		if err != nil || !ok || got.(map[string]any)["command"] != "/usr/bin/packs-mcp" {
+			t.Fatalf("Get = %v, %v, %v", got, ok, err)
+		}
+		back, err := format.Remove(out, path)
+		if err != nil {
+			if errors.Is(err, ErrShape) {
+				return
+			}
+			t.Fatalf("Remove: %v\n%q\n%q", err, text, out)
+		}
+		after, err := format.decode(back)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key := range before {
+			if key != path[0] && !reflect.DeepEqual(before[key], after[key]) {
+				t.Fatalf("%q was %v, is %v", key, before[key], after[key])
+			}
+		}
+	})
+}
