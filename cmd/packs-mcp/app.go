@@ -10,6 +10,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/changescmd"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/doctor"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/setup"
 )
 
 // An app is one run of the program. Its methods are the commands that serve.
@@ -19,7 +20,7 @@ type app struct{ *cli.Env }
 func (a *app) command() *cobra.Command {
 	root := a.Root(a.serveCommand(), a.tryCommand(), a.versionCommand())
 	for _, commands := range []func(*cli.Env) []*cobra.Command{
-		catalog.Commands, approve.Commands, author.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands,
+		catalog.Commands, approve.Commands, author.Commands, changescmd.Commands, auditcmd.Commands, doctor.Commands, setup.Commands,
 	} {
 		root.AddCommand(commands(a.Env)...)
 	}
@@ -29,6 +30,7 @@ MCP client. The client's model sees names and descriptions first, opens what it 
 a person approves every call. Without a command it serves on standard input and output,
 which is how clients start it.`
 	root.Example = `  packs-mcp try                          # see it work, with example packs
+  packs-mcp setup                        # connect the MCP clients on this machine
   packs-mcp --packs ~/packs              # serve the packs below ~/packs; clients run this
   packs-mcp list --packs ~/packs         # what a model would see
   packs-mcp audit show                   # what was asked, decided and run`

@@ -22,15 +22,18 @@ func (a *app) serveFlags(cmd *cobra.Command) {
 	f.StringVar(&a.Flags.Workspace, "workspace", "", "the `DIR` that runs write to (default: a new one for each chat)")
 	f.StringVar(&a.Flags.HTTP, "http", "", "serve over HTTP on this `ADDR` (host:port; without a host, 127.0.0.1) instead of standard input and output")
 	f.StringVar(&a.Flags.PublicURL, "public-url", "", "the `URL` that clients reach the HTTP server by, when not by its address")
+	f.StringVar(&a.Flags.Policy, "policy", "", "how often calls ask: every-call, balanced or first-run (approval.policy in the configuration)")
 	_ = cmd.MarkFlagDirname("workspace")
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"every-call", "balanced", "first-run"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "serve",
+		Use:   "serve [DIR...]",
 		Short: "Serve packs to an MCP client on standard input and output, or to many over HTTP",
 		Long: `Serve packs to an MCP client on standard input and output. Clients start this themselves;
-it ends when the client closes its input. Messages for people go to standard error.
+it ends when the client closes its input. Messages for people go to standard error. A DIR is
+the same as --packs DIR.
 
 With --http it serves any number of clients over HTTP: Streamable HTTP at /mcp, the older
 HTTP+SSE at /sse, and /healthz. Every request needs a token (PACKS_MCP_TOKEN, or http.token or
@@ -38,8 +41,13 @@ http.tokens in the configuration); without one, a new one is printed at the star
 		Example: `  packs-mcp serve --packs ~/packs
   PACKS_MCP_TOKEN=$(openssl rand -hex 16) packs-mcp serve --packs ~/packs --http 127.0.0.1:8080
   packs-mcp serve --attach incident-triage --project ~/src/shop`,
-		Args: cli.Misuse(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.Flags.Packs = append(a.Flags.Packs, args...)
+			return a.serve(cmd.Context())
+		},
 	}
 	a.PackFlags(cmd)
 	a.serveFlags(cmd)

@@ -23,6 +23,7 @@ func (env *Env) Load() (*config.Config, *slog.Logger, error) {
 	set("project", env.Flags.Project)
 	set("http.addr", env.Flags.HTTP)
 	set("http.public_url", env.Flags.PublicURL)
+	set("approval.policy", env.Flags.Policy)
 	set("log.level", env.Flags.LogLevel)
 	set("log.format", env.Flags.LogFormat)
 	cfg, err := config.Load(config.Options{

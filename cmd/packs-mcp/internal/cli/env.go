@@ -65,6 +65,7 @@ type Flags struct {
 	Workspace string
 	HTTP      string
 	PublicURL string
+	Policy    string
 	LogLevel  string
 	LogFormat string
 }
