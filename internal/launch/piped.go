@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// LookPath returns where the user's PATH has a program.
+func LookPath(name string) (string, error) { return exec.LookPath(name) }
+
 // A Process is a program that was started with pipes.
 type Process struct {
 	In   io.WriteCloser

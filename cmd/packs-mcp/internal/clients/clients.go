@@ -217,6 +217,13 @@ func (c Client) Entry(file, name string, s Server) Change {
 	return Change{File: file, Format: c.format(), Path: append(slices.Clip(c.key), name), Value: c.entry(s)}
 }
 
+// Entries returns the servers that text, one of the client's files, names.
+func (c Client) Entries(text []byte) (map[string]any, error) {
+	all, _, err := c.format().Get(text, c.key...)
+	entries, _ := all.(map[string]any)
+	return entries, err
+}
+
 // More returns what else makes the client work well, of the user's own settings.
 func (c Client) More(p *Place, name string) []Change {
 	if c.more == nil || p.Home == "" {
@@ -248,7 +255,11 @@ func Started(entry any) []string {
 		}
 		return true
 	}
-	if !add(m["command"]) || len(argv) == 0 || !add(m["args"]) {
+	command := m["command"]
+	if command == nil {
+		command = m["cmd"] // Goose
+	}
+	if !add(command) || len(argv) == 0 || !add(m["args"]) {
 		return nil
 	}
 	return argv

@@ -15,10 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -213,7 +215,17 @@ func (a *app) examine(ctx context.Context, o sandbox.Options) (*checkup, error) 
 		c.examineCaches(cfg)
 		c.examineAudit(cfg.Audit.Path)
 	}
-	c.Clients = findClients(clientFiles(runtime.GOOS, a.Environ, home, dir))
+	c.Clients = findClients(ctx, &clients.Place{GOOS: runtime.GOOS, Environ: a.Environ, Home: home, Project: dir}, a.Version)
+	for _, f := range c.Clients {
+		if f.Problem != "" {
+			c.warn(fmt.Sprintf("%s cannot read its settings in %s: %s", f.Client, quoted(f.File), safetext.Line(f.Problem)), "mend the file in an editor")
+		}
+		for _, s := range f.Servers {
+			if s.Problem != "" {
+				c.warn(fmt.Sprintf("%s cannot start %q as %s says: %s", f.Client, s.Name, quoted(f.File), safetext.Line(s.Problem)), s.Hint)
+			}
+		}
+	}
 	if c.AsRoot {
 		c.warn("packs-mcp runs as root, and so would what packs run, as far as the sandbox lets it", "start it, or the client that starts it, as an ordinary user")
 	}

@@ -301,11 +301,16 @@ func (p doctorPrinter) clients(found []foundClient) {
 		p.section("clients", "no configuration of a client that this version knows")
 		return
 	}
-	p.section("clients", "whose configuration is here:")
+	p.section("clients", "whose settings are here:")
 	for _, c := range found {
-		state := "does not name packs-mcp"
-		if c.Mentions {
-			state = "names packs-mcp"
+		state := "does not start packs-mcp; packs-mcp setup " + c.ID + " connects it"
+		switch {
+		case c.Problem != "":
+			state = "its settings cannot be read"
+		case slices.ContainsFunc(c.Servers, func(s foundServer) bool { return s.Problem != "" }):
+			state = "has an entry that does not work"
+		case len(c.Servers) > 0:
+			state = "starts packs-mcp"
 		}
 		p.item(c.Client, 16, "%s:", state)
 		p.path(c.File)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
+
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -144,30 +146,28 @@ func TestDoctorKeepsCommandsOnOneLine(t *testing.T) {
 
 func TestClientFiles(t *testing.T) {
 	home, project := filepath.Join(t.TempDir(), "home"), filepath.Join(t.TempDir(), "project")
-	clients := []string{"Claude Desktop", "Claude Code", "Cursor", "VS Code", "Codex", "Gemini CLI", "opencode", "Goose", "Windsurf", "Zed", "Copilot CLI"}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
-		known := map[string]bool{}
-		for _, f := range clientFiles(goos, nil, home, project) {
-			known[f.client] = true
-			if !filepath.IsAbs(f.path) {
-				t.Errorf("on %s, the file of %s is %q, want an absolute path", goos, f.client, f.path)
+		place := &clients.Place{GOOS: goos, Home: home, Project: project}
+		for _, c := range clients.All() {
+			files := c.Files(place, clients.ScopeUser)
+			if len(files) == 0 {
+				t.Errorf("on %s, no file of %s is known", goos, c.Name)
 			}
-		}
-		for _, c := range clients {
-			if !known[c] {
-				t.Errorf("on %s, no file of %s is known", goos, c)
+			for _, f := range append(files, c.Files(place, clients.ScopeProject)...) {
+				if !filepath.IsAbs(f) {
+					t.Errorf("on %s, the file of %s is %q, want an absolute path", goos, c.Name, f)
+				}
 			}
 		}
 	}
-	if files := clientFiles("linux", nil, "", ""); len(files) != 0 {
-		t.Errorf("clientFiles without folders = %v, want none", files)
+	for _, c := range clients.All() {
+		if files := c.Files(&clients.Place{GOOS: "linux"}, clients.ScopeUser); len(files) != 0 {
+			t.Errorf("files of %s without a home folder = %v, want none", c.Name, files)
+		}
 	}
 	elsewhere := filepath.Join(t.TempDir(), "codex")
-	found := false
-	for _, f := range clientFiles("linux", []string{"CODEX_HOME=" + elsewhere}, home, "") {
-		found = found || f.path == filepath.Join(elsewhere, "config.toml")
-	}
-	if !found {
-		t.Errorf("clientFiles does not heed CODEX_HOME")
+	codex, _ := clients.ByID("codex")
+	if files := codex.Files(&clients.Place{GOOS: "linux", Environ: []string{"CODEX_HOME=" + elsewhere}, Home: home}, clients.ScopeUser); files[0] != filepath.Join(elsewhere, "config.toml") {
+		t.Errorf("CODEX_HOME is not heeded: %v", files)
 	}
 }
