@@ -388,7 +388,7 @@ func TestTooManyStreams(t *testing.T) {
 func TestStall(t *testing.T) {
 	d, q := testDesk(t, func(o *Options) { o.stall = 50 * time.Millisecond })
 	big := testCall
-	big.Text = strings.Repeat("x", 16<<20) // more than the sockets hold
+	big.Card.Command = strings.Repeat("x", 16<<20) // more than the sockets hold
 	q.set(big)
 	conn, err := net.Dial("tcp", d.Address())
 	if err != nil {

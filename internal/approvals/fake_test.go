@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -136,8 +137,11 @@ func (r *rooms) OpenArtifact(chat, path string) (io.ReadSeekCloser, Artifact, er
 
 var testCall = queue.Pending{
 	Code: "K7QM-2F9X", Chat: "chat-1", Client: "test 1.0", Kind: call.KindRun, Pack: "triage",
-	Title: "Run tool greet of pack triage?", Text: "Run tool greet of pack triage?\n\n    network    none\n",
-	Choices: []queue.Choice{{Value: "once", Title: "Run once: this exact call"}, {Value: "deny", Title: "Deny"}},
+	Title: "Run tool greet of pack triage?", Card: prompt.Card{
+		Title: "Run tool greet of pack triage?", Command: "./greet.sh",
+		Facts: []prompt.Fact{{Role: prompt.RoleNetwork, Section: prompt.SectionAccess, Label: "network", Value: "none", Weight: prompt.Plain}},
+	},
+	Choices: []queue.Choice{{Value: "once", Title: "Once: this exact call", Means: "Once: this exact call, one time."}, {Value: "deny", Title: "Deny"}},
 	Asked:   time.Unix(1_000, 0), Waits: time.Unix(1_045, 0), Expires: time.Unix(1_600, 0),
 }
 

@@ -3,6 +3,7 @@ package approvals
 import (
 	"time"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -34,28 +35,30 @@ type Queue struct {
 
 // A Call is a [queue.Pending] as it is sent.
 type Call struct {
-	Code     string    `json:"code"`
-	Chat     string    `json:"chat"`
-	Client   string    `json:"client,omitempty"`
-	Person   string    `json:"person,omitempty"`
-	Kind     string    `json:"kind"`
-	Pack     string    `json:"pack"`
-	Title    string    `json:"title"`
-	Text     string    `json:"text"`
-	Choices  []Choice  `json:"choices"`
-	Fields   []Field   `json:"fields,omitempty"`
-	Asked    time.Time `json:"asked"`
-	Waits    time.Time `json:"waits,omitzero"` // until when the call itself waits; absent if it has returned
-	Expires  time.Time `json:"expires"`
-	Note     string    `json:"note,omitempty"`
-	Gone     bool      `json:"client_gone,omitempty"` // allowing it needs Decision.Gone
-	Answered string    `json:"answered,omitempty"`    // once, chat or always: allowed, but not yet made again
+	Code     string      `json:"code"`
+	Chat     string      `json:"chat"`
+	Client   string      `json:"client,omitempty"`
+	Person   string      `json:"person,omitempty"`
+	Kind     string      `json:"kind"`
+	Pack     string      `json:"pack"`
+	Title    string      `json:"title"`
+	Card     prompt.Card `json:"card"`
+	Text     string      `json:"text"` // the card as text
+	Choices  []Choice    `json:"choices"`
+	Fields   []Field     `json:"fields,omitempty"`
+	Asked    time.Time   `json:"asked"`
+	Waits    time.Time   `json:"waits,omitzero"` // until when the call itself waits; absent if it has returned
+	Expires  time.Time   `json:"expires"`
+	Note     string      `json:"note,omitempty"`
+	Gone     bool        `json:"client_gone,omitempty"` // allowing it needs Decision.Gone
+	Answered string      `json:"answered,omitempty"`    // once, chat or always: allowed, but not yet made again
 }
 
 // A Choice is a [queue.Choice] as it is sent.
 type Choice struct {
 	Value string `json:"value"`
-	Title string `json:"title"`
+	Title string `json:"title"`           // at most 40 characters
+	Means string `json:"means"`           // a sentence: what it covers, and until when
 	Lasts bool   `json:"lasts,omitempty"` // "once" holds for later calls as well
 }
 
@@ -96,10 +99,13 @@ type Failure struct {
 	} `json:"error"`
 }
 
+// textWidth is how many columns the text of a call has.
+const textWidth = 80
+
 func callOf(p queue.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
-		Title: p.Title, Text: p.Text, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
+		Title: p.Title, Card: p.Card, Text: p.Card.Text(textWidth), Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
 	}
 	for _, ch := range p.Choices {
 		c.Choices = append(c.Choices, Choice(ch))

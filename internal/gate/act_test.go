@@ -81,10 +81,10 @@ func TestActsThatAsk(t *testing.T) {
 		"over HTTP, by a named person": {func(r *call.Request) { r.Caller.Origin, r.Caller.Person = call.OriginNetwork, "ada" }, nil, `"ada"`, false},
 		"prompts ask":                  {nil, func(o *Options) { o.Prompts = PromptsAsk }, "a person chose it", false},
 		"a rule asks":                  {func(r *call.Request) { r.Pack.ID = "asked" }, nil, "a person chose it", true},
-		"what is not trusted":          {func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, nil, "WARNING: this pack is NOT trusted", true},
-		"what nobody vouched for":      {func(r *call.Request) { r.Pack.Trust = "" }, nil, "WARNING", true},
+		"what is not trusted":          {func(r *call.Request) { r.Pack.Trust = call.TrustUntrusted }, nil, "CAUTION: not trusted", true},
+		"what nobody vouched for":      {func(r *call.Request) { r.Pack.Trust = "" }, nil, "CAUTION: not trusted", true},
 		"what always asks":             {func(r *call.Request) { r.AlwaysAsk = true }, nil, "a person chose it", true},
-		"hidden characters":            {func(r *call.Request) { r.Hidden = "3 invisible characters" }, nil, "CAUTION    the text has 3 invisible characters", false},
+		"hidden characters":            {func(r *call.Request) { r.Hidden = "3 invisible characters" }, nil, "CAUTION      the text has 3 invisible characters", false},
 	} {
 		for _, kind := range []call.Kind{call.KindOpen, call.KindAttach} {
 			for _, mode := range []string{PromptsAuto, PromptsAllow} {
@@ -103,8 +103,8 @@ func TestActsThatAsk(t *testing.T) {
 					}
 					q := b.ask(req)
 					for _, want := range []string{c.says, "the client says that a person chose it"} {
-						if !strings.Contains(q.Text, want) {
-							t.Errorf("the question is\n%s\nwant %q in it", q.Text, want)
+						if !strings.Contains(textOf(q), want) {
+							t.Errorf("the question is\n%s\nwant %q in it", textOf(q), want)
 						}
 					}
 					offered := 4

@@ -32,6 +32,19 @@ func (g *Gate) where(code string) string {
 	}
 }
 
+// see is how a person sees all of the question with this code; empty where nothing
+// but the client shows it.
+func (g *Gate) see(code string) string {
+	switch {
+	case slices.Contains(g.ask, queue.ChannelTerminal):
+		return "packs-mcp approvals show " + code
+	case slices.Contains(g.ask, queue.ChannelPage):
+		return "packs-mcp approvals open"
+	default:
+		return ""
+	}
+}
+
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
 	return c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
@@ -55,14 +68,14 @@ func (c *check) question(stored []Grant) (*Permit, *Question, error) {
 	}
 	earlier, changed := c.changedSince(stored)
 	c.changed = changed
-	text, err := prompt.Text(&c.call.Request, c.box, sinceWords(earlier), changed, c.short)
+	card, err := prompt.New(&c.call.Request, prompt.Ask{Box: c.box, Since: sinceWords(earlier), Changed: changed, Rule: c.short})
 	const smaller = "Make a smaller call: split it, or put long text in a file that the call names."
 	if err != nil {
 		return nil, nil, c.deny(err.Error(), smaller)
 	}
 	ticket, err := c.queue.Add(&queue.Entry{Call: c.call, Box: c.box, Changed: changed}, queue.Pending{
 		Chat: c.call.Caller.Chat, Client: safetext.Line(c.call.Caller.Client), Person: safetext.Line(c.call.Caller.Person), Kind: c.call.Kind,
-		Pack: prompt.Name(c.call.Pack.ID), Title: prompt.Asks(&c.call.Request, changed), Text: text, Choices: c.choices(), Fields: c.call.Fields,
+		Pack: prompt.Name(c.call.Pack.ID), Title: card.Title, Card: card, Choices: c.choices(), Fields: c.call.Fields,
 		Asked: c.now(), Waits: c.waits(), Expires: c.now().Add(c.pending),
 	}, c.holder())
 	switch {
@@ -103,8 +116,12 @@ func (c *check) waits() time.Time {
 
 // carried is a question as the client gets it.
 func (c *check) carried(t *queue.Ticket) *Question {
+	form := prompt.Form{Card: t.Shown.Card, Pack: t.Shown.Pack, See: c.see(t.Shown.Code)}
+	for _, ch := range t.Shown.Choices {
+		form.Answers = append(form.Answers, ch.Means)
+	}
 	return &Question{
-		Title: t.Shown.Title, Text: t.Shown.Text, Choices: t.Shown.Choices, Fields: t.Shown.Fields,
+		Title: t.Shown.Title, Card: t.Shown.Card, Form: form.Text(), Choices: t.Shown.Choices, Fields: t.Shown.Fields,
 		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), Decided: t.Decided, nonce: t.Nonce,
 	}
 }

@@ -119,11 +119,11 @@ func TestNoCache(t *testing.T) {
 // The question says it, the log says it, and a full cache is emptied.
 func TestCacheIsSaid(t *testing.T) {
 	b, built, _ := withCaches(t)
-	if q := b.ask(cachedRun()); !strings.Contains(q.Text, "keeps      \"go-build\"\n               a cache between its runs, up to 1 GiB\n") {
-		t.Errorf("the question does not name the cache:\n%s", q.Text)
+	if q := b.ask(cachedRun()); !strings.Contains(textOf(q), "  keeps        \"go-build\", a cache between its runs, up to") {
+		t.Errorf("the question does not name the cache:\n%s", textOf(q))
 	}
-	if q := b.ask(toolRun()); strings.Contains(q.Text, "cache") {
-		t.Errorf("a question without a cache:\n%s", q.Text)
+	if q := b.ask(toolRun()); strings.Contains(textOf(q), "cache") {
+		t.Errorf("a question without a cache:\n%s", textOf(q))
 	}
 	built.use = sandbox.CacheUse{Bytes: 5, Full: true}
 	b.run(cachedRun())

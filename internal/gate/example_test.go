@@ -41,7 +41,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(question.Text)
+	fmt.Println(question.Form)
 	for _, c := range question.Choices {
 		fmt.Printf("[%s] %s\n", c.Value, c.Title)
 	}
@@ -63,21 +63,26 @@ func Example() {
 	fmt.Println(err)
 
 	// Output:
-	// Run git status for pack git-helper?
+	// `git status`
+	// ▸ NO SANDBOX
+	// ▸ Pack git-helper. All of it is below.
 	//
-	//     program    "/usr/bin/git"
-	//     arguments  1: "status"
-	//     folder     "/home/ada/site"
-	//     sandbox    none: it can do everything you can do,
-	//                with your files and on the network
-	//     stops      after 30 seconds at the latest
-	//     pack       "/packs/git-helper"
-	//     trust      yours: from a folder you named or own
-	//     digest     1c5d3f4e90ab
-	//     asked by   a client that calls itself "Example 1.0"
+	//     ▸ Run git status for pack git-helper?
+	//     ▸ Once: this exact call, one time.
+	//     ▸ This chat: this exact command in this folder, until this client closes.
+	//     ▸ Deny: the call does not happen.
+	//     ▸ asked by: a client that calls itself "Example 1.0"
+	//     ▸ sandbox: none; it can do everything you can do, with your files and on the network
+	//     ▸ stops: after 30 seconds at the latest
+	//     ▸ program: "/usr/bin/git"
+	//     ▸ argument 1: "status"
+	//     ▸ folder: "/home/ada/site"
+	//     ▸ pack: "/packs/git-helper"
+	//     ▸ trust: yours, from a folder you named or own
+	//     ▸ digest: 1c5d3f4e90ab
 	//
-	// [once] Run once: this exact call
-	// [chat] Allow this exact command in this folder, until this client closes
+	// [once] Once: this exact call
+	// [chat] Chat: this exact command here
 	// [deny] Deny
 	// log: decision once
 	// log: run.start

@@ -261,8 +261,8 @@ func TestFields(t *testing.T) {
 	b := newBench(t, everywhere, remembers)
 	q := b.ask(lookUp())
 	for _, words := range []string{"fill in", "The url that the tool is to work on", `"<context_url>"`} {
-		if !strings.Contains(unwrapped(q.Text), unwrapped(words)) {
-			t.Errorf("the question has not %q:\n%s", words, q.Text)
+		if !strings.Contains(unwrapped(textOf(q)), unwrapped(words)) {
+			t.Errorf("the question has not %q:\n%s", words, textOf(q))
 		}
 	}
 	if diff := cmp.Diff(lookUp().Fields, q.Fields); diff != "" {

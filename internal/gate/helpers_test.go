@@ -394,14 +394,17 @@ func with(r call.Request, change func(*call.Request)) call.Request {
 
 // How questions look, and what they say; see package prompt.
 const (
-	promptWidth  = 60
-	margin       = "    "
-	labelWidth   = 10
-	quoteMark    = "> "
-	hanging      = "   "
+	promptWidth  = 80
+	labelWidth   = 12
+	hanging      = "  "
+	formMarker   = "▸ "
+	formRow      = 72 // columns of each of a form's first three lines
 	maxChanges   = 12
 	ownWorkspace = "the chat's workspace" // in facts, see package call
 )
+
+// textOf is a question as a terminal shows it.
+func textOf(q *Question) string { return q.Card.Text(promptWidth) }
 
 // columnsOf is how wide a character is at most in a terminal.
 func columnsOf(r rune) int {

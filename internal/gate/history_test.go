@@ -248,10 +248,10 @@ func TestPromptsOfChanges(t *testing.T) {
 	}
 }
 
-// TestPromptsFit: every prompt is readable at 60 columns, and its title says the
+// TestPromptsFit: every prompt is readable at 80 columns, and its title says the
 // essential in one line that a list can show.
 func TestPromptsFit(t *testing.T) {
-	all, err := filepath.Glob(filepath.Join("testdata", "prompts", "*.txt"))
+	all, err := filepath.Glob(filepath.Join("testdata", "prompts", "terminal", "*.txt"))
 	if err != nil || len(all) < 10 {
 		t.Fatalf("%d prompts, %v", len(all), err)
 	}
@@ -273,7 +273,7 @@ func TestPromptsFit(t *testing.T) {
 			if !strings.HasPrefix(line, "[") && columns > promptWidth {
 				t.Errorf("%s:%d has %d columns, want at most %d", path, i+2, columns, promptWidth)
 			}
-			if line != strings.TrimRight(line, " ") && strings.HasPrefix(line, margin+quoteMark) {
+			if line != strings.TrimRight(line, " ") && strings.HasPrefix(line, "  > ") {
 				t.Errorf("%s:%d ends in spaces", path, i+2)
 			}
 		}

@@ -33,10 +33,10 @@ func TestArgumentsAreParsedOnce(t *testing.T) {
 	open := with(openCall(), func(r *call.Request) {
 		r.Arguments = call.ParseArguments([]byte(`{"pack_id":"triage","arguments":"x"}`))
 	})
-	text := b.ask(open).Text
+	text := textOf(b.ask(open))
 	clear(open.Arguments.Raw())
 	b = newBench(t, everywhere)
-	if got := b.ask(open).Text; got != text {
+	if got := textOf(b.ask(open)); got != text {
 		t.Errorf("the question reads the bytes of the arguments again:\n%s\nwant\n%s", got, text)
 	}
 }

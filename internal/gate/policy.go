@@ -184,23 +184,25 @@ func (c *check) rememberable() bool {
 // once, more than once, no. None is preselected.
 func (c *check) choices() []queue.Choice {
 	r := c.call
-	once := queue.Choice{Value: string(queue.Once), Title: "Allow once: this exact call"}
-	if r.Kind.Starts() {
-		once.Title = "Run once: this exact call"
-	}
+	once := queue.Choice{Value: string(queue.Once), Title: "Once: this exact call", Means: "Once: this exact call, one time."}
 	if c.firstRunOnly() && c.store != nil {
-		once.Title, once.Lasts = "Run, and from now on unasked while nothing about it changes (it says that it only reads)", true
-		if reachesNetwork(r) {
-			once.Title = "Run, and from now on unasked, with any arguments and the whole network, while nothing about it changes (it says that it only reads)"
-		}
+		once.Title, once.Lasts = "From now on: until anything changes", true
+		once.Means = fmt.Sprintf("From now on: %s runs unasked while nothing about it changes (it says that it only reads).", prompt.Scope(&r.Request))
 	}
-	deny := queue.Choice{Value: queue.Deny.String(), Title: "Deny"}
+	deny := queue.Choice{Value: queue.Deny.String(), Title: "Deny", Means: "Deny: the call does not happen."}
 	if !r.Lasting() || c.always || r.Kind == call.KindAttach { // which lasts until it is detached
 		return []queue.Choice{once, deny}
 	}
-	all := []queue.Choice{once, {Value: string(queue.Chat), Title: fmt.Sprintf("Allow %s, %s", prompt.Scope(&r.Request), prompt.Until(&r.Request))}}
+	short, scope := prompt.ShortScope(&r.Request), prompt.Scope(&r.Request)
+	all := []queue.Choice{once, {
+		Value: string(queue.Chat), Title: "Chat: " + short,
+		Means: fmt.Sprintf("This chat: %s, %s.", scope, prompt.Until(&r.Request)),
+	}}
 	if c.store != nil && c.everywhere() {
-		all = append(all, queue.Choice{Value: string(queue.Always), Title: fmt.Sprintf("Always allow %s, in every client, until anything about it changes", prompt.Scope(&r.Request))})
+		all = append(all, queue.Choice{
+			Value: string(queue.Always), Title: "Always: " + short,
+			Means: fmt.Sprintf("Always: %s, in every client, until anything about it changes.", scope),
+		})
 	}
 	return append(all, deny)
 }

@@ -118,7 +118,7 @@ func TestFirstRunAnswer(t *testing.T) {
 	store := new(memory)
 	b := newBench(t, storedIn(store), firstRun)
 	q := b.ask(req)
-	if got, want := q.Choices[0].Title, "Run, and from now on unasked"; !strings.HasPrefix(got, want) || !q.Choices[0].Lasts {
+	if got, want := q.Choices[0].Title, "From now on: "; !strings.HasPrefix(got, want) || !strings.Contains(q.Choices[0].Means, "runs unasked") || !q.Choices[0].Lasts {
 		t.Errorf("the choice says %q, want %q", got, want)
 	}
 	b.approve(req, queue.Once)
@@ -143,7 +143,7 @@ func TestFirstRunAnswer(t *testing.T) {
 	if got := every.outcome(req); got != asks {
 		t.Errorf("under the policy every-call: %s, want %s", got, asks)
 	}
-	if got := every.ask(req).Choices[0].Title; got != "Run once: this exact call" {
+	if got := every.ask(req).Choices[0].Title; got != "Once: this exact call" {
 		t.Errorf("under the policy every-call the choice says %q", got)
 	}
 	// What a person allowed for always counts under both.
@@ -154,7 +154,7 @@ func TestFirstRunAnswer(t *testing.T) {
 	}
 	t.Run("nowhere to keep it", func(t *testing.T) {
 		b := newBench(t, firstRun)
-		if got := b.ask(req).Choices[0].Title; got != "Run once: this exact call" {
+		if got := b.ask(req).Choices[0].Title; got != "Once: this exact call" {
 			t.Errorf("the choice says %q", got)
 		}
 		b.approve(req, queue.Once)
@@ -192,7 +192,7 @@ func TestFirstRunNetwork(t *testing.T) {
 	store := new(memory)
 	b := newBench(t, storedIn(store), firstRun)
 	q := b.ask(req)
-	if got := q.Choices[0]; !got.Lasts || !strings.Contains(got.Title, "with any arguments and the whole network") {
+	if got := q.Choices[0]; !got.Lasts || !strings.Contains(got.Means, "with any valid arguments and the whole network") {
 		t.Errorf("the choice = %+v, want one that names the network", got)
 	}
 	if slices.ContainsFunc(q.Choices, func(c queue.Choice) bool { return c.Value == string(queue.Always) }) {
@@ -341,7 +341,7 @@ func TestRules(t *testing.T) {
 		// An answer under an ask rule is for one call, whatever the policy keeps.
 		b := newBench(t, remembers, firstRun, ruled(at(rules.Ask, "c:1")))
 		req := with(toolRun(), func(r *call.Request) { r.Run.ReadOnly = true })
-		if got := b.ask(req).Choices[0].Title; got != "Run once: this exact call" {
+		if got := b.ask(req).Choices[0].Title; got != "Once: this exact call" {
 			t.Errorf("under an ask rule the choice says %q", got)
 		}
 		b.approve(req, queue.Once)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,20 +169,82 @@ func TestPromptNetworkOpen(t *testing.T) {
 	showsAs(t, "run_network_open", b.ask(toolRun()))
 }
 
-// showsAs compares what people see of a question with a file.
+// showsAs compares what people see of a question with files: in the client's form,
+// in a terminal, and as the card that the page gets.
 func showsAs(t *testing.T, file string, q *Question) {
 	t.Helper()
-	if title, _, _ := strings.Cut(q.Text, "\n"); title != q.Title {
-		t.Errorf("the first line is %q, want the title %q", title, q.Title)
+	if q.Card.Title != q.Title {
+		t.Errorf("the card is about %q, want the title %q", q.Card.Title, q.Title)
 	}
-	checkShown(t, q.Text)
-	var shown strings.Builder
-	shown.WriteString(q.Text)
+	checkForm(t, q)
+	checkShown(t, strings.ReplaceAll(q.Form, formMarker, ""))
+	checkShown(t, textOf(q))
+	var form, terminal strings.Builder
+	form.WriteString(strings.ReplaceAll(q.Form, q.Code, "CODE-CODE"))
+	terminal.WriteString(textOf(q))
+	terminal.WriteByte('\n')
 	for _, choice := range q.Choices {
-		checkShown(t, choice.Title+"\n")
-		fmt.Fprintf(&shown, "[%s] %s\n", choice.Value, choice.Title)
+		checkShown(t, choice.Title+"\n"+choice.Means+"\n")
+		fmt.Fprintf(&form, "[%s]\n", choice.Title)
+		fmt.Fprintf(&terminal, "[%s] %s\n", choice.Title, choice.Means)
 	}
-	golden(t, filepath.Join("testdata", "prompts", file+".txt"), shown.String())
+	card, err := json.MarshalIndent(q.Card, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("testdata", "prompts", "form", file+".txt"), form.String())
+	golden(t, filepath.Join("testdata", "prompts", "terminal", file+".txt"), terminal.String())
+	golden(t, filepath.Join("testdata", "prompts", "card", file+".json"), string(card)+"\n")
+}
+
+// checkForm fails when a form says what matters below its third line only, or when a
+// line of it can pass for another, wherever a client breaks it.
+func checkForm(t *testing.T, q *Question) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(q.Form, "\n"), "\n")
+	if len(lines) < 5 || lines[3] != "" {
+		t.Fatalf("the form does not begin with three lines:\n%s", q.Form)
+	}
+	for i, line := range lines[:3] {
+		columns := 0
+		for _, r := range line {
+			columns += columnsOf(r)
+		}
+		if columns > formRow {
+			t.Errorf("line %d of the form has %d columns, want at most %d: %s", i+1, columns, formRow, line)
+		}
+		if strings.Contains(strings.TrimPrefix(line, formMarker), "▸") || i > 0 && !strings.HasPrefix(line, formMarker) {
+			t.Errorf("line %d of the form is not ours alone: %q", i+1, line)
+		}
+	}
+	facts := 0
+	for _, line := range lines[4:] {
+		switch text, ours := strings.CutPrefix(line, "    "+formMarker); {
+		case ours && !strings.Contains(text, "▸"):
+			facts++
+		case !ours && (strings.HasPrefix(line, "      > ") || line == "      >") && !strings.Contains(line, "▸"):
+		default:
+			t.Errorf("the form has a line that is neither ours nor a quotation: %q", line)
+		}
+	}
+	// The title, a sentence for each choice, and every fact.
+	if want := 1 + len(q.Choices) + len(q.Card.Facts) + len(q.Card.Quotes); facts != want {
+		t.Errorf("the form has %d lines of ours, want %d:\n%s", facts, want, q.Form)
+	}
+	for i, m := range q.Card.Marks {
+		text := m.Text
+		if strings.HasPrefix(text, "changed since") {
+			text = "changed since your answer"
+		}
+		if more := regexp.MustCompile(`, and \d+ more$`).MatchString(lines[1]); !strings.Contains(strings.ToLower(lines[1]), strings.ToLower(text)) && (!more || m.Weight == prompt.Danger) && (m.Role != prompt.RoleVariable || !strings.Contains(lines[1], " variable")) {
+			t.Errorf("the form's second line has not mark %d, %q: %s", i+1, text, lines[1])
+		}
+	}
+	for _, c := range q.Choices {
+		if n := utf8.RuneCountInString(c.Title); n > 40 {
+			t.Errorf("the choice %q has %d characters, want at most 40", c.Title, n)
+		}
+	}
 }
 
 func golden(t *testing.T, path, got string) {
@@ -236,7 +300,7 @@ func shownValue(prompt, begin string) string {
 	value = begin + value
 	for {
 		line, more, _ := strings.Cut(rest, "\n")
-		continued, ok := strings.CutPrefix(line, margin+strings.Repeat(" ", labelWidth+1)+hanging)
+		continued, ok := strings.CutPrefix(line, strings.Repeat(" ", 2+labelWidth+1)+hanging)
 		if !ok {
 			return value
 		}
@@ -248,24 +312,24 @@ func shownValue(prompt, begin string) string {
 // instead, outside of the quotes.
 func TestSpacesHideNothing(t *testing.T) {
 	for arg, want := range map[string]string{
-		"hello" + strings.Repeat(" ", 4000) + "&& rm -rf ~": `2: "hello" + (4000 spaces) + "&& rm -rf ~"`,
-		strings.Repeat(" ", 500) + "--evil":                 `2: (500 spaces) + "--evil"`,
-		"end" + strings.Repeat(" ", 9):                      `2: "end" + (9 spaces)`,
-		strings.Repeat(" ", 8) + "x":                        `2: "        x"`,
-		`" + (9 spaces) + "`:                                `2: "\" + (9 spaces) + \""`,
+		"hello" + strings.Repeat(" ", 4000) + "&& rm -rf ~": `"hello" + (4000 spaces) + "&& rm -rf ~"`,
+		strings.Repeat(" ", 500) + "--evil":                 `(500 spaces) + "--evil"`,
+		"end" + strings.Repeat(" ", 9):                      `"end" + (9 spaces)`,
+		strings.Repeat(" ", 8) + "x":                        `"        x"`,
+		`" + (9 spaces) + "`:                                `"\" + (9 spaces) + \""`,
 	} {
 		b := newBench(t)
 		q := b.ask(with(execRun(), func(r *call.Request) { r.Run.Command.Args = []string{"first", arg, "last"} }))
-		if got := shownValue(q.Text, "2: "); got != want {
+		if got := shownValue(textOf(q), "  argument 2   "); got != "  argument 2   "+want {
 			t.Errorf("shown = %s, want %s", got, want)
 		}
-		if n := strings.Count(q.Text, "\n"); n > 30 {
+		if n := strings.Count(textOf(q), "\n"); n > 30 {
 			t.Errorf("a question about %d characters has %d lines", len(arg), n)
 		}
 	}
 	q := newBench(t).ask(with(openCall(), func(r *call.Request) { r.Pack.About = "begin" + strings.Repeat("\n", 900) + "end" }))
-	if !strings.Contains(q.Text, "> begin\n") || !strings.Contains(q.Text, "> end\n") || strings.Count(q.Text, "\n") > 30 {
-		t.Errorf("empty lines push the end of a quotation away:\n%s", q.Text)
+	if !strings.Contains(textOf(q), "> begin\n") || !strings.Contains(textOf(q), "> end\n") || strings.Count(textOf(q), "\n") > 30 {
+		t.Errorf("empty lines push the end of a quotation away:\n%s", textOf(q))
 	}
 }
 
@@ -279,13 +343,13 @@ func TestFullOrRefused(t *testing.T) {
 		b := newBench(t)
 		req := with(execRun(), func(r *call.Request) { r.Run.Command.Args = []string{"first", arg, "last"} })
 		q := b.ask(req)
-		if got, want := shownValue(q.Text, "2: "), fmt.Sprintf("2: %+q", arg); got != want {
+		if got, want := shownValue(textOf(q), "  argument 2   "), fmt.Sprintf("  argument 2   %+q", arg); got != want {
 			t.Errorf("shown = %s, want %s", got, want)
 		}
-		if !strings.Contains(q.Text, `3: "last"`) {
-			t.Errorf("the argument after it is missing:\n%s", q.Text)
+		if !strings.Contains(textOf(q), `  argument 3   "last"`) {
+			t.Errorf("the argument after it is missing:\n%s", textOf(q))
 		}
-		for line := range strings.Lines(q.Text) {
+		for line := range strings.Lines(textOf(q)) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > promptWidth {
 				t.Errorf("a line has %d columns, want at most %d: %s", n, promptWidth, line)
 			}
@@ -305,7 +369,7 @@ func TestFullOrRefused(t *testing.T) {
 			b := newBench(t)
 			_, q, err := b.Check(t.Context(), with(execRun(), change), nil)
 			if q != nil {
-				t.Errorf("Check() asks with %d characters", utf8.RuneCountInString(q.Text))
+				t.Errorf("Check() asks with %d characters", utf8.RuneCountInString(textOf(q)))
 			}
 			b.denied(err, "too long to be shown in full")
 		})
@@ -320,12 +384,13 @@ func TestDifferentCallsLookDifferent(t *testing.T) {
 		{"pay"}, {"p\u0430y"}, {`p\u0430y`}, {"\xff"}, {`\xff`}, {"\ufffd"},
 	} {
 		for _, stdin := range []string{"", `{"a":"b"}`, `"{\"a\":\"b\"}"`, `{"a":"p\u0430y"}`, "{\"a\":\"p\u0430y\"}", "{", `{"a":1,"a":2}`, "x\n"} {
-			text, err := prompt.Text(new(with(execRun(), func(r *call.Request) {
+			card, err := prompt.New(new(with(execRun(), func(r *call.Request) {
 				r.Run.Command.Args, r.Run.Command.Stdin = args, []byte(stdin)
-			})), sandbox.Report{}, "", nil, "")
+			})), prompt.Ask{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			text := card.Text(promptWidth)
 			says := fmt.Sprintf("%q with input %q", args, stdin)
 			if other, ok := seen[text]; ok {
 				t.Errorf("%s and %s look the same", says, other)
@@ -371,6 +436,10 @@ func FuzzPrompt(f *testing.F) {
 			c.Args, c.Dir, c.Stdin, r.Run.Env = []string{value, about}, "/"+pack, []byte(args+about), []string{"A=" + value}
 			r.Run.Policy.Writable = []string{value}
 		}
+		headings := []string{
+			"What changed", "What was asked for", "What it may read and change", "Exactly what runs", "The pack",
+			"The pack says of this tool", "The pack says of itself",
+		}
 		for _, of := range []func() call.Request{toolRun, execRun, openCall, readCall, enableCall} {
 			req := with(of(), change)
 			for _, level := range []sandbox.Level{sandbox.LevelNone, sandbox.LevelFull} {
@@ -378,19 +447,22 @@ func FuzzPrompt(f *testing.F) {
 				was, req := of(), with(req, func(r *call.Request) { r.Fields = []call.Field{{Name: about, Title: value}} })
 				was.Pack.Files, req.Pack.Files = []call.File{{Path: value, Digest: "a"}}, []call.File{{Path: value, Digest: "b"}, {Path: tool, Digest: "c"}}
 				before, now := newGrant(call.Freeze(was, level)), newGrant(call.Freeze(req, level))
-				text, err := prompt.Text(&req, sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, sinceWords(before), before.changes(&now), "")
+				card, err := prompt.New(&req, prompt.Ask{
+					Box: sandbox.Report{Level: level, Trials: []sandbox.Trial{{Level: level, Gaps: []string{about}}}}, Since: sinceWords(before), Changed: before.changes(&now),
+				})
 				if err != nil {
 					continue
 				}
+				text := card.Text(promptWidth)
 				checkShown(t, strings.ReplaceAll(text, "\ufe0f", ""))
 				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 				for i, line := range lines[1:] {
-					if line != "" && !strings.HasPrefix(line, margin) && !strings.HasPrefix(line, "WARNING: ") && !strings.HasPrefix(line, "or from ") {
+					if line != "" && !strings.HasPrefix(line, "  ") && !slices.Contains(headings, line) {
 						t.Errorf("line %d of %s is out of its place: %q", i+2, req.Kind, line)
 					}
 				}
 				if req.Run != nil {
-					const begin = "\n    arguments  1: "
+					const begin = "\n  argument 1   "
 					if got, want := shownValue(text, begin), begin+fmt.Sprintf("%+q", value); got != want {
 						t.Errorf("shown = %s, want %s", got, want)
 					}

@@ -350,7 +350,7 @@ func TestDoubtfulAnswers(t *testing.T) {
 		"decision always":            {*ReadForm("", "accept", form("always")), "none of the choices"},
 		"decision in capitals":       {*ReadForm("", "accept", form("ONCE")), "none of the choices"},
 		"decision with a space":      {*ReadForm("", "accept", form("once ")), "none of the choices"},
-		"decision by its title":      {*ReadForm("", "accept", form("Run once: this exact call")), "none of the choices"},
+		"decision by its title":      {*ReadForm("", "accept", form("Once: this exact call")), "none of the choices"},
 		"decision deny":              {*ReadForm("", "accept", form("deny")), "chose to deny"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -12,9 +13,10 @@ import (
 type Question struct {
 	// Title says the essential in one line.
 	Title string
-	// Text is everything the person decides about, complete and escaped; many
-	// lines, the first of which is Title.
-	Text    string
+	// Card is everything the person decides about, complete and escaped.
+	Card prompt.Card
+	// Form is the same as text for a client's own form.
+	Form    string
 	Choices []queue.Choice
 	Fields  []call.Field // to be filled in by whoever allows the call
 	// Code names the question for a person, on the page and in the terminal.

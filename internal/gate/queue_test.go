@@ -181,16 +181,16 @@ func TestPendingShowsAll(t *testing.T) {
 		if !p.Asked.Equal(start.Add(time.Duration(i)*time.Second)) || p.Answered != queue.Deny {
 			t.Errorf("Pending()[%d] was asked at %v with the answer %q", i, p.Asked, p.Answered)
 		}
-		if title, _, _ := strings.Cut(p.Text, "\n"); title != p.Title {
-			t.Errorf("Pending()[%d] begins %q, want its title %q", i, title, p.Title)
+		if p.Card.Title != p.Title {
+			t.Errorf("Pending()[%d] has a card about %q, want its title %q", i, p.Card.Title, p.Title)
 		}
-		for _, text := range []string{p.Client, p.Person, p.Pack, p.Title, p.Text, p.Note} {
+		for _, text := range []string{p.Client, p.Person, p.Pack, p.Title, p.Card.Text(promptWidth), p.Note} {
 			checkShown(t, text)
 		}
 	}
 	// The page and the terminal show what the client shows.
 	p := all[0]
-	if diff := cmp.Diff([]any{q.Code, q.Title, q.Text, q.Choices, q.Fields}, []any{p.Code, p.Title, p.Text, p.Choices, p.Fields}); diff != "" {
+	if diff := cmp.Diff([]any{q.Code, q.Title, q.Card, q.Choices, q.Fields}, []any{p.Code, p.Title, p.Card, p.Choices, p.Fields}); diff != "" {
 		t.Errorf("the queue shows another question than the client (-client +queue):\n%s", diff)
 	}
 	// Who was denied is not shown any more, who was allowed is until it is made again.

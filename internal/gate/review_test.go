@@ -90,8 +90,8 @@ func TestReviewRuleIsAsked(t *testing.T) {
 	}
 	q := b.ask(layered)
 	for _, words := range []string{"every change waits for you", "held until seen"} {
-		if !strings.Contains(unwrapped(q.Text), unwrapped(words)) {
-			t.Errorf("the question has not %q:\n%s", words, q.Text)
+		if !strings.Contains(unwrapped(textOf(q)), unwrapped(words)) {
+			t.Errorf("the question has not %q:\n%s", words, textOf(q))
 		}
 	}
 }

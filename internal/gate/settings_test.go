@@ -40,8 +40,8 @@ func TestAllowNamesVariables(t *testing.T) {
 		b := newBench(t, ruled(argv))
 		q := b.ask(req)
 		want := "config.yaml:7 allows it only with env: [LANG, " + name + "]"
-		if text := strings.Join(strings.Fields(q.Text), " "); !strings.Contains(strings.ReplaceAll(text, `"`, ""), want) {
-			t.Errorf("%s: the question does not say %q:\n%s", name, want, q.Text)
+		if text := strings.Join(strings.Fields(textOf(q)), " "); !strings.Contains(strings.ReplaceAll(text, `"`, ""), want) {
+			t.Errorf("%s: the question does not say %q:\n%s", name, want, textOf(q))
 		}
 		if got := b.goes(req, accept(q.State, "deny")); got == allows {
 			t.Errorf("%s: a denial allows", name)
@@ -103,8 +103,8 @@ func TestAllowNamesFolderAndInput(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.says, got, tc.want)
 		}
 		if tc.want == asks {
-			if q := b.ask(tc.req); strings.Contains(q.Text, "allows it only with") != (tc.add != "") || !strings.Contains(q.Text, tc.add) {
-				t.Errorf("%s: the question should say %q:\n%s", tc.says, tc.add, q.Text)
+			if q := b.ask(tc.req); strings.Contains(textOf(q), "allows it only with") != (tc.add != "") || !strings.Contains(textOf(q), tc.add) {
+				t.Errorf("%s: the question should say %q:\n%s", tc.says, tc.add, textOf(q))
 			}
 		}
 	}

@@ -200,7 +200,7 @@ func TestPendingAndChanged(t *testing.T) {
 	w.ok("capability_packs_open_docs", args)
 	w.put("triage/docs/steps.md", "Other steps.\n", 0o644)
 	w.fails("approval_pending", "capability_packs_open_docs", args)
-	if text := w.pending(1)[0].Text; !says(text, "CHANGED") || !says(text, "the file docs/steps.md changed") {
+	if text := w.pending(1)[0].Card.Text(80); !says(text, "CHANGED") || !says(text, "the file docs/steps.md changed") {
 		t.Errorf("the question is\n%s\nwant what changed", text)
 	}
 }

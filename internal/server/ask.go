@@ -43,7 +43,7 @@ func form(q *gate.Question) mcp.ElicitationParams {
 		}
 	}
 	return mcp.ElicitationParams{
-		Message:         q.Text,
+		Message:         q.Form,
 		RequestedSchema: map[string]any{"type": "object", "properties": properties, "required": []string{"decision"}},
 	}
 }

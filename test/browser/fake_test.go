@@ -6,13 +6,17 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	programs "github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
 // A fakeQueue is what the page shows. It decides as the gate does, as far as the
@@ -189,53 +193,53 @@ func theRoom(now time.Time) *rooms {
 	}
 }
 
-const greetText = `Run tool greet of pack triage?
+// greetCard and lintCard are what the two calls ask.
+func greetCard() prompt.Card {
+	r := aboutPack("triage", "/packs/triage", call.TrustUser, "ab", "Triage incidents.")
+	r.Kind, r.Workspace = call.KindRun, "/desk/chat"
+	r.Run = &call.Run{
+		Tool: "greet", About: "Say hello to somebody.",
+		Command: sandbox.Command{
+			Program: programs.Program{Name: "python3", Path: "/usr/bin/python3", Resolved: "/usr/bin/python3"},
+			Args:    []string{"/packs/triage/greet.py", "--name=Ada"}, Dir: "/home/ada/site", Workspace: "/desk/chat",
+		},
+		Policy: sandbox.Policy{ReadOnly: []string{"/packs/triage"}, Writable: []string{"/desk/chat"}},
+	}
+	return cardOf(r)
+}
 
-    program    "/usr/bin/python3"
-    arguments  1: "/packs/triage/greet.py"
-               2: "--name=Ada"
-    folder     "/home/ada/site"
-    sandbox    full: it reaches only what is named here
-    may read   the system's programs and settings
-               "/packs/triage" (the pack)
-    may change "/desk/chat" (the workspace)
-    network    none
-    limits     256 processes, 2 GiB of memory each
-    stops      after 30 seconds at the latest
-    pack       "/packs/triage"
-    trust      yours: from a folder you named or own
-    digest     abababababababab
-    asked by   a client that calls itself "claude 1.4.2"
+func lintCard() prompt.Card {
+	r := aboutPack("acme/lint", "/home/ada/site/.packs/lint", call.TrustUntrusted, "cd", "Check Markdown before it is published.")
+	r.Kind = call.KindOpen
+	return cardOf(r)
+}
 
-    The pack says of this tool:
-    > Say hello to somebody.
-`
+func aboutPack(id, dir string, trust call.Trust, digest, about string) call.Request {
+	return call.Request{
+		Caller:    call.Caller{Client: "claude 1.4.2", ChatEnd: "until this client closes"},
+		Pack:      call.Pack{ID: id, Dir: dir, Trust: trust, Digest: "sha256:" + strings.Repeat(digest, 32), About: about},
+		Arguments: call.ParseArguments([]byte(`{}`)),
+	}
+}
 
-const lintText = `Open the documents of pack acme/lint?
-
-WARNING: this pack is NOT trusted. It came with a project
-or from elsewhere. Allow only what you understand.
-
-    effect     the model reads them and may do what they say
-    pack       "/home/ada/site/.packs/lint"
-    trust      NOT trusted
-    digest     cdcdcdcdcdcdcdcd
-    asked by   a client that calls itself "claude 1.4.2"
-
-    The pack says of itself:
-    > Check Markdown before it is published.
-`
+func cardOf(r call.Request) prompt.Card {
+	card, err := prompt.New(&r, prompt.Ask{Box: sandbox.Report{Level: sandbox.LevelFull, NetworkEnforced: true}})
+	if err != nil {
+		panic(err) // it is short
+	}
+	return card
+}
 
 // greet is a call that waits, lint another one; a third has returned.
 func greet(now time.Time) queue.Pending {
 	return queue.Pending{
 		Code: "K7QM-2F9X", Chat: "chat-1", Client: "claude 1.4.2", Kind: call.KindRun, Pack: "triage",
-		Title: "Run tool greet of pack triage?", Text: greetText,
+		Title: "Run tool greet of pack triage?", Card: greetCard(),
 		Choices: []queue.Choice{
-			{Value: "once", Title: "Run once: this exact call"},
-			{Value: "chat", Title: "Allow this tool with any valid arguments, until this client closes"},
-			{Value: "always", Title: "Always allow this tool with any valid arguments, in every client, until anything about it changes"},
-			{Value: "deny", Title: "Deny"},
+			{Value: "once", Title: "Once: this exact call", Means: "Once: this exact call, one time."},
+			{Value: "chat", Title: "Chat: this tool, any arguments", Means: "This chat: this tool with any valid arguments, until this client closes."},
+			{Value: "always", Title: "Always: this tool, any arguments", Means: "Always: this tool with any valid arguments, in every client, until anything about it changes."},
+			{Value: "deny", Title: "Deny", Means: "Deny: the call does not happen."},
 		},
 		Asked: now.Add(-13 * time.Second), Waits: now.Add(32 * time.Second), Expires: now.Add(587 * time.Second),
 	}
@@ -244,8 +248,8 @@ func greet(now time.Time) queue.Pending {
 func lint(now time.Time) queue.Pending {
 	return queue.Pending{
 		Code: "B3XD-77HN", Chat: "chat-1", Client: "claude 1.4.2", Kind: call.KindOpen, Pack: "acme/lint",
-		Title: "Open the documents of pack acme/lint?", Text: lintText,
-		Choices: []queue.Choice{{Value: "once", Title: "Allow once: this exact call"}, {Value: "deny", Title: "Deny"}},
+		Title: "Open the documents of pack acme/lint?", Card: lintCard(),
+		Choices: []queue.Choice{{Value: "once", Title: "Once: this exact call", Means: "Once: this exact call, one time."}, {Value: "deny", Title: "Deny", Means: "Deny: the call does not happen."}},
 		Asked:   now.Add(-70 * time.Second), Expires: now.Add(530 * time.Second),
 	}
 }

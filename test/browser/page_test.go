@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 )
 
@@ -37,8 +38,9 @@ func TestAnswer(t *testing.T) {
 	b.has("--name=Ada")
 	b.pressNow("Run tool greet of pack triage?", "Run")
 	q.wantNothing(t)
-	if got := eval[string](b, `document.querySelector('pre').textContent`); got != greetText {
-		t.Errorf("the page shows\n%s\nwant\n%s", got, greetText)
+	card := greetCard()
+	if got, want := eval[string](b, `document.querySelector('pre').textContent`), card.Text(80); got != want {
+		t.Errorf("the page shows\n%s\nwant\n%s", got, want)
 	}
 	b.until(`document.title.startsWith('(1) ')`)
 	b.until(`/The client waits \d+ s\./.test(document.querySelector('.time').textContent)`)
@@ -192,7 +194,8 @@ func TestUpdates(t *testing.T) {
 	b.press(third.Title, "Run")
 	b.has("The call DDDD-DDDD: the pack changed.")
 	again := third
-	again.Code, again.Text = "EEEE-EEEE", "Run tool close of pack triage?\n\n    changed    greet.py, since you allowed it\n"
+	again.Code = "EEEE-EEEE"
+	again.Card.Facts = append([]prompt.Fact{{Role: prompt.RoleChange, Section: prompt.SectionChange, Label: "changed", Value: "the file greet.py changed", Weight: prompt.Danger}}, again.Card.Facts...)
 	q.edit(func() { q.refuse, q.pending = nil, []queue.Pending{again} })
 	b.has("changed    greet.py, since you allowed it")
 	b.press(third.Title, "Run")

@@ -60,7 +60,7 @@ func (t Trust) Words() string {
 	case TrustBundled:
 		return "bundled with packs-mcp"
 	case TrustUser:
-		return "yours: from a folder you named or own"
+		return "yours, from a folder you named or own"
 	default:
 		return "NOT trusted"
 	}

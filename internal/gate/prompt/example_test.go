@@ -5,11 +5,10 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
-	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
-// A question says what happens, and what changed since an earlier answer. What others
-// chose is escaped.
+// A question is a card of facts. A terminal and a client's form are two renderings
+// of it. What others chose is escaped.
 func Example() {
 	r := call.Request{
 		Caller:    call.Caller{Client: "Ex\x1b[2J", ChatEnd: "until this client closes"},
@@ -17,23 +16,43 @@ func Example() {
 		Pack:      call.Pack{ID: "triage", Dir: "/packs/triage", Trust: call.TrustUser, Digest: "sha256:1c5d3f4e90ab"},
 		Arguments: call.ParseArguments([]byte(`{"pack_id":"triage"}`)),
 	}
-	text, err := prompt.Text(&r, sandbox.Report{}, "since your answer of today", []string{"the file SKILL.md changed"}, "")
+	card, err := prompt.New(&r, prompt.Ask{Since: "since your answer of today", Changed: []string{"the file SKILL.md changed"}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(text)
-	fmt.Println(prompt.Scope(&r), prompt.Until(&r))
+	fmt.Println(card.Text(80))
+	form := prompt.Form{Card: card, Pack: "triage", See: "packs-mcp approvals show K7QM-2F9X", Answers: []string{"Deny: it does not happen."}}
+	fmt.Println(form.Text())
 	// Output:
 	// Open the documents of pack triage? (changed)
+	//   CAUTION: changed since your answer of today
+	//   reads only, starts nothing
 	//
-	//     CHANGED    since your answer of today:
-	//                - the file SKILL.md changed
-	//     effect     the model reads them and may do what they say
-	//     pack       "/packs/triage"
-	//     trust      yours: from a folder you named or own
-	//     digest     1c5d3f4e90ab
-	//     asked by   a client that calls itself "Ex\x1b[2J"
+	// What changed
+	//   CHANGED      since your answer of today
+	//   changed      the file SKILL.md changed
 	//
-	// opening this pack's documents until this client closes
+	// What was asked for
+	//   effect       the model reads them and may do what they say
+	//   asked by     a client that calls itself "Ex\x1b[2J"
+	//
+	// The pack
+	//   pack         "/packs/triage"
+	//   trust        yours, from a folder you named or own
+	//   digest       1c5d3f4e90ab
+	//
+	// Open the documents of pack triage? (changed)
+	// ▸ CHANGED since your answer, reads only, starts nothing
+	// ▸ Pack triage. See all: packs-mcp approvals show K7QM-2F9X
+	//
+	//     ▸ Open the documents of pack triage? (changed)
+	//     ▸ Deny: it does not happen.
+	//     ▸ CHANGED: since your answer of today
+	//     ▸ changed: the file SKILL.md changed
+	//     ▸ effect: the model reads them and may do what they say
+	//     ▸ asked by: a client that calls itself "Ex\x1b[2J"
+	//     ▸ pack: "/packs/triage"
+	//     ▸ trust: yours, from a folder you named or own
+	//     ▸ digest: 1c5d3f4e90ab
 }

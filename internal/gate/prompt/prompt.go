@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
@@ -26,7 +25,7 @@ const Chosen = "the client says that a person chose it"
 
 // Until says when the chat ends.
 func Until(r *call.Request) string {
-	if until := safetext.Line(r.Caller.ChatEnd); until != "" {
+	if until := line(r.Caller.ChatEnd); until != "" {
 		return until
 	}
 	return "until this chat ends"
@@ -47,9 +46,34 @@ func Scope(r *call.Request) string {
 	case call.KindAttach:
 		return "attaching this pack"
 	case call.KindRun:
-		return "this tool with any valid arguments"
+		scope := "tool " + Name(r.Run.Tool) + " with any valid arguments"
+		if r.Run.Policy.Network == sandbox.NetworkFull {
+			scope += " and the whole network"
+		}
+		return scope
 	case call.KindExec:
 		return "this exact command in this folder"
+	default:
+		return "calls like this one"
+	}
+}
+
+// ShortScope is what Scope says, in at most 32 characters, for the label of a choice.
+func ShortScope(r *call.Request) string {
+	switch r.Kind {
+	case call.KindOpen:
+		return "open this pack's documents"
+	case call.KindRead:
+		if r.Pack.Dir == "" {
+			return "read any file of the workspace"
+		}
+		return "read any file of this pack"
+	case call.KindEnable:
+		return "enable this pack's tools"
+	case call.KindRun:
+		return "this tool, any arguments"
+	case call.KindExec:
+		return "this exact command here"
 	default:
 		return "calls like this one"
 	}
@@ -89,15 +113,6 @@ func Title(r *call.Request) string {
 	}
 }
 
-// Asks is the title of a question. That something changed since an answer is
-// what a person must not miss among many.
-func Asks(r *call.Request, changed []string) string {
-	if len(changed) > 0 {
-		return Title(r) + " (changed)"
-	}
-	return Title(r)
-}
-
 // maxInTitle is how many characters of a path or a command a title takes up;
 // what is longer stands below it only.
 const maxInTitle = 40
@@ -105,8 +120,8 @@ const maxInTitle = 40
 // showsPath reports whether the title has the path.
 func showsPath(r *call.Request) bool { return isPlain(r.Path) && len(r.Path) <= maxInTitle }
 
-// commandLine is the command as a person would type it, when that is short and
-// needs no quoting.
+// commandLine is the command as a title has it: when it is short and needs no
+// quoting.
 func commandLine(r *call.Run) string {
 	c := r.Command
 	line := strings.Join(append([]string{c.Program.Name}, c.Args...), " ")
@@ -120,157 +135,161 @@ func commandLine(r *call.Run) string {
 	}
 }
 
-// Text writes the whole question: facts, then the pack's own words, marked
-// as such. Every value that did not come from this program is escaped.
-// changed are the differences to what was allowed before, and since says when.
-// rule says which rule nearly allows the call.
-func Text(r *call.Request, box sandbox.Report, since string, changed []string, rule string) (string, error) {
-	var p text
-	p.line(Asks(r, changed))
-	p.line("")
-	if r.Pack.Dir != "" && !r.Pack.Trusted() {
-		p.line("WARNING: this pack is NOT trusted. It came with a project")
-		p.line("or from elsewhere. Allow only what you understand.")
-		p.line("")
+// An Ask is what a question is about besides the request.
+type Ask struct {
+	Box     sandbox.Report // how a program would be confined
+	Since   string         // of which answer Changed tells: "since your answer of …"
+	Changed []string       // the differences to what was answered then; see [Changes]
+	Rule    string         // which rule nearly allows the call
+}
+
+// New makes the card of a question. It is complete, or the error is [ErrTooLong].
+func New(r *call.Request, ask Ask) (Card, error) {
+	b := &builder{Card: Card{Title: Title(r)}}
+	if len(ask.Changed) > 0 {
+		// What a person must not miss among many.
+		b.Title += " (changed)"
 	}
-	if len(changed) > 0 {
-		p.fact("CHANGED", since+":")
-		for _, c := range changed {
-			p.fact("", "- "+c)
-		}
+	b.changes(ask)
+	b.call(r, ask.Rule)
+	if r.Run != nil {
+		b.access(r, ask.Box)
+		b.run(r.Run)
 	}
+	b.pack(&r.Pack)
+	if r.Kind == call.KindRun {
+		b.quote("The pack says of this tool", r.Run.About)
+	} else {
+		b.quote("The pack says of itself", r.Pack.About)
+	}
+	b.marks(r, ask)
+	if b.characters() > maxPrompt {
+		return Card{}, ErrTooLong
+	}
+	return b.Card, nil
+}
+
+// A builder makes a card fact by fact.
+type builder struct {
+	Card
+	section Section // of the facts that follow
+}
+
+// fact adds a fact whose value is escaped already.
+func (b *builder) fact(role Role, label, value string) { b.weighty(Plain, role, label, value) }
+
+// weighty adds a fact that matters.
+func (b *builder) weighty(w Weight, role Role, label, value string) {
+	b.Facts = append(b.Facts, Fact{Role: role, Section: b.section, Label: label, Value: value, Weight: w})
+}
+
+// quote adds words that the pack chose.
+func (b *builder) quote(who, text string) {
+	if text = words(text); text != "" {
+		b.Quotes = append(b.Quotes, Quote{Who: who, Text: text})
+	}
+}
+
+// changes adds what differs from what was answered before.
+func (b *builder) changes(ask Ask) {
+	b.section = SectionChange
+	if len(ask.Changed) > 0 {
+		b.weighty(Danger, RoleChange, "CHANGED", ask.Since)
+	}
+	for _, c := range ask.Changed {
+		b.weighty(Danger, RoleChange, "changed", c)
+	}
+}
+
+// call adds what was asked for, by whom, and what comes of it.
+func (b *builder) call(r *call.Request, rule string) {
+	b.section = SectionCall
 	if rule != "" {
-		p.fact("rule", rule)
+		b.fact(RoleRule, "rule", line(rule))
 	}
-	for i, f := range r.Fields {
-		p.fact(first(i, "fill in"), safetext.Line(f.Title)+", shown as "+quoted(call.StandIn(f.Name)))
+	for _, f := range r.Fields {
+		b.weighty(Notice, RoleField, "fill in", line(f.Title)+", shown as "+quoted(call.StandIn(f.Name)))
 	}
 	switch r.Kind {
 	case call.KindRead:
 		if !showsPath(r) {
-			p.fact("file", safetext.Quote(r.Path))
+			b.fact(RoleFile, "file", quoted(r.Path))
 		}
-		p.asked(r)
+		b.asked(r)
 		if r.Pack.Dir == "" {
-			p.fact("folder", safetext.Quote(r.Workspace))
+			b.fact(RoleFolder, "folder", quoted(r.Workspace))
 		}
 	case call.KindOpen:
-		p.asked(r)
-		p.fact("effect", "the model reads them and may do what they say")
+		b.asked(r)
+		b.fact(RoleEffect, "effect", "the model reads them and may do what they say")
 	case call.KindAttach:
-		p.asked(r)
-		p.fact("effect", "this chat has the pack from now on; what it does asks by itself")
+		b.asked(r)
+		b.fact(RoleEffect, "effect", "this chat has the pack from now on; what it does asks by itself")
 	case call.KindEnable:
-		for i, t := range r.Tools {
-			p.fact(first(i, "tools"), Name(t))
+		for _, t := range r.Tools {
+			b.fact(RoleTool, "tool", Name(t))
 		}
-		p.fact("effect", "each of their calls is decided by itself")
-	case call.KindRun, call.KindExec:
-		p.run(r, box)
+		b.fact(RoleEffect, "effect", "each of their calls is decided by itself")
+	}
+	if r.Run != nil {
+		if r.Run.OnceOnly != "" {
+			b.fact(RoleOnce, "only once", line(r.Run.OnceOnly))
+		}
+		if r.Run.ReadOnly {
+			b.fact(RoleClaim, "pack says", "it changes nothing")
+		}
 	}
 	if r.Caller.Act {
-		p.fact("chosen", Chosen)
+		b.fact(RoleChosen, "chosen", Chosen)
 	}
 	if r.Hidden != "" {
-		p.fact("CAUTION", "the text has "+safetext.Line(r.Hidden))
-	}
-	if r.Pack.Dir != "" {
-		p.fact("pack", safetext.Quote(r.Pack.Dir))
-		p.fact("trust", r.Pack.Trust.Words())
-		p.fact("digest", short(r.Pack.Digest))
+		b.weighty(Danger, RoleHidden, "CAUTION", "the text has "+line(r.Hidden))
 	}
 	if r.Caller.Person != "" {
-		p.fact("for", safetext.Quote(r.Caller.Person)+", by the client's token")
+		b.fact(RolePerson, "for", quoted(r.Caller.Person)+", by the client's token")
 	}
 	if r.Caller.Client != "" {
-		p.fact("asked by", "a client that calls itself "+safetext.Quote(r.Caller.Client))
+		b.fact(RoleClient, "asked by", "a client that calls itself "+quoted(r.Caller.Client))
 	}
-	if r.Kind == call.KindRun {
-		p.quote("The pack says of this tool", r.Run.About)
-	} else {
-		p.quote("The pack says of itself", r.Pack.About)
-	}
-	text := p.String()
-	if utf8.RuneCountInString(text) > maxPrompt {
-		return "", ErrTooLong
-	}
-	return text, nil
 }
 
-// asked writes the arguments of the call, except those that the prompt says
-// anyway.
-func (p *text) asked(r *call.Request) {
+// asked adds the arguments of the call, except those that the title says anyway.
+func (b *builder) asked(r *call.Request) {
 	args, ok := r.Arguments.Members()
 	if !ok {
-		p.fact("asked for", safetext.Line(string(r.Arguments.Raw())))
+		b.fact(RoleAsked, "asked for", jsonValue(string(r.Arguments.Raw())))
 		return
 	}
-	i := 0
 	for _, m := range args {
 		if m.Name == "pack_id" && m.Value == strictjson.Format(r.Pack.ID) || m.Name == "path" && m.Value == strictjson.Format(r.Path) {
 			continue
 		}
-		value := safetext.Line(m.Value)
-		if strings.Contains(value, strings.Repeat(" ", maxBlank+1)) {
-			value = quoted(value)
-		}
-		p.fact(first(i, "asked for"), Name(m.Name)+": "+value)
-		i++
+		b.fact(RoleAsked, "asked for", Name(m.Name)+": "+jsonValue(m.Value))
 	}
 }
 
-// input is what a program reads. The JSON that tools get is readable as it is,
-// when all of it is visible ASCII, and cannot be taken for the quoted form of
-// something else, since it begins with a brace. Its last newline is not shown.
-func input(b []byte) string {
-	text := strings.TrimSuffix(string(b), "\n")
-	invisible := func(r rune) bool { return r < ' ' || r > '~' }
-	if strings.HasPrefix(text, "{") && !strings.ContainsFunc(text, invisible) {
-		if _, err := strictjson.Decode([]byte(text)); err == nil && !strings.Contains(text, strings.Repeat(" ", maxBlank+1)) {
-			return text
-		}
+// jsonValue shows JSON as it is, but quoted when it has a long run of spaces.
+func jsonValue(s string) string {
+	s = unmarked(safetext.Line(s))
+	if _, n := longBlank(s); n > 0 {
+		return quoted(s)
 	}
-	return quoted(string(b))
+	return s
 }
 
-// maxBlank is how many spaces in a row a value may have. More would put what
-// follows out of sight.
-const maxBlank = 8
-
-// quoted is a value in quotes, in ASCII. A long run of spaces stands outside of
-// the quotes, as its length: nothing is left out, and nothing is pushed away.
-func quoted(s string) string {
-	var parts []string
-	for s != "" {
-		begin, n := longBlank(s)
-		if n == 0 {
-			break
-		}
-		if begin > 0 {
-			parts = append(parts, safetext.Quote(s[:begin]))
-		}
-		parts = append(parts, fmt.Sprintf("(%d spaces)", n))
-		s = s[begin+n:]
+// pack adds which pack it is.
+func (b *builder) pack(p *call.Pack) {
+	b.section = SectionPack
+	if p.Dir == "" {
+		return
 	}
-	if s != "" || len(parts) == 0 {
-		parts = append(parts, safetext.Quote(s))
+	b.fact(RolePack, "pack", quoted(p.Dir))
+	if p.Trusted() {
+		b.fact(RoleTrust, "trust", p.Trust.Words())
+	} else {
+		b.weighty(Danger, RoleTrust, "trust", "NOT trusted; it came with a project or from elsewhere, so allow only what you understand")
 	}
-	return strings.Join(parts, " + ")
-}
-
-// longBlank finds the first run of more than maxBlank spaces.
-func longBlank(s string) (begin, n int) {
-	for i := 0; i < len(s); i++ {
-		n = 0
-		for i+n < len(s) && s[i+n] == ' ' {
-			n++
-		}
-		if n > maxBlank {
-			return i, n
-		}
-		i += n
-	}
-	return 0, 0
+	b.fact(RoleDigest, "digest", short(p.Digest))
 }
 
 // short is enough of a digest to compare by eye.

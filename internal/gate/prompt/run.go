@@ -4,165 +4,189 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
-	"github.com/packs-mcp/packs-mcp/internal/safetext"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox/program"
 )
 
-// run writes what would be started, where, and under which rules.
-func (p *text) run(req *call.Request, box sandbox.Report) {
+// access adds what the run may read, change and reach, and why.
+func (b *builder) access(req *call.Request, box sandbox.Report) {
+	b.section = SectionAccess
 	r := req.Run
-	p.program(r.Command.Program)
-	for i, a := range r.Command.Args {
-		// Numbered, so that none can pass for part of another.
-		p.fact(first(i, "arguments"), fmt.Sprintf("%d: %s", i+1, quoted(a)))
-	}
-	if len(r.Command.Args) == 0 {
-		p.fact("arguments", "none")
-	}
-	if len(r.Command.Stdin) > 0 {
-		p.fact("input", input(r.Command.Stdin))
-	}
-	p.fact("folder", safetext.Quote(r.Command.Dir))
-	p.variables(r)
 	if box.Level == sandbox.LevelNone {
-		p.fact("sandbox", "none: it can do everything you can do,")
-		p.fact("", "with your files and on the network")
+		b.weighty(Danger, RoleSandbox, "sandbox", "none; it can do everything you can do, with your files and on the network")
 		if r.Policy.Network != sandbox.NetworkNone {
-			p.fact("pack asks", "for the network")
+			b.fact(RoleNetwork, "pack asks", "for the network")
 		}
-		p.unenforcedLayers(req)
+		b.unenforcedLayers(req)
 	} else {
-		p.fact("sandbox", levelWords(box.Level))
-		for _, gap := range gaps(box) {
-			p.fact("", "not covered: "+safetext.Line(gap))
-		}
-		p.folders(req)
-		p.fact("network", networkWords(r.Policy.Network, box.NetworkEnforced))
+		b.confined(req, box)
 	}
-	p.granted(r.Granted, box.Level)
+	b.granted(r.Granted, box.Level)
 	limits := r.Policy.Limits.WithDefaults()
 	if r.Cache != "" {
-		p.fact("keeps", safetext.Quote(r.Cache))
-		p.fact("", fmt.Sprintf("a cache between its runs, up to %s", size(limits.Cache)))
+		b.fact(RoleCache, "keeps", fmt.Sprintf("%s, a cache between its runs, up to %s", quoted(r.Cache), size(limits.Cache)))
 	}
 	if box.Level != sandbox.LevelNone {
-		p.fact("limits", fmt.Sprintf("%d processes, %s of memory each", limits.Processes, size(limits.Memory)))
+		b.fact(RoleLimits, "limits", fmt.Sprintf("%d processes, %s of memory each", limits.Processes, size(limits.Memory)))
 	}
-	p.fact("stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
-	if r.OnceOnly != "" {
-		p.fact("only once", safetext.Line(r.OnceOnly))
-	}
-	if r.ReadOnly {
-		p.fact("pack says", "it changes nothing")
-	}
+	b.fact(RoleTimeout, "stops", fmt.Sprintf("after %s at the latest", duration(limits.Timeout)))
 }
 
-// unenforcedLayers writes which folders a run is given a copy of, where nothing
-// keeps it from the folders themselves.
-func (p *text) unenforcedLayers(req *call.Request) {
-	n := 0
-	for _, l := range req.Run.Policy.Layers {
-		p.fact(first(n, "works on"), safetext.Quote(l.Folder)+reason(req, l.Folder))
+// confined adds what a run under a sandbox may do.
+func (b *builder) confined(req *call.Request, box sandbox.Report) {
+	if box.Level == sandbox.LevelPartial {
+		b.weighty(Notice, RoleSandbox, "sandbox", levelWords(box.Level))
+	} else {
+		b.fact(RoleSandbox, "sandbox", levelWords(box.Level))
+	}
+	for _, gap := range gaps(box) {
+		b.weighty(Notice, RoleGap, "not covered", line(gap))
+	}
+	policy := req.Run.Policy
+	const read, change = "may read", "may change"
+	b.fact(RoleReads, read, "the system's programs and settings")
+	for _, path := range policy.ReadOnly {
+		b.fact(RoleReads, read, quoted(path)+reason(req, path))
+	}
+	for _, path := range req.Run.Command.Program.Needs {
+		b.fact(RoleReads, read, quoted(path)+" (the program's installation)")
+	}
+	for _, l := range policy.Layers {
 		if l.Kind == sandbox.LayerReadOnly {
-			p.fact("", "should only read it, and nothing makes it")
-		} else {
-			p.fact("", layerWords(l, &req.Run.Policy))
-			p.fact("", "nothing keeps it from changing the folder itself")
+			b.fact(RoleReads, read, fmt.Sprintf("%s%s, read-only for this run: %s", quoted(l.Folder), reason(req, l.Folder), line(l.Reason)))
 		}
-		n++
+	}
+	for _, path := range policy.Writable {
+		w := Notice
+		if path == req.Workspace { // made for the chat
+			w = Plain
+		}
+		b.weighty(w, RoleWrites, change, quoted(path)+reason(req, path))
+	}
+	for _, l := range policy.Layers {
+		if l.Kind != sandbox.LayerReadOnly {
+			b.weighty(Notice, RoleWrites, change, fmt.Sprintf("%s%s, %s", quoted(l.Folder), reason(req, l.Folder), layerWords(l, &policy)))
+		}
+	}
+	b.weighty(networkWeight(policy.Network, box.NetworkEnforced), RoleNetwork, "network", networkWords(policy.Network, box.NetworkEnforced))
+}
+
+// unenforcedLayers adds which folders a run is given a copy of, where nothing
+// keeps it from the folders themselves.
+func (b *builder) unenforcedLayers(req *call.Request) {
+	for _, l := range req.Run.Policy.Layers {
+		says := layerWords(l, &req.Run.Policy) + "; nothing keeps it from changing the folder itself"
+		if l.Kind == sandbox.LayerReadOnly {
+			says = "should only read it, and nothing makes it"
+		}
+		b.weighty(Notice, RoleWrites, "works on", fmt.Sprintf("%s%s, %s", quoted(l.Folder), reason(req, l.Folder), says))
 	}
 }
 
-// program writes which file is started, and how it was come by.
-func (p *text) program(program program.Program) {
-	p.fact("program", safetext.Quote(program.Path))
-	if program.Resolved != "" && program.Resolved != program.Path {
-		p.fact("", "which is "+safetext.Quote(program.Resolved))
+// run adds what would be started, where, and with what.
+func (b *builder) run(r *call.Run) {
+	b.section = SectionRun
+	b.Command = typed(r)
+	b.program(r.Command.Program)
+	for i, a := range r.Command.Args {
+		// Numbered, so that none can pass for part of another.
+		b.fact(RoleArgument, fmt.Sprintf("argument %d", i+1), quoted(a))
+	}
+	if len(r.Command.Args) == 0 {
+		b.fact(RoleArgument, "arguments", "none")
+	}
+	if len(r.Command.Stdin) > 0 {
+		b.fact(RoleInput, "input", input(r.Command.Stdin))
+	}
+	b.fact(RoleFolder, "folder", quoted(r.Command.Dir))
+	b.variables(r)
+}
+
+// typed is what would be started as it would be typed in a shell: the program by
+// the name that it was asked for by, its arguments, and after "<<<" what it reads.
+// The last newline of that is not shown, as shells add one.
+func typed(r *call.Run) string {
+	c := r.Command
+	name := shellWord(c.Program.Name)
+	if name == c.Program.Name && strings.Contains(name, "=") {
+		name = "'" + name + "'" // or it would set a variable
+	}
+	all := []string{name}
+	for _, a := range c.Args {
+		all = append(all, shellWord(a))
+	}
+	if len(c.Stdin) > 0 {
+		all = append(all, "<<<", shellWord(strings.TrimSuffix(string(c.Stdin), "\n")))
+	}
+	return strings.Join(all, " ")
+}
+
+// program adds which file is started, and how it was come by.
+func (b *builder) program(p program.Program) {
+	value := quoted(p.Path)
+	if p.Resolved != "" && p.Resolved != p.Path {
+		value += ", which is " + quoted(p.Resolved)
+	}
+	b.fact(RoleProgram, "program", value)
+	if p.Shim != "" {
+		b.fact(RoleProgram, "chosen by", "the shim "+quoted(p.Shim))
 	}
 	finds := ""
-	for _, i := range program.Interpreters {
+	for _, i := range p.Interpreters {
 		if i.IsEnv {
 			finds = i.Path // the next program is shown together with it
 			continue
 		}
-		value := "run by " + safetext.Quote(i.Path)
+		value := quoted(i.Path)
 		if finds != "" {
-			value += ", started by " + safetext.Quote(finds)
+			value += ", started by " + quoted(finds)
 			finds = ""
 		}
-		p.fact("", value)
 		// Where links of the system's own lead is the system's own business.
 		if i.Resolved != i.Path && !(paths.IsSystem(i.Path) && paths.IsSystem(i.Resolved)) {
-			p.fact("", "which is "+safetext.Quote(i.Resolved))
+			value += ", which is " + quoted(i.Resolved)
 		}
 		for _, a := range i.Args {
-			p.fact("", "given "+quoted(a))
+			value += ", given " + quoted(a)
 		}
 		for _, kv := range i.Env {
-			p.fact("", "with the variable "+quoted(kv))
+			value += ", with the variable " + quoted(kv)
 		}
-	}
-	if program.Shim != "" {
-		p.fact("", "chosen by the shim "+safetext.Quote(program.Shim))
+		b.fact(RoleInterpreter, "run by", value)
 	}
 }
 
-// variables writes what the tool sets and, by their names alone, what the user
+// variables adds what the tool sets and, by their names alone, what the user
 // grants. What the tool sets is in quotes, so that it cannot pass for a grant.
-func (p *text) variables(r *call.Run) {
-	const label = "variables"
-	n := 0
+func (b *builder) variables(r *call.Run) {
+	const label = "variable"
 	for _, kv := range r.Env {
-		p.fact(first(n, label), quoted(kv))
-		n++
+		b.weighty(Notice, RoleVariable, label, quoted(kv))
 	}
 	for _, v := range r.Granted.Env {
-		p.fact(first(n, label), Name(v)+" (yours, by your configuration)")
-		n++
+		b.weighty(Notice, RoleVariable, label, Name(v)+" (yours, by your configuration)")
 	}
 	for _, v := range r.Granted.Unset {
-		p.fact(first(n, label), Name(v)+" (granted by you, but not set)")
-		n++
+		b.fact(RoleVariable, label, Name(v)+" (granted by you, but not set)")
 	}
 }
 
-// folders writes what the run can read and change, and why.
-func (p *text) folders(req *call.Request) {
-	policy := req.Run.Policy
-	const read = "may read"
-	p.fact(read, "the system's programs and settings")
-	for _, path := range policy.ReadOnly {
-		p.fact("", safetext.Quote(path)+reason(req, path))
-	}
-	for _, path := range req.Run.Command.Program.Needs {
-		p.fact("", safetext.Quote(path)+" (the program's installation)")
-	}
-	p.readOnlyLayers(req)
-	n := 0
-	for _, path := range policy.Writable {
-		p.fact(first(n, "may change"), safetext.Quote(path)+reason(req, path))
-		n++
-	}
-	for _, l := range policy.Layers {
-		if l.Kind != sandbox.LayerReadOnly {
-			p.fact(first(n, "may change"), safetext.Quote(l.Folder)+reason(req, l.Folder))
-			p.fact("", layerWords(l, &policy))
-			n++
+// granted adds what else the user's configuration opens, and what it was meant to
+// open.
+func (b *builder) granted(g call.Granted, level sandbox.Level) {
+	if g.Home != "" {
+		only := ", with what is named here"
+		if level == sandbox.LevelNone {
+			only = ""
 		}
+		b.fact(RoleHome, "home", quoted(g.Home)+only)
 	}
-}
-
-// readOnlyLayers writes which folders the run would change if it could.
-func (p *text) readOnlyLayers(req *call.Request) {
-	for _, l := range req.Run.Policy.Layers {
-		if l.Kind == sandbox.LayerReadOnly {
-			p.fact("", safetext.Quote(l.Folder)+reason(req, l.Folder))
-			p.fact("", "read-only for this run: "+safetext.Line(l.Reason))
-		}
+	for _, m := range g.LeftOut {
+		b.fact(RoleMissing, "left out", quoted(m.What)+": "+line(m.Why))
 	}
 }
 
@@ -200,7 +224,7 @@ func reason(r *call.Request, path string) string {
 		for _, l := range r.Run.Policy.Links {
 			if l.Target == path {
 				// What was granted is a link, and may lead elsewhere by now.
-				return " (by your configuration, where " + safetext.Quote(l.Path) + " leads)"
+				return " (by your configuration, where " + quoted(l.Path) + " leads)"
 			}
 		}
 		return " (by your configuration)"
@@ -218,21 +242,6 @@ func reason(r *call.Request, path string) string {
 	return ""
 }
 
-// granted writes what else the user's configuration opens, and what it was
-// meant to open.
-func (p *text) granted(g call.Granted, level sandbox.Level) {
-	only := ", with what is named here"
-	if level == sandbox.LevelNone {
-		only = ""
-	}
-	if g.Home != "" {
-		p.fact("home", safetext.Quote(g.Home)+only)
-	}
-	for i, m := range g.LeftOut {
-		p.fact(first(i, "left out"), safetext.Quote(m.What)+": "+safetext.Line(m.Why))
-	}
-}
-
 // gaps are what the level in use does not cover here.
 func gaps(box sandbox.Report) []string {
 	for _, t := range box.Trials {
@@ -246,9 +255,9 @@ func gaps(box sandbox.Report) []string {
 func levelWords(l sandbox.Level) string {
 	switch l {
 	case sandbox.LevelFull:
-		return "full: it reaches only what is named here"
+		return "full; it reaches only what is named here"
 	case sandbox.LevelPartial:
-		return "partial: most of this is enforced"
+		return "partial; most of this is enforced"
 	default:
 		return l.String()
 	}
@@ -257,12 +266,23 @@ func levelWords(l sandbox.Level) string {
 func networkWords(n sandbox.Network, enforced bool) string {
 	switch {
 	case n == sandbox.NetworkFull:
-		return "full: it can send data anywhere"
+		return "full; it can send data anywhere"
 	case !enforced:
-		return "NOT kept from it: it can send data anywhere"
+		return "NOT kept from it; it can send data anywhere"
 	case n == sandbox.NetworkLoopback:
-		return "loopback: only its own processes"
+		return "loopback; only its own processes"
 	default:
 		return n.String()
+	}
+}
+
+func networkWeight(n sandbox.Network, enforced bool) Weight {
+	switch {
+	case n == sandbox.NetworkFull || !enforced:
+		return Danger
+	case n == sandbox.NetworkLoopback:
+		return Notice
+	default:
+		return Plain
 	}
 }

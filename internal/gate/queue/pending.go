@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 )
 
 // A Pending is a call that waits for a person, as every channel shows it. All
@@ -16,9 +17,9 @@ type Pending struct {
 	Client  string // name and version that the client gave; may be empty
 	Person  string // the name of the credential, where there is one
 	Kind    call.Kind
-	Pack    string // pack id
-	Title   string // the essential, one line
-	Text    string // everything the person decides about; the first line is Title
+	Pack    string      // pack id
+	Title   string      // the essential, one line
+	Card    prompt.Card // everything the person decides about; Title is its title
 	Choices []Choice
 	Fields  []call.Field // what the person has to fill in to allow the call
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/gate/prompt"
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
 
@@ -63,7 +64,7 @@ func (b *bench) ask(c *call.Call, holder Holder) (*Ticket, *Ruling, error) {
 		return ticket, nil, err
 	}
 	ticket, err := b.Add(&Entry{Call: c}, Pending{
-		Chat: c.Caller.Chat, Person: c.Caller.Person, Text: strings.Repeat("a line\n", 50) + strings.Join(c.Run.Command.Args, " "),
+		Chat: c.Caller.Chat, Person: c.Caller.Person, Card: prompt.Card{Command: strings.Repeat("a line\n", 50) + strings.Join(c.Run.Command.Args, " ")},
 		Choices: []Choice{{Value: "once"}, {Value: "deny"}}, Asked: b.time, Waits: waits, Expires: b.time.Add(wait),
 	}, holder)
 	return ticket, nil, err
@@ -341,7 +342,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: %d bytes more, want %d", name, got, c.want)
 		}
 	}
-	shown := &Entry{Call: aCall("", "1", 1), shown: Pending{Text: long}}
+	shown := &Entry{Call: aCall("", "1", 1), shown: Pending{Card: prompt.Card{Command: long}}}
 	if got := shown.measure(); got.Text != more || got.Kept < more || got.Questions != 1 {
 		t.Errorf("a question of %d bytes takes up %+v", more, got)
 	}

@@ -44,7 +44,7 @@ func (s Size) part(people int) Size {
 func (e *Entry) measure() Size {
 	req := e.Call.Request
 	req.Pack.Files = nil // shared by all requests about the pack
-	text := len(e.shown.Text)
+	text := e.shown.Card.Size()
 	return Size{1, text, text + call.Size(req)}
 }
 

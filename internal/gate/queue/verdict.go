@@ -64,10 +64,14 @@ type Verdict struct {
 	Gone bool
 }
 
-// A Choice is one answer a person may give, in the words shown beside it.
+// A Choice is one answer a person may give, in the words shown with it.
 type Choice struct {
 	Value string // "once", "chat", "always" or "deny"
+	// Title has at most 40 characters, the first of which say how far the answer
+	// reaches: "Chat: this tool, any arguments".
 	Title string
+	// Means is a sentence: what the answer covers, and until when.
+	Means string
 	// Lasts says that "once" holds for later calls as well, as Title tells.
 	Lasts bool
 }

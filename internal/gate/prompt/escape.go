@@ -1,0 +1,190 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
+)
+
+// marker begins the lines of a form that are ours. No text of a card has it, so
+// wherever a client breaks a line, what others chose never looks like the next
+// fact.
+const marker = "▸"
+
+// unmarked returns a text that is escaped already without [marker].
+func unmarked(s string) string { return strings.ReplaceAll(s, marker, `\u25b8`) }
+
+// line returns s for one line of a card that is not in quotes: escaped, without
+// marker, and with long runs of spaces as their length.
+func line(s string) string { return counted(unmarked(safetext.Line(s))) }
+
+// maxBlank is how many spaces in a row a value may have. More would put what
+// follows out of sight.
+const maxBlank = 8
+
+// counted returns s with each run of more than maxBlank spaces as its length.
+func counted(s string) string {
+	var b strings.Builder
+	for {
+		begin, n := longBlank(s)
+		if n == 0 {
+			break
+		}
+		fmt.Fprintf(&b, "%s(%d spaces)", s[:begin], n)
+		s = s[begin+n:]
+	}
+	return b.String() + s
+}
+
+// quoted is a value in quotes, in ASCII. A long run of spaces stands outside of
+// the quotes, as its length: nothing is left out, and nothing is pushed away.
+func quoted(s string) string {
+	var parts []string
+	for s != "" {
+		begin, n := longBlank(s)
+		if n == 0 {
+			break
+		}
+		if begin > 0 {
+			parts = append(parts, safetext.Quote(s[:begin]))
+		}
+		parts = append(parts, fmt.Sprintf("(%d spaces)", n))
+		s = s[begin+n:]
+	}
+	if s != "" || len(parts) == 0 {
+		parts = append(parts, safetext.Quote(s))
+	}
+	return strings.Join(parts, " + ")
+}
+
+// longBlank finds the first run of more than maxBlank spaces.
+func longBlank(s string) (begin, n int) {
+	for i := 0; i < len(s); i++ {
+		n = 0
+		for i+n < len(s) && s[i+n] == ' ' {
+			n++
+		}
+		if n > maxBlank {
+			return i, n
+		}
+		i += n
+	}
+	return 0, 0
+}
+
+// words returns what a pack says, in lines. Nothing in it is as a form marks its
+// own lines, and no run of blanks or empty lines pushes its end away.
+func words(s string) string {
+	s = unmarked(strings.ReplaceAll(safetext.Text(s), "\t", "    "))
+	var lines []string
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(s), "\n") {
+		paragraph = strings.TrimRight(counted(paragraph), " ")
+		if paragraph == "" && len(lines) > 0 && lines[len(lines)-1] == "" {
+			continue // one empty line is a paragraph
+		}
+		lines = append(lines, paragraph)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// input is what a program reads. The JSON that tools get is readable as it is,
+// when all of it is visible ASCII, and cannot be taken for the quoted form of
+// something else, since it begins with a brace. Its last newline is not shown.
+func input(b []byte) string {
+	text := strings.TrimSuffix(string(b), "\n")
+	invisible := func(r rune) bool { return r < ' ' || r > '~' }
+	if strings.HasPrefix(text, "{") && !strings.ContainsFunc(text, invisible) {
+		if _, err := strictjson.Decode([]byte(text)); err == nil {
+			if _, n := longBlank(text); n == 0 {
+				return text
+			}
+		}
+	}
+	return quoted(string(b))
+}
+
+// Name shows a name as it is when nothing in it could deceive, and quoted in
+// ASCII otherwise.
+func Name(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	return quoted(s)
+}
+
+// isPlain reports whether s needs no quoting: letters, digits and what names
+// and paths have between them, all ASCII.
+func isPlain(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune("-_./@=:+,", r):
+			return false
+		}
+		return true
+	})
+}
+
+// shellWord returns s as one word of a shell: as it is where no shell would take it
+// for more, in single quotes where it has only visible ASCII, and in $'…' otherwise,
+// with everything else escaped. Different words are never the same. A long run of
+// spaces stands outside of the quotes as its length, which no shell would take:
+// 'a'(41 spaces)'b'.
+func shellWord(s string) string {
+	if s == "" {
+		return "''"
+	}
+	var b strings.Builder
+	for s != "" {
+		begin, n := longBlank(s)
+		if n == 0 {
+			begin = len(s)
+		}
+		if begin > 0 {
+			b.WriteString(shellQuoted(s[:begin]))
+		}
+		if n > 0 {
+			fmt.Fprintf(&b, "(%d spaces)", n)
+		}
+		s = s[begin+n:]
+	}
+	return b.String()
+}
+
+// shellQuoted is shellWord for a text without long runs of spaces.
+func shellQuoted(s string) string {
+	switch {
+	case isPlain(s):
+		return s
+	case !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '\'' }):
+		return "'" + s + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for s != "" {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteString(`\` + string(r))
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case size == 1 && (r < ' ' || r > '~'): // a control character, or a byte that is not UTF-8
+			fmt.Fprintf(&b, `\%03o`, s[0]) // three digits: the next character is never one more
+		case r <= '~':
+			b.WriteByte(s[0])
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+		s = s[size:]
+	}
+	b.WriteByte('\'')
+	return b.String()
+}

@@ -1,0 +1,146 @@
+package prompt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// formWidth is how many columns each of a form's first three lines has at most.
+// Some clients show three rows of a message and nothing else, and a terminal of 80
+// columns has a frame around them.
+const formWidth = 72
+
+// A Form is the question as a client's own form shows it.
+type Form struct {
+	Card
+	Pack    string   // as [Name] gives it
+	See     string   // how to see all of it elsewhere: "packs-mcp approvals show K7QM-2F9X"; empty: nowhere
+	Answers []string // a sentence for each choice
+}
+
+// Text is the form's message. Its first three lines are for the smallest windows:
+// what happens, what matters of it, and where to see all of it. What they leave out,
+// they say so. Then come the answers and all facts.
+//
+// A fact is a line, however long: clients wrap lines, and some show no more than a
+// few. Every line of ours but the first begins with [marker], which nothing of
+// others has, so wherever a line is broken, what follows cannot pass for another
+// fact. The first line, and what stands in the margin, is as it is for clients that
+// read Markdown.
+func (f *Form) Text() string {
+	var b strings.Builder
+	put := func(indent, text string) { fmt.Fprintf(&b, "%s%s %s\n", indent, marker, text) }
+	fmt.Fprintln(&b, f.first())
+	put("", f.matters())
+	put("", f.where())
+	b.WriteByte('\n')
+	const margin = "    " // Markdown shows what is behind it as it is
+	put(margin, f.Title)
+	for _, a := range f.Answers {
+		put(margin, a)
+	}
+	for _, facts := range f.sections() {
+		for _, fact := range facts {
+			put(margin, fact.Label+": "+fact.Value)
+		}
+	}
+	for _, q := range f.Quotes {
+		put(margin, q.Who+":")
+		for line := range strings.SplitSeq(q.Text, "\n") {
+			fmt.Fprintln(&b, strings.TrimRight(margin+"  > "+line, " "))
+		}
+	}
+	return b.String()
+}
+
+// first is what happens: the command in a code span, or the title.
+func (f *Form) first() string {
+	if f.Command == "" {
+		return cut(f.Title, formWidth)
+	}
+	// The fence of a code span is longer than any row of backticks in it.
+	fence := "`"
+	for strings.Contains(f.Command, fence) {
+		fence += "`"
+	}
+	const most = 3 // more of them leave no room
+	if len(fence) > most {
+		return cut(f.Title, formWidth)
+	}
+	return fence + cut(f.Command, formWidth-2*len(fence)) + fence
+}
+
+// matters are the marks, those of danger in capitals, as many as fit. It says when
+// some do not.
+func (f *Form) matters() string {
+	room := formWidth - columns(marker+" ")
+	texts := f.markTexts(false)
+	all := strings.Join(texts, ", ")
+	if columns(all) > room {
+		texts = f.markTexts(true)
+		all = strings.Join(texts, ", ")
+	}
+	for n := len(texts) - 1; n > 0 && columns(all) > room; n-- {
+		all = fmt.Sprintf("%s, and %d more", strings.Join(texts[:n], ", "), len(texts)-n)
+	}
+	return cut(all, room)
+}
+
+// markTexts are the marks as a form has them. With short, those about variables are
+// one, which counts them.
+func (f *Form) markTexts(short bool) []string {
+	var texts []string
+	variables := 0
+	for _, fact := range f.Facts {
+		if fact.Role == RoleVariable && fact.Weight != Plain {
+			variables++
+		}
+	}
+	for _, m := range f.Marks {
+		switch {
+		case m.Role == RoleChange:
+			texts = append(texts, "CHANGED since your answer") // of which one is a fact
+		case m.Weight == Danger:
+			texts = append(texts, strings.ToUpper(m.Text))
+		case short && m.Role == RoleVariable:
+			texts = append(texts, plural(variables, "variable"))
+		default:
+			texts = append(texts, m.Text)
+		}
+	}
+	return slices.Compact(texts)
+}
+
+// where says of which pack it is, and where to see all of it.
+func (f *Form) where() string {
+	see := "All of it is below."
+	if f.See != "" {
+		see = "See all: " + f.See
+	}
+	room := formWidth - columns(marker+" Pack . "+see)
+	if f.Pack == "" || room < 8 {
+		return see
+	}
+	return "Pack " + cut(f.Pack, room) + ". " + see
+}
+
+// cut returns s in at most width columns, with its length where some of it is left
+// out.
+func cut(s string, width int) string {
+	if len(s) <= width { // of ASCII, nearly always
+		return s
+	}
+	if columns(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	tail := fmt.Sprintf("… (%d characters)", len(runes))
+	width -= columns(tail)
+	for i, r := range runes {
+		if width -= columnsOf(r); width < 0 {
+			return string(runes[:i]) + tail
+		}
+	}
+	return s
+}

@@ -1,0 +1,129 @@
+package prompt
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+)
+
+// mark adds a mark.
+func (b *builder) mark(w Weight, role Role, text string) {
+	b.Marks = append(b.Marks, Mark{Role: role, Text: text, Weight: w})
+}
+
+// marks adds what matters of a call, the weightiest first.
+func (b *builder) marks(r *call.Request, ask Ask) {
+	if r.Pack.Dir != "" && !r.Pack.Trusted() {
+		b.mark(Danger, RoleTrust, "not trusted")
+	}
+	if len(ask.Changed) > 0 {
+		b.mark(Danger, RoleChange, "changed "+ask.Since)
+	}
+	if r.Hidden != "" {
+		b.mark(Danger, RoleHidden, "hidden text")
+	}
+	if r.Run == nil {
+		if r.Kind == call.KindOpen || r.Kind == call.KindRead {
+			b.mark(Plain, RoleEffect, "reads only")
+		}
+		b.mark(Plain, RoleEffect, "starts nothing")
+		return
+	}
+	b.runMarks(r, ask.Box)
+	slices.SortStableFunc(b.Marks, func(a, b Mark) int { return rank(a.Weight) - rank(b.Weight) })
+}
+
+// rank orders weights.
+func rank(w Weight) int { return slices.Index([]Weight{Danger, Notice, Plain}, w) }
+
+// runMarks adds what matters of a run.
+func (b *builder) runMarks(r *call.Request, box sandbox.Report) {
+	run := r.Run
+	if box.Level == sandbox.LevelNone {
+		b.mark(Danger, RoleSandbox, "no sandbox")
+	} else {
+		b.networkMark(run.Policy.Network, box.NetworkEnforced)
+		if box.Level == sandbox.LevelPartial {
+			b.mark(Notice, RoleSandbox, "partly confined")
+		}
+		b.writeMark(r)
+	}
+	if len(r.Fields) > 0 {
+		b.mark(Notice, RoleField, "needs "+plural(len(r.Fields), "value")+" from you")
+	}
+	if names := run.Granted.Env; len(names) > 0 {
+		b.mark(Notice, RoleVariable, "gets your "+few(names, "variable"))
+	}
+	if len(run.Env) > 0 {
+		b.mark(Notice, RoleVariable, "sets "+few(call.EnvNames(run.Env), "variable"))
+	}
+}
+
+func (b *builder) networkMark(n sandbox.Network, enforced bool) {
+	text := "no network"
+	switch {
+	case n == sandbox.NetworkFull:
+		text = "whole network"
+	case !enforced:
+		text = "network not closed"
+	case n == sandbox.NetworkLoopback:
+		text = "a network of its own"
+	}
+	b.mark(networkWeight(n, enforced), RoleNetwork, text)
+}
+
+// writeMark says what of the user's a run may change.
+func (b *builder) writeMark(r *call.Request) {
+	p := r.Run.Policy
+	var places []string // in words
+	var others []string // folders that have no word
+	own := false        // it has a folder that was made for the chat
+	add := func(folder string) {
+		switch why := reason(r, folder); why {
+		case " (the workspace)":
+			places = append(places, "the workspace")
+		case " (the project)", " (in the project)", " (the project's git folder)":
+			places = append(places, "the project")
+		default:
+			others = append(others, folder)
+		}
+	}
+	for _, folder := range p.Writable {
+		if folder == r.Workspace {
+			own = true
+			continue
+		}
+		add(folder)
+	}
+	for _, l := range p.Layers {
+		if l.Kind != sandbox.LayerReadOnly {
+			add(l.Folder)
+		}
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
+	if len(others) > 0 && len(places) == 0 {
+		places = []string{few(others, "folder")}
+	} else if len(others) > 0 {
+		places = append(places, plural(len(others), "folder"))
+	}
+	switch {
+	case len(places) > 0:
+		b.mark(Notice, RoleWrites, "changes "+strings.Join(places, " and "))
+	case own:
+		b.mark(Plain, RoleWrites, "changes only its workspace")
+	default:
+		b.mark(Plain, RoleWrites, "reads only")
+	}
+}
+
+// few names one thing, when that is short, and otherwise counts.
+func few(names []string, thing string) string {
+	const shortest = 24
+	if len(names) == 1 && isPlain(names[0]) && len(names[0]) <= shortest {
+		return names[0]
+	}
+	return plural(len(names), thing)
+}
