@@ -46,7 +46,7 @@ func theMap() []row {
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
-		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
+		{dir: "cmd/packs-mcp/internal/catalog", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/configedit", "internal/packs", "internal/rules", "internal/safetext", "internal/server"}},
 		{dir: "cmd/packs-mcp/internal/changescmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate/queue", "internal/safetext", "internal/sandbox/changes"}},
 		{dir: "cmd/packs-mcp/internal/doctor", may: []string{"cmd/packs-mcp/internal/cli", "cmd/packs-mcp/internal/clients", "internal/audit", "internal/caches", "internal/config", "internal/configedit", "internal/launch", "internal/packs", "internal/safetext", "internal/sandbox"}, run: true}, // it tries each level
 		{dir: "cmd/packs-mcp/internal/clients", may: []string{"cmd/packs-mcp/internal/cli", "internal/configedit"}},

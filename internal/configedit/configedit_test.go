@@ -141,6 +141,55 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+func TestLists(t *testing.T) {
+	folder := Object{{"path", "/b c"}, {"attach", "all"}}
+	const added = "- path: /b c\n    attach: all\n"
+	for name, tc := range map[string]struct{ before, after string }{
+		"an empty file":     {"", "packs:\n  " + added},
+		"another key":       {"log:\n  level: info # mine", "log:\n  level: info # mine\npacks:\n  " + added},
+		"an empty list":     {"packs: [] # none\nmode: x\n", "packs: # none\n  " + added + "mode: x\n"},
+		"no value":          {"packs:\nmode: x\n", "packs:\n  " + added + "mode: x\n"},
+		"after others":      {"packs:\n  # work\n  - /a # one\n\n# mode\nmode: x\n", "packs:\n  # work\n  - /a # one\n  " + added + "\n# mode\nmode: x\n"},
+		"without indent":    {"packs:\n- path: /a\n  attach: none\nmode: x\n", "packs:\n- path: /a\n  attach: none\n- path: /b c\n  attach: all\nmode: x\n"},
+		"without newline":   {"packs:\n  - /a", "packs:\n  - /a\n  " + added},
+		"on one line":       {"packs: [/a]\n", ""},
+		"not a list":        {"packs: x\n", ""},
+		"within braces":     {"{packs: []}\n", ""},
+		"a folded last one": {"packs:\n  - >-\n    /a\n    b\n", ""},
+	} {
+		got, err := YAML().Append([]byte(tc.before), []string{"packs"}, folder)
+		if tc.after == "" {
+			if !errors.Is(err, ErrShape) {
+				t.Errorf("%s: Append = %q, %v, want ErrShape", name, got, err)
+			}
+			continue
+		}
+		if err != nil || string(got) != tc.after {
+			t.Errorf("%s: Append = %q, %v, want %q", name, got, err, tc.after)
+			continue
+		}
+		list, _, _ := YAML().Get(got, "packs")
+		back, err := YAML().Drop(got, []string{"packs"}, len(list.([]any))-1)
+		want := tc.before
+		switch name {
+		case "an empty file":
+			want = "packs: []\n"
+		case "another key":
+			want += "\npacks: []\n"
+		case "no value":
+			want = "packs: []\nmode: x\n"
+		case "without newline":
+			want += "\n"
+		}
+		if err != nil || string(back) != want {
+			t.Errorf("%s: Drop = %q, %v, want %q", name, back, err, want)
+		}
+	}
+	if _, err := YAML().Append([]byte("a: 1\n b: 2\n"), []string{"packs"}, "x"); err == nil || !strings.HasPrefix(err.Error(), "line 2") {
+		t.Errorf("Append to what is not YAML = %v, want its line", err)
+	}
+}
+
 // Whatever is in a file, it keeps all of it, and has what was set besides.
 func FuzzSet(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.txtar")

@@ -1,7 +1,7 @@
 // Package configedit changes single values in a person's configuration file, and
 // keeps every other byte: comments, order, indentation and line endings.
 //
-// It reads JSON with comments, and TOML. A file that it does not understand is an
+// It reads JSON with comments, TOML, and the lists of YAML. A file that it does not understand is an
 // error, and so is a change whose result would say anything else besides. It
 // knows neither files nor what their keys mean.
 package configedit
@@ -22,14 +22,15 @@ type Format struct {
 	decode func(text []byte) (map[string]any, error)
 	set    func(text []byte, path []string, value any) ([]byte, error)
 	remove func(text []byte, path []string) ([]byte, error)
-	add    func(text []byte, path []string, word string) ([]byte, error)
+	add    func(text []byte, path []string, item any) ([]byte, error)
+	drop   func(text []byte, path []string, index int) ([]byte, error)
 	write  func(path []string, value any) string
 }
 
 // A Member is one key of an [Object].
 type Member struct {
 	Key   string
-	Value any // string, bool, int, []string or Object
+	Value any // string, bool, int, []string, []any of these, or Object
 }
 
 // An Object is a value with keys, in the order in which they are written.
@@ -83,34 +84,58 @@ func (f *Format) Set(text []byte, path []string, value any) ([]byte, error) {
 	return slices.Concat(mark, out), nil
 }
 
-// Append returns text with word in the list at path, unless it is there already.
-// It is ErrShape for TOML.
-func (f *Format) Append(text []byte, path []string, word string) ([]byte, error) {
+// Append returns text with item, a string or an Object, at the end of the list at
+// path, unless it is in it already. It is [ErrShape] for TOML.
+func (f *Format) Append(text []byte, path []string, item any) ([]byte, error) {
 	have, ok, err := f.Get(text, path...)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return f.Set(text, path, []string{word})
+		return f.Set(text, path, []any{item})
 	}
 	list, ok := have.([]any)
-	if !ok || f.add == nil {
+	if !ok && have != nil || f.add == nil {
 		return nil, ErrShape
 	}
-	if slices.Contains(list, any(word)) {
+	if slices.ContainsFunc(list, func(one any) bool { return reflect.DeepEqual(one, plain(item)) }) {
 		return text, nil
 	}
 	mark, text := cutMark(text)
+	out, err := f.add(text, path, item)
+	if err != nil {
+		return nil, err
+	}
+	return f.withList(mark, text, out, path, append(slices.Clip(list), plain(item)))
+}
+
+// Drop returns text without the item of the list at path that has this index. It is
+// [ErrShape] for JSON and TOML.
+func (f *Format) Drop(text []byte, path []string, index int) ([]byte, error) {
+	have, _, err := f.Get(text, path...)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := have.([]any)
+	if !ok || index >= len(list) || f.drop == nil {
+		return nil, ErrShape
+	}
+	mark, text := cutMark(text)
+	out, err := f.drop(text, path, index)
+	if err != nil {
+		return nil, err
+	}
+	return f.withList(mark, text, out, path, slices.Delete(slices.Clone(list), index, index+1))
+}
+
+// withList returns out if it is text with another list at path.
+func (f *Format) withList(mark, text, out []byte, path []string, list []any) ([]byte, error) {
 	tree, err := f.decode(text)
 	if err != nil {
 		return nil, err
 	}
-	out, err := f.add(text, path, word)
-	if err != nil {
-		return nil, err
-	}
 	got, err := f.decode(out)
-	if err != nil || !reflect.DeepEqual(got, merged(tree, path, append(list, word))) {
+	if err != nil || !reflect.DeepEqual(got, merged(tree, path, list)) {
 		return nil, errors.Join(ErrShape, err)
 	}
 	return slices.Concat(mark, out), nil
@@ -183,6 +208,12 @@ func plain(value any) any {
 		all := make([]any, len(v))
 		for i, s := range v {
 			all[i] = s
+		}
+		return all
+	case []any:
+		all := make([]any, len(v))
+		for i, item := range v {
+			all[i] = plain(item)
 		}
 		return all
 	case Object:

@@ -191,8 +191,8 @@ func insert(text []byte, root *hujson.Value, at hujson.Value, first int, last *h
 	return out.Bytes()
 }
 
-// appendJSON writes a word behind the others of the list at path.
-func appendJSON(text []byte, path []string, word string) ([]byte, error) {
+// appendJSON writes an item behind the others of the list at path.
+func appendJSON(text []byte, path []string, item any) ([]byte, error) {
 	root, err := parseJSON(text)
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func appendJSON(text []byte, path []string, word string) ([]byte, error) {
 	if n := len(list.Elements); n > 0 {
 		first, last = list.Elements[0].StartOffset, &list.Elements[n-1]
 	}
-	return insert(text, root, at, first, last, func(w *jsonWriter, _ string) { w.b.WriteString(inlineJSON(word)) }), nil
+	return insert(text, root, at, first, last, func(w *jsonWriter, indent string) { w.value(item, indent) }), nil
 }
 
 func removeJSON(text []byte, path []string) ([]byte, error) {
@@ -314,10 +314,11 @@ func (w *jsonWriter) member(m Member, indent string) {
 
 // inlineJSON writes a value on one line: lists of words are short.
 func inlineJSON(value any) string {
-	if list, ok := value.([]string); ok {
+	list, ok := plain(value).([]any)
+	if ok {
 		all := make([]string, len(list))
-		for i, s := range list {
-			all[i] = inlineJSON(s)
+		for i, item := range list {
+			all[i] = inlineJSON(item)
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	}

@@ -17,5 +17,5 @@ type app struct{ *cli.Env }
 // Commands returns the commands list, show, attach, detach and prompt.
 func Commands(e *cli.Env) []*cobra.Command {
 	a := &app{e}
-	return []*cobra.Command{a.listCommand(), a.showCommand(), a.attachCommand(), a.detachCommand(), a.promptCommand()}
+	return []*cobra.Command{a.listCommand(), a.foldersCommand(), a.showCommand(), a.attachCommand(), a.detachCommand(), a.promptCommand()}
 }

@@ -98,7 +98,9 @@ func All() []Client {
 					{Key: "tool_timeout_sec", Value: 600},
 				}...)
 			},
-			user: func(p *Place) []string { return []string{p.or("CODEX_HOME", filepath.Join(p.Home, ".codex"), "config.toml")} },
+			user: func(p *Place) []string {
+				return []string{p.or("CODEX_HOME", filepath.Join(p.Home, ".codex"), "config.toml")}
+			},
 		},
 		{
 			ID: "cursor", Name: "Cursor", Program: "cursor", format: json, key: mcpServers, entry: plain,

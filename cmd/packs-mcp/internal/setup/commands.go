@@ -34,7 +34,7 @@ func Commands(e *cli.Env) []*cobra.Command {
 
 // settings are the flags of setup.
 type settings struct {
-	scope, preset, name             string
+	scope, preset, name              string
 	yes, dryRun, undo, json, minimal bool
 }
 

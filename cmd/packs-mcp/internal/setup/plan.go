@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,10 +12,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/configedit"
 )
-
-// maxFile is the largest file of settings that is changed: some clients keep their
-// history in it.
-const maxFile = 64 << 20
 
 // A plan is what setup would do for one client.
 type plan struct {
@@ -32,10 +26,8 @@ type plan struct {
 
 // An edit is a new content for one file.
 type edit struct {
-	file          string // as the client knows it
-	target        string // where that leads
-	before, after []byte
-	existed       bool
+	*configedit.File
+	after []byte
 }
 
 // found reports whether the client is on this machine.
@@ -81,8 +73,8 @@ func (a *app) plan(c clients.Client, p *clients.Place, server clients.Server, s 
 		}
 	}
 	out.entry = c.Entry(file, s.name, server)
-	if e, err := read(file); err == nil {
-		if entry, ok, err := out.entry.Format.Get(e.before, out.entry.Path...); err == nil && ok && clients.IsOurs(entry) {
+	if f, err := configedit.Read(file); err == nil {
+		if entry, ok, err := out.entry.Format.Get(f.Text, out.entry.Path...); err == nil && ok && clients.IsOurs(entry) {
 			server.Args = withOwn(clients.Started(entry)[1:], server.Args)
 			out.entry = c.Entry(file, s.name, server)
 		}
@@ -102,7 +94,7 @@ func (a *app) plan(c clients.Client, p *clients.Place, server clients.Server, s 
 		case problem != "":
 			out.why, out.failed, out.paste, out.files = problem, true, paste, nil
 			return out
-		case bytes.Equal(e.before, e.after):
+		case bytes.Equal(e.Text, e.after):
 		default:
 			out.files = append(out.files, e)
 			if change.Why != "" {
@@ -135,15 +127,15 @@ func withOwn(have, add []string) []string {
 
 // apply makes one change, on what is in the file or was planned for it already.
 func (p *plan) apply(c clients.Change) (e edit, problem string) {
-	if i := slices.IndexFunc(p.files, func(e edit) bool { return e.file == c.File }); i >= 0 {
+	if i := slices.IndexFunc(p.files, func(e edit) bool { return e.Path == c.File }); i >= 0 {
 		e = p.files[i]
 		p.files = slices.Delete(p.files, i, i+1)
 	} else {
-		var err error
-		if e, err = read(c.File); err != nil {
-			return edit{}, err.Error()
+		f, err := configedit.Read(c.File)
+		if err != nil {
+			return edit{}, err.Error() + "; it was not changed"
 		}
-		e.after = e.before
+		e = edit{f, f.Text}
 	}
 	entry, ok, err := c.Format.Get(e.after, c.Path...)
 	if err == nil && c.Value != nil && ok && !clients.IsOurs(entry) {
@@ -166,40 +158,4 @@ func unreadable(file string, err error) string {
 		return fmt.Sprintf("%s:%d:%d: %s; it was not changed", file, e.Line, e.Column, e.Problem)
 	}
 	return fmt.Sprintf("%s: %v; it was not changed", file, err)
-}
-
-// read returns a file of settings, or an empty one that is not there yet.
-func read(file string) (edit, error) {
-	e := edit{file: file, target: file}
-	target, err := filepath.EvalSymlinks(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(file); err == nil {
-			return edit{}, fmt.Errorf("%s is a link to a file that does not exist; it was not changed", file)
-		}
-		return e, nil
-	}
-	if err != nil {
-		return edit{}, fmt.Errorf("%s cannot be read: %w", file, err)
-	}
-	e.target, e.existed = target, true
-	info, err := os.Stat(target)
-	if err != nil {
-		return edit{}, fmt.Errorf("%s cannot be read: %w", file, err)
-	}
-	if !info.Mode().IsRegular() {
-		return edit{}, fmt.Errorf("%s is not a regular file; it was not changed", file)
-	}
-	f, err := os.Open(target)
-	if err != nil {
-		return edit{}, fmt.Errorf("%s cannot be read: %w", file, err)
-	}
-	defer f.Close()
-	e.before, err = io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return edit{}, fmt.Errorf("%s cannot be read: %w", file, err)
-	}
-	if len(e.before) > maxFile {
-		return edit{}, fmt.Errorf("%s is larger than %d MiB; it was not changed", file, maxFile>>20)
-	}
-	return e, nil
 }

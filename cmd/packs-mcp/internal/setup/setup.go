@@ -145,11 +145,11 @@ func (a *app) show(plans []plan) {
 
 // diffLines shows what would change in a file.
 func diffLines(e edit) (lines []string) {
-	old := e.file
-	if !e.existed {
+	old := e.Path
+	if !e.Exists {
 		old = "(new)"
 	}
-	text := diff.Diff(safetext.Line(old), e.before, safetext.Line(e.file), e.after)
+	text := diff.Diff(safetext.Line(old), e.Text, safetext.Line(e.Path), e.after)
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "diff ") {
 			lines = append(lines, safetext.Text(strings.TrimRight(line, "\r\n")))
@@ -179,7 +179,7 @@ func (a *app) carryOut(ctx context.Context, cfg *config.Config, plans []plan, s 
 	for _, p := range plans {
 		r := outcome{Client: p.client.ID, State: stateReady}
 		for _, e := range p.files {
-			r.Files = append(r.Files, e.file)
+			r.Files = append(r.Files, e.Path)
 		}
 		switch {
 		case p.failed:

@@ -9,6 +9,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/configedit"
 )
 
 // undo brings back what was there before setup, the newest change first. A file that
@@ -46,19 +47,18 @@ func (a *app) undo(cfg *config.Config, ids []string) error {
 }
 
 func (a *app) undoOne(r record) (said string, err error) {
-	e, err := read(r.File)
+	e, err := configedit.Read(r.File)
 	if err != nil {
 		return "", err
 	}
-	if !e.existed {
+	if !e.Exists {
 		return "it is gone, so there is nothing to undo", nil
 	}
-	if digest(e.before) == r.After {
+	if digest(e.Text) == r.After {
 		if !r.Created {
-			e.after = r.Before
-			return "as it was before", replace(e)
+			return "as it was before", e.Replace(r.Before)
 		}
-		if err := os.Remove(e.target); err != nil {
+		if err := os.Remove(e.Target); err != nil {
 			return "", err
 		}
 		for _, dir := range slices.Backward(r.Folders) {
@@ -72,9 +72,9 @@ func (a *app) undoOne(r record) (said string, err error) {
 	if !ok {
 		return "", fmt.Errorf("there is no client %q", r.Client)
 	}
-	e.after, err = c.Entry(r.File, "", clients.Server{}).Format.Remove(e.before, r.Path)
+	text, err := c.Entry(r.File, "", clients.Server{}).Format.Remove(e.Text, r.Path)
 	if err != nil {
 		return "", errors.New(unreadable(r.File, err))
 	}
-	return "it was changed since, so only the entry was removed", replace(e)
+	return "it was changed since, so only the entry was removed", e.Replace(text)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
+	"github.com/packs-mcp/packs-mcp/internal/configedit"
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 )
 
@@ -21,11 +22,11 @@ const verifyTime = 30 * time.Second
 // verify starts the entry as it is in the file, as the client would, and returns how
 // many tools it offers.
 func (a *app) verify(ctx context.Context, c clients.Client, change clients.Change) (tools int, err error) {
-	e, err := read(change.File)
+	f, err := configedit.Read(change.File)
 	if err != nil {
 		return 0, err
 	}
-	entry, _, err := change.Format.Get(e.before, change.Path...)
+	entry, _, err := change.Format.Get(f.Text, change.Path...)
 	if err != nil {
 		return 0, err
 	}

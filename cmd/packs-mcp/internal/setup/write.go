@@ -1,25 +1,19 @@
 package setup
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/clients"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/private"
 )
-
-// errMoved is returned when a file is not what was shown.
-var errMoved = errors.New("it changed meanwhile, so it was not written; run the command again")
 
 // A record is what one file was before it was changed.
 type record struct {
@@ -75,74 +69,18 @@ func write(cfg *config.Config, c clients.Client, change clients.Change, e edit) 
 		if err != nil {
 			return err
 		}
-		r := record{At: time.Now().UTC(), Client: c.ID, File: e.file, Path: change.Path, Before: e.before, Created: !e.existed, After: digest(e.after)}
-		if !e.existed {
-			r.Folders = missing(filepath.Dir(e.target))
+		r := record{At: time.Now().UTC(), Client: c.ID, File: e.Path, Path: change.Path, Before: e.Text, Created: !e.Exists, After: digest(e.after)}
+		if !e.Exists {
+			r.Folders = e.MissingFolders()
 		}
 		if err := save(f, append(all, r)); err != nil {
 			return fmt.Errorf("keeping what was there: %w", err)
 		}
-		if err := replace(e); err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", e.file, err), save(f, all))
+		if err := e.Replace(e.after); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", e.Path, err), save(f, all))
 		}
 		return nil
 	})
-}
-
-// missing are the folders that have to be made for dir.
-func missing(dir string) (all []string) {
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
-			slices.Reverse(all)
-			return all
-		}
-		all = append(all, dir)
-	}
-}
-
-// replace writes a file as a whole, if it is still what it was.
-func replace(e edit) (err error) {
-	dir := filepath.Dir(e.target)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(dir, "."+filepath.Base(e.target)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, temp.Close(), os.Remove(temp.Name()))
-		}
-	}()
-	if info, statErr := os.Stat(e.target); statErr == nil {
-		if err := keepOwner(temp, info); err != nil {
-			return err
-		}
-		if err := temp.Chmod(info.Mode().Perm()); err != nil {
-			return err
-		}
-	}
-	if _, err := temp.Write(e.after); err != nil {
-		return err
-	}
-	if err := temp.Sync(); err != nil {
-		return err
-	}
-	now, err := read(e.file)
-	if err != nil {
-		return err
-	}
-	if now.existed != e.existed || now.target != e.target || !bytes.Equal(now.before, e.before) {
-		return errMoved
-	}
-	if err := temp.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), e.target); err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return nil
 }
 
 func digest(b []byte) string {

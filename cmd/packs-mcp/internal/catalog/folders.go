@@ -1,0 +1,218 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/configedit"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+)
+
+func (a *app) foldersCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "folders",
+		Short: "Show the folders that packs come from, add and remove them",
+		Long: `Show the folders that packs come from. Those that you add are kept in the configuration, so
+that every server and command knows them; --packs is for one server or command.`,
+		Example: `  packs-mcp folders
+  packs-mcp folders add ~/packs
+  packs-mcp folders remove ~/packs`,
+		Args: cli.Misuse(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.folders(cmd.Context(), asJSON) },
+	}
+	a.PackFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(a.foldersAddCommand(), a.foldersRemoveCommand())
+	return cmd
+}
+
+func (a *app) foldersAddCommand() *cobra.Command {
+	var found bool
+	cmd := &cobra.Command{
+		Use:   "add DIR...",
+		Short: "Remember a folder of packs, and attach its packs",
+		Example: `  packs-mcp folders add ~/packs
+  packs-mcp folders add ~/downloads/packs --found-only`,
+		Args:              cli.Misuse(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: onlyFolders,
+		RunE: func(_ *cobra.Command, dirs []string) error {
+			return a.eachFolder(dirs, func(cfg *config.Config, dir string) (string, error) { return a.addFolder(cfg, dir, found) })
+		},
+	}
+	cmd.Flags().BoolVar(&found, "found-only", false, "do not attach its packs: models see them when you attach them")
+	cmd.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	return cmd
+}
+
+func (a *app) foldersRemoveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove DIR...",
+		Aliases: []string{"delete"},
+		Short:   "Forget a folder of packs, and leave it as it is",
+		Example: `  packs-mcp folders remove ~/packs`,
+		Args:    cli.Misuse(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: func(*cobra.Command, []string, string) (all []string, _ cobra.ShellCompDirective) {
+			cfg, _, err := a.Load()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, root := range cfg.Packs {
+				if root.Source == config.FromFile {
+					all = append(all, root.Path)
+				}
+			}
+			return all, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, dirs []string) error { return a.eachFolder(dirs, a.removeFolder) },
+	}
+	cmd.Flags().StringVar(&a.Flags.Config, "config", "", "the configuration `FILE`")
+	return cmd
+}
+
+func onlyFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// eachFolder does one thing for each folder, and says what became of it.
+func (a *app) eachFolder(dirs []string, do func(*config.Config, string) (said string, err error)) error {
+	for _, dir := range dirs {
+		full, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		cfg, _, err := a.Load() // anew, since each changes the file
+		if err != nil {
+			return err
+		}
+		said, err := do(cfg, full)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Stdout, "%s %s\n", said, safetext.Line(full))
+	}
+	return nil
+}
+
+// remembered is the index of a folder among those of the file; -1 if it is none of
+// them.
+func remembered(cfg *config.Config, dir string) int {
+	i := 0
+	for _, root := range cfg.Packs {
+		if root.Source != config.FromFile {
+			continue
+		}
+		if root.Path == dir {
+			return i
+		}
+		i++
+	}
+	return -1
+}
+
+func (a *app) addFolder(cfg *config.Config, dir string, foundOnly bool) (string, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", cli.WithHint(fmt.Errorf("there is no folder %q", dir), "make it first, or name another")
+	}
+	if remembered(cfg, dir) >= 0 {
+		return "already there:", nil
+	}
+	var item any = dir
+	if !foundOnly {
+		item = configedit.Object{{Key: "path", Value: dir}, {Key: "attach", Value: "all"}}
+	}
+	return "added", a.editPacks(cfg, func(text []byte) ([]byte, error) {
+		return configedit.YAML().Append(text, []string{"packs"}, item)
+	}, fmt.Sprintf("add this to packs: in it: {path: %q, attach: all}", dir))
+}
+
+func (a *app) removeFolder(cfg *config.Config, dir string) (string, error) {
+	i := remembered(cfg, dir)
+	if i < 0 {
+		return "", cli.WithHint(fmt.Errorf("the configuration does not name the folder %q", dir), "see: packs-mcp folders")
+	}
+	return "removed", a.editPacks(cfg, func(text []byte) ([]byte, error) {
+		return configedit.YAML().Drop(text, []string{"packs"}, i)
+	}, "remove the folder from packs: in it")
+}
+
+// editPacks changes the configuration's list of folders.
+func (a *app) editPacks(cfg *config.Config, change func([]byte) ([]byte, error), byHand string) error {
+	path := cfg.File
+	if path == "" {
+		path = cfg.Paths.Config
+	}
+	file, err := configedit.Read(path)
+	if err != nil {
+		return err
+	}
+	text, err := change(file.Text)
+	if errors.Is(err, configedit.ErrShape) {
+		return cli.WithHint(fmt.Errorf("%s: packs is written in a way that this command does not change", path), "%s", byHand)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := file.Replace(text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// A folder is a place where packs are looked for, as folders --json prints it.
+type folder struct {
+	Path     string `json:"path"`
+	Source   string `json:"source"` // "config", "flag", …
+	Exists   bool   `json:"exists"`
+	Packs    int    `json:"packs"`
+	Attached int    `json:"attached"`
+}
+
+func (a *app) folders(ctx context.Context, asJSON bool) error {
+	cfg, logger, err := a.Load()
+	if err != nil {
+		return err
+	}
+	lib, err := a.Library(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	catalog := lib.Catalog(ctx)
+	all := []folder{}
+	for _, root := range a.Roots(cfg, a.PacksFolder(cfg)) {
+		f := folder{Path: root.Dir, Source: root.Source}
+		if info, err := os.Stat(root.Dir); err == nil {
+			f.Exists = info.IsDir()
+		}
+		if !f.Exists && root.Optional {
+			continue
+		}
+		for _, p := range catalog.All() {
+			if p.Root == root.Dir && p.Source == root.Source {
+				f.Packs++
+				if p.Attached {
+					f.Attached++
+				}
+			}
+		}
+		all = append(all, f)
+	}
+	if asJSON {
+		return cli.PrintJSON(a.Stdout, map[string]any{"folders": all})
+	}
+	for _, f := range all {
+		state := fmt.Sprintf("%s, %d attached (%s)", cli.Counted(f.Packs, "pack", "packs"), f.Attached, f.Source)
+		if !f.Exists {
+			state = fmt.Sprintf("it does not exist (%s)", f.Source)
+		}
+		fmt.Fprintf(a.Stdout, "%s\n  %s\n", safetext.Line(f.Path), state)
+	}
+	return nil
+}

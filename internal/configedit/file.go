@@ -1,0 +1,120 @@
+package configedit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// maxFile is the largest file that is read: some programs keep their history in
+// their settings.
+const maxFile = 64 << 20
+
+// ErrMoved is returned by [File.Replace] for a file that is not what it was.
+var ErrMoved = errors.New("it changed meanwhile, so it was not written; run the command again")
+
+// A File is a file as it was when it was read.
+type File struct {
+	Path   string // as it was named
+	Target string // where that leads
+	Text   []byte
+	Exists bool
+}
+
+// Read returns a file, or an empty one that is not there yet. A link is followed; one
+// that leads nowhere is an error, and so is what is not a regular file.
+func Read(path string) (*File, error) {
+	f := &File{Path: path, Target: path}
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, fmt.Errorf("%s is a link to a file that does not exist", path)
+		}
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	f.Target, f.Exists = target, true
+	// What is not a regular file could keep us waiting.
+	info, err := os.Stat(target)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.Open(target)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	defer file.Close()
+	f.Text, err = io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
+	}
+	if len(f.Text) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
+	}
+	return f, nil
+}
+
+// MissingFolders are the folders that Replace will make, the outermost first.
+func (f *File) MissingFolders() (all []string) {
+	for dir := filepath.Dir(f.Target); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
+			slices.Reverse(all)
+			return all
+		}
+		all = append(all, dir)
+	}
+}
+
+// Replace writes text in the place of the file, whole or not at all, with the mode and
+// owner that it has. If the file is not what was read, it is [ErrMoved].
+func (f *File) Replace(text []byte) (err error) {
+	dir := filepath.Dir(f.Target)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(f.Target)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = temp.Close() // it may be closed already
+			err = errors.Join(err, os.Remove(temp.Name()))
+		}
+	}()
+	if info, statErr := os.Stat(f.Target); statErr == nil {
+		if err := keepOwner(temp, info); err != nil {
+			return err
+		}
+		if err := temp.Chmod(info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if _, err := temp.Write(text); err != nil {
+		return err
+	}
+	if err := temp.Sync(); err != nil {
+		return err
+	}
+	now, err := Read(f.Path)
+	if err != nil {
+		return err
+	}
+	if now.Exists != f.Exists || now.Target != f.Target || !bytes.Equal(now.Text, f.Text) {
+		return ErrMoved
+	}
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), f.Target)
+}
