@@ -7,7 +7,9 @@ package examples
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,6 +60,21 @@ func Extract(dst string) error {
 		return fmt.Errorf("extracting the example packs to %q: %w", dst, err)
 	}
 	return nil
+}
+
+// Digest names these examples: other ones have another digest.
+func Digest() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(Packs, "packs", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := Packs.ReadFile(name)
+		fmt.Fprintf(sum, "%q %d\n%s", name, len(data), data)
+		return err
+	})
+	const enough = 8
+	return hex.EncodeToString(sum.Sum(nil)[:enough]), err
 }
 
 // modeOf is the mode of the embedded file name with content data.

@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
+	"github.com/packs-mcp/packs-mcp/examples"
+	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -23,6 +26,7 @@ func (a *app) serveFlags(cmd *cobra.Command) {
 	f.StringVar(&a.Flags.HTTP, "http", "", "serve over HTTP on this `ADDR` (host:port; without a host, 127.0.0.1) instead of standard input and output")
 	f.StringVar(&a.Flags.PublicURL, "public-url", "", "the `URL` that clients reach the HTTP server by, when not by its address")
 	f.StringVar(&a.Flags.Policy, "policy", "", "how often calls ask: every-call, balanced or first-run (approval.policy in the configuration)")
+	f.BoolVar(&a.Flags.Bundled, "bundled", false, "also serve the example packs that come with the program")
 	_ = cmd.MarkFlagDirname("workspace")
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"every-call", "balanced", "first-run"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -85,7 +89,15 @@ func (a *app) serve(ctx context.Context) (err error) {
 	}
 	who, made := cli.Credentials(cfg)
 	logger = a.Logger(cfg.Log, tokensOf(who)...)
-	s, err := a.start(ctx, cfg, logger, who, false)
+	var extra []packs.Root
+	if a.Flags.Bundled {
+		root, err := keptBundle(cfg)
+		if err != nil {
+			return err
+		}
+		extra = append(extra, root)
+	}
+	s, err := a.start(ctx, cfg, logger, who, false, extra...)
 	if err != nil {
 		return err
 	}
@@ -111,4 +123,20 @@ func (a *app) serve(ctx context.Context) (err error) {
 		}
 	}()
 	return wire.ServeStdio(ctx, s.server, a.Stdin, out)
+}
+
+// keptBundle writes the example packs into a folder of the user's, if they are not there
+// yet. The folder is the same at each start, so that answers that always hold do; it
+// has another name in a version with other examples. Anyone who can write to the
+// user's files can write there, so its packs have no more trust than the user's.
+func keptBundle(cfg *config.Config) (packs.Root, error) {
+	version, err := examples.Digest()
+	if err != nil {
+		return packs.Root{}, err
+	}
+	dir := filepath.Join(filepath.Dir(cfg.Paths.Packs), "bundled", version)
+	if err := examples.Extract(dir); err != nil {
+		return packs.Root{}, cli.WithHint(err, "remove the folder, and it is made anew")
+	}
+	return packs.Root{Dir: dir, Source: "bundled", Trust: packs.TrustUser, AttachAll: true}, nil
 }

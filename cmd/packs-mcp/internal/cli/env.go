@@ -66,6 +66,7 @@ type Flags struct {
 	HTTP      string
 	PublicURL string
 	Policy    string
+	Bundled   bool
 	LogLevel  string
 	LogFormat string
 }

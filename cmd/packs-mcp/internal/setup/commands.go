@@ -136,7 +136,7 @@ func (a *app) place(cfg *config.Config) *clients.Place {
 }
 
 // server is how clients start this program from now on.
-func (a *app) server(s settings) (clients.Server, error) {
+func (a *app) server(cfg *config.Config, s settings) (clients.Server, error) {
 	exe, err := ownPath(cli.Getenv(a.Environ, "PATH"))
 	if err != nil {
 		return clients.Server{}, err
@@ -152,10 +152,23 @@ func (a *app) server(s settings) (clients.Server, error) {
 		}
 		entry.Args = append(entry.Args, "--packs", full)
 	}
+	if len(a.Flags.Packs) == 0 && !hasPacks(cfg) {
+		entry.Args = append(entry.Args, "--bundled")
+	}
 	if s.preset != "" {
 		entry.Args = append(entry.Args, "--policy", s.preset)
 	}
 	return entry, nil
+}
+
+// hasPacks reports whether a server has packs without a folder of its own. If not, it
+// serves the examples, so that there is something to see.
+func hasPacks(cfg *config.Config) bool {
+	if len(cfg.Packs) > 0 || len(cfg.Compat) > 0 {
+		return true
+	}
+	own, err := os.ReadDir(cfg.Paths.Packs)
+	return err == nil && len(own) > 0
 }
 
 // ownPath is the path that this program will have tomorrow, too: its place on PATH,

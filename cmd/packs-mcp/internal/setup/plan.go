@@ -106,16 +106,18 @@ func (a *app) plan(c clients.Client, p *clients.Place, server clients.Server, s 
 }
 
 // withOwn is the arguments that an entry of ours has, which a person may have added
-// to, with those of this command: its folders besides, and its policy instead.
+// to, with those of this command: its folders besides, and its policy instead. An
+// entry that was there needs no examples.
 func withOwn(have, add []string) []string {
-	out := slices.Clone(have)
-	if len(out) == 0 {
+	if len(have) == 0 {
 		return add
 	}
-	for i := 1; i+1 < len(add); i += 2 { // behind "serve", in pairs
+	out := slices.Clone(have)
+	for i := 0; i+1 < len(add); i++ {
 		flag, value := add[i], add[i+1]
 		at := slices.Index(out, flag)
 		switch {
+		case flag != "--packs" && flag != "--policy":
 		case flag == "--policy" && at >= 0 && at+1 < len(out):
 			out[at+1] = value
 		case !slices.Contains(out, value):

@@ -49,7 +49,7 @@ func (a *app) setup(ctx context.Context, ids []string, s settings) error {
 		return a.undo(cfg, ids)
 	}
 	place := a.place(cfg)
-	server, err := a.server(s)
+	server, err := a.server(cfg, s)
 	if err != nil {
 		return err
 	}
