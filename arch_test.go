@@ -42,7 +42,7 @@ type row struct {
 func theMap() []row {
 	return []row{
 		// Packages of commands know cli, and not each other.
-		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd"}},
+		{dir: "cmd/packs-mcp/internal/cli", may: []string{"internal/audit", "internal/caches", "internal/config", "internal/gate", "internal/packs", "internal/rules", "internal/safetext", "internal/sandbox/changes", "internal/server", "internal/server/httpd", "internal/strictjson"}},
 		{dir: "cmd/packs-mcp/internal/approve", may: []string{"cmd/packs-mcp/internal/cli", "internal/approvals", "internal/audit", "internal/config", "internal/gate", "internal/gate/call", "internal/gate/queue", "internal/launch", "internal/packs", "internal/private", "internal/safetext"}},
 		{dir: "cmd/packs-mcp/internal/auditcmd", may: []string{"cmd/packs-mcp/internal/cli", "internal/audit", "internal/config", "internal/gate/call", "internal/safetext", "internal/sandbox", "internal/sandbox/paths", "internal/sandbox/program"}},
 		{dir: "cmd/packs-mcp/internal/author", may: []string{"cmd/packs-mcp/internal/cli", "internal/packs", "internal/safetext"}},
@@ -80,7 +80,7 @@ func theMap() []row {
 		{dir: "internal/sandbox/paths"},
 		{dir: "internal/sandbox/program", may: []string{"internal/sandbox/paths"}},
 		{dir: "internal/sandbox", may: []string{"internal/sandbox/changes", "internal/sandbox/paths", "internal/sandbox/program"}, exec: true, run: true, init: true},
-		{dir: "internal/audit", may: []string{"internal/tokens"}},
+		{dir: "internal/audit", may: []string{"internal/strictjson", "internal/tokens"}},
 		{dir: "internal/config", may: []string{"internal/rules", "internal/sandbox/changes/protect"}},
 		{dir: "internal/launch", exec: true},
 		// Spans are said by one and sent by the other, and the rest knows neither how
@@ -93,7 +93,7 @@ func theMap() []row {
 		{dir: "internal/rules"},
 		{dir: "internal/safetext"},
 		{dir: "internal/strictjson"},
-		{dir: "internal/tokens"},
+		{dir: "internal/tokens", may: []string{"internal/strictjson"}},
 		{dir: "schemas"},
 		{dir: "examples"},
 		{dir: "test", may: []string{"*"}, free: true},

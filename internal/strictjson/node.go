@@ -237,12 +237,22 @@ func (n *Node) Value() any {
 // Canonical writes v, made of what [Node.Value] returns, as JSON without
 // spaces, with sorted keys and with numbers as they were written.
 func Canonical(v any) []byte {
+	text, err := Encode(v)
+	if err != nil {
+		// Maps, lists, strings, booleans and valid numbers always encode.
+		panic(fmt.Sprintf("encoding %T: %v", v, err))
+	}
+	return text
+}
+
+// Encode is [json.Marshal] for texts that people and models read: it keeps "<" and its
+// like.
+func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		// Maps, lists, strings, booleans and valid numbers always encode.
-		panic(fmt.Sprintf("encoding %T: %v", v, err))
+		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

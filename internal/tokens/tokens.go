@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Mark replaces a token.
@@ -212,13 +214,7 @@ func HideJSON(raw json.RawMessage) json.RawMessage {
 	if !found {
 		return raw
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	return strictjson.Canonical(v)
 }
 
 func hideValue(v any, found *bool) any {

@@ -46,12 +46,10 @@ func (o object) MarshalJSON() ([]byte, error) {
 // indented writes v as a file for people.
 func indented(v any) []byte {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	if err := json.Indent(&b, strictjson.Canonical(v), "", "  "); err != nil {
 		panic("encoding a tool: " + err.Error()) // all of it was read as JSON or text
 	}
+	b.WriteByte('\n')
 	return b.Bytes()
 }
 
