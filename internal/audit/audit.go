@@ -39,6 +39,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Event says what an entry records.
@@ -196,13 +198,11 @@ const hashSuffix = len(hashMember) + sha256.Size*2 + len(`"}`)
 // encode sets e.Hash and returns e's line, with its line feed.
 func encode(e *Entry) ([]byte, error) {
 	e.Hash = ""
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(e); err != nil {
+	line, err := strictjson.Encode(e)
+	if err != nil {
 		return nil, fmt.Errorf("encoding audit entry: %w", err)
 	}
-	line := escape(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
+	line = escape(line)
 	if len(line)+hashSuffix > maxLine {
 		return nil, fmt.Errorf("%w: its line has %d bytes, the limit is %d", ErrTooLong, len(line)+hashSuffix, maxLine)
 	}

@@ -26,7 +26,7 @@ func fields(v reflect.Value, path string, f func(path string, change func())) {
 		}
 	case reflect.Pointer:
 		if args, ok := reflect.TypeAssert[*call.Arguments](v); ok {
-			f(path, func() { v.Set(reflect.ValueOf(call.ParseArguments(append(args.Raw(), '1')))) })
+			f(path, func() { v.Set(reflect.ValueOf(call.ParseArguments([]byte(args.Canonical() + "1")))) })
 		} else if !v.IsNil() {
 			fields(v.Elem(), path, f)
 		}

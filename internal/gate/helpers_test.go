@@ -340,7 +340,7 @@ func execRun() call.Request {
 	r := toolRun()
 	r.Kind, r.Method = call.KindExec, "capability_packs_exec_best_effort"
 	r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","command":"git","args":["log","--oneline"]}`))
-	r.Logged = r.Arguments.Raw()
+	r.Logged = json.RawMessage(r.Arguments.Canonical())
 	r.Run.Tool, r.Run.Definition, r.Run.About, r.Run.Env = "", "", "", nil
 	r.Run.Command.Program = program.Program{Name: "git", Path: "/usr/bin/git", Resolved: "/usr/bin/git", Digest: strings.Repeat("03", 32)}
 	r.Run.Command.Args = []string{"log", "--oneline"}
@@ -357,7 +357,7 @@ func callOf(kind call.Kind, args string) call.Request {
 		call.KindRead: "capability_packs_read_file", call.KindEnable: "capability_packs_enable_tools",
 	}[kind]
 	r.Arguments = call.ParseArguments(json.RawMessage(args))
-	r.Logged = r.Arguments.Raw()
+	r.Logged = json.RawMessage(r.Arguments.Canonical())
 	switch kind {
 	case call.KindList:
 		r.Pack = call.Pack{}

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -78,7 +77,7 @@ func (p *Permit) Fill(req call.Request) (*Permit, error) {
 	}
 	req = req.WithReview(p.reviewRule()) // what was filled in does not make it less
 	same := len(req.Fields) == 0 && req.Caller.Chat == p.call.Caller.Chat && req.Subject() == p.call.Subject() &&
-		p.call.IsLike(&req, p.box.Level) && bytes.Equal(req.Arguments.Raw(), p.call.Arguments.Raw()) &&
+		p.call.IsLike(&req, p.box.Level) && req.Arguments.Canonical() == p.call.Arguments.Canonical() &&
 		p.call.Run != nil && req.Run != nil && filledIn(p.call.Fields, p.call.Run, req.Run)
 	if !same || p.used.Swap(true) {
 		return nil, p.Withhold("something about the call changed after it was allowed", "Call again; the user will be asked about it as it is now.")
@@ -190,6 +189,7 @@ func (p *Permit) Run(ctx context.Context) (*sandbox.Result, error) {
 	}
 
 	start := p.runEntry(audit.EventRunStart)
+	start.Argv = p.call.Run.Logged
 	p.reach(&start, &policy)
 	if err := g.append(p.failures, start); err != nil {
 		return nil, err
@@ -403,7 +403,6 @@ func (p *Permit) runEntry(event audit.Event) audit.Entry {
 	e.Run = p.run
 	e.Program = run.Command.Program.Path
 	e.ProgramDigest = run.Command.Program.Digest
-	e.Argv = run.Logged
 	e.Dir = run.Command.Dir
 	e.Network = run.Policy.Network.String()
 	return e

@@ -102,7 +102,7 @@ func TestPrompts(t *testing.T) {
 		}, 0},
 		{"hostile_hu04", readCall, func(r *call.Request) {
 			r.Path = "docs/a\u3164\u2800\u2028b\xff.md"
-			r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","path":"docs/x.md","\u202ekey":"Z` + strings.Repeat("\u0335", 50) + `\ud800"}`))
+			r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","path":"docs/x.md","\u202ekey":"Z` + strings.Repeat("\u0335", 50) + `\ufffd"}`))
 			r.Pack.About = "\u3164\u2800\u2028\xff Z" + strings.Repeat("\u0335", 50)
 		}, 0},
 		{"hostile_hu05", execRun, func(r *call.Request) { r.Run.Command.Args = []string{strings.Repeat("A", 300) + " --evil"} }, 0},

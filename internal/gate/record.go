@@ -150,12 +150,15 @@ func (g *Gate) entry(c *call.Call, event audit.Event) audit.Entry {
 		PackDigest: c.Pack.Digest,
 		CallDigest: c.Digest(),
 		ArgsDigest: c.Arguments.Digest(),
-		Args:       c.Logged,
 	}
-	if g.full {
-		e.Args = nil
-		if c.Arguments.Valid() {
-			e.Args = c.Arguments.Raw()
+	// What comes of a run is tied to its start by the run's id, and need not repeat them.
+	if event == audit.EventDecision || event == audit.EventRunStart {
+		e.Args = c.Logged
+		if g.full {
+			e.Args = nil
+			if c.Arguments.Problem() == "" {
+				e.Args = json.RawMessage(c.Arguments.Canonical())
+			}
 		}
 	}
 	if c.Run != nil {

@@ -296,6 +296,7 @@ func TestRunLines(t *testing.T) {
 	start.Event, start.Program, start.ProgramDigest = audit.EventRunStart, "/packs/triage/scripts/greet.sh", req.Run.Command.Program.Digest
 	start.Dir, start.Network = "/desk/chat", "none"
 	end := start
+	end.Args = nil
 	end.Event, end.Sandbox = audit.EventRunEnd, "partial"
 	end.ExitCode, end.Signal, end.Cause, end.DurationMS = &code, "SIGKILL", "timeout", 1500
 	end.StdoutBytes, end.StderrBytes, end.Artifacts = 7, 3, []string{"out/made.txt"}
@@ -306,6 +307,7 @@ func TestRunLines(t *testing.T) {
 	end.Refused = []string{"EACCES use /keys/[redacted]"}
 	end.CPUMS, end.MaxRSS = 1200, 5<<20
 	made := common
+	made.Args = nil
 	made.Event, made.Dir, made.Set = audit.EventChanges, "/site", "c1"
 	made.Applied, made.Held, made.Refused = []string{"made.txt"}, []string{".envrc: its name is protected"}, []string{"fifo: it is a FIFO"}
 	if diff := cmp.Diff([]audit.Entry{decision, start, end, made}, b.log.all()); diff != "" {

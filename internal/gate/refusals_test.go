@@ -150,7 +150,7 @@ func TestDenialsNobodyDecidesAreBounded(t *testing.T) {
 			b.refusals.every = time.Hour
 			req := toolRun()
 			req.Arguments = call.ParseArguments(json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`))
-			req.Logged = req.Arguments.Raw()
+			req.Logged = json.RawMessage(req.Arguments.Canonical())
 			if c.change != nil {
 				c.change(&req)
 			}

@@ -269,12 +269,12 @@ func TestIncomplete(t *testing.T) {
 		"no program digest":                {execRun, func(r *call.Request) { r.Run.Command.Program.Digest = "" }, "incomplete"},
 		"no folder":                        {execRun, func(r *call.Request) { r.Run.Command.Dir = "" }, "incomplete"},
 		"no tool definition":               {toolRun, func(r *call.Request) { r.Run.Definition = "" }, "incomplete"},
-		"arguments not JSON":               {openCall, func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments([]byte(`{"a":`)), []byte(`{"a":`) }, "not JSON"},
-		"two values":                       {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{} {}`)) }, "not JSON"},
-		"a key twice":                      {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"a":2}`)) }, `"a" twice`},
-		"a key twice, spelled differently": {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `"a" twice`},
-		"a key twice, deep":                {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"x":[{"a":1,"b":{},"a":2}]}`)) }, `"a" twice`},
-		"deep nesting":                     {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(strings.Repeat("[", 100_000))) }, "not JSON"},
+		"arguments not JSON":               {openCall, func(r *call.Request) { r.Arguments, r.Logged = call.ParseArguments([]byte(`{"a":`)), []byte(`{"a":`) }, "ends in the middle"},
+		"two values":                       {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{} {}`)) }, "more after the JSON value"},
+		"a key twice":                      {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"a":2}`)) }, `key "a" is there twice`},
+		"a key twice, spelled differently": {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"a":1,"\u0061":2}`)) }, `key "a" is there twice`},
+		"a key twice, deep":                {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(`{"x":[{"a":1,"b":{},"a":2}]}`)) }, `key "a" is there twice`},
+		"deep nesting":                     {openCall, func(r *call.Request) { r.Arguments = call.ParseArguments([]byte(strings.Repeat("[", 100_000))) }, "nested more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Names of package call for package server, which has a type of its own called call.
@@ -46,8 +47,11 @@ const (
 	OriginClient  = call.OriginClient
 )
 
-// ParseArguments decodes the arguments of a call; see [call.ParseArguments].
+// ParseArguments reads the arguments of a call; see [call.ParseArguments].
 func ParseArguments(raw json.RawMessage) *call.Arguments { return call.ParseArguments(raw) }
+
+// NewArguments returns arguments that were read; see [call.NewArguments].
+func NewArguments(tree *strictjson.Node) *call.Arguments { return call.NewArguments(tree) }
 
 // StandIn is what a request has in the place of a value that the person is to fill
 // in; see [call.StandIn].

@@ -12,6 +12,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A tool and its arguments become a run that the gate can decide about. Nothing is
@@ -39,7 +40,11 @@ func Example() {
 		log.Fatal(problems)
 	}
 	greet := set.Lookup("greet")
-	values, err := greet.Check([]byte(`{"name": "Ada"}`))
+	args, problem := strictjson.Parse([]byte(`{"name": "Ada"}`))
+	if problem != nil {
+		log.Fatal(problem)
+	}
+	values, err := greet.Check(args)
 	if err != nil {
 		log.Fatal(err)
 	}

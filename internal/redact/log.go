@@ -1,12 +1,13 @@
 package redact
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Logged is [Secrets.Hide] for what is recorded. Records are read, and nothing has
@@ -70,38 +71,10 @@ func (s *Secrets) LoggedArgs(args []string) []string {
 	return Args(out)
 }
 
-// LoggedJSON is what the audit log keeps of a call's arguments that no schema
-// describes, or of arguments that a tool has redacted already: without the
-// secrets, in any spelling of JSON, in values and in keys, and without what is
-// written as one, as in a program's arguments ["--token", "X"]. Keys are
-// sorted. What is not JSON becomes the string "[unreadable]".
-func (s *Secrets) LoggedJSON(args json.RawMessage) json.RawMessage {
-	if len(bytes.TrimSpace(args)) == 0 {
-		return args
-	}
-	if !json.Valid(args) { // a Decoder leaves what follows the value
-		return json.RawMessage(unreadable)
-	}
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return json.RawMessage(unreadable)
-	}
-	return s.LoggedValue(v)
-}
-
-// unreadable is what the log keeps of what is not JSON.
-const unreadable = `"[unreadable]"`
-
-// LoggedValue is [Secrets.LoggedJSON] of a value, as [json.Unmarshal] makes it of
-// anything. It changes v.
+// LoggedValue is what the audit log keeps of a call's arguments, decoded with numbers
+// as [json.Number], that no schema describes, or that a tool has redacted already:
+// without the secrets, in values and in keys, and without what is written as one, as
+// in a program's arguments ["--token", "X"]. Keys are sorted. It changes v.
 func (s *Secrets) LoggedValue(v any) json.RawMessage {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(Value(s.value(v), SensitiveName)); err != nil {
-		return json.RawMessage(unreadable)
-	}
-	return json.RawMessage(bytes.TrimSuffix(out.Bytes(), []byte("\n")))
+	return strictjson.Canonical(Value(s.value(v), SensitiveName))
 }

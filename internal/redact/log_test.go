@@ -23,13 +23,10 @@ func TestLoggedArgs(t *testing.T) {
 	}
 }
 
-func TestLoggedJSON(t *testing.T) {
+func TestLoggedValue(t *testing.T) {
 	secrets := New(`pa/ss"word`, "two\nlines of it", "12345678", "x1")
 	for in, want := range map[string]string{
-		``:                                    ``,
 		`{}`:                                  `{}`,
-		`{`:                                   `"[unreadable]"`,
-		`{"a": "pa/ss\"word"} {"b": 1}`:       `"[unreadable]"`,
 		`{"b": "<&>", "a": 1.50}`:             `{"a":1.50,"b":"<&>"}`,
 		`{"command": "pa/ss\"word"}`:          `{"command":"[redacted]"}`,
 		`{"a": "\u0070a\/ss\u0022w\u006frd"}`: `{"a":"[redacted]"}`,
@@ -40,10 +37,21 @@ func TestLoggedJSON(t *testing.T) {
 		`{"password": {"a": 1}}`: `{"password":"[redacted]"}`,
 		`"\ud800pa/ss\"word"`:    "\"\ufffd[redacted]\"",
 	} {
-		if got := string(secrets.LoggedJSON(json.RawMessage(in))); got != want {
-			t.Errorf("LoggedJSON(%s)\n= %s\nwant %s", in, got, want)
+		if got := string(secrets.LoggedValue(decode(t, in))); got != want {
+			t.Errorf("LoggedValue(%s)\n= %s\nwant %s", in, got, want)
 		}
 	}
+}
+
+// decode decodes JSON, with numbers as they are written.
+func decode(t *testing.T, text string) (v any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
 }
 
 // A secret with several lines is taken out when a program shows them one by
@@ -120,11 +128,11 @@ func FuzzHide(f *testing.F) {
 		if form%10 == 0 && utf8.ValidString(text) {
 			raw := `{"a":["` + inJSON(text)[int(form/10)%8] + `"]}`
 			var v struct{ A []string }
-			if err := json.Unmarshal(New(secret).LoggedJSON(json.RawMessage(raw)), &v); err != nil || len(v.A) != 1 {
-				t.Fatalf("LoggedJSON(%s) is no JSON: %v", raw, err)
+			if err := json.Unmarshal(New(secret).LoggedValue(decode(t, raw)), &v); err != nil || len(v.A) != 1 {
+				t.Fatalf("LoggedValue(%s) is no JSON: %v", raw, err)
 			}
 			if strings.Contains(v.A[0], secret) && inJSON(text)[int(form/10)%8] != inJSON(inJSON(text)[0])[0] {
-				t.Errorf("LoggedJSON(%s) = %q has %q", raw, v.A[0], secret)
+				t.Errorf("LoggedValue(%s) = %q has %q", raw, v.A[0], secret)
 			}
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -78,31 +79,31 @@ func (s *Secrets) HideCut(head, tail []byte) (h, t []byte) {
 	return head, tail
 }
 
-// InJSON reports whether a JSON text has one of the secrets in a string, in
-// whatever way it is escaped. It is true for what cannot be read.
-func (s *Secrets) InJSON(raw json.RawMessage) bool {
-	if len(s.values) == 0 {
-		return false
+// In reports whether one of the secrets is in v, which is JSON as [json.Unmarshal]
+// makes it of anything: in a string, also as the JSON in it spells the secret, in a key
+// or in a number.
+func (s *Secrets) In(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if s.in(key) || s.In(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, s.In)
+	case string:
+		return s.in(v)
+	case json.Number:
+		return s.in(v.String())
+	case float64:
+		return s.in(strconv.FormatFloat(v, 'f', -1, 64))
 	}
-	in := func(text []byte) bool {
-		return slices.ContainsFunc(s.values, func(v string) bool {
-			return bytes.Contains(text, []byte(v)) || bytes.Contains(text, []byte(inJSON(v)[0]))
-		})
-	}
-	if in(raw) {
-		return true
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return false
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return true // nobody can tell
-	}
-	var plain bytes.Buffer
-	e := json.NewEncoder(&plain)
-	e.SetEscapeHTML(false)
-	return e.Encode(v) != nil || in(plain.Bytes())
+	return false
+}
+
+func (s *Secrets) in(text string) bool {
+	return slices.ContainsFunc(s.values, func(v string) bool {
+		return strings.Contains(text, v) || strings.Contains(text, inJSON(v)[0])
+	})
 }

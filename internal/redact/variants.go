@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // variants returns how programs commonly spell secrets, the longest first.
@@ -72,17 +74,13 @@ func inURL(secret string) []string {
 // of many languages: with what has to be escaped, with "/" or HTML's signs or
 // everything but ASCII escaped as well, and in a JSON text in a JSON text.
 func inJSON(secret string) []string {
-	encode := func(s string, html bool) string {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(html)
-		if err := enc.Encode(s); err != nil {
-			panic(err) // a string always encodes
-		}
-		return strings.TrimSuffix(strings.TrimSuffix(b.String(), "\n"), `"`)[1:]
+	unquoted := func(b []byte) string { return string(b[1 : len(b)-1]) }
+	html, err := json.Marshal(secret)
+	if err != nil {
+		panic(err) // a string always encodes
 	}
-	plain := encode(secret, false)
-	out := []string{plain, encode(secret, true), strings.ReplaceAll(plain, "/", `\/`), encode(plain, false)}
+	plain := unquoted(strictjson.Canonical(secret))
+	out := []string{plain, unquoted(html), strings.ReplaceAll(plain, "/", `\/`), unquoted(strictjson.Canonical(plain))}
 	for _, form := range []string{`\u%04x`, `\u%04X`} {
 		var ascii, all strings.Builder
 		for _, r := range secret {
@@ -99,7 +97,7 @@ func inJSON(secret string) []string {
 					fmt.Fprintf(&ascii, form, u)
 				}
 			default:
-				ascii.WriteString(encode(string(r), false))
+				ascii.WriteString(unquoted(strictjson.Canonical(string(r))))
 			}
 		}
 		out = append(out, ascii.String(), all.String())

@@ -93,12 +93,12 @@ func (s *Server) refuseAnswer(ctx context.Context, r *frontRequest, problem stri
 	if t := s.base[plainName(p.Name)]; t != nil && r.method == string(mcp.MethodToolsCall) {
 		method = t
 	}
-	c, err := s.newCall(ctx, wire.NewReference(), method, mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: p.Arguments}})
+	c, err := s.newCall(ctx, wire.NewReference(), method, readArguments(p.Arguments), nil)
 	if err != nil {
 		return err
 	}
 	state, _ := p.RequestState.(string)
-	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.arguments(c.args)},
+	err = s.opts.Gate.Refuse(gate.Request{Caller: c.caller, Method: method.name, Arguments: c.args.whole()},
 		&gate.Answer{State: state, Channel: queue.ChannelElicitation}, problem)
 	if denied, ok := errors.AsType[*gate.DeniedError](err); ok {
 		denied.Invalid = true

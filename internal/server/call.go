@@ -1,15 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"runtime/debug"
-	"strings"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -22,6 +18,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/redact"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 	"github.com/packs-mcp/packs-mcp/internal/spans"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A baseTool is one of the tools that are always there, or a method beside
@@ -34,7 +31,6 @@ type baseTool struct {
 	input       string // JSON Schema
 	output      string // JSON Schema
 	annotations mcp.ToolAnnotation
-	arguments   map[string]bool // :: name of an argument in input → true; nil: not read from it yet
 	// prepare decodes the arguments and finds out what the call would do. It
 	// changes nothing. See [Server.prepareNow].
 	prepare func(*Server, context.Context, *call) (*action, error)
@@ -48,10 +44,9 @@ type call struct {
 	chat    *chat
 	caller  gate.Caller
 	catalog *packs.Catalog // the one this call keeps
-	args    json.RawMessage
-	parsed  *gate.Arguments // see arguments
-	decoded any             // what decode made of args, a pointer; nil before that
-	checked *checked        // see check
+	args    *arguments
+	checked *checked // see check
+	log     logged   // see logged
 	meta    *mcp.Meta
 	// filled are the values that a person gave for what the tool needs to know of
 	// their context, by the names of the question's fields; nil before that.
@@ -94,14 +89,16 @@ func (s *Server) call(ctx context.Context, req mcp.CallToolRequest) (result *mcp
 	if tool == nil {
 		return fails(s.explain(fmt.Errorf("the library let tool %q through", req.Params.Name), id)), nil
 	}
-	if m := req.Params.Meta; m != nil {
-		if skill, ok := m.AdditionalFields[skillKey].(skillCall); ok {
-			tool = openSkillTool(skill)
+	args := readArguments(req.Params.RawArguments)
+	if to, ok := req.Params.Arguments.(renamed); ok {
+		if to.skill != "" {
+			tool = openSkillTool(to.skill, args)
 		}
+		args = to.in(args)
 	}
-	c, err := s.newCall(ctx, id, tool, req)
+	c, err := s.newCall(ctx, id, tool, args, req.Params.Meta)
 	if err != nil {
-		s.refusedEarly(ctx, tool.name, req.Params.RawArguments, err)
+		s.refusedEarly(ctx, tool.name, args, err)
 		return fails(s.explain(err, id)), nil
 	}
 	out, question, err := s.decide(ctx, c, unaskedAnswer(req.Params.MultiRoundTripParams))
@@ -242,27 +239,23 @@ func (s *Server) fillIn(ctx context.Context, c *call, permit *gate.Permit) (*act
 // is no longer there, or never was. Whatever the answer says is worth nothing.
 // It returns the denial.
 func (s *Server) refuse(c *call, answer *gate.Answer) error {
-	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.arguments(c.args)}
+	req := gate.Request{Caller: c.caller, Method: c.tool.name, Arguments: c.args.whole()}
 	err := s.opts.Gate.Refuse(req, answer, "an answer came for a call that cannot be made")
 	s.logger.Debug("an answer was refused", "call", c.id, "err", err)
 	return err
 }
 
-func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, req mcp.CallToolRequest) (*call, error) {
+func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *arguments, meta *mcp.Meta) (*call, error) {
 	ch, sess, ok := chatOf(ctx)
 	if !ok {
 		return nil, errors.New("a call came without a session of ours")
-	}
-	args, err := rawArguments(req)
-	if err != nil {
-		return nil, err
 	}
 	catalog := s.catchUp(ctx, ch)
 	caller := s.caller(ctx, id, ch, sess)
 	s.named(ch, caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{
-		id: id, tool: tool, chat: ch, args: args, meta: req.Params.Meta,
+		id: id, tool: tool, chat: ch, args: args, meta: meta,
 		catalog: catalog, caller: caller,
 	}
 	if err := s.withoutTokens(c); err != nil {
@@ -282,49 +275,16 @@ func (s *Server) caller(ctx context.Context, id string, ch *chat, sess *wire.Ses
 	}
 }
 
-// rawArguments returns the arguments as the client wrote them, but for the space
-// between them: a call can wait for long, and keeps no more than it says. Some
-// clients write null for none.
-func rawArguments(req mcp.CallToolRequest) (json.RawMessage, error) {
-	if raw := bytes.TrimSpace(req.Params.RawArguments); len(raw) > 0 && string(raw) != "null" {
-		var b bytes.Buffer
-		if err := json.Compact(&b, raw); err != nil {
-			return nil, failf(codeInvalidArguments, "", "the arguments are not JSON")
-		}
-		return bytes.Clone(b.Bytes()), nil // not the room that b has
-	}
-	if req.Params.Arguments == nil || len(req.Params.RawArguments) > 0 {
-		return json.RawMessage("{}"), nil
-	}
-	raw, err := json.Marshal(req.Params.Arguments)
-	if err != nil {
-		return nil, failf(codeInvalidArguments, "", "the arguments are not JSON")
-	}
-	return raw, nil
-}
-
-// arguments returns raw, which is the call's arguments or those within them, as the
-// gate gets them. They are parsed once, however often the call is prepared.
-func (c *call) arguments(raw json.RawMessage) *gate.Arguments {
-	if c.parsed == nil || !bytes.Equal(c.parsed.Raw(), raw) {
-		c.parsed = gate.ParseArguments(raw)
-	}
-	return c.parsed
-}
-
 // checked are arguments that a tool takes.
 type checked struct {
 	tool   *tools.Tool
 	values tools.Values
-
-	logged  json.RawMessage // see call.logged; nil before that
-	secrets *redact.Secrets // that logged is without
 }
 
 // check holds the arguments for a pack's tool against its schema. That is done once
 // for each declaration of the tool, however often the call is prepared. The caller
 // passes the same args each time.
-func (c *call) check(tool *tools.Tool, args json.RawMessage) (tools.Values, error) {
+func (c *call) check(tool *tools.Tool, args *strictjson.Node) (tools.Values, error) {
 	if c.checked == nil || c.checked.tool != tool {
 		values, err := tool.Check(args)
 		if err != nil {
@@ -335,112 +295,39 @@ func (c *call) check(tool *tools.Tool, args json.RawMessage) (tools.Values, erro
 	return c.checked.values, nil
 }
 
-// logged returns what the log keeps of the arguments that check returned last. It is
-// written again only when there are other secrets to leave out.
+// logged returns what the log keeps of the arguments: of a pack's tool those that check
+// took last, else all. It is written again only when that, or what has to be left out,
+// is something else.
 func (c *call) logged(secrets *redact.Secrets) json.RawMessage {
-	k := c.checked
-	if k.logged == nil || !k.secrets.Equal(secrets) {
-		k.logged, k.secrets = secrets.LoggedValue(k.tool.Redact(k.values)), secrets
+	l := &c.log
+	if l.text == nil || l.of != c.checked || !l.secrets.Equal(secrets) {
+		*l = logged{of: c.checked, secrets: secrets}
+		if c.checked != nil {
+			l.text = secrets.LoggedValue(c.checked.tool.Redact(c.checked.values))
+		} else {
+			l.text = secrets.LoggedValue(c.args.tree.Value())
+		}
 	}
-	return k.logged
+	return l.text
 }
 
-// decode reads the arguments of a base tool into v, which has a field for each
-// one, and nothing else. It reads them once; what v points to is shared by all
-// preparations of the call, which do not change it.
+// logged is what the log keeps of arguments.
+type logged struct {
+	text    json.RawMessage
+	of      *checked        // nil: of the call's own
+	secrets *redact.Secrets // that text is without
+}
+
+// decode puts the arguments of a base tool into v; see [arguments.decode].
 func (c *call) decode(v any) error {
-	problem := func(text string) error {
-		e := failf(codeInvalidArguments, "Correct the arguments and call again.", "%s", text)
-		e.Schema = json.RawMessage(c.tool.input)
-		return e
-	}
-	if c.decoded != nil {
-		reflect.ValueOf(v).Elem().Set(reflect.ValueOf(c.decoded).Elem())
+	problem := c.args.decode(v)
+	if problem == "" {
 		return nil
 	}
-	if !strings.HasPrefix(strings.TrimSpace(string(c.args)), "{") {
-		return problem("the arguments must be an object")
-	}
-	// The decoder below would take "PATH" for "path", and the last of two: what
-	// a person is shown must be what counts.
-	if text := c.misnamed(); text != "" {
-		return problem(text)
-	}
-	d := json.NewDecoder(bytes.NewReader(c.args))
-	err := d.Decode(v)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			return problem("there is something after the arguments")
-		}
-		into := reflect.New(reflect.TypeOf(v).Elem())
-		into.Elem().Set(reflect.ValueOf(v).Elem())
-		c.decoded = into.Interface()
-		return nil
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return problem(fmt.Sprintf("%s is a %s and must be another type", e.Field, e.Value))
-	}
-	if e, ok := errors.AsType[*argumentError](err); ok {
-		return problem(e.text)
-	}
-	return problem(strings.TrimPrefix(err.Error(), "json: "))
+	e := failf(codeInvalidArguments, "Correct the arguments and call again.", "%s", problem)
+	e.Schema = json.RawMessage(c.tool.input)
+	return e
 }
-
-// argumentsOf are the names of the arguments in a tool's schema.
-func argumentsOf(input string) (map[string]bool, error) {
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if err := json.Unmarshal([]byte(input), &schema); err != nil {
-		return nil, fmt.Errorf("reading the schema of a tool: %w", err)
-	}
-	names := make(map[string]bool)
-	for name := range schema.Properties {
-		names[name] = true
-	}
-	return names, nil
-}
-
-// misnamed says which argument the tool does not have, or has twice; empty for
-// none. Arguments that cannot be read are not its concern.
-func (c *call) misnamed() string {
-	known := c.tool.arguments
-	if known == nil {
-		var err error
-		if known, err = argumentsOf(c.tool.input); err != nil {
-			return ""
-		}
-	}
-	seen := make(map[string]bool)
-	d := json.NewDecoder(bytes.NewReader(c.args))
-	if _, err := d.Token(); err != nil {
-		return ""
-	}
-	for d.More() {
-		token, err := d.Token()
-		name, ok := token.(string)
-		if err != nil || !ok {
-			return ""
-		}
-		switch {
-		case !known[name]:
-			return fmt.Sprintf("there is no argument %q", name)
-		case seen[name]:
-			return fmt.Sprintf("the argument %q is given twice", name)
-		}
-		seen[name] = true
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return ""
-		}
-	}
-	return ""
-}
-
-// argumentError is what is wrong with one argument.
-type argumentError struct{ text string }
-
-func (e *argumentError) Error() string { return e.text }
 
 // requireText says what is missing of name/value pairs that must not be empty.
 func (c *call) requireText(pairs ...string) error {

@@ -3,11 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // success encodes a result twice: structured, and as text with the same JSON
@@ -49,13 +50,10 @@ func failure(e *toolError) *mcp.CallToolResult {
 }
 
 func encode(v any) (*mcp.CallToolResult, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // it is read by models, which pay for every \u003c
-	if err := enc.Encode(v); err != nil {
+	raw, err := strictjson.Encode(v) // models pay for every \u003c
+	if err != nil {
 		return nil, fmt.Errorf("encoding a result: %w", err)
 	}
-	raw := bytes.TrimRight(b.Bytes(), "\n")
 	// What came as JSON still has these, which some readers take for the end of a line.
 	for from, to := range map[string]string{"\u2028": `\u2028`, "\u2029": `\u2029`} {
 		if bytes.Contains(raw, []byte(from)) {

@@ -52,11 +52,10 @@ func (s *Server) pass(ctx context.Context, method *baseTool, args any, trip roun
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding the arguments of %s: %w", method.name, err)
 	}
-	c, err := s.newCall(ctx, wire.NewReference(), method, mcp.CallToolRequest{
-		Params: mcp.CallToolParams{Name: method.name, RawArguments: raw, Meta: trip.Meta},
-	})
+	read := readArguments(raw)
+	c, err := s.newCall(ctx, wire.NewReference(), method, read, trip.Meta)
 	if err != nil {
-		s.refusedEarly(ctx, method.name, raw, err)
+		s.refusedEarly(ctx, method.name, read, err)
 		return nil, nil, err
 	}
 	if adapt != nil {

@@ -178,9 +178,7 @@ func readable(schema json.RawMessage) json.RawMessage {
 // tool's name into the listed one, and a call of a pack's tool, under any of its
 // names, into call_tool, so that all take the same road.
 func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
-	if len(req.Params.RawArguments) > 0 {
-		req.Params.Arguments = nil // the same once more, decoded; a waiting call would hold both
-	}
+	req.Params.Arguments = nil // the same once more, decoded; a waiting call would hold both
 	name := req.Params.Name
 	c, _, ok := chatOf(ctx)
 	if !ok {
@@ -207,7 +205,7 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			}
 			if ref.pack, ref.tool, ok = s.guess(ctx, name); !ok {
 				// The library answers that there is no such tool.
-				s.refusedEarly(ctx, string(mcp.MethodToolsCall), req.Params.RawArguments, failf(codeNotFound, "", "there is no tool %q", shorten(name, maxHint)))
+				s.refusedEarly(ctx, string(mcp.MethodToolsCall), readArguments(req.Params.RawArguments), failf(codeNotFound, "", "there is no tool %q", shorten(name, maxHint)))
 				return
 			}
 		case 1:
@@ -216,20 +214,11 @@ func (s *Server) rename(ctx context.Context, _ any, req *mcp.CallToolRequest) {
 			ref = toolRef{tool: name} // which call_tool refuses
 		}
 	}
-	args, err := rawArguments(*req)
-	if err != nil {
-		return
-	}
-	params := callToolParams{PackID: ref.pack, Tool: ref.tool, Arguments: args}
+	to := renamed{pack: ref.pack, tool: ref.tool}
 	if m := req.Params.Meta; m != nil {
-		params.Workspace, _ = m.AdditionalFields[workspaceKey].(string)
+		to.workspace, _ = m.AdditionalFields[workspaceKey].(string)
 	}
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return
-	}
-	req.Params.Name = s.exposed(toolCall)
-	req.Params.RawArguments = raw
+	req.Params.Name, req.Params.Arguments = s.exposed(toolCall), to
 	spans.From(ctx).Tool(spoken)
 }
 

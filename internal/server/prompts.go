@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -185,7 +184,7 @@ func noPrompt(name string) *rpcError {
 // prepareInvocation finds out what a pack's prompt says.
 func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error) {
 	var p getPromptParams
-	if err := json.Unmarshal(c.args, &p); err != nil {
+	if err := c.decode(&p); err != nil {
 		return nil, err
 	}
 	pack := promptOf(c.catalog, p.Name)
@@ -207,7 +206,7 @@ func (s *Server) prepareInvocation(ctx context.Context, c *call) (*action, error
 	return &action{
 		request: gate.Request{
 			Caller: c.caller, Kind: gate.KindOpen, Method: c.tool.name, Pack: facts,
-			Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args), Hidden: hiddenIn([]byte(body)),
+			Arguments: c.args.whole(), Logged: c.logged(s.secrets), Hidden: hiddenIn([]byte(body)),
 		},
 		perform: func(ctx context.Context, permit *gate.Permit) (any, error) {
 			if err := s.sameAs(ctx, c, pack, permit, false); err != nil {
@@ -248,7 +247,7 @@ func userMessage(description, text string) *mcp.GetPromptResult {
 // away from it.
 func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	var p getPromptParams
-	if err := json.Unmarshal(c.args, &p); err != nil {
+	if err := c.decode(&p); err != nil {
 		return nil, err
 	}
 	on := p.Name == promptAttach
@@ -263,7 +262,7 @@ func (s *Server) prepareAttach(ctx context.Context, c *call) (*action, error) {
 	}
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindDetach, Method: c.tool.name, Pack: gate.Pack{ID: pack.ID, Dir: "", Trust: gate.Trust(pack.Trust)},
-		Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args),
+		Arguments: c.args.whole(), Logged: c.logged(s.secrets),
 	}
 	if on {
 		req.Kind = gate.KindAttach

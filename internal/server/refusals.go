@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
@@ -13,24 +12,18 @@ import (
 // refused records a call that was refused before anybody was asked: why, and
 // whose. The arguments are not recorded, but for the pack that they name: a call
 // that was not understood can have a secret anywhere.
-func (s *Server) refused(by gate.Caller, method string, args json.RawMessage, err error) {
+func (s *Server) refused(by gate.Caller, method string, args *arguments, err error) {
 	code, reason := whyRefused(err)
 	if code == "" {
 		return
 	}
-	r := gate.Refusal{Caller: by, Method: method, Arguments: gate.ParseArguments(args), Code: code, Reason: reason}
-	var named struct {
-		PackID string `json:"pack_id"`
-	}
-	if json.Unmarshal(args, &named) == nil {
-		r.Pack = named.PackID
-	}
+	r := gate.Refusal{Caller: by, Method: method, Pack: args.tree.StringAt("pack_id"), Arguments: args.whole(), Code: code, Reason: reason}
 	r.Pack, r.Reason = s.secrets.Logged(r.Pack), s.secrets.Logged(r.Reason)
 	s.opts.Gate.Refused(r)
 }
 
 // refusedEarly is refused for a request that is no call yet.
-func (s *Server) refusedEarly(ctx context.Context, method string, args json.RawMessage, err error) {
+func (s *Server) refusedEarly(ctx context.Context, method string, args *arguments, err error) {
 	if ch, sess, ok := chatOf(ctx); ok {
 		s.refused(s.caller(ctx, wire.NewReference(), ch, sess), method, args, err)
 	}
@@ -39,7 +32,7 @@ func (s *Server) refusedEarly(ctx context.Context, method string, args json.RawM
 // refusedRequest records that a request in front of the library was refused, with a
 // code of the tools', and returns its error.
 func (s *Server) refusedRequest(ctx context.Context, r *frontRequest, code, what string, err *rpcError) error {
-	s.refusedEarly(ctx, r.method, r.params, failf(code, "", "%s: %s", err.message, safetext.Quote(shorten(what, maxHint))))
+	s.refusedEarly(ctx, r.method, readArguments(r.params), failf(code, "", "%s: %s", err.message, safetext.Quote(shorten(what, maxHint))))
 	return err
 }
 

@@ -124,7 +124,7 @@ func (s *Server) prepareRead(ctx context.Context, c *call) (*action, error) {
 func (s *Server) readRequest(c *call, f *found) gate.Request {
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name, Pack: f.facts, Path: f.path,
-		Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args),
+		Arguments: c.args.whole(), Logged: c.logged(s.secrets),
 	}
 	switch {
 	case f.pack == nil:
@@ -202,7 +202,7 @@ func (s *Server) readGenerated(ctx context.Context, r *frontRequest, p uriReques
 func metadataMethod(name string, give func(context.Context) (any, error)) *baseTool {
 	return &baseTool{name: name, prepare: func(s *Server, _ context.Context, c *call) (*action, error) {
 		return &action{
-			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args)},
+			request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: name, Arguments: c.args.whole(), Logged: c.logged(s.secrets)},
 			perform: func(ctx context.Context, _ *gate.Permit) (any, error) { return give(ctx) },
 		}, nil
 	}}

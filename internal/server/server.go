@@ -122,10 +122,6 @@ func New(o Options) (*Server, error) {
 		mcpserver.WithCacheHints(0, mcp.CacheScopePrivate),
 	)
 	for _, t := range s.baseTools() {
-		var err error
-		if t.arguments, err = argumentsOf(t.input); err != nil {
-			return nil, err
-		}
 		s.base[t.name] = t
 		s.mcp.AddTool(s.definition(t), s.call)
 	}

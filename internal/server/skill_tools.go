@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -70,16 +69,6 @@ func (s *Server) listedSkill(t skillTool) mcp.Tool {
 	}
 }
 
-// skillKey is where [Server.rename] leaves which skill was called, as a [skillCall].
-// No client can send one: what it sends there is JSON.
-const skillKey = "packs-mcp/skill"
-
-// A skillCall is a call of a pack's own tool.
-type skillCall struct {
-	pack string          // id
-	args json.RawMessage // as the client wrote them
-}
-
 // asSkill makes a call of open_docs of a call of a pack's own tool. It reports false,
 // and changes nothing, if no pack has a tool of this name.
 func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.CallToolRequest) bool {
@@ -88,46 +77,23 @@ func (s *Server) asSkill(ctx context.Context, c *chat, name string, req *mcp.Cal
 	if i < 0 {
 		return false
 	}
-	args, err := rawArguments(*req)
-	if err != nil {
-		return false
-	}
-	// The pack is among the arguments in the log, as it is for open_docs.
-	fields := make(map[string]json.RawMessage)
-	_ = json.Unmarshal(args, &fields) // openSkillTool says what is wrong with them
-	id, err := json.Marshal(all[i].pack.ID)
-	if err != nil {
-		return false
-	}
-	fields["pack_id"] = id
-	filled, err := json.Marshal(fields)
-	if err != nil {
-		return false
-	}
-	meta := mcp.Meta{AdditionalFields: make(map[string]any)}
-	if m := req.Params.Meta; m != nil {
-		meta.ProgressToken = m.ProgressToken
-		maps.Copy(meta.AdditionalFields, m.AdditionalFields)
-	}
-	meta.AdditionalFields[skillKey] = skillCall{all[i].pack.ID, args}
-	req.Params.Meta = &meta
-	req.Params.Name, req.Params.RawArguments, req.Params.Arguments = s.exposed(toolOpenDocs), filled, nil
+	req.Params.Name, req.Params.Arguments = s.exposed(toolOpenDocs), renamed{skill: all[i].pack.ID}
 	spans.From(ctx).Tool(name)
 	return true
 }
 
 // openSkillTool is open_docs for one pack, with the arguments of its own tool: what is
 // wrong with these is said with that tool's schema.
-func openSkillTool(skill skillCall) *baseTool {
+func openSkillTool(packID string, args *arguments) *baseTool {
 	t := &baseTool{name: toolOpenDocs, input: skillInput}
 	t.prepare = func(s *Server, ctx context.Context, c *call) (*action, error) {
 		var p struct {
 			Arguments string `json:"arguments"`
 		}
-		if err := (&call{tool: t, args: skill.args}).decode(&p); err != nil {
+		if err := (&call{tool: t, args: args}).decode(&p); err != nil {
 			return nil, err
 		}
-		act, err := s.openDocs(ctx, c, &openDocsParams{PackID: skill.pack, Arguments: &p.Arguments})
+		act, err := s.openDocs(ctx, c, &openDocsParams{PackID: packID, Arguments: &p.Arguments})
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +101,7 @@ func openSkillTool(skill skillCall) *baseTool {
 		act.perform = func(ctx context.Context, permit *gate.Permit) (any, error) {
 			out, err := open(ctx, permit)
 			if docs, ok := out.(openDocsResult); ok && docs.EntryDoc.Truncated {
-				more := fmt.Sprintf("For the rest, call %s with pack_id %q, the same arguments, and next_offset as offset.", s.exposed(toolOpenDocs), skill.pack)
+				more := fmt.Sprintf("For the rest, call %s with pack_id %q, the same arguments, and next_offset as offset.", s.exposed(toolOpenDocs), packID)
 				docs.EntryDoc.Note = strings.TrimSpace(docs.EntryDoc.Note + " " + more)
 				out = docs
 			}

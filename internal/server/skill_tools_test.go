@@ -136,14 +136,6 @@ func TestSkillToolCarriesAnswers(t *testing.T) {
 	if content, _ := doc["content"].(string); !strings.HasSuffix(content, "ARGUMENTS: it") {
 		t.Errorf("triage = %v, want the document with its arguments", out)
 	}
-	forged := map[string]any{
-		"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "nowhere"},
-		"_meta": map[string]any{skillKey: map[string]any{"pack": "triage", "args": map[string]any{}}},
-	}
-	out, _ = result(t, w.modern("tools/call", forged))["structuredContent"].(map[string]any)
-	if e, _ := out["error"].(map[string]any); e["code"] != "not_found" {
-		t.Errorf("open_docs with a skill in _meta = %v, want that there is no pack nowhere", out)
-	}
 }
 
 // There are at most as many as a chat may enable.

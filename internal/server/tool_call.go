@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -11,15 +10,16 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/plan"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 const toolCall = basePrefix + "call_tool"
 
 type callToolParams struct {
-	PackID    string          `json:"pack_id"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-	Workspace string          `json:"workspace"`
+	PackID    string           `json:"pack_id"`
+	Tool      string           `json:"tool"`
+	Arguments *strictjson.Node `json:"arguments"`
+	Workspace string           `json:"workspace"`
 }
 
 func callTool() *baseTool {
@@ -88,7 +88,7 @@ func (s *Server) prepareCallTool(ctx context.Context, c *call) (*action, error) 
 	r := &run{server: s, call: c, pack: pack, plan: planned, output: tool.Output, allows: tool.Policy.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindRun, Method: c.tool.name, Pack: facts,
-		Arguments: c.arguments(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
+		Arguments: c.args.canonical(p.Arguments), Logged: c.logged(planned.Unlogged), AlwaysAsk: tool.Policy.AlwaysAsk, Fields: filled.Fields,
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder, Run: &planned.Run,
 	}), nil
 }

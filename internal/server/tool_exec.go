@@ -84,7 +84,7 @@ func (s *Server) prepareExec(ctx context.Context, c *call) (*action, error) {
 	r := &run{server: s, call: c, pack: pack, plan: planned, allows: tools.Policy{}.Allows, secrets: planned.Secrets}
 	return r.action(gate.Request{
 		Caller: c.caller, Kind: gate.KindExec, Method: c.tool.name, Pack: facts,
-		Arguments: c.arguments(c.args), Logged: planned.Unlogged.LoggedJSON(c.args),
+		Arguments: c.args.whole(), Logged: c.logged(planned.Unlogged),
 		Workspace: c.in().workspace, Scratch: c.in().ownFolder, Run: &planned.Run,
 	}), nil
 }

@@ -106,7 +106,7 @@ func (s *Server) prepareList(_ context.Context, c *call) (*action, error) {
 		return nil, err
 	}
 	return &action{
-		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args)},
+		request: gate.Request{Caller: c.caller, Kind: gate.KindList, Method: c.tool.name, Arguments: c.args.whole(), Logged: c.logged(s.secrets)},
 		perform: func(ctx context.Context, _ *gate.Permit) (any, error) {
 			var out listResult
 			if query != "" {

@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"strconv"
-	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs"
@@ -19,34 +17,11 @@ const toolReadFile = basePrefix + "read_file"
 // workspaceID is the pack_id under which the chat's workspace is read.
 const workspaceID = "workspace"
 
-// A count is a whole number that is not negative. Some clients send 5 as 5.0.
-type count int64
-
-func (c *count) UnmarshalJSON(b []byte) error {
-	text := string(b)
-	if text == "null" {
-		return nil // as if it was left out
-	}
-	if whole, frac, ok := strings.Cut(text, "."); ok && strings.Trim(frac, "0") == "" {
-		text = whole
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		shown := string(b)
-		if len(shown) > 40 {
-			shown = shown[:40] + "…"
-		}
-		return &argumentError{"offset and length must be whole numbers that are not negative, not " + safetext.Line(shown)}
-	}
-	*c = count(n)
-	return nil
-}
-
 type readFileParams struct {
 	PackID    string `json:"pack_id"`
 	Path      string `json:"path"`
-	Offset    count  `json:"offset"`
-	Length    count  `json:"length"`
+	Offset    int64  `json:"offset"`
+	Length    int64  `json:"length"`
 	Workspace string `json:"workspace"`
 }
 
@@ -101,7 +76,7 @@ func (s *Server) prepareReadFile(ctx context.Context, c *call) (*action, error) 
 	}
 	req := gate.Request{
 		Caller: c.caller, Kind: gate.KindRead, Method: c.tool.name,
-		Path: p.Path, Arguments: c.arguments(c.args), Logged: s.secrets.LoggedJSON(c.args),
+		Path: p.Path, Arguments: c.args.whole(), Logged: c.logged(s.secrets),
 	}
 	if p.PackID == workspaceID {
 		if err := c.inWorkspace(p.Workspace); err != nil {

@@ -1,11 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/packfs"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // newHandle is what a client says for a workspace that it does not have yet.
@@ -208,10 +207,7 @@ func (s *Server) runsIn(c *call, handle string) error {
 // several times until its program runs, and made again by its client when a
 // person answers late, and means the same one each time.
 func (s *Server) keptSpace(c *call) (*space, error) {
-	key, err := c.digest()
-	if err != nil {
-		return nil, err
-	}
+	key := c.digest()
 	ch := c.chat
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -243,18 +239,8 @@ func (s *Server) keptSpace(c *call) (*space, error) {
 }
 
 // digest tells the call from others, however its client spells the arguments.
-func (c *call) digest() ([sha256.Size]byte, error) {
-	d := json.NewDecoder(bytes.NewReader(c.args))
-	d.UseNumber()
-	var args any
-	if err := d.Decode(&args); err != nil {
-		return [sha256.Size]byte{}, fmt.Errorf("reading the arguments: %w", err)
-	}
-	same, err := json.Marshal([]any{c.tool.name, args})
-	if err != nil {
-		return [sha256.Size]byte{}, fmt.Errorf("reading the arguments: %w", err)
-	}
-	return sha256.Sum256(same), nil
+func (c *call) digest() [sha256.Size]byte {
+	return sha256.Sum256(strictjson.Canonical([]any{c.tool.name, c.args.tree.Value()}))
 }
 
 // begin takes up the call's workspace for a program that runs in it, and returns

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -157,7 +158,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	ch := w.srv.everyChat()[0]
 	in := func(args string) *space {
 		t.Helper()
-		c := &call{chat: ch, tool: callTool(), args: []byte(args)}
+		c := &call{chat: ch, tool: callTool(), args: readArguments(json.RawMessage(args))}
 		if err := w.srv.runsIn(c, newHandle); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +171,8 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	if b := in(`{"pack_id":"notes","arguments":{"note":"b","n":1.0}}`); b == a {
 		t.Error("another call means the same workspace")
 	}
-	c := &call{chat: ch, tool: callTool(), args: []byte(`{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`)}
+	const same = `{"pack_id":"notes","arguments":{"note":"a","n":1.0}}`
+	c := &call{chat: ch, tool: callTool(), args: readArguments(json.RawMessage(same))}
 	if err := w.srv.runsIn(c, newHandle); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +180,7 @@ func TestNewWorkspaceOfACall(t *testing.T) {
 	if !ok {
 		t.Fatal("the program cannot have its workspace")
 	}
-	if again := in(string(c.args)); again == a {
+	if again := in(same); again == a {
 		t.Error("a workspace is given twice as a new one")
 	}
 	done()
@@ -194,7 +196,7 @@ func TestWorkspacesAreBounded(t *testing.T) {
 	w.initialize()
 	ch := w.srv.everyChat()[0]
 	make := func(i int) (*call, error) {
-		c := &call{chat: ch, tool: callTool(), args: fmt.Appendf(nil, `{"n":%d}`, i)}
+		c := &call{chat: ch, tool: callTool(), args: readArguments(fmt.Appendf(nil, `{"n":%d}`, i))}
 		return c, w.srv.runsIn(c, newHandle)
 	}
 	var all []*call

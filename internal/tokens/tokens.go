@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Mark replaces a token.
@@ -111,15 +113,7 @@ var marks = sync.OnceValue(func() *[256][]mark {
 // beginning of a token that is followed by "…", where the text was cut. It reads
 // a text without marks only once.
 func Hide(text string) string {
-	var seen uint64 // a bit for each shape
-	all := marks()
-	for i := range len(text) {
-		for _, m := range all[text[i]] {
-			if strings.HasPrefix(text[i:], m.text) {
-				seen |= 1 << m.shape
-			}
-		}
-	}
+	seen := marked(text)
 	if seen == 0 {
 		return text
 	}
@@ -129,6 +123,19 @@ func Hide(text string) string {
 		}
 	}
 	return text
+}
+
+// marked returns the shapes of which the text has a mark, a bit for each.
+func marked(text string) (seen uint64) {
+	all := marks()
+	for i := range len(text) {
+		for _, m := range all[text[i]] {
+			if strings.HasPrefix(text[i:], m.text) {
+				seen |= 1 << m.shape
+			}
+		}
+	}
+	return seen
 }
 
 func (s *shape) hide(text string) string {
@@ -177,8 +184,12 @@ func HideAll(texts []string) []string {
 }
 
 // HideJSON is [Hide] for the strings in a JSON value. It returns nil for JSON
-// that it cannot read.
+// that it cannot read. A text without marks, and without escapes that may spell one,
+// is not read as JSON.
 func HideJSON(raw json.RawMessage) json.RawMessage {
+	if len(raw) > 0 && marked(string(raw)) == 0 && !bytes.Contains(raw, []byte(`\u`)) && !bytes.Contains(raw, []byte(`\/`)) {
+		return raw
+	}
 	// Treat it as one text, so that a secret is found after the id that it
 	// belongs to.
 	hidden := Hide(string(raw))
@@ -203,13 +214,7 @@ func HideJSON(raw json.RawMessage) json.RawMessage {
 	if !found {
 		return raw
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	return strictjson.Canonical(v)
 }
 
 func hideValue(v any, found *bool) any {

@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Goldens compares what parse, calls.txt and want.txt of each archive say. parse
@@ -79,8 +79,8 @@ func golden(set *tools.Set, found []diag.Diagnostic, calls string) string {
 		if tool.DeclaredOnly != "" {
 			fmt.Fprintf(&b, "declared only: %s\n", tool.DeclaredOnly)
 		}
-		declared, e := jsontree.Parse(tool.InputSchema)
-		if portable := tool.PortableSchema(); e != nil || !bytes.Equal(portable, jsontree.Canonical(declared.Value())) {
+		declared, e := strictjson.Parse(tool.InputSchema)
+		if portable := tool.PortableSchema(); e != nil || !bytes.Equal(portable, strictjson.Canonical(declared.Value())) {
 			fmt.Fprintf(&b, "portable: %s\n", portable)
 		}
 	}
@@ -117,7 +117,12 @@ func golden(set *tools.Set, found []diag.Diagnostic, calls string) string {
 			b.WriteString("no such tool\n")
 			continue
 		}
-		v, err := tool.Check(json.RawMessage(args))
+		read, problem := readArguments(args)
+		if problem != nil {
+			fmt.Fprintf(&b, "%v\n", problem)
+			continue
+		}
+		v, err := tool.Check(read)
 		if err != nil {
 			fmt.Fprintf(&b, "%v\n", err)
 			continue

@@ -19,6 +19,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Compile makes a tool out of an input schema and a command, both JSON.
@@ -37,10 +38,27 @@ func CompileTool(t testing.TB, tool string) *tools.Tool {
 	return set.Tools[0]
 }
 
+// Arguments reads the arguments of a call; nil for no text.
+func Arguments(t testing.TB, text string) *strictjson.Node {
+	t.Helper()
+	args, err := readArguments(text)
+	if err != nil {
+		t.Fatalf("reading the arguments %.80q: %v", text, err)
+	}
+	return args
+}
+
+func readArguments(text string) (*strictjson.Node, *strictjson.Error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	return strictjson.Parse([]byte(text))
+}
+
 // MustCheck checks arguments, and fails the test when they are refused.
 func MustCheck(t testing.TB, tool *tools.Tool, args string) tools.Values {
 	t.Helper()
-	v, err := tool.Check(json.RawMessage(args))
+	v, err := tool.Check(Arguments(t, args))
 	if err != nil {
 		t.Fatalf("Check(%s) = %v, want no error", args, err)
 	}

@@ -1,22 +1,17 @@
 package call
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-// Arguments are the arguments of a call: as they came, and in one canonical form.
-// [ParseArguments] decodes them once, and they never change. A nil *Arguments is a
-// call without any.
+// Arguments are the arguments of a call in one canonical form, which is written once.
+// They never change. A nil *Arguments is a call without any.
 type Arguments struct {
-	raw       json.RawMessage
 	canonical string
 	digest    string
 	members   []Member
@@ -30,65 +25,54 @@ type Member struct {
 	Value string // canonical JSON
 }
 
-// ParseArguments decodes raw, which may be anything a client sends; see
-// [Arguments.Problem]. Without any bytes it returns nil.
-func ParseArguments(raw json.RawMessage) *Arguments {
-	if len(raw) == 0 {
+// NewArguments returns the arguments that were read as this tree; nil for nil.
+func NewArguments(tree *strictjson.Node) *Arguments {
+	if tree == nil {
 		return nil
 	}
-	a := &Arguments{raw: bytes.Clone(raw)}
-	v, err := strictjson.Decode(a.raw)
-	twice, isTwice := errors.AsType[*strictjson.DuplicateError](err)
-	object, isObject := v.(map[string]any)
-	switch {
-	case isTwice:
-		a.problem = fmt.Sprintf("the arguments name %q twice", Beginning(twice.Key))
-		a.canonical = string(a.raw)
-	case err != nil:
-		a.problem = "the arguments are not JSON"
-		a.canonical = string(a.raw)
-	case isObject:
-		a.object = true
-		a.canonical, a.members = formatObject(object)
-	default:
-		a.canonical = strictjson.Format(v)
+	a := &Arguments{object: tree.Kind == strictjson.Object}
+	if a.object {
+		a.canonical, a.members = writeObject(tree)
+	} else {
+		a.canonical = string(strictjson.Canonical(tree.Value()))
 	}
 	a.digest = hexSum([]byte(a.canonical))
 	return a
 }
 
-// formatObject writes an object in its canonical form. The values of its members
-// are parts of that text, so that they take up no room of their own.
-func formatObject(object map[string]any) (text string, members []Member) {
-	var b strings.Builder
-	names := slices.Sorted(maps.Keys(object))
-	ends := make([]int, 0, 2*len(names)) // where each value begins and ends
-	b.WriteByte('{')
-	for i, name := range names {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strictjson.Format(name))
-		b.WriteByte(':')
-		ends = append(ends, b.Len())
-		b.WriteString(strictjson.Format(object[name]))
-		ends = append(ends, b.Len())
-	}
-	b.WriteByte('}')
-	text = b.String()
-	members = make([]Member, len(names))
-	for i, name := range names {
-		members[i] = Member{name, text[ends[2*i]:ends[2*i+1]]}
-	}
-	return text, members
-}
-
-// Raw is the arguments as they came. The caller does not change it.
-func (a *Arguments) Raw() json.RawMessage {
-	if a == nil {
+// ParseArguments reads raw, which may be anything a client sends; see
+// [Arguments.Problem]. Without any bytes it returns nil.
+func ParseArguments(raw json.RawMessage) *Arguments {
+	if len(raw) == 0 {
 		return nil
 	}
-	return a.raw
+	tree, err := strictjson.Parse(raw)
+	if err != nil {
+		return &Arguments{canonical: string(raw), digest: hexSum(raw), problem: fmt.Sprintf("the arguments cannot be read at byte %d: %s", err.Offset, Beginning(err.Problem))}
+	}
+	return NewArguments(tree)
+}
+
+// writeObject writes an object in its canonical form. The values of its members
+// are parts of that text, so that they take up no room of their own.
+func writeObject(object *strictjson.Node) (text string, members []Member) {
+	var w strictjson.Writer
+	sorted := slices.SortedFunc(slices.Values(object.Members), func(a, b strictjson.Member) int { return strings.Compare(a.Key, b.Key) })
+	ends := make([]int, len(sorted)) // where each value ends
+	sizes := make([]int, len(sorted))
+	w.Open('{')
+	for i, m := range sorted {
+		value := strictjson.Canonical(m.Value.Value())
+		w.Member(m.Key, value)
+		ends[i], sizes[i] = len(w.Bytes()), len(value)
+	}
+	w.Close('}')
+	text = string(w.Bytes())
+	members = make([]Member, len(sorted))
+	for i, m := range sorted {
+		members[i] = Member{m.Key, text[ends[i]-sizes[i] : ends[i]]}
+	}
+	return text, members
 }
 
 // Canonical is the arguments in one spelling: object keys sorted, no spaces,
@@ -116,12 +100,6 @@ func (a *Arguments) Problem() string {
 		return ""
 	}
 	return a.problem
-}
-
-// Valid reports whether the arguments as they came are JSON, whatever else is wrong
-// with them.
-func (a *Arguments) Valid() bool {
-	return a != nil && (a.problem == "" || json.Valid(a.raw))
 }
 
 // Members returns the members of the object that the arguments are, by name. It

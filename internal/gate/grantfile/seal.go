@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The file is one JSON object: the version, a grant a line, and the seal, which
@@ -160,13 +161,11 @@ func encode(key []byte, grants, old []gate.Grant, people int) (data []byte, seal
 func linesOf(grants []gate.Grant) ([][]byte, error) {
 	lines := make([][]byte, len(grants))
 	for i := range grants {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(&grants[i]); err != nil {
+		line, err := strictjson.Encode(&grants[i])
+		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", what, err)
 		}
-		lines[i] = visible(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+		lines[i] = visible(line)
 	}
 	return lines, nil
 }

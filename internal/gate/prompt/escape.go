@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
-	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // marker begins the lines of a form that are ours. No text of a card has it, so
@@ -90,17 +89,15 @@ func words(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// input is what a program reads. The JSON that tools get is readable as it is,
-// when all of it is visible ASCII, and cannot be taken for the quoted form of
-// something else, since it begins with a brace. Its last newline is not shown.
+// input is what a program reads. Tools get a JSON object, which is readable as it is
+// when all of it is visible ASCII. What begins with a brace cannot be taken for the
+// quoted form of something else. Its last newline is not shown.
 func input(b []byte) string {
 	text := strings.TrimSuffix(string(b), "\n")
 	invisible := func(r rune) bool { return r < ' ' || r > '~' }
 	if strings.HasPrefix(text, "{") && !strings.ContainsFunc(text, invisible) {
-		if _, err := strictjson.Decode([]byte(text)); err == nil {
-			if _, n := longBlank(text); n == 0 {
-				return text
-			}
+		if _, n := longBlank(text); n == 0 {
+			return text
 		}
 	}
 	return quoted(string(b))

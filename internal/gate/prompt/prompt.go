@@ -257,11 +257,11 @@ func (b *builder) call(r *call.Request, rule string) {
 func (b *builder) asked(r *call.Request) {
 	args, ok := r.Arguments.Members()
 	if !ok {
-		b.fact(RoleAsked, "asked for", jsonValue(string(r.Arguments.Raw())))
+		b.fact(RoleAsked, "asked for", jsonValue(r.Arguments.Canonical()))
 		return
 	}
 	for _, m := range args {
-		if m.Name == "pack_id" && m.Value == strictjson.Format(r.Pack.ID) || m.Name == "path" && m.Value == strictjson.Format(r.Path) {
+		if m.Name == "pack_id" && m.Value == string(strictjson.Canonical(r.Pack.ID)) || m.Name == "path" && m.Value == string(strictjson.Canonical(r.Path)) {
 			continue
 		}
 		b.fact(RoleAsked, "asked for", Name(m.Name)+": "+jsonValue(m.Value))

@@ -18,10 +18,10 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/packs/charset"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
 	"github.com/packs-mcp/packs-mcp/internal/packs/frontmatter"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/formats"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/markdown"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A Format is one in which tools are declared.
@@ -316,7 +316,7 @@ const specCwd = "{{context.cwd}}"
 
 // definition returns that of a tool, decoded, with one spelling of the project folder.
 func definition(t *tools.Tool) any {
-	root, e := jsontree.Parse(t.Definition())
+	root, e := strictjson.Parse(t.Definition())
 	if e != nil {
 		return string(t.Definition())
 	}
@@ -333,7 +333,7 @@ func differences(at, kind string, want, got any) []loss {
 	a, isObject := want.(map[string]any)
 	b, isObject2 := got.(map[string]any)
 	if !isObject || !isObject2 {
-		if bytes.Equal(jsontree.Canonical(want), jsontree.Canonical(got)) {
+		if bytes.Equal(strictjson.Canonical(want), strictjson.Canonical(got)) {
 			return nil
 		}
 		return []loss{{kind: kind + " becomes another", text: fmt.Sprintf("%s is %s, and becomes %s", at, short(want), short(got))}}
@@ -349,7 +349,7 @@ func differences(at, kind string, want, got any) []loss {
 	for _, k := range sorted(keys) {
 		x, had := a[k]
 		y, has := b[k]
-		below := at + jsontree.Pointer([]string{k})
+		below := at + strictjson.Pointer([]string{k})
 		belowKind := kind + "/" + k
 		switch path.Base(kind) {
 		case "properties", "sources", "env", "$defs":
@@ -379,7 +379,7 @@ func sorted(set map[string]bool) []string {
 // short is a value for a message.
 func short(v any) string {
 	const limit = 120
-	text := string(jsontree.Canonical(v))
+	text := string(strictjson.Canonical(v))
 	if r := []rune(text); len(r) > limit {
 		return string(r[:limit]) + "…"
 	}

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/schemas"
 )
 
@@ -30,12 +30,12 @@ func (o *object) addIf(when bool, key string, value any) {
 
 // MarshalJSON implements [json.Marshaler].
 func (o object) MarshalJSON() ([]byte, error) {
-	var w jsontree.Writer
+	var w strictjson.Writer
 	w.Open('{')
 	for _, f := range o {
 		raw, ok := f.value.(json.RawMessage)
 		if !ok {
-			raw = jsontree.Canonical(f.value)
+			raw = strictjson.Canonical(f.value)
 		}
 		w.Member(f.key, raw)
 	}
@@ -46,12 +46,10 @@ func (o object) MarshalJSON() ([]byte, error) {
 // indented writes v as a file for people.
 func indented(v any) []byte {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	if err := json.Indent(&b, strictjson.Canonical(v), "", "  "); err != nil {
 		panic("encoding a tool: " + err.Error()) // all of it was read as JSON or text
 	}
+	b.WriteByte('\n')
 	return b.Bytes()
 }
 
@@ -170,8 +168,8 @@ func flat(t *tools.Tool) (object, bool) {
 // members returns the members of a JSON object in order, their values as
 // [json.RawMessage].
 func members(raw json.RawMessage) (object, bool) {
-	root, e := jsontree.Parse(raw)
-	if e != nil || root.Kind != jsontree.Object {
+	root, e := strictjson.Parse(raw)
+	if e != nil || root.Kind != strictjson.Object {
 		return nil, false
 	}
 	var o object

@@ -11,8 +11,8 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // markdown writes a SKILL.md. Its frontmatter speaks for all of its tools, so
@@ -172,9 +172,9 @@ func fence(text string) string {
 
 // table writes the parameters.
 func table(b *bytes.Buffer, t *tools.Tool) {
-	root, e := jsontree.Parse(t.InputSchema)
+	root, e := strictjson.Parse(t.InputSchema)
 	if e != nil {
-		root = &jsontree.Node{} // it was refused when the tool was read
+		root = &strictjson.Node{} // it was refused when the tool was read
 	}
 	properties := root.Get("properties")
 	if properties == nil || len(properties.Members) == 0 {
@@ -194,7 +194,7 @@ func table(b *bytes.Buffer, t *tools.Tool) {
 		}
 		description := strings.Join(strings.Fields(p.Value.StringAt("description")), " ")
 		preset := p.Value.Get("default")
-		if preset != nil && preset.Kind != jsontree.Null && !strings.Contains(strings.ToLower(description), "(default:") && !hasFallback(t.Command, p.Key) {
+		if preset != nil && preset.Kind != strictjson.Null && !strings.Contains(strings.ToLower(description), "(default:") && !hasFallback(t.Command, p.Key) {
 			description = strings.TrimSpace(description + " (default: " + defaultText(preset.Value()) + ")")
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", p.Key, kind, required, strings.ReplaceAll(description, "|", `\|`))
@@ -229,13 +229,13 @@ func commandLine(t *tools.Tool) string {
 	var fixed []string // old and new, in turn
 	for name, s := range t.Sources {
 		if s.From == tools.SourceLiteral {
-			value, e := jsontree.Parse(s.Value)
+			value, e := strictjson.Parse(s.Value)
 			if e != nil {
 				continue // what differs is reported
 			}
 			text := value.Text
-			if value.Kind != jsontree.Text {
-				text = string(jsontree.Canonical(value.Value()))
+			if value.Kind != strictjson.Text {
+				text = string(strictjson.Canonical(value.Value()))
 			}
 			fixed = append(fixed, "{{"+name+"}}", strings.ReplaceAll(text, "{{", "{{{{"))
 		}

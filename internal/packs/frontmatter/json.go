@@ -10,7 +10,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // JSON returns the whole block as one JSON object: every key, in the order of
@@ -18,12 +18,12 @@ import (
 // what most other readers of the format have. So "yes", a date and 1_000 are
 // texts, and 010 is ten. What JSON has no number for, as .inf, is a text too.
 func (d *Document) JSON() json.RawMessage {
-	var w jsontree.Writer
+	var w strictjson.Writer
 	writeJSON(&w, d.Node())
 	return w.Bytes()
 }
 
-func writeJSON(w *jsontree.Writer, n *yaml.Node) {
+func writeJSON(w *strictjson.Writer, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		w.Open('{')
@@ -44,7 +44,7 @@ func writeJSON(w *jsontree.Writer, n *yaml.Node) {
 	}
 	value := []byte(plainValue(n))
 	if len(value) == 0 {
-		value = jsontree.Canonical(n.Value)
+		value = strictjson.Canonical(n.Value)
 	}
 	w.Value(value)
 }

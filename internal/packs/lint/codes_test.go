@@ -45,7 +45,7 @@ func sourceCodes(t *testing.T) map[string]token.Position {
 			found[code] = fset.Position(lit.Pos())
 		}
 	}
-	for _, root := range []string{"../../packs", "../../../cmd"} {
+	for _, root := range []string{"../../packs", "../../strictjson", "../../../cmd"} {
 		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 				return err

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // jsonTexts looks at every string of a JSON file, keys included, as it reads
@@ -83,7 +83,7 @@ func (j *jsonReader) read(pointer string) error {
 				}
 				name, _ := key.(string)
 				// Cut: every value below has this path in front of its own.
-				at = pointer + jsontree.Pointer([]string{clip(name)})
+				at = pointer + strictjson.Pointer([]string{clip(name)})
 				j.look(name, start, at)
 			}
 			if err := j.read(at); err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // maxProblems is how many problems an [ArgumentError] names: enough to mend a
@@ -22,9 +22,9 @@ const maxArguments = 4 << 20
 // Values are checked arguments of one tool, with defaults filled in. The zero
 // value is no arguments.
 type Values struct {
-	given     *jsontree.Node  // the arguments as they came; nil: none
-	fields    map[string]any  // :: name → value as JSON, numbers as json.Number
-	defaulted map[string]bool // :: names whose value is the declared default
+	given     *strictjson.Node // the arguments as they came; nil: none
+	fields    map[string]any   // :: name → value as JSON, numbers as json.Number
+	defaulted map[string]bool  // :: names whose value is the declared default
 }
 
 // json returns the values as one JSON object: keys sorted, no spaces, numbers
@@ -33,7 +33,7 @@ func (v Values) json() json.RawMessage {
 	if v.fields == nil {
 		return json.RawMessage("{}")
 	}
-	return jsontree.Canonical(v.fields)
+	return strictjson.Canonical(v.fields)
 }
 
 // An ArgumentError says why arguments are not what a tool takes.
@@ -46,40 +46,36 @@ func (e *ArgumentError) Error() string {
 	return "invalid arguments: " + strings.Join(e.Problems, "; ")
 }
 
-// Check reads the arguments of a call and holds them against the tool's input
-// schema as it was declared. Nothing at all, and null, mean no arguments.
+// Check holds the arguments of a call against the tool's input schema as it was
+// declared. Nil, and null, mean no arguments. It keeps args and does not change them.
 // Properties that are absent get their defaults, except those that come from
 // the user's context, which [Tool.Expand] fills in. For an optional property, null
 // is absence unless its schema allows null. A value for a parameter that
 // the tool has a fixed one for is refused. An error is an *[ArgumentError], which shows no values of secret parameters.
-func (t *Tool) Check(args json.RawMessage) (Values, error) {
+func (t *Tool) Check(args *strictjson.Node) (Values, error) {
 	in := t.schema()
 	refuse := func(problems ...string) (Values, error) {
 		return Values{}, &ArgumentError{Problems: problems, Schema: t.InputSchema}
 	}
-	if len(args) > maxArguments {
-		return refuse(fmt.Sprintf("arguments have %d bytes, and at most %d are read", len(args), maxArguments))
+	if args == nil || args.Kind == strictjson.Null {
+		args = &strictjson.Node{Kind: strictjson.Object}
 	}
-	root := &jsontree.Node{Kind: jsontree.Object}
-	if s := strings.TrimSpace(string(args)); s != "" && s != "null" {
-		var e *jsontree.Error
-		if root, e = jsontree.Parse(args); e != nil {
-			return refuse(fmt.Sprintf("at byte %d: %s", e.Offset, e.Problem))
-		}
-		if root.Kind != jsontree.Object {
-			return refuse(fmt.Sprintf("arguments must be an object, not %s", root.Kind))
-		}
+	if size := args.End - args.Start; size > maxArguments {
+		return refuse(fmt.Sprintf("arguments have %d bytes, and at most %d are read", size, maxArguments))
 	}
-	if root.Depth() > schema.MaxDepth {
+	if args.Kind != strictjson.Object {
+		return refuse(fmt.Sprintf("arguments must be an object, not %s", args.Kind))
+	}
+	if args.Depth() > schema.MaxDepth {
 		return refuse(fmt.Sprintf("arguments are nested more than %d levels deep", schema.MaxDepth))
 	}
-	if !(&schema.Meter{}).Allows(in.Compiled, root) {
+	if !(&schema.Meter{}).Allows(in.Compiled, args) {
 		return refuse("arguments take too long to check against the tool's input schema: give fewer, less nested or shorter values")
 	}
-	fields := root.Value().(map[string]any)
+	fields := args.Value().(map[string]any)
 	var problems []string
 	for _, name := range t.literals(fields) {
-		problems = append(problems, jsontree.Pointer([]string{name})+": the tool has a fixed value for it; leave it out")
+		problems = append(problems, strictjson.Pointer([]string{name})+": the tool has a fixed value for it; leave it out")
 	}
 	if problems != nil {
 		return refuse(problems...)
@@ -95,7 +91,7 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 				problems = append(problems, "and more")
 				break
 			}
-			if p := jsontree.Pointer(l.Path); p != "" {
+			if p := strictjson.Pointer(l.Path); p != "" {
 				problems = append(problems, p+": "+l.Text)
 			} else {
 				problems = append(problems, l.Text)
@@ -103,7 +99,7 @@ func (t *Tool) Check(args json.RawMessage) (Values, error) {
 		}
 		return refuse(problems...)
 	}
-	v := Values{given: root, fields: fields, defaulted: make(map[string]bool)}
+	v := Values{given: args, fields: fields, defaulted: make(map[string]bool)}
 	for _, p := range in.Params {
 		if t.Sources[p.Name].IsContext() {
 			continue // context is looked for first; see Expand

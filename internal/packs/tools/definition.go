@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Definition returns everything about the tool that an approval covers, as one
@@ -35,7 +35,7 @@ func (t *Tool) Definition() []byte {
 	if t.Command != nil {
 		def["command"] = t.Command.definition()
 	}
-	return jsontree.Canonical(def)
+	return strictjson.Canonical(def)
 }
 
 // Digest returns the SHA-256 of [Tool.Definition] in hexadecimal.
@@ -109,7 +109,7 @@ func rawValue(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		raw = json.RawMessage(schema.Empty)
 	}
-	n, e := jsontree.Parse(raw)
+	n, e := strictjson.Parse(raw)
 	if e != nil {
 		return string(raw)
 	}

@@ -1,11 +1,11 @@
 package tools_test
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A declaration becomes a tool, arguments become values, and both become a
@@ -27,7 +27,12 @@ func Example() {
 	tool := set.Lookup("open_ticket")
 	fmt.Println(tool.Signature())
 
-	values, err := tool.Check(json.RawMessage(`{"title": "$(disk) is full"}`))
+	args, problem := strictjson.Parse([]byte(`{"title": "$(disk) is full"}`))
+	if problem != nil {
+		fmt.Println(problem)
+		return
+	}
+	values, err := tool.Check(args)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -39,7 +44,8 @@ func Example() {
 	}
 	fmt.Printf("%s %q in the %s\n", inv.Program, inv.Args, inv.Cwd)
 
-	_, err = tool.Check(json.RawMessage(`{"severity": "high"}`))
+	args, _ = strictjson.Parse([]byte(`{"severity": "high"}`))
+	_, err = tool.Check(args)
 	fmt.Println(err)
 
 	// Output:

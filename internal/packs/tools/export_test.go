@@ -1,6 +1,6 @@
 package tools
 
-import "github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+import "github.com/packs-mcp/packs-mcp/internal/strictjson"
 
 // What the tests of this package look at, which are outside of it because they parse.
 const (
@@ -18,4 +18,4 @@ func (v Values) JSON() string { return string(v.json()) }
 func (t *Tool) Secrets() []string { return t.schema().Secrets }
 
 // Given returns the values of arguments that no schema was asked about.
-func Given(root *jsontree.Node) Values { return Values{given: root} }
+func Given(root *strictjson.Node) Values { return Values{given: root} }

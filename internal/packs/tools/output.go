@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // defaultMaxChars is how much of a result is spoken when nothing is said.
@@ -79,7 +79,7 @@ func (o Output) Apply(stdout string, isWhole, exitOK bool) (out Formatted, err e
 		if s, isString := field.(string); isString {
 			out.Text = s
 		} else {
-			out.Text = string(jsontree.Canonical(field))
+			out.Text = string(strictjson.Canonical(field))
 		}
 	case o.Format == "json" && !isJSON:
 		err = &outputError{"it is not JSON"}

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Redact returns the arguments that v was made of, as they came, with the values of
@@ -57,7 +57,7 @@ func valuesOf(v Values, isSecret func(name string) bool) []string {
 			}
 		}
 		if s := template.Render(v); hidden && s != "" && redact.MayBeSecret(v) {
-			inJSON := string(jsontree.Canonical(s))
+			inJSON := string(strictjson.Canonical(s))
 			out = append(out, s, template.PercentEncode(s), inJSON[1:len(inJSON)-1])
 		}
 	}

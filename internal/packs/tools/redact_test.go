@@ -3,8 +3,8 @@ package tools_test
 import (
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
 
@@ -12,13 +12,13 @@ import (
 func redacted(tool *tools.Tool, in string) string {
 	var v tools.Values
 	if in != "" {
-		root, e := jsontree.Parse([]byte(in))
+		root, e := strictjson.Parse([]byte(in))
 		if e != nil {
 			return e.Error() // such arguments get no further than Check
 		}
 		v = tools.Given(root)
 	}
-	return string(jsontree.Canonical(tool.Redact(v)))
+	return string(strictjson.Canonical(tool.Redact(v)))
 }
 
 func TestRedactNested(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // PortableSchema returns the input schema for tools/list, without what real clients
@@ -68,17 +68,17 @@ func paramName(name string) string {
 	return strconv.QuoteToASCII(name)
 }
 
-func defaultText(n *jsontree.Node) string {
+func defaultText(n *strictjson.Node) string {
 	switch n.Kind {
-	case jsontree.Text:
+	case strictjson.Text:
 		if len(n.Text) > maxDefaultText {
 			return "…"
 		}
 		return strconv.QuoteToGraphic(n.Text)
-	case jsontree.Number:
-		return jsontree.ShortNumber(n.Text)
+	case strictjson.Number:
+		return strictjson.ShortNumber(n.Text)
 	default:
-		s := string(jsontree.Canonical(n.Value()))
+		s := string(strictjson.Canonical(n.Value()))
 		if len(s) > maxDefaultText || strconv.QuoteToGraphic(s) != `"`+strings.ReplaceAll(s, `"`, `\"`)+`"` {
 			return "…"
 		}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A Source says where the value of a parameter comes from when the model gives
@@ -91,7 +91,7 @@ func (t *Tool) fill(v Values, ctx Context, missing *MissingContextError) (Values
 		if text, ok := ctx[key]; ok {
 			value, err := t.fromContext(name, text)
 			if err != nil {
-				return Values{}, &ArgumentError{Problems: []string{jsontree.Pointer([]string{name}) + ": " + err.Error()}, Schema: t.InputSchema}
+				return Values{}, &ArgumentError{Problems: []string{strictjson.Pointer([]string{name}) + ": " + err.Error()}, Schema: t.InputSchema}
 			}
 			out.fields[name] = value
 			continue
@@ -114,7 +114,7 @@ func (t *Tool) fromContext(name, text string) (any, error) {
 	if p == nil || p.Compiled == nil || p.Compiled.Validate(text) == nil {
 		return text, nil
 	}
-	if n, e := jsontree.Parse([]byte(text)); e == nil {
+	if n, e := strictjson.Parse([]byte(text)); e == nil {
 		if value := n.Value(); p.Compiled.Validate(value) == nil {
 			return value, nil
 		}

@@ -99,7 +99,7 @@ func TestHostileSchemas(t *testing.T) {
 					_ = tool.Definition()
 					_ = tool.Secrets()
 					_ = redacted(tool, `{"a": [[["x"]]]}`)
-					_, _ = tool.Check(json.RawMessage(`{"a": [[[["x"]]]], "p1": 5}`))
+					_, _ = tool.Check(tooltest.Arguments(t, `{"a": [[[["x"]]]], "p1": 5}`))
 				}
 			})
 		})
@@ -148,7 +148,7 @@ func TestHostileArguments(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tooltest.Soon(t, "checking "+tt.name, func() {
-				_, err := tooltest.Compile(t, tt.schema, `["p"]`).Check(json.RawMessage(tt.args))
+				_, err := tooltest.Compile(t, tt.schema, `["p"]`).Check(tooltest.Arguments(t, tt.args))
 				if e, ok := errors.AsType[*tools.ArgumentError](err); !ok || !strings.Contains(e.Error(), tt.want) {
 					t.Errorf("Check(%.100s) under %.200s = %v, want an ArgumentError with %q", tt.args, tt.schema, err, tt.want)
 				}
@@ -227,7 +227,7 @@ func TestRecursiveSchemas(t *testing.T) {
 		{"a schema with a mistake", `{"properties": {"a": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}`, `{"a": {"properties": {"x": {"type": "text"}}}}`, false},
 	} {
 		tool := tooltest.Compile(t, tt.schema, `["p"]`)
-		_, err := tool.Check(json.RawMessage(tt.args))
+		_, err := tool.Check(tooltest.Arguments(t, tt.args))
 		if (err == nil) != tt.ok || err != nil && strings.Contains(err.Error(), "too long") {
 			t.Errorf("%s: Check(%.200s) = %v, want accepted = %v", tt.name, tt.args, err, tt.ok)
 		}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // PrintJSON prints v for programs to read. Characters that could drive a
@@ -34,14 +35,13 @@ func writeJSON(w io.Writer, v any, indent string) error {
 // encodeJSON returns v without a newline at the end, with prefix before all lines but
 // the first.
 func encodeJSON(v any, prefix, indent string) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent(prefix, indent)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
+	text, err := strictjson.Encode(v)
+	if err == nil && prefix+indent != "" {
+		var b bytes.Buffer
+		err = json.Indent(&b, text, prefix, indent)
+		text = b.Bytes()
 	}
-	return visible(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+	return visible(text), err
 }
 
 // PrintJSONList is printJSON of an object with a list called name, which is never all

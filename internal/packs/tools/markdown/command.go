@@ -10,9 +10,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // How much of a command line is read: more than a system would run.
@@ -25,7 +25,7 @@ const oneCommand = "keep one command, and put what needs several into a script o
 
 // commandLine returns the words of a section's command, the program first, or
 // nil after an error.
-func (m *document) commandLine(s *section) []*jsontree.Node {
+func (m *document) commandLine(s *section) []*strictjson.Node {
 	commands := s.all(partCommand)
 	if len(commands) > 1 {
 		m.Report(diag.Error, tools.CodeCommandSeveral, m.node(commands[1].at, ""), fmt.Sprintf("tool %q has a second Command", s.name()), "keep one, or make another tool of it")
@@ -78,7 +78,7 @@ func (m *document) commandLine(s *section) []*jsontree.Node {
 		return nil
 	}
 	m.shellMarks(out.marks, offset)
-	words := make([]*jsontree.Node, len(out.words))
+	words := make([]*strictjson.Node, len(out.words))
 	for i, w := range out.words {
 		words[i] = m.node(offset(w.at), w.text)
 	}

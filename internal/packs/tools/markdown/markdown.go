@@ -17,12 +17,12 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/cachename"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/decl"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The level-4 headings that mean something, in lower case.
@@ -114,10 +114,10 @@ func (m *document) parse(file []byte) *tools.Set {
 		m.Report(diag.Error, tools.CodeNotUTF8, m.node(invalidUTF8(m.src), ""), "text is not UTF-8", "save the file as UTF-8")
 		return nil
 	}
-	named := make([]*jsontree.Node, len(declared))
+	named := make([]*strictjson.Node, len(declared))
 	for i, s := range declared {
 		name := m.node(s.at, s.name())
-		named[i] = &jsontree.Node{Kind: jsontree.Object, Start: name.Start, Members: []jsontree.Member{{Key: "name", Value: name}}}
+		named[i] = &strictjson.Node{Kind: strictjson.Object, Start: name.Start, Members: []strictjson.Member{{Key: "name", Value: name}}}
 	}
 	m.Names(named)
 	set := &tools.Set{Tools: []*tools.Tool{}}
@@ -222,7 +222,7 @@ func (m *document) tool(s *section) *tools.Tool {
 	if cachename.Valid(m.defaults.Cache) {
 		t.Policy.Cache = m.defaults.Cache
 	}
-	here := &jsontree.Node{Kind: jsontree.Object, Start: m.base + s.at}
+	here := &strictjson.Node{Kind: strictjson.Object, Start: m.base + s.at}
 	t.Line, _ = m.Position(here.Start)
 	m.Description(here, t.Description)
 
@@ -264,7 +264,7 @@ func (m *document) tool(s *section) *tools.Tool {
 }
 
 // run makes the command out of its words.
-func (m *document) run(words []*jsontree.Node, args []template.Arg, t *tools.Tool) *tools.Command {
+func (m *document) run(words []*strictjson.Node, args []template.Arg, t *tools.Tool) *tools.Command {
 	c := &tools.Command{Program: words[0].Text, Args: args, Cwd: tools.CwdProject, UsualCwd: tools.CwdProject, SkillEnv: true}
 	if c.Program == "$" {
 		m.Report(diag.Error, tools.CodeProgramInvalid, words[0], "the command begins with a prompt", "remove the $")

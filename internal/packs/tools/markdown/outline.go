@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // The levels of headings that mean something.
@@ -183,8 +183,8 @@ func (m *document) line(b ast.Node) string {
 }
 
 // node returns a place in the body, and a text that stands there.
-func (m *document) node(at int, text string) *jsontree.Node {
-	return &jsontree.Node{Kind: jsontree.Text, Start: min(m.base+max(at, 0), m.base+len(m.src)), Text: text}
+func (m *document) node(at int, text string) *strictjson.Node {
+	return &strictjson.Node{Kind: strictjson.Text, Start: min(m.base+max(at, 0), m.base+len(m.src)), Text: text}
 }
 
 // newMarkdownParser returns a parser of blocks for one document. What stands

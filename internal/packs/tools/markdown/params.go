@@ -10,11 +10,11 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // maxParameters is how many parameters a tool has at most.
@@ -26,10 +26,10 @@ type parameter struct {
 	kind        string // of JSON Schema
 	required    bool
 	description string
-	preset      json.RawMessage // nil: no default
-	at          *jsontree.Node  // its name
-	about       *jsontree.Node  // its description
-	column      *jsontree.Node  // its cell in the column Default; nil: there is none
+	preset      json.RawMessage  // nil: no default
+	at          *strictjson.Node // its name
+	about       *strictjson.Node // its description
+	column      *strictjson.Node // its cell in the column Default; nil: there is none
 }
 
 // parameters reads the Parameters of a section.
@@ -114,7 +114,7 @@ func (m *document) table(t *extast.Table) []*parameter {
 			return nil
 		}
 		cells := cellsOf(row)
-		get := func(title string) *jsontree.Node {
+		get := func(title string) *strictjson.Node {
 			i, ok := index[title]
 			if !ok || i >= len(cells) {
 				return m.node(row.Pos(), "")
@@ -140,7 +140,7 @@ func cellsOf(row ast.Node) []ast.Node {
 
 // cell returns the text of a cell, with where it is; an empty one is where its
 // row is.
-func (m *document) cell(c, row ast.Node) *jsontree.Node {
+func (m *document) cell(c, row ast.Node) *strictjson.Node {
 	if c.Lines().Len() == 0 {
 		return m.node(row.Pos(), "")
 	}
@@ -155,7 +155,7 @@ func plainCell(s string) string {
 
 // row reads one parameter, or returns nil after an error. What is read before
 // tells of names that are taken.
-func (m *document) row(get func(column string) *jsontree.Node, before []*parameter) *parameter {
+func (m *document) row(get func(column string) *strictjson.Node, before []*parameter) *parameter {
 	p := &parameter{at: get("name"), about: get("description")}
 	p.name, p.description = plainCell(p.at.Text), p.about.Text
 	switch {
@@ -176,7 +176,7 @@ func (m *document) row(get func(column string) *jsontree.Node, before []*paramet
 }
 
 // kind reads the type of a parameter.
-func (m *document) kind(name string, n *jsontree.Node) (kind string, ok bool) {
+func (m *document) kind(name string, n *strictjson.Node) (kind string, ok bool) {
 	said := strings.ToLower(plainCell(n.Text))
 	const hint = "the types are string, integer, number, boolean and array"
 	switch said {
@@ -201,7 +201,7 @@ func (m *document) kind(name string, n *jsontree.Node) (kind string, ok bool) {
 }
 
 // required reads whether a parameter is required.
-func (m *document) required(name string, n *jsontree.Node) bool {
+func (m *document) required(name string, n *strictjson.Node) bool {
 	said := strings.TrimSuffix(strings.ToLower(plainCell(n.Text)), "\ufe0f")
 	first, _, _ := strings.Cut(said, " ")
 	switch strings.Trim(first, ".,;:()") {
@@ -231,7 +231,7 @@ func (m *document) unused(params []*parameter, args []template.Arg) {
 
 // schemaOf returns the input schema for params, in their order.
 func schemaOf(params []*parameter) json.RawMessage {
-	var w jsontree.Writer
+	var w strictjson.Writer
 	w.Open('{')
 	w.Member("type", []byte(`"object"`))
 	w.Key("properties")
@@ -240,12 +240,12 @@ func schemaOf(params []*parameter) json.RawMessage {
 	for _, p := range params {
 		w.Key(p.name)
 		w.Open('{')
-		w.Member("type", jsontree.Canonical(p.kind))
+		w.Member("type", strictjson.Canonical(p.kind))
 		if p.kind == "array" {
 			w.Member("items", []byte(`{"type":"string"}`))
 		}
 		if p.description != "" {
-			w.Member("description", jsontree.Canonical(p.description))
+			w.Member("description", strictjson.Canonical(p.description))
 		}
 		if p.preset != nil {
 			w.Member("default", p.preset)
@@ -257,7 +257,7 @@ func schemaOf(params []*parameter) json.RawMessage {
 	}
 	w.Close('}')
 	if len(required) > 0 {
-		w.Member("required", jsontree.Canonical(required))
+		w.Member("required", strictjson.Canonical(required))
 	}
 	w.Member("additionalProperties", []byte("false"))
 	w.Close('}')

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // presets gives the parameters the defaults that their rows name, in a column or in
@@ -63,7 +63,7 @@ func article(kind string) string {
 
 // renderJSON returns what a value is as an argument.
 func renderJSON(raw json.RawMessage) string {
-	n, e := jsontree.Parse(raw)
+	n, e := strictjson.Parse(raw)
 	if e != nil {
 		return ""
 	}
@@ -98,7 +98,7 @@ func readDefault(kind, said string) (json.RawMessage, bool) {
 	text, quoted := unquoteDefault(said)
 	switch kind {
 	case "string":
-		return jsontree.Canonical(text), quoted || text != ""
+		return strictjson.Canonical(text), quoted || text != ""
 	case "boolean":
 		switch strings.ToLower(text) {
 		case "true", "yes", "on":
@@ -108,30 +108,30 @@ func readDefault(kind, said string) (json.RawMessage, bool) {
 		}
 		return nil, false
 	}
-	n, e := jsontree.Parse([]byte(text))
+	n, e := strictjson.Parse([]byte(text))
 	if e != nil {
 		return nil, false
 	}
 	switch kind {
 	case "integer":
-		if n.Kind != jsontree.Number || strings.Trim(n.Text, "-0123456789") != "" {
+		if n.Kind != strictjson.Number || strings.Trim(n.Text, "-0123456789") != "" {
 			return nil, false
 		}
 	case "number":
-		if n.Kind != jsontree.Number {
+		if n.Kind != strictjson.Number {
 			return nil, false
 		}
 	case "array":
-		if n.Kind != jsontree.List {
+		if n.Kind != strictjson.List {
 			return nil, false
 		}
 		for _, item := range n.Items {
-			if item.Kind != jsontree.Text {
+			if item.Kind != strictjson.Text {
 				return nil, false
 			}
 		}
 	}
-	return jsontree.Canonical(n.Value()), true
+	return strictjson.Canonical(n.Value()), true
 }
 
 // unquoteDefault removes quotes or backticks around the whole text.

@@ -11,10 +11,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/decl"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/schemas"
 )
 
@@ -56,7 +56,7 @@ func readTool(p *decl.Parser, src []byte) *tools.Set {
 	}
 	const hint = `write one tool: {"name": "...", "description": "...", "parameters": {...}, "command": {...}}`
 	switch {
-	case root.Kind != jsontree.Object:
+	case root.Kind != strictjson.Object:
 		p.Report(diag.Error, tools.CodeNotAToolPack, root, fmt.Sprintf("not a tool: it is %s", root.Kind), hint)
 		return nil
 	case root.Get("name") == nil && root.Get("tools") != nil:
@@ -66,5 +66,5 @@ func readTool(p *decl.Parser, src []byte) *tools.Set {
 		p.Report(diag.Error, tools.CodeNotAToolPack, root, "not a tool: it has no name", hint)
 		return nil
 	}
-	return p.Tools(src, []*jsontree.Node{root})
+	return p.Tools(src, []*strictjson.Node{root})
 }

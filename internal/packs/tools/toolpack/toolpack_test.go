@@ -1,7 +1,6 @@
 package toolpack_test
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,12 +14,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolpack"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/schemas"
 	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
@@ -117,10 +116,10 @@ func TestToolPackDiagnostics(t *testing.T) {
 		{"both", head + `"inputSchema": {"type": "object"}, "parameters": {}, "command": {"program": "p"}}`, tools.CodeSchemaTwice, "1:84 /parameters"},
 		{"a JSON Schema of a list", head + `"parameters": {"type": "array"}, "command": {"program": "p"}}`, tools.CodeShape, "1:58 /parameters/type"},
 		{"a long time", head + `"command": {"program": "p"}, "policy": {"timeout_secs": 1e300}}`, tools.CodeTimeoutLong, "1:91 /policy/timeout_secs"},
-		{"not JSON", "{\n// x\n}", jsontree.CodeComment, "2:1 "},
-		{"trailing comma", "{\"name\": \"t\",\n}", jsontree.CodeTrailingComma, "1:13 "},
-		{"twice", "{\"name\": \"t\",\n\"name\": \"u\"}", jsontree.CodeDuplicateKey, "2:1 "},
-		{"deep", tooltest.Nested(10_000), jsontree.CodeDepth, "1:102 "},
+		{"not JSON", "{\n// x\n}", strictjson.CodeComment, "2:1 "},
+		{"trailing comma", "{\"name\": \"t\",\n}", strictjson.CodeTrailingComma, "1:13 "},
+		{"twice", "{\"name\": \"t\",\n\"name\": \"u\"}", strictjson.CodeDuplicateKey, "2:1 "},
+		{"deep", tooltest.Nested(10_000), strictjson.CodeDepth, "1:102 "},
 		{"large", strings.Repeat(" ", 1<<20+1), tools.CodeTooLarge, "0:0 "},
 		{"an argv", head + `"command": ["p"]}`, tools.CodeShape, "1:46 /command"},
 		{"null", head + `"modes": null, "command": {"program": "p"}}`, tools.CodeShape, "1:44 /modes"},
@@ -200,7 +199,7 @@ func TestLiteralHidden(t *testing.T) {
 		}
 	}
 	for _, args := range []string{`{"hidden": "x"}`, `{"hidden": "-v; $(id) {{seen}}"}`, `{"hidden": null}`, `{"seen": 1, "hidden": "x"}`} {
-		_, err := tool.Check(json.RawMessage(args))
+		_, err := tool.Check(tooltest.Arguments(t, args))
 		if e, ok := errors.AsType[*tools.ArgumentError](err); !ok || !strings.Contains(e.Error(), "/hidden") {
 			t.Errorf("Check(%s) = %v, want it refused", args, err)
 		}
@@ -329,7 +328,7 @@ func TestToolPackDefinition(t *testing.T) {
 
 // The published schema says of files what the loader says of their shape.
 func TestPublishedToolPackSchema(t *testing.T) {
-	root, e := jsontree.Parse([]byte(schemas.ToolPackV1()))
+	root, e := strictjson.Parse([]byte(schemas.ToolPackV1()))
 	if e != nil {
 		t.Fatal(e)
 	}
@@ -341,7 +340,7 @@ func TestPublishedToolPackSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, src := range packFixtures(t) {
-		n, e := jsontree.Parse([]byte(src))
+		n, e := strictjson.Parse([]byte(src))
 		if e != nil {
 			t.Fatal(e)
 		}
@@ -379,7 +378,7 @@ func FuzzParseToolPack(f *testing.F) {
 		if again == nil || string(again.Tools[0].Definition()) != string(def) {
 			t.Errorf("ParseToolsJSON(%s) = %v, %v, want the same tool", def, again, found)
 		}
-		v, err := tool.Check(json.RawMessage(args))
+		v, err := tool.Check(tooltest.Arguments(t, args))
 		if err != nil {
 			return
 		}

@@ -4,29 +4,29 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/decl"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A listing is the declarations of tools that a file holds.
 type listing struct {
-	node  *jsontree.Node   // the list or map they stand in
-	tools []*jsontree.Node // each an object with a "name"
-	extra []*jsontree.Node // what stands twice, around a function and in it, and is not read
+	node  *strictjson.Node   // the list or map they stand in
+	tools []*strictjson.Node // each an object with a "name"
+	extra []*strictjson.Node // what stands twice, around a function and in it, and is not read
 }
 
 // A notListError says why a file is no list of tools.
 type notListError struct {
-	where  *jsontree.Node
+	where  *strictjson.Node
 	reason string
 }
 
 // toolList finds the declarations in root. A file called tools.json can be
 // about anything, so what is not unmistakably a list of tools is none.
-func toolList(root *jsontree.Node) (*listing, *notListError) {
+func toolList(root *strictjson.Node) (*listing, *notListError) {
 	switch root.Kind {
-	case jsontree.List:
+	case strictjson.List:
 		l, err := fromList(root)
 		// Lists of all kinds of things have names. Under "tools" they are taken
 		// for tools; a bare list has to say so.
@@ -34,7 +34,7 @@ func toolList(root *jsontree.Node) (*listing, *notListError) {
 			err = &notListError{root, "nothing in it has a command or a schema"}
 		}
 		return l, err
-	case jsontree.Object:
+	case strictjson.Object:
 		if v := root.Get("tools"); v != nil {
 			return fromTools(v)
 		}
@@ -49,14 +49,14 @@ func toolList(root *jsontree.Node) (*listing, *notListError) {
 	}
 	l := &listing{node: root}
 	if n := l.unwrap(root); n.Get("name") != nil && hasInput(n) {
-		l.tools = []*jsontree.Node{n}
+		l.tools = []*strictjson.Node{n}
 		return l, nil
 	}
 	return fromNested(root)
 }
 
 // fromNested finds the one list of tools under another key of root.
-func fromNested(root *jsontree.Node) (*listing, *notListError) {
+func fromNested(root *strictjson.Node) (*listing, *notListError) {
 	var found *listing
 	for _, m := range root.Members {
 		v := m.Value.Get("tools")
@@ -78,24 +78,24 @@ func fromNested(root *jsontree.Node) (*listing, *notListError) {
 	return found, nil
 }
 
-func fromTools(v *jsontree.Node) (*listing, *notListError) {
+func fromTools(v *strictjson.Node) (*listing, *notListError) {
 	switch v.Kind {
-	case jsontree.List:
+	case strictjson.List:
 		return fromList(v)
-	case jsontree.Object:
+	case strictjson.Object:
 		return fromMap(v)
 	default:
 		return nil, &notListError{v, fmt.Sprintf(`"tools" is %s, not a list`, v.Kind)}
 	}
 }
 
-func fromList(list *jsontree.Node) (*listing, *notListError) {
-	if list == nil || list.Kind != jsontree.List {
+func fromList(list *strictjson.Node) (*listing, *notListError) {
+	if list == nil || list.Kind != strictjson.List {
 		return nil, &notListError{list, "it is no list"}
 	}
 	l := &listing{node: list}
 	for i, n := range list.Items {
-		if n.Kind != jsontree.Object {
+		if n.Kind != strictjson.Object {
 			return nil, &notListError{n, fmt.Sprintf("entry %d is %s, not an object", i+1, n.Kind)}
 		}
 		n = l.unwrap(n)
@@ -109,14 +109,14 @@ func fromList(list *jsontree.Node) (*listing, *notListError) {
 
 // fromMap reads a map of tools by name. Maps of groups of tools, or of
 // anything else, look much the same: each entry has to say that it is a tool.
-func fromMap(all *jsontree.Node) (*listing, *notListError) {
+func fromMap(all *strictjson.Node) (*listing, *notListError) {
 	if len(all.Members) == 0 {
 		return nil, &notListError{all, `"tools" is an empty object, not a list`}
 	}
 	l := &listing{node: all}
 	for _, m := range all.Members {
 		n := m.Value
-		if n.Kind != jsontree.Object {
+		if n.Kind != strictjson.Object {
 			return nil, &notListError{all, fmt.Sprintf(`"tools" is an object whose %+q is %s, not a tool`, phrase.Clip(m.Key), n.Kind)}
 		}
 		n = l.unwrap(n)
@@ -124,8 +124,8 @@ func fromMap(all *jsontree.Node) (*listing, *notListError) {
 			return nil, &notListError{all, fmt.Sprintf(`"tools" is an object whose %+q is not a tool: it has no description, no command and no schema`, phrase.Clip(m.Key))}
 		}
 		if n.Get("name") == nil {
-			n = n.With(jsontree.Member{Key: "name", Start: m.Start, Value: &jsontree.Node{
-				Kind: jsontree.Text, Start: m.Start, End: m.Start, Text: m.Key, Parent: all, Key: m.Key,
+			n = n.With(strictjson.Member{Key: "name", Start: m.Start, Value: &strictjson.Node{
+				Kind: strictjson.Text, Start: m.Start, End: m.Start, Text: m.Key, Parent: all, Key: m.Key,
 			}})
 		}
 		l.tools = append(l.tools, n)
@@ -135,12 +135,12 @@ func fromMap(all *jsontree.Node) (*listing, *notListError) {
 
 // unwrap returns the function of {"type": "function", "function": {...}},
 // together with what the wrapper says besides.
-func (l *listing) unwrap(n *jsontree.Node) *jsontree.Node {
+func (l *listing) unwrap(n *strictjson.Node) *strictjson.Node {
 	fn := n.Get("function")
-	if n.StringAt("type") != "function" || fn == nil || fn.Kind != jsontree.Object {
+	if n.StringAt("type") != "function" || fn == nil || fn.Kind != strictjson.Object {
 		return n
 	}
-	var besides []jsontree.Member
+	var besides []strictjson.Member
 	for _, m := range n.Members {
 		switch {
 		case m.Key == "type" || m.Key == "function":
@@ -154,17 +154,17 @@ func (l *listing) unwrap(n *jsontree.Node) *jsontree.Node {
 }
 
 // callable reports whether n says how it is called, or what it runs.
-func callable(n *jsontree.Node) bool { return n.Get("command") != nil || decl.InputOf(n) != nil }
+func callable(n *strictjson.Node) bool { return n.Get("command") != nil || decl.InputOf(n) != nil }
 
 // hasInput reports whether n has something that can be a schema.
-func hasInput(n *jsontree.Node) bool {
+func hasInput(n *strictjson.Node) bool {
 	s := decl.InputOf(n)
-	return s != nil && s.Kind == jsontree.Object
+	return s != nil && s.Kind == strictjson.Object
 }
 
 // unmistakable reports whether everything in l is a tool and nothing else.
 func unmistakable(l *listing) bool {
-	return len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(n *jsontree.Node) bool {
+	return len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(n *strictjson.Node) bool {
 		command, _ := decl.CommandOf(n)
 		return command == nil && !hasInput(n)
 	})

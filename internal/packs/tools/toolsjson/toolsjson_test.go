@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/toolsjson"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 	"github.com/packs-mcp/packs-mcp/schemas"
 	"github.com/packs-mcp/packs-mcp/test/tooltest"
 )
@@ -25,33 +25,33 @@ func TestParseDiagnostics(t *testing.T) {
 		want      string // codes
 		at        string // line:col of the first one, or ""
 	}{
-		{"empty", " \n", jsontree.CodeSyntax, "1:1"},
-		{"cut short", "{\"tools\": [\n{\"name\": \"a\"", jsontree.CodeSyntax, "2:13"},
-		{"cut in a string", "{\"tools", jsontree.CodeSyntax, "1:8"},
-		{"cut after an item", "[1", jsontree.CodeSyntax, "1:3"},
-		{"not JSON", "{tools: []}", jsontree.CodeSyntax, "1:2"},
-		{"single quotes", "{'tools': []}", jsontree.CodeSyntax, "1:2"},
-		{"no comma", "{\"a\": 1\n \"b\": 2}", jsontree.CodeSyntax, "1:8"}, // behind what is there
-		{"NaN", `{"a": NaN}`, jsontree.CodeSyntax, "1:7"},
-		{"newline in a string", "[\"a\nb\"]", jsontree.CodeSyntax, "1:2"},
-		{"trailing data", "{\"tools\": []}\n{}", jsontree.CodeSyntax, "2:1"},
-		{"trailing bracket", "{\"tools\": []}}", jsontree.CodeSyntax, "1:14"},
-		{"bad UTF-8", "{\"tools\":\n\"\xff\"}", jsontree.CodeSyntax, "2:2"},
-		{"lone surrogate", `{"tools": "\ud800"}`, jsontree.CodeSyntax, "1:11"},
-		{"lone low surrogate", `{"\udc00": 1}`, jsontree.CodeSyntax, "1:2"},
-		{"comma after a brace", "{\"tools\": [\n{ , \"a\": 1}]}", jsontree.CodeSyntax, "2:3"},
-		{"comma after a bracket", "{\"tools\": [\n,{}]}", jsontree.CodeSyntax, "2:1"},
-		{"comma after a brace, and no more", "{,", jsontree.CodeSyntax, "1:2"},
-		{"line comment", "{\n// what\n\"tools\": []}", jsontree.CodeComment, "2:1"},
-		{"block comment", "{\"tools\": [] /* x */}", jsontree.CodeComment, "1:14"},
-		{"comment at the end", "{\"tools\": []}\n// x", jsontree.CodeComment, "2:1"},
-		{"trailing comma in a list", "{\"tools\": [\n{\"name\": \"a\"},\n]}", jsontree.CodeTrailingComma, "2:14"},
-		{"trailing comma in an object", "{\"tools\": [],\n}", jsontree.CodeTrailingComma, "1:13"},
-		{"duplicate key", "{\"tools\": [],\n \"tools\": []}", jsontree.CodeDuplicateKey, "2:2"},
-		{"duplicate key, escaped", `{"tools": [], "\u0074ools": []}`, jsontree.CodeDuplicateKey, "1:15"},
-		{"deep", tooltest.Nested(10_000), jsontree.CodeDepth, "1:102"},
-		{"number", `{"tools": 1e999999999}`, jsontree.CodeNumber, "1:11"},
-		{"long number", `{"tools": ` + strings.Repeat("9", 1000) + `}`, jsontree.CodeNumber, "1:11"},
+		{"empty", " \n", strictjson.CodeSyntax, "1:1"},
+		{"cut short", "{\"tools\": [\n{\"name\": \"a\"", strictjson.CodeSyntax, "2:13"},
+		{"cut in a string", "{\"tools", strictjson.CodeSyntax, "1:8"},
+		{"cut after an item", "[1", strictjson.CodeSyntax, "1:3"},
+		{"not JSON", "{tools: []}", strictjson.CodeSyntax, "1:2"},
+		{"single quotes", "{'tools': []}", strictjson.CodeSyntax, "1:2"},
+		{"no comma", "{\"a\": 1\n \"b\": 2}", strictjson.CodeSyntax, "1:8"}, // behind what is there
+		{"NaN", `{"a": NaN}`, strictjson.CodeSyntax, "1:7"},
+		{"newline in a string", "[\"a\nb\"]", strictjson.CodeSyntax, "1:2"},
+		{"trailing data", "{\"tools\": []}\n{}", strictjson.CodeSyntax, "2:1"},
+		{"trailing bracket", "{\"tools\": []}}", strictjson.CodeSyntax, "1:14"},
+		{"bad UTF-8", "{\"tools\":\n\"\xff\"}", strictjson.CodeSyntax, "2:2"},
+		{"lone surrogate", `{"tools": "\ud800"}`, strictjson.CodeSyntax, "1:11"},
+		{"lone low surrogate", `{"\udc00": 1}`, strictjson.CodeSyntax, "1:2"},
+		{"comma after a brace", "{\"tools\": [\n{ , \"a\": 1}]}", strictjson.CodeSyntax, "2:3"},
+		{"comma after a bracket", "{\"tools\": [\n,{}]}", strictjson.CodeSyntax, "2:1"},
+		{"comma after a brace, and no more", "{,", strictjson.CodeSyntax, "1:2"},
+		{"line comment", "{\n// what\n\"tools\": []}", strictjson.CodeComment, "2:1"},
+		{"block comment", "{\"tools\": [] /* x */}", strictjson.CodeComment, "1:14"},
+		{"comment at the end", "{\"tools\": []}\n// x", strictjson.CodeComment, "2:1"},
+		{"trailing comma in a list", "{\"tools\": [\n{\"name\": \"a\"},\n]}", strictjson.CodeTrailingComma, "2:14"},
+		{"trailing comma in an object", "{\"tools\": [],\n}", strictjson.CodeTrailingComma, "1:13"},
+		{"duplicate key", "{\"tools\": [],\n \"tools\": []}", strictjson.CodeDuplicateKey, "2:2"},
+		{"duplicate key, escaped", `{"tools": [], "\u0074ools": []}`, strictjson.CodeDuplicateKey, "1:15"},
+		{"deep", tooltest.Nested(10_000), strictjson.CodeDepth, "1:102"},
+		{"number", `{"tools": 1e999999999}`, strictjson.CodeNumber, "1:11"},
+		{"long number", `{"tools": ` + strings.Repeat("9", 1000) + `}`, strictjson.CodeNumber, "1:11"},
 		{"large", strings.Repeat(" ", 1<<20+1), tools.CodeTooLarge, ""},
 		{"201 tools", many, tools.CodeTooMany, "1:11"},
 
@@ -155,6 +155,7 @@ func TestParseDiagnostics(t *testing.T) {
 		{"cwd", tooltest.One(`"command": {"program": "p", "cwd": "/tmp"}`), tools.CodeCwdInvalid, "1:81"},
 		{"env name", tooltest.One(`"command": {"program": "p", "env": {"A B": "", "1": ""}}`), tools.CodeEnvName + " " + tools.CodeEnvName, ""},
 		{"EN-02", tooltest.One(`"command": {"program": "p", "env": {"LD_PRELOAD": "x"}}`), tools.CodeEnvForbidden, "1:96"},
+		{"many values", `{"tools": [1` + strings.Repeat(",1", 200_000) + `]}`, strictjson.CodeSize, ""},
 		{"many problems", `{"tools": [` + strings.Repeat(`{"name": 1},`, 199) + `{"name": 1}]}`, strings.Repeat(tools.CodeShape+" ", 100) + tools.CodeMore, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,7 +179,7 @@ func TestParseDiagnostics(t *testing.T) {
 	}
 	seen[tools.CodeNameDuplicate] = true // TestNamesToldApart
 	tooltest.ReportsAll(t, seen, "../codes.go", "Codes of the diagnostics of every format")
-	tooltest.ReportsAll(t, seen, "../../jsontree/parse.go", "Codes of the errors of [Parse]")
+	tooltest.ReportsAll(t, seen, "../../../strictjson/parse.go", "Codes of the errors of [Parse]")
 }
 
 // A problem inside a schema is found where it is.
@@ -295,7 +296,7 @@ func TestLookup(t *testing.T) {
 // The whole published schema says of files what the loader says, which uses
 // only its part about one tool.
 func TestPublishedSchema(t *testing.T) {
-	root, e := jsontree.Parse([]byte(schemas.ToolsV1()))
+	root, e := strictjson.Parse([]byte(schemas.ToolsV1()))
 	if e != nil {
 		t.Fatal(e)
 	}
@@ -319,7 +320,7 @@ func TestPublishedSchema(t *testing.T) {
 		tooltest.One(`"output": {"format": "xml"}`):           false,
 		tooltest.One(`"annotations": {"readOnlyHint": true}`): true,
 	} {
-		n, e := jsontree.Parse([]byte(src))
+		n, e := strictjson.Parse([]byte(src))
 		if e != nil {
 			t.Fatal(e)
 		}
@@ -368,7 +369,7 @@ func FuzzParseToolsJSON(f *testing.F) {
 			if got := again.Tools[0].Definition(); string(got) != string(def) {
 				t.Errorf("definition is not stable:\n%s\n%s", def, got)
 			}
-			if _, e := jsontree.Parse(tool.PortableSchema()); e != nil {
+			if _, e := strictjson.Parse(tool.PortableSchema()); e != nil {
 				t.Errorf("PortableSchema() = %s, not JSON: %v", tool.PortableSchema(), e)
 			}
 			_ = tool.Signature()

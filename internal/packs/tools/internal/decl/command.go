@@ -8,19 +8,19 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // command compiles a command, an object or a list of arguments, against the
 // parameters that its placeholders can name.
-func (p *Parser) command(n *jsontree.Node, t *tools.Tool) *tools.Command {
+func (p *Parser) command(n *strictjson.Node, t *tools.Tool) *tools.Command {
 	c := &tools.Command{Args: []template.Arg{}, Cwd: tools.CwdWorkspace, UsualCwd: tools.CwdWorkspace, Stdin: n.StringAt("stdin"), SkillEnv: n.IsTrue("skill_env")}
 	const maxWords = 1000
-	program, args := n.Get("program"), []*jsontree.Node(nil)
-	if n.Kind == jsontree.List {
+	program, args := n.Get("program"), []*strictjson.Node(nil)
+	if n.Kind == strictjson.List {
 		program, args = n.Items[0], n.Items[1:]
 	} else if a := n.Get("args"); a != nil {
 		args = a.Items
@@ -55,7 +55,7 @@ func (p *Parser) command(n *jsontree.Node, t *tools.Tool) *tools.Command {
 }
 
 // Program reports a program that cannot be looked up.
-func (p *Parser) Program(n *jsontree.Node) {
+func (p *Parser) Program(n *strictjson.Node) {
 	if strings.Contains(n.Text, "{{") {
 		p.Report(diag.Error, tools.CodePlaceholderInProgram, n, "a placeholder in the program", "name the program; placeholders belong in args")
 		return
@@ -66,7 +66,7 @@ func (p *Parser) Program(n *jsontree.Node) {
 }
 
 // Template parses the text of n, and reports whether it is a template.
-func (p *Parser) Template(n *jsontree.Node) (template.Arg, bool) {
+func (p *Parser) Template(n *strictjson.Node) (template.Arg, bool) {
 	a, err := template.Parse(n.Text)
 	if e, ok := errors.AsType[*template.Error](err); ok {
 		p.Report(diag.Error, tools.CodePlaceholderInvalid, n, e.Problem, e.Hint)
@@ -76,7 +76,7 @@ func (p *Parser) Template(n *jsontree.Node) (template.Arg, bool) {
 }
 
 // Known reports placeholders of a that name neither a parameter nor context.
-func (p *Parser) Known(a template.Arg, n *jsontree.Node, t *tools.Tool) {
+func (p *Parser) Known(a template.Arg, n *strictjson.Node, t *tools.Tool) {
 	for _, piece := range a.Pieces {
 		if piece.Form == template.Literal {
 			continue
@@ -99,7 +99,7 @@ func (p *Parser) Known(a template.Arg, n *jsontree.Node, t *tools.Tool) {
 }
 
 // joined parses a template for a place that takes one text.
-func (p *Parser) joined(n *jsontree.Node, t *tools.Tool) template.Arg {
+func (p *Parser) joined(n *strictjson.Node, t *tools.Tool) template.Arg {
 	a, ok := p.Template(n)
 	if !ok {
 		return template.Arg{}
@@ -113,7 +113,7 @@ func (p *Parser) joined(n *jsontree.Node, t *tools.Tool) template.Arg {
 	return a
 }
 
-func (p *Parser) env(m jsontree.Member, t *tools.Tool) template.Arg {
+func (p *Parser) env(m strictjson.Member, t *tools.Tool) template.Arg {
 	if !ValidEnvName(m.Key) {
 		p.Report(diag.Error, tools.CodeEnvName, m.Value, fmt.Sprintf("%+q is not the name of an environment variable", phrase.Clip(m.Key)), "use letters, digits and _")
 	} else if rule := envForbidden(m.Key); rule != "" {
@@ -123,7 +123,7 @@ func (p *Parser) env(m jsontree.Member, t *tools.Tool) template.Arg {
 	return p.joined(m.Value, t)
 }
 
-func (p *Parser) cwd(n *jsontree.Node, t *tools.Tool) {
+func (p *Parser) cwd(n *strictjson.Node, t *tools.Tool) {
 	a := p.joined(n, t)
 	if lit, ok := a.Literal(); ok && a.Source != "" && lit != tools.CwdWorkspace && lit != tools.CwdPackRoot && lit != tools.CwdProject {
 		p.Report(diag.Error, tools.CodeCwdInvalid, n, fmt.Sprintf("cwd %+q is not a folder that tools run in", phrase.Clip(lit)), "write workspace, pack_root or project")
@@ -159,7 +159,7 @@ func oneOf(options ...string) func(string) bool {
 // Code reports placeholders in the text of a program for an interpreter: there
 // a value is no longer one argument that nothing looks into. It finds the
 // interpreter also behind env, nice and their like.
-func (p *Parser) Code(c *tools.Command, nodes []*jsontree.Node) {
+func (p *Parser) Code(c *tools.Command, nodes []*strictjson.Node) {
 	words := []string{c.Program}
 	placeholder := make([]bool, 1, len(c.Args)+1) // :: of the word
 	for _, a := range c.Args {

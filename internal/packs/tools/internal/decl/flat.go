@@ -6,17 +6,17 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // isFlat reports whether s is a flat map of parameters, {"url": {"type":
 // "string", "required": true}}, and not a JSON Schema. An empty object is
 // both, and taken for a schema.
-func isFlat(s *jsontree.Node) bool {
-	if s.Kind != jsontree.Object || len(s.Members) == 0 {
+func isFlat(s *strictjson.Node) bool {
+	if s.Kind != strictjson.Object || len(s.Members) == 0 {
 		return false
 	}
 	for _, m := range s.Members {
@@ -26,21 +26,21 @@ func isFlat(s *jsontree.Node) bool {
 	}
 	// {"type": "string"} could be a parameter called type, and is no map.
 	typ := s.Get("type")
-	return typ == nil || typ.Kind != jsontree.Text || typ.Text != "object" && len(s.Members) > 1
+	return typ == nil || typ.Kind != strictjson.Text || typ.Text != "object" && len(s.Members) > 1
 }
 
 // isParameter reports whether n describes one parameter: an object that says
 // something only parameters do, or the name of a type.
-func isParameter(n *jsontree.Node) bool {
-	if n.Kind == jsontree.Text {
+func isParameter(n *strictjson.Node) bool {
+	if n.Kind == strictjson.Text {
 		return schema.IsType(n.Text)
 	}
-	for key, kinds := range map[string][]jsontree.Kind{
-		"type":        {jsontree.Text, jsontree.List},
-		"description": {jsontree.Text},
-		"required":    {jsontree.Boolean},
-		"enum":        {jsontree.List},
-		"source":      {jsontree.Text},
+	for key, kinds := range map[string][]strictjson.Kind{
+		"type":        {strictjson.Text, strictjson.List},
+		"description": {strictjson.Text},
+		"required":    {strictjson.Boolean},
+		"enum":        {strictjson.List},
+		"source":      {strictjson.Text},
 	} {
 		if v := n.Get(key); v != nil && slices.Contains(kinds, v.Kind) {
 			return true
@@ -51,8 +51,8 @@ func isParameter(n *jsontree.Node) bool {
 
 // flat turns a flat map into a JSON Schema and takes what it says of sources
 // out of it. Parameters with a fixed value are not in the schema.
-func (p *Parser) flat(t *tools.Tool, params *jsontree.Node, severity diag.Severity) json.RawMessage {
-	var w jsontree.Writer
+func (p *Parser) flat(t *tools.Tool, params *strictjson.Node, severity diag.Severity) json.RawMessage {
+	var w strictjson.Writer
 	w.Open('{')
 	w.Member("type", []byte(`"object"`))
 	w.Key("properties")
@@ -86,7 +86,7 @@ func (p *Parser) flat(t *tools.Tool, params *jsontree.Node, severity diag.Severi
 	}
 	w.Close('}')
 	if len(required) > 0 {
-		w.Member("required", jsontree.Canonical(required))
+		w.Member("required", strictjson.Canonical(required))
 	}
 	w.Member("additionalProperties", []byte("false"))
 	w.Close('}')
@@ -94,18 +94,18 @@ func (p *Parser) flat(t *tools.Tool, params *jsontree.Node, severity diag.Severi
 }
 
 // literal takes over a fixed value, which must be valid under its own schema.
-func (p *Parser) literal(t *tools.Tool, m jsontree.Member, severity diag.Severity) {
+func (p *Parser) literal(t *tools.Tool, m strictjson.Member, severity diag.Severity) {
 	value := m.Value.Get("default")
-	if value == nil || value.Kind == jsontree.Null {
+	if value == nil || value.Kind == strictjson.Null {
 		p.Report(severity, tools.CodeSourceInvalid, m.Value, fmt.Sprintf("%+q has a fixed value that is not there", phrase.Clip(m.Key)), `write it as "default"`)
-		value = &jsontree.Node{Kind: jsontree.Null}
+		value = &strictjson.Node{Kind: strictjson.Null}
 	}
 	// Also after an error, so that placeholders of it are not another one.
-	addSource(t, m.Key, tools.Source{From: tools.SourceLiteral, Value: jsontree.Canonical(value.Value())})
-	if value.Kind == jsontree.Null {
+	addSource(t, m.Key, tools.Source{From: tools.SourceLiteral, Value: strictjson.Canonical(value.Value())})
+	if value.Kind == strictjson.Null {
 		return
 	}
-	var w jsontree.Writer
+	var w strictjson.Writer
 	w.Open('{')
 	w.Key("properties")
 	w.Open('{')
@@ -124,17 +124,17 @@ func (p *Parser) literal(t *tools.Tool, m jsontree.Member, severity diag.Severit
 }
 
 // writeParameter writes the schema of one parameter of a flat map.
-func writeParameter(w *jsontree.Writer, n *jsontree.Node) {
+func writeParameter(w *strictjson.Writer, n *strictjson.Node) {
 	w.Open('{')
-	if n.Kind == jsontree.Text {
-		w.Member("type", jsontree.Canonical(n.Text))
+	if n.Kind == strictjson.Text {
+		w.Member("type", strictjson.Canonical(n.Text))
 	}
 	for _, m := range n.Members {
 		switch {
-		case m.Key == "source", m.Key == "required" && m.Value.Kind == jsontree.Boolean, m.Key == "default" && m.Value.Kind == jsontree.Null:
+		case m.Key == "source", m.Key == "required" && m.Value.Kind == strictjson.Boolean, m.Key == "default" && m.Value.Kind == strictjson.Null:
 			continue // said elsewhere, or nothing
 		}
-		w.Member(m.Key, jsontree.Canonical(m.Value.Value()))
+		w.Member(m.Key, strictjson.Canonical(m.Value.Value()))
 	}
 	w.Close('}')
 }

@@ -3,7 +3,7 @@ package decl
 import (
 	"testing"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A flat map of parameters is told from a JSON Schema.
@@ -27,7 +27,7 @@ func TestIsFlat(t *testing.T) {
 		`{"anyOf": [{"type": "object"}]}`:                                                false,
 		`[{"type": "string"}]`:                                                           false,
 	} {
-		n, e := jsontree.Parse([]byte(src))
+		n, e := strictjson.Parse([]byte(src))
 		if e != nil {
 			t.Fatal(e)
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // maxDiagnostics is how many problems of one file are named.
@@ -75,13 +75,13 @@ func (p *Parser) SetText(src []byte) {
 
 // Read reads the JSON of a file, or reports why it cannot, and then root is
 // nil. The text it returns is what the offsets of nodes are in.
-func (p *Parser) Read(src []byte) (text []byte, root *jsontree.Node) {
+func (p *Parser) Read(src []byte) (text []byte, root *strictjson.Node) {
 	if !p.Fits(src) {
 		return nil, nil
 	}
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	p.SetText(src)
-	root, e := jsontree.Parse(src)
+	root, e := strictjson.Parse(src)
 	if e != nil {
 		d := diag.Diagnostic{Code: e.Code, Severity: diag.Error, File: p.File, Message: e.Problem, Hint: e.Hint}
 		d.Line, d.Column = p.Position(e.Offset)
@@ -109,11 +109,11 @@ func (p *Parser) Finish(set *tools.Set) (*tools.Set, []diag.Diagnostic) {
 
 // Names reports names that cannot be served, and those that cannot be told
 // apart.
-func (p *Parser) Names(list []*jsontree.Node) {
-	first := make(map[string]*jsontree.Node) // :: folded name → the tool that has it
+func (p *Parser) Names(list []*strictjson.Node) {
+	first := make(map[string]*strictjson.Node) // :: folded name → the tool that has it
 	for _, n := range list {
 		at := n.Get("name")
-		if at == nil || at.Kind != jsontree.Text {
+		if at == nil || at.Kind != strictjson.Text {
 			continue // the shape says so
 		}
 		name := at.Text
@@ -139,7 +139,7 @@ func (p *Parser) Names(list []*jsontree.Node) {
 }
 
 // Report adds a diagnostic about n, or about the whole file if n is nil.
-func (p *Parser) Report(severity diag.Severity, code string, n *jsontree.Node, message, hint string) {
+func (p *Parser) Report(severity diag.Severity, code string, n *strictjson.Node, message, hint string) {
 	d := diag.Diagnostic{Code: code, Severity: severity, File: p.File, Message: message, Hint: hint}
 	if n != nil {
 		d.Line, d.Column = p.Position(n.Start)

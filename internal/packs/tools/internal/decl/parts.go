@@ -3,7 +3,7 @@ package decl
 import (
 	"fmt"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // inputKeys are the names under which an input schema is found.
@@ -13,7 +13,7 @@ var inputKeys = [...]string{"inputSchema", "input_schema", flatKey}
 const flatKey = "parameters"
 
 // InputOf returns the input schema of a tool, or nil.
-func InputOf(tool *jsontree.Node) *jsontree.Node {
+func InputOf(tool *strictjson.Node) *strictjson.Node {
 	for _, key := range inputKeys {
 		if n := tool.Get(key); n != nil {
 			return n
@@ -24,7 +24,7 @@ func InputOf(tool *jsontree.Node) *jsontree.Node {
 
 // objectSchema returns "schema" of a tool if it cannot be anything but the
 // schema of its arguments.
-func objectSchema(tool *jsontree.Node) *jsontree.Node {
+func objectSchema(tool *strictjson.Node) *strictjson.Node {
 	if s := tool.Get("schema"); s != nil && s.StringAt("type") == "object" && s.Get("properties") != nil {
 		return s
 	}
@@ -37,7 +37,7 @@ var execKeys = [...]string{"handler", "runner", "http", "endpoint", "url", "entr
 
 // CommandOf returns the command of a tool, or why there is none that can be
 // run. Nothing is guessed.
-func CommandOf(tool *jsontree.Node) (command *jsontree.Node, why string) {
+func CommandOf(tool *strictjson.Node) (command *strictjson.Node, why string) {
 	c := tool.Get("command")
 	switch {
 	case c == nil:
@@ -47,9 +47,9 @@ func CommandOf(tool *jsontree.Node) (command *jsontree.Node, why string) {
 			}
 		}
 		return nil, "it declares no command"
-	case c.Kind == jsontree.List, c.Kind == jsontree.Object && c.Get("program") != nil:
+	case c.Kind == strictjson.List, c.Kind == strictjson.Object && c.Get("program") != nil:
 		return c, ""
-	case c.Kind == jsontree.Object:
+	case c.Kind == strictjson.Object:
 		return nil, `its command has no "program"`
 	default:
 		return nil, fmt.Sprintf("its command is %s", c.Kind)

@@ -8,20 +8,20 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/cachename"
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
-func (p *Parser) policy(n *jsontree.Node) tools.Policy {
+func (p *Parser) policy(n *strictjson.Node) tools.Policy {
 	policy := tools.Policy{
 		ReadOnly:  n.IsTrue("read_only") || p.dialect.ReadOnly && n.Get("read_only") == nil,
 		AlwaysAsk: n.IsTrue("confirm_before_run"),
 		Review:    n.StringAt("review") == tools.ReviewAll,
 		Network:   tools.NetworkNone,
 	}
-	if at := n.Get("cache"); at != nil && at.Kind == jsontree.Text {
+	if at := n.Get("cache"); at != nil && at.Kind == strictjson.Text {
 		if policy.Cache = at.Text; !cachename.Valid(at.Text) {
 			p.Report(diag.Error, tools.CodeCacheName, at, fmt.Sprintf("the name of a cache is %+q", phrase.Clip(at.Text)), "write "+cachename.Want)
 		}
@@ -51,9 +51,9 @@ func (p *Parser) policy(n *jsontree.Node) tools.Policy {
 
 // timeout reads a number of seconds. Only tool packs can ask for more than
 // there is, and get what there is.
-func (p *Parser) timeout(n *jsontree.Node) time.Duration {
+func (p *Parser) timeout(n *strictjson.Node) time.Duration {
 	const longest = int(tools.MaxTimeout / time.Second)
-	secs, err := strconv.Atoi(jsontree.ShortNumber(n.Text))
+	secs, err := strconv.Atoi(strictjson.ShortNumber(n.Text))
 	if err != nil || secs > longest {
 		secs = longest
 		p.Report(diag.Warning, tools.CodeTimeoutLong, n, fmt.Sprintf("timeout_secs is %s, and a tool gets at most %d", phrase.Clip(n.Text), longest), fmt.Sprintf("write %d or less", longest))
@@ -63,15 +63,15 @@ func (p *Parser) timeout(n *jsontree.Node) time.Duration {
 
 // integer reads a number that the shape says is a small integer; it may be
 // written 6e1.
-func integer(n *jsontree.Node) int {
-	i, err := strconv.Atoi(jsontree.ShortNumber(n.Text))
+func integer(n *strictjson.Node) int {
+	i, err := strconv.Atoi(strictjson.ShortNumber(n.Text))
 	if err != nil {
 		return 0
 	}
 	return i
 }
 
-func (p *Parser) output(n *jsontree.Node) tools.Output {
+func (p *Parser) output(n *strictjson.Node) tools.Output {
 	if n == nil {
 		return tools.Output{Speak: p.dialect.Speak}
 	}

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // input reads the input schema. On an error, t.Input stays nil.
-func (p *Parser) input(t *tools.Tool, src []byte, n *jsontree.Node, runs bool) {
+func (p *Parser) input(t *tools.Tool, src []byte, n *strictjson.Node, runs bool) {
 	s := InputOf(n)
 	for _, key := range inputKeys {
 		if other := n.Get(key); other != nil && other != s {
@@ -27,10 +27,10 @@ func (p *Parser) input(t *tools.Tool, src []byte, n *jsontree.Node, runs bool) {
 	}
 	raw, at := json.RawMessage(schema.Empty), schemaAt(n)
 	switch {
-	case p.dialect.Flat && (s == nil || s.Key == flatKey && s.Kind == jsontree.Object && len(s.Members) == 0):
-		raw = p.flat(t, &jsontree.Node{Kind: jsontree.Object}, severity)
+	case p.dialect.Flat && (s == nil || s.Key == flatKey && s.Kind == strictjson.Object && len(s.Members) == 0):
+		raw = p.flat(t, &strictjson.Node{Kind: strictjson.Object}, severity)
 	case s == nil:
-	case isFlat(s), p.dialect.Flat && s.Key == flatKey && s.Kind == jsontree.Object && !isSchema(s):
+	case isFlat(s), p.dialect.Flat && s.Key == flatKey && s.Kind == strictjson.Object && !isSchema(s):
 		raw, at = p.flat(t, s, severity), flatAt(s, 1)
 	case !isObjectSchema(s):
 		p.Report(severity, code, s, `the schema of arguments must be an object schema`, `write {"type": "object", "properties": {...}}`)
@@ -67,12 +67,12 @@ func (p *Parser) input(t *tools.Tool, src []byte, n *jsontree.Node, runs bool) {
 
 // isSchema reports whether s is a JSON Schema of arguments, where a flat map
 // is expected.
-func isSchema(s *jsontree.Node) bool {
+func isSchema(s *strictjson.Node) bool {
 	return isObjectSchema(s) && !isFlat(s) && (s.Get("type") != nil || s.Get("properties") != nil)
 }
 
-func isObjectSchema(s *jsontree.Node) bool {
-	if s.Kind != jsontree.Object {
+func isObjectSchema(s *strictjson.Node) bool {
+	if s.Kind != strictjson.Object {
 		return false
 	}
 	typ := s.Get("type")
@@ -80,7 +80,7 @@ func isObjectSchema(s *jsontree.Node) bool {
 }
 
 // outputSchema keeps the schema of what the program prints, if it is one.
-func (p *Parser) outputSchema(t *tools.Tool, src []byte, s *jsontree.Node, runs bool) {
+func (p *Parser) outputSchema(t *tools.Tool, src []byte, s *strictjson.Node, runs bool) {
 	if s == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (p *Parser) outputSchema(t *tools.Tool, src []byte, s *jsontree.Node, runs 
 }
 
 // Schema reports why s does not compile.
-func (p *Parser) Schema(severity diag.Severity, code string, s *jsontree.Node, err error) {
+func (p *Parser) Schema(severity diag.Severity, code string, s *strictjson.Node, err error) {
 	p.schemaProblem(severity, code, schemaAt(s), err)
 }
 
@@ -128,15 +128,15 @@ func (p *Parser) preset(at place, param *schema.Param, m *schema.Meter) bool {
 }
 
 // A place finds what a path in a schema is about in the file.
-type place func(path []string) *jsontree.Node
+type place func(path []string) *strictjson.Node
 
 // schemaAt is the place of a schema that stands in the file as it is.
-func schemaAt(s *jsontree.Node) place {
-	return func(path []string) *jsontree.Node { return s.At(path) }
+func schemaAt(s *strictjson.Node) place {
+	return func(path []string) *strictjson.Node { return s.At(path) }
 }
 
 // flatAt is the place of a schema that was made of n, which stands skip tokens
 // deep in it.
-func flatAt(n *jsontree.Node, skip int) place {
-	return func(path []string) *jsontree.Node { return n.At(path[min(skip, len(path)):]) }
+func flatAt(n *strictjson.Node, skip int) place {
+	return func(path []string) *strictjson.Node { return n.At(path[min(skip, len(path)):]) }
 }

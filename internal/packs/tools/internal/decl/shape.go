@@ -9,30 +9,30 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/near"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/toolname"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // shape holds a tool against the published schema.
-func (p *Parser) shape(n, command *jsontree.Node) {
+func (p *Parser) shape(n, command *strictjson.Node) {
 	value := n.Value().(map[string]any)
 	if command == nil {
 		delete(value, "command")
 	}
 	for _, key := range inputKeys {
-		if s := n.Get(key); s != nil && (command == nil && s.Kind != jsontree.Object || p.dialect.Flat && isSchema(s)) {
+		if s := n.Get(key); s != nil && (command == nil && s.Kind != strictjson.Object || p.dialect.Flat && isSchema(s)) {
 			delete(value, key) // only warned about
 		}
 	}
 	// Names have their own diagnostics, which say more than a pattern does.
-	if name := n.Get("name"); name.Kind == jsontree.Text && !toolname.Valid(name.Text) {
+	if name := n.Get("name"); name.Kind == strictjson.Text && !toolname.Valid(name.Text) {
 		value["name"] = "x"
 	}
-	if cache := n.Get("policy").Get("cache"); cache != nil && cache.Kind == jsontree.Text {
+	if cache := n.Get("policy").Get("cache"); cache != nil && cache.Kind == strictjson.Text {
 		value["policy"].(map[string]any)["cache"] = "x"
 	}
 	for _, name := range envNames(command) {
@@ -54,9 +54,9 @@ func (p *Parser) shape(n, command *jsontree.Node) {
 	}
 }
 
-func envNames(command *jsontree.Node) []string {
+func envNames(command *strictjson.Node) []string {
 	env := command.Get("env")
-	if env == nil || env.Kind != jsontree.Object {
+	if env == nil || env.Kind != strictjson.Object {
 		return nil
 	}
 	var names []string
@@ -67,10 +67,10 @@ func envNames(command *jsontree.Node) []string {
 }
 
 // unknownKeys warns about keys that the published schema does not have.
-func (p *Parser) unknownKeys(n, command *jsontree.Node) {
+func (p *Parser) unknownKeys(n, command *strictjson.Node) {
 	shape := p.dialect.Shape()
 	p.unknown(n, shape)
-	if command != nil && command.Kind == jsontree.Object {
+	if command != nil && command.Kind == strictjson.Object {
 		object := shape.Properties["command"]
 		if object.Else != nil {
 			object = object.Else
@@ -78,7 +78,7 @@ func (p *Parser) unknownKeys(n, command *jsontree.Node) {
 		p.unknown(command, object.Ref)
 	}
 	for _, key := range []string{"policy", "output"} {
-		if v := n.Get(key); v != nil && v.Kind == jsontree.Object {
+		if v := n.Get(key); v != nil && v.Kind == strictjson.Object {
 			p.unknown(v, shape.Properties[key].Ref)
 		}
 	}
@@ -88,7 +88,7 @@ func (p *Parser) unknownKeys(n, command *jsontree.Node) {
 	}
 }
 
-func (p *Parser) unknown(n *jsontree.Node, shape *jsonschema.Schema) {
+func (p *Parser) unknown(n *strictjson.Node, shape *jsonschema.Schema) {
 	known := slices.Sorted(maps.Keys(shape.Properties))
 	for _, m := range n.Members {
 		if _, ok := shape.Properties[m.Key]; !ok && !ofFunction(n, m) {
@@ -103,7 +103,7 @@ func (p *Parser) unknown(n *jsontree.Node, shape *jsonschema.Schema) {
 
 // ofFunction reports whether m belongs to the way in which OpenAI's clients
 // write functions.
-func ofFunction(tool *jsontree.Node, m jsontree.Member) bool {
-	return m.Key == "type" && m.Value.Text == "function" || m.Key == "strict" && m.Value.Kind == jsontree.Boolean ||
+func ofFunction(tool *strictjson.Node, m strictjson.Member) bool {
+	return m.Key == "type" && m.Value.Text == "function" || m.Key == "strict" && m.Value.Kind == strictjson.Boolean ||
 		m.Key == "schema" && m.Value == objectSchema(tool)
 }

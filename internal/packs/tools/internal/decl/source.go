@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/template"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // validSource reports whether from is a source that there is.
@@ -19,8 +19,8 @@ func validSource(from string) bool {
 }
 
 // sources reads "sources" of a tools.json, once the input schema is known.
-func (p *Parser) sources(t *tools.Tool, src []byte, n *jsontree.Node) {
-	if n == nil || n.Kind != jsontree.Object {
+func (p *Parser) sources(t *tools.Tool, src []byte, n *strictjson.Node) {
+	if n == nil || n.Kind != strictjson.Object {
 		return
 	}
 	for _, m := range n.Members {

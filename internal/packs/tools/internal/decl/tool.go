@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/packs-mcp/packs-mcp/internal/packs/diag"
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Tools compiles declarations, which are nodes of src.
-func (p *Parser) Tools(src []byte, list []*jsontree.Node) *tools.Set {
+func (p *Parser) Tools(src []byte, list []*strictjson.Node) *tools.Set {
 	p.Names(list)
 	set := &tools.Set{Tools: []*tools.Tool{}}
 	for _, n := range list {
@@ -24,7 +24,7 @@ func (p *Parser) Tools(src []byte, list []*jsontree.Node) *tools.Set {
 }
 
 // tool compiles one declaration. It returns nil after an error.
-func (p *Parser) tool(src []byte, n *jsontree.Node) *tools.Tool {
+func (p *Parser) tool(src []byte, n *strictjson.Node) *tools.Tool {
 	before := p.Errors
 	command, why := CommandOf(n)
 	if why != "" && n.Get("command") != nil {
@@ -73,7 +73,7 @@ func (p *Parser) tool(src []byte, n *jsontree.Node) *tools.Tool {
 }
 
 // unused warns of parameters that do not reach the program.
-func (p *Parser) unused(t *tools.Tool, n *jsontree.Node) {
+func (p *Parser) unused(t *tools.Tool, n *strictjson.Node) {
 	if t.Command.Stdin == tools.StdinJSON {
 		return
 	}
@@ -101,7 +101,7 @@ func (p *Parser) unused(t *tools.Tool, n *jsontree.Node) {
 }
 
 // Description reports a missing description, and one of which models see a part.
-func (p *Parser) Description(n *jsontree.Node, s string) {
+func (p *Parser) Description(n *strictjson.Node, s string) {
 	at := n.Get("description")
 	if strings.TrimSpace(s) == "" {
 		if at == nil {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/phrase"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // schemaURL is where a schema is while it is compiled: nowhere that could be
@@ -36,7 +36,7 @@ func (noLoader) Load(u string) (any, error) {
 
 // Compile compiles root as JSON Schema 2020-12, unless it names another
 // dialect that is known.
-func Compile(root *jsontree.Node) (*jsonschema.Schema, error) {
+func Compile(root *strictjson.Node) (*jsonschema.Schema, error) {
 	parts := 0
 	if err := countable(root, &parts); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func explainSchema(err error) *Error {
 		out := &Error{Problem: fmt.Sprintf("pattern %q cannot be checked here: %v", phrase.Clip(e.Regex), e.Err), Hint: "use a pattern without look-around and back references"}
 		if _, fragment, ok := strings.Cut(e.URL, "#"); ok {
 			if fragment, err := url.PathUnescape(fragment); err == nil {
-				out.Path = jsontree.SplitPointer(fragment)
+				out.Path = strictjson.SplitPointer(fragment)
 			}
 		}
 		return out
@@ -129,7 +129,7 @@ func Leaves(v *jsonschema.ValidationError, secrets []string) []Leaf {
 			}
 			return
 		}
-		l := Leaf{Path: v.InstanceLocation, Text: v.ErrorKind.LocalizedString(printer), at: jsontree.Pointer(v.InstanceLocation)}
+		l := Leaf{Path: v.InstanceLocation, Text: v.ErrorKind.LocalizedString(printer), at: strictjson.Pointer(v.InstanceLocation)}
 		if slices.ContainsFunc(l.Path, func(tok string) bool { return IsSecret(secrets, tok) }) {
 			l.Text = "not valid (the value is secret and not shown)"
 		}

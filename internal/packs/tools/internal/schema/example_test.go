@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/packs/tools/internal/schema"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 func Example() {
@@ -42,7 +42,7 @@ func ExampleMeter() {
 		return
 	}
 	for _, args := range []string{`{"a": [[]]}`, `{"a": [[[[[[[[[[[[[[[[[[[[[[[[[["x"]]]]]]]]]]]]]]]]]]]]]]]]]]}`} {
-		value, e := jsontree.Parse([]byte(args))
+		value, e := strictjson.Parse([]byte(args))
 		if e != nil {
 			fmt.Println(e)
 			return

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // combinators are the keywords that no client should meet at the top of a
@@ -19,7 +19,7 @@ var combinators = [...]string{"allOf", "anyOf", "oneOf", "not", "if", "then", "e
 // no keyword of ours. It may accept more than the declared schema. Properties that
 // stand only inside a dropped combinator are kept, as optional ones.
 func (in *Input) Portable() json.RawMessage {
-	if in.Root.Kind != jsontree.Object {
+	if in.Root.Kind != strictjson.Object {
 		return json.RawMessage(Empty)
 	}
 	var w portable
@@ -44,7 +44,7 @@ func (in *Input) Portable() json.RawMessage {
 		w.Close('}')
 	}
 	if len(in.required) > 0 {
-		w.Member("required", jsontree.Canonical(in.required))
+		w.Member("required", strictjson.Canonical(in.required))
 	}
 	w.Close('}')
 	return w.Bytes()
@@ -53,7 +53,7 @@ func (in *Input) Portable() json.RawMessage {
 // property writes the schema of a property: for one that only branches of
 // combinators have, what any of them says.
 func (w *portable) property(p *Param) {
-	all := []*jsontree.Node{p.Schema}
+	all := []*strictjson.Node{p.Schema}
 	if p.test {
 		all = nil
 	}
@@ -61,8 +61,8 @@ func (w *portable) property(p *Param) {
 		all = append(all, p.others...)
 	}
 	seen := make(map[string]bool)
-	all = slices.DeleteFunc(all, func(s *jsontree.Node) bool {
-		text := string(jsontree.Canonical(s.Value()))
+	all = slices.DeleteFunc(all, func(s *strictjson.Node) bool {
+		text := string(strictjson.Canonical(s.Value()))
 		again := seen[text]
 		seen[text] = true
 		return again
@@ -86,19 +86,19 @@ func (w *portable) property(p *Param) {
 }
 
 // portable writes schemas in source order.
-type portable struct{ jsontree.Writer }
+type portable struct{ strictjson.Writer }
 
 // schema writes s. Under a nested $id, references mean something else than
 // without it, so there they are dropped with it.
-func (w *portable) schema(s *jsontree.Node, underID bool) {
+func (w *portable) schema(s *strictjson.Node, underID bool) {
 	switch s.Kind {
-	case jsontree.Boolean:
+	case strictjson.Boolean:
 		if s.Truth {
 			w.Value([]byte("{}"))
 		} else {
 			w.Value([]byte(`{"not":{}}`))
 		}
-	case jsontree.Object:
+	case strictjson.Object:
 		underID = underID || s.Get("$id") != nil
 		w.Open('{')
 		for _, m := range s.Members {
@@ -111,7 +111,7 @@ func (w *portable) schema(s *jsontree.Node, underID bool) {
 }
 
 // keyword writes one member of a schema, unless no client should see it.
-func (w *portable) keyword(key string, v *jsontree.Node, underID bool) {
+func (w *portable) keyword(key string, v *strictjson.Node, underID bool) {
 	switch key {
 	case "$schema", "$id", "$vocabulary", "$comment", keyAllowDash:
 		return
@@ -120,7 +120,7 @@ func (w *portable) keyword(key string, v *jsontree.Node, underID bool) {
 			return
 		}
 	case "additionalProperties":
-		if v.Kind == jsontree.Object {
+		if v.Kind == strictjson.Object {
 			w.Key(key)
 			w.schema(v, underID)
 			return
@@ -128,11 +128,11 @@ func (w *portable) keyword(key string, v *jsontree.Node, underID bool) {
 	case "dependencies", "additionalItems":
 		return // not in 2020-12
 	case "exclusiveMinimum", "exclusiveMaximum":
-		if v.Kind == jsontree.Boolean {
+		if v.Kind == strictjson.Boolean {
 			return // not in 2020-12
 		}
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-		if v.Kind == jsontree.Object {
+		if v.Kind == strictjson.Object {
 			w.Key(key)
 			w.Open('{')
 			for _, m := range v.Members {
@@ -143,12 +143,12 @@ func (w *portable) keyword(key string, v *jsontree.Node, underID bool) {
 			return
 		}
 	case "allOf", "anyOf", "oneOf", "prefixItems":
-		if v.Kind == jsontree.List {
+		if v.Kind == strictjson.List {
 			w.schemas(key, v, underID)
 			return
 		}
 	case "items":
-		if v.Kind == jsontree.List { // before 2020-12
+		if v.Kind == strictjson.List { // before 2020-12
 			w.schemas("prefixItems", v, underID)
 			return
 		}
@@ -167,7 +167,7 @@ func (w *portable) keyword(key string, v *jsontree.Node, underID bool) {
 			return // nothing that a call needs, and more than anybody sees
 		}
 	}
-	w.Member(key, jsontree.Canonical(v.Value()))
+	w.Member(key, strictjson.Canonical(v.Value()))
 }
 
 // hides reports whether a text has characters that cannot be seen, or that
@@ -175,12 +175,12 @@ func (w *portable) keyword(key string, v *jsontree.Node, underID bool) {
 func hides(text string) bool { return safetext.Text(text) != text }
 
 // hidesIn reports whether a text or a key in n does.
-func hidesIn(n *jsontree.Node) bool {
+func hidesIn(n *strictjson.Node) bool {
 	return hides(n.Text) || slices.ContainsFunc(n.Items, hidesIn) ||
-		slices.ContainsFunc(n.Members, func(m jsontree.Member) bool { return hides(m.Key) || hidesIn(m.Value) })
+		slices.ContainsFunc(n.Members, func(m strictjson.Member) bool { return hides(m.Key) || hidesIn(m.Value) })
 }
 
-func (w *portable) schemas(key string, v *jsontree.Node, underID bool) {
+func (w *portable) schemas(key string, v *strictjson.Node, underID bool) {
 	w.Key(key)
 	w.Open('[')
 	for _, s := range v.Items {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Empty is the schema of a tool that declares none.
@@ -23,7 +23,7 @@ const Empty = `{"type":"object"}`
 
 // An Input is an input schema with what this package reads out of it.
 type Input struct {
-	Root     *jsontree.Node
+	Root     *strictjson.Node
 	Compiled *jsonschema.Schema
 	Params   []Param        // in declared order
 	byName   map[string]int // :: name → index in params
@@ -35,23 +35,23 @@ type Input struct {
 // A Param is one property of the arguments.
 type Param struct {
 	Name      string
-	Schema    *jsontree.Node
+	Schema    *strictjson.Node
 	Required  bool
-	Preset    *jsontree.Node     // its default, or nil; only of a property that always applies
+	Preset    *strictjson.Node   // its default, or nil; only of a property that always applies
 	Compiled  *jsonschema.Schema // nil unless the property always applies
-	others    []*jsontree.Node   // what other branches of combinators say of the property
+	others    []*strictjson.Node // what other branches of combinators say of the property
 	test      bool               // stands in an "if", which restricts nothing
 	AllowDash bool               // values may begin with "-"
 }
 
 // newInput reads and compiles root, an object schema.
-func newInput(root *jsontree.Node) (*Input, error) {
+func newInput(root *strictjson.Node) (*Input, error) {
 	compiled, err := Compile(root)
 	if err != nil {
 		return nil, err
 	}
 	in := &Input{Root: root, Compiled: compiled, byName: make(map[string]int)}
-	in.collect(root, always, make(map[*jsontree.Node]bool))
+	in.collect(root, always, make(map[*strictjson.Node]bool))
 	if err := in.repeated(); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func newInput(root *jsontree.Node) (*Input, error) {
 
 // Parse reads and compiles an input schema. An error is an *[Error].
 func Parse(raw json.RawMessage) (*Input, error) {
-	root, e := jsontree.Parse(raw)
+	root, e := strictjson.Parse(raw)
 	if e != nil {
 		return nil, &Error{Problem: e.Problem, Hint: e.Hint}
 	}
@@ -161,12 +161,12 @@ const (
 
 // collect gathers the properties of the object that s describes, wherever in
 // its references and combinators they stand, and what is always required.
-func (in *Input) collect(s *jsontree.Node, when applies, seen map[*jsontree.Node]bool) {
-	if s == nil || s.Kind != jsontree.Object || seen[s] {
+func (in *Input) collect(s *strictjson.Node, when applies, seen map[*strictjson.Node]bool) {
+	if s == nil || s.Kind != strictjson.Object || seen[s] {
 		return
 	}
 	seen[s] = true
-	if props := s.Get("properties"); props != nil && props.Kind == jsontree.Object {
+	if props := s.Get("properties"); props != nil && props.Kind == strictjson.Object {
 		for _, m := range props.Members {
 			if p := in.Param(m.Key); p == nil {
 				in.byName[m.Key] = len(in.Params)
@@ -208,7 +208,7 @@ func (in *Input) collect(s *jsontree.Node, when applies, seen map[*jsontree.Node
 const keyAllowDash = "allow_leading_dash"
 
 // preset returns the default of a property, its own or that of what it refers to.
-func preset(root, s *jsontree.Node) *jsontree.Node {
+func preset(root, s *strictjson.Node) *strictjson.Node {
 	for range 10 {
 		if s == nil {
 			return nil
@@ -222,7 +222,7 @@ func preset(root, s *jsontree.Node) *jsontree.Node {
 }
 
 // localRef returns what the $ref of s means within the document, or nil.
-func localRef(root, s *jsontree.Node) *jsontree.Node {
+func localRef(root, s *strictjson.Node) *strictjson.Node {
 	fragment, ok := strings.CutPrefix(s.StringAt("$ref"), "#")
 	if !ok {
 		return nil
@@ -237,7 +237,7 @@ func localRef(root, s *jsontree.Node) *jsontree.Node {
 	if fragment[0] != '/' {
 		return nil
 	}
-	path := jsontree.SplitPointer(fragment)
+	path := strictjson.SplitPointer(fragment)
 	n := root
 	for i := range path {
 		next := n.At(path[i : i+1])

@@ -3,8 +3,8 @@ package schema
 import (
 	"slices"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
 	"github.com/packs-mcp/packs-mcp/internal/redact"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // IsSecret reports whether the value called name is one of the secrets, which
@@ -16,8 +16,8 @@ func IsSecret(secrets []string, name string) bool {
 
 // collectSecrets gathers the names of properties that are declared secret, in every
 // part of the schema.
-func (in *Input) collectSecrets(n *jsontree.Node, secrets map[*jsontree.Node]bool) {
-	if props := n.Get("properties"); props != nil && props.Kind == jsontree.Object {
+func (in *Input) collectSecrets(n *strictjson.Node, secrets map[*strictjson.Node]bool) {
+	if props := n.Get("properties"); props != nil && props.Kind == strictjson.Object {
 		for _, m := range props.Members {
 			if secrets[m.Value] {
 				in.Declared = append(in.Declared, m.Key)
@@ -32,24 +32,24 @@ func (in *Input) collectSecrets(n *jsontree.Node, secrets map[*jsontree.Node]boo
 // secretSchemas returns the schemas in root of which any part says that the
 // value is a secret. It goes from those parts to what leads there, as the other
 // way round there may be more paths than time.
-func secretSchemas(root *jsontree.Node) map[*jsontree.Node]bool {
-	leading := make(map[*jsontree.Node][]*jsontree.Node) // :: schema → the schemas it is a part of
-	secret := make(map[*jsontree.Node]bool)
-	var todo []*jsontree.Node
-	mark := func(s *jsontree.Node) {
+func secretSchemas(root *strictjson.Node) map[*strictjson.Node]bool {
+	leading := make(map[*strictjson.Node][]*strictjson.Node) // :: schema → the schemas it is a part of
+	secret := make(map[*strictjson.Node]bool)
+	var todo []*strictjson.Node
+	mark := func(s *strictjson.Node) {
 		if !secret[s] {
 			secret[s] = true
 			todo = append(todo, s)
 		}
 	}
-	var walk func(*jsontree.Node)
-	walk = func(s *jsontree.Node) {
-		if s.Kind == jsontree.Object {
+	var walk func(*strictjson.Node)
+	walk = func(s *strictjson.Node) {
+		if s.Kind == strictjson.Object {
 			if s.IsTrue("writeOnly") || s.StringAt("format") == "password" || s.IsTrue("secret") {
 				mark(s)
 			}
-			part := func(n *jsontree.Node) {
-				if n != nil && n.Kind == jsontree.Object {
+			part := func(n *strictjson.Node) {
+				if n != nil && n.Kind == strictjson.Object {
 					leading[n] = append(leading[n], s)
 				}
 			}

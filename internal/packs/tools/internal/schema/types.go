@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // IsType reports whether JSON Schema has a type called name.
@@ -21,24 +21,24 @@ const maxTypeText = 200
 
 // Types writes the types of one schema.
 type Types struct {
-	root *jsontree.Node
+	root *strictjson.Node
 	memo map[typeAt]string
 }
 
 // NewTypes returns one for the schemas in root.
-func NewTypes(root *jsontree.Node) Types { return Types{root: root, memo: make(map[typeAt]string)} }
+func NewTypes(root *strictjson.Node) Types { return Types{root: root, memo: make(map[typeAt]string)} }
 
 type typeAt struct {
-	schema *jsontree.Node
+	schema *strictjson.Node
 	depth  int
 }
 
 // Text returns the type of a property: a name of JSON Schema's, "string[]"
 // for a list, "a|b" for several, "any" when nothing is said.
-func (t Types) Text(s *jsontree.Node) string { return t.text(s, 0) }
+func (t Types) Text(s *strictjson.Node) string { return t.text(s, 0) }
 
-func (t Types) text(s *jsontree.Node, depth int) string {
-	if s == nil || s.Kind != jsontree.Object || depth > 5 {
+func (t Types) text(s *strictjson.Node, depth int) string {
+	if s == nil || s.Kind != strictjson.Object || depth > 5 {
 		return "any"
 	}
 	at := typeAt{s, depth}
@@ -52,7 +52,7 @@ func (t Types) text(s *jsontree.Node, depth int) string {
 	return text
 }
 
-func (t Types) write(s *jsontree.Node, depth int) string {
+func (t Types) write(s *strictjson.Node, depth int) string {
 	names := s.StringsAt("type")
 	if one := s.StringAt("type"); one != "" {
 		names = []string{one}
@@ -61,7 +61,7 @@ func (t Types) write(s *jsontree.Node, depth int) string {
 		if target := localRef(t.root, s); target != nil {
 			return t.text(target, depth+1)
 		}
-		if values := s.Get("enum"); values != nil && len(values.Items) > 0 && values.Items[0].Kind == jsontree.Text {
+		if values := s.Get("enum"); values != nil && len(values.Items) > 0 && values.Items[0].Kind == strictjson.Text {
 			return "string"
 		}
 		for _, key := range []string{"anyOf", "oneOf"} {

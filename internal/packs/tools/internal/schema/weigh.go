@@ -7,7 +7,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // A validator's time is not bounded by the size of a schema and of a value:
@@ -80,14 +80,14 @@ func visitAny(visit func(*jsonschema.Schema), field any) {
 // countable refuses a schema with too many parts, and one that says where
 // dynamic references lead: that depends on the way to them, so nothing could be
 // counted. Those in the meta-schemas of JSON Schema stay; see [Meter.own].
-func countable(n *jsontree.Node, parts *int) error {
-	if n.Kind == jsontree.Object || n.Kind == jsontree.Boolean {
+func countable(n *strictjson.Node, parts *int) error {
+	if n.Kind == strictjson.Object || n.Kind == strictjson.Boolean {
 		*parts++
 	}
 	if *parts > maxParts {
 		return &Error{Problem: fmt.Sprintf("the schema has more than %d parts", maxParts), Hint: "make it simpler"}
 	}
-	if a, b := n.Get("$dynamicAnchor"), n.Get("$recursiveAnchor"); a != nil && a.Kind == jsontree.Text || b != nil && b.Kind == jsontree.Boolean {
+	if a, b := n.Get("$dynamicAnchor"), n.Get("$recursiveAnchor"); a != nil && a.Kind == strictjson.Text || b != nil && b.Kind == strictjson.Boolean {
 		return &Error{Problem: "dynamic references cannot be checked here", Hint: "write $anchor and $ref"}
 	}
 	for _, child := range n.Children() {
@@ -163,12 +163,12 @@ type Meter struct {
 
 type visit struct {
 	schema *jsonschema.Schema
-	value  *jsontree.Node
+	value  *strictjson.Node
 }
 
 // Allows reports whether holding v against s, and everything that was asked
 // about before, is little enough to be done.
-func (m *Meter) Allows(s *jsonschema.Schema, v *jsontree.Node) bool {
+func (m *Meter) Allows(s *jsonschema.Schema, v *strictjson.Node) bool {
 	if m.memo == nil {
 		m.memo = make(map[visit]int)
 		m.sizes = make(map[*jsonschema.Schema]int)
@@ -180,7 +180,7 @@ func (m *Meter) Allows(s *jsonschema.Schema, v *jsontree.Node) bool {
 // cost returns an upper bound of the work of visiting v, at a depth of the
 // value, under s: as if no branch was left out and nothing ended early. Above
 // maxWork it is not exact.
-func (m *Meter) cost(s *jsonschema.Schema, v *jsontree.Node, depth int) int {
+func (m *Meter) cost(s *jsonschema.Schema, v *strictjson.Node, depth int) int {
 	m.steps++
 	if m.steps > maxWork {
 		return maxWork + 1
@@ -192,17 +192,17 @@ func (m *Meter) cost(s *jsonschema.Schema, v *jsontree.Node, depth int) int {
 		return cost
 	}
 	sum := m.own(s, v, depth)
-	add := func(sub *jsonschema.Schema, v *jsontree.Node, depth int) {
+	add := func(sub *jsonschema.Schema, v *strictjson.Node, depth int) {
 		if sum <= maxWork {
 			sum += m.cost(sub, v, depth)
 		}
 	}
 	inPlace(s, func(sub *jsonschema.Schema) { add(sub, v, depth) })
-	each := func(v *jsontree.Node) func(*jsonschema.Schema) {
+	each := func(v *strictjson.Node) func(*jsonschema.Schema) {
 		return func(sub *jsonschema.Schema) { add(sub, v, depth+1) }
 	}
 	switch v.Kind {
-	case jsontree.Object:
+	case strictjson.Object:
 		for _, m := range v.Members {
 			visit := each(m.Value)
 			visitAll(visit, s.Properties[m.Key], s.UnevaluatedProperties)
@@ -212,13 +212,13 @@ func (m *Meter) cost(s *jsonschema.Schema, v *jsontree.Node, depth int) int {
 			}
 			visitAny(visit, s.AdditionalProperties)
 			if s.PropertyNames != nil {
-				add(s.PropertyNames, &jsontree.Node{Kind: jsontree.Text, Text: m.Key}, depth)
+				add(s.PropertyNames, &strictjson.Node{Kind: strictjson.Text, Text: m.Key}, depth)
 			}
 			if sum > maxWork {
 				break
 			}
 		}
-	case jsontree.List:
+	case strictjson.List:
 		for i, item := range v.Items {
 			visit := each(item)
 			if list, ok := s.Items.([]*jsonschema.Schema); !ok {
@@ -242,7 +242,7 @@ func (m *Meter) cost(s *jsonschema.Schema, v *jsontree.Node, depth int) int {
 
 // own returns what s itself takes, which grows with how much an error about it
 // has to say.
-func (m *Meter) own(s *jsonschema.Schema, v *jsontree.Node, depth int) int {
+func (m *Meter) own(s *jsonschema.Schema, v *strictjson.Node, depth int) int {
 	size, ok := m.sizes[s]
 	if !ok {
 		if s.Const != nil {
@@ -255,7 +255,7 @@ func (m *Meter) own(s *jsonschema.Schema, v *jsontree.Node, depth int) int {
 		m.sizes[s] = size
 	}
 	own := 1 + depth/8 + size + len(v.Items) + len(v.Members)
-	if v.Kind == jsontree.Text {
+	if v.Kind == strictjson.Text {
 		own += len(v.Text) / 64
 		if s.Pattern != nil {
 			own += matching(s.Pattern, v.Text)
@@ -266,7 +266,7 @@ func (m *Meter) own(s *jsonschema.Schema, v *jsontree.Node, depth int) int {
 		const vocabularies = 20
 		own *= vocabularies
 	}
-	if s.UniqueItems && v.Kind == jsontree.List {
+	if s.UniqueItems && v.Kind == strictjson.List {
 		own += v.End - v.Start
 	}
 	return own

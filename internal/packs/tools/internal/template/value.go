@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/packs-mcp/packs-mcp/internal/packs/jsontree"
+	"github.com/packs-mcp/packs-mcp/internal/strictjson"
 )
 
 // Render writes a value as the text of an argument.
@@ -13,7 +13,7 @@ func Render(v any) string {
 	case string:
 		return v
 	case json.Number:
-		return jsontree.ShortNumber(v.String())
+		return strictjson.ShortNumber(v.String())
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
@@ -21,7 +21,7 @@ func Render(v any) string {
 		}
 		return strings.Join(parts, " ")
 	default: // booleans, objects, null
-		return string(jsontree.Canonical(v))
+		return string(strictjson.Canonical(v))
 	}
 }
 

@@ -1,4 +1,4 @@
-package jsontree
+package strictjson
 
 import "bytes"
 

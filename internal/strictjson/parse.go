@@ -1,4 +1,4 @@
-package jsontree
+package strictjson
 
 import (
 	"bytes"
@@ -15,6 +15,10 @@ import (
 // little enough that recursion over it is harmless.
 const maxDepth = 100
 
+// maxValues is how many values are read. A value takes up some 150 bytes, however short it
+// is written: 8 MiB of "1," would become 600 MiB.
+const maxValues = 200_000
+
 // maxNumber is how long a number may be written, and maxExponent how large its
 // exponent: exact arithmetic on anything larger is a way to use up memory.
 const (
@@ -30,6 +34,7 @@ const (
 	CodeDuplicateKey  = "json-duplicate-key"  // a key twice in one object
 	CodeDepth         = "json-depth"          // nested too deeply
 	CodeNumber        = "json-number"         // a number too large to compute with
+	CodeSize          = "json-size"           // too many values
 )
 
 // An Error says why bytes are not the JSON that is read here.
@@ -43,8 +48,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Problem }
 
 // Parse reads exactly one JSON value. Stricter than encoding/json: no
-// duplicate keys, no invalid UTF-8, no lone surrogates, bounded depth and
-// numbers. A byte order mark must have been removed.
+// duplicate keys, no invalid UTF-8, no lone surrogates, bounded depth, numbers and
+// count of values. A byte order mark must have been removed.
 func Parse(src []byte) (*Node, *Error) {
 	if !utf8.Valid(src) {
 		off := 0
@@ -74,8 +79,9 @@ func Parse(src []byte) (*Node, *Error) {
 }
 
 type reader struct {
-	src []byte
-	dec *json.Decoder
+	src    []byte
+	dec    *json.Decoder
+	values int // read so far
 }
 
 // next returns the offset of the next token.
@@ -102,6 +108,9 @@ func (r *reader) value(depth int) (*Node, *Error) {
 	start := r.next(depth > 0)
 	if depth > maxDepth {
 		return nil, &Error{CodeDepth, start, fmt.Sprintf("nested more than %d levels deep", maxDepth), "make it flatter"}
+	}
+	if r.values++; r.values > maxValues {
+		return nil, &Error{CodeSize, start, fmt.Sprintf("more than %d values", maxValues), "make it smaller"}
 	}
 	tok, err := r.dec.Token()
 	if err != nil {

@@ -1,4 +1,4 @@
-package jsontree
+package strictjson
 
 import (
 	"bytes"
@@ -14,25 +14,29 @@ func TestRefused(t *testing.T) {
 	if _, e := Parse([]byte(deep)); e != nil {
 		t.Errorf("Parse of %d levels inside the first = %v, want no error", maxDepth, e)
 	}
+	if _, e := Parse([]byte("[1" + strings.Repeat(",1", maxValues-2) + "]")); e != nil {
+		t.Errorf("Parse of %d values = %v, want no error", maxValues, e)
+	}
 	for src, want := range map[string]struct {
 		code   string
 		offset int
 	}{
-		"":                                    {CodeSyntax, 0},
-		"{} {}":                               {CodeSyntax, 3},
-		"[1,]":                                {CodeTrailingComma, 2},
-		"{\"a\": 1 // b\n}":                   {CodeComment, 8},
-		`{"a": 1, "a": 2}`:                    {CodeDuplicateKey, 9},
-		`{"a": 1, "\u0061": 2}`:               {CodeDuplicateKey, 9},
-		`"\ud800"`:                            {CodeSyntax, 0},
-		"\"\xff\"":                            {CodeSyntax, 1},
-		"[1e401]":                             {CodeNumber, 1},
-		"[" + strings.Repeat("1", 401) + "]":  {CodeNumber, 1},
-		"[" + deep + "]":                      {CodeDepth, maxDepth + 1},
-		strings.Repeat(`{"a":`, 1000):         {CodeDepth, 5 * (maxDepth + 1)},
-		`{"a": {"b": [1, {"c": 1, "c": 2}]}}`: {CodeDuplicateKey, 25},
-		"{'a': 1}":                            {CodeSyntax, 1},
-		"\"a\nb\"":                            {CodeSyntax, 0},
+		"":                      {CodeSyntax, 0},
+		"{} {}":                 {CodeSyntax, 3},
+		"[1,]":                  {CodeTrailingComma, 2},
+		"{\"a\": 1 // b\n}":     {CodeComment, 8},
+		`{"a": 1, "a": 2}`:      {CodeDuplicateKey, 9},
+		`{"a": 1, "\u0061": 2}`: {CodeDuplicateKey, 9},
+		`"\ud800"`:              {CodeSyntax, 0},
+		"\"\xff\"":              {CodeSyntax, 1},
+		"[1e401]":               {CodeNumber, 1},
+		"[1" + strings.Repeat(",1", maxValues-1) + "]": {CodeSize, 2*maxValues - 1},
+		"[" + strings.Repeat("1", 401) + "]":           {CodeNumber, 1},
+		"[" + deep + "]":                               {CodeDepth, maxDepth + 1},
+		strings.Repeat(`{"a":`, 1000):                  {CodeDepth, 5 * (maxDepth + 1)},
+		`{"a": {"b": [1, {"c": 1, "c": 2}]}}`:          {CodeDuplicateKey, 25},
+		"{'a': 1}":                                     {CodeSyntax, 1},
+		"\"a\nb\"":                                     {CodeSyntax, 0},
 	} {
 		n, e := Parse([]byte(src))
 		if n != nil || e == nil || e.Code != want.code || e.Offset != want.offset || e.Problem == "" || e.Hint == "" {

@@ -1,10 +1,12 @@
-// Package jsontree reads JSON into a tree in which each value knows its place in the
-// source, so that a mistake can be shown where it is.
+// Package strictjson reads JSON in the one way in which nobody can disagree about what
+// it says, into a tree in which each value knows its place in the source. It also
+// writes JSON in one spelling.
 //
-// It is strict: one value, no key twice, UTF-8, bounded depth and numbers. It says
-// what is wrong in words for the author of a file. It does not know any schema, does
-// not decode into structs, and does not bound the size of what it reads.
-package jsontree
+// It is strict: one value, no key twice, UTF-8, bounded depth and numbers, and numbers
+// stay as they were written. It says what is wrong in words for the author of a file,
+// or of a call. It does not know any schema, does not decode into structs, and does
+// not bound how long texts are.
+package strictjson
 
 import (
 	"bytes"
@@ -235,12 +237,22 @@ func (n *Node) Value() any {
 // Canonical writes v, made of what [Node.Value] returns, as JSON without
 // spaces, with sorted keys and with numbers as they were written.
 func Canonical(v any) []byte {
+	text, err := Encode(v)
+	if err != nil {
+		// Maps, lists, strings, booleans and valid numbers always encode.
+		panic(fmt.Sprintf("encoding %T: %v", v, err))
+	}
+	return text
+}
+
+// Encode is [json.Marshal] for texts that people and models read: it keeps "<" and its
+// like.
+func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		// Maps, lists, strings, booleans and valid numbers always encode.
-		panic(fmt.Sprintf("encoding %T: %v", v, err))
+		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
