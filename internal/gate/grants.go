@@ -51,9 +51,16 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 // granted finds the answer of a person that covers the request: one for the
 // chat, or one for every chat. stored are the latter.
 func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool) {
-	key := c.wouldGrant().Digest
+	if d, grant, ok = c.find(c.ownGrant(), stored); !ok && c.call.InUse() {
+		d, grant, ok = c.find(c.useGrant(), stored)
+	}
+	return d, grant, ok
+}
+
+// find finds a grant with the facts of would that counts for the request.
+func (c *check) find(would *Grant, stored []Grant) (d queue.Decision, grant Grant, ok bool) {
 	holds := func(g Grant) bool {
-		return g.Void == nil && g.Digest == key && key == call.DigestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
+		return g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
 	}
 	c.mu.Lock()
 	chat := c.inChat(c.call.Caller.Chat)
@@ -71,57 +78,96 @@ func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool)
 	return queue.Deny, Grant{}, false
 }
 
-// wouldGrant is the grant that would cover the request. It is made once.
-func (c *check) wouldGrant() *Grant {
-	if c.would == nil {
+// ownGrant is the grant for calls of the request's own kind. It is made once.
+func (c *check) ownGrant() *Grant {
+	if c.own == nil {
 		g := newGrant(c.call)
-		c.would = &g
+		c.own = &g
 	}
-	return c.would
+	return c.own
+}
+
+// useGrant is the grant for using the request's pack. It is made once. Under the
+// policy balanced it spares runs too, which no answer of another policy said.
+func (c *check) useGrant() *Grant {
+	if c.use == nil {
+		g := newUseGrant(c.call)
+		if c.policy == PolicyBalanced {
+			g.Policy = c.policy
+		}
+		c.use = &g
+	}
+	return c.use
+}
+
+// wouldGrant is the grant that an answer for more than the request makes: that the
+// pack may be used, when it is asked whether to open it. The policy balanced asks
+// once about a pack, so there it is so for whichever call comes first.
+func (c *check) wouldGrant() *Grant {
+	if c.call.InUse() && (c.call.Kind == call.KindOpen || c.policy == PolicyBalanced) {
+		return c.useGrant()
+	}
+	return c.ownGrant()
+}
+
+// related returns the grants that have to do with whether the request is asked about.
+func (c *check) related() []*Grant {
+	all := []*Grant{c.ownGrant()}
+	if c.call.InUse() || c.policy == PolicyBalanced && c.call.Kind == call.KindRun {
+		all = append(all, c.useGrant())
+	}
+	return all
 }
 
 // changedSince finds the newest grant about the same as the request that does not
 // cover it, and voids those whose pack, tool or program is no longer what was
 // approved. It returns that grant and what changed since, in words.
 func (c *check) changedSince(stored []Grant) (since Grant, changes []string) {
-	now := c.wouldGrant()
-	about := func(g Grant) bool { return g.Subject == now.Subject && g.Digest != now.Digest }
-	var newest Grant
-	look := func(g Grant) {
-		if about(g) && g.Since.After(newest.Since) {
-			newest = g
+	related := c.related()
+	// now returns the grant that g would have to be today; nil when it is that, or is
+	// about something else.
+	now := func(g Grant) *Grant {
+		i := slices.IndexFunc(related, func(n *Grant) bool { return n.Subject == g.Subject && n.Digest != g.Digest })
+		if i < 0 {
+			return nil
 		}
+		return related[i]
+	}
+	look := func(g Grant) {
+		if n := now(g); n != nil && g.Since.After(since.Since) {
+			since, changes = g, g.changes(n)
+		}
+	}
+	// void returns what ends g; nil when it holds, or is void already.
+	void := func(g Grant) *Void {
+		if n := now(g); n != nil && g.Void == nil && g.contentChanged(n) {
+			return &Void{At: c.now().UTC(), Changes: g.changes(n)}
+		}
+		return g.Void
 	}
 	c.mu.Lock()
 	inChat := c.inChat(c.call.Caller.Chat)
 	for i, g := range inChat {
 		look(g)
-		if about(g) && g.Void == nil && g.contentChanged(now) {
-			inChat[i].Void = &Void{At: c.now(), Changes: g.changes(now)}
-		}
+		inChat[i].Void = void(g)
 	}
 	c.mu.Unlock()
 	voids := false
 	for _, g := range stored {
 		look(g)
-		voids = voids || about(g) && g.Void == nil && g.contentChanged(now)
+		voids = voids || void(g) != g.Void
 	}
 	if voids {
-		c.void(now)
+		c.void(void)
 	}
-	if newest.Since.IsZero() {
-		return Grant{}, nil
-	}
-	return newest, newest.changes(now)
+	return since, changes
 }
 
-// void marks the stored grants about the same as now whose content changed.
-func (c *check) void(now *Grant) {
+// void marks the stored grants that come to an end.
+func (c *check) void(void func(Grant) *Void) {
 	err := c.store.Update(func(all []Grant) ([]Grant, error) {
 		for i, g := range all {
-			if g.Subject == now.Subject && g.Void == nil && g.contentChanged(now) {
-				all[i].Void = &Void{At: c.now().UTC(), Changes: g.changes(now)}
-			}
+			all[i].Void = void(g)
 		}
 		return all, nil
 	})
@@ -222,9 +268,9 @@ func (g *Gate) inChat(chat string) []Grant {
 }
 
 // replaces reports whether a new grant takes the place of one that is kept: the
-// same once more, or what became void of it.
+// same once more, or what became void of it or of a part of it.
 func replaces(grant, have Grant) bool {
-	return have.Digest == grant.Digest || have.Subject == grant.Subject && have.Void != nil
+	return have.Digest == grant.Digest || have.Void != nil && (have.Subject == grant.Subject || grant.includes(have))
 }
 
 // ungrant takes back the grant with this digest, when a denial follows it.
