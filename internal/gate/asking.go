@@ -291,7 +291,7 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 	default:
 		return record(d, "")
 	}
-	return c.keepGrant(g, c.call.Caller.Chat, keep, func(g Grant, kept queue.Decision, reason string) error {
+	return c.keepGrant(g, &c.call.Caller, keep, func(g Grant, kept queue.Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
 			kept = d // "once" of a first run is recorded as what was chosen

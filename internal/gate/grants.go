@@ -22,6 +22,7 @@ const (
 // A remembered chat is what was allowed in it.
 type remembered struct {
 	person string
+	client string  // as it called itself last
 	grants []Grant // oldest first
 	bytes  int
 }
@@ -182,11 +183,12 @@ var errNotRecorded = errors.New("the decision could not be recorded")
 
 // keepGrant makes a person's answer hold for more than the call, and records it by
 // record. What cannot be kept holds for this call alone.
-func (g *Gate) keepGrant(grant Grant, chat string, d queue.Decision, record func(Grant, queue.Decision, string) error) error {
+func (g *Gate) keepGrant(grant Grant, caller *call.Caller, d queue.Decision, record func(Grant, queue.Decision, string) error) error {
 	grant.Since = g.now().UTC()
 	if d == queue.Chat {
+		grant.ID = newChatGrantID()
 		g.mu.Lock()
-		_, fits := g.withChat(chat, grant)
+		_, fits := g.withChat(caller, grant)
 		g.mu.Unlock()
 		if !fits {
 			return record(grant, queue.Once, "the chats of this person have no room to remember it")
@@ -196,8 +198,8 @@ func (g *Gate) keepGrant(grant Grant, chat string, d queue.Decision, record func
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if now, fits := g.withChat(chat, grant); fits {
-			g.chats[chat] = now
+		if now, fits := g.withChat(caller, grant); fits {
+			g.chats[caller.Chat] = now
 		}
 		return nil
 	}
@@ -228,18 +230,18 @@ func (g *Gate) keepGrant(grant Grant, chat string, d queue.Decision, record func
 
 // withChat is what a chat remembers with one more grant, or reports that there is
 // no room for it: other chats of its person have that. The caller holds mu.
-func (g *Gate) withChat(chat string, grant Grant) (_ *remembered, fits bool) {
+func (g *Gate) withChat(caller *call.Caller, grant Grant) (_ *remembered, fits bool) {
 	room := maxChatBytes / g.people
 	for id, c := range g.chats {
-		if id != chat && c.person == grant.Person {
+		if id != caller.Chat && c.person == grant.Person {
 			room -= c.bytes
 		}
 	}
 	all := []Grant{grant}
-	if have := g.chats[chat]; have != nil {
+	if have := g.chats[caller.Chat]; have != nil {
 		all = append(slices.DeleteFunc(slices.Clone(have.grants), func(have Grant) bool { return replaces(grant, have) }), grant)
 	}
-	now := &remembered{person: grant.Person}
+	now := &remembered{person: grant.Person, client: caller.Client}
 	from := len(all)
 	for ; from > max(0, len(all)-maxChatGrants); from-- {
 		size := all[from-1].size()
@@ -278,11 +280,7 @@ func (g *Gate) ungrant(digest, chat string) error {
 	is := func(have Grant) bool { return have.Digest == digest }
 	g.mu.Lock()
 	if have := g.chats[chat]; have != nil {
-		have.grants = slices.DeleteFunc(have.grants, is)
-		have.bytes = 0
-		for _, left := range have.grants {
-			have.bytes += left.size()
-		}
+		have.drop(is)
 	}
 	g.mu.Unlock()
 	if g.store == nil {
