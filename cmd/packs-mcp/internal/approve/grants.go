@@ -89,10 +89,7 @@ func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool)
 	if err != nil {
 		return refusedGrants(store, err)
 	}
-	inChats, s, err := a.chatGrants(ctx)
-	if err != nil {
-		return err
-	}
+	inChats, s := a.chatGrants(ctx)
 	listed := make([]listedGrant, 0, len(all)+len(inChats))
 	for _, g := range ofPack(all, pack) {
 		l := listedOfGrant(g)
@@ -263,10 +260,7 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	inChats, s, err := a.chatGrants(ctx)
-	if err != nil {
-		return err
-	}
+	inChats, s := a.chatGrants(ctx)
 	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(store.Path()) {
 		return errors.Join(a.startOver(store, log, e), a.revokeInChats(ctx, inChats, s), a.emptyCaches(ctx, cfg, func(string) bool { return true }))
 	}
@@ -415,7 +409,7 @@ func (a *app) completeFromGrants(ctx context.Context, word func(gate.Grant) stri
 		return nil, cobra.ShellCompDirectiveError
 	}
 	a.Stderr = io.Discard // the shell would take a warning for a word
-	inChats, _, _ := a.chatGrants(ctx)
+	inChats, _ := a.chatGrants(ctx)
 	var words []string
 	for _, g := range slices.Concat(all, grantsOf(inChats)) {
 		words = append(words, word(g))

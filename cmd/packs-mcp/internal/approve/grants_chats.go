@@ -20,11 +20,13 @@ type chatGrant struct {
 }
 
 // chatGrants returns what holds in the chats of this user's servers, by server. It
-// reports those that do not tell it on standard error, and counts them as silent.
-func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers, error) {
+// reports those that do not tell it on standard error, and counts them as silent:
+// what holds in every chat is known and can be revoked without them.
+func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers) {
 	s, err := a.running(ctx)
 	if err != nil {
-		return nil, s, err
+		fmt.Fprintf(a.Stderr, "packs-mcp: warning: running servers cannot be found: %s\n", safetext.Line(err.Error()))
+		s.silent++
 	}
 	var all []chatGrant
 	for _, one := range append(s.open, s.pageOnly...) {
@@ -38,7 +40,7 @@ func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers, error) {
 			all = append(all, chatGrantOf(g, one))
 		}
 	}
-	return all, s, nil
+	return all, s
 }
 
 func chatGrantOf(g approvals.ChatGrant, s *approvals.Server) chatGrant {
