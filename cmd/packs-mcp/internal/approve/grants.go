@@ -284,7 +284,7 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 			gone = append(gone, g)
 			revoked[g.ID] = true
 			entry := audit.Entry{
-				Event: audit.EventRevoke, Kind: string(g.Kind), Pack: g.Pack, Tool: g.Tool, Dir: g.Dir, Channel: "command",
+				Event: audit.EventRevoke, Kind: string(g.Kind), Pack: g.Pack, Tool: g.Tool, Dir: g.Dir, Channel: "command", Grant: g.ID,
 				Reason: fmt.Sprintf("the grant %s of %s", g.ID, g.Since.UTC().Format(time.RFC3339)),
 			}
 			if g.Person != "" {

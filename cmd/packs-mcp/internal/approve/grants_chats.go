@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/cli"
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
@@ -29,7 +30,7 @@ func (a *app) chatGrants(ctx context.Context) ([]chatGrant, servers) {
 		s.silent++
 	}
 	var all []chatGrant
-	for _, one := range append(s.open, s.pageOnly...) {
+	for _, one := range slices.Concat(s.open, s.pageOnly) {
 		grants, err := one.Grants(ctx)
 		if err != nil {
 			fmt.Fprintf(a.Stderr, "packs-mcp: warning: the server with pid %d does not tell what holds in its chats: %s\n", one.PID, safetext.Line(err.Error()))
