@@ -61,7 +61,9 @@ func (c *check) startsWhatWasApproved() bool {
 	return approved(p.Path, p.Resolved)
 }
 
-// hides reports whether something that the caller passes is not what it looks like.
+// hides reports whether something that the program gets is not what it looks like:
+// from the caller, or from what the client says of its user's context.
 func hides(r *call.Call) bool {
-	return r.Hidden != "" || safetext.Inspect([]byte(r.Arguments.Canonical())).Total() > 0
+	hidden := func(text string) bool { return safetext.Inspect([]byte(text)).Total() > 0 }
+	return r.Hidden != "" || hidden(r.Arguments.Canonical()) || slices.ContainsFunc(r.Run.Command.Args, hidden) || slices.ContainsFunc(r.Run.Env, hidden)
 }

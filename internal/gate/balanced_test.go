@@ -104,6 +104,8 @@ func TestBalanced(t *testing.T) {
 		{"arguments that hide something", func(r *call.Request) {
 			r.Arguments, r.Run.Command.Args = call.ParseArguments([]byte(`{"who":"\u202eadA"}`)), []string{"\u202eadA"}
 		}, asks},
+		{"a context that hides something", func(r *call.Request) { r.Run.Command.Args = []string{"\u202eadA"} }, asks},
+		{"a variable that hides something", func(r *call.Request) { r.Run.Env = []string{"A=\u200b"} }, asks},
 		{"another chat", func(r *call.Request) { r.Caller.Chat = "stdio-2" }, asks},
 		{"another person", func(r *call.Request) { r.Caller.Person = "grace" }, asks},
 		{"whoever is on this machine", func(r *call.Request) { r.Caller.Origin = call.OriginMachine }, asks},

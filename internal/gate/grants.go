@@ -52,7 +52,7 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 // granted finds the answer of a person that covers the request: one for the
 // chat, or one for every chat. stored are the latter.
 func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool) {
-	if d, grant, ok = c.find(c.ownGrant(), stored); !ok && c.call.InUse() {
+	if d, grant, ok = c.find(c.ownGrant(), stored); !ok && c.call.IsUse() {
 		d, grant, ok = c.find(c.useGrant(), stored)
 	}
 	return d, grant, ok
@@ -105,7 +105,7 @@ func (c *check) useGrant() *Grant {
 // pack may be used, when it is asked whether to open it. The policy balanced asks
 // once about a pack, so there it is so for whichever call comes first.
 func (c *check) wouldGrant() *Grant {
-	if c.call.InUse() && (c.call.Kind == call.KindOpen || c.policy == PolicyBalanced) {
+	if c.call.IsUse() && (c.call.Kind == call.KindOpen || c.policy == PolicyBalanced) {
 		return c.useGrant()
 	}
 	return c.ownGrant()
@@ -114,7 +114,7 @@ func (c *check) wouldGrant() *Grant {
 // related returns the grants that have to do with whether the request is asked about.
 func (c *check) related() []*Grant {
 	all := []*Grant{c.ownGrant()}
-	if c.call.InUse() || c.policy == PolicyBalanced && c.call.Kind == call.KindRun {
+	if c.call.IsUse() || c.policy == PolicyBalanced && c.call.Kind == call.KindRun {
 		all = append(all, c.useGrant())
 	}
 	return all

@@ -32,7 +32,7 @@ const (
 )
 
 // KindUse is the kind of an answer, and of no call: opening, reading and enabling
-// one pack. See [Request.InUse].
+// one pack. See [Request.IsUse].
 const KindUse Kind = "use"
 
 // Starts reports whether a request of the kind starts a program.
@@ -266,10 +266,10 @@ func (r *Request) OnceOnly() bool { return r.AlwaysAsk || !r.Pack.Trusted() || l
 // Lasting reports whether an answer may hold for more than this call.
 func (r *Request) Lasting() bool { return !r.OnceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
 
-// InUse reports whether an answer of [KindUse] covers the request: it opens, reads
+// IsUse reports whether an answer of [KindUse] covers the request: it opens, reads
 // or enables a pack, and the model gets no text that hides something. Such text is
 // asked about by itself.
-func (r *Request) InUse() bool {
+func (r *Request) IsUse() bool {
 	return slices.Contains(useKinds(), string(r.Kind)) && r.Pack.Dir != "" && r.Workspace == "" && !r.Scratch && r.Hidden == ""
 }
 
