@@ -13,6 +13,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvals"
 	"github.com/packs-mcp/packs-mcp/internal/audit"
 	"github.com/packs-mcp/packs-mcp/internal/config"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
 	"github.com/packs-mcp/packs-mcp/internal/launch"
 	"github.com/packs-mcp/packs-mcp/internal/server"
@@ -97,13 +98,31 @@ func (a *app) counter(s *service, cfg *config.Config, logger *slog.Logger) *coun
 			sets = changescmd.NewPageSets(s.changes, s.log)
 		}
 		return approvals.Open(approvals.Options{
-			Calls: s.gate, Rooms: &rooms{server: s.server, log: s.log}, Changes: sets,
+			Calls: s.gate, Grants: chatGrants{s.gate}, Rooms: &rooms{server: s.server, log: s.log}, Changes: sets,
 			RunDir: cfg.Paths.Run, Server: s.name,
 			Project: cli.Project(cfg), Version: a.Version, Page: c.page, Terminal: terminal, Logger: logger,
 			OpenBrowser: func(file string) error { return launch.Browser(a.Environ, file) },
 		})
 	}
 	return c
+}
+
+// chatGrants are what was allowed in the chats of a gate.
+type chatGrants struct{ *gate.Gate }
+
+func (g chatGrants) ChatGrants() []approvals.ChatGrant {
+	var all []approvals.ChatGrant
+	for _, c := range g.Gate.ChatGrants() {
+		one := approvals.ChatGrant{
+			ID: c.ID, Digest: c.Digest, Since: c.Since, Kind: string(c.Kind), Pack: c.Pack, Dir: c.Dir, Tool: c.Tool, Argv: c.Argv,
+			Covers: c.Covers, Channel: c.Grant.Channel, Policy: c.Policy, Person: c.Person, Chat: c.Chat, Client: c.Client,
+		}
+		if c.Void != nil {
+			one.Void = &approvals.Voided{At: c.Void.At, Changes: c.Void.Changes}
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 // rooms supplies what the page shows of the server besides its calls. If a

@@ -277,7 +277,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s := screen.Start(t, env, dir, "try", packs)
 
 	question := s.Until(prompt)
-	for _, want := range []string{"Open the documents of pack walk?", "[1] Allow once", "[2] Allow opening this pack's documents", "[3] Deny"} {
+	for _, want := range []string{"Open the documents of pack walk?", "[1] Once: this exact call", "[2] Chat: use walk", "[3] Deny"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question does not have %q:\n%s", want, question)
 		}

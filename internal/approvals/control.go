@@ -3,6 +3,7 @@ package approvals
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/packs-mcp/packs-mcp/internal/gate/queue"
@@ -30,7 +31,7 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	if !d.o.Terminal && r.URL.Path != controlOpen {
+	if !d.o.Terminal && !slices.Contains([]string{controlOpen, controlGrants, controlRevoke}, r.URL.Path) {
 		fail(w, http.StatusForbidden, problemPageOnly, "this server takes answers on its page only: its configuration leaves the terminal out of approval.channels")
 		return
 	}
@@ -47,6 +48,15 @@ func (d *Desk) control(w http.ResponseWriter, r *http.Request) {
 		var in Decision
 		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
 			d.decide(w, in, queue.ChannelTerminal)
+		}
+	case controlGrants:
+		if allow(w, r, http.MethodGet) {
+			d.listGrants(w)
+		}
+	case controlRevoke:
+		var in revocation
+		if allow(w, r, http.MethodPost) && readJSON(w, r, &in) {
+			d.revokeGrant(w, in)
 		}
 	case controlOpen:
 		if allow(w, r, http.MethodPost) && readJSON(w, r, &struct{}{}) {

@@ -34,6 +34,8 @@ type Calls interface {
 // Options configure a [Desk].
 type Options struct {
 	Calls Calls // required
+	// Grants are what was allowed in the server's chats; nil: nothing.
+	Grants Grants
 	// Rooms supplies the chats that the page shows beside the calls; nil shows
 	// none.
 	Rooms Rooms
@@ -50,7 +52,8 @@ type Options struct {
 	// Page serves the approval page.
 	Page bool
 	// Terminal lets other programs of the same user see and answer the calls.
-	// Without it they can only ask for the page.
+	// Without it they can only ask for the page, and for what was allowed in
+	// chats, to take it back.
 	Terminal bool
 	// Listen is the loopback address to listen on; empty is a free port of a
 	// random address in 127.0.0.0/8.

@@ -26,6 +26,8 @@ const (
 	controlEvents  = "/control/events"  // GET → server-sent events, each "event: pending" with a Queue
 	controlDecide  = "/control/decide"  // POST Decision → Decided
 	controlOpen    = "/control/open"    // POST {} → Opened
+	controlGrants  = "/control/grants"  // GET → grantList
+	controlRevoke  = "/control/revoke"  // POST revocation → {}
 )
 
 // A Queue holds the waiting calls of one server, oldest first.

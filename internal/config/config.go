@@ -88,7 +88,7 @@ type Attach struct {
 
 // Approval configures who is asked, and for how long.
 type Approval struct {
-	Policy   string        // PolicyEveryCall or PolicyFirstRun
+	Policy   string        // PolicyEveryCall, PolicyFirstRun or PolicyBalanced
 	Channels []string      // ChannelElicitation, ChannelPage, ChannelTerminal; at least one
 	Prompts  string        // PromptsAuto, PromptsAllow or PromptsAsk
 	Wait     time.Duration // how long a call waits for the answer; less than Pending
@@ -99,6 +99,7 @@ type Approval struct {
 const (
 	PolicyEveryCall = "every-call" // every call
 	PolicyFirstRun  = "first-run"  // the first run of each tool, and everything untrusted
+	PolicyBalanced  = "balanced"   // once about a pack, and every run that may do more than read
 )
 
 // The values of Approval.Channels: where a question is shown.

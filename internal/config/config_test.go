@@ -204,7 +204,7 @@ func TestFileProblems(t *testing.T) {
 		{"unknown program", "compat: [claude, vim]\n", `FILE:1:18: compat[1]: is "vim"; want agents, claude, codex, copilot, cursor, gemini, gibberish, goose, opencode or stakpak`},
 		{"program twice", "compat: [claude, claude]\n", `FILE:1:18: compat[1]: is "claude"; name it once`},
 		{"prompts", "approval: {prompts: yes}\n", `FILE:1:21: approval.prompts: is "yes"; want auto, allow or ask`},
-		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call or first-run`},
+		{"policy", "approval: {policy: never}\n", `FILE:1:20: approval.policy: is "never"; want every-call, first-run or balanced`},
 		{"channel", "approval: {channels: [elicitation, mail]}\n", `FILE:1:36: approval.channels[1]: is "mail"; want elicitation, page or terminal`},
 		{"protects everything", "sandbox: {protect: [a, \"**\"]}\n", `FILE:1:24: sandbox.protect[1]: is "**"; want a name or a path without its beginning, in which "*" is any text of one name, such as deploy/** or "*.secret"`},
 		{"protects a path", "sandbox: {protect: [/etc/x]}\n", `FILE:1:21: sandbox.protect[0]: is "/etc/x"; want a name or a path without its beginning, in which "*" is any text of one name, such as deploy/** or "*.secret"`},
@@ -294,7 +294,7 @@ func TestPrecedence(t *testing.T) {
 	file := "packs: [/file]\nlog: {level: error, format: json}\nlimits: {runs: 1, processes: 1}\napproval: {wait: 1s}\nproject: p\n"
 	got, dir, err := load(t, file, func(o *Options) {
 		o.Environ = append(o.Environ, "PACKS_MCP_LOG_LEVEL=warn", "PACKS_MCP_LIMITS_RUNS=2", "PACKS_MCP_PACKS=env1::~/env2",
-			"PACKS_MCP_APPROVAL_CHANNELS=page, terminal", "PACKS_MCP_APPROVAL_POLICY=first-run", "PACKS_MCP_APPROVAL_PROMPTS=allow", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
+			"PACKS_MCP_APPROVAL_CHANNELS=page, terminal", "PACKS_MCP_APPROVAL_POLICY=balanced", "PACKS_MCP_APPROVAL_PROMPTS=allow", "PACKS_MCP_APPROVAL_WAIT=", "PACKS_MCP_AUDIT_PATH=a.jsonl",
 			"PACKS_MCP_LOG_LEVELS=x", "PACKS_MCP_TOKEN=s3cret-s3cret-s3cret", "PACKS_MCP_HTTP_ADDR=8080", "PACKS_MCP_HTTP_PUBLIC_URL=https://env.example", "PACKS_MCP_REQUIRE=corpora", "OTHER=1")
 		o.Flags = map[string]string{"log.level": "debug", "audit.full_arguments": "true", "http.public_url": "https://packs.example/"}
 		o.Packs = []string{"flag", "/a:b"}
@@ -310,7 +310,7 @@ func TestPrecedence(t *testing.T) {
 	want.Packs = []Root{user("/desk/flag", FromFlag), user("/a:b", FromFlag), user("/desk/env1", FromEnv), user("/home/ann/env2", FromEnv), user("/file", FromFile)}
 	want.Log = Log{slog.LevelDebug, FormatJSON}
 	want.Limits.Runs, want.Limits.Processes = 2, 1
-	want.Approval = Approval{PolicyFirstRun, []string{ChannelPage, ChannelTerminal}, PromptsAllow, time.Second, 10 * time.Minute}
+	want.Approval = Approval{PolicyBalanced, []string{ChannelPage, ChannelTerminal}, PromptsAllow, time.Second, 10 * time.Minute}
 	want.Audit.Path, want.Audit.FullArguments = "/desk/a.jsonl", true
 	want.Project = filepath.Join(dir, "p")
 	want.HTTP = HTTP{Addr: "127.0.0.1:8080", Token: "s3cret-s3cret-s3cret", PublicURL: "https://packs.example"}

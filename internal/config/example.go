@@ -29,7 +29,7 @@ tool_names: underscore    # underscore or dotted; some clients refuse a server w
 expose: tools             # skills: each attached pack is a tool, too, SKILL(arguments), as open_docs is
 
 approval:
-  policy: every-call        # every call asks; first-run: read-only tools once, others at every run
+  policy: every-call        # balanced: once for each pack, and runs that do more than read; or first-run
   channels: [elicitation, page, terminal]   # who asks: the client, a page in the browser, packs-mcp approvals
   prompts: auto             # a prompt of a client: allow it on the client's word, or ask; auto: ask over HTTP
   wait: 45s                 # how long a call waits for the answer; less than pending

@@ -64,7 +64,7 @@ func keys() []key {
 		word("tool_names", []string{Underscore, Dotted}, func(c *Config, w string) { c.ToolNames = w }),
 		word("expose", []string{ExposeTools, ExposeSkills}, func(c *Config, w string) { c.Expose = w }),
 
-		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun}, func(c *Config, w string) { c.Approval.Policy = w }),
+		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun, PolicyBalanced}, func(c *Config, w string) { c.Approval.Policy = w }),
 		channels(),
 		word("approval.prompts", []string{PromptsAuto, PromptsAllow, PromptsAsk}, func(c *Config, w string) { c.Approval.Prompts = w }),
 		duration("approval.wait", time.Second, 10*time.Minute, func(c *Config) *time.Duration { return &c.Approval.Wait }),

@@ -239,7 +239,7 @@ func (c *check) answered(stale error) (*Permit, error) {
 		// It is recorded and kept already.
 		return c.applyLate(other)
 	}
-	if d.Decision != queue.Once && call.DigestOf(e.Call.Facts()) != c.wouldGrant().Digest {
+	if d.Decision != queue.Once && call.DigestOf(e.Call.Facts()) != c.ownGrant().Digest {
 		// The person was asked about other files than those that are there now.
 		d.Decision = queue.Once
 		answer := *c.answer
@@ -281,17 +281,17 @@ func (c *check) keepAnswer(d queue.Decision, channel string, record func(d queue
 	keep := d
 	switch {
 	case d == queue.Chat:
-		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.call.Request), prompt.Until(&c.call.Request))
+		g.Covers = fmt.Sprintf("%s, %s", prompt.Scope(&c.call.Request, g.Kind), prompt.Until(&c.call.Request))
 	case d == queue.Always:
-		g.Covers = prompt.Scope(&c.call.Request)
+		g.Covers = prompt.Scope(&c.call.Request, g.Kind)
 	case c.firstRunOnly() && c.store != nil:
 		keep = queue.Always
 		g.Policy = PolicyFirstRun
-		g.Covers = prompt.Scope(&c.call.Request) + ", which says that it changes nothing"
+		g.Covers = prompt.Scope(&c.call.Request, g.Kind) + ", which says that it changes nothing"
 	default:
 		return record(d, "")
 	}
-	return c.keepGrant(g, c.call.Caller.Chat, keep, func(g Grant, kept queue.Decision, reason string) error {
+	return c.keepGrant(g, &c.call.Caller, keep, func(g Grant, kept queue.Decision, reason string) error {
 		c.grant = g.ID
 		if kept == keep {
 			kept = d // "once" of a first run is recorded as what was chosen

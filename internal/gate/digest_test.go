@@ -113,8 +113,9 @@ func TestEveryFieldIsBound(t *testing.T) {
 	}
 	words := []string{
 		"Run.About", "Run.Command.Pack", "Run.Command.RunID", "Run.Command.Tool", "Run.Env", "Run.Logged",
-		"Run.OnceOnly",   // no grant covers what is asked about once only
-		"Run.ReviewRule", // Policy.Review is what counts, whichever rule says so
+		"Run.DeclaresReadOnly", // which word it was that Run.ReadOnly rests on: no grant for a run does
+		"Run.OnceOnly",         // no grant covers what is asked about once only
+		"Run.ReviewRule",       // Policy.Review is what counts, whichever rule says so
 	}
 	for _, c := range []struct {
 		name string

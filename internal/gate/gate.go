@@ -105,7 +105,7 @@ type Options struct {
 	// Require is the weakest level of confinement under which a program may
 	// start.
 	Require sandbox.Level
-	// Policy is PolicyEveryCall or PolicyFirstRun; empty is the former.
+	// Policy is PolicyEveryCall, PolicyFirstRun or PolicyBalanced; empty is the first.
 	Policy string
 	// Rules are the user's own.
 	Rules []rules.Rule
@@ -191,7 +191,7 @@ func New(o Options) (*Gate, error) {
 	switch o.Policy {
 	case "":
 		o.Policy = PolicyEveryCall
-	case PolicyEveryCall, PolicyFirstRun:
+	case PolicyEveryCall, PolicyFirstRun, PolicyBalanced:
 	default:
 		return nil, fmt.Errorf("gate: the policy %q is unknown", o.Policy)
 	}
@@ -324,7 +324,7 @@ type check struct {
 	// repeatable says that no person has decided anything about the call, so that a
 	// client can have a denial as often as it likes. Lines about these are bounded.
 	repeatable bool
-	would      *Grant // see wouldGrant
+	own, use   *Grant // see ownGrant and useGrant
 	grant      string // id of the grant that the decision rests on or makes
 	ruled      string // where the rule is written that the decision rests on
 	short      string // which rule nearly allows it, and what it lacks; see falls
@@ -409,7 +409,7 @@ func (c *check) already(verdict rules.Verdict, stored []Grant) (d queue.Decision
 		c.grant, c.changed = grant.ID, nil
 		return d, queue.ChannelGrant, "allowed before, on " + day(grant.Since)
 	}
-	if reason := c.unasked(); reason != "" {
+	if reason := c.unasked(stored); reason != "" {
 		return queue.Once, queue.ChannelPolicy, reason
 	}
 	return queue.Deny, "", ""

@@ -16,7 +16,8 @@ type Grant struct {
 	Since   time.Time `json:"since"`
 	Covers  string    `json:"covers"` // what it allows, in the words the person chose
 	Channel string    `json:"channel,omitempty"`
-	// Policy is the one under which the grant counts, "first-run"; empty: any.
+	// Policy is the one under which the grant counts, "first-run" or "balanced";
+	// empty: any, but where that of a grant for using a pack would spare more.
 	Policy string `json:"policy,omitempty"`
 
 	Person string    `json:"person,omitempty"` // whose answer it is, over HTTP

@@ -11,17 +11,9 @@ import (
 // the ones that changed.
 const maxFiles = 2000
 
-// newGrant is what "for this chat" or "always" would leave behind.
+// newGrant is the grant for the like of a call.
 func newGrant(r *call.Call) Grant {
-	g := Grant{
-		Person: r.Caller.Person, Kind: r.Kind, Pack: r.Pack.ID, Dir: r.Pack.Dir,
-		Subject: r.Subject(), Facts: r.Facts(),
-	}
-	g.Digest = call.DigestOf(g.Facts)
-	g.ID = g.Digest[:8]
-	if len(r.Pack.Files) <= maxFiles {
-		g.Files = r.Pack.Files // never changed, and the same for all requests about the pack
-	}
+	g := packGrant(r, r.Kind, r.Subject(), r.Facts())
 	if r.Run != nil {
 		g.Tool = r.Run.Tool
 		if g.Tool == "" {
@@ -29,6 +21,29 @@ func newGrant(r *call.Call) Grant {
 		}
 	}
 	return g
+}
+
+// newUseGrant is the grant for using the pack of a call; see [call.KindUse].
+func newUseGrant(r *call.Call) Grant {
+	return packGrant(r, call.KindUse, r.UseSubject(), r.UseFacts())
+}
+
+func packGrant(r *call.Call, kind call.Kind, subject string, facts []call.Fact) Grant {
+	g := Grant{
+		Person: r.Caller.Person, Kind: kind, Pack: r.Pack.ID, Dir: r.Pack.Dir,
+		Digest: call.DigestOf(facts), Subject: subject, Facts: facts,
+	}
+	g.ID = g.Digest[:8]
+	if len(r.Pack.Files) <= maxFiles {
+		g.Files = r.Pack.Files // never changed, and the same for all requests about the pack
+	}
+	return g
+}
+
+// includes reports whether g is for using a pack, and have for a part of that.
+func (g *Grant) includes(have Grant) bool {
+	same := func(fact string) bool { return slices.Equal(call.FactOf(g.Facts, fact), call.FactOf(have.Facts, fact)) }
+	return g.Kind == call.KindUse && slices.Contains(call.FactOf(g.Facts, call.FactKind), string(have.Kind)) && same(call.FactPerson) && same(call.FactWhere)
 }
 
 // clone returns a copy of g that shares nothing that could be changed.

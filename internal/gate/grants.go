@@ -22,6 +22,7 @@ const (
 // A remembered chat is what was allowed in it.
 type remembered struct {
 	person string
+	client string  // as it called itself last
 	grants []Grant // oldest first
 	bytes  int
 }
@@ -51,9 +52,16 @@ func (g *Gate) loadGrants() ([]Grant, *DeniedError) {
 // granted finds the answer of a person that covers the request: one for the
 // chat, or one for every chat. stored are the latter.
 func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool) {
-	key := c.wouldGrant().Digest
+	if d, grant, ok = c.find(c.ownGrant(), stored); !ok && c.call.IsUse() {
+		d, grant, ok = c.find(c.useGrant(), stored)
+	}
+	return d, grant, ok
+}
+
+// find finds a grant with the facts of would that counts for the request.
+func (c *check) find(would *Grant, stored []Grant) (d queue.Decision, grant Grant, ok bool) {
 	holds := func(g Grant) bool {
-		return g.Void == nil && g.Digest == key && key == call.DigestOf(g.Facts) && (g.Policy == "" || g.Policy == c.policy)
+		return g.Void == nil && g.Digest == would.Digest && would.Digest == call.DigestOf(g.Facts) && (g.Policy == would.Policy || g.Policy == c.policy)
 	}
 	c.mu.Lock()
 	chat := c.inChat(c.call.Caller.Chat)
@@ -71,57 +79,96 @@ func (c *check) granted(stored []Grant) (d queue.Decision, grant Grant, ok bool)
 	return queue.Deny, Grant{}, false
 }
 
-// wouldGrant is the grant that would cover the request. It is made once.
-func (c *check) wouldGrant() *Grant {
-	if c.would == nil {
+// ownGrant is the grant for calls of the request's own kind. It is made once.
+func (c *check) ownGrant() *Grant {
+	if c.own == nil {
 		g := newGrant(c.call)
-		c.would = &g
+		c.own = &g
 	}
-	return c.would
+	return c.own
+}
+
+// useGrant is the grant for using the request's pack. It is made once. Under the
+// policy balanced it spares runs too, which no answer of another policy said.
+func (c *check) useGrant() *Grant {
+	if c.use == nil {
+		g := newUseGrant(c.call)
+		if c.policy == PolicyBalanced {
+			g.Policy = c.policy
+		}
+		c.use = &g
+	}
+	return c.use
+}
+
+// wouldGrant is the grant that an answer for more than the request makes: that the
+// pack may be used, when it is asked whether to open it. The policy balanced asks
+// once about a pack, so there it is so for whichever call comes first.
+func (c *check) wouldGrant() *Grant {
+	if c.call.IsUse() && (c.call.Kind == call.KindOpen || c.policy == PolicyBalanced) {
+		return c.useGrant()
+	}
+	return c.ownGrant()
+}
+
+// related returns the grants that have to do with whether the request is asked about.
+func (c *check) related() []*Grant {
+	all := []*Grant{c.ownGrant()}
+	if c.call.IsUse() || c.policy == PolicyBalanced && c.call.Kind == call.KindRun {
+		all = append(all, c.useGrant())
+	}
+	return all
 }
 
 // changedSince finds the newest grant about the same as the request that does not
 // cover it, and voids those whose pack, tool or program is no longer what was
 // approved. It returns that grant and what changed since, in words.
 func (c *check) changedSince(stored []Grant) (since Grant, changes []string) {
-	now := c.wouldGrant()
-	about := func(g Grant) bool { return g.Subject == now.Subject && g.Digest != now.Digest }
-	var newest Grant
-	look := func(g Grant) {
-		if about(g) && g.Since.After(newest.Since) {
-			newest = g
+	related := c.related()
+	// now returns the grant that g would have to be today; nil when it is that, or is
+	// about something else.
+	now := func(g Grant) *Grant {
+		i := slices.IndexFunc(related, func(n *Grant) bool { return n.Subject == g.Subject && n.Digest != g.Digest })
+		if i < 0 {
+			return nil
 		}
+		return related[i]
+	}
+	look := func(g Grant) {
+		if n := now(g); n != nil && g.Since.After(since.Since) {
+			since, changes = g, g.changes(n)
+		}
+	}
+	// void returns what ends g; nil when it holds, or is void already.
+	void := func(g Grant) *Void {
+		if n := now(g); n != nil && g.Void == nil && g.contentChanged(n) {
+			return &Void{At: c.now().UTC(), Changes: g.changes(n)}
+		}
+		return g.Void
 	}
 	c.mu.Lock()
 	inChat := c.inChat(c.call.Caller.Chat)
 	for i, g := range inChat {
 		look(g)
-		if about(g) && g.Void == nil && g.contentChanged(now) {
-			inChat[i].Void = &Void{At: c.now(), Changes: g.changes(now)}
-		}
+		inChat[i].Void = void(g)
 	}
 	c.mu.Unlock()
 	voids := false
 	for _, g := range stored {
 		look(g)
-		voids = voids || about(g) && g.Void == nil && g.contentChanged(now)
+		voids = voids || void(g) != g.Void
 	}
 	if voids {
-		c.void(now)
+		c.void(void)
 	}
-	if newest.Since.IsZero() {
-		return Grant{}, nil
-	}
-	return newest, newest.changes(now)
+	return since, changes
 }
 
-// void marks the stored grants about the same as now whose content changed.
-func (c *check) void(now *Grant) {
+// void marks the stored grants that come to an end.
+func (c *check) void(void func(Grant) *Void) {
 	err := c.store.Update(func(all []Grant) ([]Grant, error) {
 		for i, g := range all {
-			if g.Subject == now.Subject && g.Void == nil && g.contentChanged(now) {
-				all[i].Void = &Void{At: c.now().UTC(), Changes: g.changes(now)}
-			}
+			all[i].Void = void(g)
 		}
 		return all, nil
 	})
@@ -136,11 +183,12 @@ var errNotRecorded = errors.New("the decision could not be recorded")
 
 // keepGrant makes a person's answer hold for more than the call, and records it by
 // record. What cannot be kept holds for this call alone.
-func (g *Gate) keepGrant(grant Grant, chat string, d queue.Decision, record func(Grant, queue.Decision, string) error) error {
+func (g *Gate) keepGrant(grant Grant, caller *call.Caller, d queue.Decision, record func(Grant, queue.Decision, string) error) error {
 	grant.Since = g.now().UTC()
 	if d == queue.Chat {
+		grant.ID = newChatGrantID()
 		g.mu.Lock()
-		_, fits := g.withChat(chat, grant)
+		_, fits := g.withChat(caller, grant)
 		g.mu.Unlock()
 		if !fits {
 			return record(grant, queue.Once, "the chats of this person have no room to remember it")
@@ -150,8 +198,8 @@ func (g *Gate) keepGrant(grant Grant, chat string, d queue.Decision, record func
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if now, fits := g.withChat(chat, grant); fits {
-			g.chats[chat] = now
+		if now, fits := g.withChat(caller, grant); fits {
+			g.chats[caller.Chat] = now
 		}
 		return nil
 	}
@@ -182,18 +230,18 @@ func (g *Gate) keepGrant(grant Grant, chat string, d queue.Decision, record func
 
 // withChat is what a chat remembers with one more grant, or reports that there is
 // no room for it: other chats of its person have that. The caller holds mu.
-func (g *Gate) withChat(chat string, grant Grant) (_ *remembered, fits bool) {
+func (g *Gate) withChat(caller *call.Caller, grant Grant) (_ *remembered, fits bool) {
 	room := maxChatBytes / g.people
 	for id, c := range g.chats {
-		if id != chat && c.person == grant.Person {
+		if id != caller.Chat && c.person == grant.Person {
 			room -= c.bytes
 		}
 	}
 	all := []Grant{grant}
-	if have := g.chats[chat]; have != nil {
+	if have := g.chats[caller.Chat]; have != nil {
 		all = append(slices.DeleteFunc(slices.Clone(have.grants), func(have Grant) bool { return replaces(grant, have) }), grant)
 	}
-	now := &remembered{person: grant.Person}
+	now := &remembered{person: grant.Person, client: caller.Client}
 	from := len(all)
 	for ; from > max(0, len(all)-maxChatGrants); from-- {
 		size := all[from-1].size()
@@ -222,9 +270,9 @@ func (g *Gate) inChat(chat string) []Grant {
 }
 
 // replaces reports whether a new grant takes the place of one that is kept: the
-// same once more, or what became void of it.
+// same once more, or what became void of it or of a part of it.
 func replaces(grant, have Grant) bool {
-	return have.Digest == grant.Digest || have.Subject == grant.Subject && have.Void != nil
+	return have.Digest == grant.Digest || have.Void != nil && (have.Subject == grant.Subject || grant.includes(have))
 }
 
 // ungrant takes back the grant with this digest, when a denial follows it.
@@ -232,11 +280,7 @@ func (g *Gate) ungrant(digest, chat string) error {
 	is := func(have Grant) bool { return have.Digest == digest }
 	g.mu.Lock()
 	if have := g.chats[chat]; have != nil {
-		have.grants = slices.DeleteFunc(have.grants, is)
-		have.bytes = 0
-		for _, left := range have.grants {
-			have.bytes += left.size()
-		}
+		have.drop(is)
 	}
 	g.mu.Unlock()
 	if g.store == nil {

@@ -678,7 +678,11 @@ func TestGrantSaysWhatItCovers(t *testing.T) {
 			t.Errorf("%s: the grant covers %q, the choice was %q", name, g.Covers, means("always"))
 		}
 		req := of()
-		if g.Pack != req.Pack.ID || g.Kind != req.Kind || g.Channel != queue.ChannelElicitation || !g.Since.Equal(b.time) || g.Dir != req.Pack.Dir {
+		kind := req.Kind
+		if kind == call.KindOpen {
+			kind = call.KindUse
+		}
+		if g.Pack != req.Pack.ID || g.Kind != kind || g.Channel != queue.ChannelElicitation || !g.Since.Equal(b.time) || g.Dir != req.Pack.Dir {
 			t.Errorf("%s: grant = %+v", name, g)
 		}
 		if req.Run != nil && req.Run.Tool == "" {
@@ -757,7 +761,7 @@ func TestNewAnswerReplacesVoid(t *testing.T) {
 			t.Errorf("a void grant is kept beside the new one: %+v", g)
 		}
 	}
-	if want := []string{"open", "run", "run"}; !slices.Equal(kept, want) {
+	if want := []string{"use", "run", "run"}; !slices.Equal(kept, want) {
 		t.Errorf("grants of kinds %q are kept, want %q", kept, want)
 	}
 }

@@ -26,6 +26,11 @@ const (
 	// unless the tool says that it only reads. Documents, files and enabling are
 	// asked about for packs that are not trusted.
 	PolicyFirstRun = "first-run"
+	// PolicyBalanced asks once about a pack in a chat, when the person answers that
+	// it may be used. It then does not ask about runs of tools that say themselves
+	// that they only read, as far as the sandbox keeps them to it; see
+	// [check.onlyReads]. It asks about everything else.
+	PolicyBalanced = "balanced"
 )
 
 // What the client's word that a person chose a prompt is taken for.
@@ -126,9 +131,16 @@ func isBare(p program.Program) bool {
 }
 
 // unasked decides, under the policy, about a request that no person, grant or
-// rule has decided about. reason is empty when somebody has to be asked.
-func (c *check) unasked() (reason string) {
+// rule has decided about. reason is empty when somebody has to be asked. stored are
+// the grants for every chat.
+func (c *check) unasked(stored []Grant) (reason string) {
 	r := c.call
+	if c.policy == PolicyBalanced && c.onlyReads() {
+		if _, grant, ok := c.find(c.useGrant(), stored); ok {
+			c.grant = grant.ID
+			return "the policy balanced does not ask about tools that only read, of a pack whose use was allowed on " + day(grant.Since)
+		}
+	}
 	if c.policy != PolicyFirstRun || r.OnceOnly() {
 		return ""
 	}
@@ -187,22 +199,35 @@ func (c *check) choices() []queue.Choice {
 	once := queue.Choice{Value: string(queue.Once), Title: "Once: this exact call", Means: "Once: this exact call, one time."}
 	if c.firstRunOnly() && c.store != nil {
 		once.Title, once.Lasts = "From now on: until anything changes", true
-		once.Means = fmt.Sprintf("From now on: %s runs unasked while nothing about it changes (it says that it only reads).", prompt.Scope(&r.Request))
+		once.Means = fmt.Sprintf("From now on: %s runs unasked while nothing about it changes (it says that it only reads).", prompt.Scope(&r.Request, r.Kind))
 	}
 	deny := queue.Choice{Value: queue.Deny.String(), Title: "Deny", Means: "Deny: the call does not happen."}
 	if !r.Lasting() || c.always || r.Kind == call.KindAttach { // which lasts until it is detached
 		return []queue.Choice{once, deny}
 	}
-	short, scope := prompt.ShortScope(&r.Request), prompt.Scope(&r.Request)
+	kind := c.wouldGrant().Kind
+	short, scope := prompt.ShortScope(&r.Request, kind), prompt.Scope(&r.Request, kind)
 	all := []queue.Choice{once, {
 		Value: string(queue.Chat), Title: "Chat: " + short,
-		Means: fmt.Sprintf("This chat: %s, %s.", scope, prompt.Until(&r.Request)),
+		Means: fmt.Sprintf("This chat: %s, %s%s.", scope, prompt.Until(&r.Request), c.spares()),
 	}}
 	if c.store != nil && c.everywhere() {
 		all = append(all, queue.Choice{
 			Value: string(queue.Always), Title: "Always: " + short,
-			Means: fmt.Sprintf("Always: %s, in every client, until anything about it changes.", scope),
+			Means: fmt.Sprintf("Always: %s, in every client, until anything about it changes%s.", scope, c.spares()),
 		})
 	}
 	return append(all, deny)
+}
+
+// spares says, at the end of a sentence, what an answer that the pack may be used
+// does to runs; empty for other answers.
+func (c *check) spares() string {
+	switch {
+	case c.wouldGrant().Kind != call.KindUse:
+		return ""
+	case c.policy == PolicyBalanced:
+		return "; its tools that only read then run unasked, and other runs ask"
+	}
+	return "; runs still ask"
 }

@@ -484,7 +484,7 @@ func TestPermitIsACopy(t *testing.T) {
 func TestRunNeedsARun(t *testing.T) {
 	b := newBench(t)
 	for _, req := range []call.Request{openCall(), readCall(), enableCall()} {
-		permit := b.approve(req, queue.Chat)
+		permit := b.approve(req, queue.Once)
 		if permit.RunID() != "" {
 			t.Errorf("%s: RunID() = %q", req.Kind, permit.RunID())
 		}

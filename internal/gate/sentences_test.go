@@ -141,8 +141,16 @@ func TestForThisChat(t *testing.T) {
 			{"with other words", func(r *call.Request) {
 				r.Arguments = call.ParseArguments(json.RawMessage(`{"pack_id":"triage","arguments":"x"}`))
 			}, allows},
-			{"a file", func(r *call.Request) { r.Kind, r.Path = call.KindRead, "x" }, asks},
-			{"its tools", func(r *call.Request) { r.Kind, r.Tools = call.KindEnable, []string{"greet"} }, asks},
+			{"a file", func(r *call.Request) { r.Kind, r.Path = call.KindRead, "x" }, allows},
+			{"a file with hidden text", func(r *call.Request) { r.Kind, r.Path, r.Hidden = call.KindRead, "x", "2 tag characters" }, asks},
+			{"a file of the workspace", func(r *call.Request) { *r = workspaceRead() }, asks},
+			{"a file of the workspace beside the pack", func(r *call.Request) { r.Kind, r.Path, r.Workspace = call.KindRead, "x", "/desk/chat" }, asks},
+			{"its tools", func(r *call.Request) { r.Kind, r.Tools = call.KindEnable, []string{"greet"} }, allows},
+			{"its tools, with hidden text", func(r *call.Request) { r.Kind, r.Hidden = call.KindEnable, "2 tag characters" }, asks},
+			{"documents with hidden text", func(r *call.Request) { r.Hidden = "2 tag characters" }, asks},
+			{"a run of a tool", func(r *call.Request) { *r = toolRun() }, asks},
+			{"a run of a tool that says that it only reads", func(r *call.Request) { *r = readingRun() }, asks},
+			{"a command", func(r *call.Request) { *r = execRun() }, asks},
 		}))
 	})
 	t.Run("read", func(t *testing.T) {

@@ -200,7 +200,7 @@ func (p *Planner) Tool(ctx context.Context, c *Call, tool *tools.Tool, filled *E
 	return &Plan{Secrets: secrets, Unlogged: unlogged, unchanged: unchanged, unmoved: may.unmoved(), Run: call.Run{
 		Tool: tool.Name, Definition: tool.Digest(), About: tool.Description,
 		Command: command, UsualDir: dir == usual, Reads: inputs.files, OnceOnly: inputs.once, Policy: may.policy, Cache: tool.Policy.Cache, Project: may.project, Granted: may.granted,
-		Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly,
+		Env: may.shown(inv.Env), Logged: unlogged.LoggedArgs(command.Args), ReadOnly: tool.Policy.ReadOnly, DeclaresReadOnly: tool.Policy.DeclaresReadOnly,
 	}}, nil
 }
 

@@ -39,7 +39,7 @@ func newTemp(parent string) (*tempFolder, error) {
 		}
 		// A server that starts just now took it for one that was left.
 		_ = os.Remove(path)
-		if !errors.Is(err, errInUse) && !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, errIsUse) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -52,8 +52,8 @@ func (t *tempFolder) remove() error {
 	return removeFolder(t.path)
 }
 
-// errInUse says that a folder is locked, or not the one that it was.
-var errInUse = errors.New("the folder is in use")
+// errIsUse says that a folder is locked, or not the one that it was.
+var errIsUse = errors.New("the folder is in use")
 
 // lockFolder locks the folder at a path, which it follows no link to.
 func lockFolder(path string) (*os.File, error) {
@@ -63,7 +63,7 @@ func lockFolder(path string) (*os.File, error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errInUse
+		err = errIsUse
 	}
 	if err == nil {
 		var at, have fs.FileInfo
@@ -71,7 +71,7 @@ func lockFolder(path string) (*os.File, error) {
 			have, err = f.Stat()
 		}
 		if err == nil && !os.SameFile(at, have) {
-			err = errInUse
+			err = errIsUse
 		}
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func sweepFolder(path string) error {
 		_ = os.Chmod(path, 0o700) // its program took the right away
 		lock, err = lockFolder(path)
 	}
-	if errors.Is(err, errInUse) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, errIsUse) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {

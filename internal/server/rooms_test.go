@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/packs-mcp/packs-mcp/internal/gate"
+	"github.com/packs-mcp/packs-mcp/internal/server/servertest"
 	"github.com/packs-mcp/packs-mcp/internal/server/wire"
 )
 
@@ -152,6 +154,22 @@ func TestRoomsHaveTheProblemsOfTheList(t *testing.T) {
 	for id, want := range map[string]bool{"fine": false, "gone": true, "files": true, "prose": true} {
 		if got, ok := shown[id]; !ok || len(got) > 0 != want {
 			t.Errorf("the page has %q of %s, want problems: %v", got, id, want)
+		}
+	}
+}
+
+// That a pack may be used is one person's answer: another person's token asks, on
+// the same server and in the same file.
+func TestUseIsForOnePerson(t *testing.T) {
+	w := newWorld(t, triage, func(s *setup) { s.gate.Grants, s.gate.Policy = new(kept), gate.PolicyBalanced })
+	s := newSite(t, w)
+	ada, grace := s.Older(tokenAda, decide("always")), s.Older(tokenGrace, decide("once"))
+	for want, c := range map[int]*servertest.Client{1: ada, 3: grace} {
+		c.OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+		c.OK("capability_packs_open_docs", map[string]any{"pack_id": "triage"})
+		c.OK("capability_packs_enable_tools", map[string]any{"pack_id": "triage"})
+		if len(c.Asked) != want {
+			t.Errorf("asked %d times, want %d: %q", len(c.Asked), want, c.Asked)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package approvals_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -390,4 +391,12 @@ func (w *world) decide(code, decision string) {
 func says(question, words string) bool {
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
 	return strings.Contains(squeeze(question), squeeze(words))
+}
+
+// decode reads what a command printed as JSON.
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
 }

@@ -56,7 +56,7 @@ func TestBadRules(t *testing.T) {
 func TestRefusedGrants(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, w *world, file string) error{
 		"edited": func(_ *testing.T, w *world, file string) error {
-			return os.WriteFile(file, []byte(strings.Replace(w.read("home/state/grants.json"), `"kind":"open"`, `"kind":"run"`, 1)), 0o600)
+			return os.WriteFile(file, []byte(strings.Replace(w.read("home/state/grants.json"), `"kind":"use"`, `"kind":"run"`, 1)), 0o600)
 		},
 		"a byte more": func(_ *testing.T, w *world, file string) error {
 			return os.WriteFile(file, []byte(w.read("home/state/grants.json")+"\n"), 0o600)

@@ -40,6 +40,7 @@ func (r *Request) digest(level sandbox.Level) string {
 			s.add("layer because", l.Reason)
 		}
 		s.add("about the tool", r.Run.About)
+		s.add("declares read only", fmt.Sprint(r.Run.DeclaresReadOnly))
 	}
 	return s.String()
 }

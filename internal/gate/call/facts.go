@@ -12,6 +12,9 @@ import (
 
 // The facts by whose names others are found.
 const (
+	FactPerson      = "person"
+	FactKind        = "kind"
+	FactWhere       = "pack" // its id and its folder
 	FactPack        = "pack digest"
 	FactDefinition  = "definition"
 	FactProgram     = "program"
@@ -36,20 +39,27 @@ type Fact struct {
 func (c *Call) Facts() []Fact { return c.facts(c.level) }
 
 func (r *Request) facts(level sandbox.Level) []Fact {
-	f := []Fact{
-		{"person", r.Caller.who()},
-		{"kind", []string{string(r.Kind)}},
-		{"pack", []string{r.Pack.ID, r.Pack.Dir}},
-		{FactPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose), fmt.Sprint(r.Pack.Partial)}},
-		{"trust", []string{string(r.Pack.Trust)}},
-		{"attached", []string{r.Pack.Attached}},
-		{"workspace", []string{r.mask(r.Workspace), fmt.Sprint(r.Scratch)}},
-	}
+	f := append(r.packFacts(string(r.Kind)), Fact{"workspace", []string{r.mask(r.Workspace), fmt.Sprint(r.Scratch)}})
 	if r.Run == nil {
 		return f
 	}
 	return append(f, r.runFacts(level)...)
 }
+
+// packFacts are whose answer it is, for calls of which kinds, and the pack.
+func (r *Request) packFacts(kinds ...string) []Fact {
+	return []Fact{
+		{FactPerson, r.Caller.who()},
+		{FactKind, kinds},
+		{FactWhere, []string{r.Pack.ID, r.Pack.Dir}},
+		{FactPack, []string{r.Pack.Digest, fmt.Sprint(r.Pack.Loose), fmt.Sprint(r.Pack.Partial)}},
+		{"trust", []string{string(r.Pack.Trust)}},
+		{"attached", []string{r.Pack.Attached}},
+	}
+}
+
+// UseFacts are what an answer of [KindUse] about the request's pack is bound to.
+func (r *Request) UseFacts() []Fact { return r.packFacts(useKinds()...) }
 
 func (r *Request) runFacts(level sandbox.Level) []Fact {
 	run := r.Run
@@ -245,10 +255,7 @@ func DigestOf(facts []Fact) string {
 // Subject names what a grant is about, whatever becomes of it: whose answer,
 // which pack in which folder, and which tool or command.
 func (r *Request) Subject() string {
-	s := newSum("subject")
-	s.add("person", r.Caller.who()...)
-	s.add("kind", string(r.Kind))
-	s.add("pack", r.Pack.ID, r.Pack.Dir)
+	s := r.packSubject(r.Kind)
 	if r.Kind == KindRead && r.Pack.Dir == "" {
 		s.add("workspace", r.mask(r.Workspace))
 	}
@@ -261,4 +268,15 @@ func (r *Request) Subject() string {
 		}
 	}
 	return s.String()
+}
+
+// UseSubject names what an answer of [KindUse] about the request's pack is about.
+func (r *Request) UseSubject() string { return r.packSubject(KindUse).String() }
+
+func (r *Request) packSubject(kind Kind) sum {
+	s := newSum("subject")
+	s.add("person", r.Caller.who()...)
+	s.add("kind", string(kind))
+	s.add("pack", r.Pack.ID, r.Pack.Dir)
+	return s
 }

@@ -31,6 +31,10 @@ const (
 	KindDetach Kind = "detach"
 )
 
+// KindUse is the kind of an answer, and of no call: opening, reading and enabling
+// one pack. See [Request.IsUse].
+const KindUse Kind = "use"
+
 // Starts reports whether a request of the kind starts a program.
 func (k Kind) Starts() bool { return k == KindRun || k == KindExec }
 
@@ -189,8 +193,9 @@ type Run struct {
 	// Command.Args with secret values taken out. Like [Request].Logged it is not
 	// bound by the approval.
 	Logged []string
-	// ReadOnly is the pack's word that the tool changes nothing.
-	ReadOnly bool
+	// ReadOnly is the pack's word that the tool changes nothing. DeclaresReadOnly
+	// says that its author wrote that down. Otherwise the tool's format assumes it.
+	ReadOnly, DeclaresReadOnly bool
 	// ReviewRule is where the rule is written because of which Policy has Review;
 	// empty: the tool or a grant says so, or nothing does. The gate sets it.
 	ReviewRule string
@@ -260,6 +265,16 @@ func (r *Request) OnceOnly() bool { return r.AlwaysAsk || !r.Pack.Trusted() || l
 
 // Lasting reports whether an answer may hold for more than this call.
 func (r *Request) Lasting() bool { return !r.OnceOnly() && (r.Run == nil || r.Run.OnceOnly == "") }
+
+// IsUse reports whether an answer of [KindUse] covers the request: it opens, reads
+// or enables a pack, and the model gets no text that hides something. Such text is
+// asked about by itself.
+func (r *Request) IsUse() bool {
+	return slices.Contains(useKinds(), string(r.Kind)) && r.Pack.Dir != "" && r.Workspace == "" && !r.Scratch && r.Hidden == ""
+}
+
+// useKinds are the kinds of calls that an answer of [KindUse] covers.
+func useKinds() []string { return []string{string(KindOpen), string(KindRead), string(KindEnable)} }
 
 // Trusted reports whether a person vouched for the pack. A word that is not
 // known is no trust.

@@ -31,9 +31,12 @@ func Until(r *call.Request) string {
 	return "until this chat ends"
 }
 
-// Scope says what an answer for more than this call covers.
-func Scope(r *call.Request) string {
-	switch r.Kind {
+// Scope says what an answer of a kind covers that is for more than this call: the
+// call's own kind, or [call.KindUse].
+func Scope(r *call.Request, kind call.Kind) string {
+	switch kind {
+	case call.KindUse:
+		return "using this pack (opening it, reading its files and enabling its tools)"
 	case call.KindOpen:
 		return "opening this pack's documents"
 	case call.KindRead:
@@ -59,8 +62,13 @@ func Scope(r *call.Request) string {
 }
 
 // ShortScope is what Scope says, in at most 32 characters, for the label of a choice.
-func ShortScope(r *call.Request) string {
-	switch r.Kind {
+func ShortScope(r *call.Request, kind call.Kind) string {
+	switch kind {
+	case call.KindUse:
+		if use := "use " + Name(r.Pack.ID); len(use) <= 32 {
+			return use
+		}
+		return "use this pack"
 	case call.KindOpen:
 		return "open this pack's documents"
 	case call.KindRead:

@@ -122,6 +122,7 @@ const (
 // widen it. The zero value asks for nothing.
 type Policy struct {
 	ReadOnly         bool
+	DeclaresReadOnly bool // the author wrote that; without it, ReadOnly is only what the format assumes
 	AlwaysAsk        bool
 	Review           bool          // a person sees every change before it is applied
 	Cache            string        // the name of the cache that it keeps between its runs; empty: none

@@ -96,7 +96,7 @@ func TestHTTPSessions(t *testing.T) {
 // What is in use stays, however long ago it began: neither the chat of a
 // credential nor a session ends during a call. A second request with the id of
 // the first is refused and does not affect it.
-func TestHTTPInUse(t *testing.T) {
+func TestHTTPIsUse(t *testing.T) {
 	needShell(t)
 	for name, modern := range map[string]bool{"older": false, "newer": true} {
 		t.Run(name, func(t *testing.T) {

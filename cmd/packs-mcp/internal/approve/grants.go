@@ -24,9 +24,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/safetext"
 )
 
-// eventRevoke records that a person revoked a grant.
-const eventRevoke audit.Event = "revoke"
-
 // listedGrant is one grant as grants --json prints it.
 type listedGrant struct {
 	ID      string      `json:"id"`
@@ -41,7 +38,17 @@ type listedGrant struct {
 	Policy  string      `json:"policy,omitempty"`
 	Person  string      `json:"person,omitempty"`
 	Void    *gate.Void  `json:"void,omitempty"`
-	Facts   []call.Fact `json:"facts,omitempty"` // with --verbose
+	Facts   []call.Fact `json:"facts,omitempty"` // with --verbose; not of a chat's
+	Chat    *listedChat `json:"chat,omitempty"`  // in which alone it holds; absent: in every chat
+}
+
+// listedChat is the chat of a grant, of a server that runs.
+type listedChat struct {
+	ID      string `json:"id"`
+	Client  string `json:"client,omitempty"`
+	Server  string `json:"server"`
+	PID     int    `json:"pid"`
+	Project string `json:"project,omitempty"`
 }
 
 func (a *app) grantsCommand() *cobra.Command {
@@ -49,17 +56,19 @@ func (a *app) grantsCommand() *cobra.Command {
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
 		Use:   "grants",
-		Short: `List what is allowed without a question, in every chat`,
-		Long: `List what is allowed without a question, in every chat, by an answer of "always". Such a
-grant holds until anything about it changes; one that is void allows nothing any more.`,
+		Short: `List what is allowed without a question, by your answers`,
+		Long: `List what is allowed without a question: in every chat, by an answer of "always", and in one
+chat of a server that runs, by an answer for that chat. A grant holds until anything about it
+changes; one that is void allows nothing any more. A server whose approval.channels has
+neither page nor terminal cannot be asked; what holds in its chats ends with them.`,
 		Example: `  packs-mcp approvals grants
   packs-mcp approvals grants --pack incident-triage --json`,
 		Args: cli.Misuse(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return a.listGrants(pack, asJSON, verbose) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listGrants(cmd.Context(), pack, asJSON, verbose) },
 	}
 	a.grantFlags(cmd, &pack)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the facts that each grant depends on")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the facts that each grant for every chat depends on")
 	return cmd
 }
 
@@ -70,7 +79,7 @@ func (a *app) grantFlags(cmd *cobra.Command, pack *string) {
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 }
 
-func (a *app) listGrants(pack string, asJSON, verbose bool) error {
+func (a *app) listGrants(ctx context.Context, pack string, asJSON, verbose bool) error {
 	cfg, _, err := a.Load()
 	if err != nil {
 		return err
@@ -80,33 +89,47 @@ func (a *app) listGrants(pack string, asJSON, verbose bool) error {
 	if err != nil {
 		return refusedGrants(store, err)
 	}
-	listed := make([]listedGrant, 0, len(all))
+	inChats, s := a.chatGrants(ctx)
+	listed := make([]listedGrant, 0, len(all)+len(inChats))
 	for _, g := range ofPack(all, pack) {
-		l := listedGrant{
-			ID: g.ID, Since: g.Since, Kind: g.Kind, Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
-			Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person, Void: g.Void,
-		}
+		l := listedOfGrant(g)
 		if verbose {
 			l.Facts = g.Facts
 		}
 		listed = append(listed, l)
 	}
+	for _, c := range inChats {
+		if isOfPack(c.Grant, pack) {
+			listed = append(listed, c.listed())
+		}
+	}
 	if asJSON {
-		return cli.PrintJSON(a.Stdout, struct {
+		err = cli.PrintJSON(a.Stdout, struct {
 			Grants []listedGrant `json:"grants"`
 		}{listed})
+	} else {
+		for _, l := range listed {
+			printGrant(a.Stdout, l)
+		}
+		switch n := len(all) + len(inChats); {
+		case len(listed) > 0:
+		case n > 0:
+			fmt.Fprintf(a.Stderr, "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), n)
+		default:
+			fmt.Fprintln(a.Stderr, "No grants: each call asks, unless a rule or the policy decides.")
+		}
 	}
-	for _, l := range listed {
-		printGrant(a.Stdout, l)
+	if err == nil && s.silent > 0 {
+		err = s.mayHold()
 	}
-	switch {
-	case len(listed) > 0:
-	case len(all) > 0:
-		fmt.Fprintf(a.Stderr, "No grants of the pack %s; there are %d of other packs.\n", safetext.Quote(pack), len(all))
-	default:
-		fmt.Fprintln(a.Stderr, `No grants: nobody answered "always".`)
+	return err
+}
+
+func listedOfGrant(g gate.Grant) listedGrant {
+	return listedGrant{
+		ID: g.ID, Since: g.Since, Kind: g.Kind, Pack: g.Pack, Dir: g.Dir, Tool: g.Tool, Argv: g.Argv,
+		Covers: g.Covers, Channel: g.Channel, Policy: g.Policy, Person: g.Person, Void: g.Void,
 	}
-	return nil
 }
 
 // printGrant prints one grant for a person. Packs, clients and models wrote most
@@ -130,6 +153,13 @@ func printGrant(w io.Writer, g listedGrant) {
 	}
 	if g.Person != "" {
 		line("for", safetext.Line(g.Person))
+	}
+	if c := g.Chat; c != nil {
+		client := "a client without a name"
+		if c.Client != "" {
+			client = "a client that calls itself " + safetext.Quote(c.Client)
+		}
+		line("in", fmt.Sprintf("the chat %s of %s (%s)", safetext.Line(c.ID), client, safetext.Line(c.place())))
 	}
 	if g.Void != nil {
 		line("void", fmt.Sprintf("since %s; it allows nothing, and the next call asks", grantTime(g.Void.At)))
@@ -160,8 +190,11 @@ func grantSubject(kind call.Kind, pack, tool string) string {
 
 // ofPack returns a pack's grants in a new slice; all grants if pack is empty.
 func ofPack(grants []gate.Grant, pack string) []gate.Grant {
-	return slices.DeleteFunc(slices.Clone(grants), func(g gate.Grant) bool { return pack != "" && !strings.EqualFold(g.Pack, pack) })
+	return slices.DeleteFunc(slices.Clone(grants), func(g gate.Grant) bool { return !isOfPack(g, pack) })
 }
+
+// isOfPack reports whether a grant is a pack's; every grant is if pack is empty.
+func isOfPack(g gate.Grant, pack string) bool { return pack == "" || strings.EqualFold(g.Pack, pack) }
 
 // refusedGrants adds what to do about a grants file that cannot be used.
 func refusedGrants(store *grantfile.Store, err error) error {
@@ -181,11 +214,11 @@ func (a *app) revokeCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "revoke ID... | --pack ID | --all",
-		Short: `Take answers of "always" back`,
-		Long: `Take answers of "always" back: running servers ask again at once. An ID may be shortened as
-long as it means one grant. Caches that tools kept under these answers are emptied; with --all,
-every tool's. With --all, a file of grants that is refused is moved aside, so that new answers
-can be kept.`,
+		Short: `Take answers of "always", and for a chat, back`,
+		Long: `Take answers of "always", and for a chat, back: running servers ask again at once. An ID may
+be shortened as long as it means one grant. Caches that tools kept under these answers are
+emptied; with --all, every tool's. With --all, a file of grants that is refused is moved aside,
+so that new answers can be kept.`,
 		Example: `  packs-mcp approvals revoke 732ad01b
   packs-mcp approvals revoke --pack incident-triage
   packs-mcp approvals revoke --all`,
@@ -227,20 +260,31 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	inChats, s := a.chatGrants(ctx)
 	if e, ok := errors.AsType[*private.RefusedError](refused); ok && e.Path != filepath.Dir(store.Path()) {
-		return errors.Join(a.startOver(store, log, e), a.emptyCaches(ctx, cfg, func(string) bool { return true }))
+		return errors.Join(a.startOver(store, log, e), a.revokeInChats(ctx, inChats, s), a.emptyCaches(ctx, cfg, func(string) bool { return true }))
 	}
 	var gone []gate.Grant
+	var goneInChats []chatGrant
 	err = store.Update(func(grants []gate.Grant) ([]gate.Grant, error) {
-		var err error
-		if gone, err = chosenGrants(grants, ids, pack); err != nil {
+		chosen, err := chosenGrants(slices.Concat(grants, grantsOf(inChats)), ids, pack)
+		if err != nil {
+			if s.silent > 0 {
+				err = errors.Join(err, s.mayHold())
+			}
 			return nil, err
 		}
-		revoked := make(map[string]bool, len(gone))
-		for _, g := range gone {
+		gone, goneInChats = nil, nil
+		revoked := make(map[string]bool, len(chosen))
+		for _, g := range chosen {
+			if i := slices.IndexFunc(inChats, func(c chatGrant) bool { return c.ID == g.ID }); i >= 0 {
+				goneInChats = append(goneInChats, inChats[i])
+				continue
+			}
+			gone = append(gone, g)
 			revoked[g.ID] = true
 			entry := audit.Entry{
-				Event: eventRevoke, Kind: string(g.Kind), Pack: g.Pack, Tool: g.Tool, Dir: g.Dir, Channel: "command",
+				Event: audit.EventRevoke, Kind: string(g.Kind), Pack: g.Pack, Tool: g.Tool, Dir: g.Dir, Channel: "command", Grant: g.ID,
 				Reason: fmt.Sprintf("the grant %s of %s", g.ID, g.Since.UTC().Format(time.RFC3339)),
 			}
 			if g.Person != "" {
@@ -258,12 +302,17 @@ func (a *app) revoke(ctx context.Context, ids []string, pack string, all bool) (
 	for _, g := range gone {
 		fmt.Fprintf(a.Stdout, "revoked %s (%s)\n", safetext.Line(g.ID), safetext.Line(grantSubject(g.Kind, g.Pack, g.Tool)))
 	}
-	if len(gone) == 0 {
+	if len(gone)+len(goneInChats) == 0 && s.silent == 0 {
 		fmt.Fprintln(a.Stderr, "No grants: there was nothing to revoke.")
 	}
-	return a.emptyCaches(ctx, cfg, func(key string) bool {
+	if len(ids) > 0 {
+		s.silent = 0 // what was named is known
+	}
+	err = a.revokeInChats(ctx, goneInChats, s)
+	gone = append(gone, grantsOf(goneInChats)...)
+	return errors.Join(err, a.emptyCaches(ctx, cfg, func(key string) bool {
 		return all || slices.ContainsFunc(gone, func(g gate.Grant) bool { return g.Digest == key })
-	})
+	}))
 }
 
 // emptyCaches empties the caches of revoked grants: a cache's key is the digest
@@ -283,7 +332,7 @@ func (a *app) emptyCaches(ctx context.Context, cfg *config.Config, revoked func(
 // moves it.
 func (a *app) startOver(store *grantfile.Store, log *audit.Log, refused *private.RefusedError) error {
 	err := log.Append(audit.Entry{
-		Event: eventRevoke, Channel: "command",
+		Event: audit.EventRevoke, Channel: "command",
 		Reason: fmt.Sprintf("all grants: %q is refused (%s), and is moved aside", refused.Path, refused.Reason),
 	})
 	if err != nil {
@@ -339,18 +388,18 @@ func chosenGrants(grants []gate.Grant, ids []string, pack string) ([]gate.Grant,
 }
 
 // completeGrants offers the ids of the grants to the shell.
-func (a *app) completeGrants(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.completeFromGrants(func(g gate.Grant) string {
+func (a *app) completeGrants(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.completeFromGrants(cmd.Context(), func(g gate.Grant) string {
 		return safetext.Line(g.ID) + "\t" + cli.OneLine(grantSubject(g.Kind, g.Pack, g.Tool), 60)
 	})
 }
 
 // completeGrantPacks offers the ids of the packs that have grants.
-func (a *app) completeGrantPacks(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.completeFromGrants(func(g gate.Grant) string { return safetext.Line(g.Pack) })
+func (a *app) completeGrantPacks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.completeFromGrants(cmd.Context(), func(g gate.Grant) string { return safetext.Line(g.Pack) })
 }
 
-func (a *app) completeFromGrants(word func(gate.Grant) string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeFromGrants(ctx context.Context, word func(gate.Grant) string) ([]string, cobra.ShellCompDirective) {
 	cfg, _, err := a.Load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -359,8 +408,10 @@ func (a *app) completeFromGrants(word func(gate.Grant) string) ([]string, cobra.
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
+	a.Stderr = io.Discard // the shell would take a warning for a word
+	inChats, _ := a.chatGrants(ctx)
 	var words []string
-	for _, g := range all {
+	for _, g := range slices.Concat(all, grantsOf(inChats)) {
 		words = append(words, word(g))
 	}
 	slices.Sort(words)

@@ -97,7 +97,7 @@ func (h *granted) revoked() []string {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if line.Entry.Event == eventRevoke {
+		if line.Entry.Event == audit.EventRevoke {
 			reasons = append(reasons, strings.TrimSpace(line.Entry.Pack+" "+line.Entry.Reason))
 		}
 	}

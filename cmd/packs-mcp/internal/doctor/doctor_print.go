@@ -174,6 +174,7 @@ func (p doctorPrinter) sandbox(s *checkedSandbox) {
 func (p doctorPrinter) approval(a *checkedApproval) {
 	about := map[string]string{
 		config.PolicyEveryCall: "every call asks a person",
+		config.PolicyBalanced:  "one question about each pack, and one about each run that may do more than read",
 		config.PolicyFirstRun:  "the first run of each tool asks a person, and so does whatever is not trusted or not read-only",
 	}[a.Policy]
 	if about == "" {

@@ -209,7 +209,7 @@ func (m *document) tool(s *section) *tools.Tool {
 		Name:        s.name(),
 		Description: m.text(s.intro),
 		Policy: tools.Policy{
-			ReadOnly: m.defaults.ReadOnly, AlwaysAsk: m.defaults.AlwaysAsk, Review: m.defaults.Review, Network: tools.NetworkNone,
+			ReadOnly: m.defaults.ReadOnly, DeclaresReadOnly: m.defaults.ReadOnly, AlwaysAsk: m.defaults.AlwaysAsk, Review: m.defaults.Review, Network: tools.NetworkNone,
 			Timeout: min(max(m.defaults.Timeout, 0), tools.MaxTimeout).Truncate(time.Second),
 		},
 		Output: tools.Output{Merged: true},

@@ -174,6 +174,12 @@ func TestToolPackDefaults(t *testing.T) {
 	if tool.Policy.ReadOnly || tool.Output.Speak {
 		t.Errorf("what says no is read as yes: %+v, %+v", tool.Policy, tool.Output)
 	}
+	// What the format assumes is not what the author wrote.
+	for policy, declared := range map[string]bool{`{}`: false, `{"timeout_secs": 1}`: false, `{"read_only": true}`: true, `{"read_only": false}`: false} {
+		if tool = mustPack(t, `"command": {"program": "p"}, "policy": `+policy); tool.Policy.DeclaresReadOnly != declared {
+			t.Errorf("%s: DeclaresReadOnly = %v, want %v", policy, tool.Policy.DeclaresReadOnly, declared)
+		}
+	}
 }
 
 // BOM and CRLF make no difference, and lines are still counted.

@@ -16,10 +16,11 @@ import (
 
 func (p *Parser) policy(n *strictjson.Node) tools.Policy {
 	policy := tools.Policy{
-		ReadOnly:  n.IsTrue("read_only") || p.dialect.ReadOnly && n.Get("read_only") == nil,
-		AlwaysAsk: n.IsTrue("confirm_before_run"),
-		Review:    n.StringAt("review") == tools.ReviewAll,
-		Network:   tools.NetworkNone,
+		ReadOnly:         n.IsTrue("read_only") || p.dialect.ReadOnly && n.Get("read_only") == nil,
+		DeclaresReadOnly: n.IsTrue("read_only"),
+		AlwaysAsk:        n.IsTrue("confirm_before_run"),
+		Review:           n.StringAt("review") == tools.ReviewAll,
+		Network:          tools.NetworkNone,
 	}
 	if at := n.Get("cache"); at != nil && at.Kind == strictjson.Text {
 		if policy.Cache = at.Text; !cachename.Valid(at.Text) {

@@ -1,0 +1,69 @@
+package gate
+
+import (
+	"slices"
+
+	"github.com/packs-mcp/packs-mcp/internal/gate/call"
+	"github.com/packs-mcp/packs-mcp/internal/safetext"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox"
+	"github.com/packs-mcp/packs-mcp/internal/sandbox/paths"
+)
+
+// onlyReads reports whether the request is a run that the policy balanced does not
+// ask about once its pack is in use. Everything that the run could do beyond
+// reading its pack, the system and the project is a reason to ask.
+func (c *check) onlyReads() bool {
+	r := c.call
+	if r.Kind != call.KindRun || !r.Lasting() || c.always {
+		return false
+	}
+	run, policy := r.Run, &r.Run.Policy
+	return run.ReadOnly && run.DeclaresReadOnly &&
+		r.Level() == sandbox.LevelFull &&
+		policy.Network == sandbox.NetworkNone &&
+		opensNothing(run) &&
+		changesNothing(r) &&
+		c.startsWhatWasApproved() &&
+		!hides(r)
+}
+
+// opensNothing reports whether the user's configuration adds nothing to the run.
+// What it is meant to add and cannot counts too: it may come about later.
+func opensNothing(run *call.Run) bool {
+	g, p := run.Granted, run.Policy
+	return len(g.Env)+len(g.Unset)+len(g.Folders)+len(g.LeftOut) == 0 && g.Home == "" && !p.GitWrite
+}
+
+// changesNothing reports whether the run can change nothing but the workspace that
+// was made for its chat, and its cache. A folder of the user's would be a layer.
+func changesNothing(r *call.Call) bool {
+	p := r.Run.Policy
+	return len(p.Layers) == 0 && !slices.ContainsFunc(p.Writable, func(dir string) bool { return dir != r.Workspace })
+}
+
+// startsWhatWasApproved reports whether the run starts the approved bytes of its
+// pack, or programs of the system. A program in the user's home, in the project or
+// in the workspace is in neither. The digest of a loose tool leaves out the files
+// beside it, and without private copies nothing keeps the pack as it was approved.
+func (c *check) startsWhatWasApproved() bool {
+	pack, p := c.call.Pack, c.call.Run.Command.Program
+	if pack.Loose || c.copies == nil || p.Shim != "" || len(p.Needs) > 0 {
+		return false
+	}
+	approved := func(files ...string) bool {
+		return !slices.ContainsFunc(files, func(file string) bool { return !paths.IsSystem(file) && !paths.Inside([]string{pack.Dir}, file) })
+	}
+	for _, i := range p.Interpreters {
+		if !approved(i.Path, i.Resolved) {
+			return false
+		}
+	}
+	return approved(p.Path, p.Resolved)
+}
+
+// hides reports whether something that the program gets is not what it looks like:
+// from the caller, or from what the client says of its user's context.
+func hides(r *call.Call) bool {
+	hidden := func(text string) bool { return safetext.Inspect([]byte(text)).Total() > 0 }
+	return r.Hidden != "" || hidden(r.Arguments.Canonical()) || slices.ContainsFunc(r.Run.Command.Args, hidden) || slices.ContainsFunc(r.Run.Env, hidden)
+}
