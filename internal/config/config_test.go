@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -434,10 +435,11 @@ func TestResolvePaths(t *testing.T) {
 			Copies: `C:\Users\ann\AppData\Local\packs-mcp\copies`, Caches: `C:\Users\ann\AppData\Local\packs-mcp\caches`, Index: `C:\Users\ann\AppData\Local\packs-mcp\index`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := ResolvePaths(tc.environ, tc.goos)
+			got, err := resolvePaths(environment(tc.environ, tc.goos), tc.goos, "/", person{})
 			if err != nil {
 				t.Fatalf("ResolvePaths(%q, %q) = %v, want no error", tc.environ, tc.goos, err)
 			}
+			got.Runs = nil // see TestRunFolders
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("ResolvePaths(%q, %q) differs (-want +got):\n%s", tc.environ, tc.goos, diff)
 			}
@@ -453,9 +455,69 @@ func TestResolvePaths(t *testing.T) {
 		{"windows", nil, "the home folder is not known: set PACKS_MCP_HOME, or USERPROFILE"},
 		{"linux", []string{"PACKS_MCP_HOME=~/x"}, "PACKS_MCP_HOME: the home folder is not known: write the path in full, or set HOME"},
 	} {
-		if _, err := ResolvePaths(tc.environ, tc.goos); err == nil || err.Error() != tc.want {
+		if _, err := resolvePaths(environment(tc.environ, tc.goos), tc.goos, "/", person{}); err == nil || err.Error() != tc.want {
 			t.Errorf("ResolvePaths(%q, %q) = %v, want %v", tc.environ, tc.goos, err, tc.want)
 		}
+	}
+}
+
+// The terminal and a server find the same folders, though they have different
+// variables.
+func TestRunFolders(t *testing.T) {
+	ann := person{home: "/home/ann", runtime: "/run/user/1000"}
+	const inRuntime, inHome = "/run/user/1000/packs-mcp", "/home/ann/.local/state/packs-mcp/run"
+	for _, tc := range []struct {
+		name    string
+		goos    string
+		environ []string
+		who     person
+		want    []string // the first is that of a server
+	}{
+		{"a terminal", "linux", []string{"HOME=/home/ann", "XDG_RUNTIME_DIR=/run/user/1000"}, ann, []string{inRuntime, inHome}},
+		{"few variables", "linux", []string{"HOME=/home/ann"}, ann, []string{inHome, inRuntime}},
+		{"folders of its own", "linux", []string{"HOME=/snap/ann", "XDG_RUNTIME_DIR=/r", "XDG_STATE_HOME=/s"}, ann,
+			[]string{"/r/packs-mcp", inRuntime, "/s/packs-mcp/run", "/snap/ann/.local/state/packs-mcp/run", inHome}},
+		{"relative", "linux", []string{"HOME=/home/ann", "XDG_RUNTIME_DIR=r", "XDG_STATE_HOME=s"}, ann, []string{inHome, inRuntime}},
+		{"nobody knows the user", "linux", []string{"HOME=/home/ann"}, person{}, []string{inHome}},
+		{"kept apart", "linux", []string{"HOME=/home/ann", "XDG_RUNTIME_DIR=/run/user/1000", "PACKS_MCP_HOME=/data"}, ann, []string{"/data/run"}},
+		{"macOS", "darwin", []string{"HOME=/Users/ann"}, person{home: "/Users/a"}, []string{
+			"/Users/ann/Library/Application Support/packs-mcp/run", "/Users/a/Library/Application Support/packs-mcp/run"}},
+		{"Windows", "windows", []string{`UserProfile=C:\Users\ann`, `LocalAppData=D:\Local`}, person{home: `C:\Users\ann`}, []string{
+			`D:\Local\packs-mcp\run`, `C:\Users\ann\AppData\Local\packs-mcp\run`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := resolvePaths(environment(tc.environ, tc.goos), tc.goos, "/", tc.who)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Runs); diff != "" || got.Run != tc.want[0] {
+				t.Errorf("resolvePaths(%q) has the run folder %q and differs (-want +got):\n%s", tc.environ, got.Run, diff)
+			}
+		})
+	}
+}
+
+// What the system knows of the user stands in for the variable of the home
+// folder.
+func TestWithHome(t *testing.T) {
+	home := personOf(runtime.GOOS).home
+	if home == "" {
+		t.Skip("this user has no home folder")
+	}
+	name := homeName(runtime.GOOS) + "="
+	own := name + t.TempDir()
+	for _, tc := range []struct{ environ, want []string }{
+		{nil, []string{name + home}},
+		{[]string{"A=b"}, []string{"A=b", name + home}},
+		{[]string{name + "relative"}, []string{name + "relative", name + home}},
+		{[]string{own}, []string{own}},
+	} {
+		if diff := cmp.Diff(tc.want, WithHome(tc.environ, runtime.GOOS)); diff != "" {
+			t.Errorf("WithHome(%q) differs (-want +got):\n%s", tc.environ, diff)
+		}
+	}
+	if got := WithHome(nil, "plan9"); got != nil {
+		t.Errorf("WithHome(nil) of another system = %q, want nothing", got)
 	}
 }
 
