@@ -24,7 +24,7 @@ import (
 func everywhere(wait time.Duration) option {
 	return func(s *setup) {
 		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
-		s.server.Wait = wait
+		s.gate.Wait = wait
 	}
 }
 

@@ -289,7 +289,7 @@ func TestCancelQuestion(t *testing.T) {
 // A question that nobody answers is a denial after the configured time, and
 // withdrawn.
 func TestNoAnswer(t *testing.T) {
-	w := newWorld(t, triage, func(s *setup) { s.server.Wait = 50 * time.Millisecond })
+	w := newWorld(t, triage, func(s *setup) { s.gate.Wait = 50 * time.Millisecond })
 	w.answer = func(string, map[string]any) map[string]any { return nil }
 	w.initialize()
 	e := w.fails("denied", "capability_packs_open_docs", map[string]any{"pack_id": "triage"})
