@@ -179,7 +179,11 @@ func fillsIn(client, argument string) bool { return client == "opencode" && argu
 // template returns a prompt with the placeholder, for [fillsIn]. Nobody has chosen
 // it, so it opens nothing: the model makes a call, if somebody does.
 func (s *Server) template(catalog *packs.Catalog, name string) *mcp.GetPromptResult {
-	if p := promptOf(catalog, name); p != nil {
+	switch p := promptOf(catalog, name); {
+	case p != nil && !isOffered(p):
+		return userMessage(s.describe(p.Description), fmt.Sprintf(
+			"The capability pack %s is opened by its prompt alone, and this client asks for prompts before anybody chooses one. Tell me that it cannot be used here.", p.ID))
+	case p != nil:
 		return userMessage(s.describe(p.Description), fmt.Sprintf("Use the capability pack %s: open it with %s, and apply it to what follows.\n\n$1", p.ID, s.exposed(toolOpenDocs)))
 	}
 	return userMessage("Packs are attached elsewhere.",
