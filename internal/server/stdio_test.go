@@ -348,14 +348,11 @@ func TestEndOfInputDuringQuestion(t *testing.T) {
 	if m := <-w.lines; m["method"] != "elicitation/create" {
 		t.Fatalf("%v came, want a question", m)
 	}
-	began := time.Now()
 	w.in.Close()
 	got := result(t, w.receive())["structuredContent"].(map[string]any)
-	if e, _ := got["error"].(map[string]any); e["code"] != "denied" {
-		t.Errorf("the call = %v, want a denial", got)
-	}
-	if took := time.Since(began); took > drain-time.Second {
-		t.Errorf("it took %s", took)
+	// Later the call would have been cancelled, when its time to finish was over.
+	if e, _ := got["error"].(map[string]any); e["code"] != "denied" || e["message"] != "the client could not show the question" {
+		t.Errorf("the call = %v, want a denial since the form is gone", got)
 	}
 }
 
