@@ -205,7 +205,10 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 		return nil
 	default:
 		s.logger.Warn("the client could not ask", "err", err)
-		return &gate.Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: "the client could not show the question", Failed: true}
+		return &gate.Answer{
+			State: q.State, Channel: queue.ChannelElicitation, Reason: "the client could not show the question",
+			Failed: !errors.Is(err, wire.ErrClosed), // nobody else needs to be asked for a client that is gone
+		}
 	}
 }
 

@@ -155,7 +155,7 @@ func TestCancelQuestionEveryLane(t *testing.T) {
 						}
 					}
 				} else {
-					l.progress("waiting for the user")
+					l.progress("waiting for you")
 				}
 				l.cancel("0")
 				l.w.pending(0)

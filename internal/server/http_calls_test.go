@@ -32,7 +32,7 @@ func TestHTTPProgress(t *testing.T) {
 		params["_meta"].(map[string]any)["progressToken"] = 0
 		l := c.Open("POST", "/mcp", map[string]any{"id": 0, "method": "tools/call", "params": params})
 		last, let := 0.0, false
-		for _, want := range []string{"waiting for the user", "the program has been running"} {
+		for _, want := range []string{"waiting for you", "the program has been running"} {
 			for {
 				m := l.Next()
 				p, _ := m["params"].(map[string]any)

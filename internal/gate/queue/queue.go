@@ -167,9 +167,7 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 		return nil, err
 	}
 	e.shown, e.holder, e.nonce, e.asked, e.decided, e.taken = shown, holder, nonce, q.now(), make(chan struct{}), make(chan struct{})
-	if holder == HeldByClient {
-		e.shown.Note = noteCarried
-	}
+	e.carry()
 	defer q.lock()()
 	if err := q.put(e); err != nil {
 		q.states.spend(nonce)
@@ -198,9 +196,7 @@ func (q *Queue) Renew(e *Entry, holder Holder, waits, expires time.Time, note st
 	}
 	q.states.spend(e.nonce)
 	e.holder, e.nonce, e.asked, e.shown.Waits, e.shown.Expires, e.shown.Note = holder, nonce, q.now(), waits, expires, note
-	if holder == HeldByClient {
-		e.shown.Note = noteCarried
-	}
+	e.carry()
 	e.mark(q.gone[e.Call.Caller.Chat])
 	q.change()
 	return e.ticket(state), nil
@@ -261,6 +257,13 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 // noteCarried is said of a question that the client shows by itself.
 const noteCarried = "The client shows this question, too."
 
+// carry marks a question as one that its client shows and brings back, if it is one.
+func (e *Entry) carry() {
+	if e.shown.Carried = e.holder == HeldByClient; e.shown.Carried {
+		e.shown.Note = noteCarried
+	}
+}
+
 // mark marks a question as one whose client is gone, if a call waits for it.
 func (e *Entry) mark(gone bool) {
 	if gone && e.holder.waits() {
@@ -279,7 +282,7 @@ func (q *Queue) Leave(nonce, note string) (e *Entry, shown Pending, answer *Ruli
 	}
 	if e.ruling == nil {
 		e.holder, e.shown.Waits, e.shown.Note = HeldByNobody, time.Time{}, note
-		e.shown.Gone = false // nothing starts by an answer
+		e.shown.Gone, e.shown.Carried = false, false // nothing starts by an answer
 		q.change()
 	}
 	return e, e.shown, e.ruling
