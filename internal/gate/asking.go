@@ -298,6 +298,9 @@ func (c *check) answered(stale error) (*Permit, *Question, error) {
 	if other != nil && other.Decision != queue.Deny && d.Decision == queue.Deny {
 		c.takeBack(other)
 	}
+	if other != nil && other.Decision == queue.Deny && !other.Late() && other.Before != nil {
+		c.takeBack(other.Before) // a late answer, and a call waited when it was denied
+	}
 	c.deciding.Unlock()
 	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
 		// The first answer counts, and a denial anywhere wins.

@@ -247,8 +247,8 @@ func (g *Gate) EndChat(chat string) {
 //
 // answer is nil on the first call, and what came back for the question on the
 // second. An answer leads to another question if the client gave it by itself:
-// then the person is asked elsewhere only. A client that sends an answer or a state with a first call must be
-// passed on here as an Answer: it is refused and recorded.
+// then the person is asked elsewhere only. A client that sends an answer or a state
+// with a first call must be passed on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Permit, *Question, error) {
 	c := g.newCheck(ctx, req, answer)
 	var stale error

@@ -28,7 +28,7 @@ type Question struct {
 	// Taken is closed when the same call was made again and waits in place of this
 	// one; see [Gate.Postpone].
 	Taken <-chan struct{}
-	// Wait is how long the call waits for an answer; 0 if it does not.
+	// Wait is how long the call waits for an answer, unless the client carries it.
 	Wait time.Duration
 	// Waiting tells the client, while it waits, whom it waits for.
 	Waiting string
