@@ -64,7 +64,7 @@ func TestServerDecides(t *testing.T) {
 		want   Decided
 		err    error
 	}{
-		{"decided", 200, `{"title": "Run\u001b it?", "held": true, "expires": "2026-01-02T03:04:05Z"}`, Decided{`Run\x1b it?`, true, expires}, nil},
+		{"decided", 200, `{"title": "Run\u001b it?", "held": true, "expires": "2026-01-02T03:04:05Z"}`, Decided{Title: `Run\x1b it?`, Held: true, Expires: expires}, nil},
 		{"answered", 409, `{"error": {"problem": "answered", "message": "the call K7QM-2F9X: denied\u001b"}}`, Decided{},
 			&RefusedError{409, "answered", `the call K7QM-2F9X: denied\x1b`}},
 		{"without words", 500, `oops`, Decided{}, &RefusedError{500, "", "the server answered with the status 500"}},

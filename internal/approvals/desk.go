@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -67,6 +68,9 @@ type Options struct {
 	// stall is how long a write may take before the reader counts as gone; 0 is
 	// stallTime.
 	stall time.Duration
+	// slow is how long a client may take to send its headers or a body; 0 is
+	// headerTime, readTime and enterTime.
+	slow time.Duration
 }
 
 // The limits of a desk. Its users are one person and that person's scripts.
@@ -80,6 +84,7 @@ const (
 	maxHeader    = 16 << 10 // bytes
 	maxRequest   = 64 << 10 // bytes of a body
 	headerTime   = 5 * time.Second
+	readTime     = 10 * time.Second // for headers and body
 	stallTime    = 10 * time.Second
 	beatTime     = 15 * time.Second       // between heartbeats on a stream
 	restTime     = 100 * time.Millisecond // between two updates of a stream
@@ -151,8 +156,8 @@ func Open(o Options) (*Desk, error) {
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.http = &http.Server{
 		Handler:           http.HandlerFunc(d.serve),
-		ReadHeaderTimeout: headerTime,
-		ReadTimeout:       10 * time.Second,
+		ReadHeaderTimeout: cmp.Or(o.slow, headerTime),
+		ReadTimeout:       cmp.Or(o.slow, readTime),
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHeader,

@@ -250,7 +250,7 @@ func listen(t *testing.T, d *Desk, r request) (*reader, *http.Response) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if err := req.Write(conn); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func listen(t *testing.T, d *Desk, r request) (*reader, *http.Response) {
 func (r *reader) next() (event, data string, err error) {
 	// Each event has its own deadline: on a busy machine a test can take long
 	// between two events.
-	_ = r.conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = r.conn.SetDeadline(time.Now().Add(patience))
 	for {
 		line, err := r.body.ReadString('\n')
 		if err != nil {
@@ -403,7 +403,7 @@ func TestStall(t *testing.T) {
 // until polls for a condition that is not announced.
 func until(t *testing.T, ok func() bool, what string) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(time.Millisecond)
+	deadline, tick := time.After(patience), time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
@@ -440,20 +440,20 @@ func TestConnectionsAreLimited(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		return c, <-accepted
 	}
-	ended := func(c net.Conn) bool {
-		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	ended := func(c net.Conn, within time.Duration) bool {
+		_ = c.SetReadDeadline(time.Now().Add(within))
 		_, err := c.Read(make([]byte, 1))
 		return !errors.Is(err, os.ErrDeadlineExceeded)
 	}
 	check := func(when string, open, closed []net.Conn) {
 		t.Helper()
 		for i, c := range open {
-			if ended(c) {
+			if ended(c, 50*time.Millisecond) {
 				t.Errorf("%s: connection %d has ended", when, i)
 			}
 		}
 		for i, c := range closed {
-			if !ended(c) {
+			if !ended(c, patience) {
 				t.Errorf("%s: connection %d is still there", when, i)
 			}
 		}
@@ -501,6 +501,14 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
+// patience is how long a test waits for what must happen. Only a test that fails
+// waits so long.
+const patience = 30 * time.Second
+
+// slowly has a desk wait for slow clients for longer than a test waits: what waits
+// for them fails.
+func slowly(o *Options) { o.slow = 10 * patience }
+
 // Whatever clients without a key send, and from whatever address, they lock out
 // no client with a key: not the open page, not a new request, not a person who
 // signs in.
@@ -546,7 +554,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, q := testDesk(t, nil)
+			d, q := testDesk(t, slowly)
 			page, _ := listen(t, d, asPage(d, "GET /events", ""))
 			found, err := Find(t.Context(), d.folder.path)
 			if err != nil || len(found.Servers) != 1 {
@@ -568,7 +576,6 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 				defer c.Close()
 				attack(d, i, c)
 			}
-			begin := time.Now()
 			if calls, err := found.Servers[0].Pending(t.Context()); err != nil || len(calls) != 1 {
 				t.Errorf("Pending() = %v, %v", calls, err)
 			}
@@ -580,9 +587,6 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 			}
 			if res, body := asPage(d, "POST /decide", decideOnce).send(t, d); res.StatusCode != 200 || len(q.verdicts()) != 1 {
 				t.Errorf("POST /decide = %d %s, want 200", res.StatusCode, body)
-			}
-			if took := time.Since(begin); took > headerTime {
-				t.Errorf("four requests took %v: as long as the others' deadline", took)
 			}
 			if event, _, err := page.next(); event != "hello" || err != nil {
 				t.Errorf("the open page got %s, %v", event, err)
@@ -604,7 +608,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 // A stranger's request is not read beyond its headers: the response comes at
 // once, and ends the connection.
 func TestStrangersBodiesAreNotRead(t *testing.T) {
-	d, _ := testDesk(t, nil)
+	d, _ := testDesk(t, slowly)
 	_, token := entryFile(t, d)
 	for _, r := range []request{
 		asPage(d, "POST /decide", "").with("X-Packs-Key", ""), asPage(d, "POST /decide", "").with("Cookie", ""),
@@ -616,10 +620,9 @@ func TestStrangersBodiesAreNotRead(t *testing.T) {
 		r.body = ""
 		for _, length := range []string{"Content-Length", "Transfer-Encoding"} {
 			value := map[string]string{"Content-Length": "1000", "Transfer-Encoding": "chunked"}[length]
-			begin := time.Now()
 			res, body := r.with(length, value, "Connection", "").send(t, d) // sends no body
-			if took := time.Since(begin); res.StatusCode < 400 || !res.Close || took > enterTime {
-				t.Errorf("%s with %s = %d %s, close %v, after %v; want a refusal at once and the end of the connection", r.line, length, res.StatusCode, body, res.Close, took)
+			if res.StatusCode < 400 || !res.Close {
+				t.Errorf("%s with %s = %d %s, close %v; want a refusal and the end of the connection", r.line, length, res.StatusCode, body, res.Close)
 			}
 		}
 	}

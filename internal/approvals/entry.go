@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -167,7 +168,7 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	keepConn(r)
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(enterTime))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cmp.Or(d.o.slow, enterTime)))
 	r.Body = http.MaxBytesReader(w, r.Body, maxEnter)
 	if r.ParseForm() != nil || len(r.PostForm["token"]) != 1 || !d.redeem(r.PostForm["token"][0]) {
 		d.stranger(w)

@@ -35,70 +35,60 @@ type Found struct {
 	Skipped []Skipped // what looks like an announcement but leads to no server
 }
 
-// Skipped is a file of the run folder that was not used.
+// Skipped is a run folder, or a file of one, that was not used.
 type Skipped struct {
 	File   string // absolute
 	Reason string // one line, safe to show
-	// Silent means that the announcement is valid and its server may be running,
-	// but could not be asked: calls may wait there.
+	// Silent means that a server of this user may be running but could not be
+	// asked: calls may wait there.
 	Silent bool
 }
 
 // A silentError says why an announced server could not be asked.
 type silentError struct{ error }
 
-// Find returns the running servers of this user: those that are announced in
-// runDir, an absolute path, and that answer to the key in the announcement. A
-// missing folder means that no server has run yet, and is not an error.
+// Find returns the running servers of this user: those that are announced in one
+// of runDirs, which are absolute paths, and that answer to the key in the
+// announcement. A missing folder means that no server has run there yet. The only
+// error is that ctx ended.
 //
-// Find ignores a file that other users can read or write, that belongs to
-// another user, or that is not a plain file. It never sends a key to an address
-// that is not on the loopback interface. It removes the file of a process that
-// has ended; where that is not certain, as in a container, the file stays.
-func Find(ctx context.Context, runDir string) (Found, error) {
-	return find(ctx, runDir, processGone)
+// Find ignores a folder or file that other users can read or write, that belongs
+// to another user, or that is a link. It never sends a key to an address that is
+// not on the loopback interface. It removes the file of a process that has ended;
+// where that is not certain, as in a container, the file stays.
+func Find(ctx context.Context, runDirs ...string) (Found, error) {
+	return find(ctx, runDirs, processGone)
 }
 
 // find is [Find] with a function that reports whether a process is certainly
 // gone.
-func find(ctx context.Context, runDir string, gone func(pid int) bool) (Found, error) {
-	dir, err := openRunDir(runDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Found{}, nil
-	}
-	if err != nil {
-		return Found{}, err
-	}
-	defer dir.Close()
-	entries, err := fs.ReadDir(dir.FS(), ".")
-	if err != nil {
-		return Found{}, fmt.Errorf("looking for running servers: %w", err)
-	}
-	var (
-		mu    sync.Mutex // guards found
-		found Found
-		wg    sync.WaitGroup
-		slots = make(chan struct{}, findAtOnce)
-	)
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), announcementSuffix) || strings.HasPrefix(e.Name(), ".") {
+func find(ctx context.Context, runDirs []string, gone func(pid int) bool) (Found, error) {
+	s := search{gone: gone, slots: make(chan struct{}, findAtOnce)}
+	var seen []fs.FileInfo
+	for _, path := range runDirs {
+		dir, err := openRunDir(path)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			s, err := reach(ctx, dir, runDir, e.Name(), gone)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				_, silent := errors.AsType[*silentError](err)
-				found.Skipped = append(found.Skipped, Skipped{filepath.Join(runDir, e.Name()), oneLine(err.Error()), silent})
-			} else if s != nil {
-				found.Servers = append(found.Servers, s)
-			}
-		})
+		if err != nil {
+			s.skip(path, err)
+			continue
+		}
+		defer dir.Close()
+		// Two names may lead to one folder.
+		info, err := dir.Stat(".")
+		if err != nil {
+			s.skip(path, err)
+			continue
+		}
+		if slices.ContainsFunc(seen, func(other fs.FileInfo) bool { return os.SameFile(info, other) }) {
+			continue
+		}
+		seen = append(seen, info)
+		s.in(ctx, dir, path)
 	}
-	wg.Wait()
+	s.wg.Wait()
+	found := s.found
 	slices.SortFunc(found.Servers, func(a, b *Server) int {
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.PID, b.PID), cmp.Compare(a.address, b.address))
 	})
@@ -106,24 +96,72 @@ func find(ctx context.Context, runDir string, gone func(pid int) bool) (Found, e
 	return found, ctx.Err()
 }
 
-// openRunDir opens the run folder, unless other users could put files there.
+// A search is one call of [Find].
+type search struct {
+	gone  func(pid int) bool
+	wg    sync.WaitGroup
+	slots chan struct{} // one for each server that is being asked
+
+	mu    sync.Mutex
+	found Found // guarded by mu
+}
+
+// skip notes that a file or folder is not used.
+func (s *search) skip(path string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, silent := errors.AsType[*silentError](err)
+	s.found.Skipped = append(s.found.Skipped, Skipped{path, oneLine(err.Error()), silent})
+}
+
+// in contacts the servers that are announced in one folder, without waiting for
+// their answers.
+func (s *search) in(ctx context.Context, dir *os.Root, path string) {
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		s.skip(path, err)
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), announcementSuffix) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		s.slots <- struct{}{}
+		s.wg.Go(func() {
+			defer func() { <-s.slots }()
+			one, err := reach(ctx, dir, path, e.Name(), s.gone)
+			if err != nil {
+				s.skip(filepath.Join(path, e.Name()), err)
+			} else if one != nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.found.Servers = append(s.found.Servers, one)
+			}
+		})
+	}
+}
+
+// openRunDir opens a run folder, unless other users could put files there.
 func openRunDir(path string) (*os.Root, error) {
 	fi, err := os.Lstat(path)
 	if err != nil {
-		return nil, fmt.Errorf("looking for running servers: %w", err)
+		return nil, err
 	}
 	if !fi.IsDir() {
-		return nil, fmt.Errorf("the folder of running servers, %q, is not a folder", path)
+		return nil, errors.New("it is not a folder")
+	}
+	if why := foreign(fi); why != "" {
+		return nil, fmt.Errorf("it %s", why)
 	}
 	if why := exposed(fi); why != "" {
-		return nil, fmt.Errorf("the folder of running servers, %q, %s", path, why)
+		return nil, &silentError{fmt.Errorf("it %s", why)}
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return nil, fmt.Errorf("looking for running servers: %w", err)
+		return nil, err
 	}
 	if now, err := root.Stat("."); err != nil || !os.SameFile(fi, now) {
-		return nil, errors.Join(fmt.Errorf("the folder of running servers, %q, was replaced", path), err, root.Close())
+		return nil, errors.Join(errors.New("it was replaced"), err, root.Close())
 	}
 	return root, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,7 @@ func TestFind(t *testing.T) {
 				data = string(b)
 			}
 			path := plantFile(t, dir, "7-abc.json", []byte(data))
-			found, err := find(t.Context(), dir, neverGone)
+			found, err := find(t.Context(), []string{dir}, neverGone)
 			if err != nil {
 				t.Fatalf("find() = %v, want no error", err)
 			}
@@ -201,7 +202,7 @@ func TestFindRemovesWhatEndedServersLeft(t *testing.T) {
 	ended.PID = 4242
 	path := plantAnnouncement(t, dir, "4242-a.json", ended)
 	kept := plantAnnouncement(t, dir, "1-b.json", serveControl(t, emptyQueue()))
-	found, err := find(t.Context(), dir, func(pid int) bool { return pid == 4242 })
+	found, err := find(t.Context(), []string{dir}, func(pid int) bool { return pid == 4242 })
 	if err != nil || len(found.Servers) != 1 || len(found.Skipped) != 0 {
 		t.Errorf("find() = %+v, %v; want one server", found, err)
 	}
@@ -222,7 +223,27 @@ func TestFindWithoutAFolder(t *testing.T) {
 		t.Errorf("Find(no folder) = %+v, %v; want nothing and no error", found, err)
 	}
 	plantFile(t, dir, "file", nil)
-	if _, err := Find(t.Context(), filepath.Join(dir, "file")); err == nil || !strings.Contains(err.Error(), "is not a folder") {
-		t.Errorf("Find(a file) = %v, want an error", err)
+	file := filepath.Join(dir, "file")
+	want := Found{Skipped: []Skipped{{File: file, Reason: "it is not a folder"}}}
+	if found, err := Find(t.Context(), file); err != nil || !reflect.DeepEqual(found, want) {
+		t.Errorf("Find(a file) = %+v, %v; want %+v", found, err, want)
+	}
+}
+
+// A server that was given another environment announces itself in another folder.
+func TestFindInEveryFolder(t *testing.T) {
+	first, second := runFolder(t), runFolder(t)
+	older, newer := serveControl(t, emptyQueue()), serveControl(t, emptyQueue())
+	newer.Server, newer.Started = "pid-2", older.Started.Add(time.Minute)
+	plantAnnouncement(t, first, "7-new.json", newer)
+	plantAnnouncement(t, second, "7-old.json", older)
+	same := filepath.Join(filepath.Dir(second), ".", "..", filepath.Base(filepath.Dir(second)), "run")
+	notThere := filepath.Join(t.TempDir(), "run")
+	found, err := find(t.Context(), []string{first, notThere, second, second, same}, neverGone)
+	if err != nil || len(found.Servers) != 2 || len(found.Skipped) != 0 {
+		t.Fatalf("find() = %+v, %v; want two servers, each once", found, err)
+	}
+	if got := []string{found.Servers[0].Name, found.Servers[1].Name}; got[0] != "pid-1" || got[1] != "pid-2" {
+		t.Errorf("find() has the servers %q, want the older one first", got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -49,7 +48,7 @@ func TestFindRefusesWhatOthersCanTouch(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := runFolder(t)
 			tc.plant(t, dir, plantAnnouncement(t, dir, "1-a.json", good))
-			found, err := find(t.Context(), dir, neverGone)
+			found, err := find(t.Context(), []string{dir}, neverGone)
 			if err != nil || len(found.Servers) != 0 || len(found.Skipped) != 1 || found.Skipped[0].Reason != tc.want {
 				t.Errorf("find() = %+v, %v; want it skipped with %q", found, err, tc.want)
 			}
@@ -57,19 +56,40 @@ func TestFindRefusesWhatOthersCanTouch(t *testing.T) {
 	}
 }
 
+// A folder that others can touch is not searched. The others are.
 func TestFindRefusesAFolderOthersCanTouch(t *testing.T) {
-	dir := runFolder(t)
-	plantAnnouncement(t, dir, "1-a.json", serveControl(t, emptyQueue()))
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := find(t.Context(), link, neverGone); err == nil || !strings.Contains(err.Error(), "is not a folder") {
-		t.Errorf("find(a link) = %v, want an error", err)
-	}
-	mustChmod(t, dir, 0o770)
-	if _, err := find(t.Context(), dir, neverGone); err == nil || !strings.Contains(err.Error(), "can be accessed by other users") {
-		t.Errorf("find(a folder of the group) = %v, want an error", err)
+	good := serveControl(t, emptyQueue())
+	for _, tc := range []struct {
+		name  string
+		plant func(t *testing.T, dir string) (folder string)
+		want  Skipped
+	}{
+		{"a link", func(t *testing.T, dir string) string {
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(dir, link); err != nil {
+				t.Fatal(err)
+			}
+			return link
+		}, Skipped{Reason: "it is not a folder"}},
+		{"of the group", func(t *testing.T, dir string) string { mustChmod(t, dir, 0o770); return dir },
+			Skipped{Reason: "it can be accessed by other users (mode -rwxrwx---)", Silent: true}},
+		{"another user's", func(t *testing.T, dir string) string {
+			if err := os.Chown(dir, 1, -1); err != nil {
+				t.Skipf("chown: only root can give a folder away: %v", err)
+			}
+			return dir
+		}, Skipped{Reason: "it belongs to another user"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bad, own := runFolder(t), runFolder(t)
+			plantAnnouncement(t, bad, "1-a.json", good)
+			plantAnnouncement(t, own, "1-a.json", good)
+			tc.want.File = tc.plant(t, bad)
+			found, err := find(t.Context(), []string{tc.want.File, own}, neverGone)
+			if err != nil || len(found.Servers) != 1 || found.Servers[0].runDir != own || len(found.Skipped) != 1 || found.Skipped[0] != tc.want {
+				t.Errorf("find() = %+v, %v; want the server of the other folder, and %+v", found, err, tc.want)
+			}
+		})
 	}
 }
 

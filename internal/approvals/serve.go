@@ -118,7 +118,7 @@ func (d *Desk) decide(w http.ResponseWriter, in Decision, channel string) {
 		fail(w, http.StatusInternalServerError, problemInternal, "the decision could not be carried out, so nothing was allowed; see the server's log")
 		return
 	}
-	answer(w, Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires})
+	answer(w, Decided{Title: p.Title, Held: p.Waits.IsZero(), Expires: p.Expires, Carried: p.Carried})
 }
 
 func codeStatus(p queue.CodeProblem) int {

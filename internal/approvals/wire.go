@@ -86,6 +86,9 @@ type Decided struct {
 	// call, made again, until Expires.
 	Held    bool      `json:"held"`
 	Expires time.Time `json:"expires"`
+	// Carried means that the client still shows the question, and goes on only
+	// when its user answers there, too.
+	Carried bool `json:"carried,omitempty"`
 }
 
 // Opened names the one-time file that leads a browser to the page.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -222,9 +223,9 @@ func TestFileProblems(t *testing.T) {
 		{"empty text", "mode: \"\"\n", `FILE:1:7: mode: is ""; want text, in quotes`},
 		{"no value", "mode:\n", `FILE:1:6: mode: has no value; give it one, or remove the line`},
 		{"text for truth", "audit: {full_arguments: \"yes\"}\n", `FILE:1:25: audit.full_arguments: is the text "yes"; want true or false`},
-		{"time without unit", "approval:\n  wait: 45\n", `FILE:2:9: approval.wait: is "45"; want a time from 1s to 10m with its unit, such as 45s or 5m`},
-		{"time of a wrong kind", "approval: {wait: true}\n", `FILE:1:18: approval.wait: is the truth value "true"; want a time from 1s to 10m with its unit, such as 45s or 5m`},
-		{"time out of range", "approval: {wait: 11m}\n", `FILE:1:18: approval.wait: is "11m"; want a time from 1s to 10m with its unit, such as 45s or 5m`},
+		{"time without unit", "approval:\n  wait: 45\n", `FILE:2:9: approval.wait: is "45"; want a time from 1s to 10m with its unit, such as 45s or 5m, or auto`},
+		{"time of a wrong kind", "approval: {wait: true}\n", `FILE:1:18: approval.wait: is the truth value "true"; want a time from 1s to 10m with its unit, such as 45s or 5m, or auto`},
+		{"time out of range", "approval: {wait: 11m}\n", `FILE:1:18: approval.wait: is "11m"; want a time from 1s to 10m with its unit, such as 45s or 5m, or auto`},
 		{"cpu", "limits: {cpu: never}\n", `FILE:1:15: limits.cpu: is "never"; want a time from 1s to 24h with its unit, such as 45s or 5m, or timeout`},
 		{"size", "limits: {output: 16KB}\n", `FILE:1:18: limits.output: is "16KB"; want a size from 256 to 16MiB, such as 16KiB`},
 		{"size too large", "limits: {request: 99999999TiB}\n", `FILE:1:19: limits.request: is "99999999TiB"; want a size from 64KiB to 1GiB, such as 64KiB`},
@@ -253,13 +254,12 @@ func TestFileProblems(t *testing.T) {
 		{"no YAML", "mode: a\n  x: y\n", `FILE:2: is not YAML: mapping values are not allowed in this context`},
 		{"a star without quotes", "rules:\n  - deny: {argv: [git, **]}\n", `FILE:2: is not YAML: did not find expected alphabetic or numeric character; a word that begins with * or & needs quotes, such as "*"`},
 		{"wait as long as pending", "approval: {wait: 10m}\n", `FILE:1:18: approval.wait: is 10m, which is not less than the 10m of approval.pending`},
-		{"pending as short as wait", "approval: {pending: 45s}\n", `FILE:1:21: approval.pending: is 45s, which is not more than the 45s of approval.wait`},
 		{"unknown anchor", "mode: *a\n", `FILE: is not YAML: unknown anchor 'a' referenced`},
 		{"not UTF-8", "mode: a\nlog: \xff\n", `FILE:2:6: is not UTF-8 text; save the file as UTF-8`},
 		{"too large", strings.Repeat("#\n", mib/2+1), `FILE: is larger than 1MiB`},
-		{"do not go together", "limits: {read_page: 2MiB}\napproval: {pending: 5s}\nsandbox: {timeout_max: 10s}\n",
+		{"do not go together", "limits: {read_page: 2MiB}\napproval: {pending: 5s, wait: 6s}\nsandbox: {timeout_max: 10s}\n",
 			"FILE:1:21: limits.read_page: is 2MiB, which is more than the 1MiB of limits.read_page_max\n" +
-				"FILE:2:21: approval.pending: is 5s, which is less than the 45s of approval.wait\n" +
+				"FILE:2:31: approval.wait: is 6s, which is more than the 5s of approval.pending\n" +
 				"FILE:3:24: sandbox.timeout_max: is 10s, which is less than the 30s of limits.timeout"},
 		{"all at once", "mode: 5\nlog: {level: x, colour: 1}\nlimits: {runs: 0}\n",
 			"FILE:1:7: mode: is the number \"5\"; want text, in quotes\n" +
@@ -434,10 +434,11 @@ func TestResolvePaths(t *testing.T) {
 			Copies: `C:\Users\ann\AppData\Local\packs-mcp\copies`, Caches: `C:\Users\ann\AppData\Local\packs-mcp\caches`, Index: `C:\Users\ann\AppData\Local\packs-mcp\index`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := ResolvePaths(tc.environ, tc.goos)
+			got, err := resolvePaths(environment(tc.environ, tc.goos), tc.goos, "/", person{})
 			if err != nil {
 				t.Fatalf("ResolvePaths(%q, %q) = %v, want no error", tc.environ, tc.goos, err)
 			}
+			got.Runs = nil // see TestRunFolders
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("ResolvePaths(%q, %q) differs (-want +got):\n%s", tc.environ, tc.goos, diff)
 			}
@@ -453,9 +454,69 @@ func TestResolvePaths(t *testing.T) {
 		{"windows", nil, "the home folder cannot be found: set PACKS_MCP_HOME, or USERPROFILE"},
 		{"linux", []string{"PACKS_MCP_HOME=~/x"}, "PACKS_MCP_HOME: the home folder cannot be found: write the path in full, or set HOME"},
 	} {
-		if _, err := ResolvePaths(tc.environ, tc.goos); err == nil || err.Error() != tc.want {
+		if _, err := resolvePaths(environment(tc.environ, tc.goos), tc.goos, "/", person{}); err == nil || err.Error() != tc.want {
 			t.Errorf("ResolvePaths(%q, %q) = %v, want %v", tc.environ, tc.goos, err, tc.want)
 		}
+	}
+}
+
+// The terminal and a server find the same folders, though they have different
+// variables.
+func TestRunFolders(t *testing.T) {
+	ann := person{home: "/home/ann", runtime: "/run/user/1000"}
+	const inRuntime, inHome = "/run/user/1000/packs-mcp", "/home/ann/.local/state/packs-mcp/run"
+	for _, tc := range []struct {
+		name    string
+		goos    string
+		environ []string
+		who     person
+		want    []string // the first is that of a server
+	}{
+		{"a terminal", "linux", []string{"HOME=/home/ann", "XDG_RUNTIME_DIR=/run/user/1000"}, ann, []string{inRuntime, inHome}},
+		{"few variables", "linux", []string{"HOME=/home/ann"}, ann, []string{inHome, inRuntime}},
+		{"folders of its own", "linux", []string{"HOME=/snap/ann", "XDG_RUNTIME_DIR=/r", "XDG_STATE_HOME=/s"}, ann,
+			[]string{"/r/packs-mcp", inRuntime, "/s/packs-mcp/run", "/snap/ann/.local/state/packs-mcp/run", inHome}},
+		{"relative", "linux", []string{"HOME=/home/ann", "XDG_RUNTIME_DIR=r", "XDG_STATE_HOME=s"}, ann, []string{inHome, inRuntime}},
+		{"nobody knows the user", "linux", []string{"HOME=/home/ann"}, person{}, []string{inHome}},
+		{"kept apart", "linux", []string{"HOME=/home/ann", "XDG_RUNTIME_DIR=/run/user/1000", "PACKS_MCP_HOME=/data"}, ann, []string{"/data/run"}},
+		{"macOS", "darwin", []string{"HOME=/Users/ann"}, person{home: "/Users/a"}, []string{
+			"/Users/ann/Library/Application Support/packs-mcp/run", "/Users/a/Library/Application Support/packs-mcp/run"}},
+		{"Windows", "windows", []string{`UserProfile=C:\Users\ann`, `LocalAppData=D:\Local`}, person{home: `C:\Users\ann`}, []string{
+			`D:\Local\packs-mcp\run`, `C:\Users\ann\AppData\Local\packs-mcp\run`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := resolvePaths(environment(tc.environ, tc.goos), tc.goos, "/", tc.who)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Runs); diff != "" || got.Run != tc.want[0] {
+				t.Errorf("resolvePaths(%q) has the run folder %q and differs (-want +got):\n%s", tc.environ, got.Run, diff)
+			}
+		})
+	}
+}
+
+// What the system knows of the user stands in for the variable of the home
+// folder.
+func TestWithHome(t *testing.T) {
+	home := personOf(runtime.GOOS).home
+	if home == "" {
+		t.Skip("this user has no home folder")
+	}
+	name := homeName(runtime.GOOS) + "="
+	own := name + t.TempDir()
+	for _, tc := range []struct{ environ, want []string }{
+		{nil, []string{name + home}},
+		{[]string{"A=b"}, []string{"A=b", name + home}},
+		{[]string{name + "relative"}, []string{name + "relative", name + home}},
+		{[]string{own}, []string{own}},
+	} {
+		if diff := cmp.Diff(tc.want, WithHome(tc.environ, runtime.GOOS)); diff != "" {
+			t.Errorf("WithHome(%q) differs (-want +got):\n%s", tc.environ, diff)
+		}
+	}
+	if got := WithHome(nil, "plan9"); got != nil {
+		t.Errorf("WithHome(nil) of another system = %q, want nothing", got)
 	}
 }
 

@@ -32,7 +32,7 @@ approval:
   policy: every-call        # balanced: once for each pack, and runs that do more than read; or first-run
   channels: [elicitation, page, terminal]   # who asks: the client, a page in the browser, packs-mcp approvals
   prompts: auto             # a prompt of a client: allow it on the client's word, or ask; auto: ask over HTTP
-  wait: 45s                 # how long a call waits for the answer; less than pending
+  wait: auto                # how long a call waits for the answer, less than pending; auto: by the client
   pending: 10m              # how long a question may be answered
 
 # What you decide beforehand. Of all rules that match a call the strictest counts: deny, then ask, then allow.

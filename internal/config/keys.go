@@ -67,7 +67,7 @@ func keys() []key {
 		word("approval.policy", []string{PolicyEveryCall, PolicyFirstRun, PolicyBalanced}, func(c *Config, w string) { c.Approval.Policy = w }),
 		channels(),
 		word("approval.prompts", []string{PromptsAuto, PromptsAllow, PromptsAsk}, func(c *Config, w string) { c.Approval.Prompts = w }),
-		duration("approval.wait", time.Second, 10*time.Minute, func(c *Config) *time.Duration { return &c.Approval.Wait }),
+		approvalWait(),
 		duration("approval.pending", time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Approval.Pending }),
 
 		word("sandbox.require", []string{RequireNone, RequirePartial, RequireFull}, func(c *Config, w string) { c.Sandbox.Require = w }),
@@ -245,6 +245,17 @@ func cpu() key {
 			c.Limits.CPU = 0
 		}
 		return s == "timeout"
+	})
+}
+
+// approvalWait returns the key for how long a call waits for its answer.
+func approvalWait() key {
+	field := func(c *Config) *time.Duration { return &c.Approval.Wait }
+	return or(duration("approval.wait", time.Second, 10*time.Minute, field), "auto", func(c *Config, s string) bool {
+		if s == "auto" {
+			c.Approval.Wait = 0
+		}
+		return s == "auto"
 	})
 }
 

@@ -53,7 +53,7 @@ func Load(o Options) (*Config, error) {
 		o.Dir = dir
 	}
 	env := environment(o.Environ, o.GOOS)
-	places, err := resolvePaths(env, o.GOOS, o.Dir)
+	places, err := resolvePaths(env, o.GOOS, o.Dir, personOf(o.GOOS))
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,11 @@ package config
 import (
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,10 +20,50 @@ type Paths struct {
 	State      string // attached packs and grants
 	Workspaces string // one folder for each chat
 	Audit      string // audit.jsonl
-	Run        string // announcements and other files of running servers
+	Run        string // announcements and other files of this server
 	Copies     string // private copies of packs; can be recreated
 	Caches     string // what tools keep between runs; can be recreated
 	Index      string // what was read from packs; can be recreated
+	// Runs are the folders that a server of this user may have for Run, Run first.
+	// Its client may have given it another environment.
+	Runs []string
+}
+
+// A person is what the system knows about the user without any variables.
+type person struct {
+	home    string // "" if unknown
+	runtime string // the folder that XDG_RUNTIME_DIR usually names; "" if there is none
+}
+
+// personOf returns what this system knows about the user of this process. It
+// knows nothing for another operating system.
+func personOf(goos string) person {
+	u, err := user.Current()
+	if goos != runtime.GOOS || err != nil {
+		return person{}
+	}
+	var p person
+	// Accounts of services often have a folder that does not exist.
+	if info, err := os.Stat(u.HomeDir); err == nil && info.IsDir() && filepath.IsAbs(u.HomeDir) && filepath.Dir(u.HomeDir) != u.HomeDir {
+		p.home = u.HomeDir
+	}
+	if goos == "linux" {
+		p.runtime = join(goos, "/run/user", strconv.Itoa(os.Geteuid()))
+	}
+	return p
+}
+
+// WithHome returns environ with the variable of the home folder. Where a client
+// passes none, it is the folder that the system knows.
+func WithHome(environ []string, goos string) []string {
+	if isAbs(goos, environment(environ, goos)[homeName(goos)]) {
+		return environ
+	}
+	home := personOf(goos).home
+	if home == "" {
+		return environ
+	}
+	return append(environ[:len(environ):len(environ)], homeName(goos)+"="+home)
 }
 
 // ResolvePaths returns the places for an environment, as os.Environ gives it,
@@ -33,14 +77,11 @@ func ResolvePaths(environ []string, goos string) (Paths, error) {
 	if err != nil {
 		return Paths{}, fmt.Errorf("looking for the working folder: %w", err)
 	}
-	return resolvePaths(environment(environ, goos), goos, dir)
+	return resolvePaths(environment(environ, goos), goos, dir, personOf(goos))
 }
 
-func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
-	home := env["HOME"]
-	if goos == "windows" {
-		home = env["USERPROFILE"]
-	}
+func resolvePaths(env map[string]string, goos, dir string, who person) (Paths, error) {
+	home := env[homeName(goos)]
 	if !isAbs(goos, home) {
 		home = ""
 	}
@@ -59,6 +100,8 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 		p.Copies = join(goos, root, copies)
 		p.Caches = join(goos, root, caches)
 		p.Index = join(goos, root, index)
+		// It keeps a server apart from the user's others.
+		p.Runs = []string{p.Run}
 		return p, nil
 	}
 
@@ -123,7 +166,43 @@ func resolvePaths(env map[string]string, goos, dir string) (Paths, error) {
 	p.Copies = join(goos, cache, copies)
 	p.Caches = join(goos, cache, caches)
 	p.Index = join(goos, cache, index)
+	p.Runs = runFolders(p.Run, env, goos, who)
 	return p, nil
+}
+
+// runFolders returns own and the other run folders that a server of this user has
+// with more or fewer variables than env. It cannot know values that only the
+// server was given.
+func runFolders(own string, env map[string]string, goos string, who person) []string {
+	all := []string{own}
+	add := func(base string, in ...string) {
+		if !isAbs(goos, base) {
+			return
+		}
+		if dir := join(goos, append([]string{base}, in...)...); !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+	}
+	homes := []string{env[homeName(goos)], who.home}
+	switch goos {
+	case "windows":
+		add(env["LOCALAPPDATA"], "packs-mcp", "run")
+		for _, home := range homes {
+			add(home, "AppData", "Local", "packs-mcp", "run")
+		}
+	case "darwin":
+		for _, home := range homes {
+			add(home, "Library", "Application Support", "packs-mcp", "run")
+		}
+	default:
+		add(env["XDG_RUNTIME_DIR"], "packs-mcp")
+		add(who.runtime, "packs-mcp")
+		add(env["XDG_STATE_HOME"], "packs-mcp", "run")
+		for _, home := range homes {
+			add(home, ".local", "state", "packs-mcp", "run")
+		}
+	}
+	return all
 }
 
 // The folders whose content can be recreated.

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,15 +48,19 @@ func (g *Gate) see(code string) string {
 
 // elicits reports whether the client shows the question.
 func (c *check) elicits() bool {
-	return c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
+	return !c.unshown && c.call.Caller.CanAsk && slices.Contains(c.ask, queue.ChannelElicitation)
 }
 
 // holder is who has the question that the request leads to.
 func (c *check) holder() queue.Holder {
-	if c.elicits() && c.call.Caller.Carries {
+	switch {
+	case !c.elicits():
+		return queue.HeldByCall
+	case c.call.Caller.Carries:
 		return queue.HeldByClient
+	default:
+		return queue.HeldByForm
 	}
-	return queue.HeldByCall
 }
 
 // question asks about the request: it becomes an entry of the queue, and a
@@ -108,10 +113,24 @@ func invalid(err error) error {
 
 // waits is until when the call waits for an answer; zero when it does not.
 func (c *check) waits() time.Time {
-	if c.holder() != queue.HeldByCall {
+	if c.holder() == queue.HeldByClient {
 		return time.Time{}
 	}
-	return c.now().Add(c.wait)
+	return c.now().Add(c.patience())
+}
+
+// usualWait is how long a call of an unknown client waits: some give up after a
+// minute.
+const usualWait = 45 * time.Second
+
+// patience is how long the call waits for an answer.
+func (c *check) patience() time.Duration {
+	if c.wait > 0 {
+		return c.wait
+	}
+	// Part of the time in which the question can be answered is for when the call
+	// has returned.
+	return min(cmp.Or(c.call.Caller.Wait, usualWait), c.pending/2)
 }
 
 // carried is a question as the client gets it.
@@ -122,13 +141,31 @@ func (c *check) carried(t *queue.Ticket) *Question {
 	}
 	return &Question{
 		Title: t.Shown.Title, Card: t.Shown.Card, Form: form.Text(), Choices: t.Shown.Choices, Fields: t.Shown.Fields,
-		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), Decided: t.Decided, nonce: t.Nonce,
+		State: t.State, Expires: t.Shown.Expires, Code: t.Shown.Code, Elicit: c.elicits(), Decided: t.Decided, Taken: t.Taken,
+		Wait: c.patience(), Waiting: c.waiting(t.Shown.Code), nonce: t.Nonce,
+	}
+}
+
+// waiting tells a client whom its call waits for.
+func (g *Gate) waiting(code string) string {
+	switch {
+	case slices.Contains(g.ask, queue.ChannelTerminal):
+		return fmt.Sprintf("waiting for you: packs-mcp approvals (code %s)", code)
+	case slices.Contains(g.ask, queue.ChannelPage):
+		return fmt.Sprintf("waiting for you on the approval page: packs-mcp approvals open (code %s)", code)
+	default:
+		return "waiting for you"
 	}
 }
 
 // askAgain asks the question once more that an earlier call left behind.
 func (c *check) askAgain(e *queue.Entry) (*Permit, *Question, error) {
-	ticket, err := c.queue.Renew(e, c.waits(), c.now().Add(c.pending))
+	return c.renew(e, "")
+}
+
+// renew asks a question of the queue once more.
+func (c *check) renew(e *queue.Entry, note string) (*Permit, *Question, error) {
+	ticket, err := c.queue.Renew(e, c.holder(), c.waits(), c.now().Add(c.pending), note)
 	switch {
 	case errors.Is(err, queue.ErrEnded):
 		return nil, nil, c.deny(err.Error(), "Make the call again; the user will then be asked.")
@@ -159,10 +196,19 @@ func answerOf(r *queue.Ruling, state string) *Answer {
 // still answer on the page or in the terminal, the question stays open without
 // the call, and the error is a [*PendingError], or a denial when that could not
 // be recorded. Otherwise there is an answer: the one that came in this moment,
-// or none, which is a denial.
+// or none, which is a denial. A question that the same call has taken, made again,
+// stays open for that one, and the error is a [*PendingError], too.
 func (g *Gate) Postpone(q *Question) (*Answer, error) {
+	select {
+	case <-q.Taken:
+		return nil, &PendingError{
+			Code: q.Code, Expires: q.Expires,
+			Hint: "The same call was made again, and waits for the answer in place of this one. Its result is there; do not make the call once more for this one.",
+		}
+	default:
+	}
 	if !g.elsewhere() {
-		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", g.wait)}, nil
+		return &Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: fmt.Sprintf("nobody answered within %s", q.Wait)}, nil
 	}
 	e, shown, answer := g.queue.Leave(q.nonce, "The call has returned. Your answer holds once, when the client makes the call again.")
 	switch {
@@ -173,18 +219,59 @@ func (g *Gate) Postpone(q *Question) (*Answer, error) {
 	}
 	c := &check{Gate: g, box: e.Box, call: e.Call, changed: e.Changed}
 	p := &PendingError{Code: shown.Code, Expires: shown.Expires}
-	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", g.wait, queue.Clock(p.Expires))); err != nil {
+	if err := c.recordPending(fmt.Sprintf("nobody answered within %s; the question stays open until %s", q.Wait, queue.Clock(p.Expires))); err != nil {
 		g.queue.Finish(q.nonce, queue.CodeWithdrawn, "the question could not be recorded")
 		return nil, err
 	}
 	p.Hint = "Tell the user that this waits for them: they can answer " + g.where(q.Code) +
-		" (or deny). Then make exactly the same call again; their answer holds for it. Do not call again before."
+		" (or deny). Make exactly the same call again to keep waiting; the answer holds for it. A person answers: do not run packs-mcp approvals yourself."
 	return nil, p
+}
+
+// personTime is the least time in which a person can answer a question. Programs
+// that decline by themselves take a few milliseconds. A person has to notice the
+// form, read a line of about six words (1.4 s at 250 words a minute), and press a
+// key (0.2 s at the very least). What a person does faster is a reflex that was
+// meant for something else.
+const personTime = time.Second
+
+// byItself says that no person can have given the answer, and why; empty if a
+// person may have.
+func (c *check) byItself() string {
+	if c.answer.Failed {
+		return "the client could not show the question"
+	}
+	if _, asked := c.queue.Asked(c.nonce); c.answer.Declined && !asked.IsZero() && c.now().Sub(asked) < personTime {
+		return "the client declined by itself, faster than a person can"
+	}
+	return ""
+}
+
+// unanswered is what becomes of a question that the client answered by itself. A
+// person is asked elsewhere, as for a client that cannot ask; where that is not
+// possible, it is a denial.
+func (c *check) unanswered(why string) (*Permit, *Question, error) {
+	if !c.elsewhere() {
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, why)
+		return nil, nil, c.deny(why, "Nobody decided this. Tell the user: their client does not let them answer, and the configuration has no other channel. "+
+			"With approval.channels: [elicitation, page, terminal] they can answer on a page or in a terminal.")
+	}
+	c.unshown = true
+	e, _ := c.queue.Asked(c.nonce)
+	if e == nil {
+		return nil, nil, c.deny(queue.ErrSpent.Error(), "Make the call again; the user will then be asked.")
+	}
+	c.changed = e.Changed
+	if err := c.write(pendingWord, c.answer.Channel, why+"; the question stays open elsewhere", "", false); err != nil {
+		c.queue.Finish(c.nonce, queue.CodeWithdrawn, "the question could not be recorded")
+		return nil, nil, err
+	}
+	return c.renew(e, "The client did not let you answer: "+why+". If that was you, deny it here.")
 }
 
 // answered applies the answer to a question. stale says why the answer's state
 // is not that of a question about this very request; nil when it is.
-func (c *check) answered(stale error) (*Permit, error) {
+func (c *check) answered(stale error) (*Permit, *Question, error) {
 	const again = "Make the call again, without an answer or a state; the user will then be asked."
 	if stale != nil {
 		e, _ := c.queue.Finish(c.nonce, queue.CodeWithdrawn, "something about the call changed since the question")
@@ -193,21 +280,24 @@ func (c *check) answered(stale error) (*Permit, error) {
 		// not fit is made up, or taken from elsewhere, unless what the call is about
 		// changed meanwhile.
 		if errors.Is(stale, queue.ErrNoState) || e != nil && e.Call.SameCall(&c.call.Request) {
-			return nil, denied
+			return nil, nil, denied
 		}
-		return nil, invalid(denied)
+		return nil, nil, invalid(denied)
 	}
 	c.repeatable = false
 	verdict := c.rule()
 	c.always, c.short = verdict.Effect == rules.Ask, c.falls(verdict)
 	d := c.answer.decision(c.choices(), c.call.Fields)
-	if d.Decision == queue.Deny && !d.explicit && c.elsewhere() {
-		// It may have been the client on its own. A person can still allow the
-		// call, for when it is made again.
-		e, shown, answer := c.queue.Leave(c.nonce, "The client declined. If it did so by itself, you can still allow the call for when it is made again.")
+	if why := c.byItself(); why != "" {
+		return c.unanswered(why)
+	}
+	if d.Decision == queue.Deny && !d.explicit && !c.answer.Declined && c.elsewhere() {
+		// The client garbled the answer. A person can still allow the call, for when
+		// it is made again.
+		e, shown, answer := c.queue.Leave(c.nonce, "The client's answer was of no use. You can still allow the call for when it is made again.")
 		if e != nil && answer == nil {
 			c.changed = e.Changed
-			return nil, c.denyBy(c.answer.Channel, d.reason, "Tell the user that the call was declined. If it was not them, they can allow it "+c.where(shown.Code)+
+			return nil, nil, c.denyBy(c.answer.Channel, d.reason, "Tell the user that their answer did not arrive. They can allow the call "+c.where(shown.Code)+
 				" and ask you to make exactly the same call again. Otherwise go on without it.", shown.Code)
 		}
 	}
@@ -219,11 +309,14 @@ func (c *check) answered(stale error) (*Permit, error) {
 		// It came to an end after the state was looked at: another call took its
 		// answer along, or nobody could deny it any more.
 		c.deciding.Unlock()
-		return nil, c.deny(queue.ErrSpent.Error(), again)
+		return nil, nil, c.deny(queue.ErrSpent.Error(), again)
 	}
 	c.changed = e.Changed
 	if other != nil && other.Decision != queue.Deny && d.Decision == queue.Deny {
 		c.takeBack(other)
+	}
+	if other != nil && other.Decision == queue.Deny && !other.Late() && other.Before != nil {
+		c.takeBack(other.Before) // a late answer, and a call waited when it was denied
 	}
 	c.deciding.Unlock()
 	if other != nil && (other.Decision == queue.Deny || d.Decision != queue.Deny) {
@@ -232,12 +325,13 @@ func (c *check) answered(stale error) (*Permit, error) {
 		d = c.answer.decision(c.choices(), c.call.Fields)
 	}
 	if d.Decision == queue.Deny {
-		return nil, c.deny(d.reason,
+		return nil, nil, c.deny(d.reason,
 			"Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.")
 	}
 	if other != nil && other.Late() {
 		// It is recorded and kept already.
-		return c.applyLate(other)
+		permit, err := c.applyLate(other)
+		return permit, nil, err
 	}
 	if d.Decision != queue.Once && call.DigestOf(e.Call.Facts()) != c.ownGrant().Digest {
 		// The person was asked about other files than those that are there now.
@@ -246,7 +340,8 @@ func (c *check) answered(stale error) (*Permit, error) {
 		answer.Note = withNote("what the answer would be bound to changed while it was asked for, so it holds once", answer.Note)
 		c.answer = &answer
 	}
-	return c.allow(d.Decision, d.values)
+	permit, err := c.allow(d.Decision, d.values)
+	return permit, nil, err
 }
 
 // takeBack takes back the grant that a ruling made.

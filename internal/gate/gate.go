@@ -122,7 +122,8 @@ type Options struct {
 	// Channels are the ways in which a person can be asked: ChannelElicitation,
 	// ChannelPage, ChannelTerminal. Nil is elicitation alone.
 	Channels []string
-	// Wait is how long a call waits for its answer; 0 is 45 seconds.
+	// Wait is how long a call waits for its answer; 0 is as long as its client is
+	// known to wait, and 45 seconds for others.
 	Wait time.Duration
 	// Pending is how long a question may be answered, and how long an answer
 	// holds for a call that has returned; 0 is ten minutes.
@@ -151,8 +152,8 @@ type Gate struct {
 	store   GrantStore // nil: nothing holds in every chat
 	copies  Copier     // nil: packs are not copied
 	caches  *caches.Store
-	ask     []string // the channels
-	wait    time.Duration
+	ask     []string      // the channels
+	wait    time.Duration // 0: as long as the client of a call is known to wait
 	pending time.Duration
 	full    bool
 	now     func() time.Time
@@ -181,9 +182,6 @@ func New(o Options) (*Gate, error) {
 	}
 	if o.Pending <= 0 {
 		o.Pending = 10 * time.Minute
-	}
-	if o.Wait <= 0 {
-		o.Wait = 45 * time.Second
 	}
 	if o.Channels == nil {
 		o.Channels = []string{queue.ChannelElicitation}
@@ -248,8 +246,9 @@ func (g *Gate) EndChat(chat string) {
 // log could not be written, which is a denial too; all match [ErrDenied].
 //
 // answer is nil on the first call, and what came back for the question on the
-// second. A client that sends an answer or a state with a first call must be
-// passed on here as an Answer: it is refused and recorded.
+// second. An answer leads to another question if the client gave it by itself:
+// then the person is asked elsewhere only. A client that sends an answer or a state
+// with a first call must be passed on here as an Answer: it is refused and recorded.
 func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Permit, *Question, error) {
 	c := g.newCheck(ctx, req, answer)
 	var stale error
@@ -273,8 +272,7 @@ func (g *Gate) Check(ctx context.Context, req call.Request, answer *Answer) (*Pe
 		return nil, nil, weak
 	}
 	if answer != nil {
-		permit, err := c.answered(stale)
-		return permit, nil, err
+		return c.answered(stale)
 	}
 	return c.first()
 }
@@ -328,6 +326,7 @@ type check struct {
 	grant      string // id of the grant that the decision rests on or makes
 	ruled      string // where the rule is written that the decision rests on
 	short      string // which rule nearly allows it, and what it lacks; see falls
+	unshown    bool   // the client does not show the question, though it says that it can
 	// changed says what differs from what was allowed before.
 	changed []string
 }

@@ -133,7 +133,7 @@ func TestEveryDenialOnEveryChannelIsRecorded(t *testing.T) {
 			return err
 		}, 0, queue.ChannelTerminal, "the person chose to deny; by bash"},
 		{"declined", func(b *bench) error {
-			_, err := b.answer(req, decline(b.ask(req)))
+			_, err := b.answer(req, b.decline(b.ask(req)))
 			return err
 		}, 0, queue.ChannelElicitation, "the person declined"},
 		{"pending", func(b *bench) error {

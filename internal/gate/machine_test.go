@@ -97,6 +97,9 @@ func (p *player) came(req call.Request, o *opened, permit *Permit, q *Question, 
 	defer l.mu.Unlock()
 	switch {
 	case q != nil:
+		if o != nil {
+			l.expected++ // the client declined by itself, and the question stays open
+		}
 		l.open = append(l.open, &opened{q, req, key})
 		return
 	case err != nil:
@@ -174,7 +177,7 @@ func (p *player) step() {
 			l.mu.Unlock()
 		}
 	case 12: // an answer that is none, or that the client gave by itself
-		_ = check([]*Answer{decline(o.q), ReadForm(o.q.State, "accept", nil), ReadForm(o.q.State+"x", "accept", nil)}[p.r.IntN(3)])
+		_ = check([]*Answer{ReadForm(o.q.State, "decline", nil), ReadForm(o.q.State, "accept", nil), ReadForm(o.q.State+"x", "accept", nil)}[p.r.IntN(3)])
 	case 13: // an answer to another call
 		p.say(o, queue.Deny)
 		_, _, err := p.b.Check(p.t.Context(), with(o.req, func(r *call.Request) { r.Run.Command.Args = []string{"evil"} }), accept(o.q.State, "once"))
@@ -206,9 +209,12 @@ func (p *player) step() {
 		}
 		a, err := p.b.Postpone(o.q)
 		if err != nil {
-			l.mu.Lock()
-			l.expected++
-			l.mu.Unlock()
+			// A question that the same call has taken is pending for that one.
+			if pending, ok := errors.AsType[*PendingError](err); !ok || !strings.Contains(pending.Hint, "made again") {
+				l.mu.Lock()
+				l.expected++
+				l.mu.Unlock()
+			}
 			return
 		}
 		_ = check(a)

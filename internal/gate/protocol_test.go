@@ -357,6 +357,7 @@ func TestDoubtfulAnswers(t *testing.T) {
 			b := newBench(t)
 			a := c.answer
 			a.State, a.Channel = b.ask(toolRun()).State, "elicitation"
+			b.pass(personTime)
 			_, err := b.answer(toolRun(), &a)
 			b.denied(err, c.reason)
 			d, ok := errors.AsType[*DeniedError](err)

@@ -27,6 +27,13 @@ type Question struct {
 	// Decided is closed when a person answered on the page or in the terminal;
 	// see [Gate.Answered].
 	Decided <-chan struct{}
+	// Taken is closed when the same call was made again and waits in place of this
+	// one; see [Gate.Postpone].
+	Taken <-chan struct{}
+	// Wait is how long the call waits for an answer, unless the client carries it.
+	Wait time.Duration
+	// Waiting tells the client, while it waits, whom it waits for.
+	Waiting string
 	// State must come back with the answer, unchanged.
 	State   string
 	Expires time.Time
@@ -47,6 +54,11 @@ type Answer struct {
 	Channel string
 	// Note is how the answer was given, for the log.
 	Note string
+	// Declined says that the form was declined or closed without a choice. A
+	// person does that, and so do clients that nobody watches.
+	Declined bool
+	// Failed says that the client could not show the form.
+	Failed bool
 }
 
 // ReadForm returns the answer that a client's form holds. action is "accept",
@@ -54,7 +66,7 @@ type Answer struct {
 // "decision" an accept needs. Anything else is an answer without a verdict, which
 // allows nothing.
 func ReadForm(state, action string, content any) *Answer {
-	a := &Answer{State: state, Channel: queue.ChannelElicitation}
+	a := &Answer{State: state, Channel: queue.ChannelElicitation, Declined: action == "decline" || action == "cancel"}
 	a.Verdict, a.Reason = readForm(action, content)
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,9 @@ func (b *bench) goes(req call.Request, a *Answer) string {
 	return allows
 }
 
-func decline(q *Question) *Answer {
+// decline returns what a person answers who declines.
+func (b *bench) decline(q *Question) *Answer {
+	b.pass(personTime)
 	return ReadForm(q.State, "decline", nil)
 }
 
@@ -116,7 +119,7 @@ func TestTwoAnswers(t *testing.T) {
 			case "":
 				a = b.Answered(q)
 			case "decline":
-				a = decline(q)
+				a = b.decline(q)
 			default:
 				a = accept(q.State, c.client)
 			}
@@ -136,15 +139,63 @@ func TestTwoAnswers(t *testing.T) {
 	}
 }
 
-// AP-06: twenty calls of one command are twenty questions, and each answer on the
-// page allows one.
+// AP-06: twenty calls of one command, at once, are one question, and an answer on
+// the page allows one of them.
+func TestOneCallTwentyTimes(t *testing.T) {
+	b := newBench(t, outside)
+	questions := make(chan *Question, 20)
+	var wg sync.WaitGroup
+	for range cap(questions) {
+		wg.Go(func() {
+			_, q, err := b.Check(t.Context(), toolRun(), nil)
+			if err != nil && !errors.Is(err, ErrDenied) {
+				t.Errorf("Check() = %v", err)
+			}
+			if q != nil {
+				questions <- q
+			}
+		})
+	}
+	wg.Wait()
+	close(questions)
+	codes := b.codes()
+	if len(codes) != 1 {
+		t.Fatalf("%d calls are pending, want 1", len(codes))
+	}
+	b.page(codes[0], queue.Once)
+	allowed := 0
+	for q := range questions {
+		a := b.Answered(q)
+		if a == nil { // another call has taken its question
+			<-q.Taken
+			_, err := b.Postpone(q)
+			if p, ok := errors.AsType[*PendingError](err); !ok || p.Code != codes[0] || !strings.Contains(p.Hint, "made again") {
+				t.Errorf("Postpone() = %v, want that another call waits", err)
+			}
+			continue
+		}
+		permit, _, err := b.Check(t.Context(), toolRun(), a)
+		if err != nil {
+			t.Errorf("Check() = %v", err)
+			continue
+		}
+		allowed++
+		_, _ = permit.Run(t.Context())
+	}
+	if n := b.runner.count(); allowed != 1 || n != 1 {
+		t.Errorf("%d permits and %d runs, want one", allowed, n)
+	}
+}
+
+// Twenty calls at once are twenty questions, and each answer on the page allows
+// one.
 func TestTwentyCallsOnThePage(t *testing.T) {
 	b := newBench(t, outside)
 	questions := make([]*Question, 20)
 	var wg sync.WaitGroup
 	for i := range questions {
 		wg.Go(func() {
-			_, q, err := b.Check(t.Context(), toolRun(), nil)
+			_, q, err := b.Check(t.Context(), numbered(i), nil)
 			if err != nil {
 				t.Errorf("Check() = %v", err)
 			}
@@ -162,7 +213,7 @@ func TestTwentyCallsOnThePage(t *testing.T) {
 				t.Errorf("Decide() = %v", err)
 				return
 			}
-			permit, _, err := b.Check(t.Context(), toolRun(), b.Answered(q))
+			permit, _, err := b.Check(t.Context(), numbered(i), b.Answered(q))
 			if (err == nil) != (d == queue.Once) {
 				t.Errorf("after %s: Check() = %v", d, err)
 			}
@@ -450,16 +501,15 @@ func TestCoveredMeanwhile(t *testing.T) {
 	b.denied(err, "the person denied it")
 }
 
-// TestClientDeclines: what may be the client's own no leaves the question open on
-// the other channels; what a person chose does not.
+// TestClientDeclines: a garbled answer leaves the question open on the other
+// channels; what a person chose does not.
 func TestClientDeclines(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer Answer
 		open   bool
 	}{
-		"declined":         {*ReadForm("", "decline", nil), true},
-		"cancelled":        {*ReadForm("", "cancel", nil), true},
-		"could not ask":    {Answer{Reason: "the client could not show the question"}, true},
+		"declined":         {*ReadForm("", "decline", nil), false},
+		"cancelled":        {*ReadForm("", "cancel", nil), false},
 		"malformed":        {*ReadForm("", "accept", "once"), true},
 		"an unknown value": {*ReadForm("", "accept", map[string]any{"decision": "yes"}), true},
 		"denied":           {*ReadForm("", "accept", map[string]any{"decision": "deny"}), false},
@@ -468,6 +518,7 @@ func TestClientDeclines(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", carried ", req.Caller.Carries), func(t *testing.T) {
 				b := newBench(t, everywhere)
 				q := b.ask(req)
+				b.pass(personTime)
 				a := c.answer
 				a.State, a.Channel = q.State, queue.ChannelElicitation
 				_, err := b.answer(req, &a)
@@ -487,8 +538,8 @@ func TestClientDeclines(t *testing.T) {
 				if d.Code != q.Code || !strings.Contains(d.Hint, q.Code) {
 					t.Errorf("code = %q, hint = %q, want %q in both", d.Code, d.Hint, q.Code)
 				}
-				if p := b.Gate.Pending(); len(p) != 1 || !strings.Contains(p[0].Note, "client declined") || !p[0].Waits.IsZero() {
-					t.Errorf("Pending() = %+v, want the question, and that the client declined", p)
+				if p := b.Gate.Pending(); len(p) != 1 || !strings.Contains(p[0].Note, "of no use") || !p[0].Waits.IsZero() {
+					t.Errorf("Pending() = %+v, want the question, and that the answer was garbled", p)
 				}
 				b.page(d.Code, queue.Once)
 				if got := b.outcome(req); got != allows {
@@ -500,7 +551,7 @@ func TestClientDeclines(t *testing.T) {
 	}
 	t.Run("nowhere else", func(t *testing.T) {
 		b := newBench(t)
-		_, err := b.answer(toolRun(), decline(b.ask(toolRun())))
+		_, err := b.answer(toolRun(), b.decline(b.ask(toolRun())))
 		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" || len(b.codes()) != 0 {
 			t.Errorf("Check() = %+v, want a denial without a code", err)
 		}
@@ -509,7 +560,7 @@ func TestClientDeclines(t *testing.T) {
 		b := newBench(t, everywhere)
 		q := b.ask(toolRun())
 		b.log.fail = func(audit.Entry) error { return errDisk }
-		_, err := b.answer(toolRun(), decline(q))
+		_, err := b.answer(toolRun(), b.decline(q))
 		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" {
 			t.Errorf("Check() = %+v, want the log's failure, and no code", err)
 		}
@@ -549,7 +600,7 @@ func TestCarried(t *testing.T) {
 			}
 			a := accept(q.State, c.answer)
 			if c.answer == "decline" {
-				a = decline(q)
+				a = b.decline(q)
 			}
 			got, matches := b.goes(req, a), false
 			for want := range strings.SplitSeq(c.want, "|") {
@@ -817,4 +868,150 @@ func TestAnswersCross(t *testing.T) {
 			t.Fatalf("%d permits came of one question: %q", n, b.lines(0))
 		}
 	}
+}
+
+// numbered is one of many calls of a tool.
+func numbered(i int) call.Request {
+	return with(toolRun(), func(r *call.Request) { r.Run.Command.Args = []string{strconv.Itoa(i)} })
+}
+
+// slow is a client that waits a little longer than others.
+func slow(r call.Request, wait time.Duration) call.Request {
+	r.Caller.Wait = wait
+	return r
+}
+
+// A call waits as long as its client is known to, unless the user says how long.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		set, pending, know time.Duration
+		want               time.Duration
+	}{
+		{"an unknown client", 0, 10 * time.Minute, 0, 45 * time.Second},
+		{"a known one", 0, 10 * time.Minute, 4 * time.Minute, 4 * time.Minute},
+		{"set", 20 * time.Second, 10 * time.Minute, 4 * time.Minute, 20 * time.Second},
+		{"set to more", 9 * time.Minute, 10 * time.Minute, 0, 9 * time.Minute},
+		{"questions that soon expire", 0, time.Minute, 4 * time.Minute, 30 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, outside, func(o *Options) { o.Wait, o.Pending = c.set, c.pending })
+			q := b.ask(slow(toolRun(), c.know))
+			if p := b.Gate.Pending()[0]; q.Wait != c.want || !p.Waits.Equal(b.time.Add(c.want)) {
+				t.Errorf("the call waits %v, until %v; want %v", q.Wait, p.Waits, c.want)
+			}
+		})
+	}
+}
+
+// TestDeclinesByItself: an answer that no person can have given leaves the question
+// to the page and the terminal, as with a client that cannot ask.
+func TestDeclinesByItself(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer Answer
+		after  time.Duration
+		why    string
+	}{
+		"declined":      {*ReadForm("", "decline", nil), time.Millisecond, "the client declined by itself"},
+		"cancelled":     {*ReadForm("", "cancel", nil), personTime - 1, "the client declined by itself"},
+		"could not ask": {Answer{Reason: "the client could not show the question", Failed: true}, time.Hour, "could not show the question"},
+	} {
+		for _, req := range []call.Request{toolRun(), carrying(toolRun())} {
+			t.Run(fmt.Sprint(name, ", carried ", req.Caller.Carries), func(t *testing.T) {
+				b := newBench(t, everywhere, func(o *Options) { o.Pending = 24 * time.Hour })
+				q := b.ask(req)
+				declined := func(q *Question) *Question {
+					t.Helper()
+					b.pass(c.after)
+					a := c.answer
+					a.State, a.Channel = q.State, queue.ChannelElicitation
+					permit, again, err := b.Check(t.Context(), req, &a)
+					if permit != nil || err != nil || again == nil || again.Elicit || again.Code != q.Code {
+						t.Fatalf("Check() = %v, %+v, %v; want the same question, for elsewhere", permit, again, err)
+					}
+					return again
+				}
+				again := declined(q)
+				b.has(0, "pending elicitation")
+				if e := b.log.all()[0]; !strings.Contains(e.Reason, c.why) {
+					t.Errorf("the log says %q, want %q", e.Reason, c.why)
+				}
+				p := b.Gate.Pending()
+				if len(p) != 1 || !strings.Contains(p[0].Note, c.why) || !p[0].Waits.Equal(b.time.Add(again.Wait)) {
+					t.Fatalf("Pending() = %+v, want the question, that a call waits for it, and %q", p, c.why)
+				}
+				// The client's form is worth nothing any more.
+				_, err := b.answer(req, accept(q.State, "once"))
+				b.denied(err, "used before")
+				// Nor is an answer of the client's with the new state, which it never got.
+				b.page(again.Code, queue.Once)
+				if got := b.goes(req, b.Answered(again)); got != allows {
+					t.Errorf("the call: %s, want %s", got, allows)
+				}
+
+				// A person who denies it there has denied it.
+				again = declined(b.ask(req))
+				b.page(again.Code, queue.Deny)
+				_, err = b.answer(req, b.Answered(again))
+				b.denied(err, "the person chose to deny")
+				if codes := b.codes(); len(codes) != 0 {
+					t.Errorf("the codes %q are left", codes)
+				}
+
+				// It waits like any other, and the next call takes its question.
+				again = declined(b.ask(req))
+				if _, err := b.Postpone(again); !errors.Is(err, ErrDenied) {
+					t.Fatalf("Postpone() = %v", err)
+				}
+				if next := b.ask(req); next.Code != again.Code || !next.Elicit {
+					t.Errorf("the call made again asks %+v, want the question %s, in the client too", next, again.Code)
+				}
+			})
+		}
+	}
+	t.Run("answered elsewhere first", func(t *testing.T) {
+		for _, req := range []call.Request{toolRun(), carrying(toolRun())} {
+			b := newBench(t, everywhere)
+			q := b.ask(req)
+			b.page(q.Code, queue.Once)
+			permit, again, err := b.Check(t.Context(), req, ReadForm(q.State, "decline", nil))
+			if permit != nil || err != nil || again == nil {
+				t.Fatalf("Check() = %v, %+v, %v", permit, again, err)
+			}
+			<-again.Decided
+			if got := b.goes(req, b.Answered(again)); got != allows {
+				t.Errorf("the call: %s, want %s: the person's answer counts, not the client's", got, allows)
+			}
+		}
+	})
+	t.Run("nowhere else", func(t *testing.T) {
+		b := newBench(t)
+		_, err := b.answer(toolRun(), ReadForm(b.ask(toolRun()).State, "decline", nil))
+		b.denied(err, "the client declined by itself")
+		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" || !strings.Contains(d.Hint, "approval.channels") || len(b.codes()) != 0 {
+			t.Errorf("Check() = %+v, want a denial without a code, and what to do", d)
+		}
+	})
+	t.Run("when that cannot be recorded", func(t *testing.T) {
+		b := newBench(t, everywhere)
+		q := b.ask(toolRun())
+		b.log.fail = func(audit.Entry) error { return errDisk }
+		_, err := b.answer(toolRun(), ReadForm(q.State, "decline", nil))
+		if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" || len(b.codes()) != 0 {
+			t.Errorf("Check() = %+v, want the log's failure, and nothing left", err)
+		}
+	})
+	// A client cannot buy time: a denial after it is final, on every channel.
+	t.Run("a moment later", func(t *testing.T) {
+		for _, action := range []string{"decline", "cancel"} {
+			b := newBench(t, everywhere)
+			q := b.ask(toolRun())
+			b.pass(personTime)
+			_, err := b.answer(toolRun(), ReadForm(q.State, action, nil))
+			if d, ok := errors.AsType[*DeniedError](err); !ok || d.Code != "" || len(b.codes()) != 0 {
+				t.Errorf("%s: Check() = %+v, want a denial that leaves nothing", action, err)
+			}
+			b.refused(q.Code, says(queue.Once), queue.CodeAnswered, "denied, in the client")
+		}
+	})
 }

@@ -18,17 +18,21 @@ import (
 )
 
 // ErrNoDisplay is returned where a browser could show nothing: on a system with
-// neither X11 nor Wayland in the environment, and without BROWSER.
+// neither X11 nor Wayland, in the environment or in the user's session, and
+// without BROWSER.
 var ErrNoDisplay = errors.New("there is no display to open a browser on")
 
 // Browser starts the user's browser on a file and returns at once. environ is
-// the user's whole environment, as from os.Environ; the browser gets it.
+// the user's whole environment, as from os.Environ; the browser gets it. Where
+// that has no display, the browser also gets the variables of the user's graphical
+// session, if there is one.
 //
 // BROWSER names the programs to try, separated as in PATH. Each is split at
 // spaces, without a shell; quotes keep words together, and %s stands for the
 // file's address, which otherwise comes last. Without BROWSER, the system's own
 // opener is used. An error means that no program could be started.
 func Browser(environ []string, file string) error {
+	environ = withSession(environ)
 	candidates, err := plan(environ, runtime.GOOS, file)
 	if err != nil {
 		return err

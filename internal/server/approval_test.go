@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 func everywhere(wait time.Duration) option {
 	return func(s *setup) {
 		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
-		s.server.Wait = wait
+		s.gate.Wait = wait
 	}
 }
 
@@ -205,26 +206,89 @@ func TestPendingAndChanged(t *testing.T) {
 	}
 }
 
-// A client may decline by itself, as some do where nobody watches: the person
-// can still allow the call.
+// A client that declines by itself, as some do where nobody watches, is like one that
+// cannot ask: the call waits, and the person answers elsewhere.
 func TestDeclinedByTheClient(t *testing.T) {
-	w := newWorld(t, triage, everywhere(20*time.Second))
-	w.answer = func(string, map[string]any) map[string]any { return map[string]any{"action": "decline"} }
-	w.initialize()
-	args := map[string]any{"pack_id": "triage"}
-	e := w.fails("denied", "capability_packs_open_docs", args)
-	p := w.pending(1)[0]
-	if e["approval_code"] != p.Code {
-		t.Errorf("error = %v, want it to name %s", e, p.Code)
+	for _, modern := range []bool{false, true} {
+		for _, action := range []string{"decline", "cancel"} {
+			for _, decision := range []queue.Decision{queue.Once, queue.Deny} {
+				var unseen atomic.Int32
+				w := newWorld(t, triage, everywhere(20*time.Second), func(s *setup) { s.server.Unseen = func() { unseen.Add(1) } })
+				w.answer = func(string, map[string]any) map[string]any { return map[string]any{"action": action} }
+				if !modern {
+					w.initialize()
+				}
+				w.begin(modern)
+				if modern {
+					asked := result(t, w.receive())
+					if asked["resultType"] != "input_required" {
+						t.Fatalf("the call = %v, want a question", asked)
+					}
+					w.next++
+					w.send(map[string]any{"id": w.next, "method": "tools/call", "params": withMeta(map[string]any{
+						"name": "capability_packs_open_docs", "arguments": map[string]any{"pack_id": "triage"},
+						"requestState": asked["requestState"], "inputResponses": map[string]any{"approval": map[string]any{"action": action}},
+					}, true)})
+				} else {
+					w.question(<-w.lines)
+				}
+				for changed := w.gate().Changes(); ; changed = w.gate().Changes() {
+					if p := w.gate().Pending(); len(p) == 1 && strings.Contains(p[0].Note, "declined by itself") && !p[0].Waits.IsZero() {
+						break
+					}
+					<-changed
+				}
+				w.decide(w.pending(1)[0].Code, decision)
+				want := map[queue.Decision]string{queue.Deny: "denied"}[decision]
+				if got := code(t, w.receive()); got != want {
+					t.Errorf("modern %v, %s: the call ends with %q, want %q", modern, action, got, want)
+				}
+				if unseen.Load() != 1 {
+					t.Errorf("Unseen was called %d times, want once", unseen.Load())
+				}
+				w.pending(0)
+				e := w.entries()
+				if e[0].Decision != "pending" || e[0].Channel != queue.ChannelElicitation || !strings.Contains(e[0].Reason, "the client declined by itself") ||
+					e[1].Decision != decision.String() || e[1].Channel != queue.ChannelPage {
+					t.Errorf("the log has %+v, want that the client declined by itself, and the person's answer", e)
+				}
+			}
+		}
 	}
-	w.decide(p.Code, queue.Once)
-	w.ok("capability_packs_open_docs", args)
 	// What a person denied in the form stays denied.
+	w := newWorld(t, triage, everywhere(20*time.Second))
 	w.answer = decide("deny")
-	if e := w.fails("denied", "capability_packs_open_docs", args); e["approval_code"] != nil {
+	w.initialize()
+	if e := w.fails("denied", "capability_packs_open_docs", map[string]any{"pack_id": "triage"}); e["approval_code"] != nil {
 		t.Errorf("error = %v, want no code after a person's own denial", e)
 	}
 	w.pending(0)
+}
+
+// The same call, made again while it waits, takes the question: the first one may
+// have been given up by its client.
+func TestMadeAgainWhileItWaits(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		w := newWorld(t, triage, everywhere(20*time.Second))
+		if !modern {
+			w.initialize()
+		}
+		w.begin(modern)
+		first := w.pending(1)[0]
+		w.begin(modern)
+		reply := w.receive()
+		if got := code(t, reply); got != "approval_pending" || reply["id"] != float64(w.next-1) {
+			t.Errorf("the first call = %v, want that it is pending", reply)
+		}
+		if p := w.pending(1)[0]; p.Code != first.Code || p.Waits.IsZero() {
+			t.Errorf("the call waits as %+v, want the code %s", p, first.Code)
+		}
+		w.decide(first.Code, queue.Once)
+		if reply := w.receive(); code(t, reply) != "" || reply["id"] != float64(w.next) {
+			t.Errorf("the second call = %v, want it allowed", reply)
+		}
+		w.pending(0)
+	}
 }
 
 // A cancelled call is withdrawn everywhere.

@@ -62,7 +62,7 @@ const progressEvery = 5 * time.Second
 // the call has waited long enough. The first answer is the one; the form is
 // withdrawn when it came from elsewhere. An error is the end of the call.
 func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *gate.Answer, err error) {
-	waiting, cancel := context.WithTimeoutCause(ctx, s.opts.Wait, errNoAnswer)
+	waiting, cancel := context.WithTimeoutCause(ctx, q.Wait, errNoAnswer)
 	defer cancel()
 	var form chan *gate.Answer // nil when the client does not ask
 	if q.Elicit {
@@ -81,9 +81,10 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 				}
 			case <-q.Decided:
 				answer = s.opts.Gate.Answered(q)
+			case <-q.Taken:
 			case <-waiting.Done():
 			case <-beat.C:
-				s.tell(ctx, c, fmt.Sprintf("waiting for the user to allow this call (code %s)", q.Code))
+				s.tell(ctx, c, q.Waiting)
 				continue
 			}
 			if answer == nil {
@@ -99,8 +100,8 @@ func (s *Server) ask(ctx context.Context, c *call, q *gate.Question) (answer *ga
 	return answer, err
 }
 
-// gaveUp is what a call does that nobody answered in time, or that its client
-// cancelled.
+// gaveUp is what a call does that nobody answered in time, that its client
+// cancelled, or that was made again.
 func (s *Server) gaveUp(ctx context.Context, q *gate.Question) (*gate.Answer, error) {
 	if ctx.Err() != nil {
 		return &gate.Answer{State: q.State, Reason: "the call was cancelled while the question was open"}, nil
@@ -204,7 +205,10 @@ func (s *Server) elicit(ctx context.Context, q *gate.Question) *gate.Answer {
 		return nil
 	default:
 		s.logger.Warn("the client could not ask", "err", err)
-		return &gate.Answer{State: q.State, Channel: queue.ChannelElicitation, Reason: "the client could not show the question"}
+		return &gate.Answer{
+			State: q.State, Channel: queue.ChannelElicitation, Reason: "the client could not show the question",
+			Failed: !errors.Is(err, wire.ErrClosed), // nobody else needs to be asked for a client that is gone
+		}
 	}
 }
 

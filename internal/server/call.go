@@ -185,9 +185,6 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 		return nil, nil, nil, invalid
 	}
 	if question != nil {
-		if !question.Elicit && s.opts.Unseen != nil {
-			s.opts.Unseen()
-		}
 		if question.Elicit && c.caller.Carries {
 			deciding.Asked()
 			return nil, nil, question, nil
@@ -202,12 +199,30 @@ func (s *Server) permit(ctx context.Context, c *call, act *action, answer *gate.
 
 // askAndCheck waits for a person and decides again. What the call
 // would do is found out anew: the answer counts only if that is still the same.
+// When the client turns out not to show the question, the person is asked elsewhere.
 func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, error) {
+	for {
+		act, permit, again, err := s.askOnce(ctx, c, q)
+		if again == nil {
+			return act, permit, err
+		}
+		if again.Elicit {
+			return nil, nil, errors.New("the gate answered an answer with a question for the client")
+		}
+		q = again
+	}
+}
+
+// askOnce is askAndCheck for one question. What comes out may be another.
+func (s *Server) askOnce(ctx context.Context, c *call, q *gate.Question) (*action, *gate.Permit, *gate.Question, error) {
+	if !q.Elicit && s.opts.Unseen != nil {
+		s.opts.Unseen()
+	}
 	answered := spans.From(ctx).Waiting()
 	answer, err := s.ask(ctx, c, q)
 	answered()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	c.catalog = s.catalog(ctx, c.chat)
 	// A call that was cancelled meanwhile gets as far as the gate, which denies
@@ -215,13 +230,10 @@ func (s *Server) askAndCheck(ctx context.Context, c *call, q *gate.Question) (*a
 	act, err := s.prepare(context.WithoutCancel(ctx), c)
 	if err != nil {
 		_ = s.refuse(c, answer) // the call cannot be made, whatever the answer
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	permit, again, err := s.opts.Gate.Check(ctx, act.request, answer)
-	if again != nil {
-		return nil, nil, errors.New("the gate answered an answer with a question")
-	}
-	return act, permit, err
+	return act, permit, again, err
 }
 
 // fillIn makes the call with the values that the person filled in.
@@ -252,6 +264,7 @@ func (s *Server) newCall(ctx context.Context, id string, tool *baseTool, args *a
 	}
 	catalog := s.catchUp(ctx, ch)
 	caller := s.caller(ctx, id, ch, sess)
+	caller.Wait = patience(sess.GetClientInfo().Name, meta != nil && meta.ProgressToken != nil)
 	s.named(ch, caller.Client)
 	spans.From(ctx).Call(id)
 	c := &call{

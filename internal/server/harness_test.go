@@ -115,18 +115,18 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 		},
 		server: Options{
 			Version: "test", Logger: logger, Workspaces: t.TempDir(),
-			Environ: os.Environ(), Wait: 10 * time.Second,
+			Environ: os.Environ(),
 		},
 		gate: gate.Options{
 			// Without confinement, whatever this machine can do: most of what is
 			// tested here does not depend on it. See confined for the rest.
 			Runner: newRunner(t, sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger,
+			Wait: 10 * time.Second,
 		},
 	}
 	for _, f := range options {
 		f(s)
 	}
-	s.gate.Wait = s.server.Wait
 	w.store = s.store
 	if w.lib, err = packs.NewLibrary(t.Context(), s.packs, s.store); err != nil {
 		t.Fatal(err)

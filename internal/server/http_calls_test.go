@@ -32,7 +32,7 @@ func TestHTTPProgress(t *testing.T) {
 		params["_meta"].(map[string]any)["progressToken"] = 0
 		l := c.Open("POST", "/mcp", map[string]any{"id": 0, "method": "tools/call", "params": params})
 		last, let := 0.0, false
-		for _, want := range []string{"waiting for the user", "the program has been running"} {
+		for _, want := range []string{"waiting for you", "the program has been running"} {
 			for {
 				m := l.Next()
 				p, _ := m["params"].(map[string]any)
@@ -85,7 +85,12 @@ func TestHTTPAnsweredElsewhere(t *testing.T) {
 		if got := code(t, <-done); got != "" {
 			t.Errorf("the call ends with %q, want it allowed", got)
 		}
-		w.srv.opts.Wait = 50 * time.Millisecond
+		w = newWorld(t, triage, everywhere(50*time.Millisecond))
+		s = newSite(t, w)
+		c = s.Newer(tokenAda, nil)
+		if !modern {
+			c = s.Older(tokenAda, nil)
+		}
 		if e := c.Fails("approval_pending", "capability_packs_open_docs", args); e["approval_code"] != w.pending(1)[0].Code {
 			t.Errorf("error = %v, want the code in it", e)
 		}

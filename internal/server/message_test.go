@@ -44,7 +44,7 @@ func TestLongLineID(t *testing.T) {
 
 // Requests in flight may have so many bytes together, and no more.
 func TestTooManyBytes(t *testing.T) {
-	w := newWorld(t, triage, func(s *setup) { s.server.Wait = 5 * time.Minute })
+	w := newWorld(t, triage, func(s *setup) { s.gate.Wait = 5 * time.Minute })
 	w.answer = func(string, map[string]any) map[string]any { return nil }
 	w.initialize()
 	long := strings.Repeat("x", 7<<20)

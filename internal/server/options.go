@@ -135,8 +135,6 @@ type Options struct {
 	Dotted bool
 	// Skills gives each attached pack a tool of its own, SKILL(arguments).
 	Skills bool
-	// Wait is how long a call waits for a person's answer; 0 is 45 seconds.
-	Wait time.Duration
 	// Unseen is called, by many at a time, when a question is open that the client
 	// does not show. It must not wait; nil does nothing.
 	Unseen func()

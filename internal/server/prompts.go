@@ -157,6 +157,9 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 		}
 	}
 	spans.From(ctx).Prompt(p.Name)
+	if _, sess, ok := chatOf(ctx); ok && fillsIn(sess.GetClientInfo().Name, p.Arguments[known]) {
+		return s.template(r.catalog, p.Name), nil
+	}
 	out, question, err := s.pass(ctx, method, p.getPromptParams, p.roundTrip, func(c *call) { c.caller.Act = true })
 	switch {
 	case err != nil:
@@ -165,6 +168,25 @@ func (s *Server) getPrompt(ctx context.Context, r *frontRequest) (mcp.ResultMeta
 		return question, nil
 	}
 	return out.(*mcp.GetPromptResult), nil
+}
+
+// fillsIn reports whether a client asks for a prompt only to fill in the words of
+// its user later. opencode does, for each prompt when it starts: it passes the
+// placeholder "$1", and asks no more when its user chooses the prompt.
+func fillsIn(client, argument string) bool { return client == "opencode" && argument == "$1" }
+
+// template returns a prompt with the placeholder, for [fillsIn]. Nobody has chosen
+// it, so it opens nothing: the model makes a call, if somebody does.
+func (s *Server) template(catalog *packs.Catalog, name string) *mcp.GetPromptResult {
+	switch p := promptOf(catalog, name); {
+	case p != nil && !isOffered(p):
+		return userMessage(s.describe(p.Description), fmt.Sprintf(
+			"The capability pack %s is opened by its prompt alone, and this client asks for prompts before anybody chooses one. Tell me that it cannot be used here.", p.ID))
+	case p != nil:
+		return userMessage(s.describe(p.Description), fmt.Sprintf("Use the capability pack %s: open it with %s, and apply it to what follows.\n\n$1", p.ID, s.exposed(toolOpenDocs)))
+	}
+	return userMessage("Packs are attached elsewhere.",
+		"This prompt does not work here. Tell me that I can attach and detach the pack $1 on the approval page, which this command opens: packs-mcp approvals open")
 }
 
 // promptOf returns the pack with a prompt of this name; nil when there is none.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/packs-mcp/packs-mcp/internal/audit"
+	"github.com/packs-mcp/packs-mcp/internal/gate"
 	"github.com/packs-mcp/packs-mcp/internal/packs/attach"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
@@ -324,5 +326,46 @@ func TestComplete(t *testing.T) {
 	}
 	if len(w.entries()) != 0 {
 		t.Errorf("completions are in the log: %v", w.entries())
+	}
+}
+
+// opencode asks for every prompt when it starts, with a placeholder. Nobody chose
+// one, so nothing is opened, and nobody is asked.
+func TestPromptForLater(t *testing.T) {
+	named := func(w *world, client string) {
+		w.request("initialize", map[string]any{
+			"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": client, "version": "1"},
+		})
+		w.send(map[string]any{"method": "notifications/initialized"})
+	}
+	w := newWorld(t, prompted, everywhere(20*time.Second), func(s *setup) { s.gate.Prompts = gate.PromptsAsk })
+	named(w, "opencode")
+	for _, c := range []struct{ name, argument, want string }{
+		{"review", "arguments", "open it with capability_packs_open_docs, and apply it to what follows.\n\n$1"},
+		{"acme__deep", "arguments", "cannot be used here"},
+		{"attach", "pack_id", "approval page"},
+		{"detach", "pack_id", "approval page"},
+	} {
+		if got := message(t, w.prompt(c.name, map[string]any{c.argument: "$1"})); !strings.Contains(got, c.want) || strings.Contains(got, "For people.") {
+			t.Errorf("%s = %q, want %q", c.name, got, c.want)
+		}
+	}
+	if reply := w.prompt("nowhere", map[string]any{"arguments": "$1"}); reply["error"] == nil {
+		t.Errorf("a prompt that is not there = %v, want an error", reply)
+	}
+	for _, e := range w.entries() {
+		if e.Event == audit.EventDecision {
+			t.Errorf("the log has %+v, want no decision", e)
+		}
+	}
+	w.pending(0)
+
+	// The same words from anybody else are words, and so are others from opencode.
+	for _, c := range []struct{ client, words string }{{"claude-code", "$1"}, {"opencode", "$10"}, {"opencode", "main.go"}} {
+		w := newWorld(t, prompted)
+		named(w, c.client)
+		if got := message(t, w.prompt("review", map[string]any{"arguments": c.words})); !strings.HasSuffix(got, "\n\nReview "+c.words+".\n") {
+			t.Errorf("%s: review %s = %q", c.client, c.words, got)
+		}
 	}
 }

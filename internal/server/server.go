@@ -64,9 +64,6 @@ func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Wait <= 0 {
-		o.Wait = 45 * time.Second
-	}
 	o.Tokens = slices.Clone(o.Tokens)
 	if o.Tools == nil {
 		o.Tools = packs.NewToolFiles(tools.Limits{}, o.Mode)

@@ -47,7 +47,9 @@ func worldOf(t *testing.T, file string, options ...option) *world {
 		}
 		tree = string(txtar.Format(own))
 	}
-	return newWorld(t, tree, options...)
+	// The client of a conversation answers by itself, however long that takes here.
+	now := time.Now()
+	return newWorld(t, tree, append(options, func(s *setup) { s.gate.Now = func() time.Time { return now } })...)
 }
 
 func isPack(f txtar.File) bool { return strings.HasPrefix(f.Name, "packs/") }

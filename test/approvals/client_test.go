@@ -42,6 +42,7 @@ type client struct {
 	answer  answerer // nil: it cannot ask
 	asked   []string
 	notes   []object
+	forms   []any           // the ids of the questions
 	lines   strings.Builder // everything that came
 }
 
@@ -156,6 +157,7 @@ func (c *client) read(out io.Reader) {
 		case m["method"] == "elicitation/create":
 			question, _ := m["params"].(object)["message"].(string)
 			c.asked = append(c.asked, question)
+			c.forms = append(c.forms, m["id"])
 			answer := c.answer
 			go func() {
 				if result := answer(question); result != nil {

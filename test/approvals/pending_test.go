@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -173,27 +174,52 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A client that declines by itself: the person can still allow the call.
+// A client that declines by itself is like one that cannot ask: the call waits, and
+// a person answers in the terminal. A person who declines has decided.
 func TestDeclinedByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, triage)
-	c := w.connect(func(string) object { return object{"action": "decline"} })
 	docs := object{"pack_id": "triage"}
-	o := c.tool(openDocs, docs).want("denied", "the person declined", "packs-mcp approvals approve")
-	w.pending(1) // a server can be found a moment after its start
-	if shown := w.ok("approvals", "show", o.approvalCode()); !strings.Contains(shown, "The client declined.") {
-		t.Errorf("approvals show printed %s, want that the client declined", shown)
+	c := w.connect(func(string) object { return object{"action": "decline"} })
+	byItself := func() string {
+		var code string
+		w.until("the client has declined", func() bool {
+			_, calls := w.found()
+			if len(calls) == 1 {
+				code = calls[0].Code
+			}
+			return len(calls) == 1 && strings.Contains(calls[0].Note, "the client declined by itself") && !calls[0].Waits.IsZero()
+		})
+		return code
 	}
-	w.ok("approvals", "approve", o.approvalCode())
-	c.tool(openDocs, docs).want("", "# Triage")
-	c.tool(openDocs, docs).want("denied").approvalCode()
+	r := c.beginTool(openDocs, docs)
+	w.ok("approvals", "approve", byItself())
+	r.outcome().want("", "# Triage")
+	r = c.beginTool(openDocs, docs)
+	w.ok("approvals", "deny", byItself())
+	if code := r.outcome().want("denied", "chose to deny").approvalCode(); code != "" {
+		t.Errorf("a person's denial names the code %s", code)
+	}
+	if log, err := os.ReadFile(w.log()); err != nil || strings.Count(string(log), "the client declined by itself") != 2 {
+		t.Errorf("the log does not say twice that the client declined by itself: %v", err)
+	}
+	c.close()
 
-	// In the newer era, too.
+	// In the newer era, too, and with the wait of any other call.
+	w = newWorld(t, triage, briefly)
+	file := object{"pack_id": "triage", "path": "SKILL.md"}
 	c = w.connectModern(mute)
-	o = c.reply(c.ask(readFile, object{"pack_id": "triage", "path": "SKILL.md"}), object{"action": "cancel"}, readFile, object{"pack_id": "triage", "path": "SKILL.md"}).want("denied")
-	w.until("the second server can be found", func() bool { servers, _ := w.found(); return len(servers) == 2 })
-	w.ok("approvals", "approve", o.approvalCode())
-	c.tool(readFile, object{"pack_id": "triage", "path": "SKILL.md"}).want("", "Triage incidents")
+	code := c.reply(c.ask(readFile, file), object{"action": "cancel"}, readFile, file).want("approval_pending", "Make exactly the same call again to keep waiting").approvalCode()
+	w.pending(1)
+	w.ok("approvals", "approve", code)
+	c.tool(readFile, file).want("", "Triage incidents")
+
+	// Later than a program would, a person declines.
+	w.env = append(w.env, "PACKS_MCP_APPROVAL_WAIT=30s")
+	c = w.connect(func(string) object { <-time.After(1100 * time.Millisecond); return object{"action": "decline"} })
+	if code := c.tool(openDocs, docs).want("denied", "the person declined").approvalCode(); code != "" {
+		t.Errorf("a person's decline names the code %s", code)
+	}
 
 	// What a person denied in the form cannot be allowed elsewhere.
 	c = w.connect(choose("deny"))
@@ -327,7 +353,7 @@ func TestTwoChannelsModern(t *testing.T) {
 		keeps    bool
 	}{
 		{"always", accept("deny"), "denied", false},
-		{"always", object{"action": "decline"}, "denied", false},
+		{"once", object{"action": "decline"}, "", false}, // at once, so by itself
 		{"deny", accept("always"), "denied", false},
 		{"deny", nil, "denied", false},
 		{"once", accept("deny"), "denied", false},

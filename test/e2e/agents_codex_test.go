@@ -83,7 +83,7 @@ func TestAgentCodex(t *testing.T) {
 	t.Run("declined by itself", func(t *testing.T) {
 		t.Parallel()
 		w := newAgentWorld(t, "elicitation")
-		m := newModel(t, denied(t, "the person declined")...)
+		m := newModel(t, denied(t, "the client declined by itself")...)
 		w.codex(program, m)
 		w.decided("elicitation", "open deny")
 	})

@@ -23,6 +23,7 @@ func TestDenied(t *testing.T) {
 	answer := func(r *mcp.ElicitResult, err error) answerer {
 		return func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error) { return r, err }
 	}
+	const byItself = "the client declined by itself, faster than a person can"
 	for _, tc := range []struct {
 		name     string
 		versions []string
@@ -30,8 +31,8 @@ func TestDenied(t *testing.T) {
 		reason   string
 	}{
 		{"deny", []string{v20251125, v20260728}, choose("deny"), "the person chose to deny"},
-		{"decline", []string{v20251125, v20260728}, answer(&mcp.ElicitResult{Action: "decline"}, nil), "the person declined"},
-		{"cancel", []string{v20251125, v20260728}, answer(&mcp.ElicitResult{Action: "cancel"}, nil), "the question was closed without an answer"},
+		{"decline", []string{v20251125, v20260728}, answer(&mcp.ElicitResult{Action: "decline"}, nil), byItself},
+		{"cancel", []string{v20251125, v20260728}, answer(&mcp.ElicitResult{Action: "cancel"}, nil), byItself},
 		// The newer client gives up itself then, and never calls again.
 		{"an error", []string{v20251125}, answer(nil, errors.New("the dialog crashed")), "the client could not show the question"},
 	} {
@@ -45,9 +46,13 @@ func TestDenied(t *testing.T) {
 				c.changed()
 				c.list()
 				c.answers(tc.answer)
+				hint := "Nobody decided this. Tell the user: their client does not let them answer, and the configuration has no other channel. " +
+					"With approval.channels: [elicitation, page, terminal] they can answer on a page or in a terminal."
+				if tc.name == "deny" {
+					hint = "Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it."
+				}
 				check(t, "the denial", c.refused("field-notes__note", map[string]any{"file": "a", "text": "b"}), map[string]any{
-					"code": "denied", "message": tc.reason,
-					"hint": "Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.",
+					"code": "denied", "message": tc.reason, "hint": hint,
 				})
 				c.close()
 				if files, err := os.ReadDir(w.workspace); err != nil || len(files) > 0 {

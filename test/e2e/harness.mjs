@@ -319,18 +319,21 @@ function common(how) {
     assert.deepEqual(ended.artifacts, ['notes/first.txt']);
   });
 
+  const byItself = 'the client declined by itself, faster than a person can';
+  const final = 'Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.';
+  const nobody = 'Nobody decided this. Tell the user: their client does not let them answer, and the configuration has no other channel. ' +
+    'With approval.channels: [elicitation, page, terminal] they can answer on a page or in a terminal.';
   const denials = [
-    ['deny', accept('deny'), 'the person chose to deny'],
-    ['decline', { action: 'decline' }, 'the person declined'],
-    ['cancel', { action: 'cancel' }, 'the question was closed without an answer'],
+    ['deny', accept('deny'), 'the person chose to deny', final],
+    ['decline', { action: 'decline' }, byItself, nobody],
+    ['cancel', { action: 'cancel' }, byItself, nobody],
   ];
-  for (const [name, answer, reason] of how.over === 'stdio' ? denials : denials.slice(0, 1)) {
+  for (const [name, answer, reason, hint] of how.over === 'stdio' ? denials : denials.slice(0, 1)) {
     test(`denied: ${name}`, async t => {
       const { world, person, session } = await enabled(t, how);
       person.answer = () => answer;
       assert.deepEqual(await session.refused('field-notes__note', { file: 'a', text: 'b' }), {
-        code: 'denied', message: reason,
-        hint: 'Do not call again unless the user asks for it; say what you wanted to do and why, or go on without it.',
+        code: 'denied', message: reason, hint,
       });
       assert.equal(person.asked.length, 1);
       await session.close();

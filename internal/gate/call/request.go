@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/packs-mcp/packs-mcp/internal/sandbox"
 )
@@ -81,6 +82,8 @@ type Caller struct {
 	CanAsk  bool   // the client declared that it can show a form
 	Carries bool   // a question goes to the client as the call's result, and comes back with another call
 	ChatEnd string // when the chat ends, in words: "until this client closes"
+	// Wait is how long the client is known to wait for a call; 0: not known.
+	Wait time.Duration
 	// Act says that the call is a person's own act by the protocol, as choosing a
 	// prompt is. It opens, attaches and detaches, and nothing else. That it is one
 	// is the client's word, which may be enough to do it without a question.

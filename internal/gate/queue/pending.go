@@ -35,6 +35,9 @@ type Pending struct {
 	// Gone says that the client's connection has ended while the call waits, so
 	// that nothing may take the result. Allowing it needs [Verdict].Gone.
 	Gone bool
+	// Carried says that the client shows the question, and goes on only when its
+	// user answers there, too.
+	Carried bool
 	// Answered is the decision that holds for the call when it is made again;
 	// [Deny], the zero value, when there is none.
 	Answered Decision

@@ -35,7 +35,9 @@ type Entry struct {
 
 	// Guarded by the queue's lock.
 	shown  Pending
-	nonce  string // of the state that carries the question; it works as long as the entry is there
+	nonce  string        // of the state that carries the question; it works as long as the entry is there
+	asked  time.Time     // when that state was made
+	taken  chan struct{} // closed when another call takes the question
 	holder Holder
 	ruling *Ruling // what a person decided on the page or in the terminal; nil until then
 }
@@ -46,8 +48,12 @@ type Holder int
 const (
 	HeldByNobody Holder = iota // its call has returned without an answer
 	HeldByCall                 // a call of this process waits for the answer
+	HeldByForm                 // the same, and the client shows the question
 	HeldByClient               // the client shows it, and brings the answer with another call
 )
+
+// waits reports whether a call of this process waits for the answer.
+func (h Holder) waits() bool { return h == HeldByCall || h == HeldByForm }
 
 // A Ticket is a question as a call takes it to a person.
 type Ticket struct {
@@ -55,6 +61,7 @@ type Ticket struct {
 	State   string          // comes back with the answer, unchanged; see [Queue.Redeem]
 	Nonce   string          // of the state: names the question to the queue
 	Decided <-chan struct{} // closed when a person answered on the page or in the terminal
+	Taken   <-chan struct{} // closed when the same call, made again, takes the question
 }
 
 // Options are what a queue is made of.
@@ -147,7 +154,7 @@ func (q *Queue) mint(c *call.Call, expires time.Time) (state, nonce string, err 
 
 // ticket is a question as a call takes it. The caller holds the lock.
 func (e *Entry) ticket(state string) *Ticket {
-	return &Ticket{Shown: e.shown, State: state, Nonce: e.nonce, Decided: e.decided}
+	return &Ticket{Shown: e.shown, State: state, Nonce: e.nonce, Decided: e.decided, Taken: e.taken}
 }
 
 // Add puts a question into the queue, which becomes its owner. shown is what people
@@ -159,10 +166,8 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.shown, e.holder, e.nonce, e.decided = shown, holder, nonce, make(chan struct{})
-	if holder == HeldByClient {
-		e.shown.Note = noteCarried
-	}
+	e.shown, e.holder, e.nonce, e.asked, e.decided, e.taken = shown, holder, nonce, q.now(), make(chan struct{}), make(chan struct{})
+	e.carry()
 	defer q.lock()()
 	if err := q.put(e); err != nil {
 		q.states.spend(nonce)
@@ -176,9 +181,10 @@ func (q *Queue) Add(e *Entry, shown Pending, holder Holder) (*Ticket, error) {
 // ErrEnded is a question that came to an end meanwhile.
 var ErrEnded = errors.New("the question is no longer open")
 
-// Renew asks a question once more that an earlier call left behind, and that
-// [Queue.Again] found: another state carries it, and it is waited for anew.
-func (q *Queue) Renew(e *Entry, waits, expires time.Time) (*Ticket, error) {
+// Renew asks a question once more: one that an earlier call left behind, and that
+// [Queue.Again] found, or one that its client does not show after all. Another state
+// carries it, and it is waited for anew.
+func (q *Queue) Renew(e *Entry, holder Holder, waits, expires time.Time, note string) (*Ticket, error) {
 	state, nonce, err := q.mint(e.Call, expires)
 	if err != nil {
 		return nil, err
@@ -189,10 +195,8 @@ func (q *Queue) Renew(e *Entry, waits, expires time.Time) (*Ticket, error) {
 		return nil, ErrEnded
 	}
 	q.states.spend(e.nonce)
-	e.nonce, e.shown.Waits, e.shown.Expires, e.shown.Note = nonce, waits, expires, ""
-	if e.holder == HeldByClient {
-		e.shown.Note = noteCarried
-	}
+	e.holder, e.nonce, e.asked, e.shown.Waits, e.shown.Expires, e.shown.Note = holder, nonce, q.now(), waits, expires, note
+	e.carry()
 	e.mark(q.gone[e.Call.Caller.Chat])
 	q.change()
 	return e.ticket(state), nil
@@ -213,7 +217,9 @@ func (q *Queue) Redeem(state string, c *call.Call) (nonce string, err error) {
 // Again finds the question about this very call that an earlier call of the
 // chat left behind, and what was decided about it: a denial before anything
 // else, then an answer, and otherwise the question that is open for longest. An
-// answer is spent by that. An open question is the caller's from now on.
+// answer is spent by that. An open question is the caller's from now on, also if
+// the earlier call still waits: its client may have given it up without a word. A
+// question that a client shows stays with the call that it is shown for.
 func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, answer *Ruling) {
 	defer q.lock()()
 	rank := func(e *Entry) int {
@@ -228,7 +234,8 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 	}
 	for _, other := range q.entries {
 		switch {
-		case other.Call.Caller.Chat != asked.Caller.Chat, other.Call.Digest() != asked.Digest(), other.holder == HeldByCall:
+		case other.Call.Caller.Chat != asked.Caller.Chat, other.Call.Digest() != asked.Digest(), other.holder == HeldByForm:
+		case other.ruling != nil && other.holder == HeldByCall: // the call that waits applies it
 		case other.ruling == nil && other.holder == HeldByClient: // another call's
 		case e == nil, rank(other) < rank(e), rank(other) == rank(e) && other.shown.Asked.Before(e.shown.Asked):
 			e = other
@@ -241,6 +248,8 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 		q.end(e.shown.Code, CodeAnswered, "it was answered, and the call was made")
 		return e, e.ruling
 	}
+	close(e.taken)
+	e.taken = make(chan struct{})
 	e.holder, e.shown.Waits = now, waits
 	return e, nil
 }
@@ -248,9 +257,16 @@ func (q *Queue) Again(asked *call.Call, now Holder, waits time.Time) (e *Entry, 
 // noteCarried is said of a question that the client shows by itself.
 const noteCarried = "The client shows this question, too."
 
+// carry marks a question as one that its client shows and brings back, if it is one.
+func (e *Entry) carry() {
+	if e.shown.Carried = e.holder == HeldByClient; e.shown.Carried {
+		e.shown.Note = noteCarried
+	}
+}
+
 // mark marks a question as one whose client is gone, if a call waits for it.
 func (e *Entry) mark(gone bool) {
-	if gone && e.holder == HeldByCall {
+	if gone && e.holder.waits() {
 		e.shown.Gone, e.shown.Note = true, noteGone
 	}
 }
@@ -266,7 +282,7 @@ func (q *Queue) Leave(nonce, note string) (e *Entry, shown Pending, answer *Ruli
 	}
 	if e.ruling == nil {
 		e.holder, e.shown.Waits, e.shown.Note = HeldByNobody, time.Time{}, note
-		e.shown.Gone = false // nothing starts by an answer
+		e.shown.Gone, e.shown.Carried = false, false // nothing starts by an answer
 		q.change()
 	}
 	return e, e.shown, e.ruling
@@ -300,6 +316,16 @@ func (q *Queue) Finish(nonce string, problem CodeProblem, detail string) (*Entry
 	return e, e.ruling
 }
 
+// Asked returns the question that a state carries, and when it was asked with that
+// state; nil if there is none.
+func (q *Queue) Asked(nonce string) (*Entry, time.Time) {
+	defer q.lock()()
+	if e := q.find(nonce); e != nil {
+		return e, e.asked
+	}
+	return nil, time.Time{}
+}
+
 // RulingOn returns what was decided about a question on another channel.
 func (q *Queue) RulingOn(nonce string) *Ruling {
 	defer q.lock()()
@@ -320,7 +346,7 @@ func (q *Queue) Abandon(chat string) {
 	for code, e := range q.entries {
 		switch {
 		case e.Call.Caller.Chat != chat:
-		case e.holder != HeldByCall:
+		case !e.holder.waits():
 			q.end(code, CodeWithdrawn, "its client closed")
 		default:
 			e.shown.Gone, e.shown.Note = true, noteGone
@@ -421,7 +447,7 @@ func (q *Queue) Rule(typed string, v Verdict, lasts time.Duration) (*Ruling, err
 		}
 	}
 	r := &Ruling{Verdict: v, At: q.now(), Entry: e, Before: e.ruling}
-	if e.holder != HeldByCall {
+	if !e.holder.waits() {
 		r.settled = make(chan struct{})
 		e.shown.Waits, e.shown.Expires = time.Time{}, r.At.Add(lasts)
 		e.shown.Note = "Allowed. It holds once, when the client makes the call again."

@@ -60,7 +60,7 @@ func (b *bench) ask(c *call.Call, holder Holder) (*Ticket, *Ruling, error) {
 	case answer != nil:
 		return nil, answer, nil
 	case left != nil:
-		ticket, err := b.Renew(left, waits, b.time.Add(wait))
+		ticket, err := b.Renew(left, holder, waits, b.time.Add(wait), "")
 		return ticket, nil, err
 	}
 	ticket, err := b.Add(&Entry{Call: c}, Pending{
@@ -191,7 +191,7 @@ func (b *bench) crowd(chat string, n int, holder Holder) {
 		code := fmt.Sprintf("%04d-%04d", i, i) // of digits that no code has
 		b.all.Questions++
 		b.entries[code] = &Entry{
-			size: Size{Questions: 1}, Call: aCall("", chat, i), nonce: code, holder: holder, decided: make(chan struct{}),
+			size: Size{Questions: 1}, Call: aCall("", chat, i), nonce: code, holder: holder, decided: make(chan struct{}), taken: make(chan struct{}),
 			shown: Pending{Code: code, Chat: chat, Asked: b.time, Expires: b.time.Add(wait)},
 		}
 	}
@@ -229,7 +229,7 @@ func TestMakesRoom(t *testing.T) {
 func TestFull(t *testing.T) {
 	b := newBench(t, 1, Size{})
 	b.crowd("1", maxPending, HeldByCall)
-	if ticket, _, err := b.ask(aCall("", "1", 1), HeldByCall); !errors.Is(err, ErrFull) {
+	if ticket, _, err := b.ask(aCall("", "1", maxPending), HeldByCall); !errors.Is(err, ErrFull) {
 		t.Errorf("one call more: %v, %v, want %v", ticket, err, ErrFull)
 	}
 	b = newBench(t, 1, Size{Text: 100})

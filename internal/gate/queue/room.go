@@ -101,7 +101,7 @@ func (q *Queue) makeRoom(person string) bool {
 	var allowed []*Entry
 	for _, e := range q.entries {
 		switch {
-		case e.person() != person, e.holder == HeldByCall:
+		case e.person() != person, e.holder.waits():
 		case e.ruling == nil:
 			open[e.Call.Caller.Chat] = append(open[e.Call.Caller.Chat], e)
 		case e.ruling.Decision != Deny:

@@ -61,7 +61,7 @@ type option func(*setup)
 func everywhere(wait time.Duration) option {
 	return func(s *setup) {
 		s.gate.Channels = []string{queue.ChannelElicitation, queue.ChannelPage, queue.ChannelTerminal}
-		s.server.Wait = wait
+		s.gate.Wait = wait
 	}
 }
 
@@ -93,14 +93,13 @@ func newWorld(t *testing.T, tree string, options ...option) *world {
 	s := &setup{
 		server: server.Options{
 			Version: "test", Library: lib, Logger: logger, Workspaces: w.workspaces,
-			Environ: os.Environ(), Wait: 10 * time.Second,
+			Environ: os.Environ(),
 		},
-		gate: gate.Options{Runner: servertest.NewRunner(t, sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger},
+		gate: gate.Options{Runner: servertest.NewRunner(t, sandbox.LevelNone), Require: sandbox.LevelNone, Log: log, Logger: logger, Wait: 10 * time.Second},
 	}
 	for _, f := range options {
 		f(s)
 	}
-	s.gate.Wait = s.server.Wait
 	if w.gate, err = gate.New(s.gate); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (a *app) running(ctx context.Context) (servers, error) {
 	if err != nil {
 		return servers{}, err
 	}
-	found, err := approvals.Find(ctx, cfg.Paths.Run)
+	found, err := approvals.Find(ctx, cfg.Paths.Runs...)
 	if err != nil {
 		return servers{}, err
 	}

@@ -294,8 +294,12 @@ func outcome(w waiting, decision string, done approvals.Decided, now time.Time) 
 		decision = "from now on"
 	}
 	switch {
+	case decision == queue.Deny.String() && done.Carried:
+		return fmt.Sprintf("Denied: %s\nIts client still shows the question; nothing that is chosen there changes this.", w.Title)
 	case decision == queue.Deny.String():
 		return fmt.Sprintf("Denied: %s", w.Title)
+	case done.Held && done.Carried:
+		return fmt.Sprintf("Allowed (%s): %s\nIts client still shows the question, and goes on when you answer there: allow it there, too. A denial there takes this back.", decision, w.Title)
 	case !done.Held:
 		return fmt.Sprintf("Allowed (%s): %s", decision, w.Title)
 	default:

@@ -23,7 +23,7 @@ type bulletin struct {
 // follow sends updates about the calls of the servers, and of servers that start
 // later, until ctx ends. Then it closes the channel, and its goroutines have
 // ended.
-func follow(ctx context.Context, runDir string, servers []*approvals.Server) <-chan bulletin {
+func follow(ctx context.Context, runDirs []string, servers []*approvals.Server) <-chan bulletin {
 	f := &follower{updates: make(chan bulletin), followed: make(map[string]bool)}
 	for _, s := range servers {
 		f.start(ctx, s)
@@ -35,7 +35,7 @@ func follow(ctx context.Context, runDir string, servers []*approvals.Server) <-c
 		defer again.Stop()
 		for {
 			// Servers that cannot be used were reported when the command began.
-			if found, err := approvals.Find(ctx, runDir); err == nil {
+			if found, err := approvals.Find(ctx, runDirs...); err == nil {
 				for _, s := range found.Servers {
 					f.start(ctx, s)
 				}

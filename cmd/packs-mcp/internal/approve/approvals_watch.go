@@ -55,7 +55,7 @@ func (a *app) watchApprovals(ctx context.Context) error {
 	}
 	queues := a.queues(ctx, &s)
 	ctx, cancel := context.WithCancel(ctx)
-	updates := follow(ctx, cfg.Paths.Run, s.open)
+	updates := follow(ctx, cfg.Paths.Runs, s.open)
 	defer func() {
 		cancel()
 		for range updates { // until all its goroutines have ended

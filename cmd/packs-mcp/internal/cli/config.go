@@ -94,7 +94,8 @@ func Credentials(cfg *config.Config) (who []httpd.Credential, made string) {
 
 // OwnFiles returns the files and folders that control this program.
 func OwnFiles(cfg *config.Config) []string {
-	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Run, cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
+	all := []string{cfg.Paths.Config, cfg.Paths.State, cfg.Paths.Packs, cfg.Paths.Copies, cfg.Paths.Caches, cfg.Paths.Index}
+	all = append(all, cfg.Paths.Runs...)
 	if cfg.File != "" {
 		all = append(all, cfg.File)
 	}
@@ -105,7 +106,8 @@ func OwnFiles(cfg *config.Config) []string {
 // anyone who has read them can answer in a person's place, or impersonate
 // another person.
 func SecretFiles(cfg *config.Config) []string {
-	all := []string{cfg.Paths.State, cfg.Paths.Run}
+	// The keys of the user's other servers are in the other run folders.
+	all := append([]string{cfg.Paths.State}, cfg.Paths.Runs...)
 	if cfg.HTTP.InFile {
 		all = append(all, cfg.File)
 	}

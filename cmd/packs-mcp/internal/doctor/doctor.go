@@ -71,7 +71,7 @@ type trial struct {
 type checkedApproval struct {
 	Policy   string   `json:"policy"`
 	Channels []string `json:"channels"`
-	WaitMS   int64    `json:"wait_ms"`
+	WaitMS   int64    `json:"wait_ms"` // 0: by the client
 	Rules    int      `json:"rules"`
 }
 

@@ -180,7 +180,11 @@ func (p doctorPrinter) approval(a *checkedApproval) {
 	if about == "" {
 		about = a.Policy
 	}
-	p.section("approval", "%s, who has %.0f s to answer", about, float64(a.WaitMS)/1000)
+	wait := "a call waits as long as its client does"
+	if a.WaitMS > 0 {
+		wait = fmt.Sprintf("a call waits %.0f s for the answer", float64(a.WaitMS)/1000)
+	}
+	p.section("approval", "%s; %s", about, wait)
 	for _, c := range a.Channels {
 		p.item(c, 14, "%s", map[string]string{
 			config.ChannelElicitation: "the client asks you, if it is one that can",
