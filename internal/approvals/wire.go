@@ -10,7 +10,7 @@ import (
 // An Announcement tells other programs of the same user how to reach a running
 // server: one file in the run folder, mode 0600, named PID-RANDOM.json.
 type Announcement struct {
-	Version int       `json:"version"` // 1
+	Version int       `json:"version"` // 2
 	PID     int       `json:"pid"`
 	Server  string    `json:"server"`  // names the process, as in the audit log
 	Address string    `json:"address"` // host:port on the loopback interface

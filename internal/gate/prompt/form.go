@@ -71,8 +71,8 @@ func (f *Form) first() string {
 	return fence + cut(f.Command, formWidth-2*len(fence)) + fence
 }
 
-// matters are the marks, those of danger in capitals, as many as fit. It says when
-// some do not.
+// matters are the marks: those of danger in capitals, and of the others as many as
+// fit. It says when some do not.
 func (f *Form) matters() string {
 	room := formWidth - columns(marker+" ")
 	texts := f.markTexts(false)
@@ -87,8 +87,8 @@ func (f *Form) matters() string {
 	return cut(all, room)
 }
 
-// markTexts are the marks as a form has them. With short, those about variables are
-// one, which counts them.
+// markTexts are the marks as a form has them. With short, those of danger always fit
+// into a line, and those about variables are one, which counts them.
 func (f *Form) markTexts(short bool) []string {
 	var texts []string
 	variables := 0
@@ -99,6 +99,8 @@ func (f *Form) markTexts(short bool) []string {
 	}
 	for _, m := range f.Marks {
 		switch {
+		case m.Role == RoleChange && short:
+			texts = append(texts, "CHANGED")
 		case m.Role == RoleChange:
 			texts = append(texts, "CHANGED since your answer") // of which one is a fact
 		case m.Weight == Danger:
@@ -118,11 +120,11 @@ func (f *Form) where() string {
 	if f.See != "" {
 		see = "See all: " + f.See
 	}
-	room := formWidth - columns(marker+" Pack . "+see)
-	if f.Pack == "" || room < 8 {
-		return see
+	pack := f.Pack
+	if room := formWidth - columns(marker+" Pack . "+see); columns(pack) > room {
+		pack = pack[:room-columns("…")] + "…" // the title has all of it, and names are ASCII
 	}
-	return "Pack " + cut(f.Pack, room) + ". " + see
+	return "Pack " + pack + ". " + see
 }
 
 // cut returns s in at most width columns, with its length where some of it is left
