@@ -277,7 +277,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s := screen.Start(t, env, dir, "try", packs)
 
 	question := s.Until(prompt)
-	for _, want := range []string{"Open the documents of pack walk?", "[1] Allow once", "[2] Allow opening this pack's documents", "[3] Deny"} {
+	for _, want := range []string{"Open the documents of pack walk?", "[1] Once: this exact call", "[2] Chat: open this pack's documents", "[3] Deny"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question does not have %q:\n%s", want, question)
 		}
@@ -303,7 +303,7 @@ func TestTryOnATerminal(t *testing.T) {
 	s.Until("walk__go")
 
 	question = s.Until(prompt)
-	for _, want := range []string{"go.sh", "sandbox", "stops      after 30 seconds"} {
+	for _, want := range []string{"go.sh", "sandbox", "stops: after 30 seconds"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question about the run does not have %q:\n%s", want, question)
 		}
