@@ -231,6 +231,9 @@ func showsAs(t *testing.T, file string, q *Question) {
 		}
 	}
 	checkShown(t, textOf(q))
+	for _, width := range []int{40, 57, 80, 100} {
+		checkTerminal(t, &q.Card, width)
+	}
 	var form, terminal strings.Builder
 	form.WriteString(strings.ReplaceAll(q.Form, q.Code, "CODE-CODE"))
 	terminal.WriteString(textOf(q))
@@ -247,6 +250,35 @@ func showsAs(t *testing.T, file string, q *Question) {
 	golden(t, filepath.Join("testdata", "prompts", "form", file+".txt"), form.String())
 	golden(t, filepath.Join("testdata", "prompts", "terminal", file+".txt"), terminal.String())
 	golden(t, filepath.Join("testdata", "prompts", "card", file+".json"), string(card)+"\n")
+}
+
+// checkTerminal fails when a line is wider than the terminal, or when a value reaches
+// the column of the labels, so that it could pass for another fact.
+func checkTerminal(t *testing.T, card *prompt.Card, width int) {
+	t.Helper()
+	labels := make(map[string]bool)
+	for _, f := range card.Facts {
+		labels[f.Label] = true
+	}
+	for line := range strings.Lines(card.Summary(width, 0) + card.Details(width)) {
+		line = strings.TrimSuffix(line, "\n")
+		columns := 0
+		for _, r := range line {
+			columns += columnsOf(r)
+		}
+		if columns > width {
+			t.Errorf("at %d columns a line has %d: %q", width, columns, line)
+		}
+	}
+	for line := range strings.Lines(card.Details(width)) {
+		line = strings.TrimSuffix(line, "\n")
+		_, ours := strings.CutPrefix(line, "  ")
+		switch {
+		case !ours, strings.HasPrefix(line, strings.Repeat(" ", 2+labelWidth+1)), strings.HasPrefix(line, "  >"):
+		case !labels[strings.TrimSpace(line[2:2+labelWidth])]:
+			t.Errorf("at %d columns a value reaches the labels: %q", width, line)
+		}
+	}
 }
 
 // checkForm fails when a form says what matters below its third line only, or when a
@@ -525,6 +557,7 @@ func fuzzOne(t *testing.T, pack, tool, value, about, client, args string) {
 			if strings.ContainsFunc(card.Command, func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Errorf("the command is not visible ASCII: %q", card.Command)
 			}
+			checkTerminal(t, &card, promptWidth)
 			text := card.Text(promptWidth)
 			checkShown(t, strings.ReplaceAll(text, "\ufe0f", ""))
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
