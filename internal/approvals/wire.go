@@ -43,7 +43,6 @@ type Call struct {
 	Pack     string      `json:"pack"`
 	Title    string      `json:"title"`
 	Card     prompt.Card `json:"card"`
-	Text     string      `json:"text"` // the card as text
 	Choices  []Choice    `json:"choices"`
 	Fields   []Field     `json:"fields,omitempty"`
 	Asked    time.Time   `json:"asked"`
@@ -99,13 +98,10 @@ type Failure struct {
 	} `json:"error"`
 }
 
-// textWidth is how many columns the text of a call has.
-const textWidth = 80
-
 func callOf(p queue.Pending) Call {
 	c := Call{
 		Code: p.Code, Chat: p.Chat, Client: p.Client, Person: p.Person, Kind: string(p.Kind), Pack: p.Pack,
-		Title: p.Title, Card: p.Card, Text: p.Card.Text(textWidth), Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
+		Title: p.Title, Card: p.Card, Asked: p.Asked, Waits: p.Waits, Expires: p.Expires, Note: p.Note, Gone: p.Gone, Answered: string(p.Answered),
 	}
 	for _, ch := range p.Choices {
 		c.Choices = append(c.Choices, Choice(ch))
